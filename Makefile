@@ -1,0 +1,73 @@
+# Two commands do everything on a fresh machine: `make demo` (Python) and `make test` (Python and Node).
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SHIM   := plugin-shim/opencode
+HOSTS  := tests/e2e/hosts
+NPM    := npm --no-fund --no-audit --loglevel=error
+
+.PHONY: demo test test-fast check format bench setup setup-run shim hosts lock clean
+
+# --- what a person types -------------------------------------------------------------------------
+
+demo: $(VENV)/.run        ## a recorded session judged through a real daemon; leaves the clone clean
+	@$(BIN)/python -m demo
+
+test: setup shim hosts    ## every test, with the real opencode binary
+	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/.dev   ## the loop: everything but the real hosts, in seconds
+	$(BIN)/python -m pytest -q -m "not e2e" -x
+
+check: setup shim         ## format, lint, types, imports, shim types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	cd $(SHIM) && npm run --silent check
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix-only .
+
+bench: setup              ## medians and ratios, one run
+	$(BIN)/python -m bench
+
+# --- setting up ----------------------------------------------------------------------------------
+
+setup: $(VENV)/.dev
+shim: $(SHIM)/dist/reflectd.js
+hosts: $(HOSTS)/node_modules/.package-lock.json
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("reflectd needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(VENV)/bin/python requirements/run.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/run.txt
+	touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python requirements/dev.txt pyproject.toml
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@ $(VENV)/.run
+
+$(SHIM)/node_modules/.package-lock.json: $(SHIM)/package-lock.json
+	cd $(SHIM) && $(NPM) ci
+	touch $@
+
+$(SHIM)/dist/reflectd.js: $(SHIM)/node_modules/.package-lock.json $(wildcard $(SHIM)/src/*.ts)
+	cd $(SHIM) && npm run --silent build
+
+$(HOSTS)/node_modules/.package-lock.json: $(HOSTS)/package-lock.json
+	cd $(HOSTS) && $(NPM) ci
+	touch $@
+
+lock:                     ## rewrite the locked versions (needs uv and npm)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml -o requirements/dev.txt
+	cd $(SHIM) && npm install --package-lock-only
+	cd $(HOSTS) && npm install --package-lock-only
+
+clean:
+	rm -rf $(VENV) $(SHIM)/node_modules $(SHIM)/dist $(HOSTS)/node_modules

@@ -1,0 +1,38 @@
+"""The one error tree. Our own bugs stay plain exceptions and are never caught as one of these.
+
+    ReflectdError
+    ├── UserError      settings or arguments are wrong: say what, where, and what to do; exit code 2
+    ├── Unavailable    a host, model, file system or database did not answer: retry or fall back
+    ├── BadReply       a model or a client broke the form: keep the raw text, send nothing
+    └── Rejected       a guard or the budget said no: not a fault
+"""
+
+from __future__ import annotations
+
+
+class ReflectdError(Exception):
+    """Root of everything reflectd raises on purpose."""
+
+
+class UserError(ReflectdError):
+    """The person's settings, files or arguments are wrong; the message says how to mend them."""
+
+
+class Unavailable(ReflectdError):
+    """Something outside did not answer (host gone, disk full, model down)."""
+
+
+class BadReply(ReflectdError):
+    """A reply or a request is not of the agreed form; ``raw`` keeps what came."""
+
+    def __init__(self, message: str, raw: str = "") -> None:
+        super().__init__(message)
+        self.raw = raw
+
+
+class Rejected(ReflectdError):
+    """A guard, a limit or a cancellation said no; ``reason`` is a stable slug for logs."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -1,0 +1,47 @@
+"""The model seam: a flow yields a ``Prompt`` and is sent a ``Reply`` (DESIGN §3, §6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from daemon.core.evidence import Evidence
+    from daemon.core.transcript import Model
+
+Tier = Literal["fast", "judge", "reflect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and USD of one call; ``cost`` is None when the price is unknown."""
+
+    input: int = 0
+    output: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One request to a model. ``evidence`` is for the deterministic provider and never leaves the machine."""
+
+    purpose: str
+    tier: Tier
+    system: str
+    text: str
+    session: str = ""
+    model: Model | None = None  # the session's own model, for the host provider
+    nonce: str = ""
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back. ``data`` is set when the provider answered with structured output."""
+
+    text: str
+    provider: str
+    model: str = ""
+    data: dict[str, object] | None = None
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0

@@ -1,0 +1,96 @@
+"""Verdicts: what a judge says, what becomes of it, and what it is worth (DESIGN §4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+
+class Severity(StrEnum):
+    """How bad the open items are; BLOCKER forces incomplete (I20)."""
+
+    NONE = "NONE"
+    LOW = "LOW"
+    MEDIUM = "MEDIUM"
+    HIGH = "HIGH"
+    BLOCKER = "BLOCKER"
+
+
+FinalState = Literal["complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"]
+State = Literal["judging", "complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """One open item. ``cites``: an evidence row id (``E3``) or a verbatim quote of the request."""
+
+    text: str
+    cites: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A judge's answer after parsing, before ``decide`` has checked it."""
+
+    complete: bool
+    severity: Severity = Severity.NONE
+    feedback: str = ""
+    missing: tuple[Missing, ...] = ()
+    next_actions: tuple[str, ...] = ()
+    requires_human_action: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBy:
+    """Who judged: ``cost`` is USD, None when unknown (never 0 for unknown)."""
+
+    provider: str = "rules"
+    model: str = ""
+    ms: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The final word on one turn. ``at`` is epoch ms. ``reason`` is a stable slug (``guard:abort`` …)."""
+
+    session: str
+    task: str
+    turn: str
+    state: FinalState
+    at: int
+    severity: Severity = Severity.NONE
+    feedback: str = ""
+    missing: tuple[Missing, ...] = ()
+    next_actions: tuple[str, ...] = ()
+    requires_human_action: bool = False
+    reason: str = ""
+    judge: JudgedBy = JudgedBy()
+    attempt: int = 0
+    will_prompt: bool = False  # feedback follows this verdict
+
+    @property
+    def complete(self) -> bool:
+        """What the published readers look at."""
+        return self.state == "complete"
+
+    @property
+    def reward(self) -> float | None:
+        """See ``reward``."""
+        return reward(self.state, self.severity, has_missing=bool(self.missing))
+
+
+_COMPLETE = {Severity.NONE: 1.0, Severity.LOW: 0.6, Severity.MEDIUM: 0.3, Severity.HIGH: 0.0}
+_INCOMPLETE = {Severity.LOW: 0.2, Severity.MEDIUM: -0.2, Severity.HIGH: -0.6, Severity.BLOCKER: -1.0}
+
+
+def reward(state: State, severity: Severity, *, has_missing: bool) -> float | None:
+    """The learning signal in [-1, 1]; None where nothing was judged (DESIGN §4)."""
+    if state == "complete":
+        return _COMPLETE.get(severity, -1.0)
+    if state == "incomplete":
+        if severity is Severity.NONE:
+            return 0.2 if has_missing else None
+        return _INCOMPLETE[severity]
+    return None
