@@ -1,10 +1,10 @@
 """The one error tree. Our own bugs stay plain exceptions and are never caught as one of these.
 
-    ReflectdError
-    ├── UserError      settings or arguments are wrong: say what, where, and what to do; exit code 2
-    ├── Unavailable    a host, model, file system or database did not answer: retry or fall back
-    ├── BadReply       a model or a client broke the form: keep the raw text, send nothing
-    └── Rejected       a guard or the budget said no: not a fault
+ReflectdError
+├── UserError      settings or arguments are wrong: say what, where, and what to do; exit code 2
+├── Unavailable    a host, model, file system or database did not answer: retry or fall back
+├── BadReply       a model or a client broke the form: keep the raw text, send nothing
+└── Rejected       a guard or the budget said no: not a fault
 """
 
 from __future__ import annotations

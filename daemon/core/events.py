@@ -67,10 +67,14 @@ class SyntheticMessaged:
 
 @dataclass(frozen=True, slots=True)
 class TurnAborted:
-    """The person pressed Esc. May come before or after the idle it causes (I11)."""
+    """The person pressed Esc. May come before or after the idle it causes (I11).
+
+    ``message``: the assistant message that carries the abort error, where the host names it.
+    """
 
     session: str
     t: int
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,8 @@ class Transcript:
     @property
     def requests(self) -> tuple[Message, ...]:
         """The human messages of this task: the last one, and those before it that no finished answer
-        separates from it (mid-turn steering), oldest first."""
+        separates from it (mid-turn steering), oldest first.
+        """
         found: list[Message] = []
         for m in reversed(self.messages):
             if m.human:

@@ -18,7 +18,9 @@ class Severity(StrEnum):
 
 
 FinalState = Literal["complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"]
-State = Literal["judging", "complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"]
+State = Literal[
+    "judging", "complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"
+]
 
 
 @dataclass(frozen=True, slots=True)

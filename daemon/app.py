@@ -1,0 +1,236 @@
+"""Composition root: builds every part, owns the one TaskGroup, the signals and the shutdown (DESIGN §2).
+
+SIGTERM and SIGINT drain: no new evaluation, files written, state stored, socket and lock given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from daemon import log, paths
+from daemon.clock import SystemClock
+from daemon.core.errors import ReflectdError, Unavailable, UserError
+from daemon.engine.delivery import Delivery
+from daemon.engine.evaluation import Evaluations
+from daemon.engine.filing import Filing
+from daemon.engine.gate import Gate
+from daemon.engine.instances import Instances
+from daemon.engine.intake import Intake
+from daemon.engine.persist import Persist
+from daemon.engine.status import StatusReport
+from daemon.engine.world import World
+from daemon.files.atomic import write_atomic
+from daemon.files.verdict import VerdictFiles
+from daemon.judge.case import Templates
+from daemon.llm.host import HostProvider
+from daemon.llm.offline import OfflineProvider
+from daemon.server import listener
+from daemon.server.codec import MAX_BODY
+from daemon.server.routes import Routes
+from daemon.store import ledger, outbox, sessions, verdicts
+from daemon.store.db import Database
+from daemon.store.outbox import Outbox
+from daemon.store.sessions import Sessions
+from daemon.store.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from msgspec import Raw
+
+    from daemon.core.orders import RunJudge
+    from daemon.core.ports import Clock, Provider
+    from daemon.core.settings import Settings
+    from daemon.paths import Paths
+
+TICK_S = 5.0
+JUMP_S = 60.0
+PRUNE_S = 3600.0
+DRAIN_S = 5.0
+
+
+class Daemon:
+    """One running daemon. ``serve`` returns when it was asked to stop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        where: Paths,
+        *,
+        clock: Clock | None = None,
+        provider: Provider | None = None,
+    ) -> None:
+        """Open the database and build the parts. Nothing listens yet. Raises ``UserError``."""
+        self.paths = where
+        self.clock: Clock = clock or SystemClock()
+        self.stopping = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._log = log.get("daemon")
+        self.db = Database(where.database, self.clock.now_ms)
+        aside = self.db.opened.aside
+        if aside is not None:
+            self._log.error(
+                "the database was corrupt; it is kept aside and a new one begun", aside=str(aside)
+            )
+        self.instances = Instances(secrets.token_hex(4))
+        self.world = World(
+            settings=settings,
+            clock=self.clock,
+            db=self.db,
+            sessions=Sessions(self.db),
+            outbox=Outbox(self.db),
+            verdicts=Verdicts(self.db),
+            provider=provider or self._provider(settings),
+            templates=_templates(),
+            nonce=lambda: secrets.token_hex(8),
+            log=self._log,
+            spawn=self.spawn,
+        )
+        home = Path(os.environ.get("HOME", "/"))
+        self.filing = Filing(self.world, VerdictFiles(where.fallback_reflection, home))
+        self.persist = Persist(self.world)
+        self.delivery = Delivery(self.world, self.instances)
+        self.evaluations = Evaluations(self.world, self.persist, self.instances, self.delivery, self.filing)
+        self.gate = Gate(self.world, self.persist, self.evaluations, self.filing)
+        self.intake = Intake(
+            self.world, self.persist, self.instances, self.delivery, self.evaluations, self.gate
+        )
+        self.status = StatusReport(self.world, self.instances, self.intake, where)
+
+    async def serve(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Listen until SIGTERM, SIGINT or ``stopping``. Call with the lock held."""
+        routes = Routes(self.intake, self.instances, self.status, os.getuid())
+        app = web.Application(client_max_size=MAX_BODY, middlewares=[routes.middleware()])
+        routes.add_to(app)
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
+        await runner.setup()
+        sock = listener.bind(self.paths.socket)
+        inode = self.paths.socket.stat().st_ino
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(ValueError, RuntimeError):  # not the main thread (tests)
+                loop.add_signal_handler(number, self.stopping.set)
+        try:
+            await web.SockSite(runner, sock, backlog=listener.BACKLOG).start()
+            await self.run(ready)
+        finally:
+            self.instances.close()
+            await runner.cleanup()
+            listener.remove(self.paths.socket, inode)
+
+    async def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """The workers without a socket (``serve`` adds it); ends when ``stopping`` is set."""
+        filing = asyncio.create_task(self.filing.run(), name="filing")
+        ticking = asyncio.create_task(self._tick(), name="tick")
+        try:
+            left = self.filing.recover()
+            self._announce()
+            self._log.info("started", version_pid=os.getpid(), socket=str(self.paths.socket), unfiled=left)
+            ready()
+            await self.stopping.wait()
+        finally:
+            self._log.info("stopping")
+            ticking.cancel()
+            await self._drain()
+            filing.cancel()
+            await asyncio.gather(filing, ticking, return_exceptions=True)
+            with contextlib.suppress(OSError):
+                self.paths.socket_file.unlink()
+            self.db.close()
+            self._log.info("stopped")
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run beside everything else. A failure is a bug of ours: logged with its trace, never fatal."""
+        task = asyncio.get_running_loop().create_task(self._guarded(work, name), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _guarded(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        try:
+            await work
+        except ReflectdError as e:
+            self._log.warning("task failed", task=name, error=str(e))
+        except Exception:
+            self._log.exception("bug", task=name)
+
+    async def _drain(self) -> None:
+        """Let what is under way finish, a few seconds at most; state is stored in any case."""
+        deadline = self.clock.monotonic() + DRAIN_S
+        for task in list(self._tasks):
+            if task.get_name().startswith(("evaluate", "look after")):
+                task.cancel()
+        while self._tasks and self.clock.monotonic() < deadline:
+            await asyncio.wait(self._tasks, timeout=0.5)
+        with contextlib.suppress(ReflectdError):
+            await self.persist.flush()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.filing.drain(), DRAIN_S)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=1.0)
+
+    async def _tick(self) -> None:
+        """Clock jumps (sleep), idle exit, retention."""
+        clock, idle_s = self.clock, self.world.settings.daemon.idle_exit_minutes * 60.0
+        wall, mono, pruned = clock.now_ms(), clock.monotonic(), -PRUNE_S
+        while True:
+            if clock.monotonic() - pruned >= PRUNE_S:
+                pruned = clock.monotonic()
+                await self._prune()
+            await asyncio.sleep(TICK_S)
+            gone_s = (clock.now_ms() - wall) / 1000 - (clock.monotonic() - mono)
+            wall, mono = clock.now_ms(), clock.monotonic()
+            if abs(gone_s) > JUMP_S:
+                self._log.info("the clock jumped; sessions are re-read", seconds=round(gone_s))
+                self.intake.recheck_all()
+            quiet_s = clock.monotonic() - self.intake.last_event
+            if idle_s and quiet_s > idle_s and not any(i.connected for i in self.instances):
+                self._log.info("nobody was here for a while; exiting", minutes=round(quiet_s / 60))
+                self.stopping.set()
+            if not self.paths.socket.exists():
+                self._log.error("the socket is gone; exiting so that a new daemon can listen")
+                self.stopping.set()
+
+    async def _prune(self) -> None:
+        now = self.clock.now_ms()
+        statements = (*sessions.prune(now), outbox.prune(now), verdicts.prune(now), ledger.prune(now))
+        try:
+            await self.db.commit(*statements)
+        except Unavailable as e:
+            self._log.warning("retention", error=str(e))
+
+    def _announce(self) -> None:
+        """Write down where we listen: ``XDG_RUNTIME_DIR`` differs between shells."""
+        write_atomic(self.paths.socket_file, f"{self.paths.socket}\n", mode=0o600, durable=False)
+
+    def _provider(self, settings: Settings) -> Provider:
+        if settings.judge.provider == "offline":
+            return OfflineProvider()
+
+        async def run(order: RunJudge, deadline_s: float) -> Raw:
+            s = self.world.sessions.get(order.session)
+            instance = self.instances.connected(s.instance, s.directory) if s is not None else None
+            if instance is None:
+                raise Unavailable("the session's host is not connected")
+            return await self.instances.call(instance, order, deadline_s)
+
+        return HostProvider(run, settings.judge.model)
+
+
+def _templates() -> Templates:
+    folder = paths.shipped("prompts")
+    try:
+        return Templates(
+            system=(folder / "judge.txt").read_text("utf-8"),
+            case=(folder / "judge_case.txt").read_text("utf-8"),
+        )
+    except OSError as e:
+        raise UserError(f"a shipped prompt is missing ({e}); install reflectd again") from e

@@ -1,0 +1,63 @@
+"""``reflectd logs``: the end of the log of a daemon that runs in the background."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from daemon.cli.settings import add_flags, load
+from daemon.core.errors import Unavailable
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser("logs", help="show the daemon's log")
+    parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="the last N lines (50)")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on as lines come, until Ctrl-C")
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tail; a daemon in the foreground or under systemd logs elsewhere, and that is said."""
+    _, where = load(args)
+    if not where.log_file.exists():
+        raise Unavailable(
+            f"there is no log at {where.log_file}; `reflectd start` writes one "
+            "(`reflectd serve` logs to its terminal)"
+        )
+    with where.log_file.open(encoding="utf-8", errors="replace") as f:
+        sys.stdout.writelines(deque(f, maxlen=max(0, args.lines)))
+    if args.follow:
+        _follow(where.log_file)
+    return 0
+
+
+def _follow(path: Path) -> None:
+    f = path.open(encoding="utf-8", errors="replace")
+    f.seek(0, 2)
+    try:
+        while True:
+            line = f.readline()
+            if line:
+                sys.stdout.write(line)
+                sys.stdout.flush()
+            elif path.exists() and path.stat().st_ino != _inode(f.fileno()):
+                f.close()
+                f = path.open(encoding="utf-8", errors="replace")  # rotated
+            else:
+                time.sleep(0.2)
+    finally:
+        f.close()
+
+
+def _inode(fd: int) -> int:
+    import os
+
+    return os.fstat(fd).st_ino

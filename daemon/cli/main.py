@@ -1,0 +1,85 @@
+"""Entry point. Knows the verbs and the exit codes; imports the one module that is asked for.
+
+Exit codes: 0 done · 1 something outside does not work (no daemon, disk full) · 2 wrong arguments or
+settings · 3 `status`: not running · 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+
+from daemon.core.errors import ReflectdError, UserError
+
+VERBS: dict[str, tuple[str, str]] = {
+    "serve": ("serve", "run the daemon in the foreground"),
+    "start": ("start", "start the daemon in the background"),
+    "stop": ("stop", "stop the daemon"),
+    "status": ("status", "is it running, and what does it see"),
+    "logs": ("logs", "show the daemon's log"),
+    "setup": ("setup", "connect a coding agent to reflectd"),
+    "on": ("switch", "judge this project (or one session) again"),
+    "off": ("switch", "leave this project (or one session) alone"),
+    "config": ("config", "show every setting, its value and where it comes from"),
+}
+
+EPILOG = """examples:
+  reflectd setup opencode          add the plugin line to opencode's settings
+  reflectd status                  is it running, and what does it see
+  reflectd off --session ses_123   leave one session alone
+
+exit codes: 0 done, 1 not available, 2 wrong arguments or settings, 3 not running (status)
+`reflectd VERB --help` says more about each."""
+
+
+def build(verb: str) -> argparse.ArgumentParser:
+    """The parser; only ``verb`` is built in full."""
+    parser = argparse.ArgumentParser(
+        prog="reflectd",
+        description="Judges whether your coding agent is really done, and makes it go on if not.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    for name, (module, text) in VERBS.items():
+        if name == verb:
+            import_module(f"daemon.cli.{module}").add_parser(verbs)
+        elif VERBS.get(verb, ("",))[0] != module:
+            verbs.add_parser(name, help=text, add_help=False)
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    """Run one command line; returns the exit code."""
+    verb = next((a for a in argv if not a.startswith("-")), "")
+    parser = build(verb)
+    args = parser.parse_args(argv)
+    if args.version:
+        from daemon import __version__
+
+        print(f"reflectd {__version__}")
+        return 0
+    if not args.verb:
+        parser.print_help()
+        return 0
+    try:
+        code: int = args.run(args)
+    except UserError as e:
+        print(f"reflectd: {e}", file=sys.stderr)
+        return 2
+    except ReflectdError as e:
+        print(f"reflectd: {e}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def entry() -> None:
+    """``reflectd`` and ``python -m daemon``."""
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,48 @@
+"""``reflectd serve``: the daemon in the foreground. Imports the server, so nothing else imports this."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+from daemon.cli.settings import add_flags, load
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser("serve", help="run the daemon in the foreground")
+    parser.add_argument(
+        "--log-file", action="store_true", help="log to the state folder, not to this terminal"
+    )
+    parser.add_argument(
+        "--from-shim", action="store_true", help="a host started us: exit after 30 minutes without one"
+    )
+    add_flags(parser, all_settings=True)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    settings, where = load(args, from_shim=args.from_shim)
+    from daemon.server.listener import Lock
+
+    lock = Lock(where.lock)
+    lock.acquire()
+    try:
+        from daemon import log
+
+        log.configure(settings, where.log_file if args.log_file else sys.stderr)
+        return asyncio.run(_serve(settings, where))
+    finally:
+        lock.release()
+
+
+async def _serve(settings: object, where: object) -> int:
+    from daemon.app import Daemon
+
+    await Daemon(settings, where).serve()  # type: ignore[arg-type]
+    return 0

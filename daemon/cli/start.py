@@ -1,0 +1,69 @@
+"""``reflectd start``: the daemon in the background, once per user."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from daemon.cli.settings import SHORT, add_flags, load
+from daemon.client import request
+from daemon.core.errors import Unavailable
+from daemon.paths import find_socket
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+WAIT_S = 10.0
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser("start", help="start the daemon in the background")
+    parser.add_argument("--from-shim", action="store_true", help="exit after 30 minutes without a host")
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start unless one runs; returns when it answers."""
+    _, where = load(args, from_shim=args.from_shim)
+    running = _status(find_socket(where))
+    if running is not None:
+        print(f"reflectd runs already (pid {running['pid']})")
+        return 0
+    command = [sys.executable, "-m", "daemon", "serve", "--log-file"]
+    if args.from_shim:
+        command.append("--from-shim")
+    for key, flag in SHORT.items():
+        value = getattr(args, f"set:{key}", None)
+        if value is not None:
+            command += [flag, value]
+    process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        cwd="/",
+    )
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        running = _status(where.socket)
+        if running is not None:
+            print(f"reflectd {running['version']} started (pid {running['pid']}), log: {where.log_file}")
+            return 0
+        if process.poll() is not None:
+            said = process.stderr.read().decode("utf-8", "replace").strip() if process.stderr else ""
+            raise Unavailable(f"the daemon did not start: {said or f'exit code {process.returncode}'}")
+        time.sleep(0.02)
+    raise Unavailable(f"the daemon does not answer after {WAIT_S:.0f} s; see {where.log_file}")
+
+
+def _status(socket: Path) -> dict[str, object] | None:
+    try:
+        return request(socket, "GET", "/v1/status", timeout_s=2.0)
+    except Unavailable:
+        return None

@@ -1,0 +1,76 @@
+"""``reflectd status``: is it running, what does it see, what does not work."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from daemon.cli.settings import add_flags, load
+from daemon.client import request
+from daemon.core.errors import Unavailable
+from daemon.paths import find_socket
+
+if TYPE_CHECKING:
+    import argparse
+
+NOT_RUNNING = 3
+SHOWN = 10
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser("status", help="is it running, and what does it see")
+    parser.add_argument("--json", action="store_true", help="print status and sessions as JSON")
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit code 0 when a daemon answers, 3 when none does."""
+    _, where = load(args)
+    socket = find_socket(where)
+    try:
+        status = request(socket, "GET", "/v1/status")
+        sessions = request(socket, "GET", f"/v1/sessions?limit={SHOWN}")["sessions"]
+    except Unavailable as e:
+        if args.json:
+            print(json.dumps({"running": False, "error": str(e)}))
+        else:
+            print(f"reflectd is not running: {e}")
+        return NOT_RUNNING
+    if args.json:
+        print(json.dumps({"running": True, **status, "sessions_shown": sessions}, indent=1))
+    else:
+        print("\n".join(render(status, sessions)))
+    return 0
+
+
+def render(status: dict[str, Any], sessions: list[dict[str, Any]]) -> list[str]:
+    """Status for people."""
+    lines = [
+        f"reflectd {status['version']} runs (pid {status['pid']}, up {_span(status['uptime_s'])}, "
+        f"{status['rss_mb']} MB)",
+        f"  judge    {status['provider']}, mode {status['mode']}",
+        f"  socket   {status['socket']}",
+        f"  state    {status['state_dir']}",
+    ]
+    if status["degraded"]:
+        lines.append(f"  DEGRADED {status['degraded']}")
+    counts = ", ".join(f"{n} {state}" for state, n in sorted(status["verdicts"].items())) or "none yet"
+    lines.append(f"  verdicts {counts}")
+    for i in status["instances"]:
+        lines.append(f"  host     opencode {i['mode']} (pid {i['pid']}) in {i['directory']}")
+    if not status["instances"]:
+        lines.append("  host     none connected; start opencode, or run `reflectd setup opencode`")
+    for s in sessions:
+        state = "off" if s["off"] else "busy" if s["busy"] else s["phase"]
+        reason = f" ({s['reason']})" if s["reason"] not in {"", "judged"} and state == s["phase"] else ""
+        rounds = f", {s['attempts']} rounds" if s["attempts"] else ""
+        lines.append(f"  session  {s['session']}  {state}{reason}{rounds}  {s['title'][:40]}")
+    return lines
+
+
+def _span(seconds: float) -> str:
+    minutes, s = divmod(int(seconds), 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours} h {m} min" if hours else f"{m} min {s} s" if m else f"{s} s"

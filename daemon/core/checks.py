@@ -1,0 +1,87 @@
+"""The runs of one task: which are the last word on their kind and scope, and which failures nothing answered.
+
+A later run replaces an earlier one that it covers. A failure counts only when something was written in the task,
+nobody says that it is expected or older than the work, and no later run spoke for what had failed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from daemon.core.actions import Check
+    from daemon.core.outcomes import Outcome
+
+MAX_RUNS: Final = 50
+
+# The final text calls the failure old, unrelated or not to be had here: a judge has to weigh that, not a rule.
+_EXCUSED: Final = re.compile(
+    r"pre-?existing|already (?:fail|broken)|(?:was|were|been) (?:already )?fail\w* before"
+    r"|fail\w* before (?:my|the|this)"
+    r"|unrelated|not related|not caused by|independent of (?:my|this|these)|also fails? (?:on|without"
+    r"|before|with)"
+    r"|flaky|known (?:failure|issue)|fail\w* (?:on|in) (?:main|master|the base|HEAD)"
+    r"|expected(?:ly)? (?:to )?fail"
+    r"|environment\w* (?:issue|problem|limitation|error)|not (?:available|installed) (?:here|in this)"
+    r"|no network"
+    r"|(?:can't|cannot|could not|couldn't) (?:be )?run (?:here|in this|it|them|the)|intentional",
+    re.IGNORECASE,
+)
+# The person asked for a failing test, or for a run and not for a fix.
+_WANTED: Final = re.compile(
+    r"\b(?:write|add|create|commit)\b[^.\n]{0,60}\b(?:(?:failing|red) tests?\b|tests? (?:that"
+    r"|which)[^.\n]{0,20}\bfail)"
+    r"|\b(?:don't|do not|without) (?:try to )?fix|\b(?:just|only) (?:run|report|reproduce)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One check that ran, at position ``at``; ``code_at`` is the last write before it (-1: none)."""
+
+    at: int
+    code_at: int
+    check: Check
+    outcome: Outcome
+
+
+class Runs:
+    """The runs that no later run has replaced, oldest first; at most ``MAX_RUNS``."""
+
+    def __init__(self) -> None:
+        self.current: list[Run] = []
+
+    def add(self, run: Run) -> None:
+        """Take a run in, and drop those it covers."""
+        self.current = [old for old in self.current if not _replaces(run, old)][1 - MAX_RUNS :]
+        self.current.append(run)
+
+    def unanswered(self, run: Run) -> bool:
+        """Whether nothing after the failed ``run`` speaks for what failed in it, not even a partial run."""
+        if run.outcome.result != "failed":
+            return False
+        parts = [
+            later
+            for later in self.current
+            if later.at > run.at and later.outcome.result == "passed" and later.check.same_kind(run.check)
+        ]
+        if run.outcome.failing:
+            return not all(
+                any(p.check.filters or p.check.reaches(name) for p in parts) for name in run.outcome.failing
+            )
+        return not any(p.code_at > run.code_at for p in parts)
+
+
+def excused(request: str, final: str) -> bool:
+    """Whether the person wanted the failure, or the final text gives a reason why it stays."""
+    return bool(_EXCUSED.search(final) or _WANTED.search(request))
+
+
+def _replaces(new: Run, old: Run) -> bool:
+    """A run of unknown outcome replaces a failure only when something was written in between."""
+    if new.outcome.result == "unknown" and old.outcome.result != "unknown" and new.code_at == old.code_at:
+        return False
+    return new.check.covers(old.check)

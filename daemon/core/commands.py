@@ -1,0 +1,363 @@
+"""Shell commands, classified: which test, build and lint runs a script makes, how far its exit code speaks
+for them, and which files it writes.
+
+Pure text work over ``shell.steps``. What is not recognised is neither a check nor a write.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import replace
+from typing import Final
+
+from daemon.core import runners
+from daemon.core.actions import Action, Check
+from daemon.core.shell import MAX_SCRIPT, Step, steps
+from daemon.core.writes import changes
+
+MAX_DEPTH: Final = 3
+
+_HARMLESS: Final = frozenset(
+    [
+        "cd",
+        "pushd",
+        "popd",
+        "export",
+        "source",
+        ".",
+        "set",
+        "echo",
+        "printf",
+        "true",
+        "mkdir",
+        "sleep",
+        "unset",
+        "alias",
+        ":",
+        "pwd",
+        "date",
+        "clear",
+        "which",
+        "ulimit",
+    ]
+)
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
+_PREFIXES: Final = frozenset(
+    [
+        "sudo",
+        "time",
+        "nohup",
+        "exec",
+        "command",
+        "env",
+        "nice",
+        "stdbuf",
+        "xvfb-run",
+        "npx",
+        "bunx",
+        "pnpx",
+        "uvx",
+        "cross-env",
+        "builtin",
+        "then",
+        "do",
+        "else",
+        "{",
+        "!",
+    ]
+)
+_RUN_PREFIXES: Final = {
+    **dict.fromkeys(
+        ("uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "coverage"), frozenset({"run"})
+    ),
+    "pnpm": frozenset({"exec", "dlx"}),
+    "yarn": frozenset({"exec", "dlx"}),
+    "npm": frozenset({"exec", "x"}),
+    "bundle": frozenset({"exec"}),
+    "mise": frozenset({"exec", "x"}),
+    "bun": frozenset({"x"}),
+}
+_PREFIX_VALUES: Final = frozenset(
+    [
+        "-n",
+        "--with",
+        "--extra",
+        "--group",
+        "--python",
+        "-p",
+        "--project",
+        "--package",
+        "--env-file",
+        "--directory",
+        "-C",
+        "-e",
+        "-s",
+        "-u",
+        "--name",
+    ]
+)
+_SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
+_NO_RUN: Final = frozenset(
+    [
+        "--version",
+        "-V",
+        "--help",
+        "-h",
+        "--collect-only",
+        "--co",
+        "--fixtures",
+        "--markers",
+        "--listTests",
+        "--list",
+        "--list-tests",
+        "--init",
+        "--show-config",
+        "--showConfig",
+        "--print-config",
+        "--setup-plan",
+        "--watch",
+        "--watchAll",
+        "--dry-run",
+    ]
+)
+_FILTER: Final = re.compile(
+    r"(?:-k|-t|-g|-R|-L|-E|-run|--run|--grep|--filter|--tests|--test|--lf|--last-failed|--sw"
+    r"|--testNamePattern|--testPathPattern"
+    r"|--project|--package|--deselect|--ignore|--only|--bin|--lib|--doc|-Dtest|--example"
+    r"|--workspace)(?:=.*)?$"
+)
+_LONE: Final = frozenset(["--lf", "--last-failed", "--sw", "--lib", "--doc", "--workspace"])
+_VALUE: Final = frozenset(
+    [
+        "-n",
+        "-o",
+        "-c",
+        "-W",
+        "-r",
+        "-j",
+        "-C",
+        "--tb",
+        "--maxfail",
+        "--durations",
+        "--junitxml",
+        "--rootdir",
+        "--timeout",
+        "--color",
+        "--config",
+        "--reporter",
+        "--log-level",
+        "--confcutdir",
+        "--cov-report",
+        "--cov",
+        "--features",
+        "--target",
+        "--profile",
+        "--manifest-path",
+        "-count",
+        "--config-file",
+        "--output-format",
+        "--ext",
+        "--max-warnings",
+        "--format",
+        "-f",
+        "--dir",
+        "--root",
+        "--configuration",
+        "--verbosity",
+        "-v:q",
+    ]
+)
+_WHOLE: Final = frozenset(
+    {".", "./", "tests", "test", "src", "./...", "...", "spec", "*", "all", "discover", "run"}
+)
+_PATHY: Final = re.compile(r"[/]|::|\.\w+$")
+
+
+def read_script(script: str, cwd: str | None = "", *, depth: int = 0) -> tuple[Action, ...]:
+    """The checks, writes and stashes of a script, in order. ``cwd`` is where it starts."""
+    found = steps(script)
+    whole = len(script) <= MAX_SCRIPT
+    actions: list[Action] = []
+    options: set[str] = set()
+    for i, step in enumerate(found):
+        words, negated = _command(step.words)
+        name = words[0].rsplit("/", 1)[-1] if words else ""
+        if name in {"cd", "pushd"}:
+            cwd = _move(cwd, words)
+        elif name == "set":
+            options |= _set_options(words)
+        elif name in _SHELLS and (inner := _inline(words)) and depth < MAX_DEPTH:
+            sure = _proof(found, i, options)
+            for action in read_script(inner, cwd, depth=depth + 1):
+                actions.append(_weaken(action, *sure) if isinstance(action, Check) else action)
+        elif check := _check(words, step, cwd):
+            sure = (False, False) if negated or not whole else _proof(found, i, options)
+            actions.append(_weaken(check, *sure))
+        else:
+            actions.extend(changes(words, step, log=_fed_by_check(found, i)))
+    return tuple(actions)
+
+
+def final_cwd(script: str, cwd: str | None) -> str | None:
+    """Where a script leaves the shell, for hosts whose shell lives on between calls."""
+    for step in steps(script):
+        words, _ = _command(step.words)
+        if words and words[0] in {"cd", "pushd"}:
+            cwd = _move(cwd, words)
+    return cwd
+
+
+def _weaken(check: Check, passes: bool, fails: bool) -> Check:
+    return replace(check, proves_pass=check.proves_pass and passes, proves_fail=check.proves_fail and fails)
+
+
+def _command(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+    """The command without what only wraps it (``FOO=1 timeout 60 uv run``), and whether its exit code is taken."""
+    i, negated, end = 0, False, len(words)
+    while i < end:
+        word = words[i].rsplit("/", 1)[-1]
+        if _ASSIGNMENT.match(words[i]):
+            i += 1
+        elif word in {"if", "while", "until", "elif", "!"}:
+            i, negated = i + 1, True
+        elif word == "timeout":
+            i = _past_options(words, i + 1) + 1
+        elif word in _PREFIXES:
+            i = _past_options(words, i + 1)
+        elif i + 1 < end and words[i + 1] in _RUN_PREFIXES.get(word, ()):
+            i = _past_options(words, i + 2)
+        elif word.startswith(("python", "pypy")) or word == "py":
+            module = _module(words, i)
+            if not module:
+                break
+            i = module
+        elif word == "-m" and i and words[i - 2 : i] == ("coverage", "run"):
+            i += 1
+        else:
+            break
+    return words[i:], negated
+
+
+def _past_options(words: tuple[str, ...], i: int) -> int:
+    while i < len(words) and words[i].startswith("-") and words[i] != "-m":
+        i += 2 if words[i] in _PREFIX_VALUES else 1
+    return i
+
+
+def _module(words: tuple[str, ...], i: int) -> int:
+    """Where ``pytest`` stands in ``python -W error -m pytest``, or a script that is a runner (``manage.py``)."""
+    for j in range(i + 1, min(i + 6, len(words))):
+        if words[j] == "-m":
+            return j + 1
+        if words[j] == "-c":
+            return 0
+        if words[j].endswith("manage.py"):
+            return j
+    return 0
+
+
+def _inline(words: tuple[str, ...]) -> str:
+    for i, word in enumerate(words[1:], 1):
+        if word.startswith("-") and word.endswith("c") and not word.startswith("--"):
+            return words[i + 1] if i + 1 < len(words) else ""
+    return ""
+
+
+def _move(cwd: str | None, words: tuple[str, ...]) -> str | None:
+    target = next((w for w in words[1:] if not w.startswith("-")), "")
+    if not target or target.startswith(("$", "~", "`")) or "$" in target:
+        return None
+    if cwd is None and not target.startswith("/"):
+        return None
+    return posixpath.normpath(posixpath.join(cwd or "", target))
+
+
+def _set_options(words: tuple[str, ...]) -> set[str]:
+    found = {"pipefail"} if "pipefail" in words else set()
+    if any(w.startswith("-") and "e" in w for w in words[1:]) or "errexit" in words:
+        found.add("e")
+    return found
+
+
+def _proof(found: list[Step], i: int, options: set[str]) -> tuple[bool, bool]:
+    """What the script's exit code proves about step ``i``: (0 means passed, another means failed)."""
+    passes = fails = True
+    if found[i].after == "|":
+        passes = fails = "pipefail" in options
+        while i < len(found) and found[i].after == "|":
+            i += 1
+            fails = fails and i < len(found) and _name(found[i]) in {"tail", "head", "tee", "cat", "sed"}
+    last = len(found) - 1
+    for j in range(i, last):
+        after, then = found[j].after, _name(found[j + 1])
+        if after in {"||", "&"} or (after not in {"|", "&&"} and not (after == ";" and "e" in options)):
+            if then not in {"fi", "done", "}", "esac"}:
+                return False, False
+        fails = fails and then in _HARMLESS
+    if last >= 0 and found[last].after == "&":
+        return False, False
+    for j in range(i - 1, -1, -1):
+        if found[j].after == "||":
+            return False, False
+        if found[j].after in {";", "&", ""} and "e" not in options:
+            break
+        fails = fails and (_name(found[j]) in _HARMLESS or found[j].after == "|")
+    return passes, fails
+
+
+def _name(step: Step) -> str:
+    words, _ = _command(step.words)
+    return words[0].rsplit("/", 1)[-1] if words else (step.words[0] if step.words else ":")
+
+
+def _fed_by_check(found: list[Step], i: int) -> bool:
+    """Whether step ``i`` only keeps the output of a check in its pipe (``pytest | tee log``)."""
+    while i and found[i - 1].after == "|":
+        i -= 1
+        if runners.find(_command(found[i].words)[0]):
+            return True
+    return False
+
+
+def _check(words: tuple[str, ...], step: Step, cwd: str | None) -> Check | None:
+    found = runners.find(words)
+    if not found or _NO_RUN & set(words):
+        return None
+    runner, start = found
+    kind = "build" if "--no-run" in words else runner.kind
+    paths, filters = _scope(words[start:], bare=runner.bare)
+    if runner.eco == "jvm":
+        paths = tuple(w for w in words[1:] if w.startswith(":"))
+    text = " ".join(step.text.split()).removeprefix("then ").removeprefix("do ").removeprefix("if ")
+    return Check(kind, runner.tool, runner.eco, text, runner.wrap, cwd, paths, filters)
+
+
+def _scope(rest: tuple[str, ...], *, bare: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The paths and the filters among a runner's arguments."""
+    paths: list[str] = []
+    filters: list[str] = []
+    i = 0
+    while i < len(rest):
+        word = rest[i]
+        i += 1
+        if word.startswith("-") and word != "--":
+            narrows = _FILTER.fullmatch(word) or (word == "-m" or word.startswith(("-m=", "-p=")))
+            valued = "=" not in word and word not in _LONE and i < len(rest) and not rest[i].startswith("-")
+            if narrows:
+                filters.append(f"{word} {rest[i]}" if valued else word)
+                i += valued
+            elif word in _VALUE and valued:
+                i += 1
+            elif word == "-p" and valued:  # a plug-in for pytest, a package or a project for all others
+                if not rest[i].startswith("no:"):
+                    filters.append(f"-p {rest[i]}")
+                i += 1
+        elif (
+            word not in _WHOLE
+            and word.rstrip("/") not in _WHOLE
+            and word != "--"
+            and (bare or _PATHY.search(word))
+        ):
+            paths.append(posixpath.normpath(word).removesuffix("/..."))
+    return tuple(paths), tuple(sorted(filters))

@@ -1,0 +1,223 @@
+"""The test, build and lint runners we know: which words of a command start one, and how wide it looks.
+
+Only tables and the lookup; ``commands`` reads the shell around them. A command that is not listed is no check:
+missing one is cheap, taking ``grep`` or a script of the person's for a failed test is not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+CheckKind = Literal["test", "build", "lint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """``tool`` is the family that supersedes itself; ``wrap``: it may run any tool of its ``eco`` system.
+
+    ``bare``: a plain word behind it narrows the scope (``cargo test name``); else only what looks like a path.
+    """
+
+    kind: CheckKind
+    tool: str
+    eco: str
+    wrap: bool = False
+    bare: bool = False
+
+
+def _r(kind: CheckKind, tool: str, eco: str, *, wrap: bool = False, bare: bool = False) -> Runner:
+    return Runner(kind, tool, eco, wrap=wrap, bare=bare)
+
+
+_DIRECT: Final[dict[str, Runner]] = {
+    "pytest": _r("test", "pytest", "python"),
+    "py.test": _r("test", "pytest", "python"),
+    "unittest": _r("test", "pytest", "python", bare=True),
+    "tox": _r("test", "tox", "python", wrap=True),
+    "nox": _r("test", "nox", "python", wrap=True),
+    "jest": _r("test", "jest", "js", bare=True),
+    "vitest": _r("test", "jest", "js", bare=True),
+    "mocha": _r("test", "jest", "js"),
+    "ava": _r("test", "jest", "js"),
+    "rspec": _r("test", "rspec", "ruby"),
+    "phpunit": _r("test", "phpunit", "php"),
+    "pest": _r("test", "phpunit", "php"),
+    "ctest": _r("test", "ctest", "c"),
+    "tsc": _r("build", "tsc", "js"),
+    "vue-tsc": _r("build", "tsc", "js"),
+    "ninja": _r("build", "make", "c"),
+    "mypy": _r("lint", "mypy", "python"),
+    "pyright": _r("lint", "pyright", "python"),
+    "flake8": _r("lint", "flake8", "python"),
+    "pylint": _r("lint", "pylint", "python"),
+    "eslint": _r("lint", "eslint", "js"),
+    "oxlint": _r("lint", "oxlint", "js"),
+    "stylelint": _r("lint", "stylelint", "js"),
+    "rubocop": _r("lint", "rubocop", "ruby"),
+    "phpstan": _r("lint", "phpstan", "php"),
+    "staticcheck": _r("lint", "staticcheck", "go"),
+}
+
+# Runners that need a verb: the first words that are not options decide.
+_VERBS: Final[dict[str, dict[str, Runner]]] = {
+    "cargo": {
+        "test": _r("test", "cargo", "rust", bare=True),
+        "nextest": _r("test", "cargo", "rust", bare=True),
+        "build": _r("build", "cargo", "rust"),
+        "check": _r("build", "cargo", "rust"),
+        "clippy": _r("lint", "clippy", "rust"),
+    },
+    "go": {
+        "test": _r("test", "go", "go"),
+        "build": _r("build", "go", "go"),
+        "vet": _r("lint", "vet", "go"),
+    },
+    "golangci-lint": {"run": _r("lint", "golangci", "go")},
+    "ruff": {"check": _r("lint", "ruff", "python")},
+    "biome": {
+        "check": _r("lint", "biome", "js"),
+        "lint": _r("lint", "biome", "js"),
+        "ci": _r("lint", "biome", "js"),
+    },
+    "playwright": {"test": _r("test", "playwright", "js-e2e", bare=True)},
+    "cypress": {"run": _r("test", "cypress", "js-e2e")},
+    "dotnet": {"test": _r("test", "dotnet", "dotnet"), "build": _r("build", "dotnet", "dotnet")},
+    "mix": {"test": _r("test", "mix", "elixir"), "compile": _r("build", "mix", "elixir")},
+    "swift": {"test": _r("test", "swift", "swift"), "build": _r("build", "swift", "swift")},
+    "flutter": {"test": _r("test", "dart", "dart"), "analyze": _r("lint", "dart", "dart")},
+    "dart": {"test": _r("test", "dart", "dart"), "analyze": _r("lint", "dart", "dart")},
+    "deno": {
+        "test": _r("test", "deno", "js"),
+        "lint": _r("lint", "deno", "js"),
+        "check": _r("build", "deno", "js"),
+    },
+    "zig": {"test": _r("test", "zig", "zig"), "build": _r("build", "zig", "zig")},
+    "bazel": {"test": _r("test", "bazel", "any"), "build": _r("build", "bazel", "any")},
+    "rails": {"test": _r("test", "rails", "ruby")},
+    "rake": {"test": _r("test", "rake", "ruby", wrap=True), "spec": _r("test", "rake", "ruby", wrap=True)},
+    "artisan": {"test": _r("test", "phpunit", "php")},
+    "manage.py": {"test": _r("test", "django", "python", bare=True)},
+    "next": {"build": _r("build", "next", "js"), "lint": _r("lint", "eslint", "js")},
+    "vite": {"build": _r("build", "vite", "js")},
+    "pre-commit": {"run": _r("lint", "pre-commit", "any", wrap=True)},
+}
+for _name in ("mvn", "mvnw"):
+    _VERBS[_name] = {
+        "test": _r("test", "maven", "jvm"),
+        "verify": _r("test", "maven", "jvm"),
+        "package": _r("build", "maven", "jvm"),
+        "compile": _r("build", "maven", "jvm"),
+        "install": _r("build", "maven", "jvm"),
+    }
+for _name in ("gradle", "gradlew"):
+    _VERBS[_name] = {
+        "test": _r("test", "gradle", "jvm"),
+        "check": _r("test", "gradle", "jvm"),
+        "build": _r("build", "gradle", "jvm"),
+        "assemble": _r("build", "gradle", "jvm"),
+        "lint": _r("lint", "gradle", "jvm"),
+    }
+
+_SCRIPT: Final = re.compile(
+    r"(?:(?P<test>tests?|spec|e2e)|(?P<build>build|compile)"
+    r"|(?P<lint>lint|eslint|typecheck|type-check|types|check-types|tsc|check))(?P<more>[:._-][\w:.-]+)?$"
+)
+_NOT_A_CHECK: Final = re.compile(
+    r"watch|clean|fix|snap|update|debug|ui$|setup|install|server|serve|image|docker|deps"
+)
+_TARGET_WRAPPERS: Final = frozenset({"make", "gmake", "just", "task", "invoke", "inv"})
+_PACKAGE_MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
+_TEST_SCRIPT: Final = re.compile(r"(?:run[-_]?tests?|tests?|run[-_]all[-_]tests)\.sh$")
+
+
+def find(words: tuple[str, ...]) -> tuple[Runner, int] | None:
+    """The runner that the command ``words`` starts (prefixes are gone), and how many words name it."""
+    if not words:
+        return None
+    name = words[0].rsplit("/", 1)[-1].removesuffix(".cmd").removesuffix(".exe")
+    verb, at = _verb(words, 1)
+    if name in _DIRECT:
+        return _DIRECT[name], 1
+    if name in _VERBS:
+        runner = _VERBS[name].get(verb) or _last_verb(name, words)
+        return (runner, at + 1) if runner else None
+    if name in _PACKAGE_MANAGERS:
+        return _package_script(name, words)
+    if name in _TARGET_WRAPPERS:
+        return _target(name, words)
+    if name == "cmake" and "--build" in words:
+        return _r("build", "make", "c"), len(words)
+    if name == "node" and "--test" in words:
+        return _r("test", "node", "js"), words.index("--test") + 1
+    if _TEST_SCRIPT.fullmatch(name):
+        return _r("test", "script", "any", wrap=True), 1
+    checks_format = name in {"prettier", "black", "isort"} and {"--check", "-c", "--check-only"} & set(words)
+    if checks_format or (name in {"ruff", "cargo"} and verb in {"format", "fmt"} and "--check" in words):
+        return _r("lint", f"{name}-format", "any"), 1
+    return None
+
+
+def _verb(words: tuple[str, ...], start: int) -> tuple[str, int]:
+    """The first word that is no option (nor a cargo ``+toolchain``), and where it stands."""
+    for i in range(start, len(words)):
+        if not words[i].startswith(("-", "+")):
+            return words[i], i
+    return "", len(words)
+
+
+def _last_verb(name: str, words: tuple[str, ...]) -> Runner | None:
+    """Maven and Gradle take several goals (``clean test``, ``:app:test``): the last known one counts."""
+    if name not in {"mvn", "mvnw", "gradle", "gradlew"}:
+        return None
+    goals = [w.rsplit(":", 1)[-1] for w in words[1:] if not w.startswith("-")]
+    return next((_VERBS[name][g] for g in reversed(goals) if g in _VERBS[name]), None)
+
+
+def _package_script(name: str, words: tuple[str, ...]) -> tuple[Runner, int] | None:
+    """``npm test``, ``pnpm -r run build``, ``yarn lint``, ``bun test``."""
+    verb, at = _verb(words, 1)
+    while words[at - 1] in {"-C", "--prefix", "--filter", "-F", "-w", "--workspace", "--cwd"} and at < len(
+        words
+    ):
+        verb, at = _verb(words, at + 1)  # the word was the option's value
+    if verb == "workspace":
+        verb, at = _verb(words, at + 2)
+    if verb in {"run", "run-script"}:
+        verb, at = _verb(words, at + 1)
+    elif name == "bun":
+        return (_r("test", "bun", "js", bare=True), at + 1) if verb == "test" else None
+    elif name == "npm" and verb not in {"test", "t", "tst"}:
+        return None  # ``npm build`` and the like are not scripts
+    if name in {"yarn", "pnpm"} and (verb in _DIRECT or verb in _VERBS):
+        found = find(words[at:])
+        return (found[0], found[1] + at) if found else None
+    script = "test" if verb in {"t", "tst"} else verb
+    return _named(script, at, f"script {script}", "js")
+
+
+def _target(name: str, words: tuple[str, ...]) -> tuple[Runner, int] | None:
+    """``make``, ``make -j4 test``, ``just lint``. Plain ``make`` builds."""
+    if {"-n", "--dry-run", "--just-print"} & set(words):
+        return None
+    targets = [(w, i) for i, w in enumerate(words) if i and not w.startswith("-") and "=" not in w]
+    targets = [(w, i) for w, i in targets if words[i - 1] not in {"-C", "-f", "-j", "--directory", "--file"}]
+    if not targets:
+        return (_r("build", "make", "any", wrap=True), len(words)) if name in {"make", "gmake"} else None
+    known = [found for w, i in targets if (found := _named(w, i, f"target {w}", "any"))]
+    if len(targets) == 1 and targets[0][0] == "all":
+        return _r("build", "make", "any", wrap=True), len(words)
+    if targets[-1][0] == "check" and name in {"make", "gmake"}:
+        return _r("test", "target check", "any", wrap=True), len(words)
+    return (known[-1][0], len(words)) if known else None
+
+
+def _named(script: str, at: int, tool: str, eco: str) -> tuple[Runner, int] | None:
+    match = _SCRIPT.fullmatch(script)
+    if not match or _NOT_A_CHECK.search(script):
+        return None
+    kind: CheckKind = "test" if match["test"] else "build" if match["build"] else "lint"
+    if kind == "test" and re.search(r"e2e|integration|playwright|cypress", script):
+        return _r("test", tool, f"{eco}-e2e", wrap=True), at + 1
+    return Runner(kind, tool, eco, wrap=True, bare=True), at + 1

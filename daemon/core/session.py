@@ -1,0 +1,180 @@
+"""Session state: the fold of a session's events (DESIGN §3). Guards read it, the store persists it.
+
+Pure and total: any event in any order gives a state. ``reconcile`` corrects it by the host's messages,
+which are the truth; ``opened`` … ``stopped`` are the transitions the engine commits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, assert_never
+
+from daemon.core.events import (
+    ActivitySeen,
+    HostErrored,
+    HumanMessaged,
+    JudgeCreated,
+    PersonAnswered,
+    PersonAsked,
+    SessionBusied,
+    SessionCompacted,
+    SessionDeleted,
+    SessionIdled,
+    SessionSeen,
+    SyntheticMessaged,
+    TurnAborted,
+)
+
+if TYPE_CHECKING:
+    from daemon.core.events import SessionEvent
+    from daemon.core.transcript import Transcript
+
+Phase = Literal[
+    "open",
+    "judging",
+    "complete",
+    "awaiting_user",
+    "incomplete",
+    "stopped",
+    "unscored",
+    "error",
+    "skipped",
+]
+
+
+FINAL_FOR_TASK: frozenset[Phase] = frozenset({"complete", "stopped"})
+"""Phases that only a new human message leaves: more turns of the same task are not judged again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One session of a host. Times are epoch ms of the host's clock.
+
+    ``task``: id of the last human message, empty until one was seen. ``turn``: the assistant message
+    that is or was judged last. ``final``: the turn that has its final verdict (guard 4).
+    ``attempts`` … ``open_items`` count for this task only; a new human message resets them.
+    ``calls``: tool calls of the task when feedback last went out (guard 6).
+    ``waiting``: open permissions and questions (guard 8). ``recheck``: an idle not judged yet.
+    ``rejudged``: the turn that was judged again after a crash (once).
+    """
+
+    id: str
+    host: str = "opencode"
+    directory: str = ""
+    instance: str = ""
+    parent: str = ""
+    title: str = ""
+    judge: bool = False
+    deleted: bool = False
+    off: bool = False
+    busy: bool = False
+    idle_at: int = 0
+    active_at: int = 0
+    task: str = ""
+    aborted: bool = False
+    turn: str = ""
+    final: str = ""
+    phase: Phase = "open"
+    reason: str = ""
+    attempts: int = 0
+    unscored: int = 0
+    stalled: int = 0
+    repeated: int = 0
+    calls: int = -1
+    open_items: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    recheck: bool = False
+    rejudged: str = ""
+
+
+def fold(state: Session, event: SessionEvent) -> Session:
+    """The state after ``event``. Never fails; an event that says nothing new returns ``state`` itself."""
+    s = replace(state, active_at=event.t) if event.t > state.active_at else state
+    match event:
+        case SessionSeen():
+            return replace(
+                s,
+                parent=event.parent or s.parent,
+                title=event.title or s.title,
+                directory=event.directory or s.directory,
+            )
+        case SessionDeleted():
+            return replace(s, deleted=True, recheck=False)
+        case SessionBusied():
+            if s.busy:
+                return s
+            return (
+                replace(s, busy=True)
+                if s.phase in FINAL_FOR_TASK
+                else replace(s, busy=True, phase="open", reason="")
+            )
+        case SessionIdled():
+            return replace(s, busy=False, idle_at=event.t, recheck=True)
+        case HumanMessaged():
+            return _new_task(s, event.message)
+        case TurnAborted():
+            return _aborted(s, event)
+        case PersonAsked():
+            return s if event.request in s.waiting else replace(s, waiting=(*s.waiting, event.request)[-32:])
+        case PersonAnswered():
+            return replace(s, waiting=tuple(w for w in s.waiting if w != event.request))
+        case JudgeCreated():
+            return replace(s, judge=True)
+        case SyntheticMessaged() | HostErrored() | SessionCompacted() | ActivitySeen():
+            return s
+        case _:
+            assert_never(event)
+
+
+def _new_task(s: Session, message: str) -> Session:
+    """A person typed: a new task with fresh counters (I6, I13), unless the host repeats itself."""
+    if message == s.task:
+        return s
+    return replace(
+        s,
+        task=message,
+        aborted=False,
+        phase="open",
+        reason="",
+        attempts=0,
+        unscored=0,
+        stalled=0,
+        repeated=0,
+        calls=-1,
+        open_items=(),
+        waiting=(),
+        recheck=False,
+    )
+
+
+def _aborted(s: Session, event: TurnAborted) -> Session:
+    """Esc marks this task only (I13). Ids of opencode messages sort by time, so the late error of an
+    answer older than the task's own message says nothing about the task.
+    """
+    if event.message and s.task and event.message < s.task:
+        return s
+    return replace(s, aborted=True, waiting=())
+
+
+def reconcile(s: Session, transcript: Transcript) -> Session:
+    """Correct the state by the messages read: a human message or a parent we never heard of."""
+    task = transcript.task
+    s = replace(
+        s,
+        parent=transcript.parent or s.parent,
+        title=transcript.title or s.title,
+        directory=transcript.directory or s.directory,
+        busy=transcript.busy,
+        deleted=s.deleted or transcript.missing,
+    )
+    return _new_task(s, task.id) if task is not None and task.id != s.task else s
+
+
+def judging(s: Session, turn: str) -> Session:
+    """The turn is being judged. Stored, so that a restart judges it again once."""
+    return replace(s, phase="judging", reason="", turn=turn, recheck=False)
+
+
+def settled(s: Session, turn: str, phase: Phase, reason: str) -> Session:
+    """The turn has its final verdict."""
+    return replace(s, phase=phase, reason=reason, turn=turn, final=turn or s.final, recheck=False)

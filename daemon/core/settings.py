@@ -1,0 +1,198 @@
+"""What can be set, what it means and what it may be. ``daemon.config`` reads the files and the environment.
+
+A setting is declared once, as a field of ``Settings`` or of one of its sections; ``SETTINGS`` is that table,
+and validation, environment names, flags and the docs come from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Value = bool | int | str
+Tighten = Literal["", "off", "lower", "observe"]  # what a project may do to a setting
+_T = TypeVar("_T")
+TRUE = frozenset({"1", "true", "yes", "on"})
+FALSE = frozenset({"0", "false", "no", "off"})
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table. ``key`` is dotted; the type is that of ``default``."""
+
+    key: str
+    default: Value
+    doc: str
+    choices: tuple[str, ...] = ()
+    range: tuple[int, int] = (0, 0)
+    form: Literal["", "path", "model"] = ""
+    tighten: Tighten = ""
+    env: str = ""
+    in_file: bool = True
+
+    @property
+    def flag(self) -> str:
+        """The command line's name for it."""
+        return "--" + self.key.replace(".", "-").replace("_", "-")
+
+    @property
+    def allowed(self) -> str:
+        """What a value must be, for people."""
+        if isinstance(self.default, bool):
+            return "true or false"
+        if isinstance(self.default, int):
+            return f"a whole number from {self.range[0]} to {self.range[1]}"
+        if self.choices:
+            return " or ".join(f'"{c}"' for c in self.choices)
+        return {"path": "an absolute path", "model": '"provider/model" or ""'}.get(self.form, "a text")
+
+    @property
+    def tightest(self) -> Value:
+        """The value of a project's unreadable wish."""
+        wishes: dict[str, Value] = {"off": False, "lower": self.range[0], "observe": "observe"}
+        return wishes.get(self.tighten, self.default)
+
+    def valid(self, value: object) -> bool:
+        """Whether ``value`` has the right type and range."""
+        if type(value) is not type(self.default):
+            return False
+        if isinstance(value, str):
+            if self.choices:
+                return value in self.choices
+            if self.form == "path":
+                return not value or value.startswith(("/", "~/"))
+            provider, _, model = value.partition("/")
+            return not value or (bool(provider and model) and value.isprintable() and " " not in value)
+        return isinstance(value, bool) or (isinstance(value, int) and self.range[0] <= value <= self.range[1])
+
+    def parse(self, text: str) -> object:
+        """A value from the environment or the command line; what can't be parsed stays text."""
+        if isinstance(self.default, bool):
+            low = text.strip().lower()
+            return True if low in TRUE else False if low in FALSE else text
+        if isinstance(self.default, int):
+            digits = text.strip()
+            return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else text
+        return text
+
+
+def _setting(default: _T, doc: str, **rules: object) -> _T:
+    kept: _T = field(default=default, metadata={"doc": doc, **rules})
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Who judges, and how far it may go."""
+
+    mode: Literal["act", "observe"] = _setting(
+        "act",
+        '"act" sends feedback to the agent; "observe" judges and records, and sends nothing',
+        choices=("act", "observe"),
+        tighten="observe",
+    )
+    provider: Literal["offline", "host"] = _setting(
+        "offline",
+        '"offline" judges by fixed rules, without a model; "host" asks a model through opencode',
+        choices=("offline", "host"),
+    )
+    model: str = _setting("", "which model the host asks; empty means the session's own", form="model")
+    timeout_s: int = _setting(180, "seconds for one judgement, all tries together", range=(5, 600))
+    max_attempts: int = _setting(
+        16, "times an agent is sent back on one task", range=(1, 50), tighten="lower"
+    )
+    max_idle_age_s: int = _setting(
+        600, "an agent idle for longer than this is not judged", range=(10, 86_400)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`opencode run`, which exits at idle."""
+
+    gate: bool = _setting(True, "judge before `opencode run` ends, so that it can go on", tighten="off")
+    gate_timeout_s: int = _setting(20, "seconds `opencode run` waits for that", range=(1, 120))
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """The process."""
+
+    socket: str = _setting(
+        "", "socket path; empty means in `$XDG_RUNTIME_DIR/reflectd`", form="path", env="REFLECTD_SOCKET"
+    )
+    idle_exit_minutes: int = _setting(
+        0, "exit after so many idle minutes; 0 means never (30 when a host started it)", range=(0, 1440)
+    )
+    # not in the file: hooks and shims find the daemon through this folder, and read only the environment
+    state_dir: str = _setting(
+        "",
+        "state folder; empty means `~/.local/state/reflectd`",
+        form="path",
+        env="REFLECTD_STATE_DIR",
+        in_file=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What is written down about the daemon itself."""
+
+    level: Literal["debug", "info", "warning", "error"] = _setting(
+        "info", "the least urgent lines that are kept", choices=("debug", "info", "warning", "error")
+    )
+    debug: bool = _setting(False, "the reasons of every decision too; also `REFLECTION_DEBUG=1`")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings. ``sources`` says who set a key; keys that are missing there have their default."""
+
+    enabled: bool = _setting(True, "false: watch and judge nothing", tighten="off")
+    toasts: bool = _setting(True, "show verdicts in the host", tighten="off")
+    judge: Judge = Judge()
+    run: Run = Run()
+    daemon: Daemon = Daemon()
+    log: Log = Log()
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+
+def _declared(section: object, prefix: str) -> Iterator[Setting]:
+    for entry in fields(section):  # type: ignore[arg-type]  # a dataclass instance, typed as object
+        if is_dataclass(entry.default):
+            yield from _declared(entry.default, entry.name + ".")
+        elif entry.metadata:
+            key = prefix + entry.name
+            env = "REFLECTD_" + key.replace(".", "_").upper()
+            yield Setting(**{"key": key, "env": env, "default": entry.default, **entry.metadata})
+
+
+SETTINGS = {setting.key: setting for setting in _declared(Settings(), "")}
+
+
+def settings_table() -> str:
+    """The table of the docs, in Markdown."""
+    lines = [
+        "| setting | default | allowed | environment | a project may | what it does |",
+        "| - | - | - | - | - | - |",
+    ]
+    may = {"": "", "off": "set it to false", "lower": "lower it", "observe": 'set it to "observe"'}
+    for s in SETTINGS.values():
+        where = "" if s.in_file else " (not in the file)"
+        cells = (f"`{s.key}`{where}", f"`{toml(s.default)}`", s.allowed, f"`{s.env}`", may[s.tighten], s.doc)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def toml(value: object) -> str:
+    """A value as it would stand in the file."""
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f'"{value}"'
+        if isinstance(value, str)
+        else str(value)
+    )

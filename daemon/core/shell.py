@@ -1,0 +1,192 @@
+"""A shell script as a flat list of steps: enough grammar to see which commands run and how they are joined.
+
+Reads quotes, pipes, lists, redirections, comments, here-documents and substitutions (which stay opaque).
+Never runs or expands anything. Linear time; what it can't read ends up inside a word, never as an error.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+MAX_SCRIPT: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One simple command. ``after`` is the operator behind it: ``&&``, ``||``, ``|``, ``&``, ``;`` or none.
+
+    ``outputs``: files that stdout is redirected to. ``text``: as written. ``body``: its here-documents.
+    """
+
+    words: tuple[str, ...] = ()
+    text: str = ""
+    after: str = ""
+    outputs: tuple[str, ...] = ()
+    body: str = ""
+
+
+_BLANK: Final = re.compile(r"(?:[ \t\r]|\\\r?\n)++")
+_HEREDOC: Final = re.compile(r"<<(-?)[ \t]*(['\"]?)([A-Za-z_][\w.-]*)\2")
+_REDIRECT: Final = re.compile(r"(\d*|&)(>>|>\||>|<<<|<>|<)(&(?:\d+-?|-)|&(?=\s*[^\s\d-]))?")
+_OPERATOR: Final = re.compile(r"&&|\|\||\|&|;;&?|[;|&\n()]")
+_PLAIN: Final = re.compile(r"[^\s'\"\\;&|<>()`$]++")
+_DOUBLE: Final = re.compile(r'[^"\\$`]++')
+_INSIDE: Final = re.compile(r"[^'\"\\$`()<#]++")
+_BACKTICK: Final = re.compile(r"`(?:[^`\\]|\\.)*+`?", re.DOTALL)
+_UNESCAPE: Final = re.compile(r"\\([\"\\$`])")
+
+
+def steps(script: str) -> list[Step]:
+    """The simple commands of ``script`` in order, groups flattened; reads at most ``MAX_SCRIPT`` characters."""
+    return _Reader(script[:MAX_SCRIPT]).read()
+
+
+class _Reader:
+    def __init__(self, script: str) -> None:
+        self.s = script
+        self.i = 0
+        self.found: list[Step] = []
+        self.words: list[str] = []
+        self.outputs: list[str] = []
+        self.begin = self.end = 0  # of the current step's text
+        self.pending: list[str] = []  # here-documents whose bodies start on the next line
+
+    def read(self) -> list[Step]:
+        s, end = self.s, len(self.s)
+        while self.i < end:
+            if blank := _BLANK.match(s, self.i):
+                self.i = blank.end()
+            elif s[self.i] == "#":
+                self.i = _line_end(s, self.i)
+            elif doc := _HEREDOC.match(s, self.i):
+                self.pending.append(doc[3])
+                self.i = doc.end()
+            elif arrow := _REDIRECT.match(s, self.i):
+                self._start()
+                self.i = arrow.end()
+                self._redirect(arrow)
+                self.end = self.i
+            elif operator := _OPERATOR.match(s, self.i):
+                self._close(operator[0])
+                self.i = operator.end()
+                if operator[0] == "\n":
+                    self._bodies()
+            else:
+                self._start()
+                self.words.append(self._word())
+                self.end = self.i
+        self._close("")
+        return self.found
+
+    def _redirect(self, arrow: re.Match[str]) -> None:
+        if arrow[3] and arrow[3] != "&":
+            return  # 2>&1
+        if blank := _BLANK.match(self.s, self.i):
+            self.i = blank.end()
+        target = self._word()
+        if arrow[2].startswith(">") and arrow[1] in {"", "1", "&"} and target:
+            self.outputs.append(target)
+
+    def _start(self) -> None:
+        if not self.words and not self.outputs:
+            self.begin = self.i
+
+    def _close(self, operator: str) -> None:
+        operator = {"\n": ";", "|&": "|", ";;": ";", ";;&": ";", "(": "", ")": ""}.get(operator, operator)
+        if self.words or self.outputs:
+            text = self.s[self.begin : self.end]
+            self.found.append(Step(tuple(self.words), text, operator, tuple(self.outputs)))
+            self.words, self.outputs = [], []
+        elif operator and self.found and self.found[-1].after in {"", ";"}:
+            # ``( … ) || true`` belongs to what the group ended with
+            self.found[-1] = replace(self.found[-1], after=operator)
+
+    def _bodies(self) -> None:
+        for name in self.pending:
+            start = self.i
+            self.i = _heredoc_end(self.s, start, name)
+            if self.found:
+                body = self.found[-1].body + self.s[start : self.i]
+                self.found[-1] = replace(self.found[-1], body=body)
+        self.pending.clear()
+
+    def _word(self) -> str:
+        s, end, parts = self.s, len(self.s), []
+        while self.i < end:
+            c = s[self.i]
+            if plain := _PLAIN.match(s, self.i):
+                parts.append(plain[0])
+                self.i = plain.end()
+            elif c == "'":
+                close = s.find("'", self.i + 1)
+                close = end if close < 0 else close
+                parts.append(s[self.i + 1 : close])
+                self.i = close + 1
+            elif c in '"$`':
+                start = self.i
+                self.i = _skip(s, start)
+                text = s[start : self.i]
+                parts.append(_UNESCAPE.sub(r"\1", text[1:-1]) if c == '"' else text)
+            elif c == "\\":
+                if _BLANK.match(s, self.i):
+                    break
+                parts.append(s[self.i + 1 : self.i + 2])
+                self.i += 2
+            else:
+                break
+        return "".join(parts)
+
+
+def _skip(s: str, i: int) -> int:  # noqa: C901, PLR0912 -- one state machine, read in one piece
+    """The end of the quote, substitution or variable that starts at ``i``; a stack instead of recursion."""
+    stack: list[str] = []
+    end = len(s)
+    while i < end:
+        mode, c = (stack[-1] if stack else ""), s[i]
+        if c == "\\":
+            i += 2
+        elif c == '"':
+            if mode == '"':
+                stack.pop()
+            else:
+                stack.append('"')
+            i += 1
+        elif c == "`":
+            match = _BACKTICK.match(s, i)
+            i = match.end() if match else i + 1
+        elif c == "$":
+            if s.startswith("$(", i):
+                stack.append("(")
+                i += 2
+            else:
+                i += 1
+        elif mode == "(" and c == "(":
+            stack.append("(")
+            i += 1
+        elif mode == "(" and c == ")":
+            stack.pop()
+            i += 1
+        elif mode == "(" and c == "'":
+            close = s.find("'", i + 1)
+            i = end if close < 0 else close + 1
+        elif mode == "(" and (doc := _HEREDOC.match(s, i)):
+            i = _heredoc_end(s, _line_end(s, i), doc[3])
+        else:
+            plain = (_DOUBLE if mode == '"' else _INSIDE).match(s, i)
+            i = plain.end() if plain else i + 1
+        if not stack:
+            break
+    return min(i, end)
+
+
+def _line_end(s: str, i: int) -> int:
+    end = s.find("\n", i)
+    return len(s) if end < 0 else end
+
+
+def _heredoc_end(s: str, i: int, name: str) -> int:
+    """Behind the line that ends the here-document, searched from the line end at or before ``i``."""
+    found = re.compile(rf"\n[ \t]*{re.escape(name)}[ \t]*(?=\n|\)|$)").search(s, max(i - 1, 0))
+    return found.end() if found else len(s)

@@ -1,0 +1,10 @@
+"""The imperative shell: events in, orders out (DESIGN §3). The only layer that waits, calls and commits.
+
+intake      events → state, stored before they are answered; starts and cancels evaluations
+evaluation  one turn: read, guard, judge, decide, commit, file, send
+drive       a flow against a provider: deadline, redaction, ledger
+delivery    the outbox: sent once, looked up when in doubt
+instances   the hosts that said hello, their order streams and the calls they answer
+gate        `run` mode: what should follow a text, asked before the host exits
+filing      verdict files, one writer, in order
+"""

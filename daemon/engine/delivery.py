@@ -1,0 +1,116 @@
+"""The outbox in motion: sent once, to the instance that last had the session busy (DESIGN §8).
+
+A row is ``sent`` before the order leaves. After a reconnect, a ``sent`` prompt without a result is looked
+up in the host's messages: there → done; not there and still valid → sent again under the same id (the
+shim carries an id out once); otherwise stale.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from daemon.core.errors import Unavailable
+from daemon.core.orders import OutboxStatus, SendFeedback
+from daemon.store import outbox
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from daemon.core.orders import ResultStatus
+    from daemon.core.session import Session
+    from daemon.core.transcript import Transcript
+    from daemon.engine.instances import Instance, Instances
+    from daemon.engine.world import World
+    from daemon.store.outbox import Stored
+
+RESULT_S = 3.0
+
+
+def still_wanted(order: SendFeedback, s: Session) -> bool:
+    """The session is where it was when the feedback was decided (guards 1, 7, 8)."""
+    same = s.task == order.task and s.turn == order.turn
+    return same and not (s.busy or s.aborted or s.off or s.deleted or s.waiting)
+
+
+class Delivery:
+    """Sends what was committed, and keeps the outcome."""
+
+    def __init__(self, world: World, instances: Instances) -> None:
+        self._world = world
+        self._instances = instances
+        self._results: dict[str, asyncio.Future[ResultStatus]] = {}
+        self.on_stale: Callable[[str], Awaitable[bool]] | None = None
+
+    async def dispatch(self, stored: Stored) -> ResultStatus | None:
+        """Send a committed order and wait a moment for its outcome; None when there is none yet."""
+        s = self._world.sessions.get(stored.session)
+        instance = self._instances.connected(stored.instance)
+        if s is None or instance is None:
+            return None
+        if isinstance(stored.order, SendFeedback) and not still_wanted(stored.order, s):
+            await self.result(stored.id, "stale", "the session moved on before the order left")
+            return "stale"
+        answer = self.expect(stored.id)
+        try:
+            self._instances.send(instance, stored.id, stored.order)
+            return await asyncio.wait_for(asyncio.shield(answer), RESULT_S)
+        except (TimeoutError, Unavailable):
+            return None
+        finally:
+            self._results.pop(stored.id, None)
+
+    def expect(self, identity: str) -> asyncio.Future[ResultStatus]:
+        """A future that the result of this order resolves."""
+        return self._results.setdefault(identity, asyncio.get_running_loop().create_future())
+
+    async def result(self, identity: str, status: ResultStatus, error: str = "") -> None:
+        """The outcome the shim reported (or that was looked up)."""
+        stored = self._world.outbox.get(identity)
+        if stored is None or stored.status not in {"pending", "sent"}:
+            return
+        log = self._world.log.bind(session=stored.session, order=identity)
+        log.info("order", kind=outbox.kind_of(stored.order), status=status, error=error)
+        reverted = status == "stale" and self.on_stale is not None and await self.on_stale(identity)
+        if not reverted:
+            now = self._world.clock.now_ms()
+            await self._world.db.commit(outbox.set_status(identity, status, stored.instance, now))
+        waiting = self._results.get(identity)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(status)
+
+    def expire(self, session: str, keep_instance: str = "") -> None:
+        """A new owner, a deletion: orders that were not carried out are void."""
+        for stored in self._world.outbox.open(session):
+            if not keep_instance or stored.instance != keep_instance:
+                self._set(stored, "expired")
+
+    def toasts_done(self, instance: str) -> None:
+        """A toast is shown at most once; one without a result is not worth a second try."""
+        for stored in self._world.outbox.open():
+            if stored.instance == instance and not isinstance(stored.order, SendFeedback):
+                self._set(stored, "done")
+
+    def unresolved(self, instance: Instance) -> list[Stored]:
+        """Prompts sent to this instance without a result."""
+        mine = (o for o in self._world.outbox.open() if o.instance == instance.id)
+        return [o for o in mine if isinstance(o.order, SendFeedback)]
+
+    async def look_up(self, stored: Stored, transcript: Transcript) -> None:
+        """Was the prompt carried out? The messages know (never blindly resent)."""
+        if any(m.order == stored.id for m in transcript.messages):
+            await self.result(stored.id, "done", "found in the messages")
+            return
+        s = self._world.sessions.get(stored.session)
+        turn = transcript.turn
+        moved = s is None or turn is None or transcript.busy
+        if moved or not isinstance(stored.order, SendFeedback) or turn is None or s is None:
+            await self.result(stored.id, "stale", "not in the messages, and the session moved on")
+        elif turn.id == stored.order.turn and still_wanted(stored.order, s):
+            await self.dispatch(stored)
+        else:
+            await self.result(stored.id, "stale", "not in the messages, and the session moved on")
+
+    def _set(self, stored: Stored, status: OutboxStatus) -> None:
+        now = self._world.clock.now_ms()
+        self._world.later(outbox.set_status(stored.id, status, stored.instance, now))

@@ -1,0 +1,327 @@
+"""One turn, from idle to verdict: guard, read, guard, judge, guard and commit, file, send (DESIGN §3).
+
+Per session at most one evaluation; what comes meanwhile sets one re-check (I3). A human message, busy,
+an abort, off or a deletion cancels it. The commit and what follows are not cancelled half-way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from daemon.core.errors import ReflectdError, Unavailable
+from daemon.core.guards import Skip, may_commit, may_judge, may_judge_messages
+from daemon.core.orders import ReadMessages, SendFeedback
+from daemon.core.session import judging, reconcile, settled
+from daemon.core.verdict import JudgedBy
+from daemon.engine.drive import drive
+from daemon.files.verdict import Judging
+from daemon.hosts.opencode import parse_transcript
+from daemon.judge.case import make_case
+from daemon.judge.decide import Decision, Round, decide, skip
+from daemon.judge.flow import judge
+from daemon.store import outbox, verdicts
+from daemon.store.outbox import Stored
+
+if TYPE_CHECKING:
+    from daemon.core.session import Session
+    from daemon.core.transcript import Message, Transcript
+    from daemon.engine.delivery import Delivery
+    from daemon.engine.filing import Filing
+    from daemon.engine.instances import Instance, Instances
+    from daemon.engine.persist import Persist
+    from daemon.engine.world import World
+    from daemon.judge.case import Case
+    from daemon.judge.flow import Opinion
+
+READ_S = 10.0
+BIG = 256 * 1024
+
+
+class Evaluations:
+    """Starts, coalesces and cancels evaluations."""
+
+    def __init__(
+        self, world: World, persist: Persist, instances: Instances, delivery: Delivery, filing: Filing
+    ) -> None:
+        self._world = world
+        self._persist = persist
+        self._instances = instances
+        self._delivery = delivery
+        self._filing = filing
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+        self._foretold: dict[str, tuple[Case, Opinion, int]] = {}
+
+    def request(self, session: str) -> None:
+        """Judge the session's last turn, unless that is under way: then look once more afterwards."""
+        if session in self._running:
+            self._again.add(session)
+            return
+        self._running[session] = self._world.spawn(self._run(session), f"evaluate {session}")
+
+    def cancel(self, session: str, why: str) -> None:
+        """What is being judged is out of date: the call is cancelled and its judge session deleted."""
+        self._again.discard(session)
+        self._foretold.pop(session, None)
+        task = self._running.pop(session, None)
+        if task is not None:
+            self._world.log.info("evaluation cancelled", session=session, why=why)
+            task.cancel()
+
+    def running(self, instance: str) -> list[asyncio.Task[None]]:
+        """The evaluations of this instance's sessions."""
+        found = []
+        for session, task in self._running.items():
+            s = self._world.sessions.get(session)
+            if s is not None and s.instance == instance:
+                found.append(task)
+        return found
+
+    def foretell(self, session: str, case: Case, opinion: Opinion, ms: int) -> None:
+        """Keep an opinion formed before the turn ended (``run`` mode), for the idle that follows."""
+        self._foretold[session] = (case, opinion, ms)
+        while len(self._foretold) > 100:
+            self._foretold.pop(next(iter(self._foretold)))
+
+    async def read(self, s: Session, instance: Instance) -> Transcript:
+        """The host's messages: the truth. Over 256 KB they are parsed in a thread. Raises ``Unavailable``."""
+        data = bytes(await self._instances.call(instance, ReadMessages(s.id), READ_S))
+
+        def parse() -> Transcript:
+            found = parse_transcript(data, is_ours=self._world.outbox.is_ours, session=s.id)
+            return replace(found, directory=found.directory or s.directory)
+
+        return await asyncio.to_thread(parse) if len(data) > BIG else parse()
+
+    async def case(self, transcript: Transcript, s: Session) -> Case:
+        """The frozen case of the transcript's last turn."""
+        world = self._world
+
+        def make() -> Case:
+            return make_case(
+                transcript,
+                at=world.clock.now_ms(),
+                nonce=world.nonce(),
+                templates=world.templates,
+                open_items=s.open_items,
+            )
+
+        size = sum(len(c.output) for c in transcript.calls) + sum(len(m.text) for m in transcript.messages)
+        return await asyncio.to_thread(make) if size > BIG else make()
+
+    async def form(self, case: Case) -> tuple[Opinion, int]:
+        """Ask the judge: (opinion, ms)."""
+        started = self._world.clock.monotonic()
+        opinion = await drive(judge(case), self._world, float(self._world.settings.judge.timeout_s))
+        return opinion, int((self._world.clock.monotonic() - started) * 1000)
+
+    async def store(self, decision: Decision, directory: str, instance: str) -> list[Stored] | None:
+        """Commit state, verdict and orders in one transaction; None when that failed and nothing leaves."""
+        world, now = self._world, self._world.clock.now_ms()
+        before = world.sessions.get(decision.session.id)
+        rows = [
+            Stored(
+                id=outbox.order_id(order.session, decision.verdict.turn, outbox.kind_of(order)),
+                session=order.session,
+                status="sent",
+                instance=instance,
+                created=now,
+                order=order,
+            )
+            for order in decision.orders
+        ]
+        world.sessions.put(decision.session)
+        statements = [verdicts.add(decision.verdict, directory)]
+        if rows:
+            statements.append(outbox.add(rows))
+        try:
+            await self._persist.commit(*statements)
+        except Unavailable as e:
+            world.degraded = str(e)
+            world.log.warning(
+                "decision not stored, nothing is sent", session=decision.session.id, error=str(e)
+            )
+            now_state = world.sessions.get(decision.session.id)
+            if before is not None and now_state is not None:
+                failed = settled(now_state, decision.verdict.turn, "error", "not_stored")
+                failed = replace(
+                    failed,
+                    attempts=before.attempts,
+                    stalled=before.stalled,
+                    repeated=before.repeated,
+                    calls=before.calls,
+                    open_items=before.open_items,
+                )
+                world.sessions.put(failed)
+            return None
+        return rows
+
+    async def _run(self, session: str) -> None:
+        me = asyncio.current_task()
+        try:
+            while True:
+                self._again.discard(session)
+                await self._evaluate(session)
+                if session not in self._again:
+                    return
+        except ReflectdError as e:
+            self._world.log.warning("not judged", session=session, error=str(e))
+        finally:
+            if self._running.get(session) is me:
+                del self._running[session]
+
+    async def _evaluate(self, session: str) -> None:
+        world = self._world
+        s = world.sessions.get(session)
+        if s is None:
+            return
+        limits = world.limits(s)
+        no = may_judge(s, world.clock.now_ms(), limits, children_busy=self._children_busy(session))
+        if no is not None and no.final is None:
+            self._skipped(s, no)
+            return
+        instance = self._instances.connected(s.instance, s.directory)
+        if instance is None:
+            world.log.info("not judged yet", session=session, reason="its host is not connected")
+            return
+        try:
+            transcript = await self.read(s, instance)
+        except Unavailable as e:
+            world.log.info("messages not read", session=session, error=str(e))
+            await self._conclude_foretold(s, instance)
+            return
+        now = world.sessions.get(session)
+        if now is None:
+            return
+        s = reconcile(now, transcript)
+        world.sessions.put(s)
+        turn = transcript.turn
+        seen = may_judge_messages(s, transcript, limits)
+        if seen is not None and (no is None or seen.final is None):
+            no = seen
+        if no is None and s.phase == "judging" and s.turn == (turn.id if turn else ""):
+            no = self._once_more(s)
+        if no is not None:
+            await self._skip(s, turn, no, instance)
+            return
+        if turn is None:
+            return
+        await self._judge(s, turn, transcript, instance)
+
+    async def _judge(self, s: Session, turn: Message, transcript: Transcript, instance: Instance) -> None:
+        world = self._world
+        again = s.phase == "judging" and s.turn == turn.id
+        s = judging(s, turn.id)
+        s = replace(s, rejudged=turn.id if again else s.rejudged)
+        world.sessions.put(s)
+        await self._persist.flush()
+        self._filing.judging(Judging(s.id, s.task, turn.id, world.clock.now_ms()), s.directory)
+        foretold = self._foretold.pop(s.id, None)
+        if foretold is not None and foretold[0].turn == turn.id and foretold[0].task == s.task:
+            case, opinion, ms = foretold
+        else:
+            case = await self.case(transcript, s)
+            opinion, ms = await self.form(case)
+        now = world.sessions.get(s.id)
+        no = may_commit(s, now) if now is not None else Skip("deleted", "the session is not known any more")
+        if no is not None:
+            if now is not None:
+                await self._skip(now, turn, no, instance)
+            return
+        if now is not None:
+            await self._decide(now, case, opinion, ms, instance)
+
+    async def _decide(self, s: Session, case: Case, opinion: Opinion, ms: int, instance: Instance) -> None:
+        """No await between the last guard and the decision; what follows is not cancelled half-way."""
+        world = self._world
+        r = Round(s, case, world.limits(s), world.clock.now_ms(), JudgedBy(ms=ms))
+        decision = decide(r, opinion)
+        await asyncio.shield(world.spawn(self.finish(decision, instance, case, opinion), "finish"))
+
+    async def finish(
+        self, decision: Decision, instance: Instance, case: Case | None, opinion: Opinion | None
+    ) -> None:
+        """Commit, then send, then file; a prompt's file waits for its outcome (the alias depends on it)."""
+        world, s, verdict = self._world, decision.session, decision.verdict
+        rows = await self.store(decision, s.directory, instance.id)
+        log = world.logger(s, debug=instance.debug)
+        log.info(
+            "turn",
+            turn=verdict.turn,
+            task=verdict.task,
+            state=verdict.state if rows is not None else "error",
+            severity=str(verdict.severity),
+            reason=verdict.reason,
+            attempt=verdict.attempt,
+            provider=verdict.judge.provider,
+            ms=verdict.judge.ms,
+            orders=[outbox.kind_of(o) for o in decision.orders],
+        )
+        if rows is None:
+            failed = replace(verdict, state="error", will_prompt=False, reason="not_stored")
+            self._filing.final(failed, s.directory)
+            return
+        if case is not None and opinion is not None:
+            log.debug("case", evidence=[asdict(r) for r in case.evidence.rows], feedback=verdict.feedback)
+            content = _case_file(case, opinion, decision)
+            self._filing.case(s.id, verdict.at, lambda: content, s.directory)
+        for row in rows:
+            status = await self._delivery.dispatch(row)
+            if isinstance(row.order, SendFeedback):
+                verdict = replace(verdict, will_prompt=status == "done", at=world.clock.now_ms())
+        self._filing.final(verdict, s.directory)
+
+    async def _skip(self, s: Session, turn: Message | None, no: Skip, instance: Instance) -> None:
+        """A guard's no: written when a turn ended by it, silent otherwise."""
+        world = self._world
+        self._skipped(s, no)
+        decision = skip(s, turn.id if turn else "", no, world.clock.now_ms(), world.limits(s))
+        if decision is None or turn is None or turn.id == s.final:
+            await self._persist.flush()
+            return
+        await asyncio.shield(world.spawn(self.finish(decision, instance, None, None), "finish"))
+
+    async def _conclude_foretold(self, s: Session, instance: Instance) -> None:
+        """A ``run`` host on its way out no longer answers; the gate read its last text."""
+        foretold = self._foretold.pop(s.id, None)
+        now = self._world.sessions.get(s.id)
+        if foretold is None or now is None or foretold[0].task != now.task or now.final == foretold[0].turn:
+            return
+        case, opinion, ms = foretold
+        started = judging(now, case.turn)
+        no = may_commit(started, replace(started, aborted=now.aborted, busy=now.busy))
+        if no is None:
+            await self._decide(started, case, opinion, ms, instance)
+
+    def _once_more(self, s: Session) -> Skip | None:
+        """A row left ``judging`` by a crash is judged again once; twice looks like our fault."""
+        if s.rejudged == s.turn:
+            return Skip("crashed_twice", "judging this turn did not survive twice", final="unscored")
+        return None
+
+    def _skipped(self, s: Session, no: Skip) -> None:
+        if not no.wait and s.recheck:
+            s = replace(self._world.sessions.get(s.id) or s, recheck=False)
+            self._world.sessions.put(s)
+        self._world.log.info("skipped", session=s.id, guard=no.guard, reason=no.reason)
+
+    def _children_busy(self, session: str) -> bool:
+        return any(s.parent == session and s.busy for s in self._world.sessions.in_memory())
+
+
+def _case_file(case: Case, opinion: Opinion, decision: Decision) -> dict[str, Any]:
+    """The full evaluation (schema: ``.reflection/schemas/case.schema.json``)."""
+    return {
+        "version": 1,
+        "case": {**asdict(case), "templates": None},
+        "prompts": [{"purpose": p.purpose, "system": p.system, "text": p.text} for p in opinion.prompts],
+        "replies": [
+            {"provider": r.provider, "model": r.model, "text": r.text, "data": r.data, "seconds": r.seconds}
+            for r in opinion.replies
+        ],
+        "why": opinion.why,
+        "verdict": asdict(decision.verdict),
+        "orders": [{"kind": outbox.kind_of(o), **asdict(o)} for o in decision.orders],
+    }

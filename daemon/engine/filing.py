@@ -1,0 +1,86 @@
+"""Verdict files, written by one thread-hopping worker, in order, off the host's path.
+
+A verdict is stored before its file is written; ``filed`` is stored after. What a crash left unfiled is
+written at the next start (I21, I42). A failure is logged once and shown by ``status``; nothing waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from daemon.core.errors import Unavailable
+from daemon.store import verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from daemon.core.verdict import Verdict
+    from daemon.engine.world import World
+    from daemon.files.verdict import Judging, VerdictFiles
+
+COLLISION_MS = 600_000
+SHORT = 8
+
+
+class Filing:
+    """The queue of files to write. Unbounded by design: it holds at most a few rows per session."""
+
+    def __init__(self, world: World, files: VerdictFiles) -> None:
+        self._world = world
+        self._files = files
+        self._queue: asyncio.Queue[Callable[[], Any] | Verdict] = asyncio.Queue()
+
+    def judging(self, judging: Judging, directory: str) -> None:
+        """Say that the turn is being judged."""
+        self._queue.put_nowait(lambda: self._files.judging(judging, directory))
+
+    def final(self, verdict: Verdict, directory: str) -> None:
+        """The final verdict; marked as filed once it is on disk."""
+        collides = self.collides(verdict.session)
+        self._queue.put_nowait(lambda: self._files.final(verdict, directory, collides=collides))
+        self._queue.put_nowait(verdict)
+
+    def case(self, session: str, at: int, content: Callable[[], dict[str, Any]], directory: str) -> None:
+        """The full evaluation; ``content`` is built in the thread."""
+        self._queue.put_nowait(lambda: self._files.case(session, at, content(), directory))
+
+    def collides(self, session: str) -> bool:
+        """Another session with the same first 8 characters was active in the last 10 minutes (I23)."""
+        since = self._world.clock.now_ms() - COLLISION_MS
+        prefix = session[:SHORT]
+        return any(
+            s.id != session and s.id.startswith(prefix) and s.active_at >= since and not (s.judge or s.parent)
+            for s in self._world.sessions.in_memory()
+        )
+
+    def recover(self) -> int:
+        """Queue what a crash left unfiled. Returns how many."""
+        unfiled = self._world.verdicts.unfiled()
+        for stored in unfiled:
+            self.final(stored.verdict, stored.directory)
+        return len(unfiled)
+
+    async def run(self) -> None:
+        """The worker. Ends by cancellation, after ``drain``."""
+        while True:
+            job = await self._queue.get()
+            try:
+                await self._do(job)
+            finally:
+                self._queue.task_done()
+
+    async def drain(self) -> None:
+        """Wait until everything queued is written."""
+        await self._queue.join()
+
+    async def _do(self, job: Callable[[], Any] | Verdict) -> None:
+        try:
+            if callable(job):
+                await asyncio.to_thread(job)
+            else:
+                await self._world.db.commit(verdicts.filed(job))
+        except (OSError, Unavailable) as e:
+            if not self._world.degraded:
+                self._world.log.warning("verdict file not written", error=str(e))
+            self._world.degraded = f"verdict files: {e}"

@@ -1,0 +1,90 @@
+"""Write-through of session state with group commit: while one commit runs, the next one gathers.
+
+Memory is ahead of the file only until ``flush`` returns; what could not be stored stays unsaved and goes
+with the next try.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from daemon.core.errors import Unavailable
+from daemon.store import sessions
+
+if TYPE_CHECKING:
+    from daemon.engine.world import World
+    from daemon.store.db import Statement
+
+
+class Persist:
+    """``flush`` for events (no disk sync), ``commit`` for decisions (synced, one transaction)."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._marks: dict[str, int] = {}
+        self._extra: list[Statement] = []
+        self._gathering: asyncio.Future[None] | None = None
+        self._active = False
+
+    def mark(self, instance: str, seq: int) -> None:
+        """The highest event of the instance that is folded; stored with the state."""
+        self._marks[instance] = seq
+
+    def add(self, statement: Statement) -> None:
+        """Store this with the next flush."""
+        self._extra.append(statement)
+
+    async def flush(self) -> None:
+        """Returns when everything put so far is stored. Raises ``Unavailable``."""
+        if self._gathering is None:
+            self._gathering = asyncio.get_running_loop().create_future()
+            self._gathering.add_done_callback(_retrieve)
+            if not self._active:
+                self._active = True
+                self._world.spawn(self._loop(), "persist")
+        await asyncio.shield(self._gathering)
+
+    async def commit(self, *statements: Statement) -> None:
+        """State and ``statements`` in one durable transaction. ``Unavailable``: nothing is stored."""
+        states = self._world.sessions.unsaved()
+        upsert = self._world.sessions.statement(states, self._world.clock.now_ms())
+        await self._world.db.commit(upsert, *statements, durable=True)
+        self._world.sessions.saved(states)
+
+    async def _loop(self) -> None:
+        while self._gathering is not None:
+            waiting, self._gathering = self._gathering, None
+            try:
+                await self._write()
+            except Unavailable as e:
+                self._world.degraded = str(e)
+                waiting.set_exception(e)
+            else:
+                waiting.set_result(None)
+        self._active = False
+
+    async def _write(self) -> None:
+        world = self._world
+        states, marks, extra = world.sessions.unsaved(), self._marks, self._extra
+        if not (states or marks or extra):
+            return
+        self._marks, self._extra = {}, []
+        now = world.clock.now_ms()
+        statements = [world.sessions.statement(states, now), sessions.mark(marks, now), *extra]
+        try:
+            await world.db.commit(*(s for s in statements if s[1]))
+        except Unavailable:
+            self._marks = marks | self._marks
+            self._extra = extra + self._extra
+            raise
+        world.sessions.saved(states)
+        if world.degraded.startswith("the database"):
+            world.log.info("the database can be written again")
+            world.degraded = ""
+
+
+def _retrieve(future: asyncio.Future[None]) -> None:
+    """A waiter may be gone by the time a commit fails; the failure is in ``degraded`` all the same."""
+    if not future.cancelled():
+        future.exception()

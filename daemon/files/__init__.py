@@ -1,0 +1,1 @@
+"""Files that others read: written whole, edited in place, never overwritten when corrupt."""

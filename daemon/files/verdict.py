@@ -1,0 +1,186 @@
+"""The `.reflection/` files that speech, Telegram and scripts read (DESIGN §5). Blocking: run in a thread.
+
+Owns names, contents, the alias rules and retention. Never creates a folder before there is something to
+say, never writes into ``$HOME`` or ``/`` or through a link a clone brought along; what cannot be written
+there goes to the state folder. Every write is atomic and 0600.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daemon.core.errors import Unavailable
+from daemon.core.redact import redact_value
+from daemon.files.atomic import write_atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from daemon.core.verdict import State, Verdict
+
+FOLDER = ".reflection"
+SHORT = 8
+CASES_KEPT = 200
+CASE_BYTES = 50_000_000
+GITIGNORE = (
+    "# reflectd's run-time files; config.toml, prompts and playbook may be committed\n"
+    + "/.gitignore\n/verdict_*.json\n/*_[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]*.json\n"
+)
+_SAFE = re.compile(r"[^A-Za-z0-9_-]")
+_CASE = re.compile(r"_\d{10,16}\.json$")
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What the full-id file says while a turn is being judged."""
+
+    session: str
+    task: str
+    turn: str
+    at: int
+
+
+def verdict_object(v: Verdict | Judging) -> dict[str, Any]:
+    """The JSON object of a verdict file (schema: ``.reflection/schemas/verdict.schema.json``)."""
+    state: State = "judging"
+    severity, complete = "NONE", False
+    extra: dict[str, Any] = {
+        "feedback": "",
+        "missing": [],
+        "next_actions": [],
+        "requires_human_action": False,
+        "reward": None,
+        "reason": "",
+        "attempt": 0,
+        "judge": None,
+    }
+    if not isinstance(v, Judging):
+        state, severity, complete = v.state, str(v.severity), v.complete
+        extra = {
+            "feedback": v.feedback,
+            "missing": [{"item": m.text, "cites": m.cites} for m in v.missing],
+            "next_actions": list(v.next_actions),
+            "requires_human_action": v.requires_human_action,
+            "reward": v.reward,
+            "reason": v.reason,
+            "attempt": v.attempt,
+            "judge": asdict(v.judge),
+        }
+    found = {
+        "sessionId": v.session[:SHORT],
+        "complete": complete,
+        "severity": severity,
+        "timestamp": v.at,
+        "session": v.session,
+        "turn": v.turn,
+        "task": v.task,
+        "state": state,
+        **extra,
+    }
+    return dict(redact_value(found))
+
+
+def alias_object(v: Verdict | Judging, *, collides: bool) -> dict[str, Any]:
+    """What the published plugins read: fresh only for ``complete``, and ``incomplete`` when feedback
+    follows; with ``timestamp: 0`` they act as if we were not there (I22, I23).
+    """
+    found = verdict_object(v)
+    fresh = not isinstance(v, Judging) and not collides and (v.complete or v.will_prompt)
+    return found if fresh else {**found, "complete": False, "timestamp": 0}
+
+
+class VerdictFiles:
+    """Writes into ``<workspace>/.reflection`` or, where that cannot be, into ``fallback(workspace)``."""
+
+    def __init__(self, fallback: Callable[[str], Path], home: Path) -> None:
+        self._fallback = fallback
+        self._home = home
+
+    def judging(self, j: Judging, directory: str) -> Path:
+        """Say at once that the turn is being judged; the alias of an older turn is made stale (I22)."""
+        return self._write(directory, j, collides=False, durable=False)
+
+    def final(self, v: Verdict, directory: str, *, collides: bool) -> Path:
+        """The final verdict of a turn. Returns the path of the full-id file."""
+        return self._write(directory, v, collides=collides, durable=True)
+
+    def case(self, session: str, at: int, content: dict[str, Any], directory: str) -> Path:
+        """The full evaluation, for people and for replay; the oldest go when there are too many."""
+        text = json.dumps(redact_value(content), ensure_ascii=False, indent=1)
+        folder, path = self._put(directory, f"{_name(session)}_{at}.json", text, durable=False)
+        _prune(folder)
+        return path
+
+    def _write(self, directory: str, v: Verdict | Judging, *, collides: bool, durable: bool) -> Path:
+        name = f"verdict_{_name(v.session)}.json"
+        alias = f"verdict_{_name(v.session[:SHORT])}.json"
+        _, path = self._put(directory, name, _dump(verdict_object(v)), durable=durable)
+        if alias != name:
+            self._put(directory, alias, _dump(alias_object(v, collides=collides)), durable=durable)
+        return path
+
+    def _put(self, directory: str, name: str, text: str, *, durable: bool) -> tuple[Path, Path]:
+        if self._usable(directory):
+            folder = Path(directory) / FOLDER
+            try:
+                self._make(folder)
+                write_atomic(folder / name, text, mode=0o600, durable=durable)
+            except (OSError, Unavailable):
+                pass
+            else:
+                return folder, folder / name
+        folder = self._fallback(directory)
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as e:
+            raise Unavailable(f"cannot write verdict files to {folder}: {e}") from e
+        write_atomic(folder / name, text, mode=0o600, durable=durable)
+        return folder, folder / name
+
+    def _usable(self, directory: str) -> bool:
+        """A workspace of the person's: absolute, there, not ``/`` or ``$HOME``, no link in our name."""
+        path = Path(directory)
+        if not directory or not path.is_absolute() or not path.is_dir():
+            return False
+        if path.resolve() in {Path("/"), self._home.resolve()}:
+            return False
+        return not (path / FOLDER).is_symlink()
+
+    @staticmethod
+    def _make(folder: Path) -> None:
+        if folder.is_dir():
+            return
+        folder.mkdir(mode=0o700)
+        ignore = folder / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text(GITIGNORE, "utf-8")
+
+
+def _dump(found: dict[str, Any]) -> str:
+    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+
+
+def _name(session: str) -> str:
+    """A session id as part of a file name: ids come from outside."""
+    return _SAFE.sub("_", session)[:120]
+
+
+def _prune(folder: Path) -> None:
+    """Keep the newest ``CASES_KEPT`` cases and at most ``CASE_BYTES`` of them."""
+    cases = []
+    for path in folder.iterdir():
+        if _CASE.search(path.name) and not path.name.startswith("verdict_"):
+            with contextlib.suppress(OSError):
+                stat = path.stat()
+                cases.append((stat.st_mtime_ns, stat.st_size, path))
+    cases.sort(reverse=True)
+    total = 0
+    for i, (_, size, path) in enumerate(cases):
+        total += size
+        if i >= CASES_KEPT or total > CASE_BYTES:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,63 @@
+"""Core orders → the shim's wire form (``design/protocol.md``), one NDJSON line each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, assert_never
+
+import msgspec
+
+from daemon.core.orders import (
+    CallOrder,
+    CancelOrder,
+    DeleteSessions,
+    ReadMessages,
+    RunJudge,
+    SendFeedback,
+    ShowToast,
+    StoredOrder,
+)
+
+if TYPE_CHECKING:
+    from daemon.core.transcript import Model
+
+TITLE = "reflectd"
+
+
+def order_object(identity: str, order: StoredOrder | CallOrder) -> dict[str, Any]:
+    """The order as the JSON object of the stream (and of the answer to ``ask gate``)."""
+    session = getattr(order, "session", "")
+    found: dict[str, Any] = {"api": 1, "id": identity, "kind": "", "session": session}
+    match order:
+        case SendFeedback():
+            data: dict[str, Any] = {"text": order.text}
+            if order.agent:
+                data["agent"] = order.agent
+            if order.model is not None:
+                data["model"] = _model(order.model)
+            found |= {"kind": "feedback", "if": {"task": order.task, "turn": order.turn}, "data": data}
+        case ShowToast():
+            data = {"title": TITLE, "message": order.message, "variant": order.variant}
+            found |= {"kind": "toast", "data": data}
+        case ReadMessages():
+            found |= {"kind": "read", "data": {}}
+        case RunJudge():
+            data = {"system": order.system, "text": order.text, "timeout_ms": order.timeout_ms}
+            if order.model is not None:
+                data["model"] = _model(order.model)
+            found |= {"kind": "evaluate", "data": data}
+        case CancelOrder():
+            found |= {"kind": "cancel", "data": {"order": order.order}}
+        case DeleteSessions():
+            found |= {"kind": "delete", "data": {"sessions": list(order.sessions)}}
+        case _:
+            assert_never(order)
+    return found
+
+
+def wire_order(identity: str, order: StoredOrder | CallOrder) -> bytes:
+    """One line of the order stream."""
+    return msgspec.json.encode(order_object(identity, order)) + b"\n"
+
+
+def _model(model: Model) -> dict[str, str]:
+    return {"providerID": model.provider, "modelID": model.model}

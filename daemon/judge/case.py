@@ -1,0 +1,84 @@
+"""A case: everything one judgement may look at, frozen before the flow starts (DESIGN §3).
+
+So a case can be saved, replayed and turned into a labelled test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from daemon.core.evidence import Evidence, collect
+
+if TYPE_CHECKING:
+    from daemon.core.transcript import Model, Transcript
+
+EARLIER_REQUESTS = 5
+FINAL_CHARS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """The prompt texts in force: ``system`` holds ``{nonce}``, ``case`` the four data fields."""
+
+    system: str
+    case: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One turn to be judged. ``at`` is epoch ms; ``nonce`` fences the untrusted text of this call.
+
+    ``requests``: the human messages of this task, oldest first; ``earlier``: those before it, as context
+    (I28). ``open_items``: what earlier rounds found, so that the judge reuses their wording.
+    """
+
+    session: str
+    task: str
+    turn: str
+    at: int
+    nonce: str
+    requests: tuple[str, ...]
+    earlier: tuple[str, ...]
+    final: str
+    evidence: Evidence
+    templates: Templates
+    agent: str = ""
+    model: Model | None = None
+    open_items: tuple[str, ...] = ()
+
+
+def make_case(
+    transcript: Transcript,
+    *,
+    at: int,
+    nonce: str,
+    templates: Templates,
+    open_items: tuple[str, ...] = (),
+) -> Case:
+    """The case of the transcript's last turn. Needs a task and a turn (the guards saw to that)."""
+    task, turn = transcript.task, transcript.turn
+    if task is None or turn is None:
+        raise ValueError("a case needs a human message and an answer")
+    requests = transcript.requests
+    first = requests[0].id
+    before = [m.text for m in transcript.messages[: _index(transcript, first)] if m.human and m.text]
+    return Case(
+        session=transcript.session,
+        task=task.id,
+        turn=turn.id,
+        at=at,
+        nonce=nonce,
+        requests=tuple(m.text for m in requests),
+        earlier=tuple(before[-EARLIER_REQUESTS:]),
+        final=turn.text,
+        evidence=collect(transcript),
+        templates=templates,
+        agent=task.agent,
+        model=task.model,
+        open_items=open_items,
+    )
+
+
+def _index(transcript: Transcript, message_id: str) -> int:
+    return next(i for i, m in enumerate(transcript.messages) if m.id == message_id)

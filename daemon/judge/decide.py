@@ -1,0 +1,180 @@
+"""``decide``: what an opinion means for this session, what the host is told, and the state after it.
+
+The table of the seed's decision flow; every branch is a row of ``tests/judge/test_decide.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from daemon.core.guards import Limits, Skip, may_prompt, normalise_items, rounds_without_progress
+from daemon.core.orders import SendFeedback, ShowToast, StoredOrder, Variant
+from daemon.core.session import settled
+from daemon.core.verdict import FinalState, JudgedBy, Judgement, Missing, Severity, Verdict
+
+if TYPE_CHECKING:
+    from daemon.core.session import Session
+    from daemon.judge.case import Case
+    from daemon.judge.flow import Opinion
+
+HEADING = "## Reflection-3: Task Incomplete"
+QUOTE_MIN = 4
+ITEM_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to commit: the verdict, the orders that follow it, and the session after it."""
+
+    session: Session
+    verdict: Verdict
+    orders: tuple[StoredOrder, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One judged round: the session as it is now, the case it was judged on, who judged, and when."""
+
+    session: Session
+    case: Case
+    limits: Limits
+    at: int
+    by: JudgedBy
+
+
+def skip(s: Session, turn: str, why: Skip, at: int, limits: Limits) -> Decision | None:
+    """A guard's no as a decision; None when nothing is to be written."""
+    if why.final is None:
+        return None
+    verdict = Verdict(s.id, s.task, turn, why.final, at, reason=f"guard:{why.guard}", attempt=s.attempts)
+    tell = why.tell and limits.toasts
+    orders = (ShowToast(s.id, why.tell, "warning"),) if tell else ()
+    return Decision(settled(s, turn, why.final, why.guard), verdict, orders)
+
+
+def decide(r: Round, opinion: Opinion) -> Decision:
+    """The decision on one judged turn (DESIGN §4, seed's flow below PARSE VERDICT)."""
+    by = replace(r.by, provider=opinion.provider or "rules", model=opinion.model, cost=opinion.cost)
+    r = replace(r, by=by)
+    found = opinion.judgement
+    if found is None:
+        return _unscored(r, opinion.why)
+    cited = tuple(m for m in found.missing if is_cited(m, r.case))
+    if found.complete and found.severity is not Severity.BLOCKER:
+        return _complete(r, replace(found, missing=cited))
+    if found.missing and not cited:
+        return _unscored(r, "no missing item cites a row or the request")
+    found = replace(found, complete=False, missing=cited)
+    nothing_missing = found.severity is Severity.NONE and not found.missing
+    if nothing_missing or (found.requires_human_action and not found.next_actions):
+        return _awaiting(r, found)
+    return _incomplete(r, found)
+
+
+def is_cited(missing: Missing, case: Case) -> bool:
+    """The item names an evidence row or quotes the request word for word."""
+    cites = missing.cites.strip().strip("\"'“”`")
+    if any(cites == row.id for row in case.evidence.rows):
+        return True
+    if len(cites) < QUOTE_MIN:
+        return False
+    wanted = " ".join(cites.casefold().split())
+    return any(wanted in " ".join(text.casefold().split()) for text in case.requests)
+
+
+def feedback_text(found: Judgement, case: Case, attempt: int, limits: Limits) -> str:
+    """What the agent reads. The first line is what the published consumers search for."""
+    rows = {row.id: row for row in case.evidence.rows}
+    lines = [f"{HEADING} ({found.severity})", ""]
+    if found.feedback:
+        lines += [found.feedback, ""]
+    if found.missing:
+        lines.append("Still open:")
+        for i, item in enumerate(found.missing, 1):
+            row = rows.get(item.cites)
+            shown = f" ({row.id}: {row.text[:ITEM_CHARS]})" if row and row.text not in item.text else ""
+            lines.append(f"{i}. {item.text}{shown}")
+        lines.append("")
+    if found.next_actions:
+        lines += ["Do next:", *(f"- {action}" for action in found.next_actions), ""]
+    lines.append(
+        "Go on with the task. If this is wrong, or only the person can decide, "
+        "say so in one sentence and stop. "
+        f"(reflectd, round {attempt} of at most {limits.max_attempts})"
+    )
+    return "\n".join(lines)
+
+
+def _verdict(r: Round, state: FinalState, found: Judgement | None) -> Verdict:
+    s, case = r.session, r.case
+    verdict = Verdict(
+        s.id, case.task, case.turn, state, r.at, judge=r.by, attempt=s.attempts, reason="judged"
+    )
+    if found is None:
+        return verdict
+    return replace(
+        verdict,
+        severity=found.severity,
+        feedback=found.feedback,
+        missing=found.missing,
+        next_actions=found.next_actions,
+        requires_human_action=found.requires_human_action,
+    )
+
+
+def _complete(r: Round, found: Judgement) -> Decision:
+    """Never prompts (I2); the toast names what is left."""
+    left = "; ".join(m.text for m in found.missing)
+    if not left and found.severity is not Severity.NONE:
+        left = found.feedback
+    note = f"Task complete: {left}" if left else "Task complete"
+    after = settled(r.session, r.case.turn, "complete", "judged")
+    return Decision(after, _verdict(r, "complete", found), _toast(r, note[:ITEM_CHARS], "success"))
+
+
+def _awaiting(r: Round, found: Judgement) -> Decision:
+    after = settled(replace(r.session, unscored=0), r.case.turn, "awaiting_user", "judged")
+    return Decision(after, _verdict(r, "awaiting_user", found), _toast(r, "Awaiting user input", "info"))
+
+
+def _unscored(r: Round, why: str) -> Decision:
+    """Open and quiet; three in a row stop the task (guard 5)."""
+    s, turn = replace(r.session, unscored=r.session.unscored + 1), r.case.turn
+    verdict = replace(_verdict(r, "unscored", None), reason=f"unscored: {why}")
+    if s.unscored < r.limits.max_unscored:
+        return Decision(settled(s, turn, "unscored", why), verdict)
+    tell = f"Stopped judging this task: {s.unscored} rounds could not be scored"
+    verdict = replace(verdict, state="stopped", reason=f"guard:unscored_rounds ({why})")
+    return Decision(settled(s, turn, "stopped", "unscored_rounds"), verdict, _toast(r, tell, "warning"))
+
+
+def _incomplete(r: Round, found: Judgement) -> Decision:
+    s, case, limits = replace(r.session, unscored=0), r.case, r.limits
+    calls = case.evidence.tool_calls
+    items = normalise_items(tuple(m.text for m in found.missing) or (found.feedback,))
+    if limits.observe:
+        verdict = replace(_verdict(r, "incomplete", found), reason="observe: nothing sent")
+        return Decision(settled(s, case.turn, "incomplete", "observe"), verdict)
+    no = may_prompt(s, calls=calls, items=items, limits=limits)
+    if no is not None:
+        verdict = replace(_verdict(r, "stopped", found), reason=f"guard:{no.guard}")
+        after = settled(s, case.turn, "stopped", no.guard)
+        return Decision(after, verdict, _toast(r, no.tell, "warning"))
+    stalled, repeated = rounds_without_progress(s, calls=calls, items=items)
+    after = replace(
+        settled(s, case.turn, "incomplete", "judged"),
+        attempts=s.attempts + 1,
+        stalled=stalled,
+        repeated=repeated,
+        calls=calls,
+        open_items=items,
+    )
+    text = feedback_text(found, case, after.attempts, limits)
+    order = SendFeedback(s.id, case.task, case.turn, text, agent=case.agent, model=case.model)
+    verdict = replace(_verdict(r, "incomplete", found), attempt=after.attempts, will_prompt=True)
+    return Decision(after, verdict, (order,))
+
+
+def _toast(r: Round, message: str, variant: Variant) -> tuple[ShowToast, ...]:
+    return (ShowToast(r.session.id, message, variant),) if r.limits.toasts else ()

@@ -1,0 +1,155 @@
+"""The ``offline`` provider: a judge without a model, from evidence rows only.
+
+It says what a rule proves and nothing more. Where no rule decides it answers ``{"unscored": reason}``, which has
+none of the wanted keys, so that the flow treats it as unscored and nothing is sent. It reads ``Prompt.evidence``
+and never the prompt's text, so nothing in a transcript can talk it round (I27).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from daemon.core.llm import Reply
+from daemon.core.verdict import Severity
+
+if TYPE_CHECKING:
+    from daemon.core.evidence import Evidence, Row
+    from daemon.core.llm import Prompt
+
+PROVIDER: Final = "offline"
+MODEL: Final = "rules"
+MAX_ITEMS: Final = 10
+_ORDER: Final = tuple(Severity)
+_CHANGE_ASKED: Final = re.compile(
+    r"\s*(?:please |now |can you |could you |ok(?:ay)?,? )*(?:fix|add|implement|create|write|refactor"
+    r"|rename|update"
+    r"|remove|delete|migrate|convert|replace)\b",
+    re.IGNORECASE,
+)
+
+
+def judge(prompt: Prompt) -> Reply:
+    """The verdict object of DESIGN §4 as ``data``, or ``{"unscored": reason}``. Deterministic, never raises."""
+    data = (
+        _verdict(prompt.evidence) if prompt.evidence else _unscored("the rules judge evidence and got none")
+    )
+    return Reply(text=json.dumps(data, ensure_ascii=False), provider=PROVIDER, model=MODEL, data=data)
+
+
+def _verdict(evidence: Evidence) -> dict[str, object]:
+    if evidence.ending == "question":
+        return _answer(complete=False, feedback="The agent asks; it is the person's turn.", human=True)
+    if denied := evidence.of("denied"):
+        text = f"{_sentence(denied[-1].text)} ({denied[-1].id}); how to go on is the person's decision."
+        return _answer(complete=False, feedback=text, human=True)
+    if rows := evidence.open:
+        return _incomplete(rows)
+    if evidence.ending == "empty":
+        return _unscored("there is no final text")
+    if evidence.ending == "next_steps":
+        return _unscored("the text ends with next steps, and no rule tells whether they were asked for")
+    if failed := [r for r in evidence.of("check") if r.outcome == "failed"]:
+        return _unscored(f"a check failed ({failed[-1].id}), and no rule tells whether it had to pass")
+    if _changes_nothing(evidence):
+        return _unscored("a change was asked for and none was seen")
+    return _complete(evidence)
+
+
+def _changes_nothing(evidence: Evidence) -> bool:
+    """A request for a change, looked into and then only answered (I25): no rule tells whether that is enough."""
+    asked = evidence.of("request")
+    return bool(evidence.tool_calls and not evidence.writes and asked and _CHANGE_ASKED.match(asked[-1].text))
+
+
+def _complete(evidence: Evidence) -> dict[str, object]:
+    checks = evidence.of("check")
+    if not evidence.code_writes or any(
+        r.outcome == "passed" and r.position == "after_last_write" for r in checks
+    ):
+        return _answer(complete=True)
+    if after := [r for r in checks if r.position == "after_last_write"]:
+        text = f"The outcome of `{after[-1].command}` ({after[-1].id}) is not visible."
+    elif checks:
+        text = f"No check ran after the last edit; the last one was `{checks[-1].command}` ({checks[-1].id})."
+    else:
+        text = "No test, build or lint run was seen in this task."
+    return _answer(complete=True, severity=Severity.LOW, feedback=text)
+
+
+def _incomplete(rows: tuple[Row, ...]) -> dict[str, object]:
+    """All open rows, the worst first, as numbered lines where there is more than one."""
+    ordered = sorted(rows, key=lambda r: -_ORDER.index(_severity(r)))[:MAX_ITEMS]
+    findings = [_finding(row) for row in ordered]
+    lines = [
+        f"{item} ({row.id}){said}. {action}"
+        for row, (item, said, action) in zip(ordered, findings, strict=True)
+    ]
+    if len(lines) > 1:
+        lines = [f"{i}. {line}" for i, line in enumerate(lines, 1)]
+    return _answer(
+        complete=False,
+        severity=_severity(ordered[0]),
+        feedback="\n".join(lines),
+        missing=[
+            {"item": item, "cites": row.id} for row, (item, _, _) in zip(ordered, findings, strict=True)
+        ],
+        actions=[action for _, _, action in findings],
+    )
+
+
+def _severity(row: Row) -> Severity:
+    """A lint finding after the last edit is weaker than a failed test or build: many projects carry old ones."""
+    if row.kind == "check" and row.position == "after_last_write" and row.check != "lint":
+        return Severity.HIGH
+    return Severity.LOW if row.kind == "ending" and row.detail else Severity.MEDIUM
+
+
+def _finding(row: Row) -> tuple[str, str, str]:
+    """What is open, in words that stay the same from round to round (guard 6); how that shows; what to do."""
+    if row.kind == "check":
+        said = f": {row.detail.rstrip('.')}" if row.detail else ""
+        if row.position == "after_last_write":
+            return (
+                f"`{row.command}` failed after the last edit",
+                said,
+                f"Fix it and run `{row.command}` again.",
+            )
+        item = f"`{row.command}` failed before the last edit and was not run again"
+        return item, said, f"Run `{row.command}` again and fix what still fails."
+    if row.kind == "todo":
+        return f'The todo list still has "{row.detail}"', "", "Do it, or mark it done if it is."
+    if row.kind == "tool_error":
+        item = f"{_sentence(row.detail)} failed and nothing came after it"
+        return item, "", "Try again or do it another way."
+    if row.detail:
+        return f'The answer stops before what it announces: "{row.detail}"', "", "Carry it out."
+    return "The answer breaks off", "", "Finish it."
+
+
+def _answer(
+    *,
+    complete: bool,
+    severity: Severity = Severity.NONE,
+    feedback: str = "",
+    missing: list[dict[str, str]] | None = None,
+    actions: list[str] | None = None,
+    human: bool = False,
+) -> dict[str, object]:
+    return {
+        "complete": complete,
+        "severity": severity.value,
+        "feedback": feedback,
+        "missing": missing or [],
+        "next_actions": list(dict.fromkeys(actions or [])),
+        "requires_human_action": human,
+    }
+
+
+def _unscored(reason: str) -> dict[str, object]:
+    return {"unscored": reason}
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,120 @@
+"""Request bodies as typed structs, and what we say when one is wrong.
+
+Unknown fields are refused with the nearest name; hosts' own payloads (``data``) stay raw JSON here and are
+parsed leniently in ``hosts``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from daemon.core.errors import BadReply
+
+if TYPE_CHECKING:
+    from daemon.core.orders import ResultStatus
+
+API = 1
+MAX_BODY = 8 * 1024 * 1024
+MAX_BATCH = 500
+ID = 200
+
+T = TypeVar("T")
+
+
+class Hello(Struct, forbid_unknown_fields=True):
+    """``POST /v1/hello``."""
+
+    instance: str
+    host: Literal["opencode"]
+    mode: Literal["run", "serve", "tui"]
+    pid: int
+    directory: str
+    api: Literal[1] = 1
+    version: str = ""
+    debug: bool = False
+
+
+class Event(Struct, forbid_unknown_fields=True):
+    """One event of a batch."""
+
+    seq: int
+    t: int
+    kind: str
+    data: Raw = Raw(b"{}")
+
+
+class Events(Struct, forbid_unknown_fields=True):
+    """``POST /v1/events``."""
+
+    instance: str
+    events: list[Event]
+
+
+class Result(Struct, forbid_unknown_fields=True):
+    """``POST /v1/results``."""
+
+    instance: str
+    id: str
+    status: Literal["done", "stale", "failed"]
+    data: Raw = Raw(b"null")
+    error: str = ""
+
+
+class Asked(Struct):
+    """The data of ``ask gate``."""
+
+    session: str = msgspec.field(name="sessionID", default="")
+    message: str = msgspec.field(name="messageID", default="")
+    text: str = ""
+
+
+class Ask(Struct, forbid_unknown_fields=True):
+    """``POST /v1/ask``."""
+
+    instance: str
+    what: Literal["gate", "settle"]
+    data: Asked = msgspec.field(default_factory=Asked)
+
+
+class Switch(Struct, forbid_unknown_fields=True):
+    """``POST /v1/switch``: exactly one of ``session`` and ``directory``."""
+
+    on: bool
+    session: str = ""
+    directory: str = ""
+
+
+_DECODERS: dict[type, Any] = {k: msgspec.json.Decoder(k) for k in (Hello, Events, Result, Ask, Switch)}
+_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
+
+
+def decode(body: bytes, kind: type[T]) -> T:
+    """The body as ``kind``. Raises ``BadReply`` with a message for people."""
+    try:
+        found: T = _DECODERS[kind].decode(body)
+    except msgspec.ValidationError as e:
+        raise BadReply(_explain(str(e), kind)) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as e:
+        raise BadReply(f"the body is not JSON: {e}") from None
+    return found
+
+
+def checked_status(status: str) -> ResultStatus:
+    """The status as the core's literal (the struct has validated it)."""
+    return "done" if status == "done" else "stale" if status == "stale" else "failed"
+
+
+def _explain(message: str, kind: type) -> str:
+    unknown = _UNKNOWN.search(message)
+    if unknown is None:
+        return message
+    names = {f.encode_name for k in (kind, Event) for f in msgspec.structs.fields(k)}
+    near = difflib.get_close_matches(unknown.group(1), names, 1, 0.5)
+    return (
+        f"{message}. Did you mean `{near[0]}`?" if near else f"{message}. Known: {', '.join(sorted(names))}"
+    )

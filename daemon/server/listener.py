@@ -1,0 +1,128 @@
+"""One daemon per user: the lock, the socket, who may connect (DESIGN §7).
+
+A live socket is never stolen, a stale one is replaced, anything that is not a socket is never unlinked.
+The lock is held by the kernel (``flock``) and goes with the process, however it dies (I45).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import stat
+import struct
+from typing import TYPE_CHECKING
+
+from daemon.core.errors import UserError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BACKLOG = 4096
+CONNECT_S = 1.0
+
+
+class AlreadyRunning(UserError):
+    """Another daemon of this user answers; ``reflectd status`` shows it."""
+
+
+class Lock:
+    """The per-user lock file; holds the pid for people to read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd = -1
+
+    def acquire(self) -> None:
+        """Take the lock, or raise ``AlreadyRunning``."""
+        _private_folder(self._path.parent)
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
+            os.close(fd)
+            raise AlreadyRunning(
+                f"reflectd runs already (pid {pid}); see `reflectd status`, or `reflectd stop` it first"
+            ) from None
+        os.ftruncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode())
+        self._fd = fd
+
+    def release(self) -> None:
+        """Give the lock back; the file stays, so that nobody locks a file that is being unlinked."""
+        if self._fd >= 0:
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = -1
+
+
+def bind(path: Path) -> socket.socket:
+    """A listening Unix socket at ``path``, 0600 in a 0700 folder. Call with the lock held."""
+    _private_folder(path.parent)
+    _clear(path)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        old = os.umask(0o177)
+        try:
+            sock.bind(str(path))
+        finally:
+            os.umask(old)
+        path.chmod(0o600)
+        sock.listen(BACKLOG)
+        sock.setblocking(False)
+    except OSError as e:
+        sock.close()
+        raise UserError(f"cannot listen on {path}: {e.strerror}. Set REFLECTD_SOCKET to another path") from e
+    return sock
+
+
+def remove(path: Path, inode: int) -> None:
+    """Unlink our own socket, if it is still the one we made."""
+    with contextlib.suppress(OSError):
+        found = path.lstat()
+        if stat.S_ISSOCK(found.st_mode) and found.st_ino == inode:
+            path.unlink()
+
+
+def peer_uid(sock: socket.socket) -> int | None:
+    """The user at the other end; None where the system does not say."""
+    with contextlib.suppress(OSError, struct.error):
+        if hasattr(socket, "SO_PEERCRED"):
+            return int(struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1])
+        # macOS: getsockopt(SOL_LOCAL, LOCAL_PEERCRED) gives struct xucred {version, uid, …}
+        return int(struct.unpack_from("=II", sock.getsockopt(0, 0x001, 76))[1])
+    return None
+
+
+def _private_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        found = folder.stat()
+    except OSError as e:
+        raise UserError(f"cannot use the folder {folder}: {e.strerror}. Set REFLECTD_STATE_DIR") from e
+    if found.st_uid != os.getuid():
+        raise UserError(f"the folder {folder} belongs to another user (uid {found.st_uid}); not used")
+    if found.st_mode & 0o022:
+        raise UserError(f"others may write to the folder {folder}; run: chmod go-w {folder}")
+
+
+def _clear(path: Path) -> None:
+    """Make room: refuse a live socket, unlink a dead one, refuse anything else."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise UserError(f"{path} exists and is not a socket; move it away or set REFLECTD_SOCKET")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(CONNECT_S)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            path.unlink(missing_ok=True)
+            return
+        except OSError as e:
+            raise AlreadyRunning(f"{path} is in use and does not answer ({e.strerror}); not stolen") from e
+    raise AlreadyRunning(f"a daemon answers on {path} already; not stolen")

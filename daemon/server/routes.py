@@ -1,0 +1,177 @@
+"""The routes of API v1: parse, call the engine, serialise. Nothing is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+
+from daemon.core.errors import BadReply, Rejected, Unavailable
+from daemon.engine.instances import Instance
+from daemon.engine.intake import Wire
+from daemon.server.codec import API, ID, MAX_BATCH, Ask, Events, Hello, Result, Switch, checked_status, decode
+from daemon.server.listener import peer_uid
+
+if TYPE_CHECKING:
+    from daemon.engine.instances import Instances
+    from daemon.engine.intake import Intake
+    from daemon.engine.status import StatusReport
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+HOSTS = frozenset({"reflectd", "localhost", ""})
+JSON = "application/json"
+LIMIT = 500
+_encode = msgspec.json.Encoder().encode
+
+
+def answer(status: int = 200, **fields: Any) -> web.Response:  # noqa: ANN401 - JSON
+    """A JSON answer; every one names the API version."""
+    return web.Response(body=_encode({"api": API, **fields}), status=status, content_type=JSON)
+
+
+class Routes:
+    """Handlers bound to the engine's parts."""
+
+    def __init__(self, intake: Intake, instances: Instances, status: StatusReport, uid: int) -> None:
+        self._intake = intake
+        self._instances = instances
+        self._status = status
+        self._uid = uid
+        self._hello_state: Callable[[Instance], dict[str, Any]] = status.hello
+
+    def add_to(self, app: web.Application) -> None:
+        """Register the routes."""
+        app.router.add_post("/v1/hello", self.hello)
+        app.router.add_post("/v1/events", self.events)
+        app.router.add_get("/v1/orders", self.orders, allow_head=False)
+        app.router.add_post("/v1/results", self.results)
+        app.router.add_post("/v1/ask", self.ask)
+        app.router.add_post("/v1/switch", self.switch)
+        app.router.add_get("/v1/status", self.status, allow_head=False)
+        app.router.add_get("/v1/sessions", self.sessions, allow_head=False)
+        app.router.add_get("/v1/verdicts", self.verdicts, allow_head=False)
+
+    async def hello(self, request: web.Request) -> web.Response:
+        """``POST /v1/hello``."""
+        h = decode(await request.read(), Hello)
+        if not h.instance or len(h.instance) > ID:
+            raise BadReply(f"`instance` must be 1 to {ID} characters")
+        if not h.directory.startswith("/"):
+            raise BadReply("`directory` must be an absolute path")
+        instance = Instance(h.instance, h.host, h.mode, h.pid, h.directory, debug=h.debug)
+        instance = self._intake.hello(instance)
+        return answer(**self._hello_state(instance))
+
+    async def events(self, request: web.Request) -> web.Response:
+        """``POST /v1/events``."""
+        batch = decode(await request.read(), Events)
+        if len(batch.events) > MAX_BATCH:
+            raise BadReply(f"at most {MAX_BATCH} events a batch, not {len(batch.events)}")
+        instance = self._known(batch.instance)
+        wires = [Wire(e.seq, e.t, e.kind, e.data) for e in batch.events]
+        return answer(seq=await self._intake.accept(instance, wires))
+
+    async def orders(self, request: web.Request) -> web.StreamResponse:
+        """``GET /v1/orders``: endless NDJSON; ends when the client goes or a newer stream comes."""
+        instance = self._known(request.query.get("instance", ""))
+        response = web.StreamResponse(headers={"content-type": "application/x-ndjson"})
+        await response.prepare(request)
+        lines = self._instances.lines(instance)
+        try:
+            async for line in lines:
+                if request.transport is None or request.transport.is_closing():
+                    break
+                await response.write(line)
+        except (ConnectionResetError, RuntimeError):
+            pass  # the shim went away; it reconnects
+        finally:
+            await lines.aclose()  # type: ignore[attr-defined]
+        return response
+
+    async def results(self, request: web.Request) -> web.Response:
+        """``POST /v1/results``."""
+        r = decode(await request.read(), Result)
+        await self._intake.result(r.id, checked_status(r.status), r.data, r.error)
+        return answer()
+
+    async def ask(self, request: web.Request) -> web.Response:
+        """``POST /v1/ask``."""
+        a = decode(await request.read(), Ask)
+        instance = self._known(a.instance)
+        if a.what == "settle":
+            await self._intake.settle(instance)
+            return answer()
+        feedback = await self._intake.ask_gate(instance, a.data.session, a.data.message, a.data.text)
+        return answer(feedback=feedback)
+
+    async def switch(self, request: web.Request) -> web.Response:
+        """``POST /v1/switch``."""
+        s = decode(await request.read(), Switch)
+        if bool(s.session) == bool(s.directory):
+            raise BadReply("name either `session` or `directory`")
+        if s.directory and not s.directory.startswith("/"):
+            raise BadReply("`directory` must be an absolute path")
+        await self._intake.switch(on=s.on, session=s.session[:ID], directory=s.directory)
+        return answer()
+
+    async def status(self, _: web.Request) -> web.Response:
+        """``GET /v1/status``."""
+        return answer(**self._status.status())
+
+    async def sessions(self, request: web.Request) -> web.Response:
+        """``GET /v1/sessions``."""
+        return answer(sessions=self._status.sessions(_limit(request)))
+
+    async def verdicts(self, request: web.Request) -> web.Response:
+        """``GET /v1/verdicts``."""
+        session = request.query.get("session", "")
+        return answer(verdicts=self._status.verdicts(session, _limit(request)))
+
+    def middleware(self) -> Any:  # noqa: ANN401 - aiohttp's own type is private
+        """Who may ask, and what a refusal looks like. A bug answers 500 and is logged, not shown."""
+
+        @web.middleware
+        async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+            refusal = self._refuse(request)
+            if refusal:
+                return answer(403, error=refusal)
+            try:
+                return await handler(request)
+            except BadReply as e:
+                return answer(400, error=str(e))
+            except Rejected as e:
+                return answer(409, error=e.reason)
+            except Unavailable as e:
+                return answer(503, error=str(e))
+            except web.HTTPRequestEntityTooLarge as e:
+                return answer(413, error=f"the body is too large: {e.text}")
+            except web.HTTPException as e:
+                return answer(e.status, error=f"{request.method} {request.path}: {e.reason}")
+
+        return guard
+
+    def _refuse(self, request: web.Request) -> str:
+        if "Origin" in request.headers:
+            return "requests from web pages are refused"
+        if request.host.partition(":")[0] not in HOSTS:
+            return f"the Host {request.host!r} is not ours"
+        sock = request.get_extra_info("socket")
+        uid = peer_uid(sock) if sock is not None else None
+        if uid is not None and uid != self._uid:
+            return "this daemon serves another user"
+        return ""
+
+    def _known(self, instance: str) -> Instance:
+        found = self._instances.get(instance)
+        if found is None:
+            raise Rejected(f"the instance {instance[:ID]!r} is not known here; say hello first")
+        return found
+
+
+def _limit(request: web.Request) -> int:
+    text = request.query.get("limit", "50")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= LIMIT:
+        raise BadReply(f"`limit` must be a number from 1 to {LIMIT}")
+    return int(text)

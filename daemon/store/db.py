@@ -1,0 +1,219 @@
+"""One SQLite file, written by one thread with group commit (DESIGN §9).
+
+Owns the connection and the thread; knows no table. WAL; ``NORMAL`` for events (no disk sync on the
+host's path), ``FULL`` for what leaves the machine or must survive a power cut. A job that fails is
+rolled back alone and its caller gets ``Unavailable``; the others of its group are committed.
+A database that is corrupt is kept aside and a new one is begun (I43): ``opened.aside`` names it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import sqlite3
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from daemon.core.errors import Unavailable, UserError
+from daemon.store.migrations import MIGRATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Row = tuple[Any, ...]
+Statement = tuple[str, Sequence[Row]]
+"""SQL and the rows to run it with (``executemany``)."""
+
+GROUP = 512
+CORRUPT = ("malformed", "not a database", "corrupt", "disk image")
+
+
+@dataclass(slots=True)
+class _Job:
+    statements: Sequence[Statement]
+    durable: bool
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[int]
+    changed: int = 0
+    error: sqlite3.Error | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """How the file was found. ``aside``: where a corrupt one was moved."""
+
+    aside: Path | None = None
+
+
+class Database:
+    """The write side is ``commit``; the read side is ``read`` (a thread, a read-only connection)."""
+
+    def __init__(self, path: Path, now: Callable[[], int]) -> None:
+        """Open and migrate ``path``, creating folder (0700) and file (0600). Raises ``UserError``."""
+        self.path = path
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._closed = False
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.opened = Opened()
+        try:
+            self._conn = _open(path)
+        except sqlite3.DatabaseError as e:
+            if not any(word in str(e) for word in CORRUPT):
+                raise UserError(
+                    f"cannot open the database {path}: {e}. Mend the folder or set daemon.state_dir"
+                ) from e
+            self.opened = Opened(aside=_set_aside(path, now()))
+            self._conn = _open(path)
+        self._reader = _connect(path)
+        self._reader_lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="reflectd-store", daemon=True)
+        self._thread.start()
+
+    async def commit(self, *statements: Statement, durable: bool = False) -> int:
+        """Run the statements in one transaction. Returns the number of changed rows when it is stored.
+
+        Raises ``Unavailable`` when it could not be stored (disk full, read-only, locked for 5 s).
+        """
+        if self._closed:
+            raise Unavailable("the database is closed")
+        loop = asyncio.get_running_loop()
+        job = _Job(statements, durable, loop, loop.create_future())
+        self._queue.put(job)
+        return await job.done
+
+    def read(self, sql: str, parameters: Row = ()) -> list[Row]:
+        """Rows of a query. Blocking, a few µs for the small queries of the engine."""
+        with self._reader_lock:
+            return self._reader.execute(sql, parameters).fetchall()
+
+    def close(self) -> None:
+        """Write what is queued, then close. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._queue.put(None)
+        self._thread.join()
+        with contextlib.suppress(sqlite3.Error):
+            self._conn.execute("PRAGMA optimize")
+        self._reader.close()
+        self._conn.close()
+
+    def _run(self) -> None:
+        stop = False
+        while not stop:
+            jobs: list[_Job] = []
+            job = self._queue.get()
+            while True:
+                if job is None:
+                    stop = True
+                    break
+                jobs.append(job)
+                if len(jobs) >= GROUP:
+                    break
+                try:
+                    job = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+            if jobs:
+                self._group(jobs)
+                _resolve(jobs)
+
+    def _group(self, jobs: list[_Job]) -> None:
+        """All jobs in one transaction; one by one when that fails, so that a bad one fails alone."""
+        try:
+            self._transaction(jobs)
+        except sqlite3.Error as e:
+            if len(jobs) == 1:
+                jobs[0].error = e
+                return
+            for job in jobs:
+                self._group([job])
+
+    def _transaction(self, jobs: list[_Job]) -> None:
+        c = self._conn
+        c.execute(f"PRAGMA synchronous={'FULL' if any(j.durable for j in jobs) else 'NORMAL'}")
+        c.execute("BEGIN IMMEDIATE")
+        try:
+            for job in jobs:
+                before = c.total_changes
+                for sql, rows in job.statements:
+                    c.executemany(sql, rows)
+                job.changed = c.total_changes - before
+            c.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                c.execute("ROLLBACK")
+            raise
+
+
+def _resolve(jobs: list[_Job]) -> None:
+    loops = {job.loop for job in jobs}
+    for loop in loops:
+        mine = [job for job in jobs if job.loop is loop]
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_answer, mine)
+
+
+def _answer(jobs: list[_Job]) -> None:
+    for job in jobs:
+        if job.done.done():
+            continue
+        if job.error is None:
+            job.done.set_result(job.changed)
+        else:
+            job.done.set_exception(Unavailable(f"the database could not be written: {job.error}"))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """A migrated connection. The page size of the WAL is bounded by the default autocheckpoint."""
+    c = _connect(path)
+    try:
+        path.chmod(0o600)
+        c.execute("PRAGMA journal_mode=WAL")
+        c.execute("PRAGMA journal_size_limit=16777216")
+        if c.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise sqlite3.DatabaseError("database disk image is malformed")
+        _migrate(c, path)
+    except BaseException:
+        c.close()
+        raise
+    return c
+
+
+def _migrate(c: sqlite3.Connection, path: Path) -> None:
+    c.execute(
+        "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, at TEXT DEFAULT CURRENT_TIMESTAMP)"
+    )
+    done = {name for (name,) in c.execute("SELECT name FROM migrations")}
+    unknown = done - {name for name, _ in MIGRATIONS}
+    if unknown:
+        raise UserError(
+            f"{path} was written by a newer reflectd (migration {min(unknown)}). "
+            "Update reflectd, or set daemon.state_dir to another folder"
+        )
+    for name, sql in MIGRATIONS:
+        if name not in done:
+            c.execute("BEGIN IMMEDIATE")
+            for statement in sql.split(";"):
+                if statement.strip():
+                    c.execute(statement)
+            c.execute("INSERT INTO migrations (name) VALUES (?)", (name,))
+            c.execute("COMMIT")
+
+
+def _set_aside(path: Path, now: int) -> Path:
+    """Rename the corrupt file and its WAL; nothing is overwritten."""
+    aside = path.with_name(f"{path.name}.corrupt-{now}")
+    for suffix in ("", "-wal", "-shm"):
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.rename(aside.with_name(aside.name + suffix))
+    return aside

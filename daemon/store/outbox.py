@@ -1,0 +1,122 @@
+"""The outbox: orders stored with the decision that caused them (DESIGN §8).
+
+pending → sent → done | stale | failed | expired. The id is derived from session, turn and kind, so that
+one turn can never hold two prompts, whatever restarts or races: the primary key refuses the second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from daemon.core.orders import OutboxStatus, SendFeedback, ShowToast, StoredOrder
+
+if TYPE_CHECKING:
+    from daemon.store.db import Database, Row, Statement
+
+KEEP_DAYS = 90
+DAY_MS = 86_400_000
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One row. ``instance`` is empty until it was sent."""
+
+    id: str
+    session: str
+    status: OutboxStatus
+    instance: str
+    created: int
+    order: StoredOrder
+
+
+def order_id(session: str, turn: str, kind: str) -> str:
+    """The one id an order of this kind can have for this turn."""
+    return "rfl_" + hashlib.sha256(f"{session}\0{turn}\0{kind}".encode()).hexdigest()[:20]
+
+
+def kind_of(order: StoredOrder) -> str:
+    """The wire kind."""
+    return "feedback" if isinstance(order, SendFeedback) else "toast"
+
+
+def add(orders: list[Stored]) -> Statement:
+    """Insert as they are; a duplicate id fails the whole commit (never two prompts for a turn)."""
+    rows = [
+        (o.id, o.session, o.status, o.instance, o.created, o.created, kind_of(o.order), _encode(o.order))
+        for o in orders
+    ]
+    return (
+        "INSERT INTO outbox (id, session, status, instance, created, updated, kind, body) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+
+
+def forget(order: str) -> Statement:
+    """Remove an order that provably never reached the agent, so that the turn may be judged again."""
+    return ("DELETE FROM outbox WHERE id = ?", [(order,)])
+
+
+def set_status(order: str, status: OutboxStatus, instance: str, now: int) -> Statement:
+    """Move an open order on; a closed one stays closed."""
+    return (
+        "UPDATE outbox SET status = ?, instance = ?, updated = ? "
+        "WHERE id = ? AND status IN ('pending', 'sent')",
+        [(status, instance, now, order)],
+    )
+
+
+def expire_session(session: str, now: int) -> Statement:
+    """A newer task, an abort or a deletion: what waits for this session is void."""
+    return (
+        "UPDATE outbox SET status = 'expired', updated = ? WHERE session = ? AND status = 'pending'",
+        [(now, session)],
+    )
+
+
+def prune(now: int) -> Statement:
+    """Retention as for sessions: an order id marks our own messages as long as the session is kept."""
+    return ("DELETE FROM outbox WHERE updated < ?", [(now - KEEP_DAYS * DAY_MS,)])
+
+
+class Outbox:
+    """The read side."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def is_ours(self, order: str) -> bool:
+        """A message is ours if and only if its order id is in the store (DESIGN §4)."""
+        return bool(self._db.read("SELECT 1 FROM outbox WHERE id = ?", (order,)))
+
+    def open(self, session: str = "") -> list[Stored]:
+        """Orders without an outcome, oldest first; of one session or all."""
+        where, parameters = (" AND session = ?", (session,)) if session else ("", ())
+        rows = self._db.read(
+            "SELECT id, session, status, instance, created, kind, body FROM outbox "
+            f"WHERE status IN ('pending', 'sent'){where} ORDER BY created",
+            parameters,
+        )
+        return [_row(r) for r in rows]
+
+    def get(self, order: str) -> Stored | None:
+        """One order by id."""
+        rows = self._db.read(
+            "SELECT id, session, status, instance, created, kind, body FROM outbox WHERE id = ?", (order,)
+        )
+        return _row(rows[0]) if rows else None
+
+
+def _row(row: Row) -> Stored:
+    identity, session, status, instance, created, kind, body = row
+    order: StoredOrder
+    if kind == "feedback":
+        order = msgspec.json.decode(body, type=SendFeedback)
+    else:
+        order = msgspec.json.decode(body, type=ShowToast)
+    return Stored(identity, session, status, instance, created, order)

@@ -1,0 +1,161 @@
+"""Session rows: the folded state, the ``seq`` marks, the off switches and our judge sessions.
+
+Sessions live in memory (an LRU of ``KEPT``) and are written through before any order leaves.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from daemon.core.session import Session
+
+if TYPE_CHECKING:
+    from daemon.store.db import Database, Statement
+
+KEPT = 500
+DAY_MS = 86_400_000
+KEEP_DAYS = 90
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Session).decode
+
+
+class Sessions:
+    """Get and put are synchronous (memory first); statements are handed to the caller's commit."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._memory: OrderedDict[str, Session] = OrderedDict()
+        self._pinned: dict[str, Session] = {}  # put but not stored yet: never evicted
+        self._off = {d for (d,) in db.read("SELECT directory FROM switches")}
+
+    def get(self, session: str) -> Session | None:
+        """The session, from memory or the file; None when never seen."""
+        found = self._memory.get(session)
+        if found is not None:
+            self._memory.move_to_end(session)
+            return found
+        rows = self._db.read("SELECT state FROM sessions WHERE id = ?", (session,))
+        if not rows:
+            return None
+        state = _decode(rows[0][0])
+        self._keep(state)
+        return state
+
+    def put(self, state: Session) -> None:
+        """Keep in memory; ``unsaved`` tells what to store."""
+        self._pinned[state.id] = state
+        self._keep(state)
+
+    def unsaved(self) -> dict[str, Session]:
+        """States put since they were last ``saved``."""
+        return dict(self._pinned)
+
+    def saved(self, states: dict[str, Session]) -> None:
+        """These were committed; those that changed meanwhile stay unsaved."""
+        for key, state in states.items():
+            if self._pinned.get(key) is state:
+                del self._pinned[key]
+
+    def statement(self, states: dict[str, Session], now: int) -> Statement:
+        """The upsert of these states."""
+        rows = [(s.id, s.directory, s.phase, now, _encode(s)) for s in states.values()]
+        return (
+            "INSERT INTO sessions (id, directory, phase, updated, state) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET directory = excluded.directory, phase = excluded.phase, "
+            "updated = excluded.updated, state = excluded.state",
+            rows,
+        )
+
+    def in_memory(self) -> list[Session]:
+        """All sessions in memory, least recently used first."""
+        return list(self._memory.values())
+
+    def of_directory(self, directory: str, since: int) -> list[Session]:
+        """Sessions of a directory stored after ``since`` (epoch ms), newest state of each."""
+        rows = self._db.read(
+            "SELECT id FROM sessions WHERE directory = ? AND updated >= ?", (directory, since)
+        )
+        found = (self.get(i) for (i,) in rows)
+        return [s for s in found if s is not None]
+
+    def recent(self, limit: int) -> list[Session]:
+        """The newest sessions, memory included."""
+        rows = self._db.read("SELECT id FROM sessions ORDER BY updated DESC LIMIT ?", (limit,))
+        found = (self._pinned.get(i) or self._memory.get(i) or self._load(i) for (i,) in rows)
+        return [s for s in found if s is not None]
+
+    def seq(self, instance: str) -> int:
+        """The stored ``seq`` mark of an instance, 0 when unknown."""
+        rows = self._db.read("SELECT seq FROM instances WHERE id = ?", (instance,))
+        return int(rows[0][0]) if rows else 0
+
+    def is_off(self, directory: str) -> bool:
+        """The project switch (I40)."""
+        return directory in self._off
+
+    def switch(self, directory: str, *, on: bool, now: int) -> Statement:
+        """Flip the project switch; the statement stores it."""
+        if on:
+            self._off.discard(directory)
+            return ("DELETE FROM switches WHERE directory = ?", [(directory,)])
+        self._off.add(directory)
+        return ("INSERT OR REPLACE INTO switches (directory, at) VALUES (?, ?)", [(directory, now)])
+
+    def judge_sessions(self, directory: str) -> tuple[str, ...]:
+        """Judge sessions of ours that were announced and never reported deleted."""
+        rows = self._db.read(
+            "SELECT id FROM judge_sessions WHERE directory = ? AND deleted = 0", (directory,)
+        )
+        return tuple(i for (i,) in rows)
+
+    def _load(self, session: str) -> Session | None:
+        rows = self._db.read("SELECT state FROM sessions WHERE id = ?", (session,))
+        return _decode(rows[0][0]) if rows else None
+
+    def _keep(self, state: Session) -> None:
+        self._memory[state.id] = state
+        self._memory.move_to_end(state.id)
+        while len(self._memory) > KEPT:
+            oldest = next(iter(self._memory))
+            if oldest in self._pinned:
+                self._memory.move_to_end(oldest)
+                if len(self._pinned) >= len(self._memory):
+                    break
+            else:
+                del self._memory[oldest]
+
+
+def mark(marks: dict[str, int], now: int) -> Statement:
+    """Store the ``seq`` marks of these instances."""
+    return (
+        "INSERT INTO instances (id, seq, updated) VALUES (?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, updated = excluded.updated",
+        [(i, seq, now) for i, seq in marks.items()],
+    )
+
+
+def judge_created(session: str, directory: str, now: int) -> Statement:
+    """Remember a judge session of ours before it is prompted (I1)."""
+    return (
+        "INSERT OR IGNORE INTO judge_sessions (id, directory, created) VALUES (?, ?, ?)",
+        [(session, directory, now)],
+    )
+
+
+def judge_deleted(session: str, now: int) -> Statement:
+    """The judge session is gone from the host; its id stays known."""
+    return ("UPDATE judge_sessions SET deleted = ? WHERE id = ?", [(now, session)])
+
+
+def prune(now: int) -> tuple[Statement, ...]:
+    """Retention: sessions, instances and judge ids 90 days (DESIGN §3)."""
+    old = now - KEEP_DAYS * DAY_MS
+    return (
+        ("DELETE FROM sessions WHERE updated < ?", [(old,)]),
+        ("DELETE FROM instances WHERE updated < ?", [(old,)]),
+        ("DELETE FROM judge_sessions WHERE created < ?", [(old,)]),
+    )

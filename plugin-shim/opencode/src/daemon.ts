@@ -1,0 +1,86 @@
+/**
+ * Where the daemon is, and waking it when it is not there. Reads paths only; never waits, never prints.
+ * Looked up again at every reconnect, because a restarted daemon may listen elsewhere.
+ */
+import { spawn } from "node:child_process"
+import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs"
+import { homedir } from "node:os"
+import { delimiter, isAbsolute, join } from "node:path"
+import { record, text } from "./wire.ts"
+
+type Env = Record<string, string | undefined>
+
+const AGAIN_MS = 60_000
+const LAST_START = Symbol.for("reflectd.start")
+const ABSENT = new Set(["ENOENT", "ECONNREFUSED", "FailedToOpenSocket", "ConnectionRefused"])
+
+const home = (env: Env) => env["HOME"] || homedir()
+
+export function stateDir(env: Env = process.env): string {
+  return (
+    env["REFLECTD_STATE_DIR"] || join(env["XDG_STATE_HOME"] || join(home(env), ".local", "state"), "reflectd")
+  )
+}
+
+/** The socket by protocol.md: the variable, the path the running daemon wrote, the default place. */
+export function findSocket(env: Env = process.env): string {
+  if (env["REFLECTD_SOCKET"]) return env["REFLECTD_SOCKET"]
+  const state = stateDir(env)
+  const written = read(join(state, "socket"))
+  if (isAbsolute(written) && existsSync(written)) return written
+  return env["XDG_RUNTIME_DIR"]
+    ? join(env["XDG_RUNTIME_DIR"], "reflectd", "reflectd.sock")
+    : join(state, "run", "reflectd.sock")
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8").trim()
+  } catch {
+    return ""
+  }
+}
+
+/** Did connecting fail because nobody listens (and not because a daemon is slow or says no)? */
+export const isAbsent = (error: unknown): boolean => ABSENT.has(text(record(error)["code"]))
+
+/** The daemon's program, looked for without a shell; empty when it is not installed. */
+export function findProgram(env: Env = process.env): string {
+  if (env["REFLECTD_BIN"]) return isProgram(env["REFLECTD_BIN"]) ? env["REFLECTD_BIN"] : ""
+  for (const folder of (env["PATH"] ?? "").split(delimiter)) {
+    const path = join(folder, "reflectd")
+    if (isAbsolute(path) && isProgram(path)) return path
+  }
+  return ""
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    return false
+  }
+}
+
+/** Start the daemon in the background: at most once a minute in this process, and only if it is installed. */
+export function startDaemon(env: Env = process.env, now = Date.now()): boolean {
+  const shared = globalThis as { [LAST_START]?: number }
+  if (env["REFLECTD_NO_START"] === "1" || now - (shared[LAST_START] ?? -AGAIN_MS) < AGAIN_MS) return false
+  shared[LAST_START] = now
+  const program = findProgram(env)
+  if (!program) return false
+  try {
+    const child = spawn(program, ["start", "--from-shim"], {
+      cwd: home(env),
+      detached: true,
+      env: env as NodeJS.ProcessEnv,
+      stdio: "ignore",
+    })
+    child.on("error", () => {})
+    child.unref()
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * The host's events as the wire's facts: an allow-list, reduced, repeats dropped; everything else is dropped.
+ * Keeps the tracker up to date on the way. Synchronous and pure but for the tracker.
+ */
+import { hostError, isHuman, orderOf, sessionInfo } from "./project.ts"
+import type { Session, Tracker } from "./tracker.ts"
+import { isRecord, JUDGE_TITLE, record, text } from "./wire.ts"
+import type { Fact, Json } from "./wire.ts"
+
+const ACTIVITY_MS = 5000
+const ABORTED = "MessageAbortedError"
+
+/** The facts of one host event, in order; none for most events. */
+export function factsOf(event: unknown, tracker: Tracker, now = Date.now()): Fact[] {
+  const type = text(record(event)["type"])
+  const properties = record(record(event)["properties"])
+  const info = record(properties["info"])
+  const part = record(properties["part"])
+  const sessionID =
+    text(properties["sessionID"]) ||
+    text(info["sessionID"]) ||
+    text(part["sessionID"]) ||
+    (type.startsWith("session.") ? text(info["id"]) : "")
+  if (!sessionID) return []
+  if (type === "session.created" && info["title"] === JUDGE_TITLE) tracker.addJudge(sessionID)
+  if (tracker.isJudge(sessionID)) {
+    return type === "session.deleted" ? [{ kind: type, data: { sessionID } }] : []
+  }
+  return [
+    ...settled(type, properties, sessionID, tracker),
+    ...read(type, properties, sessionID, tracker, now).filter((fact) => fact !== undefined),
+  ]
+}
+
+function read(
+  type: string,
+  properties: Json,
+  sessionID: string,
+  tracker: Tracker,
+  now: number,
+): (Fact | undefined)[] {
+  switch (type) {
+    case "message.part.delta": {
+      const delta = text(properties["delta"])
+      return delta ? [activity(tracker.session(sessionID), sessionID, delta.length, now)] : []
+    }
+    case "message.part.updated":
+      return [arrivedPart(record(properties["part"]), sessionID, tracker, now)]
+    case "message.updated":
+      return [arrivedMessage(record(properties["info"]), sessionID, tracker)]
+    case "session.created":
+    case "session.updated":
+      return [seen(type, record(properties["info"]), sessionID, tracker)]
+    case "session.deleted":
+      tracker.forget(sessionID)
+      return [{ kind: type, data: { sessionID } }]
+    case "session.status":
+      return [status(text(record(properties["status"])["type"]), sessionID, tracker)]
+    case "session.idle":
+      Object.assign(tracker.session(sessionID), { status: "idle", prompted: 0 })
+      return [{ kind: type, data: { sessionID } }]
+    case "session.error": {
+      const error = hostError(properties["error"])
+      if (error.name === ABORTED) tracker.session(sessionID).aborted = true
+      return [{ kind: type, data: { sessionID, error } }]
+    }
+    case "session.compacted":
+      return [{ kind: type, data: { sessionID } }]
+    case "permission.asked":
+    case "question.asked":
+      return [{ kind: type, data: { sessionID, id: text(properties["id"]) } }]
+    case "permission.replied":
+    case "question.replied":
+    case "question.rejected": {
+      const requestID = text(properties["requestID"]) || text(properties["permissionID"])
+      return [{ kind: type, data: { sessionID, requestID } }]
+    }
+    default:
+      return []
+  }
+}
+
+/** The `chat.message` hook: a user-role message came in. The event path is told not to say it again. */
+export function chatMessage(
+  sessionID: string,
+  messageID: string,
+  agent: string,
+  parts: unknown[],
+  tracker: Tracker,
+): Fact | undefined {
+  if (!sessionID || !messageID || tracker.isJudge(sessionID) || !tracker.heard.add(messageID))
+    return undefined
+  const session = tracker.session(sessionID)
+  if (session.incoming?.messageID === messageID) session.incoming = undefined
+  const order = parts.map(orderOf).find(Boolean)
+  const human = !session.parentID && isHuman(parts)
+  if (human) Object.assign(session, { human: messageID, aborted: false })
+  const data = { sessionID, messageID, ...(agent && { agent }), human, ...(order && { order }) }
+  return { kind: "chat.message", data }
+}
+
+/** A user message without the hook (`!shell`, compaction) is complete when something else happens. */
+function settled(type: string, properties: Json, sessionID: string, tracker: Tracker): Fact[] {
+  const session = tracker.peek(sessionID)
+  const incoming = session?.incoming
+  if (!session || !incoming) return []
+  const own =
+    text(record(properties["part"])["messageID"]) === incoming.messageID ||
+    text(record(properties["info"])["id"]) === incoming.messageID
+  if (own || type === "message.part.delta" || type === "session.updated") return []
+  session.incoming = undefined
+  if (incoming.parts.length === 0) return [] // an old message that was merely touched
+  const fact = chatMessage(sessionID, incoming.messageID, incoming.agent, incoming.parts, tracker)
+  return fact ? [fact] : []
+}
+
+function arrivedMessage(info: Json, sessionID: string, tracker: Tracker): Fact | undefined {
+  const messageID = text(info["id"])
+  const session = tracker.session(sessionID)
+  if (info["role"] === "user") {
+    if (!tracker.heard.has(messageID) && session.incoming?.messageID !== messageID)
+      session.incoming = { messageID, agent: text(info["agent"]), parts: [] }
+    return undefined
+  }
+  if (info["role"] !== "assistant") return undefined
+  if (messageID >= session.turn) {
+    // Ids sort by time; a late update of an older message is not a new turn.
+    session.turn = messageID
+    session.summary = info["summary"] === true
+  }
+  if (!isRecord(info["error"]) || !tracker.errors.add(messageID)) return undefined
+  const error = hostError(info["error"])
+  if (error.name === ABORTED && messageID === session.turn) session.aborted = true
+  return { kind: "message.error", data: { sessionID, messageID, error } }
+}
+
+function arrivedPart(part: Json, sessionID: string, tracker: Tracker, now: number): Fact | undefined {
+  const session = tracker.session(sessionID)
+  if (session.incoming && text(part["messageID"]) === session.incoming.messageID) {
+    const { parts } = session.incoming
+    const at = parts.findIndex((other) => record(other)["id"] === part["id"])
+    if (at >= 0) parts[at] = part
+    else if (parts.length < 100) parts.push(part)
+    return undefined
+  }
+  if (part["type"] !== "tool") return undefined
+  const state = record(part["state"])
+  const { length } = text(state["output"]) || text(record(state["metadata"])["output"])
+  const id = text(part["id"])
+  const fresh = session.output.part === id ? Math.max(0, length - session.output.length) : length
+  session.output = { part: id, length }
+  return activity(session, sessionID, fresh, now)
+}
+
+function activity(session: Session, sessionID: string, bytes: number, now: number): Fact | undefined {
+  const { activity } = session
+  activity.bytes += bytes
+  if (now - activity.at < ACTIVITY_MS) return undefined
+  const data = { sessionID, bytes: activity.bytes }
+  session.activity = { at: now, bytes: 0 }
+  return { kind: "activity", data }
+}
+
+function seen(type: string, raw: Json, sessionID: string, tracker: Tracker): Fact | undefined {
+  const session = tracker.session(sessionID)
+  const info = sessionInfo(raw, sessionID)
+  const announced = JSON.stringify([info["title"], info["parentID"]])
+  session.parentID = text(info["parentID"])
+  if (type === "session.updated" && session.announced === announced) return undefined
+  session.announced = announced
+  return { kind: type, data: { sessionID, info } }
+}
+
+function status(type: string, sessionID: string, tracker: Tracker): Fact | undefined {
+  if (type !== "busy" && type !== "idle" && type !== "retry") return undefined
+  const session = tracker.session(sessionID)
+  session.prompted = 0
+  if (session.status === type) return undefined
+  session.status = type
+  return { kind: "session.status", data: { sessionID, status: { type } } }
+}

@@ -1,0 +1,91 @@
+/**
+ * `opencode run` exits at idle, so feedback must be queued before that (I38). When a text is complete the
+ * daemon is asked what should follow; the answer is kept and sent when the step really ends the turn, or
+ * answered `stale` when it does not. Everything here fails open: no answer means the run ends as it would.
+ */
+import type { Link } from "./link.ts"
+import type { Orders } from "./orders.ts"
+import { cut } from "./project.ts"
+import type { Tracker } from "./tracker.ts"
+import { order as parse, record, text } from "./wire.ts"
+import type { Order } from "./wire.ts"
+
+const CATCH_UP_MS = 1000
+const TEXT = { head: 2048, tail: 14_336 }
+
+export class Gate {
+  readonly #link: Pick<Link, "ask" | "connected" | "flushed" | "state">
+  readonly #orders: Pick<Orders, "accept" | "refuse">
+  readonly #tracker: Tracker
+  readonly #pending = new Map<string, { order: Order; messageID: string }>()
+
+  constructor(
+    link: Pick<Link, "ask" | "connected" | "flushed" | "state">,
+    orders: Pick<Orders, "accept" | "refuse">,
+    tracker: Tracker,
+  ) {
+    this.#link = link
+    this.#orders = orders
+    this.#tracker = tracker
+  }
+
+  /** Awaited by the host after each text part, mid-turn ones too. */
+  async textComplete(sessionID: string, messageID: string, said: string): Promise<void> {
+    this.#drop(sessionID, "another text followed")
+    const session = this.#tracker.peek(sessionID)
+    if (!this.#link.connected || !this.#link.state.gate || !said.trim()) return
+    if (this.#tracker.isJudge(sessionID) || this.#tracker.isChild(sessionID) || session?.summary) return
+    // The daemon must know the task before it is asked about its end.
+    if (!(await this.#link.flushed(CATCH_UP_MS))) return
+    const data = { sessionID, messageID, text: cut(said, TEXT).text }
+    const answer = await this.#link.ask("gate", data, this.#link.state.gate_ms)
+    const order = parse(answer?.["feedback"])
+    if (!order) return
+    if (order.kind !== "feedback" || order.session !== sessionID)
+      this.#orders.refuse(order, "not for this turn")
+    else this.#pending.set(sessionID, { order, messageID })
+  }
+
+  /** Look at every event of the host, after the tracker. */
+  see(event: unknown): void {
+    if (this.#pending.size === 0) return
+    const { type, properties } = record(event)
+    const { part, sessionID: id, info } = record(properties)
+    const sessionID = text(id) || text(record(part)["sessionID"]) || text(record(info)["sessionID"])
+    const pending = this.#pending.get(sessionID)
+    if (!pending) return
+    switch (type) {
+      case "message.part.updated":
+        if (text(record(part)["messageID"]) === pending.messageID) this.#partOf(pending.order, record(part))
+        break
+      case "session.error":
+      case "session.idle":
+      case "session.deleted":
+        this.#drop(sessionID, `${type} before the turn ended`)
+    }
+  }
+
+  /** A user message came in: the answer was for the turn before it. */
+  heard(sessionID: string): void {
+    this.#drop(sessionID, "a newer human message")
+  }
+
+  close(): void {
+    for (const sessionID of [...this.#pending.keys()]) this.#drop(sessionID, "the run ended")
+  }
+
+  #partOf(order: Order, part: Record<string, unknown>): void {
+    if (part["type"] === "tool") this.#drop(order.session, "a tool call followed")
+    if (part["type"] !== "step-finish") return
+    if (part["reason"] !== "stop") return this.#drop(order.session, "the step did not end the turn")
+    this.#pending.delete(order.session)
+    this.#orders.accept(order, true)
+  }
+
+  #drop(sessionID: string, why: string): void {
+    const pending = this.#pending.get(sessionID)
+    if (!pending) return
+    this.#pending.delete(sessionID)
+    this.#orders.refuse(pending.order, why)
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * The wire contract (design/protocol.md) as types, and the few names both sides know.
+ * Everything that comes from outside is `unknown` until one of the small readers below has looked at it.
+ */
+export const API = 1
+export const VERSION = "0.1.0"
+export const JUDGE_TITLE = "[reflectd judge]"
+export const JUDGE_AGENT = "reflectd-judge"
+
+export type Json = Record<string, unknown>
+
+export type Mode = "run" | "serve" | "tui"
+
+export interface Hello {
+  host: "opencode"
+  mode: Mode
+  pid: number
+  directory: string
+  version?: string
+  debug?: true
+}
+
+/** What hooks may read without asking; pushed by every hello. */
+export interface HookState {
+  gate: boolean
+  gate_ms: number
+}
+
+export interface Fact {
+  kind: string
+  data: Json
+}
+
+export interface WireEvent extends Fact {
+  seq: number
+  t: number
+}
+
+/** An order as it came, checked for shape only; `data` is read by whoever carries it out. */
+export interface Order {
+  id: string
+  kind: string
+  session: string
+  if?: { task: string; turn: string }
+  data: Json
+}
+
+export interface Result {
+  id: string
+  status: "done" | "stale" | "failed"
+  data?: Json
+  error?: string
+}
+
+export interface Model {
+  providerID: string
+  modelID: string
+}
+
+export const isRecord = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+export const record = (value: unknown): Json => (isRecord(value) ? value : {})
+export const text = (value: unknown): string => (typeof value === "string" ? value : "")
+export const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+export const number = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isFinite(value) ? value : undefined
+
+export function model(value: unknown): Model | undefined {
+  const { providerID, modelID } = record(value)
+  return text(providerID) && text(modelID)
+    ? { providerID: text(providerID), modelID: text(modelID) }
+    : undefined
+}
+
+export function order(value: unknown): Order | undefined {
+  const raw = record(value)
+  if (!text(raw["id"]) || !text(raw["kind"])) return undefined
+  const only = raw["if"]
+  return {
+    id: text(raw["id"]),
+    kind: text(raw["kind"]),
+    session: text(raw["session"]),
+    ...(isRecord(only) && { if: { task: text(only["task"]), turn: text(only["turn"]) } }),
+    data: record(raw["data"]),
+  }
+}
+
+/** A host or daemon error in one short line, whatever was thrown. */
+export function reason(error: unknown): string {
+  if (error instanceof Error) return error.message.slice(0, 2000) || error.name
+  const { name, message, data } = record(error)
+  const said = text(message) || text(record(data)["message"])
+  return [text(name), said].filter(Boolean).join(": ").slice(0, 2000) || String(error).slice(0, 2000)
+}

@@ -1,0 +1,97 @@
+"""Fixtures of the end-to-end tests: a scripted model, the real daemon, the real opencode.
+
+opencode needs 2 s and 0.7 GB, so one ``serve`` and one daemon last for a module; sessions are cheap and every
+test opens its own. Tests that kill something take the ``own_…`` fixtures.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.model_server import ModelServer
+from tests.support.opencode import OpencodeServe
+from tests.support.processes import none_left_over
+from tests.support.reflectd import Daemon
+from tests.support.sandbox import Sandbox, sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder is ``e2e`` and needs the binary."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+            item.add_marker(pytest.mark.needs("opencode"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left_running() -> Iterator[None]:
+    """I45: when a module is through, no process that it started lives."""
+    with none_left_over():
+        yield
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def llm(model_server: ModelServer) -> Iterator[ModelServer]:
+    """The model, with an empty script. Whoever asks it more than was scripted fails the test."""
+    model_server.reset()
+    yield model_server
+    asked = [f"{r.kind} {r.session}: {r.prompt[:200]!r}" for r in model_server.unscripted]
+    model_server.reset()
+    assert not asked, "the model was asked for more than was scripted:\n" + "\n".join(asked)
+
+
+@pytest.fixture(scope="module")
+def box(nothing_left_running: None) -> Iterator[Sandbox]:
+    """The module's machine."""
+    with sandbox() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def module_daemon(box: Sandbox) -> Iterator[Daemon]:
+    with Daemon(box) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def module_host(box: Sandbox, module_daemon: Daemon, model_server: ModelServer) -> Iterator[OpencodeServe]:
+    with OpencodeServe(box, model_server.url) as running:
+        yield running
+
+
+@pytest.fixture
+def daemon(module_daemon: Daemon) -> Iterator[Daemon]:
+    """The module's daemon. A traceback in its log fails the test."""
+    before = len(module_daemon.log())
+    yield module_daemon
+    assert "Traceback" not in module_daemon.log()[before:], module_daemon.log()[before:]
+
+
+@pytest.fixture
+def host(module_host: OpencodeServe, llm: ModelServer) -> Iterator[OpencodeServe]:
+    """The module's ``opencode serve``; its events start empty. I34: it prints nothing."""
+    (module_host.box.project / "answer.txt").unlink(missing_ok=True)
+    module_host.events.clear()
+    yield module_host
+    assert module_host.printed_since_ready() == ""
+
+
+@pytest.fixture
+def own_box(nothing_left_running: None) -> Iterator[Sandbox]:
+    """A machine of the test's own."""
+    with sandbox() as made:
+        yield made

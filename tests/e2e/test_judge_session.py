@@ -1,0 +1,217 @@
+"""The judge as a session inside opencode (provider ``host``): a slow model gives the window for what
+people do meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.model_server import slow, text
+from tests.support.opencode import Session, is_feedback, text_of
+from tests.support.reflectd import Daemon, alias_file, verdict_file
+from tests.support.sandbox import OTHER_MODEL
+from tests.support.scripts import COMPLETE, HEADING, INCOMPLETE, REQUEST, finished, unfinished
+from tests.support.waiting import stays, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.model_server import ModelServer
+    from tests.support.opencode import OpencodeServe
+    from tests.support.sandbox import Sandbox
+
+
+@pytest.fixture(scope="module")
+def module_daemon(box: Sandbox) -> Iterator[Daemon]:
+    with Daemon(box, REFLECTD_JUDGE_PROVIDER="host") as running:
+        yield running
+
+
+def no_judge_session_left(host: OpencodeServe, llm: ModelServer) -> None:
+    """I37: none of the sessions that judged is in the list any more."""
+    judges = {r.session for r in llm.of("judge")}
+    assert judges
+    wait_until(
+        lambda: not judges & {s["id"] for s in host.sessions()},
+        10,
+        "end of the judge sessions",
+        host.sessions,
+    )
+
+
+def test_the_judge_has_no_tools_and_leaves_nothing(
+    host: OpencodeServe, daemon: Daemon, llm: ModelServer
+) -> None:
+    """I1, I27, I37: one system message and no tool, asked with the session's own model; its session is
+    never judged, gets no file and does not stay in the list.
+    """
+    session = host.create_session(model=OTHER_MODEL)
+    llm.script(*finished(), session=session.id)
+    llm.judge(COMPLETE)
+    session.prompt(REQUEST)
+    done = daemon.wait_verdict(session.id, "complete")
+    host.wait_toast("Task complete")
+    (asked,) = llm.of("judge")
+    assert (asked.tools, asked.model, asked.system[:9]) == ([], "fake-2", "You judge")
+    assert [m["role"] for m in asked.body["messages"]] == ["system", "user"]
+    assert "make test" in asked.prompt
+    assert done["judge"]["provider"] == "host"
+    no_judge_session_left(host, llm)
+    assert verdict_file(host.box.project, asked.session) is None
+    assert len(llm.of("judge")) == 1
+
+
+def test_the_judges_words_reach_the_agent(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I5: what the model found is sent as feedback; the next round is judged by it again."""
+    session = host.create_session()
+    llm.script(*unfinished(), *finished(), session=session.id)
+    llm.judge(INCOMPLETE, COMPLETE)
+    session.prompt(REQUEST)
+    feedback = session.wait_users(2)[1]
+    assert text_of(feedback).startswith(f"{HEADING} (HIGH)\n")
+    assert "the tests do not pass" in text_of(feedback)
+    daemon.wait_verdict(session.id, "complete")
+    no_judge_session_left(host, llm)
+    assert len(session.users()) == 2
+
+
+def test_the_file_says_judging_meanwhile(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I22: an older turn's "complete" does not look fresh while the new turn is being judged."""
+    session, thinking = host.create_session(), slow("Hm")
+    llm.script(text("One."), text("Two."), session=session.id)
+    llm.judge(COMPLETE, thinking)
+    session.prompt("Say one")
+    first = daemon.wait_verdict(session.id, "complete")
+    session.prompt("Say two")
+    thinking.wait_started()
+    now = daemon.wait_verdict(session.id, "judging")
+    assert now["complete"] is not True
+    assert now["turn"] != first["turn"]
+    alias = alias_file(host.box.project, session.id)
+    assert alias is not None
+    assert alias["timestamp"] == 0
+    thinking.release(COMPLETE)
+    daemon.wait_verdict(session.id, "complete", turn=now["turn"])
+
+
+def test_typing_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I14, I10: the call is cancelled and its verdict dropped; the agent, busy with the new message,
+    hears nothing of the old task.
+    """
+    session, thinking, working = host.create_session(), slow("Hm"), slow("Working")
+    llm.script(*unfinished(), working, session=session.id)
+    llm.judge(thinking, COMPLETE)
+    session.prompt(REQUEST)
+    thinking.wait_started()
+    session.prompt_async("Never mind, do something else")
+    working.wait_started()
+    thinking.wait_hung_up()
+    stays(lambda: len(session.users()) == 2, 0.5, "two user messages")
+    working.release("did it.")
+    done = daemon.wait_verdict(session.id, "complete")
+    assert done["task"] == session.users()[1]["info"]["id"]
+    assert not session.feedback()
+    no_judge_session_left(host, llm)
+
+
+def test_a_judge_that_can_not_be_stopped_is_not_heard(
+    host: OpencodeServe, daemon: Daemon, llm: ModelServer
+) -> None:
+    """I14: the reply comes in the same moment as the person's message; it is about an older task and is
+    dropped.
+    """
+    session, thinking, working = host.create_session(), slow("Hm"), slow("Working")
+    llm.script(*unfinished(), working, session=session.id)
+    llm.judge(thinking, COMPLETE)
+    session.prompt(REQUEST)
+    thinking.wait_started()
+    session.prompt_async("Never mind, do something else")
+    thinking.release(INCOMPLETE)
+    working.wait_started()
+    stays(lambda: not session.feedback(), 0.5, "no feedback")
+    working.release("did it.")
+    daemon.wait_verdict(session.id, "complete")
+    assert [is_feedback(m) for m in session.users()] == [False, False]
+
+
+def test_abort_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I12, I11: the person sends more, then aborts that: neither the old task nor the new one gets
+    feedback.
+    """
+    session, thinking, working = host.create_session(), slow("Hm"), slow("Working")
+    llm.script(*unfinished(), working, session=session.id)
+    llm.judge(thinking)
+    session.prompt(REQUEST)
+    thinking.wait_started()
+    session.prompt_async("Stop")
+    working.wait_started()
+    session.abort()
+    thinking.release(INCOMPLETE)
+    daemon.wait_verdict(session.id, "stopped")
+    stays(lambda: len(session.users()) == 2, 0.7, "two user messages")
+    no_judge_session_left(host, llm)
+
+
+def test_a_second_idle_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I3: opencode answers an abort of an idle session with another idle and nothing else; the turn is
+    judged once.
+    """
+    session, thinking = host.create_session(), slow("Hm")
+    llm.script(*finished(), session=session.id)
+    llm.judge(thinking)
+    session.prompt(REQUEST)
+    thinking.wait_started()
+    session.abort()
+    host.events.wait("session.idle", session.id, count=2)
+    stays(lambda: len(llm.of("judge")) == 1, 0.5, "one judge call")
+    thinking.release(COMPLETE)
+    wait_until(lambda: len(daemon.verdicts(session.id)) == 1, 10, "the one verdict", daemon.log)
+    stays(lambda: len(llm.of("judge")) == 1, 0.3, "one judge call")
+
+
+def test_a_renamed_judge_session_is_still_a_judge(
+    host: OpencodeServe, daemon: Daemon, llm: ModelServer
+) -> None:
+    """I1, I37: with another title it still is not judged, and it is still deleted."""
+    session, thinking = host.create_session(), slow("Hm")
+    llm.script(*finished(), session=session.id)
+    llm.judge(thinking)
+    session.prompt(REQUEST)
+    thinking.wait_started()
+    Session(host, llm.of("judge")[0].session).rename("My own session")
+    thinking.release(COMPLETE)
+    daemon.wait_verdict(session.id, "complete")
+    no_judge_session_left(host, llm)
+    assert len(llm.of("judge")) == 1
+
+
+def test_a_judge_that_breaks_the_form_is_unscored(
+    host: OpencodeServe, daemon: Daemon, llm: ModelServer
+) -> None:
+    """I18: asked once more, then unscored; nothing is sent."""
+    session = host.create_session()
+    llm.script(*unfinished(), session=session.id)
+    llm.judge(text("It looks fine to me!"), text('{"complete": "maybe"}'))
+    session.prompt(REQUEST)
+    daemon.wait_verdict(session.id, "unscored")
+    assert len(llm.of("judge")) == 2
+    stays(lambda: len(session.users()) == 1, 0.5, "one user message")
+    assert not host.toasts()
+    no_judge_session_left(host, llm)
+
+
+def test_two_sessions_are_judged_side_by_side(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I23: a slow judge of one session does not hold up the other."""
+    one, two, thinking = host.create_session(), host.create_session(), slow("Hm")
+    llm.script(text("One."), session=one.id)
+    llm.script(text("Two."), session=two.id)
+    llm.judge(thinking, COMPLETE)
+    one.prompt("Say one")
+    thinking.wait_started()
+    two.prompt("Say two")
+    daemon.wait_verdict(two.id, "complete")
+    assert verdict_file(host.box.project, one.id) is not None
+    thinking.release(COMPLETE)
+    daemon.wait_verdict(one.id, "complete")

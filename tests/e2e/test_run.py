@@ -1,0 +1,109 @@
+"""``opencode run``, which exits at idle: what should follow must be queued before that."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.model_server import slow, text
+from tests.support.opencode import OpencodeRun, opencode_run
+from tests.support.reflectd import Daemon, alias_file, verdict_file
+from tests.support.scripts import CLAIM, DONE, HEADING, REQUEST, finished, unfinished
+
+if TYPE_CHECKING:
+    from tests.support.model_server import ModelServer
+    from tests.support.sandbox import Sandbox
+
+
+def the_session(llm: ModelServer) -> str:
+    """The id of the session that asked the model."""
+    (session,) = {r.session for r in llm.of("main")}
+    return session
+
+
+@pytest.fixture
+def clean(box: Sandbox) -> Sandbox:
+    """The module's machine, with the tests failing again."""
+    (box.project / "answer.txt").unlink(missing_ok=True)
+    return box
+
+
+@pytest.mark.parametrize("model", ["fake/fake-1", "fakeant/fake-1"])
+def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer, model: str) -> None:
+    """I38, I5, I34: the same run prints both answers and ends with 0. The feedback was queued before the
+    only idle; the second round is judged before the process ends.
+    """
+    llm.script(*unfinished(), *finished())
+    ran = opencode_run(clean, llm.url, REQUEST, "--model", model)
+    assert ran.returncode == 0, ran
+    assert ran.stdout.index(CLAIM) < ran.stdout.index(DONE), ran
+    assert llm.of("main")[3].prompt.startswith(f"{HEADING} (HIGH)\n")
+    assert "reflect" not in (ran.stdout + ran.stderr).lower()
+    session = the_session(llm)
+    done = daemon.wait_verdict(session, "complete", timeout=2)
+    assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"]
+    assert {v["task"] for v in daemon.verdicts(session)} == {done["task"]}
+
+
+def test_a_finished_run_just_ends(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
+    """I2, I21: nothing to say, so nothing is said; the verdict is there when the process has ended."""
+    llm.script(*finished())
+    ran = opencode_run(clean, llm.url, REQUEST)
+    assert (ran.returncode, DONE in ran.stdout) == (0, True), ran
+    daemon.wait_verdict(the_session(llm), "complete", timeout=2)
+    assert len(llm.of("main")) == 3
+
+
+def test_interrupted(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
+    """I11: Ctrl-C while the agent works ends the run at once; nothing is sent for that task."""
+    working = slow("Working")
+    llm.script(*unfinished(working))
+    with OpencodeRun(clean, llm.url, REQUEST) as run:
+        working.wait_started()
+        run.signal(signal.SIGINT)
+        ran = run.wait(15)
+    assert CLAIM not in ran.stdout
+    assert len(llm.of("main")) == 3
+    found = verdict_file(clean.project, the_session(llm))
+    assert found is None or found["state"] in {"stopped", "error", "skipped"}, found
+
+
+def test_without_a_daemon(own_box: Sandbox, llm: ModelServer) -> None:
+    """I35, I34: the same words on both streams as without our plugin, the same status, no file of ours."""
+    llm.script(*unfinished(), marker="with the plugin")
+    llm.script(*unfinished(), marker="without a plugin")
+    ours = opencode_run(own_box, llm.url, f"{REQUEST} with the plugin")
+    bare = opencode_run(own_box, llm.url, f"{REQUEST} without a plugin", plugin=False)
+    assert (ours.returncode, ours.stdout, ours.stderr) == (bare.returncode, bare.stdout, bare.stderr)
+    assert CLAIM in ours.stdout
+    assert not (own_box.project / ".reflection").exists()
+    assert ours.seconds < bare.seconds + 15  # shorter than any wait for a daemon could be
+
+
+def test_with_a_daemon_that_hangs(own_box: Sandbox, llm: ModelServer) -> None:
+    """I35, I34: somebody listens on the socket and never answers; the run ends as usual."""
+    llm.script(*unfinished())
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as deaf:
+        deaf.bind(str(own_box.socket))
+        deaf.listen(16)
+        ran = opencode_run(own_box, llm.url, REQUEST, timeout=40)
+    assert (ran.returncode, CLAIM in ran.stdout) == (0, True), ran
+    assert "reflect" not in (ran.stdout + ran.stderr).lower()
+
+
+def test_a_lone_run_is_heard_by_the_readers_of_the_alias(own_box: Sandbox, llm: ModelServer) -> None:
+    """I22: with no other session near, the alias is fresh and complete when the run has ended."""
+    llm.script(text("A script that prints hello."))
+    with Daemon(own_box) as daemon:
+        opencode_run(own_box, llm.url, "What is hello.py?")
+        session = the_session(llm)
+        done = daemon.wait_verdict(session, "complete", timeout=2)
+        alias = alias_file(own_box.project, session) or {}
+    assert (alias["complete"], alias["timestamp"], alias["sessionId"]) == (
+        True,
+        done["timestamp"],
+        session[:8],
+    )

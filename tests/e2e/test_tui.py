@@ -1,0 +1,82 @@
+"""opencode's terminal UI in a pseudo-terminal: what a person sees, and what Esc does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.model_server import slow, text
+from tests.support.scripts import CLAIM, DONE, HEADING, REQUEST, finished, unfinished
+from tests.support.tui import OpencodeTui
+from tests.support.waiting import stays
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.model_server import ModelServer
+    from tests.support.reflectd import Daemon
+    from tests.support.sandbox import Sandbox
+
+
+@pytest.fixture(scope="module")
+def module_tui(box: Sandbox, module_daemon: Daemon, model_server: ModelServer) -> Iterator[OpencodeTui]:
+    with OpencodeTui(box, model_server.url) as running:
+        yield running
+
+
+@pytest.fixture
+def tui(module_tui: OpencodeTui, llm: ModelServer, box: Sandbox) -> Iterator[OpencodeTui]:
+    """The module's TUI, in a new session."""
+    (box.project / "answer.txt").unlink(missing_ok=True)
+    yield module_tui
+    module_tui.new_session()
+
+
+def test_the_round_trip(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> None:
+    """I5, I2: the claim, our feedback, the agent's second answer and the toast, all on the screen."""
+    llm.script(*unfinished(), *finished())
+    tui.ask(REQUEST)
+    tui.wait_for(HEADING)
+    tui.wait_for("Task complete")
+    tui.wait_for(DONE)
+    session = llm.of("main")[0].session
+    assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"]
+
+
+def test_escape(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> None:
+    """I11, I13: Esc leaves the agent stopped; the next message, at once, is judged."""
+    working = slow("Working")
+    llm.script(*unfinished(working))
+    tui.ask(REQUEST)
+    working.wait_started()
+    tui.interrupt()
+    working.wait_hung_up()
+    session = llm.of("main")[0].session
+    aborted = daemon.wait_verdict(session, "stopped")
+    stays(lambda: len(llm.of("main")) == 3, 0.7, "three requests")
+    assert HEADING not in tui.screen
+    llm.script(*unfinished(), *finished())
+    tui.ask("Once more")
+    tui.wait_for(HEADING)
+    assert daemon.wait_verdict(session, "complete")["task"] != aborted["task"]
+
+
+def test_awaiting_user(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> None:
+    """A question is answered with a toast, not with a prompt."""
+    llm.script(text("Which database should I use?"))
+    tui.ask("Set up a database")
+    tui.wait_for("Awaiting user input")
+    assert HEADING not in tui.screen
+
+
+def test_without_a_daemon(own_box: Sandbox, llm: ModelServer) -> None:
+    """I35, I34: works, shows nothing of ours, leaves with status 0 and nothing but opencode's own words."""
+    llm.script(*unfinished())
+    with OpencodeTui(own_box, llm.url) as alone:
+        alone.ask(REQUEST)
+        alone.wait_for(CLAIM)
+        assert "eflect" not in alone.screen
+        assert alone.quit() == 0
+        assert "eflect" not in alone.text_after_exit()
+    assert not (own_box.project / ".reflection").exists()

@@ -1,0 +1,179 @@
+"""The plugin list of an opencode settings text: found, grown, shrunk, and nothing else moved."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.errors import UserError
+from daemon.files.jsonc import MAX_DEPTH, add_plugin, plugins, remove_plugin, replace_plugin, spec_of
+
+OURS = "file:///opt/reflectd/index.ts"
+NO_MEANING = re.compile(r'("(?:\\.|[^"\\])*")|//[^\r\n]*|/\*.*?\*/|\s+', re.DOTALL)
+LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=[\]}])')
+
+
+def is_ours(spec: str) -> bool:
+    return spec == OURS
+
+
+def meaning(text: str) -> Any:
+    """What another reader of JSONC makes of it: comments and last commas dropped, the rest is JSON."""
+    bare = NO_MEANING.sub(lambda found: found[1] or "", text.removeprefix("\ufeff"))
+    return json.loads(LAST_COMMA.sub(lambda found: found[1] or "", bare))
+
+
+def comments(text: str) -> list[str]:
+    """Its comments, in order."""
+    return [found[0] for found in NO_MEANING.finditer(text) if found[0].startswith("/")]
+
+
+# --- texts whose meaning is known because they are built from it ----------------------------------
+
+
+@dataclass(frozen=True)
+class Document:
+    before: str
+    list_text: str
+    after: str
+    entries: list[Any]
+
+    @property
+    def text(self) -> str:
+        return self.before + self.list_text + self.after
+
+
+BITS = ["", " ", "\t", "\n", "\n    ", "/* c */", "/**/", '/* "plugin": [ \n */', "// ] x\n"]
+SPACES = st.sampled_from(["", *(one + two for one in BITS for two in BITS)])
+NAMES = st.text(alphabet='ab/*"\\,[]{}: é\U0001f600', max_size=6)
+PLAIN = st.none() | st.booleans() | st.integers(-999, 999) | st.floats(-1e6, 1e6) | NAMES
+VALUES = st.recursive(
+    PLAIN,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.just("plugin"), inner, max_size=3),
+    max_leaves=6,
+)
+ENTRIES = st.lists(
+    NAMES | st.tuples(NAMES, st.dictionaries(NAMES, PLAIN, max_size=2)).map(list), max_size=4
+).filter(lambda entries: all(spec_of(entry) != OURS for entry in entries))
+
+
+def written(draw: st.DrawFn, value: Any) -> str:
+    """``value`` as JSONC, with any spaces, comments and trailing commas."""
+    if isinstance(value, list):
+        return joined(draw, "[", [written(draw, item) for item in value], "]")
+    if isinstance(value, dict):
+        members = [member(draw, name, written(draw, item)) for name, item in value.items()]
+        return joined(draw, "{", members, "}")
+    return json.dumps(value, ensure_ascii=draw(st.booleans()))
+
+
+def member(draw: st.DrawFn, name: str, value: str) -> str:
+    return f"{json.dumps(name)}{draw(SPACES)}:{draw(SPACES)}{value}"
+
+
+def joined(draw: st.DrawFn, opening: str, parts: list[str], closing: str) -> str:
+    text = opening + draw(SPACES)
+    for i, part in enumerate(parts):
+        comma = "," if i < len(parts) - 1 or draw(st.booleans()) else ""
+        text += part + draw(SPACES) + comma + draw(SPACES)
+    return text + closing
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Document:
+    others = st.lists(st.tuples(NAMES, VALUES), max_size=3, unique_by=lambda pair: pair[0])
+    members = [member(draw, name, written(draw, value)) for name, value in draw(others)]
+    entries = draw(ENTRIES)
+    place = draw(st.integers(0, len(members)))
+    members.insert(place, member(draw, "plugin", "\0"))
+    start = draw(st.sampled_from(["", "\ufeff"])) + draw(SPACES)
+    frame = start + joined(draw, "{", members, "}") + draw(SPACES)
+    before, after = frame.split("\0")
+    return Document(before, written(draw, entries), after, entries)
+
+
+@st.composite
+def documents_without_list(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    value = draw(st.dictionaries(NAMES, VALUES, max_size=3))
+    return draw(SPACES) + written(draw, value) + draw(SPACES), value
+
+
+# --- properties ---------------------------------------------------------------------------------
+
+
+@given(documents())
+def test_what_is_read(doc: Document) -> None:
+    """Whatever stands around and between, the entries are those of the top-level list."""
+    assert plugins(doc.text) == doc.entries
+
+
+@given(documents())
+def test_add_then_remove_gives_the_same_bytes(doc: Document) -> None:
+    """Adding changes only the list, only by insertion, and removing again restores every byte."""
+    grown = add_plugin(doc.text, OURS)
+    assert plugins(grown) == [*doc.entries, OURS]
+    assert grown.startswith(doc.before)
+    assert grown.endswith(doc.after)
+    assert meaning(grown) == meaning(doc.text) | {"plugin": [*doc.entries, OURS]}
+    assert remove_plugin(grown, is_ours) == doc.text
+    assert add_plugin(grown, OURS) == grown
+
+
+@given(documents(), st.data())
+def test_removal_keeps_comments_and_the_rest(doc: Document, data: st.DataObject) -> None:
+    """Whichever entries go, every comment of the list stays, and every byte outside it."""
+    gone = data.draw(st.sets(st.sampled_from([spec_of(e) for e in doc.entries] or ["none"])))
+    shrunk = remove_plugin(doc.text, gone.__contains__)
+    assert plugins(shrunk) == [entry for entry in doc.entries if spec_of(entry) not in gone]
+    assert shrunk.startswith(doc.before)
+    assert shrunk.endswith(doc.after)
+    if all(isinstance(entry, str) for entry in doc.entries):  # an option's comments go with it
+        assert comments(shrunk) == comments(doc.text)
+    if not gone:
+        assert shrunk == doc.text
+
+
+@given(documents(), st.data())
+def test_a_replaced_entry_keeps_its_place_and_options(doc: Document, data: st.DataObject) -> None:
+    """The first match loads the new spec where it stands; the other matches go."""
+    specs = [spec_of(entry) for entry in doc.entries]
+    old = data.draw(st.sampled_from(specs or ["none"]))
+    swapped = replace_plugin(doc.text, lambda spec: spec == old, OURS)
+    expected: list[Any] = []
+    for entry in doc.entries:
+        if spec_of(entry) != old:
+            expected.append(entry)
+        elif not any(spec_of(e) == OURS for e in expected):
+            expected.append([OURS, *entry[1:]] if isinstance(entry, list) else OURS)
+    assert plugins(swapped) == expected
+    assert swapped.startswith(doc.before)
+    assert swapped.endswith(doc.after)
+
+
+@given(documents_without_list())
+def test_a_list_is_made_where_there_is_none(case: tuple[str, dict[str, Any]]) -> None:
+    """A text without the key gets one; after removal only an empty list is left, all else as it was."""
+    text, value = case
+    if "plugin" in value:
+        return
+    grown = add_plugin(text, OURS)
+    assert plugins(grown) == [OURS]
+    assert meaning(grown) == {**value, "plugin": [OURS]}
+    assert meaning(remove_plugin(grown, is_ours)) == {**value, "plugin": []}
+
+
+@given(st.text(alphabet='{}[],:"\\/*\n 1-etruplgin', max_size=40))
+def test_any_text_is_edited_or_refused(text: str) -> None:
+    """No text makes it crash: it is edited, or a UserError says why not."""
+    try:
+        grown = add_plugin(text, OURS)
+    except UserError as error:
+        assert str(error)
+    else:
+        assert plugins(grown)[-1] == OURS

@@ -1,0 +1,69 @@
+"""What the scripted model says in the usual cases: work left undone, work done, a judge's verdict."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from tests.support.model_server import bash, text, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tests.support.model_server import Request, Step
+
+HEADING = "## Reflection-3: Task Incomplete"
+REQUEST = "Write hello.py; make test must pass"
+CLAIM = "All done."
+DONE = "Done: make test passes."
+
+
+def unfinished(*then: Step) -> list[Step]:
+    """A file is written, the tests fail, the agent says that all is done (or goes on with ``then``)."""
+    return [write("hello.py", "print('hello')\n"), bash("make test"), *(then or (text(CLAIM),))]
+
+
+def finished(*then: Step) -> list[Step]:
+    """What was missing is written, the tests pass."""
+    return [write("answer.txt", "42\n"), bash("make test"), *(then or (text(DONE),))]
+
+
+def verdict(
+    *,
+    complete: bool,
+    severity: str = "NONE",
+    missing: Iterable[tuple[str, str]] = (),
+    next_actions: Iterable[str] = (),
+    feedback: str = "",
+    human: bool = False,
+) -> Callable[[Request], str]:
+    """A judge's reply, with the nonce of the call. ``missing``: (item, what it cites)."""
+
+    def reply(request: Request) -> str:
+        found = re.search(r"--- request (\S+)", request.prompt)
+        assert found, f"the judge's prompt has no nonce:\n{request.prompt[:2000]}"
+        answer: dict[str, Any] = {
+            "requirements": ["scripted"],
+            "reasons": "scripted",
+            "nonce": found[1],
+            "complete": complete,
+            "severity": severity,
+            "missing": [{"item": item, "cites": cites} for item, cites in missing],
+            "next_actions": list(next_actions),
+            "requires_human_action": human,
+            "feedback": feedback,
+        }
+        return f"I looked at the evidence.\n```json\n{json.dumps(answer)}\n```"
+
+    return reply
+
+
+INCOMPLETE = verdict(
+    complete=False,
+    severity="HIGH",
+    missing=[("the tests do not pass", "make test must pass")],
+    next_actions=["make the tests pass"],
+    feedback="make test fails: write answer.txt.",
+)
+COMPLETE = verdict(complete=True)
