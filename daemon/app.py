@@ -159,7 +159,7 @@ class Daemon:
             await work
         except ReflectdError as e:
             self._log.warning("task failed", task=name, error=str(e))
-        except Exception:
+        except Exception:  # noqa: BLE001 - the last line of defence of a daemon
             self._log.exception("bug", task=name)
 
     async def _drain(self) -> None:
@@ -212,8 +212,10 @@ class Daemon:
         write_atomic(self.paths.socket_file, f"{self.paths.socket}\n", mode=0o600, durable=False)
 
     def _provider(self, settings: Settings) -> Provider:
+        provider: Provider
         if settings.judge.provider == "offline":
-            return OfflineProvider()
+            provider = OfflineProvider()
+            return provider
 
         async def run(order: RunJudge, deadline_s: float) -> Raw:
             s = self.world.sessions.get(order.session)
@@ -222,7 +224,8 @@ class Daemon:
                 raise Unavailable("the session's host is not connected")
             return await self.instances.call(instance, order, deadline_s)
 
-        return HostProvider(run, settings.judge.model)
+        provider = HostProvider(run, settings.judge.model)
+        return provider
 
 
 def _templates() -> Templates:

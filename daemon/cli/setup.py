@@ -62,7 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     hosts = setup.add_subparsers(dest="host", required=True, metavar="HOST")
     parser = hosts.add_parser("opencode", help="load the plugin in opencode")
     scope = parser.add_mutually_exclusive_group()
-    scope.add_argument("--global", dest="project", action="store_false", help="everywhere (the default)")
+    scope.add_argument("--global", action="store_true", help="everywhere (the default)")
     scope.add_argument("--project", action="store_true", help="in this folder only")
     scope.add_argument("--dir", metavar="DIR", help="in that folder only")
     what = parser.add_mutually_exclusive_group()
@@ -78,12 +78,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(
     args: argparse.Namespace,
     *,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str] = os.environ,
     now: Callable[[], datetime] | None = None,
 ) -> int:
     """Do what the arguments say and report it. The exit code: 0, 1 unavailable, 2 yours to mend."""
     try:
-        report = _setup(args, os.environ if env is None else env, now or _utc_now)
+        report = _setup(args, env, now or _utc_now)
     except (UserError, Unavailable, OSError) as error:
         what = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
         if args.json:
@@ -96,6 +96,8 @@ def run(
 
 
 def _setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], datetime]) -> Report:
+    from daemon import paths
+
     folder = Path(args.dir or ".").absolute()
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}")
@@ -103,7 +105,7 @@ def _setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], d
     files = [base / name for base in bases for name in NAMES]
     if args.undo:
         return _undo(files, args, now)
-    line = args.spec or ("" if args.remove else _shipped_line())
+    line = args.spec or ("" if args.remove else paths.shipped("shims/opencode/index.ts").as_uri())
 
     def ours(spec: str) -> bool:
         return spec == line or bool(_OURS.search(spec))
@@ -131,16 +133,12 @@ def _edit(file: Path, old: str, line: str, mine: list[str], *, remove: bool) -> 
     """What is done, the new text, and the line it is about."""
     from daemon.files.jsonc import add_plugin, remove_plugin, replace_plugin
 
-    if remove and not mine:
+    if mine == ([] if remove else [line]):
         return "unchanged", old, line
     if remove:
-        return (
-            ("removed", remove_plugin(old, mine.__contains__), mine[0]) if mine else ("unchanged", old, line)
-        )
+        return "removed", remove_plugin(old, mine.__contains__), mine[0]
     if not file.exists():
         return "created", add_plugin(NEW_FILE, line), line
-    if mine == [line]:
-        return "unchanged", old, line
     if mine:
         return "replaced", replace_plugin(old, mine.__contains__, line), line
     return "added", add_plugin(old, line), line
@@ -239,12 +237,6 @@ def _global_folder(env: Mapping[str, str]) -> Path:
     if not base.is_absolute():
         raise UserError("XDG_CONFIG_HOME or HOME must be an absolute path, to find opencode's settings")
     return base / "opencode"
-
-
-def _shipped_line() -> str:
-    from daemon import paths
-
-    return paths.shipped("shims/opencode/index.ts").as_uri()
 
 
 def _load(file: Path) -> tuple[str, list[str]]:

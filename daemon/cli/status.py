@@ -58,8 +58,9 @@ def render(status: dict[str, Any], sessions: list[dict[str, Any]]) -> list[str]:
         lines.append(f"  DEGRADED {status['degraded']}")
     counts = ", ".join(f"{n} {state}" for state, n in sorted(status["verdicts"].items())) or "none yet"
     lines.append(f"  verdicts {counts}")
-    for i in status["instances"]:
-        lines.append(f"  host     opencode {i['mode']} (pid {i['pid']}) in {i['directory']}")
+    lines += [
+        f"  host     opencode {i['mode']} (pid {i['pid']}) in {i['directory']}" for i in status["instances"]
+    ]
     if not status["instances"]:
         lines.append("  host     none connected; start opencode, or run `reflectd setup opencode`")
     for s in sessions:

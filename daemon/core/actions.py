@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from daemon.core.runners import CheckKind
 
-if TYPE_CHECKING:
-    from daemon.core.runners import CheckKind
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     """One run of a runner. ``text``: what to type again. ``cwd``: where, None when it can't be known.
 
-    ``paths`` and ``filters`` narrow what it looks at (both empty: everything). ``proves_pass``: exit code 0 of the
-    whole script means that this run passed; ``proves_fail``: another code means that it failed.
+    ``paths`` and ``filters`` narrow what it looks at (none: everything). ``proves_pass``: exit code 0 of
+    the whole script means that this run passed; ``proves_fail``: another code means that it failed.
     """
 
     kind: CheckKind
@@ -67,7 +66,7 @@ Action = Check | Write | Stash
 
 
 def _within(inner: str | None, outer: str | None) -> bool:
-    """Whether folder ``inner`` is ``outer`` or lies in it; unknown folders are given the benefit of the doubt."""
+    """Whether folder ``inner`` is ``outer`` or lies in it; an unknown folder may be any."""
     if inner is None or outer is None or outer in {"", "."} or inner == outer:
         return True
     return inner.startswith(outer.rstrip("/") + "/")

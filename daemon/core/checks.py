@@ -1,7 +1,7 @@
 """The runs of one task: which are the last word on their kind and scope, and which failures nothing answered.
 
-A later run replaces an earlier one that it covers. A failure counts only when something was written in the task,
-nobody says that it is expected or older than the work, and no later run spoke for what had failed.
+A later run replaces an earlier one that it covers. A failure counts only when something was written in
+the task, nobody says that it is expected or older than the work, and no later run spoke for what had failed.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from daemon.core.actions import Check
+from daemon.core.outcomes import Outcome
 
-if TYPE_CHECKING:
-    from daemon.core.actions import Check
-    from daemon.core.outcomes import Outcome
 
 MAX_RUNS: Final = 50
 
-# The final text calls the failure old, unrelated or not to be had here: a judge has to weigh that, not a rule.
+# The final text calls the failure old, unrelated or not its own: a judge has to weigh that, not a rule.
 _EXCUSED: Final = re.compile(
     r"pre-?existing|already (?:fail|broken)|(?:was|were|been) (?:already )?fail\w* before"
     r"|fail\w* before (?:my|the|this)"

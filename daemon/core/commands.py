@@ -13,113 +13,26 @@ from typing import Final
 
 from daemon.core import runners
 from daemon.core.actions import Action, Check
+from daemon.core.prefixes import unwrap
 from daemon.core.shell import MAX_SCRIPT, Step, steps
 from daemon.core.writes import changes
 
 MAX_DEPTH: Final = 3
+MAX_STEPS: Final = 300
+_CLOSERS: Final = frozenset({"fi", "done", "}", "esac"})
 
 _HARMLESS: Final = frozenset(
-    [
-        "cd",
-        "pushd",
-        "popd",
-        "export",
-        "source",
-        ".",
-        "set",
-        "echo",
-        "printf",
-        "true",
-        "mkdir",
-        "sleep",
-        "unset",
-        "alias",
-        ":",
-        "pwd",
-        "date",
-        "clear",
-        "which",
-        "ulimit",
-    ]
-)
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
-_PREFIXES: Final = frozenset(
-    [
-        "sudo",
-        "time",
-        "nohup",
-        "exec",
-        "command",
-        "env",
-        "nice",
-        "stdbuf",
-        "xvfb-run",
-        "npx",
-        "bunx",
-        "pnpx",
-        "uvx",
-        "cross-env",
-        "builtin",
-        "then",
-        "do",
-        "else",
-        "{",
-        "!",
-    ]
-)
-_RUN_PREFIXES: Final = {
-    **dict.fromkeys(
-        ("uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "coverage"), frozenset({"run"})
-    ),
-    "pnpm": frozenset({"exec", "dlx"}),
-    "yarn": frozenset({"exec", "dlx"}),
-    "npm": frozenset({"exec", "x"}),
-    "bundle": frozenset({"exec"}),
-    "mise": frozenset({"exec", "x"}),
-    "bun": frozenset({"x"}),
-}
-_PREFIX_VALUES: Final = frozenset(
-    [
-        "-n",
-        "--with",
-        "--extra",
-        "--group",
-        "--python",
-        "-p",
-        "--project",
-        "--package",
-        "--env-file",
-        "--directory",
-        "-C",
-        "-e",
-        "-s",
-        "-u",
-        "--name",
-    ]
+    (  # noqa: SIM905 -- a word list
+        "cd pushd popd export source . set echo printf true mkdir sleep unset alias : pwd date clear "
+        "which ulimit"
+    ).split()
 )
 _SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
 _NO_RUN: Final = frozenset(
-    [
-        "--version",
-        "-V",
-        "--help",
-        "-h",
-        "--collect-only",
-        "--co",
-        "--fixtures",
-        "--markers",
-        "--listTests",
-        "--list",
-        "--list-tests",
-        "--init",
-        "--show-config",
-        "--showConfig",
-        "--print-config",
-        "--setup-plan",
-        "--watch",
-        "--watchAll",
-        "--dry-run",
-    ]
+    (  # noqa: SIM905 -- a word list
+        "--version -V --help -h --collect-only --co --fixtures --markers --listTests --list --list-tests "
+        "--init --show-config --showConfig --print-config --setup-plan --watch --watchAll --dry-run"
+    ).split()
 )
 _FILTER: Final = re.compile(
     r"(?:-k|-t|-g|-R|-L|-E|-run|--run|--grep|--filter|--tests|--test|--lf|--last-failed|--sw"
@@ -129,44 +42,12 @@ _FILTER: Final = re.compile(
 )
 _LONE: Final = frozenset(["--lf", "--last-failed", "--sw", "--lib", "--doc", "--workspace"])
 _VALUE: Final = frozenset(
-    [
-        "-n",
-        "-o",
-        "-c",
-        "-W",
-        "-r",
-        "-j",
-        "-C",
-        "--tb",
-        "--maxfail",
-        "--durations",
-        "--junitxml",
-        "--rootdir",
-        "--timeout",
-        "--color",
-        "--config",
-        "--reporter",
-        "--log-level",
-        "--confcutdir",
-        "--cov-report",
-        "--cov",
-        "--features",
-        "--target",
-        "--profile",
-        "--manifest-path",
-        "-count",
-        "--config-file",
-        "--output-format",
-        "--ext",
-        "--max-warnings",
-        "--format",
-        "-f",
-        "--dir",
-        "--root",
-        "--configuration",
-        "--verbosity",
-        "-v:q",
-    ]
+    (  # noqa: SIM905 -- a word list
+        "-n -o -c -W -r -j -C --tb --maxfail --durations --junitxml --rootdir --timeout --color --config "
+        "--reporter --log-level --confcutdir --cov-report --cov --features --target --profile "
+        "--manifest-path -count --config-file --output-format --ext --max-warnings --format -f --dir "
+        "--root --configuration --verbosity -v:q"
+    ).split()
 )
 _WHOLE: Final = frozenset(
     {".", "./", "tests", "test", "src", "./...", "...", "spec", "*", "all", "discover", "run"}
@@ -177,20 +58,23 @@ _PATHY: Final = re.compile(r"[/]|::|\.\w+$")
 def read_script(script: str, cwd: str | None = "", *, depth: int = 0) -> tuple[Action, ...]:
     """The checks, writes and stashes of a script, in order. ``cwd`` is where it starts."""
     found = steps(script)
-    whole = len(script) <= MAX_SCRIPT
+    whole = len(script) <= MAX_SCRIPT and len(found) <= MAX_STEPS
+    del found[MAX_STEPS:]
     actions: list[Action] = []
     options: set[str] = set()
     for i, step in enumerate(found):
-        words, negated = _command(step.words)
+        words, negated = unwrap(step.words)
         name = words[0].rsplit("/", 1)[-1] if words else ""
         if name in {"cd", "pushd"}:
             cwd = _move(cwd, words)
         elif name == "set":
-            options |= _set_options(words)
+            options = _set_options(words, options)
         elif name in _SHELLS and (inner := _inline(words)) and depth < MAX_DEPTH:
             sure = _proof(found, i, options)
-            for action in read_script(inner, cwd, depth=depth + 1):
-                actions.append(_weaken(action, *sure) if isinstance(action, Check) else action)
+            actions.extend(
+                _weaken(action, *sure) if isinstance(action, Check) else action
+                for action in read_script(inner, cwd, depth=depth + 1)
+            )
         elif check := _check(words, step, cwd):
             sure = (False, False) if negated or not whole else _proof(found, i, options)
             actions.append(_weaken(check, *sure))
@@ -202,7 +86,7 @@ def read_script(script: str, cwd: str | None = "", *, depth: int = 0) -> tuple[A
 def final_cwd(script: str, cwd: str | None) -> str | None:
     """Where a script leaves the shell, for hosts whose shell lives on between calls."""
     for step in steps(script):
-        words, _ = _command(step.words)
+        words, _ = unwrap(step.words)
         if words and words[0] in {"cd", "pushd"}:
             cwd = _move(cwd, words)
     return cwd
@@ -210,51 +94,6 @@ def final_cwd(script: str, cwd: str | None) -> str | None:
 
 def _weaken(check: Check, passes: bool, fails: bool) -> Check:
     return replace(check, proves_pass=check.proves_pass and passes, proves_fail=check.proves_fail and fails)
-
-
-def _command(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
-    """The command without what only wraps it (``FOO=1 timeout 60 uv run``), and whether its exit code is taken."""
-    i, negated, end = 0, False, len(words)
-    while i < end:
-        word = words[i].rsplit("/", 1)[-1]
-        if _ASSIGNMENT.match(words[i]):
-            i += 1
-        elif word in {"if", "while", "until", "elif", "!"}:
-            i, negated = i + 1, True
-        elif word == "timeout":
-            i = _past_options(words, i + 1) + 1
-        elif word in _PREFIXES:
-            i = _past_options(words, i + 1)
-        elif i + 1 < end and words[i + 1] in _RUN_PREFIXES.get(word, ()):
-            i = _past_options(words, i + 2)
-        elif word.startswith(("python", "pypy")) or word == "py":
-            module = _module(words, i)
-            if not module:
-                break
-            i = module
-        elif word == "-m" and i and words[i - 2 : i] == ("coverage", "run"):
-            i += 1
-        else:
-            break
-    return words[i:], negated
-
-
-def _past_options(words: tuple[str, ...], i: int) -> int:
-    while i < len(words) and words[i].startswith("-") and words[i] != "-m":
-        i += 2 if words[i] in _PREFIX_VALUES else 1
-    return i
-
-
-def _module(words: tuple[str, ...], i: int) -> int:
-    """Where ``pytest`` stands in ``python -W error -m pytest``, or a script that is a runner (``manage.py``)."""
-    for j in range(i + 1, min(i + 6, len(words))):
-        if words[j] == "-m":
-            return j + 1
-        if words[j] == "-c":
-            return 0
-        if words[j].endswith("manage.py"):
-            return j
-    return 0
 
 
 def _inline(words: tuple[str, ...]) -> str:
@@ -273,8 +112,8 @@ def _move(cwd: str | None, words: tuple[str, ...]) -> str | None:
     return posixpath.normpath(posixpath.join(cwd or "", target))
 
 
-def _set_options(words: tuple[str, ...]) -> set[str]:
-    found = {"pipefail"} if "pipefail" in words else set()
+def _set_options(words: tuple[str, ...], before: set[str]) -> set[str]:
+    found = before - ({"e"} if "+e" in words else set()) | ({"pipefail"} if "pipefail" in words else set())
     if any(w.startswith("-") and "e" in w for w in words[1:]) or "errexit" in words:
         found.add("e")
     return found
@@ -291,9 +130,9 @@ def _proof(found: list[Step], i: int, options: set[str]) -> tuple[bool, bool]:
     last = len(found) - 1
     for j in range(i, last):
         after, then = found[j].after, _name(found[j + 1])
-        if after in {"||", "&"} or (after not in {"|", "&&"} and not (after == ";" and "e" in options)):
-            if then not in {"fi", "done", "}", "esac"}:
-                return False, False
+        goes_on = after in {"|", "&&"} or (after == ";" and ("e" in options or then in _CLOSERS))
+        if not goes_on:
+            return False, False
         fails = fails and then in _HARMLESS
     if last >= 0 and found[last].after == "&":
         return False, False
@@ -307,7 +146,7 @@ def _proof(found: list[Step], i: int, options: set[str]) -> tuple[bool, bool]:
 
 
 def _name(step: Step) -> str:
-    words, _ = _command(step.words)
+    words, _ = unwrap(step.words)
     return words[0].rsplit("/", 1)[-1] if words else (step.words[0] if step.words else ":")
 
 
@@ -315,7 +154,7 @@ def _fed_by_check(found: list[Step], i: int) -> bool:
     """Whether step ``i`` only keeps the output of a check in its pipe (``pytest | tee log``)."""
     while i and found[i - 1].after == "|":
         i -= 1
-        if runners.find(_command(found[i].words)[0]):
+        if runners.find(unwrap(found[i].words)[0]):
             return True
     return False
 

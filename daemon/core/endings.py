@@ -52,7 +52,10 @@ _NEXT_STEPS: Final = re.compile(
     r"|still to do|to[- ]?dos?|follow[- ]?ups?|not (?:yet )?done|outstanding)\b[^\n]{0,60}$",
     re.IGNORECASE | re.MULTILINE,
 )
-_LEAD: Final = r"(?:(?:ok(?:ay)?|great|good|perfect|alright|right|now|next|so|first|excellent|done)[,.!:]?[ ]+|and[ ]+(?=now|next)){0,3}"
+_LEAD: Final = (
+    r"(?:(?:ok(?:ay)?|great|good|perfect|alright|right|now|next|so|first|excellent|done)[,.!:]?[ ]+"
+    r"|and[ ]+(?=now|next)){0,3}"
+)
 _VERB: Final = (
     r"(?:run|re-?run|check|verify|fix|update|add|create|implement|write|test|look|read|examine"
     r"|investigate|continue|proceed"
@@ -81,12 +84,12 @@ _DANGLING: Final = re.compile(
     r"|create|into|by) a)$"
 )
 _SENTENCE: Final = re.compile(r"(?<=[.!?…])[ \t]+(?=[\"'(*_A-Z0-9`])")
-_TRIM: Final = " \t*_\"'”’)`~"
+_TRIM: Final = " \t*_\"'”’)`~"  # noqa: RUF001 -- closing quotes
 _LIST_ITEM: Final = re.compile(r"^[ \t]*(?:[-*+•][ \t]|\d{1,3}[.)][ \t]|\||>|#{1,6}[ \t])")
 
 
 def ending(text: str, finish: str = "") -> Ending:
-    """How ``text`` ends. ``finish`` is the host's reason why the model stopped (``length``: out of tokens)."""
+    """How ``text`` ends. ``finish`` is why the model stopped, as the host says."""
     tail = text.replace("\u2019", "'").rstrip()
     if not tail.strip():
         return "empty"
@@ -144,7 +147,7 @@ def _sentences(line: str) -> list[str]:
 
 
 def _without_closers(lines: list[str]) -> tuple[list[str], bool]:
-    """The lines without polite last sentences ("Let me know if you need anything else!"); at most three go."""
+    """The lines without polite last sentences ("Let me know if you need anything else!"), at most three."""
     lines, polite = list(lines), False
     for _ in range(3):
         sentences = _sentences(lines[-1]) if lines else []
@@ -162,7 +165,7 @@ def _without_closers(lines: list[str]) -> tuple[list[str], bool]:
 
 
 def _asks(lines: list[str]) -> bool:
-    """Whether the end asks the person: a question mark at the end, a question above a list of choices, a request."""
+    """Whether the end asks the person: a question, a question above a list of choices, a request."""
     if not lines:
         return False
     end = lines[-1].strip()

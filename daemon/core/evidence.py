@@ -1,8 +1,8 @@
 """Evidence: what the transcript proves, as rows a judge can cite (DESIGN §4).
 
 ``collect`` reads a transcript once and never guesses: a row is ``open`` only where it proves by itself that
-something is unfinished. What can be read either way stays a closed row or no row, because a false "incomplete"
-is the costly error.
+something is unfinished. What can be read either way stays a closed row or no row, because a false
+"incomplete" is the costly error.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from daemon.core.checks import Run, Runs, excused
 from daemon.core.commands import final_cwd, read_script
 from daemon.core.endings import Ending, ending
 from daemon.core.outcomes import judge_check
+from daemon.core.refusals import is_denied, looks_up
 from daemon.core.writes import is_prose, matters, written_by_tool
+from daemon.core.runners import CheckKind
 
 if TYPE_CHECKING:
     from daemon.core.actions import Action
-    from daemon.core.runners import CheckKind
     from daemon.core.transcript import Message, ToolCall, Transcript
 
 RowKind = Literal[
@@ -79,18 +80,6 @@ MAX_ROWS: Final = 20  # of one kind
 SHELL_TOOLS: Final = frozenset({"bash", "shell", "execute", "terminal", "run_command"})
 LASTING_SHELL: Final = "Bash"  # Claude Code's shell keeps its folder from call to call
 TODO_TOOLS: Final = frozenset({"todowrite", "todo_write", "taskcreate", "taskupdate"})
-# Looking something up and not finding it is an answer, not unfinished work.
-_LOOKS_UP: Final = re.compile(
-    r"(?:^|_)(?:read|grep|glob|list|ls|webfetch|websearch|fetch|search|get|find|query|view|show|describe"
-    r"|todo\w*|lsp"
-    r"|codesearch|question|askuserquestion|skill|invalid|notebookread|toolsearch)(?:_|$)",
-    re.IGNORECASE,
-)
-_DENIED: Final = re.compile(
-    r"rejected permission|rule which prevents you|doesn't want to proceed|dismissed this question"
-    r"|user rejected"
-    r"|execution aborted|User aborted|Request interrupted by user|[Pp]ermission .{0,40}denied by the user"
-)
 _PLAN_ASKED: Final = re.compile(
     r"\b(?:plan|propos\w+|outline|(?:how|what) would you|(?:don't|do not) (?:change|edit|implement|write"
     r"|touch|do)"
@@ -144,7 +133,7 @@ def collect(transcript: Transcript) -> Evidence:
 
 @dataclass(slots=True)
 class _Found:
-    """What reading the calls in order gathers; ``last_code`` is the position of the last write, -1 for none."""
+    """What reading the calls in order gathers. ``last_code``: position of the last write, -1 for none."""
 
     runs: Runs = field(default_factory=Runs)
     writes: list[Write] = field(default_factory=list)
@@ -251,18 +240,12 @@ def _denied(calls: tuple[ToolCall, ...]) -> list[Row]:
     found: list[Row] = []
     succeeded: set[str] = set()
     for call in reversed(calls):
-        if _is_denied(call):
+        if is_denied(call):
             if call.tool not in succeeded and len(found) < MAX_ROWS:
                 found.append(Row("", "denied", f"the person refused or stopped {call.tool}{_target(call)}"))
         elif call.status == "completed":
             succeeded.add(call.tool)
     return found[::-1]
-
-
-def _is_denied(call: ToolCall) -> bool:
-    if call.status == "error":
-        return bool(_DENIED.search(call.error[:2000]) or _DENIED.search(call.output[:2000]))
-    return call.status == "completed" and "User aborted the command" in call.output[-1000:]
 
 
 def _tool_errors(calls: tuple[ToolCall, ...], *, asked: bool) -> list[Row]:
@@ -273,7 +256,7 @@ def _tool_errors(calls: tuple[ToolCall, ...], *, asked: bool) -> list[Row]:
             continue
         if call.status != "error" or len(found) >= MAX_ROWS:
             break
-        if not _is_denied(call) and not _LOOKS_UP.search(call.tool) and call.tool != LASTING_SHELL:
+        if not is_denied(call) and not looks_up(call.tool) and call.tool != LASTING_SHELL:
             error = _shorten(call.error or call.output, 200)
             text = f"{call.tool}{_target(call)} failed and nothing came after it: {error}"
             found.append(Row("", "tool_error", text, open=not asked, detail=f"{call.tool}{_target(call)}"))
@@ -284,11 +267,11 @@ def _ending(final: Message | None, *, planned: bool) -> Ending:
     if final is None:
         return "empty"
     found = ending(final.text, final.finish)
-    if found in {"announced", "cut_off"} and final.finish not in {"length", "max_tokens"}:
-        # With calls in the same message the text may stand before them; a plan speaks of what would be done.
-        if final.calls or (found == "announced" and (planned or final.agent == "plan")):
-            return "statement"
-    return found
+    if found not in {"announced", "cut_off"} or final.finish in {"length", "max_tokens"}:
+        return found
+    # With calls in the same message the text may stand before them; a plan speaks of what would be done.
+    harmless = final.calls or (found == "announced" and (planned or final.agent == "plan"))
+    return "statement" if harmless else found
 
 
 def _text(call: ToolCall, *keys: str) -> str:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from daemon.core.session import FINAL_FOR_TASK
+from daemon.core.verdict import FinalState
 
 if TYPE_CHECKING:
     from daemon.core.session import Session
     from daemon.core.transcript import Message, Transcript
-    from daemon.core.verdict import FinalState
 
 ABORT_ERROR = "MessageAbortedError"
 ABORT_WINDOW_MS = 10_000

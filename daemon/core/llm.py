@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from daemon.core.evidence import Evidence
-    from daemon.core.transcript import Model
+from daemon.core.evidence import Evidence
+from daemon.core.transcript import Model
 
 Tier = Literal["fast", "judge", "reflect"]
 

@@ -7,10 +7,9 @@ The others are calls: transient, answered by one result, lost with the daemon.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from daemon.core.transcript import Model
+from daemon.core.transcript import Model
 
 Variant = Literal["info", "success", "warning", "error"]
 OutboxStatus = Literal["pending", "sent", "done", "stale", "failed", "expired"]

@@ -54,7 +54,7 @@ _LINES: Final = (
     ),
     _line("jest", "count", r"^[ ]{1,6}(\d+) failing$"),
     _line("jest", "passed", r"^[ ]{1,6}\d+ passing(?: \([^\n]{1,20}\))?$"),
-    _line("node", "count", r"^[#ℹ] fail (\d+)$"),
+    _line("node", "count", r"^[#\u2139] fail (\d+)$"),
     _line("bun", "count", r"^[ ]{0,4}(\d+) fail$"),
     _line("playwright", "failed", r"^[ ]{2}[1-9]\d* failed$"),
     _line("playwright", "passed", r"^[ ]{2}\d+ passed \([^\n]{1,20}\)$"),

@@ -1,8 +1,8 @@
 """Secrets out of text, before it reaches a prompt, a log, a verdict file or the database (I46).
 
 The shapes of well-known tokens are here; values known by the name they are assigned to are in
-``core.secret_names``. Code that only *mentions* a secret stays readable: ``password: str``, ``key=lambda x: x``,
-``$TOKEN``, git hashes. In doubt a value under a telling name goes.
+``core.secret_names``. Code that only *mentions* a secret stays readable: ``password: str``, ``$TOKEN``,
+``key=lambda x: x``, git hashes. In doubt a value under a telling name goes.
 
 Time is linear on any input: patterns start with a literal and use bounded or possessive repeats, and scans by
 hand have a bound. A result is a fixed point: ``redact(redact(t)) == redact(t)``.
@@ -78,9 +78,9 @@ _PEM_MARK = re.compile(r"-----(?P<which>BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?:
 _PEM_GAP = r"[\s\\\"'+,>|#*]*+"
 _PEM_BODY = re.compile(
     rf"(?:{_PEM_GAP}(?:Proc-Type|DEK-Info|Version|Comment|n?Proc-Type|nDEK-Info)[^\n\\]{{0,200}}+)*+"
-    rf"(?:{_PEM_GAP}[A-Za-z0-9/+=]{{1,15}}+(?=[\s\\]))?+(?:{_PEM_GAP}[A-Za-z0-9/+=]{{16,}}+)++"
+    rf"(?:{_PEM_GAP}[A-Za-z0-9/+=]{{1,15}}+(?=[\s\\])){{0,3}}+(?:{_PEM_GAP}[A-Za-z0-9/+=]{{16,}}+)++"
 )
-_PEM_TAIL = re.compile(rf"(?:{_PEM_GAP}[A-Za-z0-9/+=]{{1,15}}+)?+{_PEM_GAP}$")
+_PEM_TAIL = re.compile(r"[A-Za-z0-9/+=\s\\\"',>|#*]*")
 
 
 def redact(text: str) -> str:
@@ -184,7 +184,7 @@ def _private_keys(text: str) -> str:
             if (
                 following
                 and following.start() - stop < 200
-                and _PEM_TAIL.match(text[stop : following.start()])
+                and _PEM_TAIL.fullmatch(text[stop : following.start()])
                 and following["which"] == "END"
             ):
                 stop = following.end()

@@ -1,7 +1,7 @@
 """The test, build and lint runners we know: which words of a command start one, and how wide it looks.
 
-Only tables and the lookup; ``commands`` reads the shell around them. A command that is not listed is no check:
-missing one is cheap, taking ``grep`` or a script of the person's for a failed test is not.
+Only tables and the lookup; ``commands`` reads the shell around them. A command that is not listed is no
+check: missing one is cheap, taking ``grep`` or a script of the person's for a failed test is not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CheckKind = Literal["test", "build", "lint"]
 class Runner:
     """``tool`` is the family that supersedes itself; ``wrap``: it may run any tool of its ``eco`` system.
 
-    ``bare``: a plain word behind it narrows the scope (``cargo test name``); else only what looks like a path.
+    ``bare``: a plain word behind it narrows the scope (``cargo test name``); else only a path.
     """
 
     kind: CheckKind
@@ -136,7 +136,7 @@ def find(words: tuple[str, ...]) -> tuple[Runner, int] | None:
     """The runner that the command ``words`` starts (prefixes are gone), and how many words name it."""
     if not words:
         return None
-    name = words[0].rsplit("/", 1)[-1].removesuffix(".cmd").removesuffix(".exe")
+    name = words[0].rsplit("/", 1)[-1].split("@", 1)[0].removesuffix(".exe")
     verb, at = _verb(words, 1)
     if name in _DIRECT:
         return _DIRECT[name], 1

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 Value = bool | int | str
 Tighten = Literal["", "off", "lower", "observe"]  # what a project may do to a setting

@@ -39,7 +39,7 @@ _UNESCAPE: Final = re.compile(r"\\([\"\\$`])")
 
 
 def steps(script: str) -> list[Step]:
-    """The simple commands of ``script`` in order, groups flattened; reads at most ``MAX_SCRIPT`` characters."""
+    """The simple commands of ``script`` in order, groups flattened. Reads ``MAX_SCRIPT`` characters."""
     return _Reader(script[:MAX_SCRIPT]).read()
 
 

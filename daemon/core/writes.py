@@ -13,19 +13,10 @@ if TYPE_CHECKING:
     from daemon.core.shell import Step
 
 WRITE_TOOLS: Final = frozenset(
-    [
-        "edit",
-        "write",
-        "patch",
-        "multiedit",
-        "apply_patch",
-        "applypatch",
-        "notebookedit",
-        "str_replace",
-        "create_file",
-        "write_file",
-        "edit_file",
-    ]
+    (  # noqa: SIM905 -- a word list
+        "edit write patch multiedit apply_patch applypatch notebookedit str_replace create_file "
+        "write_file edit_file"
+    ).split()
 )
 _PATH_KEYS: Final = ("filePath", "file_path", "path", "notebook_path", "filename", "file")
 _PATCH_KEYS: Final = ("patchText", "patch", "input", "diff")
@@ -40,7 +31,7 @@ _IN_PLACE: Final = re.compile(r"-[a-zA-Z]*i(?:\..*)?$|--in-place")
 _GIT_WRITES: Final = frozenset(
     ["apply", "am", "revert", "merge", "rebase", "cherry-pick", "pull", "mv", "rm", "restore"]
 )
-_TEMPORARY: Final = ("/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/dev/", "/proc/")  # noqa: S108 -- only compared
+_TEMPORARY: Final = ("/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/dev/", "/proc/")  # noqa: S108 -- compared
 _BY_PRODUCT: Final = re.compile(
     r"(?:^|/)(?:node_modules|__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache|htmlcov|coverage|dist"
     r"|build|target"

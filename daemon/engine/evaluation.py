@@ -52,6 +52,7 @@ class Evaluations:
         self._filing = filing
         self._running: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
+        self._deciding: set[str] = set()
         self._foretold: dict[str, tuple[Case, Opinion, int]] = {}
 
     def request(self, session: str) -> None:
@@ -65,6 +66,8 @@ class Evaluations:
         """What is being judged is out of date: the call is cancelled and its judge session deleted."""
         self._again.discard(session)
         self._foretold.pop(session, None)
+        if session in self._deciding:
+            return  # decided already: what was committed is sent or marked stale by delivery
         task = self._running.pop(session, None)
         if task is not None:
             self._world.log.info("evaluation cancelled", session=session, why=why)
@@ -237,8 +240,16 @@ class Evaluations:
         """No await between the last guard and the decision; what follows is not cancelled half-way."""
         world = self._world
         r = Round(s, case, world.limits(s), world.clock.now_ms(), JudgedBy(ms=ms))
-        decision = decide(r, opinion)
-        await asyncio.shield(world.spawn(self.finish(decision, instance, case, opinion), "finish"))
+        await self._finish(decide(r, opinion), instance, case, opinion)
+
+    async def _finish(
+        self, decision: Decision, instance: Instance, case: Case | None = None, opinion: Opinion | None = None
+    ) -> None:
+        session = decision.session.id
+        self._deciding.add(session)
+        work = self._world.spawn(self.finish(decision, instance, case, opinion), "finish")
+        work.add_done_callback(lambda _: self._deciding.discard(session))
+        await asyncio.shield(work)
 
     async def finish(
         self, decision: Decision, instance: Instance, case: Case | None, opinion: Opinion | None
@@ -281,7 +292,7 @@ class Evaluations:
         if decision is None or turn is None or turn.id == s.final:
             await self._persist.flush()
             return
-        await asyncio.shield(world.spawn(self.finish(decision, instance, None, None), "finish"))
+        await self._finish(decision, instance)
 
     async def _conclude_foretold(self, s: Session, instance: Instance) -> None:
         """A ``run`` host on its way out no longer answers; the gate read its last text."""

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any
 from daemon import config
 from daemon.core.errors import Unavailable
 from daemon.core.guards import Limits
+from daemon.store.db import Database
+from collections.abc import Callable, Coroutine
+from daemon.log import Logger
+from daemon.judge.case import Templates
+from daemon.core.ports import Clock, Provider
+import asyncio
+from daemon.core.settings import Settings
+from daemon.store.verdicts import Verdicts
+from daemon.store.sessions import Sessions
+from daemon.store.outbox import Outbox
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Coroutine
 
-    from daemon.core.ports import Clock, Provider
     from daemon.core.session import Session
-    from daemon.core.settings import Settings
-    from daemon.judge.case import Templates
-    from daemon.log import Logger
-    from daemon.store.db import Database, Statement
-    from daemon.store.outbox import Outbox
-    from daemon.store.sessions import Sessions
-    from daemon.store.verdicts import Verdicts
+    from daemon.store.db import Statement
 
 PROJECT_TTL_MS = 2_000
 PROJECTS_KEPT = 500

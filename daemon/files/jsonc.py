@@ -4,9 +4,9 @@ Owns: finding that list, and splices that keep comments, indentation, trailing c
 touches files, and never prints a document anew. Accepts just what opencode's own parser accepts; anything
 else is a ``UserError`` with line and column. Every edit is parsed again and compared before it is returned.
 
-Why not a library (measured, 2026): json-five keeps a text but not an edit (a new element becomes
-``  ,"new"],`` on the bracket's line, and a removed one takes its neighbours' comments along); it also takes
-single quotes and bare names, which opencode refuses, and 2.3 s for 160 KB. jsonc-edit starts node.
+Why not a library (tried, 2026): json-five keeps a text but not an edit. A new element becomes ``,"new"],``
+on the bracket's line, a removed one takes its neighbour's comment along; and it accepts single quotes, bare
+names and tabs in text, which opencode refuses. jsonc-edit runs node; jsonc-document needs Python 3.12.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ MAX_DEPTH = 200
 _COMMENT = r"//[^\r\n]*|/\*.*?\*/"
 _TRIVIA = re.compile(rf"(?:[ \t\r\n]+|{_COMMENT})*", re.DOTALL)
 _REST_OF_LINE = re.compile(rf"(?:[ \t]*(?:{_COMMENT}))*(?:[ \t]*(?=[\r\n]))?", re.DOTALL)
-_TO_LINE_END = re.compile(r"(?:[ \t]*(?=[\r\n]))?")
+_NEWLINE = re.compile(r"\r\n|\n|\r")
+_SPACES = re.compile(r"[ \t]*")
 _PLAIN = r'[^"\\\x00-\x1f]*'
 _STRING = re.compile(rf'"{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*"')
 _SCALAR = re.compile(r"(?:true|false|null)\b|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -73,15 +74,12 @@ def add_plugin(text: str, spec: str) -> str:
     before = member.node.value if member else []
     if any(spec_of(entry) == spec for entry in before):
         return text
-    quoted = json.dumps(spec, ensure_ascii=False)
     if root is None:
-        nl = _newline(text)
-        gap = nl if text.strip(" \t\ufeff") and not text.endswith(("\n", "\r")) else ""
-        after = f'{text}{gap}{{{nl}  "{KEY}": [{quoted}]{nl}}}{nl}'
-    elif member is None:
-        after = _apply(text, _append(text, root, f'"{KEY}": [{quoted}]'))
-    else:
-        after = _apply(text, _append(text, member.node, quoted))
+        gap = _newline(text) if text.strip(" \t\ufeff") and text[-1] not in "\r\n" else ""
+        return add_plugin(f"{text}{gap}{{}}{_newline(text)}", spec)
+    quoted = json.dumps(spec, ensure_ascii=False)
+    where, new = (member.node, quoted) if member else (root, f'"{KEY}": [{quoted}]')
+    after = _apply(text, _append(text, where, new))
     return _checked(root, after, [*before, spec])
 
 
@@ -89,29 +87,32 @@ def replace_plugin(text: str, matches: Callable[[str], bool], spec: str) -> str:
     """The first matching entry loads ``spec`` instead, in its place and with its options; the other
     matches go. ``text`` when nothing matches. Raises ``UserError``.
     """
-    root, member = _find(text)
-    found = [i for i, entry in enumerate(plugins(text)) if matches(spec_of(entry))]
-    if not member or not found:
+    root, entries, found = _matching(text, matches)
+    if not found:
         return text
     for index in reversed(found[1:]):
         text = _cut(text, index)
-    node = member.node.items[found[0]].node  # before all cuts, so it has not moved
+    place = found[0]
+    node = cast("_Item", _find(text)[1]).node.items[place].node
     old = node.items[0].node if node.items else node
     text = _apply(text, [(old.start, old.end, json.dumps(spec, ensure_ascii=False))])
-    wanted = [entry for i, entry in enumerate(member.node.value) if i not in found[1:]]
-    wanted[found[0]] = [spec, *wanted[found[0]][1:]] if node.items else spec
-    return _checked(root, text, wanted)
+    entries[place] = [spec, *entries[place][1:]] if node.items else spec
+    return _checked(root, text, [entry for i, entry in enumerate(entries) if i not in found[1:]])
 
 
 def remove_plugin(text: str, matches: Callable[[str], bool]) -> str:
     """``text`` without the entries that match. Comments stay, and so does an emptied list."""
-    root, member = _find(text)
-    found = [i for i, entry in enumerate(plugins(text)) if matches(spec_of(entry))]
-    if not member or not found:
+    root, entries, found = _matching(text, matches)
+    if not found:
         return text
     for index in reversed(found):
         text = _cut(text, index)
-    return _checked(root, text, [entry for i, entry in enumerate(member.node.value) if i not in found])
+    return _checked(root, text, [entry for i, entry in enumerate(entries) if i not in found])
+
+
+def _matching(text: str, matches: Callable[[str], bool]) -> tuple[_Node | None, list[Any], list[int]]:
+    entries = plugins(text)
+    return _find(text)[0], entries, [i for i, entry in enumerate(entries) if matches(spec_of(entry))]
 
 
 def _find(text: str) -> tuple[_Node | None, _Item | None]:
@@ -124,10 +125,9 @@ def _find(text: str) -> tuple[_Node | None, _Item | None]:
     seen: dict[str, int] = {}
     for item in root.items:
         if item.name in seen:
-            first = _place(text, seen[item.name])
+            both = f"{_place(text, seen[item.name])} and {_place(text, item.start)}"
             raise UserError(
-                f"{_place(text, item.start)}: {item.name!r} is here a second time (first at {first}), "
-                "and opencode would read only one of them: make them one"
+                f"{both}: {item.name!r} stands twice, and opencode reads only the last: join them"
             )
         seen[item.name] = item.start
     member = next((item for item in root.items if item.name == KEY), None)
@@ -140,25 +140,24 @@ def _append(text: str, node: _Node, new: str) -> list[_Edit]:
     if not node.items:
         return [_fill(text, node, new)]
     last = node.items[-1]
-    indent = _indent(text, last.start)
-    if indent is None:  # on one line with what is before it
+    begin = _line_start(text, last.start)
+    indent = text[begin : last.start]
+    if begin == 0 or indent.strip(" \t"):  # on one line with what is before it
         return [(last.end, last.end, f", {new}" if last.comma is None else f" {new},")]
-    at = _end(_REST_OF_LINE, text, last.end)
-    if last.comma is None:
-        return [(last.end, last.end, ","), (at, at, f"{_newline(text)}{indent}{new}")]
-    return [(at, at, f"{_newline(text)}{indent}{new},")]
+    at, line = _end(_REST_OF_LINE, text, last.end), f"{_newline(text)}{indent}{new}"
+    return [(at, at, line), (last.end, last.end, ",")] if last.comma is None else [(at, at, f"{line},")]
 
 
 def _fill(text: str, node: _Node, new: str) -> _Edit:
     """Put the first item between brackets that hold nothing but spaces and comments."""
     inner = text[node.start + 1 : node.end - 1]
-    at = node.start + 1 + len(inner.rstrip())
+    at = node.start + 1 + len(inner.rstrip(" \t\r\n"))
     nl = _newline(text)
-    base = re.match(r"[ \t]*", text[_line_start(text, node.start) :])
-    outer = base.group() if base else ""
+    begin = _line_start(text, node.start)
+    outer = text[begin : _end(_SPACES, text, begin)]
     line = f"{nl}{outer}{outer or '  '}{new}"
     if "\n" in inner or "\r" in inner:
-        at = _end(_TO_LINE_END, text, at)
+        at = _end(_REST_OF_LINE, text, at)
         return at, at, line
     if inner.strip():
         return at, at, f" {new}"
@@ -185,10 +184,8 @@ def _cut(text: str, index: int) -> str:
         start, end = newline, right
     elif own_line and text[right] == "]":
         gap = text[items[index - 1].end if index else node.start + 1 : newline]
-        last = [*re.finditer(_COMMENT, gap, re.DOTALL)][-1:]
-        # joining the lines must not put the bracket into a // comment
-        if not (last and last[0].end() == len(gap) and last[0].group().startswith("//")):
-            start = newline
+        # the bracket moves up a line, unless a // comment would swallow it there
+        start = newline if _end(_TRIVIA, f"{gap}]", 0) == len(gap) else start
     elif own_line or (index == 0 and item.comma is not None):
         end = right
     elif text[left - 1] != "[":
@@ -197,11 +194,9 @@ def _cut(text: str, index: int) -> str:
 
 
 def _apply(text: str, cuts: list[_Edit]) -> str:
-    parts, at = [], 0
-    for start, end, new in sorted(cuts, key=lambda cut: cut[0]):  # stable: a comma goes before its line
-        parts += [text[at:start], new]
-        at = end
-    return "".join([*parts, text[at:]])
+    for start, end, new in sorted(cuts, key=lambda cut: cut[0], reverse=True):  # stable
+        text = text[:start] + new + text[end:]
+    return text
 
 
 def _checked(before: _Node | None, after: str, wanted: list[Any]) -> str:
@@ -211,21 +206,8 @@ def _checked(before: _Node | None, after: str, wanted: list[Any]) -> str:
     return after
 
 
-def _newline(text: str) -> str:
-    found = re.search(r"\r\n|\n|\r", text)
-    return found.group() if found else "\n"
-
-
 def _line_start(text: str, at: int) -> int:
     return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
-
-
-def _indent(text: str, at: int) -> str | None:
-    """The spaces before ``at``, or None when it is not the first on its line (the text's first line counts
-    as shared with the opening bracket).
-    """
-    start = _line_start(text, at)
-    return text[start:at] if start and not text[start:at].strip(" \t") else None
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
@@ -233,9 +215,13 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
     return found.end() if found else at
 
 
+def _newline(text: str) -> str:
+    return next(iter(_NEWLINE.findall(text)), "\n")
+
+
 def _place(text: str, at: int) -> str:
-    lines = len(re.findall(r"\r\n|\n|\r", text[:at]))
-    return f"line {lines + 1}, column {at - _line_start(text, at) + 1}"
+    line = len(_NEWLINE.findall(text[:at])) + 1
+    return f"line {line}, column {at - _line_start(text, at) + 1}"
 
 
 class _Parser:

@@ -82,7 +82,8 @@ def verdict_object(v: Verdict | Judging) -> dict[str, Any]:
         "state": state,
         **extra,
     }
-    return dict(redact_value(found))
+    redacted: dict[str, Any] = redact_value(found)
+    return redacted
 
 
 def alias_object(v: Verdict | Judging, *, collides: bool) -> dict[str, Any]:

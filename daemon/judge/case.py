@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from daemon.core.evidence import Evidence, collect
+from daemon.core.transcript import Model
 
 if TYPE_CHECKING:
-    from daemon.core.transcript import Model, Transcript
+    from daemon.core.transcript import Transcript
 
 EARLIER_REQUESTS = 5
 FINAL_CHARS = 4_000

@@ -12,10 +12,10 @@ from daemon.core.guards import Limits, Skip, may_prompt, normalise_items, rounds
 from daemon.core.orders import SendFeedback, ShowToast, StoredOrder, Variant
 from daemon.core.session import settled
 from daemon.core.verdict import FinalState, JudgedBy, Judgement, Missing, Severity, Verdict
+from daemon.core.session import Session
+from daemon.judge.case import Case
 
 if TYPE_CHECKING:
-    from daemon.core.session import Session
-    from daemon.judge.case import Case
     from daemon.judge.flow import Opinion
 
 HEADING = "## Reflection-3: Task Incomplete"

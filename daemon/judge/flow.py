@@ -14,12 +14,12 @@ from daemon.core.llm import Prompt
 from daemon.core.template import fill
 from daemon.judge.case import FINAL_CHARS
 from daemon.judge.parse import parse
+from daemon.core.llm import Reply
+from daemon.core.verdict import Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from daemon.core.llm import Reply
-    from daemon.core.verdict import Judgement
     from daemon.judge.case import Case
 
 ASKS = 2

@@ -1,8 +1,8 @@
 """The ``offline`` provider: a judge without a model, from evidence rows only.
 
-It says what a rule proves and nothing more. Where no rule decides it answers ``{"unscored": reason}``, which has
-none of the wanted keys, so that the flow treats it as unscored and nothing is sent. It reads ``Prompt.evidence``
-and never the prompt's text, so nothing in a transcript can talk it round (I27).
+It says what a rule proves and nothing more. Where no rule decides it answers ``{"unscored": reason}``,
+which has none of the wanted keys, so that the flow treats it as unscored and nothing is sent. It reads
+``Prompt.evidence`` and never the prompt's text, so nothing in a transcript can talk it round (I27).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHANGE_ASKED: Final = re.compile(
 
 
 def judge(prompt: Prompt) -> Reply:
-    """The verdict object of DESIGN §4 as ``data``, or ``{"unscored": reason}``. Deterministic, never raises."""
+    """The verdict object of DESIGN §4 as ``data``, or ``{"unscored": reason}``. Never raises."""
     data = (
         _verdict(prompt.evidence) if prompt.evidence else _unscored("the rules judge evidence and got none")
     )
@@ -58,7 +58,7 @@ def _verdict(evidence: Evidence) -> dict[str, object]:
 
 
 def _changes_nothing(evidence: Evidence) -> bool:
-    """A request for a change, looked into and then only answered (I25): no rule tells whether that is enough."""
+    """A request for a change, looked into and then only answered (I25): no rule tells if that is enough."""
     asked = evidence.of("request")
     return bool(evidence.tool_calls and not evidence.writes and asked and _CHANGE_ASKED.match(asked[-1].text))
 
@@ -100,7 +100,7 @@ def _incomplete(rows: tuple[Row, ...]) -> dict[str, object]:
 
 
 def _severity(row: Row) -> Severity:
-    """A lint finding after the last edit is weaker than a failed test or build: many projects carry old ones."""
+    """A lint finding after the last edit is weaker than a failed test: many projects have old ones."""
     if row.kind == "check" and row.position == "after_last_write" and row.check != "lint":
         return Severity.HIGH
     return Severity.LOW if row.kind == "ending" and row.detail else Severity.MEDIUM
@@ -153,3 +153,14 @@ def _unscored(reason: str) -> dict[str, object]:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+class OfflineProvider:
+    """``judge`` as a provider (``core.ports.Provider``)."""
+
+    name = "offline"
+
+    async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
+        """Answers at once; the deadline never matters."""
+        del deadline_s
+        return judge(prompt)

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from daemon.core.errors import Unavailable, UserError
 from daemon.store.migrations import MIGRATIONS
+from pathlib import Path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 Row = tuple[Any, ...]
 Statement = tuple[str, Sequence[Row]]

@@ -1,0 +1,112 @@
+"""Doubles shipped with the package: a clock that stands still and a judge with a script.
+
+They stand where the outside world is (time, a model's text), never for our own code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from daemon.core.evidence import Evidence, Row
+from daemon.core.llm import Reply, Usage
+from daemon.judge.case import Case, Templates
+from daemon.core.llm import Prompt
+import asyncio
+
+
+
+
+@dataclass(slots=True)
+class FakeClock:
+    """A clock that moves only when told to."""
+
+    ms: int = 1_700_000_000_000
+    seconds: float = 1000.0
+
+    def now_ms(self) -> int:
+        """Epoch ms."""
+        return self.ms
+
+    def monotonic(self) -> float:
+        """Seconds that never jump."""
+        return self.seconds
+
+    def advance(self, seconds: float) -> None:
+        """Time passes."""
+        self.ms += int(seconds * 1000)
+        self.seconds += seconds
+
+    def jump(self, seconds: float) -> None:
+        """The wall clock jumps (sleep, a new time zone); monotonic time does not."""
+        self.ms += int(seconds * 1000)
+
+
+class OutOfScriptError(AssertionError):
+    """The code under test asked more often than the script foresaw."""
+
+
+@dataclass
+class ScriptedLLM:
+    """A provider that answers from a script and raises when it runs dry.
+
+    An entry is a verdict object (a dict: the nonce is added), a raw text, or an exception to raise.
+    ``hold`` makes it wait, so that a test can act while the judge thinks.
+    """
+
+    script: deque[dict[str, Any] | str | Exception] = field(default_factory=deque)
+    name: str = "scripted"
+    prompts: list[Prompt] = field(default_factory=list)
+    hold: asyncio.Event | None = None
+
+    def add(self, *entries: dict[str, Any] | str | Exception) -> None:
+        """Answer these next."""
+        self.script.extend(entries)
+
+    async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
+        """The next entry of the script."""
+        del deadline_s
+        self.prompts.append(prompt)
+        if not self.script:
+            raise OutOfScriptError(f"no reply left for: {prompt.text[:200]}")
+        entry = self.script.popleft()
+        if self.hold is not None:
+            await self.hold.wait()
+        return reply(entry, prompt.nonce, self.name)
+
+
+def reply(entry: dict[str, Any] | str | Exception, nonce: str = "", provider: str = "scripted") -> Reply:
+    """A script entry as a model would send it: prose with the object in it, or the raw text."""
+    if isinstance(entry, Exception):
+        raise entry
+    text = entry if isinstance(entry, str) else "Here it is:\n" + json.dumps({"nonce": nonce, **entry})
+    return Reply(text=text, provider=provider, model="script", usage=Usage(10, 5, None))
+
+
+TEMPLATES = Templates(
+    system="Judge. {nonce}",
+    case="{nonce}\n{requests}\n{evidence}\n{earlier}\n{final}",
+)
+
+
+def make_case(**changes: Any) -> Case:  # noqa: ANN401 - any field of Case
+    """A case with one request and one failed check (``E2``); change what the test is about."""
+    rows = (
+        Row("E1", "request", "Add a login page and run the tests"),
+        Row("E2", "check", "`pytest -q` failed: 2 failed", "failed", "after_last_write", open=True),
+    )
+    values: dict[str, Any] = {
+        "session": "ses_1",
+        "task": "msg_1",
+        "turn": "msg_2",
+        "at": 1_700_000_000_000,
+        "nonce": "n0nce",
+        "requests": ("Add a login page and run the tests",),
+        "earlier": (),
+        "final": "All done.",
+        "evidence": Evidence(rows=rows, tool_calls=3, writes=1),
+        "templates": TEMPLATES,
+    }
+    return Case(**(values | changes))

@@ -1,0 +1,209 @@
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import { chatMessage, factsOf } from "../src/events.ts"
+import { Tracker } from "../src/tracker.ts"
+import type { Json } from "../src/wire.ts"
+
+const S = "ses_1"
+const event = (type: string, properties: Json) => ({
+  id: "evt_1",
+  type,
+  properties: { sessionID: S, ...properties },
+})
+const status = (type: string) => event("session.status", { status: { type } })
+const part = (part: Json) => event("message.part.updated", { part: { sessionID: S, ...part } })
+const message = (info: Json) => event("message.updated", { info: { sessionID: S, ...info } })
+const delta = (text: string) =>
+  event("message.part.delta", { messageID: "m", partID: "p", field: "text", delta: text })
+const kinds = (events: unknown[], tracker = new Tracker()) =>
+  events.flatMap((one) => factsOf(one, tracker)).map((fact) => fact.kind)
+
+test("noise, unknown events and newer payloads are dropped (I36)", () => {
+  const noise: unknown[] = [
+    null,
+    1,
+    "x",
+    {},
+    { type: 1 },
+    { type: "session.idle" },
+    event("session.diff", {}),
+  ]
+  noise.push(event("todo.updated", {}), event("plugin.added", {}), part({}), message({}), status("dancing"))
+  noise.push({ type: "message.updated", properties: { info: [] } }, event("session.updated.2", { info: 1 }))
+  assert.deepEqual(kinds(noise), [])
+})
+
+test("a turn: repeated busy is said once, both idles of an abort are said (I3)", () => {
+  const aborted = { name: "MessageAbortedError", data: { message: "Aborted" } }
+  const said = kinds([
+    status("busy"),
+    status("busy"),
+    event("session.error", { error: aborted }),
+    status("idle"),
+    event("session.idle", {}),
+    message({ id: "msg_2", role: "assistant", error: aborted }),
+    message({ id: "msg_2", role: "assistant", error: aborted }),
+    status("idle"),
+    event("session.idle", {}),
+  ])
+  const expected = ["session.status", "session.error", "session.status", "session.idle", "message.error"]
+  assert.deepEqual(said, [...expected, "session.idle"])
+})
+
+test("an error is reduced to name and message", () => {
+  const error = {
+    name: "APIError",
+    data: { message: "no", responseBody: "secret", responseHeaders: { a: "b" } },
+  }
+  const [fact] = factsOf(event("session.error", { error }), new Tracker())
+  assert.deepEqual(fact, {
+    kind: "session.error",
+    data: { sessionID: S, error: { name: "APIError", message: "no" } },
+  })
+})
+
+test("token deltas become one activity at once and then one every five seconds, with all bytes", () => {
+  const tracker = new Tracker()
+  const facts = [0, 1000, 4999, 5000, 6000].flatMap((t) => factsOf(delta("abcd"), tracker, t))
+  assert.deepEqual(
+    facts.map((fact) => fact.data["bytes"]),
+    [4, 12],
+  )
+})
+
+test("the growing output of a running tool is counted once", () => {
+  const tracker = new Tracker()
+  const run = (output: string) =>
+    part({ type: "tool", id: "p1", messageID: "m", state: { status: "running", metadata: { output } } })
+  const facts = [0, 1, 5000].flatMap((t, i) => factsOf(run("x".repeat(10 * (i + 1))), tracker, t))
+  assert.deepEqual(
+    facts.map((fact) => fact.data["bytes"]),
+    [10, 20],
+  )
+})
+
+test("session.updated is said only when title or parent changed", () => {
+  const info = (title: string) => ({ info: { id: S, title, directory: "/p", cost: Math.random() } })
+  const tracker = new Tracker()
+  const say = (type: string, title: string) => factsOf(event(type, info(title)), tracker).length
+  assert.equal(say("session.created", "a"), 1)
+  assert.equal(say("session.updated", "a"), 0)
+  assert.equal(say("session.updated", "b"), 1)
+  assert.equal(say("session.updated", "b"), 0)
+})
+
+test("I1: a judge session is known by its title before it is known by its id, and stays silent", () => {
+  const tracker = new Tracker()
+  const created = event("session.created", { info: { id: S, title: "[reflectd judge]", directory: "/p" } })
+  const edited = event("session.updated", { info: { id: S, title: "edited by a person", directory: "/p" } })
+  assert.deepEqual(
+    kinds([created, status("busy"), delta("x"), edited, event("session.idle", {})], tracker),
+    [],
+  )
+  assert.equal(chatMessage(S, "m1", "a", [{ type: "text", text: "judge this" }], tracker), undefined)
+  assert.deepEqual(kinds([event("session.deleted", { info: { id: S } })], tracker), ["session.deleted"])
+})
+
+test("I4: who wrote a user message", () => {
+  const human = (parts: unknown[]) => chatMessage(S, "m", "build", parts, new Tracker())?.data["human"]
+  const ours = { type: "text", text: "go on", metadata: { reflectd: { order: "o1", kind: "feedback" } } }
+  assert.equal(human([{ type: "text", text: "hi" }]), true)
+  assert.equal(
+    human([
+      { type: "text", text: "Called the Read tool", synthetic: true },
+      { type: "file" },
+      { type: "text", text: "look" },
+    ]),
+    true,
+  )
+  assert.equal(human([{ type: "text", text: "Continue if", synthetic: true }]), false)
+  assert.equal(
+    human([
+      { type: "compaction", auto: true },
+      { type: "text", text: "x" },
+    ]),
+    false,
+  )
+  assert.equal(human([ours]), false)
+  assert.equal(human([]), false)
+  assert.equal(chatMessage(S, "m", "", [ours], new Tracker())?.data["order"], "o1")
+})
+
+test("I17: what a parent agent tells a child session was typed by nobody", () => {
+  const tracker = new Tracker()
+  factsOf(
+    event("session.created", { info: { id: S, parentID: "ses_0", title: "sub", directory: "/p" } }),
+    tracker,
+  )
+  assert.equal(chatMessage(S, "m", "general", [{ type: "text", text: "go" }], tracker)?.data["human"], false)
+})
+
+test("a message told by the hook is not told again by its events", () => {
+  const tracker = new Tracker()
+  const typed = { type: "text", id: "p1", messageID: "msg_1", text: "hi" }
+  assert.ok(chatMessage(S, "msg_1", "build", [typed], tracker))
+  assert.deepEqual(kinds([message({ id: "msg_1", role: "user" }), part(typed), status("busy")], tracker), [
+    "session.status",
+  ])
+  assert.equal(chatMessage(S, "msg_1", "build", [typed], tracker), undefined)
+})
+
+test("a compaction has no hook: it is told from its events, once, before what follows", () => {
+  const tracker = new Tracker()
+  const facts = [
+    message({ id: "msg_1", role: "user", agent: "build" }),
+    part({ type: "compaction", id: "p1", messageID: "msg_1", auto: true }),
+    status("busy"),
+    message({ id: "msg_1", role: "user" }),
+    event("session.compacted", {}),
+  ].flatMap((one) => factsOf(one, tracker))
+  assert.deepEqual(
+    facts.map((fact) => fact.kind),
+    ["chat.message", "session.status", "session.compacted"],
+  )
+  assert.deepEqual(facts[0]?.data, { sessionID: S, messageID: "msg_1", agent: "build", human: false })
+})
+
+test("a typed part that comes after a synthetic one still makes the message human", () => {
+  const tracker = new Tracker()
+  const facts = [
+    message({ id: "msg_1", role: "user" }),
+    part({ type: "text", id: "p1", messageID: "msg_1", synthetic: true, text: "file" }),
+    part({ type: "text", id: "p2", messageID: "msg_1", text: "look" }),
+    message({ id: "msg_2", role: "assistant" }),
+  ].flatMap((one) => factsOf(one, tracker))
+  assert.equal(facts[0]?.data["human"], true)
+  assert.equal(tracker.peek(S)?.human, "msg_1")
+})
+
+test("an old user message that is merely touched is no news", () => {
+  assert.deepEqual(kinds([message({ id: "msg_0", role: "user", summary: { diffs: [] } }), status("busy")]), [
+    "session.status",
+  ])
+})
+
+test("requests for a person carry their ids", () => {
+  const tracker = new Tracker()
+  const data = (type: string, fields: Json) => factsOf(event(type, fields), tracker)[0]?.data
+  assert.deepEqual(data("permission.asked", { id: "per_1", metadata: { command: "rm" } }), {
+    sessionID: S,
+    id: "per_1",
+  })
+  assert.deepEqual(data("permission.replied", { requestID: "per_1", reply: "once" }), {
+    sessionID: S,
+    requestID: "per_1",
+  })
+  assert.deepEqual(data("question.asked", { id: "que_1" }), { sessionID: S, id: "que_1" })
+  assert.deepEqual(data("question.rejected", { requestID: "que_1" }), { sessionID: S, requestID: "que_1" })
+})
+
+test("I44: ten thousand sessions leave a bounded tracker, and a token costs microseconds", () => {
+  const tracker = new Tracker()
+  const start = performance.now()
+  for (let i = 0; i < 10_000; i++)
+    factsOf({ type: "session.status", properties: { sessionID: `s${i}`, status: { type: "busy" } } }, tracker)
+  for (let i = 0; i < 10_000; i++) factsOf(delta("token"), tracker)
+  assert.ok((performance.now() - start) / 20_000 < 0.5, "an event must stay far under 1 ms")
+  assert.equal(tracker.peek("s0"), undefined)
+  assert.ok(tracker.peek("s9999"))
+})

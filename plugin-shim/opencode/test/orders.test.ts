@@ -1,0 +1,256 @@
+import assert from "node:assert/strict"
+import { afterEach, beforeEach, test } from "node:test"
+import { chatMessage, factsOf } from "../src/events.ts"
+import { Judges } from "../src/judge.ts"
+import { Link } from "../src/link.ts"
+import { Orders } from "../src/orders.ts"
+import { Tracker } from "../src/tracker.ts"
+import { record } from "../src/wire.ts"
+import type { Json } from "../src/wire.ts"
+import { DaemonDouble, until } from "./daemon-double.ts"
+import { assistant, HostDouble, user } from "./host-double.ts"
+
+const S = "ses_1"
+
+let daemon: DaemonDouble
+let host: HostDouble
+let tracker: Tracker
+let link: Link
+let judges: Judges
+let orders: Orders
+let next = 0
+
+beforeEach(async () => {
+  daemon = await new DaemonDouble().start()
+  host = new HostDouble()
+  host.sessions.set(S, { id: S, title: "work", directory: "/p" })
+  tracker = new Tracker()
+  link = new Link({
+    hello: { host: "opencode", mode: "serve", pid: 1, directory: "/p" },
+    socket: () => daemon.socket,
+    onOrder: (order) => orders.accept(order),
+  })
+  judges = new Judges(host.client, tracker, link)
+  orders = new Orders(host.client, tracker, judges, (result) => link.result(result))
+  link.open()
+  await until(() => daemon.listening)
+})
+
+afterEach(async () => {
+  link.close()
+  await daemon.remove()
+})
+
+/** Send an order through the socket and wait for its result. */
+async function send(kind: string, data: Json = {}, more: Json = {}) {
+  const id = `o${++next}`
+  daemon.order({ id, kind, session: S, data, ...more })
+  return resultOf(String(more["id"] ?? id))
+}
+
+async function resultOf(id: string) {
+  await until(() => daemon.results.some((result) => result.id === id))
+  const { instance: _, ...result } = daemon.results.findLast((one) => one.id === id) ?? assert.fail()
+  return result
+}
+
+const only = { if: { task: "msg_1", turn: "msg_2" } }
+const finishTurn = () => {
+  chatMessage(S, "msg_1", "build", [{ type: "text", text: "hi" }], tracker)
+  factsOf(
+    { type: "message.updated", properties: { info: { sessionID: S, id: "msg_2", role: "assistant" } } },
+    tracker,
+  )
+  factsOf({ type: "session.idle", properties: { sessionID: S } }, tracker)
+}
+
+test("feedback is sent with agent, model and our mark", async () => {
+  finishTurn()
+  const model = { providerID: "p", modelID: "m" }
+  const result = await send("feedback", { text: "go on", agent: "plan", model }, { ...only, id: "fb" })
+  assert.deepEqual(result, { id: "fb", status: "done" })
+  const parts = [{ type: "text", text: "go on", metadata: { reflectd: { order: "fb", kind: "feedback" } } }]
+  assert.deepEqual(host.named("promptAsync"), [{ path: { id: S }, body: { parts, agent: "plan", model } }])
+})
+
+test("I42: an order id is carried out once; its result is repeated", async () => {
+  finishTurn()
+  await send("feedback", { text: "x" }, { ...only, id: "same" })
+  daemon.order({ id: "same", kind: "feedback", session: S, data: { text: "x" }, ...only })
+  await until(() => daemon.results.length === 2)
+  assert.equal(host.named("promptAsync").length, 1)
+  assert.deepEqual(daemon.results[0], daemon.results[1])
+})
+
+test("two feedbacks at once: the second is stale although the host did not say busy yet", async () => {
+  finishTurn()
+  daemon.order({ id: "a", kind: "feedback", session: S, data: { text: "x" }, ...only })
+  daemon.order({ id: "b", kind: "feedback", session: S, data: { text: "x" }, ...only })
+  assert.equal((await resultOf("a")).status, "done")
+  assert.deepEqual(await resultOf("b"), { id: "b", status: "stale", error: "busy" })
+})
+
+test("I14: feedback is stale when a person typed", async () => {
+  finishTurn()
+  chatMessage(S, "msg_3", "build", [{ type: "text", text: "wait" }], tracker)
+  assert.equal((await send("feedback", { text: "x" }, only)).status, "stale")
+  assert.equal(host.named("promptAsync").length, 0)
+})
+
+test("of a session that was silent since we were loaded, the host is asked whether it is busy", async () => {
+  host.status = { [S]: { type: "busy" } }
+  assert.equal((await send("feedback", { text: "x" }, only)).status, "stale")
+  host.status = {}
+  host.sessions.set("ses_2", {})
+  assert.equal((await send("feedback", { text: "x" }, { ...only, session: "ses_2" })).status, "done")
+})
+
+test("feedback that the host refuses has failed, and the session counts as idle again", async () => {
+  finishTurn()
+  host.promptAsync = () => ({ error: { name: "BadRequest", data: { message: "no" } } })
+  assert.deepEqual(await send("feedback", { text: "x" }, { ...only, id: "bad" }), {
+    id: "bad",
+    status: "failed",
+    error: "BadRequest: no",
+  })
+  assert.equal(tracker.isBusy(S), false)
+  host.promptAsync = () => Promise.reject(new Error("gone"))
+  assert.equal((await send("feedback", { text: "x" }, only)).error, "gone")
+})
+
+test("feedback without a condition is not sent", async () => {
+  assert.equal((await send("feedback", { text: "x" })).status, "failed")
+  assert.equal(host.named("promptAsync").length, 0)
+})
+
+test("a toast is shown; an unknown order is not obeyed", async () => {
+  assert.equal((await send("toast", { title: "t", message: "m", variant: "purple" })).status, "done")
+  assert.deepEqual(host.toasts, [{ title: "t", message: "m", variant: "info" }])
+  const before = host.calls.length
+  for (const kind of ["session.delete", "nudge", "constructor", "__proto__"])
+    assert.deepEqual((await send(kind, {}, { id: kind })).error, `unknown order ${kind}`)
+  assert.equal(host.calls.length, before)
+})
+
+test("what is no order is ignored", async () => {
+  for (const odd of [null, 1, [], {}, { id: 1, kind: "toast" }, { id: "x" }]) orders.accept(odd)
+  assert.equal(host.calls.length, 0)
+})
+
+test("read returns the projected session", async () => {
+  const asked = user("do it")
+  host.messages.set(S, [asked, assistant("did it")])
+  const { status, data } = await send("read")
+  assert.equal(status, "done")
+  assert.equal(data?.["missing"], false)
+  assert.equal(data?.["busy"], false)
+  assert.deepEqual(data?.["session"], { id: S, title: "work", directory: "/p" })
+  assert.deepEqual(data?.["todos"], [{ id: "1", content: "do it", status: "pending", priority: "high" }])
+  assert.equal((data?.["messages"] as unknown[]).length, 2)
+})
+
+test("read goes further back until the task is covered, and no further", async () => {
+  const long = Array.from({ length: 300 }, (_, i) => assistant(`step ${i}`, { finish: "tool-calls" }))
+  const task = user("the task")
+  host.messages.set(S, [user("old"), assistant("old answer"), task, ...long])
+  const { data } = await send("read")
+  const messages = data?.["messages"] as Json[]
+  assert.equal(messages.length, 303)
+  assert.equal(record(messages[2]?.["info"])["id"], task.info.id)
+  assert.deepEqual(
+    host.named("messages").map((args) => record(args["query"])["limit"]),
+    [60, 240, 960],
+  )
+})
+
+test("I36: a deleted session is missing; {} from messages() is no messages", async () => {
+  assert.equal((await send("read", {}, { session: "ses_gone" })).data?.["missing"], true)
+  for (const odd of [{}, undefined, "x"]) {
+    host.messages.set(S, odd)
+    assert.deepEqual((await send("read")).data?.["messages"], [])
+  }
+})
+
+test("read says busy as the host does", async () => {
+  factsOf({ type: "session.status", properties: { sessionID: S, status: { type: "retry" } } }, tracker)
+  assert.equal((await send("read")).data?.["busy"], true)
+})
+
+const evaluate = { system: "judge!", text: "the case", timeout_ms: 5000 }
+
+test("I1, I27, I37: a judge is announced before it is prompted, has no tools, and is deleted", async () => {
+  const info = { providerID: "p", modelID: "m", tokens: { input: 7, output: 3, reasoning: 1 }, cost: 0.5 }
+  let announced: string[] = []
+  let system: string | undefined
+  host.prompt = ({ path }) => {
+    announced = daemon.kinds()
+    system = judges.system(path.id)
+    return {
+      data: {
+        info,
+        parts: [
+          { type: "reasoning", text: "hm" },
+          { type: "text", text: "{}" },
+        ],
+      },
+    }
+  }
+  const model = { providerID: "p", modelID: "m" }
+  const { status, data } = await send("evaluate", { ...evaluate, model })
+  assert.equal(status, "done")
+  const session = String(data?.["session"])
+  assert.deepEqual(data, { text: "{}", session, model, tokens: { input: 7, output: 3 }, cost: 0.5 })
+  assert.deepEqual(announced, ["judge.created"])
+  assert.equal(system, "judge!")
+  assert.deepEqual(host.named("create"), [{ body: { title: "[reflectd judge]" } }])
+  const [asked] = host.named("prompt")
+  assert.deepEqual(asked?.["body"], {
+    agent: "reflectd-judge",
+    tools: { "*": false },
+    parts: [{ type: "text", text: "the case" }],
+    model,
+  })
+  assert.equal(host.sessions.has(session), false)
+  assert.ok(tracker.isJudge(session))
+})
+
+test("I1: a judge that could not be announced is not prompted", async () => {
+  daemon.poison = "judge.created"
+  const result = await send("evaluate", evaluate)
+  assert.equal(result.status, "failed")
+  assert.equal(host.named("prompt").length, 0)
+  assert.equal(host.sessions.size, 1)
+})
+
+test("a judge that fails, hangs or is cancelled is deleted and answered", async () => {
+  host.prompt = () => ({
+    data: { info: { error: { name: "APIError", data: { message: "quota" } } }, parts: [] },
+  })
+  assert.equal((await send("evaluate", evaluate)).error, "APIError: quota")
+  host.prompt = () => Promise.reject(new Error("boom"))
+  assert.equal((await send("evaluate", evaluate)).error, "boom")
+  host.prompt = () => new Promise(() => {})
+  assert.match((await send("evaluate", { ...evaluate, timeout_ms: 30 })).error ?? "", /no answer in 30 ms/)
+  daemon.order({ id: "slow", kind: "evaluate", session: S, data: evaluate })
+  await until(() => host.named("prompt").length === 4)
+  assert.equal((await send("cancel", { order: "slow" })).status, "done")
+  assert.deepEqual(await resultOf("slow"), { id: "slow", status: "failed", error: "cancelled" })
+  assert.equal(host.named("abort").length, 2)
+  assert.equal(host.named("delete").length, 4)
+  assert.equal(host.sessions.size, 1)
+})
+
+test("settle stops the judges that do not finish in time", async () => {
+  host.prompt = () => new Promise(() => {})
+  daemon.order({ id: "hang", kind: "evaluate", session: S, data: evaluate })
+  await until(() => host.named("prompt").length === 1)
+  await orders.settle(10)
+  assert.equal((await resultOf("hang")).status, "failed")
+  assert.equal(host.sessions.size, 1)
+})
+
+test("delete removes judge sessions and nothing else", async () => {
+  host.sessions.set("ses_left", { id: "ses_left", title: "[reflectd judge]" })
+  assert.equal((await send("delete", { sessions: ["ses_left", S, "ses_gone", 7] })).status, "done")
+  assert.deepEqual([...host.sessions.keys()], [S])
+})

@@ -1,0 +1,201 @@
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import { cut, findTask, isEnough, projectMessages } from "../src/project.ts"
+import { isRecord, record } from "../src/wire.ts"
+import type { Json } from "../src/wire.ts"
+import { assistant, user } from "./host-double.ts"
+
+const shape = (messages: Json[]) =>
+  messages.map(({ info, parts }) => {
+    const first = record((parts as Json[])[0])
+    return `${record(info)["role"]}:${first["text"] ?? first["type"] ?? "-"}`
+  })
+
+test("a task begins at its first human message; feedback and continuations do not begin one (I4)", () => {
+  const messages = [
+    user("one"),
+    assistant("did one"),
+    user("two"),
+    assistant("tool", { finish: "tool-calls" }),
+    user("steering"),
+    assistant("did two"),
+    user("go on", { metadata: { reflectd: { order: "o", kind: "feedback" } } }),
+    assistant("did more"),
+    user("Continue if you have next steps", { synthetic: true }),
+    assistant("did all"),
+  ]
+  assert.deepEqual(findTask(messages), { start: 2, covered: true, earlier: [0] })
+})
+
+test("I7: a compaction summary does not end a task", () => {
+  const messages = [
+    user("one"),
+    assistant("did"),
+    user("two"),
+    assistant("sum", { summary: true }),
+    user("steer"),
+  ]
+  assert.equal(findTask(messages).start, 2)
+})
+
+test("without the answer before it a task may reach further back", () => {
+  assert.equal(
+    findTask([assistant("x", { finish: "tool-calls" }), user("two"), assistant("did")]).covered,
+    false,
+  )
+  assert.equal(findTask([]).covered, false)
+})
+
+test("five earlier human messages are enough", () => {
+  const messages = Array.from({ length: 7 }, (_, i) => [user(`q${i}`), assistant(`a${i}`)]).flat()
+  assert.ok(isEnough(findTask(messages)))
+  assert.ok(!isEnough(findTask(messages.slice(4))))
+  const projected = projectMessages(messages)
+  const asked = [1, 2, 3, 4, 5].map((i) => `user:q${i}`)
+  assert.deepEqual(shape(projected), [...asked, "assistant:a5", "user:q6", "assistant:a6"])
+})
+
+test("earlier messages are text only", () => {
+  const tool = { type: "tool", id: "t", callID: "c", tool: "bash", state: { status: "completed", input: {} } }
+  const [, before, , now] = projectMessages([
+    user("1"),
+    assistant("a", {}, [tool]),
+    user("2"),
+    assistant("b", {}, [tool]),
+  ])
+  assert.equal((before?.["parts"] as unknown[]).length, 1)
+  assert.equal((now?.["parts"] as unknown[]).length, 2)
+})
+
+test("message info is reduced to the wire's fields", () => {
+  const raw = {
+    info: {
+      id: "msg_1",
+      sessionID: "s",
+      role: "assistant",
+      parentID: "msg_0",
+      mode: "build",
+      providerID: "p",
+      modelID: "m",
+      finish: "stop",
+      path: { cwd: "/home/me" },
+      cost: 1,
+      tokens: {},
+      error: { name: "APIError", data: { message: "no", responseBody: "long" } },
+      time: { created: 1, completed: 2 },
+    },
+    parts: [],
+  }
+  assert.deepEqual(projectMessages([raw])[0]?.["info"], {
+    id: "msg_1",
+    role: "assistant",
+    parentID: "msg_0",
+    agent: "build",
+    providerID: "p",
+    modelID: "m",
+    finish: "stop",
+    error: { name: "APIError", message: "no" },
+    time: { created: 1, completed: 2 },
+  })
+  const asked = user("x")
+  Object.assign(asked.info, {
+    agent: "plan",
+    model: { providerID: "p", modelID: "m" },
+    summary: { diffs: [] },
+  })
+  const info = record(projectMessages([asked])[0]?.["info"])
+  assert.deepEqual(
+    [info["agent"], info["providerID"], info["modelID"], info["summary"]],
+    ["plan", "p", "m", undefined],
+  )
+})
+
+test("parts: text, tool, compaction and other; no reasoning, snapshots, patches or steps", () => {
+  const state = {
+    status: "completed",
+    input: { command: "make test" },
+    output: "ok",
+    title: "t",
+    metadata: { exit: 2, output: "ok" },
+    time: { start: 5, end: 9 },
+  }
+  const raw = user("hi", { metadata: { reflectd: { order: "o7" } } })
+  raw.parts = [
+    ...raw.parts,
+    { type: "text", id: "s", text: "note", synthetic: true },
+    { type: "reasoning", text: "hm" },
+    { type: "step-start", snapshot: "abc" },
+    { type: "tool", id: "t", callID: "c", tool: "bash", state, metadata: { secret: 1 } },
+    { type: "patch", files: [] },
+    { type: "compaction", auto: true },
+    { type: "file", url: "data:..." },
+    { type: "step-finish", reason: "stop" },
+    7 as unknown as Json,
+  ]
+  const [text, ...rest] = projectMessages([raw])[0]?.["parts"] as Json[]
+  assert.equal(text?.["order"], "o7")
+  assert.deepEqual(rest, [
+    { type: "text", id: "s", text: "note", synthetic: true },
+    {
+      type: "tool",
+      id: "t",
+      callID: "c",
+      tool: "bash",
+      state: {
+        status: "completed",
+        input: { command: "make test" },
+        output: "ok",
+        exit: 2,
+        start: 5,
+        end: 9,
+      },
+    },
+    { type: "compaction", auto: true },
+    { type: "other", of: "file" },
+  ])
+})
+
+test("a long output keeps 1 KB of head and 2 KB of tail and says how much is missing", () => {
+  const output = "H".repeat(1024) + "x".repeat(5000) + "T".repeat(2048)
+  const tool = { type: "tool", id: "t", callID: "c", tool: "bash", state: { status: "completed", output } }
+  const [message] = projectMessages([assistant("a", {}, [tool])])
+  const state = record(record((message?.["parts"] as Json[])[1])["state"])
+  assert.equal(state["cut"], 5000)
+  assert.match(String(state["output"]), /^H{1024}\n\[\.\.\. 5000 characters cut \.\.\.\]\nT{2048}$/)
+})
+
+test("a long argument is cut like a text, deep inside too", () => {
+  const input = { filePath: "/a", edits: [{ newString: "y".repeat(100_000) }] }
+  const tool = { type: "tool", id: "t", callID: "c", tool: "edit", state: { status: "running", input } }
+  const [message] = projectMessages([assistant("a", {}, [tool])])
+  assert.ok(JSON.stringify(message).length < 20_000)
+})
+
+test("I46: a cut goes to a line end where one is near, so that no half of a secret is left", () => {
+  const line = "token=" + "s".repeat(40) + "\n"
+  const shown = cut(line.repeat(100), { head: 100, tail: 100 }).text.split("\n")
+  assert.ok(
+    shown.every((one) => one === "" || one.startsWith("[...") || one + "\n" === line),
+    shown.join("|"),
+  )
+})
+
+test("a cut never splits a character", () => {
+  const { text } = cut("😀".repeat(1000), { head: 101, tail: 101 })
+  assert.equal(text, Buffer.from(text).toString())
+})
+
+test("a huge task is cut further until it fits the socket", () => {
+  const tool = { type: "tool", id: "t", callID: "c", tool: "bash", state: { output: "€".repeat(3000) } }
+  const messages = [user("do"), ...Array.from({ length: 1200 }, () => assistant("a", {}, [tool]))]
+  const projected = projectMessages(messages)
+  assert.equal(projected.length, 1201)
+  assert.ok(Buffer.byteLength(JSON.stringify(projected)) < 8 << 20)
+})
+
+test("I36: whatever the host returns, nothing throws", () => {
+  const odd = [null, 1, {}, { info: null, parts: {} }, { info: { role: "user" }, parts: [null, "x", {}] }]
+  const projected = projectMessages(odd)
+  assert.equal(projected.length, odd.length)
+  assert.ok(projected.every((message) => isRecord(message["info"]) && Array.isArray(message["parts"])))
+})

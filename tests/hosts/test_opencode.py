@@ -1,0 +1,441 @@
+"""opencode's wire forms to core values: every event kind, the human rule, and nothing that a bad item can break."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daemon.core import events as ev
+from daemon.core.errors import BadReply
+from daemon.core.transcript import Model, Todo, Transcript
+from daemon.hosts.opencode import KINDS, parse_event, parse_transcript
+
+OURS = {"ord_1"}
+
+
+def parse(data: Any, **more: Any) -> Transcript:
+    return parse_transcript(data, is_ours=OURS.__contains__, **more)
+
+
+def message(mid: str, role: str = "assistant", at: int = 1, **more: Any) -> dict[str, Any]:
+    parts = more.pop("parts", [{"type": "text", "id": "p", "text": mid}])
+    return {"info": {"id": mid, "role": role, "time": {"created": at}, **more}, "parts": parts}
+
+
+def text(said: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "id": "p", "text": said, **more}
+
+
+S = {"sessionID": "s"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "expected"),
+    [
+        (
+            "session.created",
+            {**S, "info": {"id": "s", "parentID": "p", "title": "t", "directory": "/d", "new": 1}},
+            (ev.SessionSeen("s", 5, "p", "t", "/d"),),
+        ),
+        ("session.created", {"info": {"id": "s"}}, (ev.SessionSeen("s", 5),)),
+        ("session.updated", {**S, "info": {"id": "s", "title": "t"}}, (ev.SessionSeen("s", 5, "", "t"),)),
+        ("session.deleted", S, (ev.SessionDeleted("s", 5),)),
+        ("session.status", {**S, "status": {"type": "busy"}}, (ev.SessionBusied("s", 5),)),
+        (
+            "session.status",
+            {**S, "status": {"type": "retry", "next": 9}},
+            (ev.SessionBusied("s", 5, retry=True),),
+        ),
+        ("session.status", {**S, "status": {"type": "idle"}}, ()),
+        ("session.status", {**S, "status": {"type": "dreaming"}}, ()),
+        ("session.idle", S, (ev.SessionIdled("s", 5),)),
+        (
+            "session.error",
+            {**S, "error": {"name": "MessageAbortedError", "message": "x"}},
+            (ev.TurnAborted("s", 5),),
+        ),
+        (
+            "session.error",
+            {**S, "error": {"name": "APIError", "message": "m"}},
+            (ev.HostErrored("s", 5, "APIError", "m"),),
+        ),
+        (
+            "session.error",
+            {**S, "error": {"name": "APIError", "data": {"message": "m"}}},
+            (ev.HostErrored("s", 5, "APIError", "m"),),
+        ),
+        ("session.error", {"error": {"name": "UnknownError"}}, ()),
+        ("session.error", S, (ev.HostErrored("s", 5),)),
+        (
+            "message.error",
+            {**S, "messageID": "m", "error": {"name": "MessageAbortedError"}},
+            (ev.TurnAborted("s", 5),),
+        ),
+        ("session.compacted", S, (ev.SessionCompacted("s", 5),)),
+        (
+            "chat.message",
+            {**S, "messageID": "m", "agent": "build", "human": True},
+            (ev.HumanMessaged("s", 5, "m", "build"),),
+        ),
+        (
+            "chat.message",
+            {**S, "messageID": "m", "human": False, "order": "o"},
+            (ev.SyntheticMessaged("s", 5, "m", "o"),),
+        ),
+        ("permission.asked", {**S, "id": "q"}, (ev.PersonAsked("s", 5, "q"),)),
+        ("question.asked", {**S, "id": "q"}, (ev.PersonAsked("s", 5, "q"),)),
+        ("permission.replied", {**S, "requestID": "q"}, (ev.PersonAnswered("s", 5, "q"),)),
+        ("question.replied", {**S, "requestID": "q"}, (ev.PersonAnswered("s", 5, "q"),)),
+        ("question.rejected", {**S, "requestID": "q"}, (ev.PersonAnswered("s", 5, "q"),)),
+        ("activity", {**S, "bytes": 12}, (ev.ActivitySeen("s", 5, 12),)),
+        ("judge.created", S, (ev.JudgeCreated("s", 5),)),
+        ("dispose", {}, (ev.InstanceDisposed(5),)),
+        ("something.new", {"a": 1}, ()),
+        ("", {}, ()),
+    ],
+)
+def test_events(kind: str, data: dict[str, Any], expected: tuple[ev.Event, ...]) -> None:
+    """Each kind of the protocol, as an object, as bytes and as raw JSON; unknown kinds and fields pass (I36)."""
+    wire = json.dumps(data).encode()
+    assert parse_event(kind, 5, data) == parse_event(kind, 5, wire) == parse_event(kind, 5, msgspec.Raw(wire))
+    assert parse_event(kind, 5, data) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("session.idle", b"{}"),
+        ("session.idle", b"[]"),
+        ("session.idle", b"{"),
+        ("session.idle", b'{"sessionID": 5}'),
+        ("chat.message", b'{"sessionID": "s"}'),
+        ("permission.asked", b'{"sessionID": "s"}'),
+        ("permission.replied", b'{"sessionID": "s", "id": "q"}'),
+    ],
+)
+def test_broken_events_say_why(kind: str, data: bytes) -> None:
+    """I36: a known kind without its ids raises ``BadReply``, with the kind in it, for the caller to log."""
+    with pytest.raises(BadReply, match=kind):
+        parse_event(kind, 1, data)
+
+
+def test_a_whole_transcript() -> None:
+    """Every field of the ``read`` projection arrives."""
+    data = {
+        "missing": False,
+        "busy": True,
+        "session": {"id": "s", "parentID": "p", "title": "t", "directory": "/d"},
+        "messages": [
+            message("u", "user", 1, agent="plan", providerID="x", modelID="y", summary={"diffs": []}),
+            message(
+                "a",
+                at=2,
+                finish="stop",
+                error={"name": "APIError", "message": "m"},
+                summary=True,
+                time={"created": 2, "completed": 3.7},
+                parts=[
+                    text("one"),
+                    {
+                        "type": "tool",
+                        "id": "t",
+                        "callID": "c",
+                        "tool": "bash",
+                        "state": {
+                            "status": "completed",
+                            "input": {"command": "ls"},
+                            "output": "o",
+                            "cut": 9,
+                            "exit": 2,
+                            "start": 4,
+                            "end": 5,
+                        },
+                    },
+                    {"type": "other", "of": "step-start"},
+                    text("two"),
+                ],
+            ),
+        ],
+        "todos": [{"id": "1", "content": "x", "status": "pending", "priority": "high"}],
+    }
+    got = parse(json.dumps(data).encode())
+    assert got == parse(data)
+    assert (got.session, got.parent, got.title, got.directory, got.busy, got.missing) == (
+        "s",
+        "p",
+        "t",
+        "/d",
+        True,
+        False,
+    )
+    assert got.todos == (Todo("x", "pending"),)
+    user, answer = got.messages
+    assert (user.human, user.agent, user.model, user.summary) == (True, "plan", Model("x", "y"), False)
+    assert (answer.text, answer.finish, answer.error, answer.error_message) == (
+        "one\n\ntwo",
+        "stop",
+        "APIError",
+        "m",
+    )
+    assert (answer.summary, answer.completed) == (True, 3)
+    (call,) = answer.calls
+    assert (call.id, call.tool, call.input, call.output) == ("c", "bash", {"command": "ls"}, "o")
+    assert (call.exit, call.cut, call.started, call.ended) == (2, 9, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("parts", "human", "order", "said"),
+    [
+        ([text("hi")], True, "", "hi"),
+        ([text("see @a"), text("file content", synthetic=True)], True, "", "see @a"),
+        (
+            [text("Continue if you have next steps", synthetic=True)],
+            False,
+            "",
+            "Continue if you have next steps",
+        ),
+        ([text("## Reflection-3", order="ord_1")], False, "ord_1", "## Reflection-3"),
+        ([text("## Reflection-3", order="ord_of_nobody")], True, "", "## Reflection-3"),
+        ([{"type": "compaction", "auto": True}], False, "", ""),
+        ([text("hi"), {"type": "compaction", "auto": False}], False, "", "hi"),
+        ([], False, "", ""),
+        ([{"type": "other", "of": "file"}], False, "", ""),
+    ],
+)
+def test_who_typed_it(parts: list[Any], human: bool, order: str, said: str) -> None:
+    """I4: feedback of ours, compaction and synthetic texts are nobody's; a mark the store doesn't know is a person's."""
+    (got,) = parse({"messages": [message("u", "user", parts=parts)]}).messages
+    assert (got.human, got.order, got.text) == (human, order, said)
+
+
+def test_an_assistant_is_never_human() -> None:
+    """The role comes first."""
+    assert parse({"messages": [message("a", parts=[text("hi")])]}).task is None
+
+
+def test_the_task_is_an_id() -> None:
+    """I7, I28: after compaction and feedback the task is still the last message a person typed."""
+    messages = [
+        message("u1", "user", 1),
+        message("u2", "user", 2),
+        message("c", "user", 3, parts=[{"type": "compaction", "auto": True}]),
+        message("a", "assistant", 4, summary=True),
+        message("k", "user", 5, parts=[text("Continue", synthetic=True)]),
+        message("f", "user", 6, parts=[text("do it", order="ord_1")]),
+    ]
+    task = parse({"messages": messages}).task
+    assert task is not None
+    assert task.id == "u2"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{}",
+        b"null",
+        {},
+        {"messages": {}},
+        {"messages": None, "todos": {}, "session": []},
+        {"messages": [None, {}]},
+    ],
+)
+def test_empty_replies(data: Any) -> None:
+    """I36: ``{}`` from messages(), null and missing fields give an empty transcript."""
+    assert parse(data, session="s") == Transcript("s")
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", b"[]", b'"x"', b"5", b'{"busy": "yes"}', {"messages": [object()]}]
+)
+def test_what_is_no_reply(data: Any) -> None:
+    """Only a body without the agreed form is refused as a whole."""
+    with pytest.raises(BadReply):
+        parse(data)
+
+
+def test_one_bad_item_costs_only_itself() -> None:
+    """I36: a wrong type takes its part, message or todo away, with a reason; the rest stays."""
+    skipped: list[str] = []
+    tool = {"type": "tool", "callID": "c", "tool": "bash", "state": {"status": "completed"}}
+    got = parse(
+        {
+            "messages": [
+                message(
+                    "a",
+                    at=1,
+                    parts=[text("ok"), {"type": "text", "text": 5}, tool, {**tool, "state": {"status": "?"}}],
+                ),
+                message("b", at="soon"),  # type: ignore[arg-type]
+                {"info": {"id": "x", "role": "system"}},
+                message("d", at=3),
+            ],
+            "todos": [{"content": "x", "status": "pending"}, 5, {"content": "y", "status": "someday"}],
+            "session": {"id": 5},
+        },
+        session="s",
+        on_skip=skipped.append,
+    )
+    assert [m.id for m in got.messages] == ["a", "d"]
+    assert got.messages[0].text == "ok"
+    assert len(got.messages[0].calls) == 1
+    assert got.todos == (Todo("x", "pending"),)
+    assert len(skipped) == 7
+
+
+def test_half_a_character_costs_nothing() -> None:
+    r"""A shim that cuts a text inside an emoji sends ``\ud83d``; a literal backslash before ``ud83d`` stays."""
+    wire = rb'{"messages":[{"info":{"id":"a","role":"assistant"},"parts":[{"type":"text","text":"x\ud83d \ud83d\ude00 \\ud83d"}]}]}'
+    assert parse(wire).messages[0].text == "x\ufffd 😀 \\ud83d"
+    assert parse({"messages": [message("a", parts=[text("x\ud83d")])]}).messages[0].text == "x\ufffd"
+    broken = b'{"messages":[{"info":{"id":"a","role":"assistant"},"parts":[{"type":"text","text":"x\xff"}]}]}'
+    assert parse(broken).messages[0].text == "x\ufffd"
+
+
+def test_order_and_doubles() -> None:
+    """Messages are sorted by time, keep the host's order for equal times, and a repeated id takes the later form."""
+    messages = [
+        message("c", at=3),
+        message("a", at=1),
+        message("b1", at=2),
+        message("b2", at=2),
+        message("a", at=1),
+    ]
+    messages[-1]["parts"] = [text("newer")]
+    got = parse({"messages": messages}).messages
+    assert [m.id for m in got] == ["a", "b1", "b2", "c"]
+    assert got[0].text == "newer"
+
+
+def test_a_message_without_a_time_stays_with_its_neighbour() -> None:
+    """No time is no reason to come first."""
+    nameless = {"info": {"id": "n", "role": "assistant"}}
+    assert [
+        m.id for m in parse({"messages": [message("a", at=7), nameless, message("b", at=8)]}).messages
+    ] == [
+        "a",
+        "n",
+        "b",
+    ]
+
+
+def test_a_megabyte_is_quick() -> None:
+    """DESIGN §3: no step of the loop takes over 10 ms; a read of 1 MB stays in that range."""
+    tool = {
+        "type": "tool",
+        "callID": "c",
+        "tool": "bash",
+        "state": {"status": "completed", "output": "x" * 3000},
+    }
+    data = json.dumps(
+        {"messages": [message(f"m{i}", at=i, parts=[tool, text("y" * 2000)]) for i in range(200)]}
+    ).encode()
+    best = min(_seconds(data) for _ in range(5))
+    assert best < 0.1
+
+
+def _seconds(data: bytes) -> float:
+    before = time.perf_counter()
+    parse(data)
+    return time.perf_counter() - before
+
+
+_json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+_any_part = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["text", "tool", "compaction", "other"]) | _json,
+        "text": st.text(max_size=5) | _json,
+        "synthetic": _json,
+        "order": st.sampled_from(["ord_1", "x"]) | _json,
+        "callID": _json,
+        "state": st.fixed_dictionaries(
+            {}, optional={"status": st.just("completed") | _json, "input": _json, "exit": _json}
+        )
+        | _json,
+    },
+)
+_any_message = st.fixed_dictionaries(
+    {},
+    optional={
+        "info": st.fixed_dictionaries(
+            {},
+            optional={
+                "id": st.sampled_from(["a", "b", "c"]) | _json,
+                "role": st.sampled_from(["user", "assistant"]) | _json,
+                "time": st.fixed_dictionaries({}, optional={"created": st.integers(0, 5) | _json}) | _json,
+                "error": _json,
+                "summary": _json,
+            },
+        )
+        | _json,
+        "parts": st.lists(_any_part, max_size=3) | _json,
+    },
+)
+_any_read = st.fixed_dictionaries(
+    {},
+    optional={
+        "messages": st.lists(_any_message | _json, max_size=5) | _json,
+        "todos": st.lists(_json, max_size=3) | _json,
+        "session": _json,
+        "busy": st.booleans() | _json,
+    },
+)
+
+
+@settings(deadline=None)
+@given(_any_read | _json)
+def test_any_json_is_read_or_refused(data: Any) -> None:
+    """I36: arbitrary JSON raises ``BadReply`` or gives a transcript with unique, known messages."""
+    try:
+        got = parse(json.dumps(data).encode())
+    except BadReply:
+        return
+    ids = [m.id for m in got.messages]
+    assert len(ids) == len(set(ids))
+    assert all(m.role == "user" or not m.human for m in got.messages)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    """Bytes that are no JSON raise ``BadReply`` only."""
+    try:
+        parse(data)
+    except BadReply:
+        return
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(sorted(KINDS)),
+    _json | st.dictionaries(st.sampled_from(["sessionID", "id", "info", "error"]), _json),
+)
+def test_any_event_is_read_or_refused(kind: str, data: Any) -> None:
+    """I36: no payload of a known kind raises anything but ``BadReply``."""
+    try:
+        found = parse_event(kind, 1, json.dumps(data).encode())
+    except BadReply:
+        return
+    assert len(found) <= 1
+
+
+@given(st.permutations(range(6)), st.lists(st.integers(0, 5), max_size=4))
+def test_shuffling_and_repeating_change_nothing(order: list[int], again: list[int]) -> None:
+    """I7: however the host orders or repeats messages, the transcript is the same."""
+    plain = [message(f"m{i}", "user" if i % 2 else "assistant", at=10 + i) for i in range(6)]
+    mixed = [plain[i] for i in (*order, *again)]
+    assert parse({"messages": mixed}) == parse({"messages": plain})

@@ -1,0 +1,122 @@
+"""Replies → judgements: strict in form, bounded in time, not talked round."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.errors import BadReply
+from daemon.core.llm import Reply
+from daemon.core.verdict import Judgement, Severity
+from daemon.judge.parse import parse
+
+GOOD = {"nonce": "n1", "complete": False, "severity": "HIGH", "missing": [{"item": "x", "cites": "E1"}]}
+
+
+def text(content: str) -> Reply:
+    return Reply(text=content, provider="t")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps(GOOD),
+        "```json\n" + json.dumps(GOOD, indent=2) + "\n```",
+        "Let me think {about} this.\n" + json.dumps(GOOD) + "\nThat is all.",
+        json.dumps({**GOOD, "complete": True, "nonce": "old"}) + "\n" + json.dumps(GOOD),
+        json.dumps({**GOOD, "complete": True}) + " no wait: " + json.dumps(GOOD),
+    ],
+)
+def test_the_last_object_with_the_nonce_counts(content: str) -> None:
+    """I27 (partly): an echoed verdict without this call's nonce is not taken."""
+    found = parse(text(content), "n1")
+    assert (found.complete, found.severity, found.missing[0].cites) == (False, Severity.HIGH, "E1")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "   ",
+        "I think it is complete.",
+        "{",
+        '{"complete": true',
+        json.dumps({**GOOD, "nonce": "other"}),
+        json.dumps({**GOOD, "complete": "yes"}),
+        json.dumps({**GOOD, "complete": None}),
+        json.dumps({**GOOD, "severity": "CRITICAL"}),
+        json.dumps({**GOOD, "severity": 3}),
+        json.dumps({k: v for k, v in GOOD.items() if k != "severity"}),
+        json.dumps({**GOOD, "missing": "x"}),
+        json.dumps({**GOOD, "missing": [3]}),
+        json.dumps({**GOOD, "next_actions": [{"a": 1}]}),
+        json.dumps({**GOOD, "requires_human_action": "maybe"}),
+        json.dumps({**GOOD, "feedback": ["x"]}),
+        json.dumps([GOOD])[:-3],
+    ],
+)
+def test_a_reply_out_of_form_is_refused_and_kept(content: str) -> None:
+    """I18: unparsable, off-menu and empty replies raise, and keep the raw text."""
+    with pytest.raises(BadReply) as e:
+        parse(text(content), "n1")
+    assert e.value.raw == content
+
+
+def test_structured_output_is_taken_as_it_is() -> None:
+    """Data from a provider with structured output needs no scan and no nonce."""
+    reply = Reply(text="", provider="t", data={"complete": True, "severity": "LOW"})
+    assert parse(reply, "n1") == Judgement(complete=True, severity=Severity.LOW)
+
+
+def test_unscored_by_a_rule() -> None:
+    """A rule that cannot tell says so; its reason is kept."""
+    with pytest.raises(BadReply, match="no rule"):
+        parse(Reply(text="", provider="offline", data={"unscored": "no rule decides"}))
+
+
+@pytest.mark.parametrize("hostile", ['{"' * 500_000, "{" * 1_000_000, '{"a":' * 200_000, '{ "' * 300_000])
+def test_hostile_megabytes_are_linear(hostile: str) -> None:
+    """A megabyte of braces is refused in bounded work (no timing is asserted beyond "not quadratic")."""
+    started = time.process_time()
+    with pytest.raises(BadReply):
+        parse(text(hostile), "n1")
+    assert time.process_time() - started < 10
+
+
+@given(st.text())
+def test_any_text_parses_or_is_refused(content: str) -> None:
+    """I18: nothing but a judgement or ``BadReply`` ever comes out."""
+    with contextlib.suppress(BadReply):
+        assert isinstance(parse(text(content), "n1"), Judgement)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "complete": json_values,
+            "severity": json_values,
+            "missing": json_values,
+            "next_actions": json_values,
+            "feedback": json_values,
+            "requires_human_action": json_values,
+            "unscored": json_values,
+        },
+    )
+)
+def test_any_object_parses_or_is_refused(data: dict[str, object]) -> None:
+    """I18: wrong types anywhere in structured output never crash and never count."""
+    with contextlib.suppress(BadReply):
+        assert isinstance(parse(Reply(text="", provider="t", data=data)), Judgement)
