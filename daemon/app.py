@@ -152,6 +152,7 @@ class Daemon:
         task = asyncio.get_running_loop().create_task(self._guarded(work, name), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # cancelled before it ever ran
         return task
 
     async def _guarded(self, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -173,7 +174,8 @@ class Daemon:
         with contextlib.suppress(ReflectdError):
             await self.persist.flush()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.filing.drain(), DRAIN_S)
+            async with asyncio.timeout(DRAIN_S):
+                await self.filing.drain()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1.0)
 

@@ -3,9 +3,9 @@
 From weak to strong: defaults, the person's file, the environment, flags. A mistake in any of them is a
 ``UserError`` that names every wrong key.
 
-A project's ``.reflection/config.toml`` is someone else's file (it arrives with a clone), so it is no layer. It
-may only tighten what the layers gave, however strong they are: the result is the tighter of the two. It never
-stops the daemon. Whether a key in it is a problem depends on that file alone, not on the person's settings:
+A project's ``.reflection/config.toml`` is someone else's file (it comes with a clone), so it is no layer. It
+may only tighten what the layers gave, however strong they are: the tighter of the two holds. It never stops
+the daemon. Whether a key in it is a problem depends on that file alone, not on the person's settings:
 
 * a key that a project may not set, an unknown key, a value that would loosen: ignored;
 * a value that can't be understood, on a key that may be tightened: counts as the tightest value;

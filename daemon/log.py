@@ -1,9 +1,201 @@
-"""Provisional: replaced by the real set-up."""
+"""The daemon's own log: one line per event, redacted (I46), bounded on disk (I44). Never raises.
+
+Only the server side imports this; structlog costs a tenth of a second, which the command line can't spare.
+A line is logfmt (``timestamp level event key=value``), or columns on a terminal and when debugging. A logger
+bound with ``debug=True`` keeps its debug lines whatever the level: that is how one host instance is debugged.
+When a line can't be written (disk full, terminal gone) it is lost; the daemon goes on.
+"""
+
 from __future__ import annotations
-from typing import Any
+
+import contextlib
+import os
+import re
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO, cast
+
 import structlog
-Logger = Any
-def get(name: str) -> Any:
-    return structlog.get_logger(name)
-def configure(settings: Any, target: Any) -> None:
-    structlog.configure(logger_factory=structlog.WriteLoggerFactory(target.open("a") if hasattr(target, "open") else target))
+from structlog.typing import FilteringBoundLogger
+
+from daemon.core.redact import redact, redact_value
+from daemon.core.secret_names import is_secret_name, mark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from structlog.typing import EventDict, WrappedLogger
+
+    from daemon.core.settings import Settings
+
+Logger = FilteringBoundLogger
+
+FILE_BYTES = 5 * 1024 * 1024
+FILES = 3  # the log, .1 and .2
+VALUE_CHARS = 4_000  # of one value in a line
+SLACK = 1_000  # cut again after redacting, so that no half of a secret stands at the cut
+DIAGNOSTICS = 50
+DIAGNOSTIC_CHARS = 256 * 1024
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+# a terminal would obey them; line ends are quoted by the renderers
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def configure(settings: Settings, target: TextIO | Path) -> None:
+    """Log to a stream, or to a file that is rotated. A path that can't be opened loses its lines."""
+    debug = settings.log.debug
+    stream = None if isinstance(target, Path) else target
+    columns = debug or (stream is not None and _is_terminal(stream))
+    renderer: Callable[[WrappedLogger, str, EventDict], str]
+    if columns:
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=stream is not None and _is_terminal(stream) and not os.environ.get("NO_COLOR"),
+            exception_formatter=structlog.dev.plain_traceback,
+        )
+    else:
+        order = ["timestamp", "level", "part", "event", "session"]
+        renderer = structlog.processors.LogfmtRenderer(key_order=order, drop_missing=True, bool_as_flag=False)
+    structlog.configure(
+        processors=[
+            _Threshold("debug" if debug else settings.log.level),
+            structlog.processors.format_exc_info,
+            _clean,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(0),  # _Threshold decides, it knows the logger
+        logger_factory=_Sink(target),
+        cache_logger_on_first_use=False,
+    )
+
+
+def get(name: str) -> Logger:
+    """A logger whose lines say ``part=name``. It may be made before ``configure``."""
+    return cast("Logger", structlog.get_logger(part=name))
+
+
+def save_diagnostic(directory: Path, name: str, text: str) -> Path | None:
+    """Keep a raw reply aside for a person to read (I48): redacted, whole or not at all, 0600, the newest 50.
+
+    Returns the file, or None when it can't be written. A name used twice keeps the later text.
+    """
+    safe = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100] or "reply"
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=".")  # 0600
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(_cut(text, DIAGNOSTIC_CHARS))
+            path = directory / f"{safe}.txt"
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        _keep_newest(directory)
+    except OSError:
+        return None
+    return path
+
+
+def _keep_newest(directory: Path) -> None:
+    kept = sorted(directory.glob("*.txt"), key=lambda p: p.stat().st_mtime_ns, reverse=True)
+    for old in kept[DIAGNOSTICS:]:
+        old.unlink(missing_ok=True)
+
+
+class _Threshold:
+    """Drops what is below the level, unless the logger is bound with ``debug=True``."""
+
+    def __init__(self, level: str) -> None:
+        self._least = _LEVELS[level]
+
+    def __call__(self, _logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+        if not event.pop("debug", False) and _LEVELS.get(method, _LEVELS["error"]) < self._least:
+            raise structlog.DropEvent
+        return event
+
+
+def _clean(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """No secret, no control character, no endless value in a line."""
+    for key, value in event.items():
+        named = is_secret_name(key) and value not in (None, "", True, False)
+        event[key] = mark("named") if named else _short(value, tail=key == "exception")
+    return event
+
+
+def _short(value: object, *, tail: bool = False) -> object:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, dict | list | tuple):
+        value = redact_value(value)  # by its keys, before it becomes text
+    try:
+        text = value if isinstance(value, str) else str(value)
+    except Exception as error:  # noqa: BLE001 - a broken __str__ must not break whoever logs
+        text = f"<{type(value).__name__}: str() raised {type(error).__name__}>"
+    return _cut(text, VALUE_CHARS, tail=tail).translate(_CONTROLS)
+
+
+def _cut(text: str, limit: int, *, tail: bool = False) -> str:
+    """Redacted and at most ``limit`` characters and a note; the end of a trace says more than its start."""
+    if len(text) <= limit:
+        return redact(text)
+    if tail:
+        return "… " + redact(text[-limit - SLACK :])[-limit:]
+    return redact(text[: limit + SLACK])[:limit] + f" … ({len(text)} characters)"
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+class _Sink:
+    """A stream, or a file that becomes ``.1`` and ``.2`` when it is full. Factory and logger in one."""
+
+    def __init__(self, target: TextIO | Path) -> None:
+        self._lock = threading.Lock()  # the store's thread logs too
+        self._stream = None if isinstance(target, Path) else target
+        self._path = target if isinstance(target, Path) else None
+        self._descriptor = -1
+        self._bytes = 0
+
+    def __call__(self, *_args: object) -> _Sink:
+        return self
+
+    def msg(self, line: str) -> None:
+        """One line, at once: a log that lacks its last line is no use after a crash. Never raises."""
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            if self._path is not None:
+                self._append(self._path, f"{line}\n".encode("utf-8", "backslashreplace"))
+            elif self._stream is not None:
+                self._stream.write(f"{line}\n")
+                self._stream.flush()
+
+    debug = info = warning = error = critical = exception = warn = fatal = log = msg
+
+    def _append(self, path: Path, line: bytes) -> None:
+        if self._descriptor < 0:
+            self._open(path)
+        if self._bytes > 0 and self._bytes + len(line) > FILE_BYTES:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            for number in range(FILES - 1, 0, -1):
+                older = path if number == 1 else path.with_name(f"{path.name}.{number - 1}")
+                with contextlib.suppress(FileNotFoundError):
+                    older.replace(path.with_name(f"{path.name}.{number}"))
+            self._open(path)
+        self._bytes += os.write(self._descriptor, line)
+
+    def _open(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._bytes = os.fstat(self._descriptor).st_size
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from daemon.core.runners import CheckKind
 
+from daemon.core.runners import CheckKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
 from daemon.core.actions import Check
 from daemon.core.outcomes import Outcome
-
 
 MAX_RUNS: Final = 50
 
@@ -58,20 +58,29 @@ class Runs:
         self.current = [old for old in self.current if not _replaces(run, old)][1 - MAX_RUNS :]
         self.current.append(run)
 
+    def settled(self, run: Run) -> bool:
+        """Whether later, narrower runs passed for every file that ``run`` named as failed."""
+        parts = [p for p in self._parts(run) if not p.check.filters]
+        names = run.outcome.failing
+        return bool(names) and all(any(p.check.reaches(name) for p in parts) for name in names)
+
     def unanswered(self, run: Run) -> bool:
         """Whether nothing after the failed ``run`` speaks for what failed in it, not even a partial run."""
         if run.outcome.result != "failed":
             return False
-        parts = [
-            later
-            for later in self.current
-            if later.at > run.at and later.outcome.result == "passed" and later.check.same_kind(run.check)
-        ]
+        parts = self._parts(run)
         if run.outcome.failing:
             return not all(
                 any(p.check.filters or p.check.reaches(name) for p in parts) for name in run.outcome.failing
             )
         return not any(p.code_at > run.code_at for p in parts)
+
+    def _parts(self, run: Run) -> list[Run]:
+        return [
+            later
+            for later in self.current
+            if later.at > run.at and later.outcome.result == "passed" and later.check.same_kind(run.check)
+        ]
 
 
 def excused(request: str, final: str) -> bool:

@@ -165,14 +165,14 @@ def _check(words: tuple[str, ...], step: Step, cwd: str | None) -> Check | None:
         return None
     runner, start = found
     kind = "build" if "--no-run" in words else runner.kind
-    paths, filters = _scope(words[start:], bare=runner.bare)
+    paths, filters = _scope(words[start:], cwd, bare=runner.bare)
     if runner.eco == "jvm":
         paths = tuple(w for w in words[1:] if w.startswith(":"))
     text = " ".join(step.text.split()).removeprefix("then ").removeprefix("do ").removeprefix("if ")
     return Check(kind, runner.tool, runner.eco, text, runner.wrap, cwd, paths, filters)
 
 
-def _scope(rest: tuple[str, ...], *, bare: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _scope(rest: tuple[str, ...], cwd: str | None, *, bare: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The paths and the filters among a runner's arguments."""
     paths: list[str] = []
     filters: list[str] = []
@@ -198,5 +198,5 @@ def _scope(rest: tuple[str, ...], *, bare: bool) -> tuple[tuple[str, ...], tuple
             and word != "--"
             and (bare or _PATHY.search(word))
         ):
-            paths.append(posixpath.normpath(word).removesuffix("/..."))
+            paths.append(posixpath.normpath(word).removesuffix("/...").removeprefix(f"{cwd}/"))
     return tuple(paths), tuple(sorted(filters))

@@ -44,12 +44,14 @@ _DIRECTED: Final = re.compile(
     r"|are you)\b[^?\n]{0,300}\?",
     re.IGNORECASE,
 )
-_NEXT_STEPS: Final = re.compile(
-    r"^[ \t]{0,3}(?:#{1,6}[ \t]+|[*_]{2}|\d{1,2}[.)][ \t]+)?(?:[^\w\n]{1,4})?(?:(?:suggested|recommended"
-    r"|possible|optional|your"
-    r"|immediate|remaining|the) )?(?:next (?:steps?|actions?)|remaining (?:work|tasks|steps|items)"
-    r"|what(?:'s| is) (?:left|next)"
-    r"|still to do|to[- ]?dos?|follow[- ]?ups?|not (?:yet )?done|outstanding)\b[^\n]{0,60}$",
+_NEXT_PHRASE: Final = (
+    r"(?:[^\w\n]{1,4})?(?:(?:suggested|recommended|possible|optional|your|immediate|remaining|the) )?"
+    r"(?:next (?:steps?|actions?)|remaining (?:work|tasks|steps|items)|what(?:'s| is) (?:left|next)"
+    r"|still to do|to[- ]?dos?|follow[- ]?ups?|not (?:yet )?done|outstanding)\b"
+)
+_NEXT_STEPS: Final = re.compile(  # marked as a heading, or a line of its own with a colon
+    rf"^[ \t]{{0,3}}(?:(?:#{{1,6}}[ \t]+|[*_]{{2}}){_NEXT_PHRASE}[^\n]{{0,80}}"
+    rf"|{_NEXT_PHRASE}(?:[ ]?\([^)\n]{{0,40}}\))?[ ]*(?::[^\n]{{0,300}})?)$",
     re.IGNORECASE | re.MULTILINE,
 )
 _LEAD: Final = (

@@ -17,8 +17,8 @@ from daemon.core.commands import final_cwd, read_script
 from daemon.core.endings import Ending, ending
 from daemon.core.outcomes import judge_check
 from daemon.core.refusals import is_denied, looks_up
-from daemon.core.writes import is_prose, matters, written_by_tool
 from daemon.core.runners import CheckKind
+from daemon.core.writes import is_prose, matters, written_by_tool
 
 if TYPE_CHECKING:
     from daemon.core.actions import Action
@@ -105,12 +105,11 @@ def collect(transcript: Transcript) -> Evidence:
     found = _read(calls, transcript.directory)
     end = _ending(final, planned=not found.writes and bool(_PLAN_ASKED.search(asked)))
     failures_count = found.last_code >= 0 and not excused(asked, final.text if final else "")
+    shown = [run for run in found.runs.current if not found.runs.settled(run)]
     rows = [
         *(Row("", "request", _shorten(m.text, MAX_REQUEST)) for m in requests[-MAX_ROWS:]),
         *_writes(found.writes),
-        *[_check(run, found, transcript.directory, counts=failures_count) for run in found.runs.current][
-            -MAX_ROWS:
-        ],
+        *(_check(run, found, transcript.directory, counts=failures_count) for run in shown[-MAX_ROWS:]),
         *_todos(transcript, calls),
         *_denied(calls),
         *_tool_errors(calls, asked=end == "question"),

@@ -23,9 +23,11 @@ _RUN_PREFIXES: Final = {
     "mise": frozenset({"exec", "x"}),
     "bun": frozenset({"x"}),
 }
+_CONTAINERS: Final = frozenset({"docker", "docker-compose", "podman"})
 _PREFIX_VALUES: Final = frozenset(
     (  # noqa: SIM905 -- a word list
-        "-n -k --with --extra --group --python -p --project --package --env-file --directory -C -e -s -u --name"
+        "-n -k --with --extra --group --python "
+        "-p --project --package --env-file --directory -C -e -s -u --name"
     ).split()
 )
 
@@ -39,6 +41,8 @@ def unwrap(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
             i += 1
         elif word in {"if", "while", "until", "elif", "!"}:
             i, negated = i + 1, True
+        elif word in _CONTAINERS and (inside := _inside(words, i)):
+            i = inside
         elif word == "timeout":
             i = _past_options(words, i + 1) + 1
         elif word == "command" and words[i + 1 : i + 2] and words[i + 1] in {"-v", "-V"}:
@@ -57,6 +61,15 @@ def unwrap(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
         else:
             break
     return words[i:], negated
+
+
+def _inside(words: tuple[str, ...], i: int) -> int:
+    """Where the command stands in ``docker compose exec -T web pytest`` or ``docker exec box pytest``."""
+    verbs = {"exec", "run"} if words[i + 1 : i + 2] == ("compose",) or "-compose" in words[i] else {"exec"}
+    for j in range(i + 1, min(i + 4, len(words))):
+        if words[j] in verbs:
+            return _past_options(words, j + 1) + 1
+    return 0
 
 
 def _past_options(words: tuple[str, ...], i: int) -> int:

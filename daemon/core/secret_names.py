@@ -1,14 +1,15 @@
 """Secrets known by the name they are assigned to: ``.env``, JSON, YAML, INI, code, query strings (I46).
 
-A name is read by its words (``openaiApiKey`` is openai, api, key). The stricter the notation, the less a value
-has to look like a secret: ``export X_KEY=…`` always goes, ``key = …`` in code only when it looks random.
+A name is read by its words (``openaiApiKey`` is openai, api, key). The stricter the notation, the less a
+value has to look like a secret: ``export X_KEY=…`` always goes, ``key = …`` in code only if it looks random.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-MAX_VALUE = 4096  # characters of one value; a longer one goes in pieces
+MAX_LOOK = 128  # characters of a value that a decision is made on; then the whole value goes
 MAX_NAME = 64  # characters looked at before and after the telling word
 
 _PASSWORDS = frozenset(
@@ -38,13 +39,14 @@ _BEFORE = re.compile(r"[A-Za-z0-9_.-]*$")
 _LINE_START = re.compile(
     r"(?:^|\n|\\n)[ \t]*(?:[0-9]{1,7}[|:\t→ ]+)?[ \t+>-]*(?:(?:export|set|ENV|ARG|declare -x)[ \t]+)?[\"']?$"
 )
-_BARE = re.compile(r"[^\s\"'`\\]{1,4096}+")
-_DELIMITED = re.compile(r"[^\s\"'`\\,;&)}\]<>]{1,4096}+")
+_BARE = re.compile(r"[^\s\"'`\\]++")
+_DELIMITED = re.compile(r"[^\s\"'`\\,;&)}\]<>]++")
 _PLACEHOLDER = re.compile(
-    r"(?i)\[redacted:|\$[a-z_{(]|%[a-z_({]|<[^>]*>?$|\{|\*+$|\.\.\.|…|x{3,}$|your[-_ ]|process\.env|"
-    r"os\.(?:environ|getenv)|env[.\[(]|secrets\.|(?:true|false|null|none|nil|undefined|yes|no|on|off)$"
+    r"(?i)\[redacted:|\$[a-z_{(]|%[a-z_({]|<[^>]*>?$|\{\{|f?\{[\w.]*\}$|\*+$|\.\.\.|…|x{3,}$|your[-_ ]|"
+    r"process\.env|os\.(?:environ|getenv)|env[.\[(]|secrets\.|(?:true|false|null|none|nil|undefined|yes|no|on|off)$"
 )
 _CODE = re.compile(r"[()\[\]{}]|::|->|=>|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|^\W+$")
+_LABEL = re.compile(r"(?i)\b(?:your|enter|must|invalid|required|forgot|reset|confirm|the|is|for)\b")
 _TYPE = re.compile(
     r"str|string|bytes|int|integer|float|number|bool|boolean|any|object|dict|list|unknown|never|text|hidden|"
     r"required|optional|password|passwd|secret|token|key|char|varchar|void|self|ref|data|func|interface|json|"
@@ -69,7 +71,7 @@ def is_secret_name(name: str) -> bool:
 
 def strength(name: str) -> str:
     """``strong`` for a name that holds a secret, ``weak`` for one that may, else empty."""
-    if not _TELLING.search(name) or _HARMLESS.search(name):
+    if not _TELLING.search(name) or _HARMLESS.search(name) or name in {"PWD", "OLDPWD"}:
         return ""
     words = [word.lower() for word in _WORDS.findall(name.rpartition(".")[2] or name)]
     last = words[-1] if words else ""
@@ -84,12 +86,7 @@ def strength(name: str) -> str:
 
 def _shouted(name: str) -> bool:
     """An environment variable's name with a telling word."""
-    return (
-        name.isupper()
-        and bool(_TELLING.search(name))
-        and not _HARMLESS.search(name)
-        and name not in {"PWD", "OLDPWD"}
-    )
+    return name.isupper() and strength(name) != ""
 
 
 def redact_named(text: str) -> str:
@@ -125,37 +122,35 @@ def _secret_span(text: str, found: re.Match[str], floor: int) -> tuple[int, int]
     query = context.endswith(("?", "&"))
     own_line = bool(_LINE_START.search(context))
     strict = shouted or (tight and level == "strong" and (query or own_line))
-    if quote:
-        stop = _closing(text, start, quote)
-        value = text[start:stop]
-    else:
-        whole = (_BARE if strict and not query else _DELIMITED).match(text, start)
-        if whole is None:
-            return None
-        value = whole[0].rstrip(",;)}]") if strict else whole[0]
-        stop = start + len(value)
+    ending = _closer(quote) if quote else _BARE if strict and not query else _DELIMITED
+    trailing = ",;)}]" if strict and not quote else ""
+    value = _run(ending, text, start, start + MAX_LOOK).rstrip(trailing)
     if placeholder(value) or value.lower() == name.lower() or _is_plain_number(name, value):
         return None
     if quote:
-        secret = _quoted(level, value, sep, strict=strict)
+        secret = strict or _quoted(level, value, sep)
     elif not sep.strip():
         secret = head.startswith("--") and level == "strong" and _has_symbol(value)
     elif strict:
         secret = not _CODE.search(value) or (shouted and "(" not in value)
     else:
-        secret = _unquoted(
-            level, value, sep, text[stop : stop + 1], own_line=bool(_LINE_START.search(context))
-        )
-    return (start, stop) if secret else None
+        following = text[start + len(value) : start + len(value) + 1]
+        secret = "==" not in sep and _unquoted(level, value, sep, following, own_line=own_line)
+    if not secret:
+        return None
+    return start, start + len(_run(ending, text, start, len(text)).rstrip(trailing))
 
 
-def _quoted(level: str, value: str, sep: str, *, strict: bool) -> bool:
-    if strict:
-        return True
+def _run(pattern: re.Pattern[str], text: str, start: int, end: int) -> str:
+    found = pattern.match(text, start, end)
+    return found[0] if found else ""
+
+
+def _quoted(level: str, value: str, sep: str) -> bool:
     if level == "weak":
         return looks_random(value)
     # "password": "Enter your password" is a label
-    return not re.search(r"\s", value) or "=" in sep
+    return not (":" in sep and " " in value and _LABEL.search(value))
 
 
 def _unquoted(level: str, value: str, sep: str, following: str, *, own_line: bool) -> bool:
@@ -194,12 +189,9 @@ def _is_plain_number(name: str, value: str) -> bool:
     )
 
 
-def _closing(text: str, start: int, quote: str) -> int:
-    """The end of a quoted value: its closing quote, the line's end, or the bound."""
-    end = min(len(text), start + MAX_VALUE)
-    newline = text.find("\n", start, end)
-    end = newline if newline >= 0 else end
-    stop = text.find(quote, start, end)
-    while len(quote) == 1 and stop > start and text[stop - 1] == "\\":
-        stop = text.find(quote, stop + 1, end)
-    return stop if stop >= 0 else end
+@lru_cache(maxsize=32)
+def _closer(quote: str) -> re.Pattern[str]:
+    """What lies before the closing ``quote`` or the line's end; an escaped quote is closed by its like."""
+    if len(quote) == 1:
+        return re.compile(rf"(?:[^{quote}\\\n]|\\[^\n])*+")
+    return re.compile(rf"(?:(?!{re.escape(quote)})[^\n])*+")

@@ -6,9 +6,9 @@ and validation, environment names, flags and the docs come from it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
-from collections.abc import Mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

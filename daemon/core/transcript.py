@@ -116,7 +116,7 @@ class Transcript:
         for m in reversed(self.messages):
             if m.human:
                 found.append(m)
-            elif found and m.role == "assistant" and m.finish == "stop" and not m.error:
+            elif found and m.role == "assistant" and m.finish == "stop" and not (m.error or m.summary):
                 break
         return tuple(reversed(found))
 

@@ -54,7 +54,8 @@ class Delivery:
         answer = self.expect(stored.id)
         try:
             self._instances.send(instance, stored.id, stored.order)
-            return await asyncio.wait_for(asyncio.shield(answer), RESULT_S)
+            async with asyncio.timeout(RESULT_S):
+                return await asyncio.shield(answer)
         except (TimeoutError, Unavailable):
             return None
         finally:

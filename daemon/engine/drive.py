@@ -46,7 +46,8 @@ async def _call(prompt: Prompt, world: World, left_s: float) -> Reply:
     sent = replace(prompt, text=redact(prompt.text))
     outcome, reply = "cancelled", None
     try:
-        reply = await asyncio.wait_for(provider.complete(sent, left_s), left_s)
+        async with asyncio.timeout(left_s):
+            reply = await provider.complete(sent, left_s)
         outcome = "ok"
     except TimeoutError:
         outcome = "timeout"

@@ -102,7 +102,8 @@ class Instances:
             yield b"\n"
             while instance.stream == mine:
                 try:
-                    line = await asyncio.wait_for(instance.queue.get(), heartbeat_s)
+                    async with asyncio.timeout(heartbeat_s):
+                        line = await instance.queue.get()
                 except TimeoutError:
                     line = b"\n"
                 if line is None:
@@ -123,7 +124,8 @@ class Instances:
         self._calls[identity] = (instance.id, answer)
         try:
             instance.push(wire_order(identity, order))
-            return await asyncio.wait_for(answer, timeout_s)
+            async with asyncio.timeout(timeout_s):
+                return await answer
         except TimeoutError:
             raise Unavailable(
                 f"{type(order).__name__}: no answer from {instance.id} in {timeout_s:g} s"

@@ -8,19 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.actions import Check, Stash, Write
+from daemon.core.actions import Check, Stash
 from daemon.core.commands import final_cwd, read_script
-from daemon.core.outcomes import judge_check
 from daemon.core.shell import steps
-from daemon.core.writes import is_prose, matters, written_by_tool
 
 
 def checks(script: str) -> list[Check]:
     return [a for a in read_script(script, "/repo") if isinstance(a, Check)]
-
-
-def writes(script: str) -> list[str]:
-    return [a.path for a in read_script(script, "/repo") if isinstance(a, Write)]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +86,8 @@ def writes(script: str) -> list[str]:
         ("flake8", "lint", "flake8"),
         ("black --check .", "lint", "black-format"),
         ("./run_tests.sh", "test", "script"),
+        ("docker compose exec -T web pytest", "test", "pytest"),
+        ("docker-compose run --rm web npm test", "test", "script test"),
         ("node --test", "test", "node"),
     ],
 )
@@ -156,6 +152,8 @@ def test_known_runners(script: str, kind: str, tool: str) -> None:
         "find . -name 'pytest*' -delete",
         "sed -n 1,5p tests/test_a.py",
         "docker build .",
+        "docker run pytest",
+        "docker ps",
         "tsc --version",
         "vim pytest",
         "gh run watch",
@@ -218,6 +216,7 @@ def test_what_the_exit_code_proves(script: str, passes: bool, fails: bool) -> No
         ("pytest", "pytest tests/test_a.py", True),
         ("pytest tests/", "pytest", True),
         ("pytest tests/test_a.py", "pytest", False),
+        ("pytest tests/test_a.py", "pytest /repo/tests/test_a.py", True),
         ("pytest tests/unit", "pytest tests/unit/test_a.py::test_b", True),
         ("pytest tests/test_a.py", "pytest tests/test_b.py", False),
         ("pytest -k foo", "pytest", False),
@@ -250,74 +249,6 @@ def test_scopes(later: str, earlier: str, covers: bool) -> None:
     assert checks(later)[0].covers(checks(earlier)[0]) is covers
 
 
-@pytest.mark.parametrize(
-    ("script", "paths"),
-    [
-        ("echo hi > a.py", ["a.py"]),
-        ("cat >> src/b.py <<EOF\nx > y\nEOF", ["src/b.py"]),
-        ("printf x | tee -a c.cfg", ["c.cfg"]),
-        ("sed -i 's/a/b/' d.py", ["d.py"]),
-        ("sed -i.bak -e s/a/b/ d.py", ["d.py"]),
-        ("perl -pi -e s/a/b/ d.py", ["d.py"]),
-        ("mv a b", ["a", "b"]),
-        ("rm -rf src/old", ["src/old"]),
-        ("cp a b", ["b"]),
-        ("git apply fix.patch", ["fix.patch"]),
-        ("git checkout -- a.py", ["a.py"]),
-        ("git reset --hard", ["git reset"]),
-        ("python - <<'E'\nopen('a.py', 'w').write(x)\nE", ["files, by a python script"]),
-        ("python -c \"from pathlib import Path; Path('a').write_text('b')\"", ["files, by a python script"]),
-        ("ls 2>/dev/null > list.txt", ["list.txt"]),
-    ],
-)
-def test_shell_writes(script: str, paths: list[str]) -> None:
-    """Redirections and the commands that change files are writes."""
-    assert writes(script) == paths
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        "pytest 2>&1",
-        "pytest > out.txt 2>&1",
-        "pytest | tee report.txt",
-        "pytest 2> err.txt",
-        "sed -n 1,5p a.py",
-        "git status",
-        "git commit -m 'a > b'",
-        "git apply --check x.patch",
-        "git restore --staged a.py",
-        "git checkout main",
-        "git switch -c feature",
-        "echo 'a > b'",
-        'echo "x >> y"',
-        "test 1 -gt 0",
-        "awk '$1 > 2' data.csv",
-        "cat < in.txt",
-        "python -c 'print(open(\"a\").read())'",
-        "diff <(ls a) <(ls b)",
-    ],
-)
-def test_no_shell_writes(script: str) -> None:
-    """Logs of a check, quoted arrows and reading commands write nothing."""
-    assert writes(script) == []
-
-
-@pytest.mark.parametrize(
-    "path", ["/dev/null", "/tmp/x.py", "out.log", "node_modules/a/b.js", "dist/x.js", ".git/x"]
-)
-def test_by_products_do_not_matter(path: str) -> None:
-    """Scratch files, caches and build products are no part of the work."""
-    assert not matters(path, "/repo")
-
-
-def test_a_project_in_a_temporary_folder_matters() -> None:
-    """A project may itself live under /tmp."""
-    assert matters("/tmp/work/src/a.py", "/tmp/work")
-    assert is_prose("docs/README.md")
-    assert not is_prose("src/a.py")
-
-
 def test_stash_is_seen() -> None:
     """Runs between ``git stash`` and its pop judge the old state."""
     found = read_script("git stash && pytest; git stash pop", "/repo")
@@ -325,76 +256,11 @@ def test_stash_is_seen() -> None:
     assert [a.away for a in found if isinstance(a, Stash)] == [True, False]
 
 
-def test_edit_tools() -> None:
-    """Edit tools name their files in several ways; other tools write nothing."""
-    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n*** Add File: b/c.py\n+x\n*** End Patch"
-    assert [w.path for w in written_by_tool("apply_patch", {"patchText": patch})] == ["a.py", "b/c.py"]
-    assert written_by_tool("Edit", {"file_path": "x.py"}) == (Write("x.py", "edit"),)
-    assert written_by_tool("write", {"filePath": 5}) == (Write("a file", "write"),)
-    assert written_by_tool("read", {"filePath": "x.py"}) == ()
-
-
 def test_folder_of_a_lasting_shell() -> None:
     """Where a shell ends up, for hosts that keep it."""
     assert final_cwd("cd a && cd ../b", "/repo") == "/repo/b"
     assert final_cwd("cd $HOME", "/repo") is None
     assert final_cwd("ls", "/repo") == "/repo"
-
-
-@pytest.mark.parametrize(
-    ("script", "exit_code", "output", "result"),
-    [
-        ("pytest", 0, "", "passed"),
-        ("pytest", 1, "", "failed"),
-        ("pytest", None, "", "unknown"),
-        ("pytest", 5, "no tests ran in 0.01s", "unknown"),
-        ("pytest", 127, "bash: pytest: command not found", "unknown"),
-        ("pytest", 1, "/usr/bin/python: No module named pytest", "unknown"),
-        ("pytest", 2, "E   ModuleNotFoundError: No module named 'x'\n1 error in 0.10s", "failed"),
-        ("pytest | tail -3", 0, "=== 2 failed, 5 passed in 1.20s ===", "failed"),
-        ("pytest | tail -3", 0, "5 passed, 1 warning in 0.12s", "passed"),
-        ("pytest | tail -3", 0, "\x1b[31m\x1b[1m1 failed\x1b[0m, 2 passed in 0.12s\x1b[0m", "failed"),
-        ("pytest | tail -3", 0, "======= 5 passed in 62.10s (0:01:02) =======", "passed"),
-        ("pytest | head -3", 0, "collected 5 items", "unknown"),
-        ("pytest || true", 0, "1 failed in 0.1s", "failed"),
-        ("pytest; echo $?", 0, "the docs say 3 failed once", "unknown"),
-        ("pytest | grep FAILED", 0, "FAILED tests/test_a.py::test_b - assert 1 == 2", "failed"),
-        ("python -m unittest; true", 0, "Ran 3 tests in 0.1s\n\nFAILED (failures=1)", "failed"),
-        ("python -m unittest; true", 0, "Ran 3 tests in 0.1s\n\nOK", "passed"),
-        ("npx jest | cat", 0, "Tests:       1 failed, 5 passed, 6 total", "failed"),
-        ("npx jest | cat", 0, "Test Suites: 2 passed, 2 total\nTests:       6 passed, 6 total", "passed"),
-        (
-            "npx vitest run | cat",
-            0,
-            " Test Files  1 failed | 2 passed (3)\n      Tests  1 failed | 5 passed (6)",
-            "failed",
-        ),
-        ("npm test | tail", 0, "  5 passing (20ms)\n  1 failing", "failed"),
-        ("npm test", 1, 'npm error Missing script: "test"', "unknown"),
-        ("npm test", 1, "Error: no test specified", "unknown"),
-        ("make test", 2, "make: *** No rule to make target 'test'.  Stop.", "unknown"),
-        ("make test | tail", 0, "make: *** [Makefile:3: test] Error 1", "failed"),
-        ("cargo test | tail", 0, "test result: FAILED. 1 passed; 1 failed; 0 ignored", "failed"),
-        ("cargo test | tail", 0, "test result: ok. 3 passed; 0 failed; 0 ignored", "passed"),
-        ("go test ./... | tail", 0, "ok  \texample.com/a\t0.01s\nFAIL\texample.com/b\t0.02s\nFAIL", "failed"),
-        ("go test ./... | tail", 0, "ok  \texample.com/a\t0.01s", "passed"),
-        ("mvn test | tail", 0, "[INFO] BUILD FAILURE", "failed"),
-        ("rspec | tail", 0, "10 examples, 0 failures", "passed"),
-        ("ctest | tail", 0, "90% tests passed, 1 tests failed out of 10", "failed"),
-        ("npx tsc | head", 0, "src/a.ts(1,2): error TS2322: Type 'a'", "failed"),
-        ("mypy . | tail -1", 0, "Found 3 errors in 1 file (checked 2 source files)", "failed"),
-        ("ruff check . | tail -1", 0, "All checks passed!", "passed"),
-        ("cd nowhere && pytest", 1, "bash: cd: nowhere: No such file or directory", "unknown"),
-        ("pytest", None, "bash tool terminated command after exceeding timeout 120000 ms", "unknown"),
-        ("pytest", 130, "User aborted the command", "unknown"),
-        ("timeout 5 pytest", 124, "", "unknown"),
-        ("pytest", 0, "1 failed in 0.1s", "unknown"),
-        ("npm install && npm test", 1, "npm ERR! network", "unknown"),
-    ],
-)
-def test_outcomes(script: str, exit_code: int | None, output: str, result: str) -> None:
-    """I24: exit code where it speaks, else the runner's own last words, else unknown; not run is not failed."""
-    assert judge_check(checks(script)[0], output, exit_code).result == result
 
 
 @pytest.mark.parametrize(
@@ -417,16 +283,6 @@ def test_hostile_scripts_are_quick(script: str) -> None:
     before = time.perf_counter()
     read_script(script, "/repo")
     assert time.perf_counter() - before < 2
-
-
-@pytest.mark.parametrize(
-    "output", ["1 failed, " * 100_000, "=" * 1_000_000, "\n" * 1_000_000, "FAILED a" * 125_000]
-)
-def test_hostile_outputs_are_quick(output: str) -> None:
-    """Only the tail of an output is read."""
-    before = time.perf_counter()
-    judge_check(checks("make test | cat")[0], output, 0)
-    assert time.perf_counter() - before < 1
 
 
 @given(st.text(alphabet="pytes \n;&|()'\"$`<>\\#A=-{}2", max_size=200))

@@ -17,7 +17,7 @@ from daemon.core.endings import ending
         "Let me now run the tests:",
         "Let me run the tests.",
         "I'll now update the config.",
-        "I’ll now update the config.",
+        "I\u2019ll now update the config.",
         "Next I will add the tests",
         "Next, I'll update the docs.",
         "I fixed the parser.\n\nNow let me fix the remaining import errors.",
@@ -50,8 +50,7 @@ def test_announced(text: str) -> None:
 )
 def test_cut_off(text: str) -> None:
     """Half a sentence, a lone colon or an open code block."""
-    expected = "statement" if text.endswith("```") else "cut_off"
-    assert ending(text) == expected
+    assert ending(text) == "cut_off"
 
 
 def test_out_of_tokens() -> None:
@@ -77,7 +76,7 @@ def test_out_of_tokens() -> None:
         "I'm waiting for your approval.",
         "I need your AWS credentials to go on.",
         "Fertig. Soll ich noch Tests schreiben?",
-        "続けますか？",
+        "続けますか\uff1f",
         "Which one? Let me know!",
         "The tests fail. Would you like me to fix them? Feel free to ask.",
         "I can do either. Let me know if you want me to start with A.",
@@ -96,6 +95,7 @@ def test_question(text: str) -> None:
         "Done.\n\nRemaining work:\n- c",
         "All good.\n\n### Follow-ups\n\n* d\n\nLet me know if you have questions!",
         "Done.\n\n**What's left:** the docs",
+        "Done. All tests pass.\n\nNext steps (optional): deploy it",
     ],
 )
 def test_next_steps(text: str) -> None:

@@ -28,10 +28,12 @@ KILLS = 6
 @pytest.fixture
 def daemon(module_daemon: Daemon) -> Iterator[Daemon]:
     """The module's daemon, running at the start of each test whatever the last one did to it."""
+    module_daemon.mark()
     if not module_daemon.running:
         module_daemon.start()
     yield module_daemon
     module_daemon.kill9()
+    module_daemon.new_log()
 
 
 def connected(host: OpencodeServe, daemon: Daemon) -> None:

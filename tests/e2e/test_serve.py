@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.model_server import bash, fail, slow, text, todos, tool
+from tests.support.model_server import bash, fail, slow, text, todos, tool, write
 from tests.support.opencode import is_feedback, text_of
 from tests.support.reflectd import alias_file, verdict_file
 from tests.support.sandbox import MODEL, OTHER_MODEL
@@ -59,8 +59,8 @@ def test_the_feedback_names_what_failed(host: OpencodeServe, daemon: Daemon, llm
     llm.script(*unfinished(), *finished(), session=session.id)
     session.prompt(REQUEST)
     assert "make test" in text_of(session.wait_users(2)[1])
-    assert "make test" in llm.of("main", session.id)[3].prompt
     daemon.wait_verdict(session.id, "complete")
+    assert "make test" in llm.of("main", session.id)[3].prompt
 
 
 def test_the_verdict_file_is_restamped_every_round(
@@ -106,15 +106,11 @@ def test_awaiting_user(host: OpencodeServe, daemon: Daemon, llm: ModelServer) ->
 def test_open_todos_are_unfinished(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """The agent's own open list proves that something is left; closing it completes the task."""
     session = host.create_session()
-    llm.script(
-        todos(("write it", "completed"), ("document it", "pending")), text("Done."), session=session.id
-    )
-    llm.script(
-        todos(("write it", "completed"), ("document it", "completed")),
-        text("Documented."),
-        session=session.id,
-    )
-    session.prompt("Write and document it")
+    half = todos(("write it", "completed"), ("document it", "pending"))
+    whole = todos(("write it", "completed"), ("document it", "completed"))
+    llm.script(write("hello.py", "print(1)\n"), half, text("Done."), session=session.id)
+    llm.script(write("README", "Prints 1.\n"), whole, text("Documented."), session=session.id)
+    session.prompt("Write and document hello.py")
     assert "document it" in text_of(session.wait_users(2)[1])
     daemon.wait_verdict(session.id, "complete")
 
@@ -203,9 +199,8 @@ def test_idles_in_a_burst_give_one_round(host: OpencodeServe, daemon: Daemon, ll
     session.abort()
     session.abort()
     wait_until(lambda: verdict_file(host.box.project, session.id), 20, "a verdict file")
-    fixing.release("still nothing.")
     stays(lambda: len(session.users()) <= 2, 0.7, "one feedback at most")
-    assert len({v["turn"] for v in daemon.verdicts(session.id)}) == len(daemon.verdicts(session.id))
+    assert len({v["turn"] for v in daemon.verdicts(session.id)}) == len(daemon.verdicts(session.id)) <= 1
     session.delete()
 
 

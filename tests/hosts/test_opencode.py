@@ -1,4 +1,4 @@
-"""opencode's wire forms to core values: every event kind, the human rule, and nothing that a bad item can break."""
+"""opencode's wire forms to core values: every event kind, the human rule, and what bad items cost."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ S = {"sessionID": "s"}
         (
             "message.error",
             {**S, "messageID": "m", "error": {"name": "MessageAbortedError"}},
-            (ev.TurnAborted("s", 5),),
+            (ev.TurnAborted("s", 5, "m"),),
         ),
         ("session.compacted", S, (ev.SessionCompacted("s", 5),)),
         (
@@ -101,7 +101,7 @@ S = {"sessionID": "s"}
     ],
 )
 def test_events(kind: str, data: dict[str, Any], expected: tuple[ev.Event, ...]) -> None:
-    """Each kind of the protocol, as an object, as bytes and as raw JSON; unknown kinds and fields pass (I36)."""
+    """Each kind of the protocol, as object, bytes and raw JSON; unknown kinds and fields pass (I36)."""
     wire = json.dumps(data).encode()
     assert parse_event(kind, 5, data) == parse_event(kind, 5, wire) == parse_event(kind, 5, msgspec.Raw(wire))
     assert parse_event(kind, 5, data) == expected
@@ -209,7 +209,7 @@ def test_a_whole_transcript() -> None:
     ],
 )
 def test_who_typed_it(parts: list[Any], human: bool, order: str, said: str) -> None:
-    """I4: feedback of ours, compaction and synthetic texts are nobody's; a mark the store doesn't know is a person's."""
+    """I4: feedback of ours, compaction and synthetic texts are nobody's; an unknown mark is a person's."""
     (got,) = parse({"messages": [message("u", "user", parts=parts)]}).messages
     assert (got.human, got.order, got.text) == (human, order, said)
 
@@ -289,8 +289,9 @@ def test_one_bad_item_costs_only_itself() -> None:
 
 
 def test_half_a_character_costs_nothing() -> None:
-    r"""A shim that cuts a text inside an emoji sends ``\ud83d``; a literal backslash before ``ud83d`` stays."""
-    wire = rb'{"messages":[{"info":{"id":"a","role":"assistant"},"parts":[{"type":"text","text":"x\ud83d \ud83d\ude00 \\ud83d"}]}]}'
+    r"""A shim that cuts inside an emoji sends ``\ud83d``; a literal backslash before it stays."""
+    part = rb'{"type":"text","text":"x\ud83d \ud83d\ude00 \\ud83d"}'
+    wire = b'{"messages":[{"info":{"id":"a","role":"assistant"},"parts":[' + part + b"]}]}"
     assert parse(wire).messages[0].text == "x\ufffd 😀 \\ud83d"
     assert parse({"messages": [message("a", parts=[text("x\ud83d")])]}).messages[0].text == "x\ufffd"
     broken = b'{"messages":[{"info":{"id":"a","role":"assistant"},"parts":[{"type":"text","text":"x\xff"}]}]}'
@@ -298,7 +299,7 @@ def test_half_a_character_costs_nothing() -> None:
 
 
 def test_order_and_doubles() -> None:
-    """Messages are sorted by time, keep the host's order for equal times, and a repeated id takes the later form."""
+    """Messages are sorted by time, keep the host's order within a tie; a repeated id takes the later form."""
     messages = [
         message("c", at=3),
         message("a", at=1),

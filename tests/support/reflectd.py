@@ -28,6 +28,7 @@ class Daemon:
         self.box, self._extra = box, env
         self._process: subprocess.Popen[bytes] | None = None
         self._log = box.root / "reflectd.log"
+        self._mark = 0
 
     def __enter__(self) -> Self:
         return self.start()
@@ -96,6 +97,16 @@ class Daemon:
         """Its stdout and stderr over all starts."""
         return self._log.read_text("utf-8", "replace") if self._log.exists() else ""
 
+    def mark(self) -> None:
+        """A test begins here: ``new_log`` starts empty."""
+        self._mark = len(self.log())
+
+    def new_log(self) -> str:
+        """The log since ``mark``. A traceback in it fails the test."""
+        found = self.log()[self._mark :]
+        assert "Traceback" not in found, f"the daemon failed:\n{found[:8000]}"
+        return found
+
     def call(self, method: str, path: str, body: Json | None = None, timeout: float = 10) -> Json:
         """One request over the socket; its JSON."""
         return call(self.box.socket, method, path, body, timeout)
@@ -117,11 +128,12 @@ class Daemon:
         """Until the session's verdict file says ``state`` (for ``turn``); gives the file."""
 
         def hit() -> Json | None:
+            self.new_log()
             found = verdict_file(self.box.project, session)
             return found if found and found["state"] == state and turn in {"", found["turn"]} else None
 
         def seen() -> str:
-            return f"{verdict_file(self.box.project, session)}\n--- daemon log\n{self.log()[-6000:]}"
+            return f"{verdict_file(self.box.project, session)}\n--- daemon log\n{self.new_log()[-6000:]}"
 
         found = wait_until(hit, timeout, f"verdict {state!r}", seen)
         assert found is not None
