@@ -52,6 +52,11 @@ class Paths:
         return self.state_dir / "socket"
 
     @property
+    def stopped(self) -> Path:
+        """There while the person keeps the daemon stopped: hosts don't start it again."""
+        return self.state_dir / "stopped"
+
+    @property
     def log_file(self) -> Path:
         """The log of a daemon that has no terminal; rotated to ``.1`` and ``.2``."""
         return self.state_dir / "reflectd.log"

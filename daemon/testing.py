@@ -5,18 +5,15 @@ They stand where the outside world is (time, a model's text), never for our own 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daemon.core.evidence import Evidence, Row
-from daemon.core.llm import Reply, Usage
+from daemon.core.llm import Prompt, Reply, Usage
 from daemon.judge.case import Case, Templates
-from daemon.core.llm import Prompt
-import asyncio
-
-
 
 
 @dataclass(slots=True)

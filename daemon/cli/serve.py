@@ -33,6 +33,8 @@ def run(args: argparse.Namespace) -> int:
     lock = Lock(where.lock)
     lock.acquire()
     try:
+        if not args.from_shim:
+            where.stopped.unlink(missing_ok=True)
         from daemon import log
 
         log.configure(settings, where.log_file if args.log_file else sys.stderr)

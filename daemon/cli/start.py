@@ -28,8 +28,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start unless one runs; returns when it answers."""
+    """Start unless one runs; returns when it answers. A host's start respects `reflectd stop`."""
     _, where = load(args, from_shim=args.from_shim)
+    if args.from_shim and where.stopped.exists():
+        print("reflectd was stopped by `reflectd stop`; `reflectd start` starts it")
+        return 0
     running = _status(find_socket(where))
     if running is not None:
         print(f"reflectd runs already (pid {running['pid']})")

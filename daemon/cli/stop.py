@@ -26,12 +26,17 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """SIGTERM; the daemon drains and stores its state. Not running is fine."""
+    """SIGTERM; the daemon drains and stores its state. Not running is fine.
+
+    Leaves a mark, so that an open host does not start it again at once; `start` and `serve` take it away.
+    """
     _, where = load(args)
+    where.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    where.stopped.touch(mode=0o600)
     try:
         pid = int(request(find_socket(where), "GET", "/v1/status")["pid"])
     except Unavailable:
-        print("reflectd is not running")
+        print("reflectd is not running; hosts will not start it until `reflectd start`")
         return 0
     os.kill(pid, signal.SIGTERM)
     end = time.monotonic() + WAIT_S
@@ -39,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
-            print(f"reflectd stopped (pid {pid})")
+            print(f"reflectd stopped (pid {pid}); hosts will not start it until `reflectd start`")
             return 0
         time.sleep(0.02)
     raise Unavailable(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from daemon.core.errors import ReflectdError, Unavailable
 from daemon.core.guards import Skip, may_commit, may_judge, may_judge_messages
 from daemon.core.orders import ReadMessages, SendFeedback
+from daemon.core.redact import redact
 from daemon.core.session import judging, reconcile, settled
 from daemon.core.verdict import JudgedBy
 from daemon.engine.drive import drive
@@ -94,7 +95,7 @@ class Evaluations:
 
         def parse() -> Transcript:
             found = parse_transcript(data, is_ours=self._world.outbox.is_ours, session=s.id)
-            return replace(found, directory=found.directory or s.directory)
+            return replace(found, title=redact(found.title), directory=found.directory or s.directory)
 
         return await asyncio.to_thread(parse) if len(data) > BIG else parse()
 

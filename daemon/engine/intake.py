@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from daemon.core import events as ev
 from daemon.core.errors import BadReply, ReflectdError, Unavailable
 from daemon.core.orders import DeleteSessions
+from daemon.core.redact import redact
 from daemon.core.session import Session, fold
 from daemon.hosts.opencode_events import KINDS, parse_event
 from daemon.store import sessions as rows
@@ -157,6 +158,8 @@ class Intake:
         world = self._world
         before = world.sessions.get(event.session)
         known = before or Session(id=event.session, directory=instance.directory, instance=instance.id)
+        if isinstance(event, ev.SessionSeen):
+            event = replace(event, title=redact(event.title))
         after = fold(known, event)
         owner = isinstance(event, ev.SessionBusied) or self._instances.connected(after.instance) is None
         if owner and after.instance != instance.id:

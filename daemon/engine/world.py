@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,19 +11,16 @@ from typing import TYPE_CHECKING, Any
 from daemon import config
 from daemon.core.errors import Unavailable
 from daemon.core.guards import Limits
-from daemon.store.db import Database
-from collections.abc import Callable, Coroutine
-from daemon.log import Logger
-from daemon.judge.case import Templates
 from daemon.core.ports import Clock, Provider
-import asyncio
 from daemon.core.settings import Settings
-from daemon.store.verdicts import Verdicts
-from daemon.store.sessions import Sessions
+from daemon.judge.case import Templates
+from daemon.log import Logger
+from daemon.store.db import Database
 from daemon.store.outbox import Outbox
+from daemon.store.sessions import Sessions
+from daemon.store.verdicts import Verdicts
 
 if TYPE_CHECKING:
-
     from daemon.core.session import Session
     from daemon.store.db import Statement
 

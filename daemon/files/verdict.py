@@ -12,7 +12,7 @@ import json
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from daemon.core.errors import Unavailable
 from daemon.core.redact import redact_value
@@ -29,7 +29,7 @@ CASES_KEPT = 200
 CASE_BYTES = 50_000_000
 GITIGNORE = (
     "# reflectd's run-time files; config.toml, prompts and playbook may be committed\n"
-    + "/.gitignore\n/verdict_*.json\n/*_[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]*.json\n"
+    "/.gitignore\n/verdict_*.json\n/*_[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]*.json\n"
 )
 _SAFE = re.compile(r"[^A-Za-z0-9_-]")
 _CASE = re.compile(r"_\d{10,16}\.json$")
@@ -82,8 +82,7 @@ def verdict_object(v: Verdict | Judging) -> dict[str, Any]:
         "state": state,
         **extra,
     }
-    redacted: dict[str, Any] = redact_value(found)
-    return redacted
+    return cast("dict[str, Any]", redact_value(found))
 
 
 def alias_object(v: Verdict | Judging, *, collides: bool) -> dict[str, Any]:

@@ -98,7 +98,8 @@ def parse_transcript(
 
     ``is_ours`` says whether the store knows an order id. A user message is human if a typed (not
     synthetic) text part is there, no compaction part, and no part of one of our orders (I4). A mark that
-    the store does not know is a person's copy of our text: human.
+    the store does not know is a person's copy of our text: human. The host's order is kept: its clock
+    may have jumped.
     """
     skip = on_skip or (lambda _reason: None)
     read = decode(data, _Read)
@@ -108,20 +109,16 @@ def parse_transcript(
         skip(f"session: {error}")
         info = Info()
     messages: dict[str, Message] = {}
-    when: dict[str, float] = {}
-    last = 0.0
     for i, wire in enumerate(_messages(read.messages, skip)):
         message_id = wire.info.id
         if not message_id or wire.info.role not in {"user", "assistant"}:
             skip(f"messages[{i}]: no id, or the role {wire.info.role!r}")
             continue
-        message = _message(message_id, wire, is_ours, skip)
-        messages[message_id] = message  # a repeated id replaces the older text and keeps its place
-        last = message.at or last  # one without a time stays behind its neighbour
-        when[message_id] = last
+        # a repeated id replaces the older text and keeps its place
+        messages[message_id] = _message(message_id, wire, is_ours, skip)
     return Transcript(
         session=info.id or session,
-        messages=tuple(sorted(messages.values(), key=lambda m: when[m.id])),
+        messages=tuple(messages.values()),
         todos=_todos(read.todos, skip),
         busy=bool(read.busy),
         parent=info.parent or "",

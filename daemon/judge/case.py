@@ -5,10 +5,11 @@ So a case can be saved, replayed and turned into a labelled test.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from daemon.core.evidence import Evidence, collect
+from daemon.core.redact import redact
 from daemon.core.transcript import Model
 
 if TYPE_CHECKING:
@@ -57,7 +58,10 @@ def make_case(
     templates: Templates,
     open_items: tuple[str, ...] = (),
 ) -> Case:
-    """The case of the transcript's last turn. Needs a task and a turn (the guards saw to that)."""
+    """The case of the transcript's last turn. Needs a task and a turn (the guards saw to that).
+
+    Secrets are redacted here, once: prompts, feedback, files and the database are made from the case (I46).
+    """
     task, turn = transcript.task, transcript.turn
     if task is None or turn is None:
         raise ValueError("a case needs a human message and an answer")
@@ -70,15 +74,23 @@ def make_case(
         turn=turn.id,
         at=at,
         nonce=nonce,
-        requests=tuple(m.text for m in requests),
-        earlier=tuple(before[-EARLIER_REQUESTS:]),
-        final=turn.text,
-        evidence=collect(transcript),
+        requests=tuple(redact(m.text) for m in requests),
+        earlier=tuple(redact(text) for text in before[-EARLIER_REQUESTS:]),
+        final=redact(turn.text),
+        evidence=_redacted(collect(transcript)),
         templates=templates,
         agent=task.agent,
         model=task.model,
         open_items=open_items,
     )
+
+
+def _redacted(evidence: Evidence) -> Evidence:
+    rows = (
+        replace(r, text=redact(r.text), detail=redact(r.detail), command=redact(r.command))
+        for r in evidence.rows
+    )
+    return replace(evidence, rows=tuple(rows))
 
 
 def _index(transcript: Transcript, message_id: str) -> int:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from daemon.core.guards import Limits, Skip, may_prompt, normalise_items, rounds_without_progress
 from daemon.core.orders import SendFeedback, ShowToast, StoredOrder, Variant
-from daemon.core.session import settled
+from daemon.core.session import Session, settled
 from daemon.core.verdict import FinalState, JudgedBy, Judgement, Missing, Severity, Verdict
-from daemon.core.session import Session
 from daemon.judge.case import Case
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from daemon.core.errors import BadReply, Unavailable
-from daemon.core.llm import Prompt
+from daemon.core.llm import Prompt, Reply
 from daemon.core.template import fill
+from daemon.core.verdict import Judgement
 from daemon.judge.case import FINAL_CHARS
 from daemon.judge.parse import parse
-from daemon.core.llm import Reply
-from daemon.core.verdict import Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Generator

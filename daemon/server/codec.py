@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from daemon.core.errors import BadReply
+from daemon.hosts.wire import mend
 
 if TYPE_CHECKING:
     from daemon.core.orders import ResultStatus
@@ -99,7 +100,12 @@ def decode(body: bytes, kind: type[T]) -> T:
         found: T = _DECODERS[kind].decode(body)
     except msgspec.ValidationError as e:
         raise BadReply(_explain(str(e), kind)) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as e:
+    except msgspec.DecodeError as e:
+        mended = mend(body)  # JavaScript cuts emoji in halves
+        if mended != body:
+            return decode(mended, kind)
+        raise BadReply(f"the body is not JSON: {e}") from None
+    except (RecursionError, UnicodeDecodeError) as e:
         raise BadReply(f"the body is not JSON: {e}") from None
     return found
 

@@ -15,11 +15,11 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daemon.core.errors import Unavailable, UserError
 from daemon.store.migrations import MIGRATIONS
-from pathlib import Path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

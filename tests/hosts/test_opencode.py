@@ -299,30 +299,12 @@ def test_half_a_character_costs_nothing() -> None:
 
 
 def test_order_and_doubles() -> None:
-    """Messages are sorted by time, keep the host's order within a tie; a repeated id takes the later form."""
-    messages = [
-        message("c", at=3),
-        message("a", at=1),
-        message("b1", at=2),
-        message("b2", at=2),
-        message("a", at=1),
-    ]
+    """I7: the host's order is kept whatever the times say (clocks jump); a repeated id takes the later form."""
+    messages = [message("c", at=3), message("a", at=1), message("b", at=2), message("a", at=1)]
     messages[-1]["parts"] = [text("newer")]
     got = parse({"messages": messages}).messages
-    assert [m.id for m in got] == ["a", "b1", "b2", "c"]
-    assert got[0].text == "newer"
-
-
-def test_a_message_without_a_time_stays_with_its_neighbour() -> None:
-    """No time is no reason to come first."""
-    nameless = {"info": {"id": "n", "role": "assistant"}}
-    assert [
-        m.id for m in parse({"messages": [message("a", at=7), nameless, message("b", at=8)]}).messages
-    ] == [
-        "a",
-        "n",
-        "b",
-    ]
+    assert [m.id for m in got] == ["c", "a", "b"]
+    assert got[1].text == "newer"
 
 
 def test_a_megabyte_is_quick() -> None:
@@ -434,9 +416,9 @@ def test_any_event_is_read_or_refused(kind: str, data: Any) -> None:
     assert len(found) <= 1
 
 
-@given(st.permutations(range(6)), st.lists(st.integers(0, 5), max_size=4))
-def test_shuffling_and_repeating_change_nothing(order: list[int], again: list[int]) -> None:
-    """I7: however the host orders or repeats messages, the transcript is the same."""
+@given(st.lists(st.integers(0, 5), max_size=4))
+def test_repeating_changes_nothing(again: list[int]) -> None:
+    """I7: however often the host repeats messages, the transcript is the same."""
     plain = [message(f"m{i}", "user" if i % 2 else "assistant", at=10 + i) for i in range(6)]
-    mixed = [plain[i] for i in (*order, *again)]
+    mixed = [*plain, *(plain[i] for i in again)]
     assert parse({"messages": mixed}) == parse({"messages": plain})

@@ -93,6 +93,7 @@ def sandbox(**extra: str) -> Iterator[Sandbox]:
         for folder in (box.home, box.project, box.state):
             folder.mkdir()
         box.socket.parent.mkdir(mode=0o700)
+        _seed_opencode(box.home / ".config" / "opencode")
         box.file("Makefile", MAKEFILE)
         git = [
             "git",
@@ -110,12 +111,23 @@ def sandbox(**extra: str) -> Iterator[Sandbox]:
         shutil.rmtree(root, ignore_errors=True)
 
 
+def _seed_opencode(folder: Path) -> None:
+    """As if opencode's install of its plugin package had happened: otherwise each start tries it, offline for
+    75 s, and a process that ended in the middle of it leaves a lock that holds up the next one for 60 s.
+    """
+    wanted = {"dependencies": {"@opencode-ai/plugin": "*"}}
+    lock = {"name": "opencode", "lockfileVersion": 3, "requires": True, "packages": {"": wanted}}
+    (folder / "node_modules").mkdir(parents=True)
+    (folder / "package.json").write_text(json.dumps(wanted), encoding="utf-8")
+    (folder / "package-lock.json").write_text(json.dumps(lock), encoding="utf-8")
+
+
 def opencode_env(
     box: Sandbox, model_url: str, *, plugin: bool = True, config: dict[str, Any] | None = None
 ) -> dict[str, str]:
     """The environment of an opencode that reaches nothing but the model server.
 
-    Without ``npm_config_offline`` every start waits 75 s for npm when there is no network.
+    ``npm_config_offline``: whatever it still wants from npm fails at once.
     """
     models = {
         name: {"name": name, "limit": {"context": 200_000, "output": 8_192}}
