@@ -1,0 +1,146 @@
+"""The guards, each by itself: what it is asked, what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from daemon.core.guards import (
+    Limits,
+    may_commit,
+    may_judge,
+    may_judge_messages,
+    may_prompt,
+    normalise_items,
+)
+from daemon.core.session import Session
+from daemon.core.transcript import Message, ToolCall, Transcript
+
+NOW = 1_000_000_000
+IDLE = Session(id="s", task="u1", idle_at=NOW)
+LIMITS = Limits()
+USER = Message("u1", "user", text="do it", human=True)
+ANSWER = Message("a1", "assistant", text="done", finish="stop")
+
+
+def transcript(*messages: Message, **more: Any) -> Transcript:
+    return Transcript("s", messages or (USER, ANSWER), **more)
+
+
+@pytest.mark.parametrize(
+    ("changes", "guard", "final"),
+    [
+        ({}, None, None),
+        ({"aborted": True}, "aborted", "stopped"),  # 1
+        ({"judge": True}, "judge_session", None),  # 2
+        ({"judge": True, "aborted": True}, "judge_session", None),
+        ({"parent": "p"}, "child_session", None),  # 3
+        ({"busy": True}, "busy", None),  # I10
+        ({"waiting": ("per_1",)}, "waiting", None),  # 8
+        ({"off": True}, "off", None),
+        ({"deleted": True}, "deleted", None),
+        ({"idle_at": NOW - 700_000}, "stale_idle", "skipped"),
+        ({"idle_at": 0}, None, None),
+    ],
+)
+def test_before_any_io(changes: dict[str, Any], guard: str | None, final: str | None) -> None:
+    """I1, I10, I11, I16, I17: the first asking, on folded state."""
+    no = may_judge(replace(IDLE, **changes), NOW, LIMITS)
+    assert (no.guard if no else None, no.final if no else None) == (guard, final)
+
+
+def test_off_for_the_project_and_busy_children() -> None:
+    """I16, I40: the project switch, and sub-agents that still work."""
+    off = may_judge(IDLE, NOW, replace(LIMITS, enabled=False))
+    children = may_judge(IDLE, NOW, LIMITS, children_busy=True)
+    assert off is not None
+    assert children is not None
+    assert (off.guard, children.guard, children.wait) == ("off", "children", True)
+
+
+RUNNING = ToolCall("c", "bash", "running")
+ERROR = replace(ANSWER, finish="", error="APIError")
+
+
+@pytest.mark.parametrize(
+    ("state", "read", "guard", "final"),
+    [
+        (IDLE, transcript(), None, None),
+        (IDLE, Transcript("s", missing=True), "deleted", None),
+        (IDLE, transcript(parent="p"), "child_session", None),
+        (IDLE, transcript(busy=True), "busy", None),
+        (IDLE, Transcript("s"), "no_turn", None),
+        (IDLE, transcript(USER), "no_turn", None),
+        (IDLE, transcript(ANSWER), "no_turn", None),
+        (IDLE, transcript(USER, replace(ANSWER, summary=True)), "summary", None),
+        (replace(IDLE, final="a1"), transcript(), "already_judged", None),  # 4
+        (replace(IDLE, phase="complete", turn="a0"), transcript(), "task_complete", None),  # 4
+        (replace(IDLE, phase="stopped", turn="a0"), transcript(), "task_stopped", "stopped"),
+        (replace(IDLE, aborted=True), transcript(), "aborted", "stopped"),  # 1
+        (IDLE, transcript(USER, replace(ERROR, error="MessageAbortedError")), "aborted", "stopped"),
+        (IDLE, transcript(USER, ERROR), "host_error", "error"),
+        (IDLE, transcript(USER, ANSWER, Message("u2", "user", human=True)), "no_answer", "stopped"),
+        (IDLE, transcript(USER, ANSWER, Message("f1", "user", order="o")), "no_answer", "stopped"),
+        (IDLE, transcript(USER, replace(ANSWER, calls=(RUNNING,))), "background", None),  # 8
+        (IDLE, transcript(USER, replace(ANSWER, finish="")), "unfinished", "stopped"),
+        (replace(IDLE, attempts=16), transcript(), "max_attempts", "stopped"),  # 5
+        (IDLE, transcript(USER, replace(ANSWER, agent="plan")), "plan_agent", "awaiting_user"),
+        (IDLE, transcript(USER, replace(ANSWER, finish="length")), None, None),
+    ],
+)
+def test_on_the_messages(state: Session, read: Transcript, guard: str | None, final: str | None) -> None:
+    """I3, I7, I11, I16, I17, I21: the second asking, on the messages, which are the truth."""
+    no = may_judge_messages(state, read, LIMITS)
+    assert (no.guard if no else None, no.final if no else None) == (guard, final)
+
+
+JUDGED = replace(IDLE, phase="judging", turn="a1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "guard"),
+    [
+        ({}, None),
+        ({"task": "u2"}, "human_typed"),  # 7
+        ({"aborted": True}, "aborted"),  # 1
+        ({"busy": True}, "busy"),
+        ({"deleted": True}, "deleted"),
+        ({"off": True}, "off"),
+        ({"final": "a1"}, "already_judged"),  # 4
+        ({"turn": "a2"}, "already_judged"),
+    ],
+)
+def test_at_commit(changes: dict[str, Any], guard: str | None) -> None:
+    """I12, I14: the third asking, when the verdict is about to be stored."""
+    no = may_commit(JUDGED, replace(JUDGED, **changes))
+    assert (no.guard if no else None) == guard
+
+
+@pytest.mark.parametrize(
+    ("state", "calls", "items", "guard"),
+    [
+        (IDLE, 0, ("x",), None),
+        (replace(IDLE, attempts=1, calls=3), 3, ("y",), None),
+        (replace(IDLE, attempts=2, calls=3, stalled=1), 3, ("y",), "no_activity"),
+        (replace(IDLE, attempts=2, calls=3, stalled=1), 4, ("y",), None),
+        (replace(IDLE, attempts=2, calls=3, repeated=1, open_items=("x",)), 4, ("x",), "same_items"),
+        (replace(IDLE, attempts=2, calls=3, repeated=1, open_items=("x",)), 4, ("z",), None),
+        (replace(IDLE, attempts=16, calls=3), 9, ("z",), "max_attempts"),
+    ],
+)
+def test_is_one_more_round_worth_it(
+    state: Session, calls: int, items: tuple[str, ...], guard: str | None
+) -> None:
+    """I8: attempts, activity and open items (guards 5 and 6)."""
+    no = may_prompt(state, calls=calls, items=items, limits=LIMITS)
+    assert (no.guard if no else None) == guard
+
+
+def test_items_are_compared_without_what_changes_by_itself() -> None:
+    """Row ids, durations, case, order and punctuation are no progress; counts are."""
+    assert normalise_items(("The tests fail (E3): 2 failed in 0.31s.", "B")) == normalise_items(
+        ("b", "the tests fail (E7): 2 failed in 4s")
+    )
+    assert normalise_items(("2 failed",)) != normalise_items(("1 failed",))
