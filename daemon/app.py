@@ -101,7 +101,13 @@ class Daemon:
         self.evaluations = Evaluations(self.world, self.persist, self.instances, self.delivery, self.filing)
         self.gate = Gate(self.world, self.persist, self.evaluations, self.filing)
         self.intake = Intake(
-            self.world, self.persist, self.instances, self.delivery, self.evaluations, self.gate
+            self.world,
+            self.persist,
+            self.instances,
+            self.delivery,
+            self.evaluations,
+            self.gate,
+            self.filing,
         )
         self.status = StatusReport(self.world, self.instances, self.intake, where)
 
@@ -203,7 +209,7 @@ class Daemon:
 
     async def _prune(self) -> None:
         now = self.clock.now_ms()
-        statements = (*sessions.prune(now), outbox.prune(now), verdicts.prune(now), ledger.prune(now))
+        statements = (*sessions.prune(now), *outbox.prune(now), verdicts.prune(now), ledger.prune(now))
         try:
             await self.db.commit(*statements)
         except Unavailable as e:

@@ -1,1 +1,1 @@
-"""``make demo``: a recorded session judged by a real daemon. ``make`` needs only the run-time packages for it."""
+"""``make demo``: a recorded session, judged by a real daemon. Needs the run-time packages only."""

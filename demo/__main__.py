@@ -23,6 +23,10 @@ Json = dict[str, Any]
 
 EXPECTED = ("incomplete", "complete")
 FOLDER = ".reflection"
+NEXT = {
+    "uv tool install .": "installs the command (or: pipx install .)",
+    "reflectd setup opencode": "adds one line to opencode's settings; then restart opencode",
+}
 FILE_S = 5.0
 
 
@@ -38,6 +42,9 @@ def main(argv: list[str]) -> int:
         print(text, flush=True)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # `make demo | head`
+        sys.stderr.close()
+        return 0
     except (DemoFailed, ReflectdError, OSError, KeyError, ValueError) as e:
         print(f"demo: failed: {e or type(e).__name__}", file=sys.stderr)
         return 1
@@ -51,21 +58,21 @@ def play() -> Json:
     except (OSError, ValueError) as e:
         raise DemoFailed(f"the recorded session cannot be read ({e}); restore {RECORDING}") from e
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="reflectd-demo-") as name:
+    with tempfile.TemporaryDirectory(prefix="rd-demo-") as name:
         folder = Path(name).resolve()
         workspace = folder / "workspace"
         workspace.mkdir()
         rounds = []
-        daemon = Daemon(folder)
-        with daemon:
-            with Shim(daemon, recording, workspace) as shim:
-                for number, expected in enumerate(EXPECTED):
-                    order = shim.play(number)
-                    messages = recording["rounds"][number]["read"]["messages"]
-                    verdict = _verdict(workspace / FOLDER, messages[-1]["info"]["id"], daemon)
-                    if verdict["state"] != expected:
-                        raise daemon.failed(f"round {number + 1} was judged {verdict['state']}, not {expected}")
-                    rounds.append({"said": _said(messages), "verdict": verdict, "order": order})
+        with (daemon := Daemon(folder)), Shim(daemon, recording, workspace) as shim:
+            for number, expected in enumerate(EXPECTED):
+                order = shim.play(number)
+                read = recording["rounds"][number]["read"]
+                messages = read["messages"]
+                file = workspace / FOLDER / f"verdict_{read['session']['id']}.json"
+                verdict = _verdict(file, messages[-1]["info"]["id"], daemon)
+                if verdict["state"] != expected:
+                    raise daemon.failed(f"round {number + 1} was judged {verdict['state']}, not {expected}")
+                rounds.append({"said": _said(messages), "verdict": verdict, "order": order})
         # the daemon has stopped, so everything is on disk
         files = {p.name: p.read_text("utf-8") for p in sorted((workspace / FOLDER).iterdir())}
         cases = sorted((json.loads(t) for n, t in files.items() if _is_case(n)), key=_at)
@@ -80,17 +87,17 @@ def play() -> Json:
         "rounds": rounds,
         "files": {n: t if n.startswith(".git") else json.loads(t) for n, t in files.items()},
         "seconds": round(time.monotonic() - started, 2),
-        "next": "reflectd setup opencode",
+        "next": NEXT,
     }
 
 
-def _verdict(folder: Path, turn: str, daemon: Daemon) -> Json:
+def _verdict(file: Path, turn: str, daemon: Daemon) -> Json:
     """The verdict file of a turn, as soon as it is final."""
     end = time.monotonic() + FILE_S
     found: Json = {}
     while time.monotonic() < end:
-        for path in folder.glob("verdict_ses_?????*.json"):
-            found = json.loads(path.read_text("utf-8"))
+        if file.exists():
+            found = json.loads(file.read_text("utf-8"))
             if found["turn"] == turn and found["state"] != "judging":
                 return found
         time.sleep(0.01)

@@ -40,7 +40,7 @@ class Daemon:
     """``with Daemon(folder)``: ``reflectd serve`` on a socket in ``folder``, with a home of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self.socket = folder / "run" / "reflectd.sock"
+        self.socket = folder / "run" / "r.sock"
         self._folder = folder
         self._log = folder / "daemon.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -115,7 +115,9 @@ class Shim:
         hello = {"instance": INSTANCE, "pid": os.getpid(), **self._recording["hello"]}
         self._post("/v1/hello", hello)
         self._socket.connect(str(self._daemon.socket))
-        self._socket.sendall(f"GET /v1/orders?instance={INSTANCE} HTTP/1.0\r\nHost: reflectd\r\n\r\n".encode())
+        self._socket.sendall(
+            f"GET /v1/orders?instance={INSTANCE} HTTP/1.0\r\nHost: reflectd\r\n\r\n".encode()
+        )
         self._reader.start()
         return self
 
@@ -135,14 +137,16 @@ class Shim:
         while True:
             order = self._order(wanted["kind"])
             data = self._renamed(this["read"]) if order["kind"] == "read" else None
-            self._ids[wanted["id"]] = order["id"]
-            self._post("/v1/results", {"instance": INSTANCE, "id": order["id"], "status": "done", "data": data})
+            answer = {"instance": INSTANCE, "id": order["id"], "status": "done", "data": data}
             if order["kind"] == wanted["kind"]:
+                self._ids[wanted["id"]] = order["id"]
+                self._post("/v1/results", answer)
                 return order
             if order["kind"] != "read":
                 raise self._daemon.failed(
                     f"the daemon ordered {order['kind']} where the recording has {wanted['kind']}: {order}"
                 )
+            self._post("/v1/results", answer)
 
     def _order(self, wanted: str) -> Json:
         try:

@@ -13,8 +13,7 @@ import asyncio
 import json
 import re
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientSession, UnixConnector, web
 
@@ -22,6 +21,9 @@ from tests.support.model_server import ModelServer, bash, text, write
 from tests.support.opencode import OpencodeServe
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import REPO, Sandbox, sandbox
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Json = dict[str, Any]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING
 
@@ -44,11 +45,12 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, f"set:{key}", None)
         if value is not None:
             command += [flag, value]
+    said = tempfile.TemporaryFile()  # noqa: SIM115 - not a pipe: the daemon outlives us
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=said,
         start_new_session=True,
         cwd="/",
     )
@@ -59,8 +61,9 @@ def run(args: argparse.Namespace) -> int:
             print(f"reflectd {running['version']} started (pid {running['pid']}), log: {where.log_file}")
             return 0
         if process.poll() is not None:
-            said = process.stderr.read().decode("utf-8", "replace").strip() if process.stderr else ""
-            raise Unavailable(f"the daemon did not start: {said or f'exit code {process.returncode}'}")
+            said.seek(0)
+            words = said.read().decode("utf-8", "replace").strip() or f"exit code {process.returncode}"
+            raise Unavailable(f"the daemon did not start: {words}")
         time.sleep(0.02)
     raise Unavailable(f"the daemon does not answer after {WAIT_S:.0f} s; see {where.log_file}")
 

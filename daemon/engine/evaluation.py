@@ -240,7 +240,10 @@ class Evaluations:
     async def _decide(self, s: Session, case: Case, opinion: Opinion, ms: int, instance: Instance) -> None:
         """No await between the last guard and the decision; what follows is not cancelled half-way."""
         world = self._world
-        r = Round(s, case, world.limits(s), world.clock.now_ms(), JudgedBy(ms=ms))
+        limits = world.limits(s)
+        if instance.id != s.instance:  # another process in this folder: it may be read, not prompted
+            limits = replace(limits, observe=True, toasts=False)
+        r = Round(s, case, limits, world.clock.now_ms(), JudgedBy(ms=ms))
         await self._finish(decide(r, opinion), instance, case, opinion)
 
     async def _finish(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from daemon.files.verdict import Judging, VerdictFiles
 
 COLLISION_MS = 600_000
+FRESH_MS = 60_000
+FRESH_KEPT = 200
 SHORT = 8
 
 
@@ -29,6 +31,7 @@ class Filing:
     def __init__(self, world: World, files: VerdictFiles) -> None:
         self._world = world
         self._files = files
+        self._fresh: dict[str, tuple[Verdict, str]] = {}
         self._queue: asyncio.Queue[Callable[[], Any] | Verdict] = asyncio.Queue()
 
     def judging(self, judging: Judging, directory: str) -> None:
@@ -38,8 +41,17 @@ class Filing:
     def final(self, verdict: Verdict, directory: str) -> None:
         """The final verdict; marked as filed once it is on disk."""
         collides = self.collides(verdict.session)
+        self._fresh[verdict.session] = (verdict, directory)
+        while len(self._fresh) > FRESH_KEPT:
+            del self._fresh[next(iter(self._fresh))]
         self._queue.put_nowait(lambda: self._files.final(verdict, directory, collides=collides))
         self._queue.put_nowait(verdict)
+
+    def outdated(self, session: str) -> None:
+        """A new task began: the verdict of the old one must not look fresh to its readers (I22)."""
+        last = self._fresh.pop(session, None)
+        if last is not None and self._world.clock.now_ms() - last[0].at < FRESH_MS:
+            self._queue.put_nowait(lambda: self._files.outdated(*last))
 
     def case(self, session: str, at: int, content: Callable[[], dict[str, Any]], directory: str) -> None:
         """The full evaluation; ``content`` is built in the thread."""
@@ -48,11 +60,8 @@ class Filing:
     def collides(self, session: str) -> bool:
         """Another session with the same first 8 characters was active in the last 10 minutes (I23)."""
         since = self._world.clock.now_ms() - COLLISION_MS
-        prefix = session[:SHORT]
-        return any(
-            s.id != session and s.id.startswith(prefix) and s.active_at >= since and not (s.judge or s.parent)
-            for s in self._world.sessions.in_memory()
-        )
+        similar = self._world.sessions.similar(session[:SHORT], since)
+        return any(s.id != session and not (s.judge or s.parent) for s in similar)
 
     def recover(self) -> int:
         """Queue what a crash left unfiled. Returns how many."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from daemon.core.orders import ResultStatus
     from daemon.engine.delivery import Delivery
     from daemon.engine.evaluation import Evaluations
+    from daemon.engine.filing import Filing
     from daemon.engine.gate import Gate
     from daemon.engine.instances import Instance, Instances
     from daemon.engine.persist import Persist
@@ -58,6 +59,7 @@ class Intake:
         delivery: Delivery,
         evaluations: Evaluations,
         gate: Gate,
+        filing: Filing,
     ) -> None:
         self._world = world
         self._persist = persist
@@ -65,6 +67,7 @@ class Intake:
         self._delivery = delivery
         self._evaluations = evaluations
         self._gate = gate
+        self._filing = filing
         self._wanted: set[str] = set()
         self.events = 0
         self.last_event = world.clock.monotonic()
@@ -182,6 +185,7 @@ class Intake:
                     self._want_again(after.parent)
             case ev.HumanMessaged() if before is None or after.task != before.task:
                 self._evaluations.cancel(after.id, "the person typed")
+                self._filing.outdated(after.id)
                 self._delivery.expire(after.id)
             case ev.SessionBusied() if before is not None and not before.busy:
                 self._evaluations.cancel(after.id, "the agent went on")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -108,6 +108,10 @@ class VerdictFiles:
     def final(self, v: Verdict, directory: str, *, collides: bool) -> Path:
         """The final verdict of a turn. Returns the path of the full-id file."""
         return self._write(directory, v, collides=collides, durable=True)
+
+    def outdated(self, v: Verdict, directory: str) -> Path:
+        """The same verdict, no longer fresh: a new task began."""
+        return self._write(directory, replace(v, at=0, will_prompt=False), collides=True, durable=False)
 
     def case(self, session: str, at: int, content: dict[str, Any], directory: str) -> Path:
         """The full evaluation, for people and for replay; the oldest go when there are too many."""

@@ -79,9 +79,18 @@ def expire_session(session: str, now: int) -> Statement:
     )
 
 
-def prune(now: int) -> Statement:
-    """Retention as for sessions: an order id marks our own messages as long as the session is kept."""
-    return ("DELETE FROM outbox WHERE updated < ?", [(now - KEEP_DAYS * DAY_MS,)])
+def prune(now: int) -> tuple[Statement, ...]:
+    """Retention as for sessions: an order id marks our own messages as long as the session is kept.
+
+    What had no outcome for a day never gets one: its host did not come back.
+    """
+    return (
+        ("DELETE FROM outbox WHERE updated < ?", [(now - KEEP_DAYS * DAY_MS,)]),
+        (
+            "UPDATE outbox SET status = 'expired' WHERE updated < ? AND status IN ('pending', 'sent')",
+            [(now - DAY_MS,)],
+        ),
+    )
 
 
 class Outbox:

@@ -82,6 +82,16 @@ class Sessions:
         found = (self.get(i) for (i,) in rows)
         return [s for s in found if s is not None]
 
+    def similar(self, prefix: str, since: int) -> list[Session]:
+        """Sessions whose id begins with ``prefix``, active since then (epoch ms)."""
+        rows = self._db.read(
+            "SELECT id FROM sessions WHERE id >= ? AND id < ? AND updated >= ?",
+            (prefix, prefix + "\x7f", since),
+        )
+        names = {i for (i,) in rows} | {i for i in self._pinned if i.startswith(prefix)}
+        found = (self.get(i) for i in names)
+        return [s for s in found if s is not None and s.active_at >= since]
+
     def recent(self, limit: int) -> list[Session]:
         """The newest sessions, memory included."""
         rows = self._db.read("SELECT id FROM sessions ORDER BY updated DESC LIMIT ?", (limit,))

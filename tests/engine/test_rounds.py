@@ -472,3 +472,39 @@ async def test_an_old_idle_is_not_acted_on(w: World) -> None:
     await w.sim.settle()
     assert (w.llm.prompts, w.host.prompts) == ([], [])
     assert w.verdict("ses_a")["state"] == "skipped"
+
+
+async def test_a_new_task_makes_the_old_verdict_stale(w: World) -> None:
+    """I22: an older turn's "complete" never looks fresh while the next turn runs."""
+    w.llm.add(COMPLETE)
+    await w.host.create("ses_longer_id")
+    await w.host.types("ses_longer_id")
+    await w.host.works("ses_longer_id")
+    await w.sim.settle()
+    assert w.verdict("ses_long")["timestamp"] == w.clock.ms
+    w.clock.advance(5)
+    await w.host.types("ses_longer_id", "and now this")
+    await w.sim.settle()
+    for name in ("ses_longer_id", "ses_long"):
+        assert w.verdict(name)["timestamp"] == 0
+
+
+async def test_another_process_in_the_folder_is_not_prompted(w: World) -> None:
+    """Orders go to the instance that had the session busy, never to its neighbour."""
+    w.llm.add(INCOMPLETE)
+    w.llm.hold = asyncio.Event()
+    await w.host.create("ses_a")
+    await w.host.types("ses_a")
+    await w.host.works("ses_a")
+    await w.until_asked()
+    await w.host.disconnect()
+    await w.sim.kill()
+    w.llm.hold = None
+    w.llm.add(INCOMPLETE)
+    other = SimHost(str(w.workspace), w.clock, "host-2")
+    other.sessions = w.host.sessions
+    await other.connect(await w.sim.start())
+    await w.sim.settle()
+    assert (other.prompts, other.toasts) == ([], [])
+    assert w.verdict("ses_a")["state"] == "incomplete"
+    await other.disconnect()

@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -41,7 +41,7 @@ class Bench:
     llm: ScriptedLLM | None = None
     made: dict[str, Json] = field(default_factory=dict)
 
-    async def __aenter__(self) -> Bench:
+    async def __aenter__(self) -> Self:
         clock = FakeClock(ms=1_760_000_000_000)
         self.folder.mkdir()
         self.workspace = self.folder / "work"
@@ -105,3 +105,118 @@ async def produced(folder: Path) -> dict[str, Json]:
         llm.hold.set()  # type: ignore[union-attr]
         await b.sim.settle()
     return made | b.made
+
+
+@pytest.fixture
+async def made(tmp_path: Path) -> dict[str, Json]:
+    """What the engine writes today."""
+    found = await produced(tmp_path)
+    (tmp_path / "samples").mkdir()
+    for name, content in found.items():
+        text = json.dumps(content, ensure_ascii=False, indent=1)
+        (tmp_path / "samples" / f"{name}.json").write_text(text + "\n", "utf-8")
+    return found
+
+
+def check(schema: str, found: object) -> None:
+    """``found`` keeps what the schema promises."""
+    Draft202012Validator(SCHEMAS[schema]).validate(found)
+
+
+def shape(value: object) -> object:
+    """Names and types, without the values."""
+    if isinstance(value, dict):
+        return {key: shape(inner) for key, inner in value.items()}
+    return [shape(inner) for inner in value] if isinstance(value, list) else type(value).__name__
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schemas_are_schemas_and_say_which(name: str) -> None:
+    """Draft 2020-12, and every object that is ours is closed."""
+    schema = SCHEMAS[name]
+    assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
+    Draft202012Validator.check_schema(schema)
+    open_ones = [o for o in _objects(schema) if "properties" in o and o.get("type") == "object"]
+    assert open_ones
+    assert all(o["additionalProperties"] is False for o in open_ones)
+
+
+def _objects(value: Any) -> list[Json]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    found = [o for each in inner for o in _objects(each)]
+    return [*found, value] if isinstance(value, dict) else found
+
+
+async def test_the_engine_keeps_the_schemas_and_the_samples_are_its_work(
+    made: dict[str, Json], tmp_path: Path
+) -> None:
+    """I22: files of a real run validate; each sample validates and has the shape of the file made now."""
+    kept = {path.stem: json.loads(path.read_text("utf-8")) for path in (OURS / "samples").glob("*.json")}
+    assert sorted(kept) == sorted(made)
+    for name, found in [*made.items(), *kept.items()]:
+        check(name.partition(".")[0], found)
+    new = f"copy the new samples from {tmp_path}/samples"
+    assert {n: shape(v) for n, v in made.items()} == {n: shape(v) for n, v in kept.items()}, new
+    states = {name: found["state"] for name, found in made.items() if name.startswith("verdict.")}
+    assert states == {name: name.partition(".")[2] for name in states}
+    assert made["alias.stale"]["timestamp"] == 0
+
+
+@pytest.mark.parametrize(("state", "severity"), [*product(get_args(FinalState), Severity)])
+def test_every_verdict_the_code_can_make_is_in_the_schema(state: FinalState, severity: Severity) -> None:
+    """I20, I22: each state with each severity, delivered or not, with and without a sibling session."""
+    missing = (Missing("x", "E2"),)
+    by = JudgedBy("host", "acme/m1", 12, 0.003)
+    full = Verdict("ses_123456", "msg_1", "msg_2", state, 5, severity, "do it", missing, ("go",), judge=by)
+    prompting = Verdict("ses_123456", "msg_1", "msg_2", "incomplete", 5, severity, will_prompt=True)
+    possible = not (full.complete and severity is Severity.BLOCKER)
+    assert Draft202012Validator(SCHEMAS["verdict"]).is_valid(verdict_object(full)) is possible
+    for verdict in (full, prompting, Judging("ses_123456", "msg_1", "msg_2", 5)):
+        check("alias", alias_object(verdict, collides=True))
+        check("alias", alias_object(verdict, collides=False))
+    assert alias_object(full, collides=False)["timestamp"] == (5 if state == "complete" else 0)
+    assert alias_object(prompting, collides=False)["timestamp"] == 5
+
+
+@pytest.mark.parametrize(
+    ("schema", "change"),
+    [
+        ("verdict", {"complete": True}),
+        ("verdict", {"timestamp": 0}),
+        ("verdict", {"state": "done"}),
+        ("verdict", {"extra": 1}),
+        ("verdict", {"judge": None}),
+        ("verdict", {"severity": "high"}),
+        ("alias", {"timestamp": 0, "complete": True}),
+        ("alias", {"timestamp": 7, "state": "awaiting_user"}),
+        ("alias", {"sessionId": "ses_123456"}),
+    ],
+)
+def test_what_must_not_be_is_not_in_the_schemas(schema: str, change: Json) -> None:
+    """I22: the schemas would notice a fresh alias for a verdict nobody should act on."""
+    kept = json.loads((OURS / "samples" / "verdict.incomplete.json").read_text("utf-8"))
+    check(schema, kept)
+    assert not Draft202012Validator(SCHEMAS[schema]).is_valid({**kept, **change})
+
+
+RUNTIME = ("verdict_ses_a.json", "verdict_ses_58c3.json", f"{SESSION}_1760000000000.json")
+TRACKED = ("README.md", "schemas/verdict.schema.json", "samples/case.json", "config.toml")
+
+
+@pytest.mark.needs("git")
+@pytest.mark.parametrize("where", ["ours", "a workspace's"])
+def test_git_sees_contracts_and_settings_but_no_runtime_files(tmp_path: Path, where: str) -> None:
+    """Run-time files are ignored, in this repository and in the folder that a workspace gets."""
+    folder = tmp_path / ".reflection"
+    folder.mkdir()
+    text = (OURS / ".gitignore").read_text("utf-8") if where == "ours" else GITIGNORE
+    (folder / ".gitignore").write_text(text, "utf-8")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    names = [f".reflection/{name}" for name in (*RUNTIME, *TRACKED)]
+    asked = subprocess.run(
+        ["git", "-C", str(tmp_path), "check-ignore", "--no-index", *names],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert asked.stdout.split() == [f".reflection/{name}" for name in RUNTIME]
