@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from daemon.core.errors import ReflectdError
-from demo.play import JUDGE, RECORDING, Daemon, DemoFailed, Shim
+from demo.play import RECORDING, Daemon, DemoFailed, Shim
 from demo.show import shown
 
 Json = dict[str, Any]
@@ -62,7 +62,7 @@ def play() -> Json:
         folder = Path(name).resolve()
         workspace = folder / "workspace"
         workspace.mkdir()
-        rounds = []
+        rounds: list[Json] = []
         with (daemon := Daemon(folder)), Shim(daemon, recording, workspace) as shim:
             for number, expected in enumerate(EXPECTED):
                 order = shim.play(number)
@@ -81,7 +81,7 @@ def play() -> Json:
         for this, case in zip(rounds, cases, strict=True):
             this["evidence"] = case["case"]["evidence"]["rows"]
     return {
-        "judge": JUDGE,
+        "judge": rounds[-1]["verdict"]["judge"]["provider"],
         "host": recording["host"],
         "request": recording["request"],
         "rounds": rounds,

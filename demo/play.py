@@ -11,16 +11,20 @@ import contextlib
 import json
 import os
 import queue
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from daemon.client import request
 from daemon.core.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Json = dict[str, Any]
 
@@ -53,11 +57,11 @@ class Daemon:
         env |= {"HOME": str(home), "PYTHONPATH": str(REPO), "REFLECTD_JUDGE_PROVIDER": JUDGE}
         command = [sys.executable, "-m", "daemon", "serve"]
         command += ["--socket", str(self.socket), "--state-dir", str(self._folder / "state")]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                command, cwd=home, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
         try:
+            with self._log.open("wb") as log, _uninterrupted():
+                self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                    command, cwd=home, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                )
             self._wait()
         except BaseException:
             self.stop()
@@ -95,6 +99,21 @@ class Daemon:
                 return
             time.sleep(POLL_S)
         raise self.failed(f"the daemon did not answer within {WAIT_S:.0f} s")
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the process is known: half-way through ``Popen`` nobody would end it."""
+    heard: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda n, _: heard.append(n)) for number in numbers]
+    try:
+        yield
+    finally:
+        for known, handler in zip(numbers, before, strict=True):
+            signal.signal(known, handler)
+        for number in heard:
+            signal.raise_signal(number)
 
 
 class Shim:

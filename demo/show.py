@@ -36,11 +36,8 @@ class _Page:
     def lines(self, found: Json) -> Iterator[str]:
         """The whole page."""
         yield self._styled("reflectd demo", "bold")
-        yield from self._wrapped(
-            f"A real session ({found['host']}), recorded once, was played to a real daemon on its socket. "
-            f"The judge is `{found['judge']}`: fixed rules, applied to the evidence. "
-            "No model, no network, no key and no opencode was used."
-        )
+        yield f"A real session ({found['host']}), recorded once, was played to a real daemon on its socket."
+        yield f"The judge is `{found['judge']}`: fixed rules. No model, no network, no key was used."
         for number, this in enumerate(found["rounds"], 1):
             yield from self._round(number, this, found["request"] if number == 1 else "")
         yield from self._files(found["files"])
@@ -115,9 +112,6 @@ class _Page:
         for i, line in enumerate(lines):
             head = self._styled(f"{label if i == 0 else '':>{LABEL - 2}}  ", "dim")
             yield f"{head}{self._styled(line, style)}".rstrip()
-
-    def _wrapped(self, text: str) -> Iterator[str]:
-        yield from textwrap.wrap(text, self._width)
 
     def _styled(self, text: str, style: str) -> str:
         return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if self._colour and style and text.strip() else text

@@ -74,7 +74,7 @@ class Gate:
         if now is None or now.aborted or now.task not in {s.task, ""} or now.final == message:
             return None
         at = world.clock.now_ms()
-        decision = decide(Round(s, case, limits, at, JudgedBy(ms=ms)), opinion)
+        decision = decide(Round(s, case, limits, at, JudgedBy(world.provider.name, ms=ms)), opinion)
         if not any(isinstance(o, SendFeedback) for o in decision.orders):
             self._evaluations.foretell(session, case, opinion, ms)
             return None

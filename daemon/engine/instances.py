@@ -15,7 +15,7 @@ from daemon.core.errors import Unavailable
 from daemon.hosts.opencode_orders import wire_order
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     import msgspec
 
@@ -58,6 +58,7 @@ class Instances:
         self._all: dict[str, Instance] = {}
         self._boot = boot
         self._count = itertools.count(1)
+        self.on_connected: Callable[[Instance], None] | None = None
         self._calls: dict[str, tuple[str, asyncio.Future[msgspec.Raw]]] = {}
 
     def __iter__(self) -> Any:  # noqa: ANN401 - Iterator[Instance]
@@ -98,6 +99,8 @@ class Instances:
         if instance.connected:
             instance.queue.put_nowait(None)  # wakes the older stream, which sees that it was replaced
         instance.connected = True
+        if self.on_connected is not None:
+            self.on_connected(instance)
         try:
             yield b"\n"
             while instance.stream == mine:

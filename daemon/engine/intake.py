@@ -72,9 +72,10 @@ class Intake:
         self.events = 0
         self.last_event = world.clock.monotonic()
         delivery.on_stale = self._stale
+        instances.on_connected = self._connected
 
     def hello(self, instance: Instance) -> Instance:
-        """Register a host; then look after what a crash or a disconnect left behind."""
+        """Register a host. When its order stream opens, what was left behind is looked after."""
         known = self._instances.get(instance.id)
         if known is None:
             instance.seq = self._world.sessions.seq(instance.id)
@@ -82,7 +83,6 @@ class Intake:
         self._world.log.info(
             "hello", instance=instance.id, mode=instance.mode, directory=instance.directory, seq=instance.seq
         )
-        self._world.spawn(self._look_after(instance), f"look after {instance.id}")
         return instance
 
     async def accept(self, instance: Instance, batch: Sequence[Wire]) -> int:
@@ -140,7 +140,10 @@ class Intake:
         """After a clock jump (sleep): every connected host's open sessions are re-read."""
         for instance in self._instances:
             if instance.connected:
-                self._world.spawn(self._look_after(instance), f"look after {instance.id}")
+                self._connected(instance)
+
+    def _connected(self, instance: Instance) -> None:
+        self._world.spawn(self._look_after(instance), f"look after {instance.id}")
 
     def _fold(self, instance: Instance, wire: Wire) -> None:
         self.events += 1

@@ -54,7 +54,7 @@ def skip(s: Session, turn: str, why: Skip, at: int, limits: Limits) -> Decision 
 
 def decide(r: Round, opinion: Opinion) -> Decision:
     """The decision on one judged turn (DESIGN §4, seed's flow below PARSE VERDICT)."""
-    by = replace(r.by, provider=opinion.provider or "rules", model=opinion.model, cost=opinion.cost)
+    by = replace(r.by, provider=opinion.provider or r.by.provider, model=opinion.model, cost=opinion.cost)
     r = replace(r, by=by)
     found = opinion.judgement
     if found is None:

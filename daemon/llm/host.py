@@ -29,14 +29,25 @@ class _Tokens(Struct):
     output: float = 0
 
 
+class _Model(Struct):
+    provider: str = msgspec.field(name="providerID", default="")
+    model: str = msgspec.field(name="modelID", default="")
+
+
 class _Answer(Struct):
     text: str
-    model: str | None = None
+    model: _Model | None = None
     tokens: _Tokens = msgspec.field(default_factory=_Tokens)
     cost: float | None = None
 
 
 _decode = msgspec.json.Decoder(_Answer, strict=False).decode
+
+
+def _name(said: _Model | None, asked: Model | None) -> str:
+    if said is not None and said.model:
+        return f"{said.provider}/{said.model}"
+    return f"{asked.provider}/{asked.model}" if asked is not None else ""
 
 
 class HostProvider:
@@ -65,7 +76,7 @@ class HostProvider:
         return Reply(
             text=found.text,
             provider=self.name,
-            model=found.model or (f"{model.provider}/{model.model}" if model else ""),
+            model=_name(found.model, model),
             usage=Usage(int(found.tokens.input), int(found.tokens.output), found.cost),
             seconds=monotonic() - started,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -64,7 +64,12 @@ class Bench:
         """The agent's turn, judged to its end; a second has passed."""
         self.host.clock.advance(1)
         await self.host.works(session, text, tools=tools)
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Until all is judged and on disk."""
         await self.sim.settle()
+        await self.sim.daemon.filing.drain()
 
     def keep(self, name: str, file: str) -> None:
         """The file as it is now, under the sample's name."""
@@ -88,9 +93,11 @@ async def produced(folder: Path) -> dict[str, Json]:
         b.keep("verdict.awaiting_user", f"verdict_{SIBLING}.json")
         b.keep("alias.stale", f"verdict_{SIBLING[:8]}.json")
         await b.host.types(SIBLING, "Yes")
+        await b.settle()
+        b.keep("verdict.outdated", f"verdict_{SIBLING}.json")
         await b.host.answers(SIBLING, "I will", finish="")
         await b.host.escapes(SIBLING)
-        await b.sim.settle()
+        await b.settle()
         b.keep("verdict.stopped", f"verdict_{SIBLING}.json")
         made = b.made
     llm = ScriptedLLM(hold=asyncio.Event())
@@ -103,7 +110,7 @@ async def produced(folder: Path) -> dict[str, Json]:
         await b.sim.daemon.filing.drain()
         b.keep("verdict.judging", f"verdict_{SESSION}.json")
         llm.hold.set()  # type: ignore[union-attr]
-        await b.sim.settle()
+        await b.settle()
     return made | b.made
 
 
@@ -157,9 +164,10 @@ async def test_the_engine_keeps_the_schemas_and_the_samples_are_its_work(
         check(name.partition(".")[0], found)
     new = f"copy the new samples from {tmp_path}/samples"
     assert {n: shape(v) for n, v in made.items()} == {n: shape(v) for n, v in kept.items()}, new
-    states = {name: found["state"] for name, found in made.items() if name.startswith("verdict.")}
+    stale = {"alias.stale", "verdict.outdated"}
+    assert stale == {n for n, found in made.items() if found.get("timestamp") == 0}
+    states = {n: found["state"] for n, found in made.items() if n.startswith("verdict.") and n not in stale}
     assert states == {name: name.partition(".")[2] for name in states}
-    assert made["alias.stale"]["timestamp"] == 0
 
 
 @pytest.mark.parametrize(("state", "severity"), [*product(get_args(FinalState), Severity)])
@@ -176,13 +184,15 @@ def test_every_verdict_the_code_can_make_is_in_the_schema(state: FinalState, sev
         check("alias", alias_object(verdict, collides=False))
     assert alias_object(full, collides=False)["timestamp"] == (5 if state == "complete" else 0)
     assert alias_object(prompting, collides=False)["timestamp"] == 5
+    if possible:
+        check("verdict", verdict_object(replace(full, at=0)))  # a newer task began
 
 
 @pytest.mark.parametrize(
     ("schema", "change"),
     [
         ("verdict", {"complete": True}),
-        ("verdict", {"timestamp": 0}),
+        ("verdict", {"timestamp": -1}),
         ("verdict", {"state": "done"}),
         ("verdict", {"extra": 1}),
         ("verdict", {"judge": None}),

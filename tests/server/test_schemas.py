@@ -1,0 +1,269 @@
+"""The bodies of the socket API against ``design/schemas``, by a real daemon on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from daemon import config, paths
+from daemon.app import Daemon
+from daemon.core.orders import (
+    CancelOrder,
+    DeleteSessions,
+    Order,
+    ReadMessages,
+    RunJudge,
+    SendFeedback,
+    ShowToast,
+)
+from daemon.core.transcript import Model
+from daemon.hosts.opencode_orders import order_object, wire_order
+
+REPO = Path(__file__).resolve().parents[2]
+SCHEMAS = {
+    path.name.partition(".")[0]: json.loads(path.read_text("utf-8"))
+    for path in (REPO / "design" / "schemas").glob("*.schema.json")
+}
+VERDICT = json.loads((REPO / ".reflection" / "schemas" / "verdict.schema.json").read_text("utf-8"))
+REGISTRY: Registry[Any] = Registry().with_resources(
+    [(s["$id"], Resource.from_contents(s)) for s in SCHEMAS.values()]
+)
+Json = dict[str, Any]
+
+
+def validator(name: str, part: str = "") -> Any:
+    """For a body, or for one of the schema's ``$defs``."""
+    ref = SCHEMAS[name]["$id"] + (f"#/$defs/{part}" if part else "")
+    return Draft202012Validator({"$ref": ref}, registry=REGISTRY)
+
+
+class Server:
+    """A daemon and one client; ``post`` gives (status, body)."""
+
+    def __init__(self, daemon: Daemon, client: aiohttp.ClientSession, folder: Path) -> None:
+        self.daemon, self.client, self.folder = daemon, client, folder
+
+    async def call(self, method: str, route: str, body: object = None) -> tuple[int, Json]:
+        data = None if body is None else json.dumps(body)
+        async with self.client.request(method, f"http://reflectd/v1/{route}", data=data) as response:
+            return response.status, await response.json()
+
+    async def hello(self) -> None:
+        assert (await self.call("POST", "hello", HELLO))[0] == 200
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    """In a folder with a short name: a socket path is under 104 bytes."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rd-")))
+        where = paths.resolve({"HOME": str(folder)})
+        daemon = Daemon(config.from_text(), where)
+        ready = asyncio.Event()
+        serving = asyncio.create_task(daemon.serve(ready.set))
+        await ready.wait()
+        connector = aiohttp.UnixConnector(str(where.socket))
+        client = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
+        yield Server(daemon, client, folder)
+        daemon.stopping.set()
+        await serving
+
+
+HELLO = {"api": 1, "instance": "i-1", "host": "opencode", "mode": "serve", "pid": 7, "directory": "/p"}
+EVENT = {"seq": 1, "t": 1_760_000_000_000, "kind": "session.idle", "data": {"sessionID": "ses_a"}}
+RESULT = {"instance": "i-1", "id": "x-1", "status": "done"}
+ASK = {"instance": "i-1", "what": "gate", "data": {"sessionID": "s", "messageID": "m", "text": "Done."}}
+
+
+def events(*batch: object) -> Json:
+    return {"instance": "i-1", "events": list(batch)}
+
+
+GOOD: list[tuple[str, object]] = [
+    ("hello", HELLO),
+    ("hello", {k: v for k, v in HELLO.items() if k != "api"}),
+    ("hello", {**HELLO, "mode": "run", "version": "0.1.0", "debug": True}),
+    ("hello", {**HELLO, "instance": "i" * 200}),
+    ("events", events()),
+    ("events", events(EVENT)),
+    ("events", events({**EVENT, "kind": "from.the.future", "data": {"new": [1, None]}})),
+    ("events", events({"seq": 2, "t": 0, "kind": "dispose"})),
+    ("events", events({**EVENT, "data": "out of form: skipped, not refused"})),
+    ("events", events(*[EVENT] * 500)),
+    ("results", RESULT),
+    ("results", {**RESULT, "status": "stale", "error": "busy"}),
+    ("results", {**RESULT, "status": "failed", "data": None}),
+    ("results", {**RESULT, "data": {"missing": True}}),
+    ("ask", ASK),
+    ("ask", {"instance": "i-1", "what": "settle"}),
+    ("ask", {**ASK, "data": {}}),
+    ("ask", {**ASK, "data": {"sessionID": "s", "newer": 1}}),
+    ("switch", {"on": False, "session": "ses_a"}),
+    ("switch", {"on": True, "directory": "/p"}),
+    ("switch", {"on": True, "directory": "/p", "session": ""}),
+]
+BAD: list[tuple[str, object]] = [
+    ("hello", {**HELLO, "api": 2}),
+    ("hello", {**HELLO, "host": "vim"}),
+    ("hello", {**HELLO, "mode": "gui"}),
+    ("hello", {**HELLO, "pid": "7"}),
+    ("hello", {**HELLO, "directory": "p"}),
+    ("hello", {**HELLO, "instance": ""}),
+    ("hello", {**HELLO, "instance": "i" * 201}),
+    ("hello", {**HELLO, "debug": 1}),
+    ("hello", {**HELLO, "directry": "/p"}),
+    ("hello", {k: v for k, v in HELLO.items() if k != "pid"}),
+    ("hello", [HELLO]),
+    ("hello", "hello"),
+    ("events", {"instance": "i-1"}),
+    ("events", {"events": [EVENT]}),
+    ("events", {"instance": 1, "events": []}),
+    ("events", {"instance": "i-1", "events": EVENT}),
+    ("events", events({**EVENT, "seq": "1"})),
+    ("events", events({**EVENT, "t": 1.5})),
+    ("events", events({**EVENT, "kind": None})),
+    ("events", events({**EVENT, "kid": "x"})),
+    ("events", events({"seq": 1, "kind": "dispose"})),
+    ("events", events(*[EVENT] * 501)),
+    ("results", {"instance": "i-1", "id": "x-1"}),
+    ("results", {**RESULT, "status": "ok"}),
+    ("results", {**RESULT, "id": 1}),
+    ("results", {**RESULT, "error": None}),
+    ("results", {**RESULT, "note": ""}),
+    ("ask", {"instance": "i-1"}),
+    ("ask", {**ASK, "what": "why"}),
+    ("ask", {**ASK, "data": None}),
+    ("ask", {**ASK, "data": {"text": 1}}),
+    ("ask", {**ASK, "wait": 1}),
+    ("switch", {"on": False}),
+    ("switch", {"session": "ses_a"}),
+    ("switch", {"on": "no", "session": "ses_a"}),
+    ("switch", {"on": True, "session": ""}),
+    ("switch", {"on": True, "session": "ses_a", "directory": "/p"}),
+    ("switch", {"on": True, "directory": "p"}),
+    ("switch", {"on": True, "sesion": "ses_a"}),
+]
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
+def test_schemas_are_draft_2020_12(name: str) -> None:
+    """And each has the id by which the others may name it."""
+    schema = SCHEMAS[name]
+    Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
+    assert schema["$id"] == f"reflectd/{name}.schema.json"
+
+
+async def test_the_daemon_takes_what_the_schemas_allow_and_nothing_else(server: Server) -> None:
+    """Good bodies are answered 200 with an answer of the agreed form, bad ones 400 with the reason."""
+    for wanted, table in ((200, GOOD), (400, BAD)):
+        for route, body in table:
+            await server.hello()
+            status, found = await server.call("POST", route, body)
+            said = f"{route} {str(body)[:200]}: {found}"
+            assert status == wanted, said
+            assert validator(route).is_valid(body) is (wanted == 200), said
+            part = "answer" if route != "ask" or wanted == 400 else body["what"]  # type: ignore[index,call-overload]
+            answer = validator("refusal") if wanted == 400 else validator(route, part)
+            answer.validate(found)
+
+
+async def test_an_unknown_instance_is_a_refusal(server: Server) -> None:
+    """409, in the form of every refusal: the shim says hello again."""
+    for route, body in (("events", events(EVENT)), ("ask", ASK)):
+        status, found = await server.call("POST", route, body)
+        assert (status, validator("refusal").is_valid(found)) == (409, True)
+    status, found = await server.call("GET", "nowhere")
+    assert (status, validator("refusal").is_valid(found)) == (404, True)
+
+
+ORDERS: list[Order] = [
+    ShowToast("ses_a", "Task complete", "success"),
+    SendFeedback("ses_a", "msg_1", "msg_2", "## Reflection-3: Task Incomplete (HIGH)"),
+    SendFeedback("ses_a", "msg_1", "msg_2", "go on", agent="build", model=Model("acme", "m1")),
+    ReadMessages("ses_a"),
+    RunJudge("ses_a", "system", "text", Model("acme", "m1"), 60_000),
+    RunJudge("ses_a", "system", "text", None, 60_000),
+    CancelOrder("boot-1"),
+    DeleteSessions(("ses_j",)),
+]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda o: type(o).__name__)
+def test_every_order_has_the_agreed_form(order: Order) -> None:
+    """What ``hosts.opencode_orders`` makes of an order validates, as an object and as a line."""
+    found = order_object("rfl_1", order)
+    validator("order").validate(found)
+    assert json.loads(wire_order("rfl_1", order)) == found
+    assert not validator("order").is_valid({**found, "kind": "shell"})
+    assert not validator("order").is_valid({**found, "data": {**found["data"], "command": "ls"}})
+
+
+async def test_what_the_daemon_says_has_the_agreed_form(server: Server) -> None:
+    """A session judged over the socket: each line of the stream, status, sessions and verdicts validate."""
+    workspace = server.folder / "work"
+    workspace.mkdir()
+    assert (await server.call("POST", "hello", {**HELLO, "directory": str(workspace)}))[0] == 200
+    kinds: list[str] = []
+    async with server.client.get("http://reflectd/v1/orders", params={"instance": "i-1"}) as stream:
+        await stream.content.readline()  # the first heartbeat: connected
+        told = [
+            ("chat.message", {"sessionID": "ses_a", "messageID": "msg_1", "human": True}),
+            ("session.idle", {"sessionID": "ses_a"}),
+        ]
+        now = server.daemon.clock.now_ms()
+        batch = [{"seq": n, "t": now, "kind": k, "data": d} for n, (k, d) in enumerate(told, 1)]
+        assert (await server.call("POST", "events", events(*batch)))[0] == 200
+        while "feedback" not in kinds:
+            line = await stream.content.readline()
+            if not line.strip():
+                continue
+            order = json.loads(line)
+            validator("order").validate(order)
+            kinds.append(order["kind"])
+            result = {"instance": "i-1", "id": order["id"], "status": "done", "data": READ}
+            assert (await server.call("POST", "results", result))[0] == 200
+        await server.daemon.filing.drain()
+        for route in ("status", "sessions", "verdicts"):
+            status, found = await server.call("GET", route)
+            assert status == 200
+            validator(route).validate(found)
+            assert found.get(route, True), f"{route} says nothing"
+        (verdict,) = found["verdicts"]
+        del verdict["directory"]
+        Draft202012Validator(VERDICT).validate(verdict)
+    assert kinds == ["read", "feedback"]
+
+
+FAILED = {"status": "completed", "input": {"command": "pytest -q"}, "output": "1 failed in 0.1s", "exit": 1}
+WRITTEN = {"status": "completed", "input": {"filePath": "a.py"}, "output": "ok"}
+READ = {
+    "missing": False,
+    "busy": False,
+    "session": {"id": "ses_a", "title": "t"},
+    "todos": [],
+    "messages": [
+        {
+            "info": {"id": "msg_1", "role": "user", "time": {"created": 1}},
+            "parts": [{"type": "text", "id": "p1", "text": "Fix the login"}],
+        },
+        {
+            "info": {"id": "msg_2", "role": "assistant", "finish": "stop", "time": {"created": 2}},
+            "parts": [
+                {"type": "tool", "id": "p2", "callID": "c1", "tool": "write", "state": WRITTEN},
+                {"type": "tool", "id": "p3", "callID": "c2", "tool": "bash", "state": FAILED},
+                {"type": "text", "id": "p4", "text": "Done."},
+            ],
+        },
+    ],
+}
