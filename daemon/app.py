@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from daemon import log, paths
+from daemon import __version__, log, paths
 from daemon.clock import SystemClock
 from daemon.core.errors import ReflectdError, Unavailable, UserError
 from daemon.engine.delivery import Delivery
@@ -139,7 +139,9 @@ class Daemon:
         try:
             left = self.filing.recover()
             self._announce()
-            self._log.info("started", version_pid=os.getpid(), socket=str(self.paths.socket), unfiled=left)
+            self._log.info(
+                "started", version=__version__, pid=os.getpid(), socket=str(self.paths.socket), unfiled=left
+            )
             ready()
             await self.stopping.wait()
         finally:
