@@ -26,10 +26,11 @@ def test_debug_of_one_host() -> None:
     with sandbox() as box, Daemon(box) as daemon:
         quiet = idle(daemon, "quiet", debug=False)
         loud = idle(daemon, "loud", debug=True)
+        log = daemon.log()
     assert "SessionIdled" not in quiet
     assert "SessionIdled" in loud
     for name in ("quiet", "loud"):
-        said = [line for line in daemon.log().splitlines() if f"ses_{name}" in line and "skipped" in line]
+        said = [line for line in log.splitlines() if f"ses_{name}" in line and "skipped" in line]
         assert len(said) == 1, "every decision and its reason is in the log at any level"
         assert "judge_session" in said[0]
 

@@ -53,7 +53,8 @@ def raw(path: Path, data: bytes, *, half_close: bool = False, timeout: float = 1
             s.sendall(data)
             if half_close:
                 s.shutdown(socket.SHUT_WR)
-        with contextlib.closing(http.client.HTTPResponse(s)) as response:
+        method = data[:4].decode("latin-1").strip()
+        with contextlib.closing(http.client.HTTPResponse(s, method=method)) as response:
             try:
                 response.begin()
                 return Answer(response.status, response.read())
@@ -62,7 +63,7 @@ def raw(path: Path, data: bytes, *, half_close: bool = False, timeout: float = 1
 
 
 class WireHost:
-    """Says hello, reads its order stream in a thread and answers each order by ``answer`` (None: no result)."""
+    """Says hello, reads its order stream in a thread, answers each order by ``answer`` (None: no result)."""
 
     def __init__(
         self,

@@ -1,0 +1,55 @@
+"""``python -m bench``: prints one table per benchmark; with ``--json FILE`` the numbers go there too."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench import accept, starts, turns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bench.stand import Table
+
+BENCHMARKS: dict[str, Callable[..., Table]] = {
+    "accept": accept.run,
+    "order": turns.event_to_order,
+    "start": starts.cold_start,
+    "help": starts.command_help,
+    "memory": turns.memory,
+}
+
+
+def main(argv: list[str]) -> int:
+    """Run what is asked for, all by default."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer runs, rougher numbers")
+    parser.add_argument(
+        "--only", action="append", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS)
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE")
+    args = parser.parse_args(argv)
+    load = os.getloadavg()[0]
+    print(f"{platform.system()}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}")
+    print("Trust ratios and medians; the machine may be doing other things.")
+    values = {}
+    try:
+        for name in args.only or BENCHMARKS:
+            table = BENCHMARKS[name](quick=args.quick)
+            values[name] = table.values
+            print(f"\n{table.text()}", flush=True)
+    except KeyboardInterrupt:
+        return 130
+    if args.json:
+        args.json.write_text(json.dumps(values, indent=1) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
