@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import secrets
 import signal
@@ -80,6 +81,7 @@ class Daemon:
             self._log.error(
                 "the database was corrupt; it is kept aside and a new one begun", aside=str(aside)
             )
+        self._rules: Provider = OfflineProvider()
         self.instances = Instances(secrets.token_hex(4))
         self.world = World(
             settings=settings,
@@ -88,7 +90,9 @@ class Daemon:
             sessions=Sessions(self.db),
             outbox=Outbox(self.db),
             verdicts=Verdicts(self.db),
-            provider=provider or self._provider(settings),
+            ledger=ledger.Ledger(self.db),
+            provider=self._provider(settings) if provider is None else provider,
+            rules=self._rules,
             templates=_templates(),
             nonce=lambda: secrets.token_hex(8),
             log=self._log,
@@ -114,7 +118,7 @@ class Daemon:
     async def serve(self, ready: Callable[[], None] = lambda: None) -> None:
         """Listen until SIGTERM, SIGINT or ``stopping``. Call with the lock held."""
         routes = Routes(self.intake, self.instances, self.status, os.getuid())
-        app = web.Application(client_max_size=MAX_BODY, middlewares=[routes.middleware()])
+        app = web.Application(client_max_size=MAX_BODY)
         routes.add_to(app)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await runner.setup()
@@ -143,6 +147,7 @@ class Daemon:
                 "started", version=__version__, pid=os.getpid(), socket=str(self.paths.socket), unfiled=left
             )
             ready()
+            gc.freeze()  # what start-up made stays; the collector need not look at it again
             await self.stopping.wait()
         finally:
             self._log.info("stopping")
@@ -222,10 +227,8 @@ class Daemon:
         write_atomic(self.paths.socket_file, f"{self.paths.socket}\n", mode=0o600, durable=False)
 
     def _provider(self, settings: Settings) -> Provider:
-        provider: Provider
         if settings.judge.provider == "offline":
-            provider = OfflineProvider()
-            return provider
+            return self._rules
 
         async def run(order: RunJudge, deadline_s: float) -> Raw:
             s = self.world.sessions.get(order.session)
@@ -234,7 +237,7 @@ class Daemon:
                 raise Unavailable("the session's host is not connected")
             return await self.instances.call(instance, order, deadline_s)
 
-        provider = HostProvider(run, settings.judge.model)
+        provider: Provider = HostProvider(run, settings.judge.model)
         return provider
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from daemon.core.transcript import Message, Transcript
 
 ABORT_ERROR = "MessageAbortedError"
-ABORT_WINDOW_MS = 10_000
 PLAN_AGENTS = frozenset({"plan"})
 
 
@@ -32,6 +31,18 @@ class Limits:
     max_unscored: int = 3
     max_stalled: int = 2
     max_idle_age_ms: int = 600_000
+    usd_per_day: float = 2.0
+    usd_per_session: float = 0.5
+    tokens_per_day: int = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What judging cost so far: USD today and in this session; ``tokens`` today without a known price."""
+
+    today: float = 0.0
+    session: float = 0.0
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +151,21 @@ def may_prompt(s: Session, *, calls: int, items: tuple[str, ...], limits: Limits
     if repeated >= limits.max_stalled:
         tell = "Stopped: the same items are still open after two rounds of feedback"
         return Skip("same_items", "the same open items again (guard 6)", final="stopped", tell=tell)
+    return None
+
+
+def may_spend(spent: Spent, limits: Limits) -> Skip | None:
+    """Guard 9: may a model be asked? A limit of 0 is none. The no is told once; rules judge meanwhile."""
+    for what, used, limit in (
+        ("today", spent.today, limits.usd_per_day),
+        ("in this session", spent.session, limits.usd_per_session),
+    ):
+        if limit and used >= limit:
+            tell = f"Judging cost {used:.2f} USD {what}: fixed rules judge until it is less"
+            return Skip("spend_limit", f"{used:.4f} USD {what} (guard 9)", tell=tell)
+    if limits.tokens_per_day and spent.tokens >= limits.tokens_per_day:
+        tell = f"Judging took {spent.tokens} tokens today: fixed rules judge until tomorrow"
+        return Skip("spend_limit", f"{spent.tokens} tokens today (guard 9)", tell=tell)
     return None
 
 

@@ -42,6 +42,8 @@ Phase = Literal[
 ]
 
 
+ACTIVE_STEP_MS = 1_000  # ``active_at`` moves in these steps, so that most activity changes nothing
+
 FINAL_FOR_TASK: frozenset[Phase] = frozenset({"complete", "stopped"})
 """Phases that only a new human message leaves: more turns of the same task are not judged again."""
 
@@ -89,7 +91,7 @@ class Session:
 
 def fold(state: Session, event: SessionEvent) -> Session:
     """The state after ``event``. Never fails; an event that says nothing new returns ``state`` itself."""
-    s = replace(state, active_at=event.t) if event.t > state.active_at else state
+    s = replace(state, active_at=event.t) if event.t >= state.active_at + ACTIVE_STEP_MS else state
     match event:
         case SessionSeen():
             return replace(

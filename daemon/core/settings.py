@@ -119,6 +119,24 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Spend:
+    """What judging by a model may cost; then the fixed rules judge. 0 means no limit."""
+
+    cents_per_day: int = _setting(
+        200, "US cents a day for judging; 0 is no limit", range=(0, 1_000_000), tighten="lower"
+    )
+    cents_per_session: int = _setting(
+        50, "US cents for judging one session; 0 is no limit", range=(0, 1_000_000), tighten="lower"
+    )
+    tokens_per_day: int = _setting(
+        500_000,
+        "tokens a day of models whose price is unknown; 0 is no limit",
+        range=(0, 2_000_000_000),
+        tighten="lower",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Daemon:
     """The process."""
 
@@ -156,6 +174,7 @@ class Settings:
     toasts: bool = _setting(True, "show verdicts in the host", tighten="off")
     judge: Judge = Judge()
     run: Run = Run()
+    spend: Spend = Spend()
     daemon: Daemon = Daemon()
     log: Log = Log()
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from daemon.core.llm import Prompt, Reply
+    from daemon.core.ports import Provider
     from daemon.engine.world import World
 
 Result = TypeVar("Result")
 
 
-async def drive(flow: Generator[Prompt, Reply, Result], world: World, deadline_s: float) -> Result:
+async def drive(
+    flow: Generator[Prompt, Reply, Result], world: World, provider: Provider, deadline_s: float
+) -> Result:
     """The flow's result. Failures of the provider are thrown into the flow, which decides; a cancelled
     call leaves a ledger row that says so.
     """
@@ -28,7 +31,7 @@ async def drive(flow: Generator[Prompt, Reply, Result], world: World, deadline_s
         end = world.clock.monotonic() + deadline_s
         while True:
             try:
-                reply = await _call(prompt, world, end - world.clock.monotonic())
+                reply = await _call(prompt, world, provider, end - world.clock.monotonic())
             except Unavailable as e:
                 prompt = flow.throw(e)
             else:
@@ -38,11 +41,11 @@ async def drive(flow: Generator[Prompt, Reply, Result], world: World, deadline_s
         return result
 
 
-async def _call(prompt: Prompt, world: World, left_s: float) -> Reply:
+async def _call(prompt: Prompt, world: World, provider: Provider, left_s: float) -> Reply:
     """One call with its ledger row."""
     if left_s <= 0:
         raise Unavailable("the deadline for judging is over")
-    provider, started = world.provider, world.clock.monotonic()
+    started = world.clock.monotonic()
     sent = replace(prompt, text=redact(prompt.text))
     outcome, reply = "cancelled", None
     try:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from daemon.core.errors import ReflectdError, Unavailable
 from daemon.core.guards import Skip, may_commit, may_judge, may_judge_messages
-from daemon.core.orders import ReadMessages, SendFeedback
+from daemon.core.orders import ReadMessages, SendFeedback, ShowToast
 from daemon.core.redact import redact
 from daemon.core.session import judging, reconcile, settled
-from daemon.core.verdict import JudgedBy
+from daemon.core.verdict import JudgedBy, Verdict
 from daemon.engine.drive import drive
 from daemon.files.verdict import Judging
 from daemon.hosts.opencode import parse_transcript
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 READ_S = 10.0
 BIG = 256 * 1024
+DAY_MS = 86_400_000
 
 
 class Evaluations:
@@ -54,6 +55,7 @@ class Evaluations:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
         self._deciding: set[str] = set()
+        self._told_limit = -1
         self._foretold: dict[str, tuple[Case, Opinion, int]] = {}
 
     def request(self, session: str) -> None:
@@ -73,6 +75,17 @@ class Evaluations:
         if task is not None:
             self._world.log.info("evaluation cancelled", session=session, why=why)
             task.cancel()
+
+    def supersede(self, before: Session, why: str) -> None:
+        """A turn that was being judged is over without a judgement; it still gets its final verdict (I21)."""
+        now = self._world.sessions.get(before.id)
+        if now is None or now.final == before.turn:
+            return
+        self._world.sessions.put(replace(now, final=before.turn))
+        at = self._world.clock.now_ms()
+        verdict = Verdict(before.id, before.task, before.turn, "skipped", at, reason=f"guard:{why}")
+        self._persist.add(verdicts.add(verdict, before.directory))
+        self._filing.final(verdict, before.directory)
 
     def running(self, instance: str) -> list[asyncio.Task[None]]:
         """The evaluations of this instance's sessions."""
@@ -115,16 +128,32 @@ class Evaluations:
         size = sum(len(c.output) for c in transcript.calls) + sum(len(m.text) for m in transcript.messages)
         return await asyncio.to_thread(make) if size > BIG else make()
 
-    async def form(self, case: Case) -> tuple[Opinion, int]:
-        """Ask the judge: (opinion, ms)."""
-        started = self._world.clock.monotonic()
-        opinion = await drive(judge(case), self._world, float(self._world.settings.judge.timeout_s))
-        return opinion, int((self._world.clock.monotonic() - started) * 1000)
+    async def form(self, case: Case, s: Session) -> tuple[Opinion, int]:
+        """Ask the judge: (opinion, ms). Over the spend limit the rules judge, and the person is told once."""
+        world, started = self._world, self._world.clock.monotonic()
+        provider, no = world.chosen(s)
+        if no is not None:
+            self._over_limit(s, no)
+        opinion = await drive(judge(case), world, provider, float(world.settings.judge.timeout_s))
+        opinion = replace(opinion, provider=opinion.provider or provider.name)
+        return opinion, int((world.clock.monotonic() - started) * 1000)
 
-    async def store(self, decision: Decision, directory: str, instance: str) -> list[Stored] | None:
-        """Commit state, verdict and orders in one transaction; None when that failed and nothing leaves."""
+    def _over_limit(self, s: Session, no: Skip) -> None:
+        day = self._world.clock.now_ms() // DAY_MS
+        if self._told_limit == day:
+            return
+        self._told_limit = day
+        self._world.log.warning("spend limit", session=s.id, guard=no.guard, reason=no.reason)
+        instance = self._instances.connected(s.instance)
+        if instance is not None and self._world.limits(s).toasts:
+            self._instances.tell(instance, ShowToast(s.id, no.tell, "warning"))
+
+    async def store(self, decision: Decision, before: Session | None, instance: str) -> list[Stored] | None:
+        """Commit state, verdict and orders in one transaction; None when that failed and nothing leaves.
+
+        The decision's session was put before; ``before`` is what the counters go back to when this fails.
+        """
         world, now = self._world, self._world.clock.now_ms()
-        before = world.sessions.get(decision.session.id)
         rows = [
             Stored(
                 id=outbox.order_id(order.session, decision.verdict.turn, outbox.kind_of(order)),
@@ -136,8 +165,7 @@ class Evaluations:
             )
             for order in decision.orders
         ]
-        world.sessions.put(decision.session)
-        statements = [verdicts.add(decision.verdict, directory)]
+        statements = [verdicts.add(decision.verdict, decision.session.directory)]
         if rows:
             statements.append(outbox.add(rows))
         try:
@@ -227,7 +255,7 @@ class Evaluations:
             case, opinion, ms = foretold
         else:
             case = await self.case(transcript, s)
-            opinion, ms = await self.form(case)
+            opinion, ms = await self.form(case, s)
         now = world.sessions.get(s.id)
         no = may_commit(s, now) if now is not None else Skip("deleted", "the session is not known any more")
         if no is not None:
@@ -243,24 +271,32 @@ class Evaluations:
         limits = world.limits(s)
         if instance.id != s.instance:  # another process in this folder: it may be read, not prompted
             limits = replace(limits, observe=True, toasts=False)
-        r = Round(s, case, limits, world.clock.now_ms(), JudgedBy(world.provider.name, ms=ms))
+        r = Round(s, case, limits, world.clock.now_ms(), JudgedBy(ms=ms))
         await self._finish(decide(r, opinion), instance, case, opinion)
 
     async def _finish(
         self, decision: Decision, instance: Instance, case: Case | None = None, opinion: Opinion | None = None
     ) -> None:
+        """The state moves on in this very step; commit, sending and filing follow on their own."""
         session = decision.session.id
+        before = self._world.sessions.get(session)
+        self._world.sessions.put(decision.session)
         self._deciding.add(session)
-        work = self._world.spawn(self.finish(decision, instance, case, opinion), "finish")
+        work = self._world.spawn(self.finish(decision, before, instance, case, opinion), "finish")
         work.add_done_callback(lambda _: self._deciding.discard(session))
         await asyncio.shield(work)
 
     async def finish(
-        self, decision: Decision, instance: Instance, case: Case | None, opinion: Opinion | None
+        self,
+        decision: Decision,
+        before: Session | None,
+        instance: Instance,
+        case: Case | None,
+        opinion: Opinion | None,
     ) -> None:
         """Commit, then send, then file; a prompt's file waits for its outcome (the alias depends on it)."""
         world, s, verdict = self._world, decision.session, decision.verdict
-        rows = await self.store(decision, s.directory, instance.id)
+        rows = await self.store(decision, before, instance.id)
         log = world.logger(s, debug=instance.debug)
         log.info(
             "turn",
@@ -280,8 +316,7 @@ class Evaluations:
             return
         if case is not None and opinion is not None:
             log.debug("case", evidence=[asdict(r) for r in case.evidence.rows], feedback=verdict.feedback)
-            content = _case_file(case, opinion, decision)
-            self._filing.case(s.id, verdict.at, lambda: content, s.directory)
+            self._filing.case(case, opinion, decision)
         for row in rows:
             status = await self._delivery.dispatch(row)
             if isinstance(row.order, SendFeedback):
@@ -324,19 +359,3 @@ class Evaluations:
 
     def _children_busy(self, session: str) -> bool:
         return any(s.parent == session and s.busy for s in self._world.sessions.in_memory())
-
-
-def _case_file(case: Case, opinion: Opinion, decision: Decision) -> dict[str, Any]:
-    """The full evaluation (schema: ``.reflection/schemas/case.schema.json``)."""
-    return {
-        "version": 1,
-        "case": {**asdict(case), "templates": None},
-        "prompts": [{"purpose": p.purpose, "system": p.system, "text": p.text} for p in opinion.prompts],
-        "replies": [
-            {"provider": r.provider, "model": r.model, "text": r.text, "data": r.data, "seconds": r.seconds}
-            for r in opinion.replies
-        ],
-        "why": opinion.why,
-        "verdict": asdict(decision.verdict),
-        "orders": [{"kind": outbox.kind_of(o), **asdict(o)} for o in decision.orders],
-    }

@@ -7,10 +7,11 @@ written at the next start (I21, I42). A failure is logged once and shown by ``st
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from daemon.core.errors import Unavailable
-from daemon.store import verdicts
+from daemon.store import outbox, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from daemon.core.verdict import Verdict
     from daemon.engine.world import World
     from daemon.files.verdict import Judging, VerdictFiles
+    from daemon.judge.case import Case
+    from daemon.judge.decide import Decision
+    from daemon.judge.flow import Opinion
 
 COLLISION_MS = 600_000
 FRESH_MS = 60_000
@@ -53,9 +57,12 @@ class Filing:
         if last is not None and self._world.clock.now_ms() - last[0].at < FRESH_MS:
             self._queue.put_nowait(lambda: self._files.outdated(*last))
 
-    def case(self, session: str, at: int, content: Callable[[], dict[str, Any]], directory: str) -> None:
-        """The full evaluation; ``content`` is built in the thread."""
-        self._queue.put_nowait(lambda: self._files.case(session, at, content(), directory))
+    def case(self, case: Case, opinion: Opinion, decision: Decision) -> None:
+        """The full evaluation; its JSON is built in the thread."""
+        s, at = decision.session, decision.verdict.at
+        self._queue.put_nowait(
+            lambda: self._files.case(s.id, at, _case_file(case, opinion, decision), s.directory)
+        )
 
     def collides(self, session: str) -> bool:
         """Another session with the same first 8 characters was active in the last 10 minutes (I23)."""
@@ -93,3 +100,19 @@ class Filing:
             if not self._world.degraded:
                 self._world.log.warning("verdict file not written", error=str(e))
             self._world.degraded = f"verdict files: {e}"
+
+
+def _case_file(case: Case, opinion: Opinion, decision: Decision) -> dict[str, Any]:
+    """The full evaluation (schema: ``.reflection/schemas/case.schema.json``)."""
+    return {
+        "version": 1,
+        "case": {**asdict(case), "templates": None},
+        "prompts": [{"purpose": p.purpose, "system": p.system, "text": p.text} for p in opinion.prompts],
+        "replies": [
+            {"provider": r.provider, "model": r.model, "text": r.text, "data": r.data, "seconds": r.seconds}
+            for r in opinion.replies
+        ],
+        "why": opinion.why,
+        "verdict": asdict(decision.verdict),
+        "orders": [{"kind": outbox.kind_of(o), **asdict(o)} for o in decision.orders],
+    }

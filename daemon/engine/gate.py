@@ -69,21 +69,23 @@ class Gate:
             return None
         s = judging(s, message)
         case = await self._evaluations.case(transcript, s)
-        opinion, ms = await self._evaluations.form(case)
+        opinion, ms = await self._evaluations.form(case, s)
         now = world.sessions.get(session)
         if now is None or now.aborted or now.task not in {s.task, ""} or now.final == message:
             return None
         at = world.clock.now_ms()
-        decision = decide(Round(s, case, limits, at, JudgedBy(world.provider.name, ms=ms)), opinion)
+        decision = decide(Round(s, case, limits, at, JudgedBy(ms=ms)), opinion)
         if not any(isinstance(o, SendFeedback) for o in decision.orders):
             self._evaluations.foretell(session, case, opinion, ms)
             return None
         decision = replace(decision, session=replace(decision.session, busy=True))
-        rows = await self._evaluations.store(decision, s.directory, instance.id)
+        world.sessions.put(decision.session)
+        rows = await self._evaluations.store(decision, now, instance.id)
         if not rows:
             return None
         row = rows[0]
         self._before[row.id] = (now, decision.verdict)
+        self._filing.case(case, opinion, decision)
         while len(self._before) > KEPT:
             self._before.pop(next(iter(self._before)))
         world.log.info(
@@ -121,7 +123,7 @@ class Gate:
 
     def _too_often(self, s: Session) -> bool:
         """A model is asked at most twice per round; rules cost nothing and may look each time."""
-        if self._world.provider.name == "offline":
+        if self._world.provider is self._world.rules:
             return False
         key = (s.id, s.task, s.attempts)
         self._asked[key] = self._asked.get(key, 0) + 1

@@ -7,6 +7,7 @@ A call that gets no answer in time, or whose host goes away, raises ``Unavailabl
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from daemon.core.orders import CallOrder, ResultStatus, StoredOrder
+    from daemon.core.orders import CallOrder, ResultStatus, ShowToast, StoredOrder
 
 Mode = Literal["run", "serve", "tui"]
 QUEUE = 1_000
@@ -141,6 +142,11 @@ class Instances:
     def send(self, instance: Instance, identity: str, order: StoredOrder) -> None:
         """Send an order of the outbox; its outcome comes through ``delivery``."""
         instance.push(wire_order(identity, order))
+
+    def tell(self, instance: Instance, toast: ShowToast) -> None:
+        """Show something that is not worth storing; lost when the host does not listen."""
+        with contextlib.suppress(Unavailable):
+            instance.push(wire_order(f"{self._boot}-{next(self._count)}", toast))
 
     def result(self, identity: str, status: ResultStatus, data: msgspec.Raw, error: str) -> bool:
         """The outcome of a call; False when no call waits for it (an outbox order, or too late)."""

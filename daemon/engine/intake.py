@@ -188,10 +188,12 @@ class Intake:
                     self._want_again(after.parent)
             case ev.HumanMessaged() if before is None or after.task != before.task:
                 self._evaluations.cancel(after.id, "the person typed")
+                self._supersede(before, "human_typed")
                 self._filing.outdated(after.id)
                 self._delivery.expire(after.id)
             case ev.SessionBusied() if before is not None and not before.busy:
                 self._evaluations.cancel(after.id, "the agent went on")
+                self._supersede(before, "busy")
             case ev.TurnAborted() if after.aborted:
                 self._evaluations.cancel(after.id, "the person pressed Esc")
                 self._delivery.expire(after.id)
@@ -209,6 +211,10 @@ class Intake:
                 self._persist.add(rows.judge_created(after.id, after.directory, now))
             case _:
                 pass
+
+    def _supersede(self, before: Session | None, why: str) -> None:
+        if before is not None and before.phase == "judging":
+            self._evaluations.supersede(before, why)
 
     def _want_again(self, session: str) -> None:
         s = self._world.sessions.get(session)

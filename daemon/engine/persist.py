@@ -24,7 +24,7 @@ class Persist:
         self._world = world
         self._marks: dict[str, int] = {}
         self._extra: list[Statement] = []
-        self._gathering: asyncio.Future[None] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
         self._active = False
 
     def mark(self, instance: str, seq: int) -> None:
@@ -37,13 +37,12 @@ class Persist:
 
     async def flush(self) -> None:
         """Returns when everything put so far is stored. Raises ``Unavailable``."""
-        if self._gathering is None:
-            self._gathering = asyncio.get_running_loop().create_future()
-            self._gathering.add_done_callback(_retrieve)
-            if not self._active:
-                self._active = True
-                self._world.spawn(self._loop(), "persist")
-        await asyncio.shield(self._gathering)
+        stored = asyncio.get_running_loop().create_future()
+        self._waiting.append(stored)
+        if not self._active:
+            self._active = True
+            self._world.spawn(self._loop(), "persist")
+        await stored
 
     async def commit(self, *statements: Statement) -> None:
         """State and ``statements`` in one durable transaction. ``Unavailable``: nothing is stored."""
@@ -53,15 +52,21 @@ class Persist:
         self._world.sessions.saved(states)
 
     async def _loop(self) -> None:
-        while self._gathering is not None:
-            waiting, self._gathering = self._gathering, None
+        while self._waiting:
+            waiting, self._waiting = self._waiting, []
+            failure: Unavailable | None = None
             try:
                 await self._write()
             except Unavailable as e:
                 self._world.degraded = str(e)
-                waiting.set_exception(e)
-            else:
-                waiting.set_result(None)
+                failure = e
+            for stored in waiting:
+                if stored.done():  # its request was cancelled; what it put is stored all the same
+                    continue
+                if failure is None:
+                    stored.set_result(None)
+                else:
+                    stored.set_exception(failure)
         self._active = False
 
     async def _write(self) -> None:
@@ -82,9 +87,3 @@ class Persist:
         if world.degraded.startswith("the database"):
             world.log.info("the database can be written again")
             world.degraded = ""
-
-
-def _retrieve(future: asyncio.Future[None]) -> None:
-    """A waiter may be gone by the time a commit fails; the failure is in ``degraded`` all the same."""
-    if not future.cancelled():
-        future.exception()

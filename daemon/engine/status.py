@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from daemon import __version__
+from daemon.engine.world import DAY_MS
 from daemon.files.verdict import verdict_object
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class StatusReport:
             "socket": str(self._paths.socket),
             "state_dir": str(self._paths.state_dir),
             "provider": world.provider.name,
+            "spent_today": asdict(world.ledger.spent("", world.clock.now_ms() - DAY_MS)),
             "mode": world.settings.judge.mode,
             "degraded": world.degraded,
             "instances": [

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from daemon import config
 from daemon.core.errors import Unavailable
-from daemon.core.guards import Limits
+from daemon.core.guards import Limits, Skip, may_spend
 from daemon.core.ports import Clock, Provider
 from daemon.core.settings import Settings
 from daemon.judge.case import Templates
 from daemon.log import Logger
 from daemon.store.db import Database
+from daemon.store.ledger import Ledger
 from daemon.store.outbox import Outbox
 from daemon.store.sessions import Sessions
 from daemon.store.verdicts import Verdicts
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from daemon.store.db import Statement
 
 PROJECT_TTL_MS = 2_000
+DAY_MS = 86_400_000
 PROJECTS_KEPT = 500
 
 
@@ -38,7 +40,9 @@ class World:
     sessions: Sessions
     outbox: Outbox
     verdicts: Verdicts
+    ledger: Ledger
     provider: Provider
+    rules: Provider
     templates: Templates
     nonce: Callable[[], str]
     log: Logger
@@ -82,7 +86,18 @@ class World:
             toasts=settings.toasts,
             max_attempts=settings.judge.max_attempts,
             max_idle_age_ms=int(settings.judge.max_idle_age_s * 1000),
+            usd_per_day=settings.spend.cents_per_day / 100,
+            usd_per_session=settings.spend.cents_per_session / 100,
+            tokens_per_day=settings.spend.tokens_per_day,
         )
+
+    def chosen(self, s: Session) -> tuple[Provider, Skip | None]:
+        """Who judges this session now, and the spend limit's no if it had one (guard 9)."""
+        if self.provider is self.rules:
+            return self.rules, None
+        since = self.clock.now_ms() - DAY_MS
+        no = may_spend(self.ledger.spent(s.id, since), self.limits(s))
+        return (self.rules if no else self.provider), no
 
     def logger(self, s: Session, *, debug: bool = False) -> Logger:
         """A logger that names the session."""

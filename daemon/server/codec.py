@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -40,11 +40,15 @@ class Hello(Struct, forbid_unknown_fields=True):
     debug: bool = False
 
 
+Seq = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+Millis = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
 class Event(Struct, forbid_unknown_fields=True):
     """One event of a batch."""
 
-    seq: int
-    t: int
+    seq: Seq
+    t: Millis
     kind: str
     data: Raw = Raw(b"{}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
@@ -15,6 +16,8 @@ from daemon.server.codec import API, ID, MAX_BATCH, Ask, Events, Hello, Result, 
 from daemon.server.listener import peer_uid
 
 if TYPE_CHECKING:
+    import asyncio
+
     from daemon.engine.instances import Instances
     from daemon.engine.intake import Intake
     from daemon.engine.status import StatusReport
@@ -39,19 +42,33 @@ class Routes:
         self._instances = instances
         self._status = status
         self._uid = uid
+        self._trusted: WeakSet[asyncio.Transport] = WeakSet()  # connections whose user was checked
         self._hello_state: Callable[[Instance], dict[str, Any]] = status.hello
 
     def add_to(self, app: web.Application) -> None:
-        """Register the routes."""
-        app.router.add_post("/v1/hello", self.hello)
-        app.router.add_post("/v1/events", self.events)
-        app.router.add_get("/v1/orders", self.orders, allow_head=False)
-        app.router.add_post("/v1/results", self.results)
-        app.router.add_post("/v1/ask", self.ask)
-        app.router.add_post("/v1/switch", self.switch)
-        app.router.add_get("/v1/status", self.status, allow_head=False)
-        app.router.add_get("/v1/sessions", self.sessions, allow_head=False)
-        app.router.add_get("/v1/verdicts", self.verdicts, allow_head=False)
+        """Register the routes; each is guarded, and so is what is no route."""
+        routes: tuple[tuple[str, str, Handler], ...] = (
+            ("POST", "/v1/hello", self.hello),
+            ("POST", "/v1/events", self.events),
+            ("GET", "/v1/orders", self.orders),
+            ("POST", "/v1/results", self.results),
+            ("POST", "/v1/ask", self.ask),
+            ("POST", "/v1/switch", self.switch),
+            ("GET", "/v1/status", self.status),
+            ("GET", "/v1/sessions", self.sessions),
+            ("GET", "/v1/verdicts", self.verdicts),
+        )
+        for method, path, handler in routes:
+            app.router.add_route(method, path, self._guarded(handler))
+        paths = {path: method for method, path, _ in routes}
+
+        async def no_route(request: web.Request) -> web.Response:
+            method = paths.get(request.path)
+            if method is None:
+                return answer(404, error=f"no route {request.path[:ID]}; see design/protocol.md")
+            return answer(405, error=f"{request.path} takes {method}, not {request.method}")
+
+        app.router.add_route("*", "/{any:.*}", self._guarded(no_route))
 
     async def hello(self, request: web.Request) -> web.Response:
         """``POST /v1/hello``."""
@@ -129,11 +146,13 @@ class Routes:
         session = request.query.get("session", "")
         return answer(verdicts=self._status.verdicts(session, _limit(request)))
 
-    def middleware(self) -> Any:  # noqa: ANN401 - aiohttp's own type is private
-        """Who may ask, and what a refusal looks like. A bug answers 500 and is logged, not shown."""
+    def _guarded(self, handler: Handler) -> Handler:
+        """Who may ask, and what a refusal looks like. A bug answers 500 and is logged, not shown.
 
-        @web.middleware
-        async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        A wrapper and not a middleware: aiohttp's middleware chain costs as much as the routes themselves.
+        """
+
+        async def guarded(request: web.Request) -> web.StreamResponse:
             refusal = self._refuse(request)
             if refusal:
                 return answer(403, error=refusal)
@@ -147,20 +166,22 @@ class Routes:
                 return answer(503, error=str(e))
             except web.HTTPRequestEntityTooLarge as e:
                 return answer(413, error=f"the body is too large: {e.text}")
-            except web.HTTPException as e:
-                return answer(e.status, error=f"{request.method} {request.path}: {e.reason}")
 
-        return guard
+        return guarded
 
     def _refuse(self, request: web.Request) -> str:
         if "Origin" in request.headers:
             return "requests from web pages are refused"
         if request.host.partition(":")[0] not in HOSTS:
             return f"the Host {request.host!r} is not ours"
-        sock = request.get_extra_info("socket")
+        transport = request.transport
+        if transport is None or transport in self._trusted:
+            return ""
+        sock = transport.get_extra_info("socket")
         uid = peer_uid(sock) if sock is not None else None
         if uid is not None and uid != self._uid:
             return "this daemon serves another user"
+        self._trusted.add(transport)
         return ""
 
     def _known(self, instance: str) -> Instance:

@@ -39,7 +39,7 @@ class _Job:
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[int]
     changed: int = 0
-    error: sqlite3.Error | None = None
+    error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Database:
         """All jobs in one transaction; one by one when that fails, so that a bad one fails alone."""
         try:
             self._transaction(jobs)
-        except sqlite3.Error as e:
+        except (sqlite3.Error, OverflowError, ValueError, TypeError) as e:
             if len(jobs) == 1:
                 jobs[0].error = e
                 return

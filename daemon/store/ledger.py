@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
+from daemon.core.guards import Spent
+
 if TYPE_CHECKING:
-    from daemon.store.db import Statement
+    from daemon.store.db import Database, Statement
 
 DAY_MS = 86_400_000
 KEEP_DAYS = 400
@@ -35,6 +37,22 @@ def add(entry: Entry) -> Statement:
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [astuple(entry)],
     )
+
+
+class Ledger:
+    """The read side."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def spent(self, session: str, since: int) -> Spent:
+        """USD and unpriced tokens since ``since`` (epoch ms), and the session's USD of all time."""
+        today, tokens = self._db.read(
+            "SELECT total(cost), sum(iif(cost IS NULL, input + output, 0)) FROM ledger WHERE at >= ?",
+            (since,),
+        )[0]
+        (of_session,) = self._db.read("SELECT total(cost) FROM ledger WHERE session = ?", (session,))[0]
+        return Spent(today, of_session, tokens or 0)
 
 
 def prune(now: int) -> Statement:

@@ -13,7 +13,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             updated INTEGER NOT NULL,
             state BLOB NOT NULL
         ) WITHOUT ROWID;
-        CREATE INDEX sessions_directory ON sessions (directory, updated);
+        CREATE INDEX sessions_directory ON sessions (directory);
         CREATE TABLE instances (
             id TEXT PRIMARY KEY,
             seq INTEGER NOT NULL,
@@ -65,7 +65,8 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             ms INTEGER NOT NULL,
             outcome TEXT NOT NULL
         );
-        CREATE INDEX ledger_at ON ledger (at)
+        CREATE INDEX ledger_at ON ledger (at);
+        CREATE INDEX ledger_session ON ledger (session)
         """,
     ),
 )

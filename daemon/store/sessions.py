@@ -65,8 +65,8 @@ class Sessions:
         rows = [(s.id, s.directory, s.phase, now, _encode(s)) for s in states.values()]
         return (
             "INSERT INTO sessions (id, directory, phase, updated, state) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET directory = excluded.directory, phase = excluded.phase, "
-            "updated = excluded.updated, state = excluded.state",
+            "ON CONFLICT (id) DO UPDATE SET "
+            "phase = excluded.phase, updated = excluded.updated, state = excluded.state",
             rows,
         )
 

@@ -9,10 +9,12 @@ import pytest
 
 from daemon.core.guards import (
     Limits,
+    Spent,
     may_commit,
     may_judge,
     may_judge_messages,
     may_prompt,
+    may_spend,
     normalise_items,
 )
 from daemon.core.session import Session
@@ -144,3 +146,20 @@ def test_items_are_compared_without_what_changes_by_itself() -> None:
         ("b", "the tests fail (E7): 2 failed in 4s")
     )
     assert normalise_items(("2 failed",)) != normalise_items(("1 failed",))
+
+
+@pytest.mark.parametrize(
+    ("spent", "asks"),
+    [
+        (Spent(), True),
+        (Spent(today=1.99, session=0.49, tokens=499_999), True),
+        (Spent(today=2.0), False),
+        (Spent(session=0.5), False),
+        (Spent(tokens=500_000), False),
+    ],
+)
+def test_may_a_model_be_asked(spent: Spent, *, asks: bool) -> None:
+    """Guard 9: caps per day and session in USD, per day in tokens where no price is known."""
+    assert (may_spend(spent, LIMITS) is None) is asks
+    unlimited = replace(LIMITS, usd_per_day=0, usd_per_session=0, tokens_per_day=0)
+    assert may_spend(spent, unlimited) is None

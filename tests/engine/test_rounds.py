@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from daemon import config
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.sim import SimDaemon, SimHost, bash, write
 
@@ -508,3 +509,36 @@ async def test_another_process_in_the_folder_is_not_prompted(w: World) -> None:
     assert (other.prompts, other.toasts) == ([], [])
     assert w.verdict("ses_a")["state"] == "incomplete"
     await other.disconnect()
+
+
+async def test_a_turn_overtaken_while_judged_has_its_final_verdict(w: World) -> None:
+    """I14, I21: the person typed while the judge was thinking: the old turn ends as skipped, once."""
+    w.llm.add(INCOMPLETE)
+    w.llm.hold = asyncio.Event()
+    await w.host.create("ses_a")
+    await w.host.types("ses_a")
+    turn = await w.host.works("ses_a")
+    await w.until_asked()
+    await w.host.types("ses_a", "something else")
+    await w.sim.settle()
+    found = w.verdict("ses_a")
+    assert (found["state"], found["turn"], found["reason"]) == ("skipped", turn, "guard:human_typed")
+    assert w.sim.daemon.db.read("SELECT turn, state FROM verdicts") == [(turn, "skipped")]
+
+
+async def test_spend_limit(tmp_path: Path) -> None:
+    """Guard 9: over the limit no model is asked; the rules judge and say so; the person is told once."""
+    world = World(tmp_path)
+    world.sim.settings = config.from_text("[spend]\ntokens_per_day = 20")
+    await world.host.connect(await world.sim.start())
+    world.llm.add(COMPLETE, COMPLETE)
+    await world.host.create("ses_a")
+    for n in range(4):
+        await world.host.types("ses_a", f"what is {n}?")
+        await world.host.works("ses_a", "It is a number.")
+        await world.sim.settle()
+    assert len(world.llm.prompts) == 2, "15 tokens each, of an unknown price"
+    assert world.verdict("ses_a")["judge"]["provider"] == "offline"
+    assert len([t for t in world.host.toasts if "tokens today" in t]) == 1
+    await world.host.disconnect()
+    await world.sim.stop()

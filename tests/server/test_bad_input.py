@@ -488,7 +488,8 @@ def test_our_hosts_are_served(daemon: Daemon, headers: dict[str, str]) -> None:
         b"POST /v1/hello HTTP/1.1\r\nHost: reflectd\r\nContent-Length: 2\r\n"
         b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"POST /v1/hello HTTP/1.1\r\nHost: reflectd\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\n",
-        b"POST /v1/hello HTTP/1.1\r\nHost: reflectd\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",
+        b"POST /v1/hello HTTP/1.1\r\nHost: reflectd\r\nContent-Encoding: gzip\r\n"
+        b"Content-Length: 4\r\n\r\nabcd",
         b"CONNECT a:1 HTTP/1.1\r\nHost: reflectd\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ],

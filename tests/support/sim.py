@@ -336,6 +336,7 @@ class SimDaemon:
             busy = bool(self.daemon._tasks) or self.daemon.filing._queue.qsize() > 0
             quiet = 0 if busy else quiet + 1
             if quiet >= 3:
+                await self.daemon.filing.drain()
                 return
             await asyncio.sleep(0.0005)
         names = [t.get_name() for t in self.daemon._tasks]
