@@ -299,7 +299,7 @@ def test_half_a_character_costs_nothing() -> None:
 
 
 def test_order_and_doubles() -> None:
-    """I7: the host's order is kept whatever the times say (clocks jump); a repeated id takes the later form."""
+    """I7: the order is the host's whatever the times say; a repeated id takes the later form."""
     messages = [message("c", at=3), message("a", at=1), message("b", at=2), message("a", at=1)]
     messages[-1]["parts"] = [text("newer")]
     got = parse({"messages": messages}).messages
