@@ -88,15 +88,20 @@ def feedback_text(found: Judgement, case: Case, attempt: int, limits: Limits) ->
     lines = [f"{HEADING} ({found.severity})", ""]
     if found.feedback:
         lines += [found.feedback, ""]
-    if found.missing:
+    unsaid = [m for m in found.missing if m.text not in found.feedback]
+    if unsaid:
         lines.append("Still open:")
-        for i, item in enumerate(found.missing, 1):
+        for i, item in enumerate(unsaid, 1):
             row = rows.get(item.cites)
-            shown = f" ({row.id}: {row.text[:ITEM_CHARS]})" if row and row.text not in item.text else ""
-            lines.append(f"{i}. {item.text}{shown}")
+            known = row is None or row.text in item.text or item.text in row.text
+            lines.append(
+                f"{i}. {item.text}"
+                + ("" if known or row is None else f" ({row.id}: {row.text[:ITEM_CHARS]})")
+            )
         lines.append("")
-    if found.next_actions:
-        lines += ["Do next:", *(f"- {action}" for action in found.next_actions), ""]
+    actions = [action for action in found.next_actions if action not in found.feedback]
+    if actions:
+        lines += ["Do next:", *(f"- {action}" for action in actions), ""]
     lines.append(
         "Go on with the task. If this is wrong, or only the person can decide, "
         "say so in one sentence and stop. "
