@@ -89,7 +89,7 @@ def test_status_as_json(box: Sandbox) -> None:
 
 
 def test_started_three_times_at_once(box: Sandbox) -> None:
-    """DESIGN §7: several shells (or hosts) start it at the same moment: one daemon, and all are told it runs."""
+    """DESIGN §7: several shells start it at the same moment: one daemon, and all are told it runs."""
     found: list[Done] = []
     threads = [threading.Thread(target=lambda: found.append(reflectd(box, "start"))) for _ in range(3)]
     for thread in threads:
@@ -110,7 +110,7 @@ def test_start_says_why_it_failed(box: Sandbox) -> None:
 
 
 def test_on_and_off(box: Sandbox) -> None:
-    """I40: a project or a session is switched off and on; siblings are not touched; it lasts over a restart."""
+    """I40: a project or a session is switched off and on, over a restart; siblings are not touched."""
     with Daemon(box) as daemon, WireHost(box.socket, box.project) as host:
         host.send(host.turn("ses_one"))
         host.send(host.turn("ses_two"))

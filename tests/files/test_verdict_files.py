@@ -1,4 +1,4 @@
-"""The ``.reflection/`` files that others read: atomic, private, in the right folder, fresh when they may be."""
+"""The ``.reflection/`` files that others read: atomic, private, in the right folder, fresh when due."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_nothing_before_there_is_a_verdict(files: VerdictFiles, work: Path) -> N
     ["missing", "home", "root", "relative", "empty", "file", "blocked", "link", "home_link", "long", "nul"],
 )
 def test_where_the_workspace_can_not_be_used(files: VerdictFiles, home: Path, work: Path, kind: str) -> None:
-    """DESIGN §5, bad input: a workspace that is gone, ``$HOME``, ``/``, read-only or a trap gets its files in the
-    state folder; nothing is written through a link or anywhere else.
+    """DESIGN §5, bad input: a workspace that is gone, ``$HOME``, ``/``, read-only or a trap gets its
+    files in the state folder; nothing is written through a link or anywhere else.
     """
     elsewhere = home / "elsewhere"
     elsewhere.mkdir()
@@ -136,11 +136,12 @@ def test_where_the_workspace_can_not_be_used(files: VerdictFiles, home: Path, wo
     assert not Path("/.reflection").exists()
 
 
-def test_no_place_at_all(files: VerdictFiles, home: Path) -> None:
+def test_no_place_at_all(files: VerdictFiles, home: Path, work: Path) -> None:
     """Bad input, full disk: when the state folder refuses too, it is ``Unavailable``, which is logged."""
     (home / "state").write_text("in the way")
+    (work / ".reflection").write_text("in the way")
     with pytest.raises(Unavailable, match="state"):
-        files.final(verdict(), "/", collides=False)
+        files.final(verdict(), str(work), collides=False)
 
 
 def test_a_link_in_place_of_the_file(files: VerdictFiles, work: Path, home: Path) -> None:
@@ -202,7 +203,7 @@ def test_hostile_session_ids_stay_inside(files: VerdictFiles, work: Path, home: 
     ids=lambda v: getattr(v, "state", None) or str(v)[:12],
 )
 def test_when_the_alias_is_fresh(v: Verdict | Judging, collides: bool, fresh: bool) -> None:
-    """I22, I23: readers of the 8-character alias hear of complete, and of incomplete when feedback follows."""
+    """I22, I23: readers of the 8-character alias hear of complete, and of incomplete with feedback."""
     full, alias = verdict_object(v), alias_object(v, collides=collides)
     assert full["timestamp"] == AT
     assert alias["timestamp"] == (AT if fresh else 0)
@@ -228,7 +229,7 @@ def test_an_old_complete_is_never_fresh_for_a_new_turn(files: VerdictFiles, work
 
 
 def test_the_newest_200_cases_are_kept(files: VerdictFiles, work: Path) -> None:
-    """I44, DESIGN §3: 200 cases a project, the oldest go; verdicts, settings and other people's files stay."""
+    """I44, DESIGN §3: 200 cases a project, the oldest go; verdicts, settings and other files stay."""
     folder = work / ".reflection"
     folder.mkdir()
     mine = ("config.toml", "notes_1700000000000.txt", "verdict_old.json", "playbook.json")
@@ -258,7 +259,7 @@ def test_cases_are_bounded_in_bytes(files: VerdictFiles, work: Path) -> None:
 
 @pytest.mark.parametrize("cloned", [False, True])
 def test_git_sees_the_settings_and_nothing_of_a_run(files: VerdictFiles, work: Path, cloned: bool) -> None:
-    """DESIGN §2: ``git add .`` takes config.toml and no verdict, case or temporary file, also where the folder
+    """DESIGN §2: ``git add .`` takes config.toml, and no verdict, case or temporary file; also where the
     came with a clone.
     """
     folder = work / ".reflection"

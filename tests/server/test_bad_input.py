@@ -292,11 +292,11 @@ def test_payloads_that_make_no_sense(daemon: Daemon) -> None:
         b'{"sessionID": 5}',
         b'{"sessionID": null}',
         b'{"sessionID": {"a": 1}}',
-        b'{"sessionID": "\\ud800"}',
+        b'{"sessionID": "ses_half_\\ud800"}',
         b'{"sessionID": "ses_n", "info": []}',
         b'{"sessionID": "ses_n", "status": "busy", "error": 5, "bytes": -1e300}',
         b'{"sessionID": "ses_n", "x": ' + b"[" * 200 + b"]" * 200 + b"}",
-        b'{"sessionID": "ses_n", "sessionID": "ses_twice"}',
+        b'{"sessionID": "ses_n", "sessionID": "ses_doubled"}',
     ]
     kinds = [
         "session.created",

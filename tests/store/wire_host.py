@@ -137,6 +137,8 @@ class WireHost:
         with contextlib.suppress(OSError, ValueError), contextlib.closing(s.makefile("rb")) as lines:
             for line in lines:
                 first.set()
+                if line == b"0\r\n":  # the end of a chunked body; the connection stays open
+                    return
                 if line.startswith(b"{"):
                     order = json.loads(line)
                     self.orders.append(order)
