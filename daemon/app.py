@@ -73,6 +73,7 @@ class Daemon:
         self.paths = where
         self.clock: Clock = clock or SystemClock()
         self.stopping = asyncio.Event()
+        self._own: dict[Path, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._log = log.get("daemon")
         self.db = Database(where.database, self.clock.now_ms)
@@ -97,6 +98,9 @@ class Daemon:
             nonce=lambda: secrets.token_hex(8),
             log=self._log,
             spawn=self.spawn,
+        )
+        self.world.sessions.on_unreadable = lambda session, error: self._log.error(
+            "a stored session cannot be read; it is kept aside and begun anew", session=session, error=error
         )
         home = Path(os.environ.get("HOME", "/"))
         self.filing = Filing(self.world, VerdictFiles(where.fallback_reflection, home))
@@ -143,6 +147,8 @@ class Daemon:
         try:
             left = self.filing.recover()
             self._announce()
+            mine = (self.paths.lock, self.paths.database, self.paths.socket)
+            self._own = {path: found for path in mine if (found := _identity(path)) is not None}
             self._log.info(
                 "started", version=__version__, pid=os.getpid(), socket=str(self.paths.socket), unfiled=left
             )
@@ -210,8 +216,9 @@ class Daemon:
             if idle_s and quiet_s > idle_s and not any(i.connected for i in self.instances):
                 self._log.info("nobody was here for a while; exiting", minutes=round(quiet_s / 60))
                 self.stopping.set()
-            if not self.paths.socket.exists():
-                self._log.error("the socket is gone; exiting so that a new daemon can listen")
+            gone = [str(path) for path, was in self._own.items() if _identity(path) != was]
+            if gone:
+                self._log.error("our files are gone; exiting so that a new daemon can take over", gone=gone)
                 self.stopping.set()
 
     async def _prune(self) -> None:
@@ -239,6 +246,15 @@ class Daemon:
 
         provider: Provider = HostProvider(run, settings.judge.model)
         return provider
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode, None when there is nothing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _templates() -> Templates:

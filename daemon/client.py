@@ -44,9 +44,11 @@ def request(
     finally:
         connection.close()
     try:
-        found: dict[str, Any] = json.loads(text)
-    except ValueError as e:
-        raise Unavailable(f"what answers on {path} is not reflectd") from e
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Unavailable(f"what answers on {path} is not reflectd")
     if status != 200:
         raise UserError(
             f"the daemon refused ({status}): {found.get('error', text.decode('utf-8', 'replace'))}"

@@ -9,6 +9,7 @@ When a line can't be written (disk full, terminal gone) it is lost; the daemon g
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import tempfile
@@ -70,6 +71,7 @@ def configure(settings: Settings, target: TextIO | Path) -> None:
         logger_factory=_Sink(target),
         cache_logger_on_first_use=False,
     )
+    logging.basicConfig(level=logging.WARNING, handlers=[_Forward()], force=True)
 
 
 def get(name: str) -> Logger:
@@ -104,6 +106,18 @@ def _keep_newest(directory: Path) -> None:
     kept = sorted(directory.glob("*.txt"), key=lambda p: p.stat().st_mtime_ns, reverse=True)
     for old in kept[DIAGNOSTICS:]:
         old.unlink(missing_ok=True)
+
+
+class _Forward(logging.Handler):
+    """What aiohttp and asyncio have to say, in our log: redacted, bounded, and not on a lost stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(Exception):
+            error = record.exc_info[1] if record.exc_info else None
+            if type(error).__module__ == "aiohttp.http_exceptions":  # a client's garbage is no news
+                get(record.name).debug("not HTTP", error=str(error))
+            else:
+                get(record.name).error(record.getMessage(), exc_info=record.exc_info)
 
 
 class _Threshold:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+MAX_LINES = 1_000_000
+
+
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
     parser = verbs.add_parser("logs", help="show the daemon's log")
@@ -33,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
             "(`reflectd serve` logs to its terminal)"
         )
     with where.log_file.open(encoding="utf-8", errors="replace") as f:
-        sys.stdout.writelines(deque(f, maxlen=max(0, args.lines)))
+        sys.stdout.writelines(deque(f, maxlen=max(0, min(args.lines, MAX_LINES))))
     if args.follow:
         _follow(where.log_file)
     return 0

@@ -66,6 +66,7 @@ def main(argv: list[str]) -> int:
         return 0
     try:
         code: int = args.run(args)
+        sys.stdout.flush()
     except UserError as e:
         print(f"reflectd: {e}", file=sys.stderr)
         return 2
@@ -73,7 +74,9 @@ def main(argv: list[str]) -> int:
         print(f"reflectd: {e}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        sys.stderr.close()
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at exit
         return 0
     except KeyboardInterrupt:
         return 130

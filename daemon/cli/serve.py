@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,9 @@ from daemon.cli.settings import add_flags, load
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Coroutine
+
+
+DESCRIPTORS = 8_192
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
         from daemon import log
 
         log.configure(settings, where.log_file if args.log_file else sys.stderr)
+        _allow_connections()
         return _run(_serve(settings, where))
     finally:
         lock.release()
@@ -49,9 +54,20 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(work)
-    code: int = uvloop.run(work)
+        uvloop = None
+    code: int = (uvloop or asyncio).run(work)
     return code
+
+
+def _allow_connections() -> None:
+    """Each host and command is a descriptor; macOS allows 256 unless asked for more."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _serve(settings: object, where: object) -> int:

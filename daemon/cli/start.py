@@ -63,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
         if process.poll() is not None:
             said.seek(0)
             words = said.read().decode("utf-8", "replace").strip() or f"exit code {process.returncode}"
-            raise Unavailable(f"the daemon did not start: {words}")
+            if "runs already" not in words:  # else another `start` was faster: it will answer
+                raise Unavailable(f"the daemon did not start: {words}")
         time.sleep(0.02)
     raise Unavailable(f"the daemon does not answer after {WAIT_S:.0f} s; see {where.log_file}")
 

@@ -11,6 +11,7 @@ from daemon.cli.settings import add_flags, load
 from daemon.client import request
 from daemon.core.errors import Unavailable
 from daemon.paths import find_socket
+from daemon.server.listener import Lock
 
 if TYPE_CHECKING:
     import argparse
@@ -38,12 +39,11 @@ def run(args: argparse.Namespace) -> int:
     except Unavailable:
         print("reflectd is not running; hosts will not start it until `reflectd start`")
         return 0
+    lock = Lock(where.lock)
     os.kill(pid, signal.SIGTERM)
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
+        if lock.is_free():
             print(f"reflectd stopped (pid {pid}); hosts will not start it until `reflectd start`")
             return 0
         time.sleep(0.02)

@@ -223,6 +223,7 @@ class Evaluations:
         except Unavailable as e:
             world.log.info("messages not read", session=session, error=str(e))
             await self._conclude_foretold(s, instance)
+            await self._unread(session, instance, str(e))
             return
         now = world.sessions.get(session)
         if now is None:
@@ -332,6 +333,19 @@ class Evaluations:
             await self._persist.flush()
             return
         await self._finish(decision, instance)
+
+    async def _unread(self, session: str, instance: Instance, error: str) -> None:
+        """The host is there and does not give its messages: the turn ends in `error` (I21), quietly."""
+        s = self._world.sessions.get(session)
+        if s is None or not s.recheck or self._instances.connected(instance.id) is None:
+            return
+        self._world.sessions.put(replace(s, recheck=False, phase="error", reason="messages not read"))
+        at = self._world.clock.now_ms()
+        turn = f"unread-{s.idle_at}"
+        verdict = Verdict(s.id, s.task, turn, "error", at, reason=f"messages not read: {error[:300]}")
+        self._persist.add(verdicts.add(verdict, s.directory))
+        self._filing.final(verdict, s.directory)
+        await self._persist.flush()
 
     async def _conclude_foretold(self, s: Session, instance: Instance) -> None:
         """A ``run`` host on its way out no longer answers; the gate read its last text."""

@@ -44,6 +44,15 @@ class Instance:
     disposed: bool = False
     queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(QUEUE))
 
+    def renew(self) -> asyncio.Queue[bytes | None]:
+        """A queue for a new stream, with what the old one has not sent, unless it never read at all."""
+        old, self.queue = self.queue, asyncio.Queue(QUEUE)
+        while not old.full() and not old.empty():
+            self.queue.put_nowait(old.get_nowait())
+        with contextlib.suppress(asyncio.QueueFull):
+            old.put_nowait(None)  # wakes the older stream, which sees that it was replaced
+        return self.queue
+
     def push(self, line: bytes) -> None:
         """Queue one line for the stream."""
         try:
@@ -96,9 +105,7 @@ class Instances:
     async def lines(self, instance: Instance, heartbeat_s: float = HEARTBEAT_S) -> AsyncIterator[bytes]:
         """The order stream: lines as they come, a blank line as heartbeat. A newer stream ends this one."""
         instance.stream += 1
-        mine = instance.stream
-        if instance.connected:
-            instance.queue.put_nowait(None)  # wakes the older stream, which sees that it was replaced
+        mine, queue = instance.stream, instance.renew()
         instance.connected = True
         if self.on_connected is not None:
             self.on_connected(instance)
@@ -107,14 +114,11 @@ class Instances:
             while instance.stream == mine:
                 try:
                     async with asyncio.timeout(heartbeat_s):
-                        line = await instance.queue.get()
+                        line = await queue.get()
                 except TimeoutError:
                     line = b"\n"
                 if line is None:
                     continue
-                if instance.stream != mine:
-                    instance.push(line)  # not ours any more
-                    return
                 yield line
         finally:
             if instance.stream == mine:

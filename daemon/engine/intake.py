@@ -90,7 +90,10 @@ class Intake:
         for wire in sorted(batch, key=lambda w: w.seq):
             if wire.seq > instance.seq:
                 instance.seq = wire.seq
-                self._fold(instance, wire)
+                try:
+                    self._fold(instance, wire)
+                except Exception:
+                    self._world.log.exception("bug", kind=wire.kind, instance=instance.id, seq=wire.seq)
         self.last_event = self._world.clock.monotonic()
         self._persist.mark(instance.id, instance.seq)
         await self._persist.flush()
@@ -231,9 +234,8 @@ class Intake:
                 if s is not None:
                     await self._delivery.look_up(stored, await self._evaluations.read(s, instance))
             since = world.clock.now_ms() - DAY_MS
-            for s in world.sessions.of_directory(instance.directory, since):
-                if not s.busy and not s.judge and (s.phase == "judging" or s.recheck):
-                    self._evaluations.request(s.id)
+            for session in world.sessions.open_in(instance.directory, since):
+                self._evaluations.request(session)
             left = world.sessions.judge_sessions(instance.directory)
             if left and not self._evaluations.running(instance.id):
                 await self._instances.call(instance, DeleteSessions(left), SWEEP_S)

@@ -47,27 +47,34 @@ class Persist:
     async def commit(self, *statements: Statement) -> None:
         """State and ``statements`` in one durable transaction. ``Unavailable``: nothing is stored."""
         states = self._world.sessions.unsaved()
-        upsert = self._world.sessions.statement(states, self._world.clock.now_ms())
-        await self._world.db.commit(upsert, *statements, durable=True)
+        now = self._world.clock.now_ms()
+        aside, upsert = self._world.sessions.aside(now), self._world.sessions.statement(states, now)
+        await self._world.db.commit(aside, upsert, *statements, durable=True)
         self._world.sessions.saved(states)
 
     async def _loop(self) -> None:
-        while self._waiting:
-            waiting, self._waiting = self._waiting, []
-            failure: Unavailable | None = None
-            try:
-                await self._write()
-            except Unavailable as e:
-                self._world.degraded = str(e)
-                failure = e
-            for stored in waiting:
-                if stored.done():  # its request was cancelled; what it put is stored all the same
-                    continue
-                if failure is None:
-                    stored.set_result(None)
-                else:
-                    stored.set_exception(failure)
-        self._active = False
+        try:
+            while self._waiting:
+                waiting, self._waiting = self._waiting, []
+                failure: Unavailable | None = None
+                try:
+                    await self._write()
+                except Unavailable as e:
+                    failure = e
+                except Exception as e:
+                    self._world.log.exception("bug", task="persist")
+                    failure = Unavailable(f"the database could not be written: {e}")
+                if failure is not None:
+                    self._world.degraded = str(failure)
+                for stored in waiting:
+                    if stored.done():  # its request was cancelled; what it put is stored all the same
+                        continue
+                    if failure is None:
+                        stored.set_result(None)
+                    else:
+                        stored.set_exception(failure)
+        finally:
+            self._active = False
 
     async def _write(self) -> None:
         world = self._world
@@ -76,7 +83,8 @@ class Persist:
             return
         self._marks, self._extra = {}, []
         now = world.clock.now_ms()
-        statements = [world.sessions.statement(states, now), sessions.mark(marks, now), *extra]
+        aside, upsert = world.sessions.aside(now), world.sessions.statement(states, now)
+        statements = [aside, upsert, sessions.mark(marks, now), *extra]
         try:
             await world.db.commit(*(s for s in statements if s[1]))
         except Unavailable:

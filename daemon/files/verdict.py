@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -149,20 +150,22 @@ class VerdictFiles:
     def _usable(self, directory: str) -> bool:
         """A workspace of the person's: absolute, there, not ``/`` or ``$HOME``, no link in our name."""
         path = Path(directory)
-        if not directory or not path.is_absolute() or not path.is_dir():
+        try:
+            if not directory or not path.is_absolute() or not path.is_dir():
+                return False
+            if path.resolve() in {Path("/"), self._home.resolve()}:
+                return False
+            return not (path / FOLDER).is_symlink()
+        except (OSError, ValueError):  # no permission, a name too long, a NUL
             return False
-        if path.resolve() in {Path("/"), self._home.resolve()}:
-            return False
-        return not (path / FOLDER).is_symlink()
 
     @staticmethod
     def _make(folder: Path) -> None:
-        if folder.is_dir():
-            return
-        folder.mkdir(mode=0o700)
+        """The folder, and its ``.gitignore`` also where the folder came with a clone."""
+        folder.mkdir(mode=0o700, exist_ok=True)
         ignore = folder / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text(GITIGNORE, "utf-8")
+        if not os.path.lexists(ignore):
+            write_atomic(ignore, GITIGNORE, mode=0o600, durable=False)
 
 
 def _dump(found: dict[str, Any]) -> str:

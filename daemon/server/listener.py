@@ -37,7 +37,10 @@ class Lock:
     def acquire(self) -> None:
         """Take the lock, or raise ``AlreadyRunning``."""
         _private_folder(self._path.parent)
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as e:
+            raise UserError(f"cannot use the lock {self._path}: {e.strerror}. Move it away") from e
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -49,6 +52,20 @@ class Lock:
         os.ftruncate(fd, 0)
         os.write(fd, f"{os.getpid()}\n".encode())
         self._fd = fd
+
+    def is_free(self) -> bool:
+        """Nobody holds the lock: no daemon lives (a zombie holds nothing)."""
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return True
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(fd)
+        return True
 
     def release(self) -> None:
         """Give the lock back; the file stays, so that nobody locks a file that is being unlinked."""

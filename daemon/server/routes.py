@@ -9,6 +9,7 @@ from weakref import WeakSet
 import msgspec
 from aiohttp import web
 
+from daemon import log
 from daemon.core.errors import BadReply, Rejected, Unavailable
 from daemon.engine.instances import Instance
 from daemon.engine.intake import Wire
@@ -26,6 +27,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOSTS = frozenset({"reflectd", "localhost", ""})
 JSON = "application/json"
 LIMIT = 500
+LIMIT_DIGITS = 3
+_log = log.get("server")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -166,14 +169,22 @@ class Routes:
                 return answer(503, error=str(e))
             except web.HTTPRequestEntityTooLarge as e:
                 return answer(413, error=f"the body is too large: {e.text}")
+            except web.RequestPayloadError as e:
+                return answer(400, error=f"the body cannot be read: {e}")
+            except (ConnectionError, web.HTTPException):
+                raise
+            except Exception:  # noqa: BLE001 - a client gets an answer, the log gets the trace
+                _log.exception("bug", route=request.path[:ID])
+                return answer(500, error="a bug of reflectd; the daemon's log has it")
 
         return guarded
 
     def _refuse(self, request: web.Request) -> str:
         if "Origin" in request.headers:
             return "requests from web pages are refused"
-        if request.host.partition(":")[0] not in HOSTS:
-            return f"the Host {request.host!r} is not ours"
+        host = request.headers.get("Host", "")
+        if host.partition(":")[0] not in HOSTS:
+            return f"the Host {host[:ID]!r} is not ours"
         transport = request.transport
         if transport is None or transport in self._trusted:
             return ""
@@ -193,6 +204,6 @@ class Routes:
 
 def _limit(request: web.Request) -> int:
     text = request.query.get("limit", "50")
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= LIMIT:
+    if len(text) > LIMIT_DIGITS or not text.isascii() or not text.isdigit() or not 1 <= int(text) <= LIMIT:
         raise BadReply(f"`limit` must be a number from 1 to {LIMIT}")
     return int(text)

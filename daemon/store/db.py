@@ -211,7 +211,8 @@ def _migrate(c: sqlite3.Connection, path: Path) -> None:
 
 def _set_aside(path: Path, now: int) -> Path:
     """Rename the corrupt file and its WAL; nothing is overwritten."""
-    aside = path.with_name(f"{path.name}.corrupt-{now}")
+    while (aside := path.with_name(f"{path.name}.corrupt-{now}")).exists():
+        now += 1
     for suffix in ("", "-wal", "-shm"):
         part = path.with_name(path.name + suffix)
         if part.exists():

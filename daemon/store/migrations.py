@@ -10,10 +10,17 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             id TEXT PRIMARY KEY,
             directory TEXT NOT NULL,
             phase TEXT NOT NULL,
+            open INTEGER NOT NULL,
             updated INTEGER NOT NULL,
             state BLOB NOT NULL
         ) WITHOUT ROWID;
-        CREATE INDEX sessions_directory ON sessions (directory);
+        CREATE INDEX sessions_open ON sessions (directory) WHERE open = 1;
+        CREATE TABLE unreadable (
+            kind TEXT NOT NULL,
+            id TEXT NOT NULL,
+            at INTEGER NOT NULL,
+            body BLOB
+        );
         CREATE TABLE instances (
             id TEXT PRIMARY KEY,
             seq INTEGER NOT NULL,

@@ -13,6 +13,8 @@ import msgspec
 from daemon.core.session import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from daemon.store.db import Database, Statement
 
 KEPT = 500
@@ -30,6 +32,8 @@ class Sessions:
         self._db = db
         self._memory: OrderedDict[str, Session] = OrderedDict()
         self._pinned: dict[str, Session] = {}  # put but not stored yet: never evicted
+        self._aside: dict[str, object] = {}
+        self.on_unreadable: Callable[[str, str], None] = lambda _session, _error: None
         self._off = {d for (d,) in db.read("SELECT directory FROM switches")}
 
     def get(self, session: str) -> Session | None:
@@ -38,11 +42,9 @@ class Sessions:
         if found is not None:
             self._memory.move_to_end(session)
             return found
-        rows = self._db.read("SELECT state FROM sessions WHERE id = ?", (session,))
-        if not rows:
-            return None
-        state = _decode(rows[0][0])
-        self._keep(state)
+        state = self._load(session)
+        if state is not None:
+            self._keep(state)
         return state
 
     def put(self, state: Session) -> None:
@@ -57,16 +59,20 @@ class Sessions:
     def saved(self, states: dict[str, Session]) -> None:
         """These were committed; those that changed meanwhile stay unsaved."""
         for key, state in states.items():
+            self._aside.pop(key, None)
             if self._pinned.get(key) is state:
                 del self._pinned[key]
 
     def statement(self, states: dict[str, Session], now: int) -> Statement:
         """The upsert of these states."""
-        rows = [(s.id, s.directory, s.phase, now, _encode(s)) for s in states.values()]
+        rows = [
+            (s.id, s.directory, s.phase, s.recheck or s.phase == "judging", now, _encode(s))
+            for s in states.values()
+        ]
         return (
-            "INSERT INTO sessions (id, directory, phase, updated, state) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET "
-            "phase = excluded.phase, updated = excluded.updated, state = excluded.state",
+            "INSERT INTO sessions (id, directory, phase, open, updated, state) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET directory = excluded.directory, phase = excluded.phase, "
+            "open = excluded.open, updated = excluded.updated, state = excluded.state",
             rows,
         )
 
@@ -74,13 +80,13 @@ class Sessions:
         """All sessions in memory, least recently used first."""
         return list(self._memory.values())
 
-    def of_directory(self, directory: str, since: int) -> list[Session]:
-        """Sessions of a directory stored after ``since`` (epoch ms), newest state of each."""
+    def open_in(self, directory: str, since: int) -> list[str]:
+        """Ids of a directory's sessions, stored after ``since`` (epoch ms), that wait to be judged."""
         rows = self._db.read(
-            "SELECT id FROM sessions WHERE directory = ? AND updated >= ?", (directory, since)
+            "SELECT id FROM sessions WHERE directory = ? AND open = 1 AND updated >= ?", (directory, since)
         )
-        found = (self.get(i) for (i,) in rows)
-        return [s for s in found if s is not None]
+        waiting = {s.id for s in self._pinned.values() if s.directory == directory and s.recheck}
+        return sorted({i for (i,) in rows} | waiting)
 
     def similar(self, prefix: str, since: int) -> list[Session]:
         """Sessions whose id begins with ``prefix``, active since then (epoch ms)."""
@@ -95,7 +101,7 @@ class Sessions:
     def recent(self, limit: int) -> list[Session]:
         """The newest sessions, memory included."""
         rows = self._db.read("SELECT id FROM sessions ORDER BY updated DESC LIMIT ?", (limit,))
-        found = (self._pinned.get(i) or self._memory.get(i) or self._load(i) for (i,) in rows)
+        found = (self._pinned.get(i) or self._memory.get(i) or self._load(i) for (i,) in rows)  # no LRU
         return [s for s in found if s is not None]
 
     def seq(self, instance: str) -> int:
@@ -124,7 +130,24 @@ class Sessions:
 
     def _load(self, session: str) -> Session | None:
         rows = self._db.read("SELECT state FROM sessions WHERE id = ?", (session,))
-        return _decode(rows[0][0]) if rows else None
+        if not rows:
+            return None
+        try:
+            return _decode(rows[0][0])
+        except (msgspec.MsgspecError, TypeError, UnicodeDecodeError) as e:
+            self._set_aside(session, rows[0][0], str(e))
+            return None
+
+    def _set_aside(self, session: str, body: object, error: str) -> None:
+        """A row that cannot be read is as good as none, but it is kept (I43)."""
+        if session not in self._aside:
+            self._aside[session] = body
+            self.on_unreadable(session, error)
+
+    def aside(self, now: int) -> Statement:
+        """Keep what could not be read, before it is written over."""
+        rows = [("session", i, now, body) for i, body in self._aside.items() if i in self._pinned]
+        return ("INSERT INTO unreadable (kind, id, at, body) VALUES (?, ?, ?, ?)", rows)
 
     def _keep(self, state: Session) -> None:
         self._memory[state.id] = state

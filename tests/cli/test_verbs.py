@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from daemon.cli.main import VERBS
-from tests.store.wire_host import WireHost
+from tests.support.wire_host import WireHost
 from tests.support import processes
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import REPO, Sandbox, sandbox

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.store.wire_host import Answer, Json, WireHost, raw, send, unfinished
+from tests.support.wire_host import Answer, Json, WireHost, raw, send, unfinished
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import sandbox
 from tests.support.waiting import stays, wait_until

@@ -18,7 +18,7 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.server.listener import AlreadyRunning, Lock, bind, peer_uid, remove
-from tests.store.wire_host import WireHost, unfinished
+from tests.support.wire_host import WireHost, unfinished
 from tests.support import processes
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import REPO, Sandbox, sandbox

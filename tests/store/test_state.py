@@ -124,14 +124,19 @@ async def test_a_change_during_the_commit_stays_unsaved(db: Database) -> None:
 async def test_a_row_that_can_not_be_read(db: Database, body: bytes) -> None:
     """I43: a damaged row (a flipped bit, a hand) costs its own session's state, nothing more."""
     kept = Sessions(db)
-    kept.put(Session(id="ses_good", directory="/w"))
+    kept.put(Session(id="ses_good", directory="/w", recheck=True))
     kept.put(Session(id="ses_bad", directory="/w"))
     await store(db, kept)
     await db.commit(("UPDATE sessions SET state = ? WHERE id = 'ses_bad'", [(body,)]))
     again = Sessions(db)
     assert again.get("ses_bad") in {None, Session(id="ses_bad", directory="/w")}
     assert "ses_good" in {s.id for s in again.recent(10)}
-    assert "ses_good" in {s.id for s in again.of_directory("/w", 0)}
+    assert again.open_in("/w", 0) == ["ses_good"]
+    again.put(Session(id="ses_bad"))
+    await db.commit(again.aside(NOW), again.statement(again.unsaved(), NOW))
+    if Sessions(db).get("ses_bad") == Session(id="ses_bad"):
+        kept_aside = db.read("SELECT id, body FROM unreadable")
+        assert kept_aside in ([("ses_bad", body)], []), "what could not be read is kept"
 
 
 async def test_one_prompt_for_a_turn(db: Database) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.store.wire_host import Json, WireHost, send, unfinished
+from tests.support.wire_host import Json, WireHost, send, unfinished
 from tests.support import processes
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import Sandbox, sandbox
