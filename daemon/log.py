@@ -114,7 +114,8 @@ class _Forward(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(Exception):
             error = record.exc_info[1] if record.exc_info else None
-            if type(error).__module__ == "aiohttp.http_exceptions":  # a client's garbage is no news
+            if type(error).__module__ == "aiohttp.http_exceptions" or "PayloadError" in type(error).__name__:
+                # a client's garbage is no news
                 get(record.name).debug("not HTTP", error=str(error))
             else:
                 get(record.name).error(record.getMessage(), exc_info=record.exc_info)

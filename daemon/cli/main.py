@@ -66,18 +66,12 @@ def main(argv: list[str]) -> int:
         return 0
     try:
         code: int = args.run(args)
-        sys.stdout.flush()
     except UserError as e:
         print(f"reflectd: {e}", file=sys.stderr)
         return 2
     except ReflectdError as e:
         print(f"reflectd: {e}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        import os
-
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at exit
-        return 0
     except KeyboardInterrupt:
         return 130
     return code
@@ -85,4 +79,14 @@ def main(argv: list[str]) -> int:
 
 def entry() -> None:
     """``reflectd`` and ``python -m daemon``."""
-    sys.exit(main(sys.argv[1:]))
+    try:
+        try:
+            code = main(sys.argv[1:])
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at exit
+        code = 0
+    sys.exit(code)

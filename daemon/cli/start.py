@@ -58,7 +58,10 @@ def run(args: argparse.Namespace) -> int:
     while time.monotonic() < end:
         running = _status(where.socket)
         if running is not None:
-            print(f"reflectd {running['version']} started (pid {running['pid']}), log: {where.log_file}")
+            if running["pid"] != process.pid:
+                print(f"reflectd runs already (pid {running['pid']})")
+            else:
+                print(f"reflectd {running['version']} started (pid {running['pid']}), log: {where.log_file}")
             return 0
         if process.poll() is not None:
             said.seek(0)

@@ -30,7 +30,7 @@ CASES_KEPT = 200
 CASE_BYTES = 50_000_000
 GITIGNORE = (
     "# reflectd's run-time files; config.toml, prompts and playbook may be committed\n"
-    "/.gitignore\n/verdict_*.json\n/*_[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]*.json\n"
+    "/.gitignore\n/.reflectd-*.tmp\n/verdict_*.json\n/*_[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]*.json\n"
 )
 _SAFE = re.compile(r"[^A-Za-z0-9_-]")
 _CASE = re.compile(r"_\d{10,16}\.json$")

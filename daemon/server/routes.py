@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from daemon.engine.status import StatusReport
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-HOSTS = frozenset({"reflectd", "localhost", ""})
+HOSTS = frozenset({"reflectd", "localhost"})
 JSON = "application/json"
 LIMIT = 500
 LIMIT_DIGITS = 3

@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from daemon.cli.main import VERBS
-from tests.support.wire_host import WireHost
 from tests.support import processes
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import REPO, Sandbox, sandbox
 from tests.support.waiting import wait_until
+from tests.support.wire_host import WireHost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.wire_host import Answer, Json, WireHost, raw, send, unfinished
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import sandbox
 from tests.support.waiting import stays, wait_until
+from tests.support.wire_host import Answer, Json, WireHost, raw, send, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,11 +18,11 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.server.listener import AlreadyRunning, Lock, bind, peer_uid, remove
-from tests.support.wire_host import WireHost, unfinished
 from tests.support import processes
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import REPO, Sandbox, sandbox
 from tests.support.waiting import wait_until
+from tests.support.wire_host import WireHost, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,8 +206,15 @@ def test_its_folder_is_deleted_under_it(box: Sandbox) -> None:
     for path in box.state.iterdir():
         path.unlink()
     box.state.rmdir()
+
+    def over() -> bool:
+        try:
+            return process.poll() is not None or bool(daemon.status()["degraded"])
+        except OSError:  # on its way out
+            return False
+
     try:
-        wait_until(lambda: process.poll() is not None or daemon.status()["degraded"], 15, "end, or degraded")
+        wait_until(over, 15, "end, or degraded")
     finally:
         daemon.kill9()
 

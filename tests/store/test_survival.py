@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.wire_host import Json, WireHost, send, unfinished
 from tests.support import processes
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import Sandbox, sandbox
 from tests.support.waiting import stays, wait_until
+from tests.support.wire_host import Json, WireHost, send, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
