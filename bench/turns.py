@@ -41,7 +41,7 @@ class Host:
 
     def turn(self, number: int, *, finished: bool) -> tuple[float, float]:
         """A session of its own up to its order; seconds from the idle to the read, and to the order."""
-        session = f"{self._session[:-6]}{number:06d}"
+        session = self._id(number)
         recorded: Json = json.loads(self._recording.replace(self._session, session))
         first, second = recorded["rounds"]
         messages = first["read"]["messages"]
@@ -67,9 +67,13 @@ class Host:
 
     def settled(self, number: int) -> None:
         """Wait until the verdict of a turn is on disk."""
-        file = self._workspace / ".reflection" / f"verdict_{self._session[:-6]}{number:06d}.json"
+        file = self._workspace / ".reflection" / f"verdict_{self._id(number)}.json"
         while not (file.exists() and json.loads(file.read_text("utf-8"))["state"] != "judging"):
             time.sleep(0.001)
+
+    def _id(self, number: int) -> str:
+        """Unique; the first 8 characters are shared by 50, as on a host, where they change with the time."""
+        return f"ses_{number // 50:04x}{self._session[8:-6]}{number:06d}"
 
     def _batch(self, events: list[Json]) -> Json:
         now = int(time.time() * 1000)

@@ -65,8 +65,7 @@ class Filing:
     def collides(self, session: str) -> bool:
         """Another session with the same first 8 characters was active in the last 10 minutes (I23)."""
         since = self._world.clock.now_ms() - COLLISION_MS
-        similar = self._world.sessions.similar(session[:SHORT], since)
-        return any(s.id != session and not (s.judge or s.parent) for s in similar)
+        return self._world.sessions.has_sibling(session, session[:SHORT], since)
 
     def recover(self) -> int:
         """Queue what a crash left unfiled. Returns how many."""

@@ -11,6 +11,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             directory TEXT NOT NULL,
             phase TEXT NOT NULL,
             open INTEGER NOT NULL,
+            top INTEGER NOT NULL,
             updated INTEGER NOT NULL,
             state BLOB NOT NULL
         ) WITHOUT ROWID;

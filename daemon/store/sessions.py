@@ -66,13 +66,14 @@ class Sessions:
     def statement(self, states: dict[str, Session], now: int) -> Statement:
         """The upsert of these states."""
         rows = [
-            (s.id, s.directory, s.phase, s.recheck or s.phase == "judging", now, _encode(s))
+            (s.id, s.directory, s.phase, s.recheck or s.phase == "judging", _top(s), now, _encode(s))
             for s in states.values()
         ]
         return (
-            "INSERT INTO sessions (id, directory, phase, open, updated, state) VALUES (?, ?, ?, ?, ?, ?) "
+            "INSERT INTO sessions (id, directory, phase, open, top, updated, state) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET directory = excluded.directory, phase = excluded.phase, "
-            "open = excluded.open, updated = excluded.updated, state = excluded.state",
+            "open = excluded.open, top = excluded.top, updated = excluded.updated, state = excluded.state",
             rows,
         )
 
@@ -88,15 +89,17 @@ class Sessions:
         waiting = {s.id for s in self._pinned.values() if s.directory == directory and s.recheck}
         return sorted({i for (i,) in rows} | waiting)
 
-    def similar(self, prefix: str, since: int) -> list[Session]:
-        """Sessions whose id begins with ``prefix``, active since then (epoch ms)."""
+    def has_sibling(self, session: str, prefix: str, since: int) -> bool:
+        """Another top-level session's id begins with ``prefix``, and it was active since then (epoch ms)."""
+        for s in self._pinned.values():
+            if s.id != session and s.id.startswith(prefix) and s.active_at >= since and _top(s):
+                return True
         rows = self._db.read(
-            "SELECT id FROM sessions WHERE id >= ? AND id < ? AND updated >= ?",
-            (prefix, prefix + "\x7f", since),
+            "SELECT 1 FROM sessions "
+            "WHERE id >= ? AND id < ? AND id != ? AND top = 1 AND updated >= ? LIMIT 1",
+            (prefix, prefix + "\x7f", session, since),
         )
-        names = {i for (i,) in rows} | {i for i in self._pinned if i.startswith(prefix)}
-        found = (self.get(i) for i in names)
-        return [s for s in found if s is not None and s.active_at >= since]
+        return bool(rows)
 
     def recent(self, limit: int) -> list[Session]:
         """The newest sessions, memory included."""
@@ -160,6 +163,11 @@ class Sessions:
                     break
             else:
                 del self._memory[oldest]
+
+
+def _top(s: Session) -> bool:
+    """A person's own session: neither a sub-agent's nor a judge's."""
+    return not (s.judge or s.parent)
 
 
 def mark(marks: dict[str, int], now: int) -> Statement:
