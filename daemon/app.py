@@ -14,7 +14,10 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
+from daemon.imports import without_certificates
+
+with without_certificates():
+    from aiohttp import web
 
 from daemon import __version__, log, paths
 from daemon.clock import SystemClock

@@ -17,8 +17,11 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
-import structlog
-from structlog.typing import FilteringBoundLogger
+from daemon.imports import without
+
+with without("rich"):  # structlog draws tracebacks with it where it is installed; a log never shows them
+    import structlog
+    from structlog.typing import FilteringBoundLogger
 
 from daemon.core.redact import redact, redact_value
 from daemon.core.secret_names import is_secret_name, mark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from daemon.core.runners import CheckKind
+from daemon.core.evidence import CheckKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ Careful in one direction: ``announced`` and ``cut_off`` make work look unfinishe
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final
 
-Ending = Literal["statement", "question", "next_steps", "announced", "cut_off", "empty"]
+if TYPE_CHECKING:
+    from daemon.core.evidence import Ending
 
 MAX_TAIL: Final = 4000
 MAX_WHOLE: Final = 15_000  # a host cuts longer texts in the middle, so their fences can't be counted

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-CheckKind = Literal["test", "build", "lint"]
+from daemon.core.evidence import CheckKind
 
 
 @dataclass(frozen=True, slots=True)

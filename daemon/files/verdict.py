@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+from collections import deque
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +29,7 @@ FOLDER = ".reflection"
 SHORT = 8
 CASES_KEPT = 200
 CASE_BYTES = 50_000_000
+FOLDERS_KEPT = 100
 GITIGNORE = (
     "# reflectd's run-time files; config.toml, prompts and playbook may be committed\n"
     "/.gitignore\n/.reflectd-*.tmp\n/verdict_*.json\n/*_[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]*.json\n"
@@ -101,6 +103,7 @@ class VerdictFiles:
     def __init__(self, fallback: Callable[[str], Path], home: Path) -> None:
         self._fallback = fallback
         self._home = home
+        self._cases: dict[Path, deque[tuple[Path, int]]] = {}  # per folder, oldest first, with sizes
 
     def judging(self, j: Judging, directory: str) -> Path:
         """Say at once that the turn is being judged; the alias of an older turn is made stale (I22)."""
@@ -118,8 +121,24 @@ class VerdictFiles:
         """The full evaluation, for people and for replay; the oldest go when there are too many."""
         text = json.dumps(redact_value(content), ensure_ascii=False, indent=1)
         folder, path = self._put(directory, f"{_name(session)}_{at}.json", text, durable=False)
-        _prune(folder)
+        self._prune(folder, path, len(text.encode()))
         return path
+
+    def _prune(self, folder: Path, path: Path, size: int) -> None:
+        """The newest ``CASES_KEPT`` cases stay, at most ``CASE_BYTES``. A folder is listed once."""
+        cases = self._cases.get(folder)
+        if cases is None:
+            if len(self._cases) >= FOLDERS_KEPT:
+                del self._cases[next(iter(self._cases))]
+            cases = self._cases[folder] = _list_cases(folder)
+        else:
+            cases.append((path, size))
+        total = sum(size for _, size in cases)
+        while len(cases) > CASES_KEPT or (total > CASE_BYTES and cases):
+            oldest, size = cases.popleft()
+            total -= size
+            with contextlib.suppress(OSError):
+                oldest.unlink(missing_ok=True)
 
     def _write(self, directory: str, v: Verdict | Judging, *, collides: bool, durable: bool) -> Path:
         name = f"verdict_{_name(v.session)}.json"
@@ -177,17 +196,12 @@ def _name(session: str) -> str:
     return _SAFE.sub("_", session)[:120]
 
 
-def _prune(folder: Path) -> None:
-    """Keep the newest ``CASES_KEPT`` cases and at most ``CASE_BYTES`` of them."""
-    cases = []
+def _list_cases(folder: Path) -> deque[tuple[Path, int]]:
+    """The case files of a folder with their sizes, oldest first."""
+    found = []
     for path in folder.iterdir():
         if _CASE.search(path.name) and not path.name.startswith("verdict_"):
             with contextlib.suppress(OSError):
                 stat = path.stat()
-                cases.append((stat.st_mtime_ns, stat.st_size, path))
-    cases.sort(reverse=True)
-    total = 0
-    for i, (_, size, path) in enumerate(cases):
-        total += size
-        if i >= CASES_KEPT or total > CASE_BYTES:
-            path.unlink(missing_ok=True)
+                found.append((stat.st_mtime_ns, path, stat.st_size))
+    return deque((path, size) for _, path, size in sorted(found))

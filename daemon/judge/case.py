@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from daemon.core.evidence import Evidence, collect
+from daemon.core.evidence import Evidence
 from daemon.core.redact import redact
 from daemon.core.transcript import Model
 
@@ -62,6 +62,8 @@ def make_case(
 
     Secrets are redacted here, once: prompts, feedback, files and the database are made from the case (I46).
     """
+    from daemon.core.collect import collect  # half of the core's start-up time, not needed to answer a host
+
     task, turn = transcript.task, transcript.turn
     if task is None or turn is None:
         raise ValueError("a case needs a human message and an answer")

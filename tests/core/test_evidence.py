@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from daemon.core.evidence import Evidence, Row, collect
+from daemon.core.collect import collect
+from daemon.core.evidence import Evidence, Row
 from daemon.core.transcript import Message, Todo, ToolCall, Transcript
 
 _ids = itertools.count()

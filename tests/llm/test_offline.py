@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from daemon.core.evidence import Evidence, Row, collect
+from daemon.core.collect import collect
+from daemon.core.evidence import Evidence, Row
 from daemon.core.llm import Prompt
 from daemon.core.transcript import Message, Todo, ToolCall, Transcript
 from daemon.llm.offline import judge
