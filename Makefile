@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SHIM   := plugin-shim/opencode
 HOSTS  := tests/e2e/hosts
-NPM    := npm --no-fund --no-audit --loglevel=error
+# `install`, not `ci`: a registry mirror may lack other platforms' optional packages, which `ci` wants in the lock
+NPM    := npm install --no-save --no-fund --no-audit --loglevel=error
 
 .PHONY: demo test test-fast check format bench setup setup-run shim hosts lock clean
 
@@ -53,14 +54,14 @@ $(VENV)/.dev: $(VENV)/bin/python requirements/dev.txt pyproject.toml
 	touch $@ $(VENV)/.run
 
 $(SHIM)/node_modules/.package-lock.json: $(SHIM)/package-lock.json
-	cd $(SHIM) && $(NPM) ci
+	cd $(SHIM) && $(NPM)
 	touch $@
 
 $(SHIM)/dist/reflectd.js: $(SHIM)/node_modules/.package-lock.json $(wildcard $(SHIM)/src/*.ts)
 	cd $(SHIM) && npm run --silent build
 
 $(HOSTS)/node_modules/.package-lock.json: $(HOSTS)/package-lock.json
-	cd $(HOSTS) && $(NPM) ci
+	cd $(HOSTS) && $(NPM)
 	touch $@
 
 lock:                     ## rewrite the locked versions (needs uv and npm)

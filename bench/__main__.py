@@ -6,7 +6,9 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +38,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE")
     args = parser.parse_args(argv)
     load = os.getloadavg()[0]
-    print(f"{platform.system()}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}")
+    loop = "uvloop" if find_spec("uvloop") else "asyncio"
+    python = f"Python {platform.python_version()} ({loop})"
+    print(f"{platform.system()}, {os.cpu_count()} cores, load {load:.1f}, {python}")
     print("Trust ratios and medians; the machine may be doing other things.")
     values = {}
     try:
@@ -46,6 +50,9 @@ def main(argv: list[str]) -> int:
             print(f"\n{table.text()}", flush=True)
     except KeyboardInterrupt:
         return 130
+    except subprocess.CalledProcessError as e:
+        print(f"bench: {name} stopped: {' '.join(e.cmd)} ended with {e.returncode}", file=sys.stderr)
+        return 1
     if args.json:
         args.json.write_text(json.dumps(values, indent=1) + "\n", "utf-8")
     return 0

@@ -9,6 +9,8 @@ import sys
 import msgspec
 from aiohttp import web
 
+from bench.stand import more_descriptors
+
 
 class Event(msgspec.Struct):
     seq: int
@@ -36,6 +38,7 @@ async def status(_: web.Request) -> web.Response:
 
 
 async def main(path: str) -> None:
+    more_descriptors()
     app = web.Application()
     app.router.add_post("/v1/events", events)
     app.router.add_get("/v1/status", status)

@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 
-from bench.stand import posted
+from bench.stand import more_descriptors, posted
 
 IDLE = '{"seq":%d,"t":%d,"kind":"session.status","data":{"sessionID":"%s","status":{"type":"%s"}}}'
 ACTIVITY = '{"seq":%d,"t":%d,"kind":"activity","data":{"sessionID":"%s","bytes":%d}}'
@@ -78,6 +78,7 @@ class Peer:
 
 
 def main(path: str, connections: int, requests: int, seq: int, *flags: str) -> None:
+    more_descriptors()
     peers = [Peer(path, connections * 10_000 + i, seq) for i in range(connections)]
     ask = Peer.ask_anew if "--anew" in flags else Peer.ask
     selector = selectors.DefaultSelector()
