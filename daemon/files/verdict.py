@@ -30,6 +30,7 @@ SHORT = 8
 CASES_KEPT = 200
 CASE_BYTES = 50_000_000
 FOLDERS_KEPT = 100
+VERDICT_S = 90 * 86_400  # as long as sessions are kept
 GITIGNORE = (
     "# reflectd's run-time files; config.toml, prompts and playbook may be committed\n"
     "/.gitignore\n/.reflectd-*.tmp\n/verdict_*.json\n/*_[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]*.json\n"
@@ -130,7 +131,7 @@ class VerdictFiles:
         if cases is None:
             if len(self._cases) >= FOLDERS_KEPT:
                 del self._cases[next(iter(self._cases))]
-            cases = self._cases[folder] = _list_cases(folder)
+            cases = self._cases[folder] = _list_cases(folder, path.stat().st_mtime)
         else:
             cases.append((path, size))
         total = sum(size for _, size in cases)
@@ -196,12 +197,15 @@ def _name(session: str) -> str:
     return _SAFE.sub("_", session)[:120]
 
 
-def _list_cases(folder: Path) -> deque[tuple[Path, int]]:
-    """The case files of a folder with their sizes, oldest first."""
+def _list_cases(folder: Path, newest_s: float) -> deque[tuple[Path, int]]:
+    """The case files of a folder with their sizes, oldest first. Verdicts of 90 days ago are removed."""
     found = []
     for path in folder.iterdir():
-        if _CASE.search(path.name) and not path.name.startswith("verdict_"):
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            if path.name.startswith("verdict_"):
+                if path.suffix == ".json" and newest_s - path.stat().st_mtime > VERDICT_S:
+                    path.unlink()
+            elif _CASE.search(path.name):
                 stat = path.stat()
                 found.append((stat.st_mtime_ns, path, stat.st_size))
     return deque((path, size) for _, path, size in sorted(found))

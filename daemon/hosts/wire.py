@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -46,15 +47,20 @@ def decode(data: Wire, form: type[T]) -> T:
     """``data`` as ``form``, where null is the empty form. Raises ``BadReply`` and nothing else."""
     wire = _encode(data) if isinstance(data, dict) else data
     try:
-        return msgspec.json.decode(wire, type=form | None) or form()
+        found: T | None = _decoder(form).decode(wire)
     except msgspec.ValidationError as error:
         raise BadReply(str(error), _head(wire)) from None
-    except (ValueError, RecursionError, msgspec.MsgspecError):
-        pass  # perhaps only half a character: see mend
-    try:
-        return msgspec.json.decode(mend(bytes(wire)), type=form | None) or form()
-    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise BadReply(str(error), _head(wire)) from None
+    except (ValueError, RecursionError, msgspec.MsgspecError):  # perhaps only half a character: see mend
+        try:
+            found = _decoder(form).decode(mend(bytes(wire)))
+        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+            raise BadReply(str(error), _head(wire)) from None
+    return found or form()
+
+
+@cache
+def _decoder(form: Any) -> Any:  # noqa: ANN401 - a cache has no type variables: Decoder[form | None]
+    return msgspec.json.Decoder(form | None)
 
 
 def _encode(data: dict[str, Any]) -> bytes:

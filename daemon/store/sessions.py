@@ -31,7 +31,7 @@ class Sessions:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._memory: OrderedDict[str, Session] = OrderedDict()
-        self._pinned: dict[str, Session] = {}  # put but not stored yet: never evicted
+        self._pinned: dict[str, Session] = {}  # put but not stored yet: never forgotten
         self._aside: dict[str, object] = {}
         self.on_unreadable: Callable[[str, str], None] = lambda _session, _error: None
         self._off = {d for (d,) in db.read("SELECT directory FROM switches")}
@@ -42,7 +42,7 @@ class Sessions:
         if found is not None:
             self._memory.move_to_end(session)
             return found
-        state = self._load(session)
+        state = self._pinned.get(session) or self._load(session)
         if state is not None:
             self._keep(state)
         return state
@@ -78,8 +78,8 @@ class Sessions:
         )
 
     def in_memory(self) -> list[Session]:
-        """All sessions in memory, least recently used first."""
-        return list(self._memory.values())
+        """All sessions in memory, the newest state of each."""
+        return list((self._memory | self._pinned).values())
 
     def open_in(self, directory: str, since: int) -> list[str]:
         """Ids of a directory's sessions, stored after ``since`` (epoch ms), that wait to be judged."""
@@ -155,14 +155,8 @@ class Sessions:
     def _keep(self, state: Session) -> None:
         self._memory[state.id] = state
         self._memory.move_to_end(state.id)
-        while len(self._memory) > KEPT:
-            oldest = next(iter(self._memory))
-            if oldest in self._pinned:
-                self._memory.move_to_end(oldest)
-                if len(self._pinned) >= len(self._memory):
-                    break
-            else:
-                del self._memory[oldest]
+        if len(self._memory) > KEPT:
+            self._memory.popitem(last=False)
 
 
 def _top(s: Session) -> bool:

@@ -229,10 +229,10 @@ def test_an_old_complete_is_never_fresh_for_a_new_turn(files: VerdictFiles, work
 
 
 def test_the_newest_200_cases_are_kept(files: VerdictFiles, work: Path) -> None:
-    """I44, DESIGN §3: 200 cases a project, the oldest go; verdicts, settings and other files stay."""
+    """I44, DESIGN §3: 200 cases a project, the oldest go; settings and other files stay."""
     folder = work / ".reflection"
     folder.mkdir()
-    mine = ("config.toml", "notes_1700000000000.txt", "verdict_old.json", "playbook.json")
+    mine = ("config.toml", "notes_1700000000000.txt", "playbook.json")
     for name in mine:
         (folder / name).write_text("{}")
         os.utime(folder / name, (1, 1))
@@ -299,3 +299,20 @@ def test_secrets_are_taken_out(files: VerdictFiles, work: Path) -> None:
     files.case(SESSION, AT, content, str(work))
     for name in all_files(work):
         assert KEY not in (work / name).read_text("utf-8"), name
+
+
+def test_verdicts_of_forgotten_sessions_go(files: VerdictFiles, work: Path) -> None:
+    """I44: a verdict file lives as long as its session, 90 days; younger ones and other files stay."""
+    folder = work / ".reflection"
+    folder.mkdir()
+    for name, days in (("verdict_ses_old.json", 91), ("verdict_ses_new.json", 89), ("notes.json", 400)):
+        path = folder / name
+        path.write_text("{}")
+        then = path.stat().st_mtime - days * 86_400
+        os.utime(path, (then, then))
+    files.case("ses_a", 1_700_000_000_000, {}, str(work))
+    assert sorted(p.name for p in folder.glob("*.json")) == [
+        "notes.json",
+        "ses_a_1700000000000.json",
+        "verdict_ses_new.json",
+    ]
