@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -58,9 +57,14 @@ def decode(data: Wire, form: type[T]) -> T:
     return found or form()
 
 
-@cache
-def _decoder(form: Any) -> Any:  # noqa: ANN401 - a cache has no type variables: Decoder[form | None]
-    return msgspec.json.Decoder(form | None)
+_DECODERS: Final[dict[object, msgspec.json.Decoder[Any]]] = {}  # making one costs more than using it
+
+
+def _decoder(form: type[T]) -> msgspec.json.Decoder[Any]:
+    found = _DECODERS.get(form)
+    if found is None:
+        found = _DECODERS[form] = msgspec.json.Decoder(form | None)
+    return found
 
 
 def _encode(data: dict[str, Any]) -> bytes:
