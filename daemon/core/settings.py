@@ -120,18 +120,18 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What judging by a model may cost; then the fixed rules judge. 0 means no limit."""
+    """What judging by a model may cost; then the fixed rules judge. 0 means never ask one."""
 
     cents_per_day: int = _setting(
-        200, "US cents a day for judging; 0 is no limit", range=(0, 1_000_000), tighten="lower"
+        200, "US cents a day for judging by a model", range=(0, 1_000_000), tighten="lower"
     )
     cents_per_session: int = _setting(
-        50, "US cents for judging one session; 0 is no limit", range=(0, 1_000_000), tighten="lower"
+        50, "US cents for judging one session by a model", range=(0, 1_000_000), tighten="lower"
     )
     tokens_per_day: int = _setting(
         500_000,
-        "tokens a day of models whose price is unknown; 0 is no limit",
-        range=(0, 2_000_000_000),
+        "tokens a day of models whose price is unknown",
+        range=(0, 999_999_999),
         tighten="lower",
     )
 

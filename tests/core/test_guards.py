@@ -161,5 +161,5 @@ def test_items_are_compared_without_what_changes_by_itself() -> None:
 def test_may_a_model_be_asked(spent: Spent, *, asks: bool) -> None:
     """Guard 9: caps per day and session in USD, per day in tokens where no price is known."""
     assert (may_spend(spent, LIMITS) is None) is asks
-    unlimited = replace(LIMITS, usd_per_day=0, usd_per_session=0, tokens_per_day=0)
-    assert may_spend(spent, unlimited) is None
+    assert may_spend(spent, replace(LIMITS, usd_per_day=9, usd_per_session=9, tokens_per_day=10**9)) is None
+    assert may_spend(spent, replace(LIMITS, usd_per_session=0)) is not None, "0 is never, not unlimited"
