@@ -165,7 +165,8 @@ class Daemon:
             filing.cancel()
             await asyncio.gather(filing, ticking, return_exceptions=True)
             with contextlib.suppress(OSError):
-                self.paths.socket_file.unlink()
+                if self.paths.socket_file.read_text("utf-8").strip() == str(self.paths.socket):
+                    self.paths.socket_file.unlink()
             self.db.close()
             self._log.info("stopped")
 
@@ -187,6 +188,7 @@ class Daemon:
 
     async def _drain(self) -> None:
         """Let what is under way finish, a few seconds at most; state is stored in any case."""
+        self.evaluations.closed = True
         deadline = self.clock.monotonic() + DRAIN_S
         for task in list(self._tasks):
             if task.get_name().startswith(("evaluate", "look after")):

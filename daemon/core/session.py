@@ -1,7 +1,7 @@
 """Session state: the fold of a session's events (DESIGN §3). Guards read it, the store persists it.
 
 Pure and total: any event in any order gives a state. ``reconcile`` corrects it by the host's messages,
-which are the truth; ``opened`` … ``stopped`` are the transitions the engine commits.
+which are the truth; ``judging`` and ``settled`` are the transitions the engine commits.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def fold(state: Session, event: SessionEvent) -> Session:
                 directory=event.directory or s.directory,
             )
         case SessionDeleted():
-            return replace(s, deleted=True, recheck=False)
+            return replace(s, deleted=True, busy=False, waiting=(), recheck=False)
         case SessionBusied():
             if s.busy:
                 return s

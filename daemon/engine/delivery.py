@@ -72,7 +72,7 @@ class Delivery:
             return
         log = self._world.log.bind(session=stored.session, order=identity)
         log.info("order", kind=outbox.kind_of(stored.order), status=status, error=error)
-        reverted = status == "stale" and self.on_stale is not None and await self.on_stale(identity)
+        reverted = status != "done" and self.on_stale is not None and await self.on_stale(identity)
         if not reverted:
             now = self._world.clock.now_ms()
             await self._world.db.commit(outbox.set_status(identity, status, stored.instance, now))

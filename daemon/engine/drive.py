@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from daemon.core.errors import Unavailable
+from daemon.core.errors import ReflectdError, Unavailable
 from daemon.core.redact import redact
 from daemon.store import ledger
 
@@ -34,6 +34,8 @@ async def drive(
                 reply = await _call(prompt, world, provider, end - world.clock.monotonic())
             except Unavailable as e:
                 prompt = flow.throw(e)
+            except ReflectdError as e:
+                prompt = flow.throw(Unavailable(f"{provider.name}: {e}"))
             else:
                 prompt = flow.send(reply)
     except StopIteration as stop:

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from daemon.core.errors import ReflectdError, Unavailable
+from daemon.core.errors import BadReply, ReflectdError, Unavailable
 from daemon.core.guards import Skip, may_commit, may_judge, may_judge_messages
 from daemon.core.orders import ReadMessages, SendFeedback, ShowToast
 from daemon.core.redact import redact
@@ -56,10 +56,13 @@ class Evaluations:
         self._again: set[str] = set()
         self._deciding: set[str] = set()
         self._told_limit = -1
+        self.closed = False
         self._foretold: dict[str, tuple[Case, Opinion, int]] = {}
 
     def request(self, session: str) -> None:
         """Judge the session's last turn, unless that is under way: then look once more afterwards."""
+        if self.closed:
+            return
         if session in self._running:
             self._again.add(session)
             return
@@ -84,8 +87,13 @@ class Evaluations:
         self._world.sessions.put(replace(now, final=before.turn))
         at = self._world.clock.now_ms()
         verdict = Verdict(before.id, before.task, before.turn, "skipped", at, reason=f"guard:{why}")
-        self._persist.add(verdicts.add(verdict, before.directory))
-        self._filing.final(verdict, before.directory)
+        self._world.spawn(self._record(verdict, before.directory), "record")
+
+    async def _record(self, verdict: Verdict, directory: str) -> None:
+        """Store a verdict nothing follows from, unless the turn has one; then its file."""
+        self._persist.add(verdicts.add(verdict, directory, once=True))
+        await self._persist.flush()
+        self._filing.final(verdict, directory)
 
     def running(self, instance: str) -> list[asyncio.Task[None]]:
         """The evaluations of this instance's sessions."""
@@ -107,7 +115,13 @@ class Evaluations:
         data = bytes(await self._instances.call(instance, ReadMessages(s.id), READ_S))
 
         def parse() -> Transcript:
-            found = parse_transcript(data, is_ours=self._world.outbox.is_ours, session=s.id)
+            log = self._world.logger(s, debug=instance.debug)
+            found = parse_transcript(
+                data,
+                is_ours=self._world.outbox.is_ours,
+                session=s.id,
+                on_skip=lambda why: log.debug("message skipped", why=why),
+            )
             return replace(found, title=redact(found.title), directory=found.directory or s.directory)
 
         return await asyncio.to_thread(parse) if len(data) > BIG else parse()
@@ -177,6 +191,9 @@ class Evaluations:
             )
             now_state = world.sessions.get(decision.session.id)
             if before is not None and now_state is not None:
+                if now_state.task != before.task:
+                    world.sessions.put(replace(now_state, final=decision.verdict.turn))
+                    return None
                 failed = settled(now_state, decision.verdict.turn, "error", "not_stored")
                 failed = replace(
                     failed,
@@ -195,14 +212,28 @@ class Evaluations:
         try:
             while True:
                 self._again.discard(session)
-                await self._evaluate(session)
+                try:
+                    await self._evaluate(session)
+                except ReflectdError as e:
+                    self._world.log.warning("not judged", session=session, error=str(e))
+                    await self._failed(session, str(e))
+                except Exception as e:
+                    self._world.log.exception("bug", session=session)
+                    await self._failed(session, f"a bug of reflectd: {type(e).__name__}")
                 if session not in self._again:
                     return
-        except ReflectdError as e:
-            self._world.log.warning("not judged", session=session, error=str(e))
         finally:
             if self._running.get(session) is me:
                 del self._running[session]
+
+    async def _failed(self, session: str, why: str) -> None:
+        """Judging broke: the turn ends in `error`, with the reason (I21)."""
+        s = self._world.sessions.get(session)
+        if s is None or s.phase != "judging":
+            return
+        self._world.sessions.put(settled(s, s.turn, "error", "not_judged"))
+        at = self._world.clock.now_ms()
+        await self._record(Verdict(s.id, s.task, s.turn, "error", at, reason=why[:300]), s.directory)
 
     async def _evaluate(self, session: str) -> None:
         world = self._world
@@ -220,7 +251,7 @@ class Evaluations:
             return
         try:
             transcript = await self.read(s, instance)
-        except Unavailable as e:
+        except (Unavailable, BadReply) as e:
             world.log.info("messages not read", session=session, error=str(e))
             await self._conclude_foretold(s, instance)
             await self._unread(session, instance, str(e))
@@ -231,6 +262,8 @@ class Evaluations:
         s = reconcile(now, transcript)
         world.sessions.put(s)
         turn = transcript.turn
+        if s.task != now.task:  # a message we never heard of: the first answer was about the task before
+            no = may_judge(s, world.clock.now_ms(), limits)
         seen = may_judge_messages(s, transcript, limits)
         if seen is not None and (no is None or seen.final is None):
             no = seen
@@ -343,9 +376,7 @@ class Evaluations:
         at = self._world.clock.now_ms()
         turn = f"unread-{s.idle_at}"
         verdict = Verdict(s.id, s.task, turn, "error", at, reason=f"messages not read: {error[:300]}")
-        self._persist.add(verdicts.add(verdict, s.directory))
-        self._filing.final(verdict, s.directory)
-        await self._persist.flush()
+        await self._record(verdict, s.directory)
 
     async def _conclude_foretold(self, s: Session, instance: Instance) -> None:
         """A ``run`` host on its way out no longer answers; the gate read its last text."""
@@ -372,4 +403,8 @@ class Evaluations:
         self._world.log.info("skipped", session=s.id, guard=no.guard, reason=no.reason)
 
     def _children_busy(self, session: str) -> bool:
-        return any(s.parent == session and s.busy for s in self._world.sessions.in_memory())
+        """Sub-agents that work, in a host that is there: one that died leaves its children busy for ever."""
+        return any(
+            s.parent == session and s.busy and self._instances.connected(s.instance) is not None
+            for s in self._world.sessions.in_memory()
+        )

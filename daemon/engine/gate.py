@@ -7,6 +7,7 @@ committed and handed to the shim, which sends it when the step really ends (``st
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,11 +47,20 @@ class Gate:
 
     async def ask(self, instance: Instance, session: str, message: str, text: str) -> dict[str, Any] | None:
         """The feedback order that should follow ``text``, or None. Every failure is None."""
+        asking = asyncio.ensure_future(self._ask(instance, session, message, text))
         try:
-            return await self._ask(instance, session, message, text)
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:  # the host waits no longer: what comes now is taken back
+            self._world.spawn(self._unheard(asking), "gate")
+            raise
         except ReflectdError as e:
             self._world.log.info("gate", session=session, answer="nothing", error=str(e))
             return None
+
+    async def _unheard(self, asking: asyncio.Future[dict[str, Any] | None]) -> None:
+        order = await asking
+        if order is not None:
+            await self.settled(order["id"], sent=False)
 
     async def _ask(self, instance: Instance, session: str, message: str, text: str) -> dict[str, Any] | None:
         world = self._world
@@ -71,8 +81,11 @@ class Gate:
         case = await self._evaluations.case(transcript, s)
         opinion, ms = await self._evaluations.form(case, s)
         now = world.sessions.get(session)
-        if now is None or now.aborted or now.task not in {s.task, ""} or now.final == message:
+        if now is None or now.task not in {s.task, ""} or now.final == message:
             return None
+        if now.aborted or now.off or now.deleted or now.waiting:
+            return None
+        s = judging(reconcile(replace(now, busy=False), transcript), message)
         at = world.clock.now_ms()
         decision = decide(Round(s, case, limits, at, JudgedBy(ms=ms)), opinion)
         if not any(isinstance(o, SendFeedback) for o in decision.orders):

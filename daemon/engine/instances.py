@@ -41,7 +41,6 @@ class Instance:
     seq: int = 0
     stream: int = 0
     connected: bool = False
-    disposed: bool = False
     queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(QUEUE))
 
     def renew(self) -> asyncio.Queue[bytes | None]:
@@ -79,7 +78,7 @@ class Instances:
         known = self._all.pop(instance.id, None)
         if known is not None:
             known.debug, known.mode, known.pid = instance.debug, instance.mode, instance.pid
-            known.directory, known.disposed = instance.directory, False
+            known.directory = instance.directory
             instance = known
         self._all[instance.id] = instance
         if len(self._all) > INSTANCES_KEPT:

@@ -32,11 +32,13 @@ if TYPE_CHECKING:
     from daemon.engine.instances import Instance, Instances
     from daemon.engine.persist import Persist
     from daemon.engine.world import World
+    from daemon.store.outbox import Stored
 
 ID_CHARS = 200
 SWEEP_S = 20.0
 SETTLE_S = 1.4
 DAY_MS = 86_400_000
+LEFT_MS = 600_000  # no judgement takes longer
 
 
 class Wire(NamedTuple):
@@ -69,6 +71,7 @@ class Intake:
         self._gate = gate
         self._filing = filing
         self._wanted: set[str] = set()
+        self._boot = world.clock.now_ms()
         self.events = 0
         self.last_event = world.clock.monotonic()
         delivery.on_stale = self._stale
@@ -135,6 +138,7 @@ class Intake:
         if not on:
             for each in touched:
                 self._evaluations.cancel(each, "switched off")
+                self._supersede(world.sessions.get(each), "off")
                 self._delivery.expire(each)
         await self._persist.flush()
         world.log.info("switch", on=on, target=session or directory)
@@ -158,9 +162,7 @@ class Intake:
         if not found and wire.kind not in KINDS:
             self._world.log.debug("event skipped", kind=wire.kind, error="unknown kind")
         for event in found:
-            if isinstance(event, ev.InstanceDisposed):
-                instance.disposed = True
-            elif len(event.session) <= ID_CHARS:
+            if not isinstance(event, ev.InstanceDisposed) and len(event.session) <= ID_CHARS:
                 self._session_event(instance, event)
 
     def _session_event(self, instance: Instance, event: ev.SessionEvent) -> None:
@@ -204,6 +206,8 @@ class Intake:
                     self._wanted.add(after.id)
             case ev.SessionDeleted():
                 self._evaluations.cancel(after.id, "the session was deleted")
+                if after.parent:
+                    self._want_again(after.parent)
                 self._delivery.expire(after.id)
                 if after.judge:
                     self._persist.add(rows.judge_deleted(after.id, self._world.clock.now_ms()))
@@ -232,12 +236,13 @@ class Intake:
             for stored in self._delivery.unresolved(instance):
                 s = world.sessions.get(stored.session)
                 if s is not None:
-                    await self._delivery.look_up(stored, await self._evaluations.read(s, instance))
+                    await self._look_up(stored, s, instance)
             since = world.clock.now_ms() - DAY_MS
             for session in world.sessions.open_in(instance.directory, since):
                 self._evaluations.request(session)
-            left = world.sessions.judge_sessions(instance.directory)
-            if left and not self._evaluations.running(instance.id):
+            before = max(self._boot, world.clock.now_ms() - LEFT_MS)  # younger ones are in use
+            left = world.sessions.judge_sessions(instance.directory, before)
+            if left:
                 await self._instances.call(instance, DeleteSessions(left), SWEEP_S)
                 now = world.clock.now_ms()
                 for session in left:
@@ -245,6 +250,12 @@ class Intake:
                 await self._persist.flush()
         except ReflectdError as e:
             world.log.info("not looked after", instance=instance.id, error=str(e))
+
+    async def _look_up(self, stored: Stored, s: Session, instance: Instance) -> None:
+        try:
+            await self._delivery.look_up(stored, await self._evaluations.read(s, instance))
+        except ReflectdError as e:
+            self._world.log.info("order not looked up", order=stored.id, session=s.id, error=str(e))
 
     async def _stale(self, order: str) -> bool:
         try:

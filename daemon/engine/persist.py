@@ -83,11 +83,11 @@ class Persist:
             return
         self._marks, self._extra = {}, []
         now = world.clock.now_ms()
-        aside, upsert = world.sessions.aside(now), world.sessions.statement(states, now)
-        statements = [aside, upsert, sessions.mark(marks, now), *extra]
         try:
+            aside, upsert = world.sessions.aside(now), world.sessions.statement(states, now)
+            statements = [aside, upsert, sessions.mark(marks, now), *extra]
             await world.db.commit(*(s for s in statements if s[1]))
-        except Unavailable:
+        except BaseException:
             self._marks = marks | self._marks
             self._extra = extra + self._extra
             raise

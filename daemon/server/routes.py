@@ -46,7 +46,6 @@ class Routes:
         self._status = status
         self._uid = uid
         self._trusted: WeakSet[asyncio.Transport] = WeakSet()  # connections whose user was checked
-        self._hello_state: Callable[[Instance], dict[str, Any]] = status.hello
 
     def add_to(self, app: web.Application) -> None:
         """Register the routes; each is guarded, and so is what is no route."""
@@ -82,7 +81,7 @@ class Routes:
             raise BadReply("`directory` must be an absolute path")
         instance = Instance(h.instance, h.host, h.mode, h.pid, h.directory, debug=h.debug)
         instance = self._intake.hello(instance)
-        return answer(**self._hello_state(instance))
+        return answer(**self._status.hello(instance))
 
     async def events(self, request: web.Request) -> web.Response:
         """``POST /v1/events``."""

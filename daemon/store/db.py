@@ -50,7 +50,7 @@ class Opened:
 
 
 class Database:
-    """The write side is ``commit``; the read side is ``read`` (a thread, a read-only connection)."""
+    """The write side is ``commit``; the read side is ``read`` (on the caller's thread)."""
 
     def __init__(self, path: Path, now: Callable[[], int]) -> None:
         """Open and migrate ``path``, creating folder (0700) and file (0600). Raises ``UserError``."""

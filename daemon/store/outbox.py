@@ -1,6 +1,6 @@
 """The outbox: orders stored with the decision that caused them (DESIGN §8).
 
-pending → sent → done | stale | failed | expired. The id is derived from session, turn and kind, so that
+sent → done | stale | failed | expired. The id is derived from session, turn and kind, so that
 one turn can never hold two prompts, whatever restarts or races: the primary key refuses the second.
 """
 
@@ -24,7 +24,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One row. ``instance`` is empty until it was sent."""
+    """One row; ``instance`` is whom it was sent to."""
 
     id: str
     session: str
@@ -68,14 +68,6 @@ def set_status(order: str, status: OutboxStatus, instance: str, now: int) -> Sta
         "UPDATE outbox SET status = ?, instance = ?, updated = ? "
         "WHERE id = ? AND status IN ('pending', 'sent')",
         [(status, instance, now, order)],
-    )
-
-
-def expire_session(session: str, now: int) -> Statement:
-    """A newer task, an abort or a deletion: what waits for this session is void."""
-    return (
-        "UPDATE outbox SET status = 'expired', updated = ? WHERE session = ? AND status = 'pending'",
-        [(now, session)],
     )
 
 

@@ -124,10 +124,11 @@ class Sessions:
         self._off.add(directory)
         return ("INSERT OR REPLACE INTO switches (directory, at) VALUES (?, ?)", [(directory, now)])
 
-    def judge_sessions(self, directory: str) -> tuple[str, ...]:
-        """Judge sessions of ours that were announced and never reported deleted."""
+    def judge_sessions(self, directory: str, before: int) -> tuple[str, ...]:
+        """Judge sessions of ours announced before then (epoch ms) and never reported deleted."""
         rows = self._db.read(
-            "SELECT id FROM judge_sessions WHERE directory = ? AND deleted = 0", (directory,)
+            "SELECT id FROM judge_sessions WHERE directory = ? AND deleted = 0 AND created < ?",
+            (directory, before),
         )
         return tuple(i for (i,) in rows)
 

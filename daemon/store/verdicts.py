@@ -26,10 +26,12 @@ class StoredVerdict:
     directory: str
 
 
-def add(verdict: Verdict, directory: str) -> Statement:
-    """A second verdict for the same turn fails the commit."""
+def add(verdict: Verdict, directory: str, *, once: bool = False) -> Statement:
+    """A second verdict for the same turn fails the commit; with ``once`` the first one just stays."""
+    verb = "INSERT OR IGNORE" if once else "INSERT"
     return (
-        "INSERT INTO verdicts (session, turn, task, directory, at, state, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        f"{verb} INTO verdicts (session, turn, task, directory, at, state, body) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
             (
                 verdict.session,
@@ -50,10 +52,10 @@ def remove(session: str, turn: str) -> Statement:
 
 
 def filed(verdict: Verdict) -> Statement:
-    """Its file is on disk."""
+    """Its file is on disk, and so those of the session's earlier turns are over."""
     return (
-        "UPDATE verdicts SET filed = 1 WHERE session = ? AND turn = ?",
-        [(verdict.session, verdict.turn)],
+        "UPDATE verdicts SET filed = 1 WHERE session = ? AND at <= ?",
+        [(verdict.session, verdict.at)],
     )
 
 
@@ -69,8 +71,11 @@ class Verdicts:
         self._db = db
 
     def unfiled(self) -> list[StoredVerdict]:
-        """Verdicts whose file a crash may have kept from the disk, oldest first."""
-        rows = self._db.read("SELECT body, directory FROM verdicts WHERE filed = 0 ORDER BY at")
+        """Newest verdicts whose file a crash may have kept from the disk; older ones are over."""
+        rows = self._db.read(
+            "SELECT body, directory FROM verdicts AS v WHERE filed = 0 AND at = "
+            "(SELECT max(at) FROM verdicts WHERE session = v.session) ORDER BY at"
+        )
         return [StoredVerdict(_decode(body), directory) for body, directory in rows]
 
     def newest(self, session: str = "", limit: int = 50) -> list[StoredVerdict]:

@@ -54,7 +54,8 @@ export class Orders {
   /** Answer an order that was never begun. */
   refuse(order: Order, error: string): void {
     if (this.#running.has(order.id) || this.#done.has(order.id)) return
-    this.#finish(order, { status: "stale", error })
+    // Not kept: the same id may come again for a later text of the same turn.
+    this.#answer({ id: order.id, status: "stale", error })
   }
 
   /** Wait for the orders under way; after `ms` the judges are stopped. */
