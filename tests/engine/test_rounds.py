@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -542,3 +543,69 @@ async def test_spend_limit(tmp_path: Path) -> None:
     assert len([t for t in world.host.toasts if "tokens today" in t]) == 1
     await world.host.disconnect()
     await world.sim.stop()
+
+
+async def test_a_child_whose_host_died_does_not_block_its_parent(w: World) -> None:
+    """I16, I21: a sub-agent that never went idle, because its host was killed, is not waited for."""
+    w.llm.add(COMPLETE)
+    await w.host.create("ses_p")
+    await w.host.create("ses_c", parent="ses_p")
+    await w.host.busy("ses_c")
+    await w.host.disconnect()
+    again = SimHost(str(w.workspace), w.clock, "host-2")
+    again.sessions = {"ses_p": w.host.sessions["ses_p"]}
+    await again.connect(w.sim.daemon)
+    await again.types("ses_p")
+    await again.works("ses_p")
+    await w.sim.settle()
+    assert w.verdict("ses_p")["state"] == "complete"
+    await again.disconnect()
+
+
+async def test_switched_off_while_judging(w: World) -> None:
+    """I21, I40: the turn that was being judged ends as skipped; nothing is sent."""
+    w.llm.add(INCOMPLETE)
+    w.llm.hold = asyncio.Event()
+    await w.host.create("ses_a")
+    await w.host.types("ses_a")
+    await w.host.works("ses_a")
+    await w.until_asked()
+    await w.sim.daemon.intake.switch(on=False, session="ses_a")
+    w.llm.hold.set()
+    await w.sim.settle()
+    assert w.host.prompts == []
+    assert w.verdict("ses_a")["reason"] == "guard:off"
+
+
+async def test_a_judge_that_breaks_ends_the_turn_in_error(w: World) -> None:
+    """I21: a bug while judging costs one verdict, which says so; the next task is judged."""
+    w.llm.add(ValueError("a bug"), COMPLETE)
+    await w.host.create("ses_a")
+    await w.host.types("ses_a")
+    await w.host.works("ses_a")
+    await w.sim.settle()
+    found = w.verdict("ses_a")
+    assert (found["state"], found["reason"]) == ("error", "a bug of reflectd: ValueError")
+    await w.host.types("ses_a", "again")
+    await w.host.works("ses_a")
+    await w.sim.settle()
+    assert w.verdict("ses_a")["state"] == "complete"
+
+
+async def test_a_verdict_recorded_twice_stops_nothing(w: World) -> None:
+    """I42: a turn that has its verdict keeps it; the store goes on taking events."""
+    w.llm.add(COMPLETE, COMPLETE)
+    await w.host.create("ses_a")
+    await w.host.types("ses_a")
+    turn = await w.host.works("ses_a")
+    await w.sim.settle()
+    s = w.sim.daemon.world.sessions.get("ses_a")
+    assert s is not None
+    w.sim.daemon.world.sessions.put(replace(s, final=""))
+    w.sim.daemon.evaluations.supersede(replace(s, turn=turn), "busy")
+    await w.sim.settle()
+    await w.host.types("ses_a", "more")
+    await w.host.works("ses_a")
+    await w.sim.settle()
+    states = w.sim.daemon.db.read("SELECT state FROM verdicts ORDER BY at, turn")
+    assert states == [("complete",), ("complete",)]
