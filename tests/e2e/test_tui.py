@@ -9,7 +9,7 @@ import pytest
 from tests.support.model_server import slow, text
 from tests.support.scripts import CLAIM, DONE, HEADING, REQUEST, finished, unfinished
 from tests.support.tui import OpencodeTui
-from tests.support.waiting import stays
+from tests.support.waiting import stays, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,12 @@ def test_the_round_trip(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> N
     tui.wait_for("Task complete")
     tui.wait_for(DONE)
     session = llm.of("main")[0].session
-    assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"]
+    wait_until(
+        lambda: [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"],
+        20,
+        "both verdicts",
+        daemon.log,
+    )
 
 
 def test_escape(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> None:
