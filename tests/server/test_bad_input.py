@@ -402,7 +402,7 @@ def test_results_that_come_twice(daemon: Daemon) -> None:
     with WireHost(daemon.box.socket, daemon.box.project, answer, instance="twice") as host:
         host.send(host.turn("ses_twice"))
         wait_until(lambda: "feedback" in host.kinds(), 15, "feedback", daemon.log)
-        wait_until(lambda: daemon.verdicts("ses_twice"), 20, "the verdict", daemon.log)
+        daemon.wait_verdict("ses_twice", "incomplete")
         for order in list(host.orders):
             for status in ("done", "stale", "failed"):
                 body = {"instance": "known", "id": order["id"], "status": status, "data": {"missing": True}}
