@@ -180,3 +180,15 @@ def judging(s: Session, turn: str) -> Session:
 def settled(s: Session, turn: str, phase: Phase, reason: str) -> Session:
     """The turn has its final verdict."""
     return replace(s, phase=phase, reason=reason, turn=turn, final=turn or s.final, recheck=False)
+
+
+def taken_back(s: Session, before: Session) -> Session:
+    """The round is as if it had not been: its counters are those of ``before``."""
+    return replace(
+        s,
+        attempts=before.attempts,
+        stalled=before.stalled,
+        repeated=before.repeated,
+        calls=before.calls,
+        open_items=before.open_items,
+    )

@@ -6,5 +6,5 @@ drive       a flow against a provider: deadline, redaction, ledger
 delivery    the outbox: sent once, looked up when in doubt
 instances   the hosts that said hello, their order streams and the calls they answer
 gate        `run` mode: what should follow a text, asked before the host exits
-filing      verdict files, one writer, in order
+filing      verdict files: one session's in order, judged turns first
 """

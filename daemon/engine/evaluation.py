@@ -14,7 +14,7 @@ from daemon.core.errors import BadReply, ReflectdError, Unavailable
 from daemon.core.guards import Skip, may_commit, may_judge, may_judge_messages
 from daemon.core.orders import ReadMessages, SendFeedback, ShowToast
 from daemon.core.redact import redact
-from daemon.core.session import judging, reconcile, settled
+from daemon.core.session import judging, reconcile, settled, taken_back
 from daemon.core.verdict import JudgedBy, Verdict
 from daemon.engine.drive import drive
 from daemon.files.verdict import Judging
@@ -195,15 +195,7 @@ class Evaluations:
                     world.sessions.put(replace(now_state, final=decision.verdict.turn))
                     return None
                 failed = settled(now_state, decision.verdict.turn, "error", "not_stored")
-                failed = replace(
-                    failed,
-                    attempts=before.attempts,
-                    stalled=before.stalled,
-                    repeated=before.repeated,
-                    calls=before.calls,
-                    open_items=before.open_items,
-                )
-                world.sessions.put(failed)
+                world.sessions.put(taken_back(failed, before))
             return None
         return rows
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from daemon.core.errors import ReflectdError
 from daemon.core.guards import may_judge, may_judge_messages
 from daemon.core.orders import SendFeedback
-from daemon.core.session import judging, reconcile
+from daemon.core.session import judging, reconcile, taken_back
 from daemon.core.verdict import JudgedBy
 from daemon.hosts.opencode_orders import order_object
 from daemon.judge.decide import Round, decide
@@ -118,19 +118,10 @@ class Gate:
             return False
         now = world.sessions.get(before.id)
         if now is not None and now.task == before.task and now.turn == verdict.turn:
-            restored = replace(
-                now,
-                attempts=before.attempts,
-                stalled=before.stalled,
-                repeated=before.repeated,
-                calls=before.calls,
-                open_items=before.open_items,
-                final=before.final,
-                turn=before.turn,
-                phase="open",
-                reason="",
+            restored = taken_back(now, before)
+            world.sessions.put(
+                replace(restored, final=before.final, turn=before.turn, phase="open", reason="")
             )
-            world.sessions.put(restored)
         await self._persist.commit(outbox.forget(order), verdicts.remove(verdict.session, verdict.turn))
         return True
 

@@ -333,7 +333,7 @@ class SimDaemon:
         """Until nothing is under way (bounded)."""
         quiet = 0
         for _ in range(4000):
-            busy = bool(self.daemon._tasks) or self.daemon.filing._queue.qsize() > 0
+            busy = bool(self.daemon._tasks) or self.daemon.filing.waiting
             quiet = 0 if busy else quiet + 1
             if quiet >= 3:
                 await self.daemon.filing.drain()
