@@ -9,6 +9,15 @@ ReflectdError
 
 from __future__ import annotations
 
+from typing import Literal
+
+Fault = Literal[
+    "", "connection", "timeout", "rate_limit", "overloaded", "server", "auth", "billing", "model", "refused"
+]
+"""Why a model gave no answer. The first five pass; ``auth``, ``billing`` and ``model`` need the person;
+``refused`` is the model's own no. Empty: not a model, or unknown.
+"""
+
 
 class ReflectdError(Exception):
     """Root of everything reflectd raises on purpose."""
@@ -19,7 +28,15 @@ class UserError(ReflectdError):
 
 
 class Unavailable(ReflectdError):
-    """Something outside did not answer (host gone, disk full, model down)."""
+    """Something outside did not answer (host gone, disk full, model down).
+
+    ``fault`` says why a model did not; ``retry_after_s`` is what its server asked for, None if nothing.
+    """
+
+    def __init__(self, message: str, fault: Fault = "", retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.fault: Fault = fault
+        self.retry_after_s = retry_after_s
 
 
 class BadReply(ReflectdError):

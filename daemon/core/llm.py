@@ -13,16 +13,25 @@ Tier = Literal["fast", "judge", "reflect"]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and USD of one call; ``cost`` is None when the price is unknown."""
+    """Tokens and USD of one call; ``cost`` is None when the price is unknown.
+
+    ``input`` counts every input token; ``cached`` is the part of it that was read from a cache.
+    """
 
     input: int = 0
     output: int = 0
     cost: float | None = None
+    cached: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request to a model. ``evidence`` is for the deterministic provider and never leaves the machine."""
+    """One request to a model. ``evidence`` is for the deterministic provider and never leaves the machine.
+
+    ``schema``: the JSON Schema of the wanted object, for providers with structured output; the object is
+    asked for in ``system`` too. ``max_tokens`` bounds the answer. ``temperature`` is left out where a model
+    refuses it.
+    """
 
     purpose: str
     tier: Tier
@@ -32,6 +41,9 @@ class Prompt:
     model: Model | None = None  # the session's own model, for the host provider
     nonce: str = ""
     evidence: Evidence | None = None
+    schema: dict[str, object] | None = None
+    max_tokens: int = 1_500
+    temperature: float | None = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,10 @@ So a case can be saved, replayed and turned into a labelled test.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
+from typing import cast
 from daemon.core.evidence import Evidence
-from daemon.core.redact import redact
-from daemon.core.transcript import Model
-
-if TYPE_CHECKING:
-    from daemon.core.transcript import Transcript
+from daemon.core.redact import redact, redact_value
+from daemon.core.transcript import Message, Model, Transcript
 
 EARLIER_REQUESTS = 5
 FINAL_CHARS = 4_000
@@ -32,7 +28,8 @@ class Case:
     """One turn to be judged. ``at`` is epoch ms; ``nonce`` fences the untrusted text of this call.
 
     ``requests``: the human messages of this task, oldest first; ``earlier``: those before it, as context
-    (I28). ``open_items``: what earlier rounds found, so that the judge reuses their wording.
+    (I28). ``open_items``: what earlier rounds found, so that the judge reuses their wording. ``project``:
+    the gate lines of AGENTS.md and CLAUDE.md. ``transcript``: what the evidence was computed from, redacted.
     """
 
     session: str
@@ -48,6 +45,8 @@ class Case:
     agent: str = ""
     model: Model | None = None
     open_items: tuple[str, ...] = ()
+    project: str = ""
+    transcript: Transcript | None = None
 
 
 def make_case(
@@ -57,6 +56,7 @@ def make_case(
     nonce: str,
     templates: Templates,
     open_items: tuple[str, ...] = (),
+    project: str = "",
 ) -> Case:
     """The case of the transcript's last turn. Needs a task and a turn (the guards saw to that).
 
@@ -84,6 +84,8 @@ def make_case(
         agent=task.agent,
         model=task.model,
         open_items=open_items,
+        project=redact(project),
+        transcript=_redacted_transcript(transcript),
     )
 
 
@@ -93,6 +95,29 @@ def _redacted(evidence: Evidence) -> Evidence:
         for r in evidence.rows
     )
     return replace(evidence, rows=tuple(rows))
+
+
+def _redacted_transcript(transcript: Transcript) -> Transcript:
+    """The transcript without secrets, for the case file and for replay."""
+    return replace(
+        transcript,
+        title=redact(transcript.title),
+        messages=tuple(_redacted_message(m) for m in transcript.messages),
+        todos=tuple(replace(t, text=redact(t.text)) for t in transcript.todos),
+    )
+
+
+def _redacted_message(m: Message) -> Message:
+    calls = (
+        replace(
+            c,
+            input=cast("dict[str, object]", redact_value(c.input)),
+            output=redact(c.output),
+            error=redact(c.error),
+        )
+        for c in m.calls
+    )
+    return replace(m, text=redact(m.text), error_message=redact(m.error_message), calls=tuple(calls))
 
 
 def _index(transcript: Transcript, message_id: str) -> int:
