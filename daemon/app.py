@@ -21,7 +21,10 @@ with without_certificates():
 
 from daemon import __version__, log, paths
 from daemon.clock import SystemClock
+from daemon.config import Keys
 from daemon.core.errors import ReflectdError, Unavailable, UserError
+from daemon.engine.budget import Budget
+from daemon.engine.calls import Calls
 from daemon.engine.delivery import Delivery
 from daemon.engine.evaluation import Evaluations
 from daemon.engine.filing import Filing
@@ -34,13 +37,14 @@ from daemon.engine.world import World
 from daemon.files.atomic import write_atomic
 from daemon.files.verdict import VerdictFiles
 from daemon.judge.case import Templates
-from daemon.llm.host import HostProvider
 from daemon.llm.offline import OfflineProvider
+from daemon.llm.select import estimate_usd, providers
 from daemon.server import listener
 from daemon.server.codec import MAX_BODY
 from daemon.server.routes import Routes
 from daemon.store import ledger, outbox, sessions, verdicts
 from daemon.store.db import Database
+from daemon.store.dead_letters import DeadLetters
 from daemon.store.outbox import Outbox
 from daemon.store.sessions import Sessions
 from daemon.store.verdicts import Verdicts
@@ -71,6 +75,7 @@ class Daemon:
         *,
         clock: Clock | None = None,
         provider: Provider | None = None,
+        keys: Keys | None = None,
     ) -> None:
         """Open the database and build the parts. Nothing listens yet. Raises ``UserError``."""
         self.paths = where
@@ -85,7 +90,6 @@ class Daemon:
             self._log.error(
                 "the database was corrupt; it is kept aside and a new one begun", aside=str(aside)
             )
-        self._rules: Provider = OfflineProvider()
         self.instances = Instances(secrets.token_hex(4))
         self.world = World(
             settings=settings,
@@ -95,8 +99,8 @@ class Daemon:
             outbox=Outbox(self.db),
             verdicts=Verdicts(self.db),
             ledger=ledger.Ledger(self.db),
-            provider=self._provider(settings) if provider is None else provider,
-            rules=self._rules,
+            calls=self._calls(settings, keys or Keys(), provider),
+            dead_letters=DeadLetters(self.db),
             templates=_templates(),
             nonce=lambda: secrets.token_hex(8),
             log=self._log,
@@ -238,9 +242,17 @@ class Daemon:
         """Write down where we listen: ``XDG_RUNTIME_DIR`` differs between shells."""
         write_atomic(self.paths.socket_file, f"{self.paths.socket}\n", mode=0o600, durable=False)
 
-    def _provider(self, settings: Settings) -> Provider:
-        if settings.judge.provider == "offline":
-            return self._rules
+    def _calls(self, settings: Settings, keys: Keys, provider: Provider | None) -> Calls:
+        """Who may be asked; ``provider`` (a test's) is then the only one beside the rules."""
+        budget = Budget(ledger.Ledger(self.db), self.clock, estimate_usd)
+
+        async def store(entry: ledger.Entry) -> None:
+            await self.db.commit(ledger.add(entry))
+            budget.stored(entry)
+
+        def record(entry: ledger.Entry) -> None:
+            budget.ended(entry)
+            self.spawn(store(entry), "ledger")
 
         async def run(order: RunJudge, deadline_s: float) -> Raw:
             s = self.world.sessions.get(order.session)
@@ -249,8 +261,11 @@ class Daemon:
                 raise Unavailable("the session's host is not connected")
             return await self.instances.call(instance, order, deadline_s)
 
-        provider: Provider = HostProvider(run, settings.judge.model)
-        return provider
+        if provider is not None:
+            found: tuple[Provider, ...] = (provider, OfflineProvider())
+        else:
+            found = providers(settings.judge.provider, settings, keys, run)
+        return Calls(found, self.clock, self._log, record, budget)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -265,9 +280,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def _templates() -> Templates:
     folder = paths.shipped("prompts")
     try:
-        return Templates(
-            system=(folder / "judge.txt").read_text("utf-8"),
-            case=(folder / "judge_case.txt").read_text("utf-8"),
-        )
+        names = ("judge", "judge_case", "judge_second", "judge_second_case", "judge_again")
+        return Templates(*((folder / f"{name}.txt").read_text("utf-8") for name in names))
     except OSError as e:
         raise UserError(f"a shipped prompt is missing ({e}); install reflectd again") from e

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from daemon.core.errors import UserError
@@ -25,21 +26,23 @@ from daemon.core.settings import SETTINGS, TRUE, Setting, Settings, Value, setti
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 __all__ = [
     "SETTINGS",
+    "Keys",
     "Row",
     "Settings",
     "explain",
     "from_text",
     "load",
+    "load_keys",
     "load_project",
     "settings_table",
     "tighten",
 ]
 
 PROJECT_FILE = ".reflection/config.toml"
+KEY_LIMIT = 4 * 1024
 FILE_LIMIT = 64 * 1024  # bytes; a settings file has a few hundred
 PROJECT_LIMIT = 4 * 1024  # tomllib is quadratic on dotted keys: 64 KB of them take 20 s, 4 KB take 0.1 s
 MAX_PROBLEMS = 20
@@ -53,6 +56,17 @@ class Row(NamedTuple):
     value: Value
     source: str
     doc: str
+
+
+class Keys(NamedTuple):
+    """API keys; never logged, never shown."""
+
+    anthropic: str = ""
+    openai: str = ""
+
+    def __repr__(self) -> str:
+        """Without the keys."""
+        return f"Keys(anthropic={bool(self.anthropic)}, openai={bool(self.openai)})"
 
 
 class _Given(NamedTuple):
@@ -73,6 +87,27 @@ def load(
     except (OSError, ValueError) as error:
         raise UserError(f"{config_file} can't be read: {error}") from None
     return from_text(text, name=str(config_file), env=env, flags=flags, defaults=defaults)
+
+
+def load_keys(env: Mapping[str, str], settings: Settings) -> Keys:
+    """The keys, from the environment or else from the files the settings name. Raises ``UserError``."""
+    return Keys(
+        env.get("ANTHROPIC_API_KEY", "").strip() or _key("anthropic", settings.anthropic.key_file),
+        env.get("OPENAI_API_KEY", "").strip() or _key("openai", settings.openai.key_file),
+    )
+
+
+def _key(section: str, name: str) -> str:
+    if not name:
+        return ""
+    path = Path(name).expanduser()
+    try:
+        found = _read(path, KEY_LIMIT).strip()
+    except (OSError, ValueError) as error:
+        raise UserError(f"{section}.key_file: {path} can't be read: {error}") from None
+    if not found:
+        raise UserError(f"{section}.key_file: {path} is missing or empty; put the key there or unset it")
+    return found
 
 
 def from_text(

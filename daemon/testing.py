@@ -50,13 +50,21 @@ class ScriptedLLM:
     """A provider that answers from a script and raises when it runs dry.
 
     An entry is a verdict object (a dict: the nonce is added), a raw text, or an exception to raise.
-    ``hold`` makes it wait, so that a test can act while the judge thinks.
+    ``hold`` makes it wait, so that a test can act while the judge thinks. ``second`` answers every second
+    look (kept in ``seconds``); None takes those from the script too.
     """
 
     script: deque[dict[str, Any] | str | Exception] = field(default_factory=deque)
     name: str = "scripted"
     prompts: list[Prompt] = field(default_factory=list)
+    seconds: list[Prompt] = field(default_factory=list)
     hold: asyncio.Event | None = None
+    second: dict[str, Any] | None = field(default_factory=lambda: {"defended": False, "reasons": "No."})
+
+    def model_for(self, prompt: Prompt) -> tuple[str, str]:
+        """A model no price table knows."""
+        del prompt
+        return "scripted", "script"
 
     def add(self, *entries: dict[str, Any] | str | Exception) -> None:
         """Answer these next."""
@@ -65,6 +73,9 @@ class ScriptedLLM:
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """The next entry of the script."""
         del deadline_s
+        if prompt.purpose == "judge.second" and self.second is not None:
+            self.seconds.append(prompt)
+            return reply(self.second, prompt.nonce, self.name)
         self.prompts.append(prompt)
         if not self.script:
             raise OutOfScriptError(f"no reply left for: {prompt.text[:200]}")
@@ -79,12 +90,15 @@ def reply(entry: dict[str, Any] | str | Exception, nonce: str = "", provider: st
     if isinstance(entry, Exception):
         raise entry
     text = entry if isinstance(entry, str) else "Here it is:\n" + json.dumps({"nonce": nonce, **entry})
-    return Reply(text=text, provider=provider, model="script", usage=Usage(10, 5, None))
+    return Reply(text=text, provider=provider, model="script", usage=Usage(1_000, 500, None))
 
 
 TEMPLATES = Templates(
-    system="Judge. {nonce}",
-    case="{nonce}\n{requests}\n{evidence}\n{earlier}\n{final}",
+    system="Judge.",
+    case="{nonce}\n{requests}\n{project}\n{evidence}\n{earlier}\n{final}",
+    second="Defend.",
+    second_case="{case}\n{missing}\n{nonce}",
+    again="{case}\n{why}\n{nonce}",
 )
 
 

@@ -26,10 +26,12 @@ def project(tmp_path: Path, text: str) -> Path:
 
 
 def test_defaults_need_no_file_and_no_environment(tmp_path: Path) -> None:
-    """Nothing set gives the documented defaults: acting, offline, no model, no limit of idleness."""
+    """Nothing set gives the documented defaults: acting, the best judge there is, no limit of idleness."""
     settings = config.load({}, tmp_path / "missing.toml")
     assert settings == Settings()
-    assert settings.judge == Judge("act", "offline", "", 180, 16, 600)
+    assert settings.judge == Judge(
+        "act", "auto", "", second_look=True, timeout_s=180, max_attempts=16, max_idle_age_s=600
+    )
     assert settings.run == Run(gate=True, gate_timeout_s=20)
     assert settings.daemon == Daemon("", 0, "")
     assert settings.log == Log("info", debug=False)
@@ -62,7 +64,8 @@ def test_a_host_that_starts_us_changes_a_default_only() -> None:
 def test_every_setting_can_come_from_environment_and_flag(key: str) -> None:
     """One table feeds them all, so no setting is reachable in one way only."""
     setting = config.SETTINGS[key]
-    typed = {"judge.model": "a/b", "daemon.socket": "/s", "daemon.state_dir": "/d"}.get(key)
+    forms = {"model": "a/b", "path": "/s", "url": "http://h", "name": "m"}
+    typed = forms.get(setting.form)
     if typed is None:
         other = {bool: "no" if setting.default else "yes", int: str(setting.range[1])}
         typed = other.get(type(setting.default)) or setting.choices[-1]
@@ -95,7 +98,11 @@ def test_reflection_debug_is_lenient_and_weaker_than_ours() -> None:
         ("[judge]\ntimeout_s = true", "a whole number"),
         ("[judge]\ntimeout_s = 9.5", "a whole number"),
         ("[judge]\ntimeout_s = 1", "from 5 to 600"),
-        ("[judge]\nprovider = 'openai'", '"offline" or "host"'),
+        ("[judge]\nprovider = 'gpt'", '"auto" or "host" or "anthropic" or "openai" or "offline"'),
+        ("[openai]\nbase_url = 'localhost:8080'", "an address with http:// or https://"),
+        ("[openai]\nbase_url = 'http://a b'", "an address with http:// or https://"),
+        ("[anthropic]\nmodel = ''", "a model's name"),
+        ("[anthropic]\nkey_file = 'key'", "an absolute path"),
         ("[judge]\nmodel = 'sonnet'", '"provider/model" or ""'),
         ("enabled = 1", "true or false"),
         ("toasts = [{a.b = 1}]", "not a list"),

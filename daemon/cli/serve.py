@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from daemon import config
 from daemon.cli.settings import add_flags, load
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
         log.configure(settings, where.log_file if args.log_file else sys.stderr)
         _allow_connections()
-        return _run(_serve(settings, where))
+        return _run(_serve(settings, where, config.load_keys(os.environ, settings)))
     finally:
         lock.release()
 
@@ -70,8 +72,8 @@ def _allow_connections() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _serve(settings: object, where: object) -> int:
+async def _serve(settings: object, where: object, keys: config.Keys) -> int:
     from daemon.app import Daemon
 
-    await Daemon(settings, where).serve()  # type: ignore[arg-type]
+    await Daemon(settings, where, keys=keys).serve()  # type: ignore[arg-type]
     return 0

@@ -154,16 +154,19 @@ def may_prompt(s: Session, *, calls: int, items: tuple[str, ...], limits: Limits
     return None
 
 
-def may_spend(spent: Spent, limits: Limits) -> Skip | None:
-    """Guard 9: may a model be asked? A limit of 0 is never. The no is told once; rules judge meanwhile."""
+def may_spend(spent: Spent, limits: Limits, *, passing: bool = False) -> Skip | None:
+    """Guard 9: may a model be asked? A limit of 0 is never. The no is told once; rules judge meanwhile.
+
+    ``passing``: ``spent`` holds the likely cost of the next call too, which may reach a limit, not pass it.
+    """
     for what, used, limit in (
         ("today", spent.today, limits.usd_per_day),
         ("in this session", spent.session, limits.usd_per_session),
     ):
-        if used >= limit:
+        if used > limit or (used == limit and not passing):
             tell = f"Judging cost {used:.2f} USD {what}: fixed rules judge until it is less"
             return Skip("spend_limit", f"{used:.4f} USD {what} (guard 9)", tell=tell)
-    if spent.tokens >= limits.tokens_per_day:
+    if spent.tokens > limits.tokens_per_day or (spent.tokens == limits.tokens_per_day and not passing):
         tell = f"Judging took {spent.tokens} tokens today: fixed rules judge until tomorrow"
         return Skip("spend_limit", f"{spent.tokens} tokens today (guard 9)", tell=tell)
     return None

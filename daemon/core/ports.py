@@ -25,6 +25,10 @@ class Provider(Protocol):
 
     name: str
 
+    def model_for(self, prompt: Prompt) -> tuple[str, str]:
+        """Which model would answer: (vendor, model) as price tables name them, empty if unknown."""
+        ...
+
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One reply, or an error of ``core.errors``."""
         ...

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Value = bool | int | str
-Tighten = Literal["", "off", "lower", "observe"]  # what a project may do to a setting
+Tighten = Literal["", "off", "lower", "observe", "on"]  # what a project may do to a setting
 _T = TypeVar("_T")
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off"})
@@ -29,7 +29,7 @@ class Setting:
     doc: str
     choices: tuple[str, ...] = ()
     range: tuple[int, int] = (0, 0)
-    form: Literal["", "path", "model"] = ""
+    form: Literal["", "path", "model", "url", "name"] = ""
     tighten: Tighten = ""
     env: str = ""
     in_file: bool = True
@@ -48,12 +48,18 @@ class Setting:
             return f"a whole number from {self.range[0]} to {self.range[1]}"
         if self.choices:
             return " or ".join(f'"{c}"' for c in self.choices)
-        return {"path": "an absolute path", "model": '"provider/model" or ""'}.get(self.form, "a text")
+        forms = {
+            "path": "an absolute path",
+            "model": '"provider/model" or ""',
+            "url": 'an address with http:// or https://, or ""',
+            "name": "a model's name",
+        }
+        return forms.get(self.form, "a text")
 
     @property
     def tightest(self) -> Value:
         """The value of a project's unreadable wish."""
-        wishes: dict[str, Value] = {"off": False, "lower": self.range[0], "observe": "observe"}
+        wishes: dict[str, Value] = {"off": False, "lower": self.range[0], "observe": "observe", "on": True}
         return wishes.get(self.tighten, self.default)
 
     def valid(self, value: object) -> bool:
@@ -65,8 +71,12 @@ class Setting:
                 return value in self.choices
             if self.form == "path":
                 return not value or value.startswith(("/", "~/"))
+            if self.form == "url":
+                return not value or (value.startswith(("http://", "https://")) and _is_word(value))
+            if self.form == "name":
+                return bool(value) and _is_word(value)
             provider, _, model = value.partition("/")
-            return not value or (bool(provider and model) and value.isprintable() and " " not in value)
+            return not value or (bool(provider and model) and _is_word(value))
         return isinstance(value, bool) or (isinstance(value, int) and self.range[0] <= value <= self.range[1])
 
     def parse(self, text: str) -> object:
@@ -78,6 +88,10 @@ class Setting:
             digits = text.strip()
             return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else text
         return text
+
+
+def _is_word(value: str) -> bool:
+    return value.isprintable() and " " not in value
 
 
 def _setting(default: _T, doc: str, **rules: object) -> _T:
@@ -95,12 +109,14 @@ class Judge:
         choices=("act", "observe"),
         tighten="observe",
     )
-    provider: Literal["offline", "host"] = _setting(
-        "offline",
-        '"offline" judges by fixed rules, without a model; "host" asks a model through opencode',
-        choices=("offline", "host"),
+    provider: Literal["auto", "host", "anthropic", "openai", "offline"] = _setting(
+        "auto",
+        '"host" asks your own model through opencode, "anthropic" and "openai" ask these APIs (or any like '
+        'them), "offline" judges by fixed rules; "auto" takes the first of these that is there and works',
+        choices=("auto", "host", "anthropic", "openai", "offline"),
     )
     model: str = _setting("", "which model the host asks; empty means the session's own", form="model")
+    second_look: bool = _setting(True, "ask once more before feedback that only a model wants", tighten="on")
     timeout_s: int = _setting(180, "seconds for one judgement, all tries together", range=(5, 600))
     max_attempts: int = _setting(
         16, "times an agent is sent back on one task", range=(1, 50), tighten="lower"
@@ -108,6 +124,24 @@ class Judge:
     max_idle_age_s: int = _setting(
         600, "an agent idle for longer than this is not judged", range=(10, 86_400)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Anthropic:
+    """The Anthropic API; its key is `ANTHROPIC_API_KEY` or in `key_file`."""
+
+    model: str = _setting("claude-sonnet-5-5", "which model judges", form="name")
+    base_url: str = _setting("", "another address that speaks this API", form="url")
+    key_file: str = _setting("", "a file with the key, for a daemon that a service starts", form="path")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAI:
+    """The OpenAI API or one like it (Ollama, llama.cpp …); its key is `OPENAI_API_KEY` or in `key_file`."""
+
+    model: str = _setting("gpt-5.4", "which model judges", form="name")
+    base_url: str = _setting("", "another address that speaks this API; then no key is needed", form="url")
+    key_file: str = _setting("", "a file with the key, for a daemon that a service starts", form="path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +207,8 @@ class Settings:
     enabled: bool = _setting(True, "false: watch and judge nothing", tighten="off")
     toasts: bool = _setting(True, "show verdicts in the host", tighten="off")
     judge: Judge = Judge()
+    anthropic: Anthropic = Anthropic()
+    openai: OpenAI = OpenAI()
     run: Run = Run()
     spend: Spend = Spend()
     daemon: Daemon = Daemon()
@@ -199,7 +235,13 @@ def settings_table() -> str:
         "| setting | default | allowed | environment | a project may | what it does |",
         "| - | - | - | - | - | - |",
     ]
-    may = {"": "", "off": "set it to false", "lower": "lower it", "observe": 'set it to "observe"'}
+    may = {
+        "": "",
+        "off": "set it to false",
+        "on": "set it to true",
+        "lower": "lower it",
+        "observe": 'set it to "observe"',
+    }
     for s in SETTINGS.values():
         where = "" if s.in_file else " (not in the file)"
         cells = (f"`{s.key}`{where}", f"`{toml(s.default)}`", s.allowed, f"`{s.env}`", may[s.tighten], s.doc)

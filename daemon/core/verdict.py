@@ -44,6 +44,14 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
+class Defence:
+    """The second look: can the agent's stop be defended? (DESIGN §4)"""
+
+    defended: bool
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class JudgedBy:
     """Who judged: ``cost`` is USD, None when unknown (never 0 for unknown)."""
 

@@ -22,10 +22,12 @@ from daemon.hosts.opencode import parse_transcript
 from daemon.judge.case import make_case
 from daemon.judge.decide import Decision, Round, decide, skip
 from daemon.judge.flow import judge
-from daemon.store import outbox, verdicts
+from daemon.store import dead_letters, outbox, verdicts
+from daemon.store.dead_letters import RAW_CHARS, DeadLetter
 from daemon.store.outbox import Stored
 
 if TYPE_CHECKING:
+    from daemon.core.llm import Prompt, Reply
     from daemon.core.session import Session
     from daemon.core.transcript import Message, Transcript
     from daemon.engine.delivery import Delivery
@@ -145,12 +147,30 @@ class Evaluations:
     async def form(self, case: Case, s: Session) -> tuple[Opinion, int]:
         """Ask the judge: (opinion, ms). Over the spend limit the rules judge, and the person is told once."""
         world, started = self._world, self._world.clock.monotonic()
-        provider, no = world.chosen(s)
-        if no is not None:
-            self._over_limit(s, no)
-        opinion = await drive(judge(case), world, provider, float(world.settings.judge.timeout_s))
-        opinion = replace(opinion, provider=opinion.provider or provider.name)
+        settings, limits = world.project(s.directory), world.limits(s)
+
+        async def ask(prompt: Prompt, left_s: float) -> Reply:
+            return await world.calls.ask(prompt, left_s, limits, lambda no: self._over_limit(s, no))
+
+        flow = judge(case, second_look=settings.judge.second_look)
+        opinion = await drive(flow, ask, world.clock, float(settings.judge.timeout_s))
+        self._keep_dead_letters(s, opinion)
         return opinion, int((world.clock.monotonic() - started) * 1000)
+
+    def _keep_dead_letters(self, s: Session, opinion: Opinion) -> None:
+        """Replies that broke the form are kept and counted (I18, I48)."""
+        if not opinion.bad:
+            return
+        at = self._world.clock.now_ms()
+        letters = [
+            DeadLetter(at, b.purpose, s.id, b.provider, b.model, b.why[:300], redact(b.raw[:RAW_CHARS]))
+            for b in opinion.bad
+        ]
+        for letter in letters:
+            self._world.log.warning(
+                "a reply broke the form", session=s.id, purpose=letter.purpose, why=letter.why
+            )
+        self._world.later(*dead_letters.add(letters))
 
     def _over_limit(self, s: Session, no: Skip) -> None:
         day = self._world.clock.now_ms() // DAY_MS

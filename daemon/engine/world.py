@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from daemon import config
 from daemon.core.errors import Unavailable
-from daemon.core.guards import Limits, Skip, may_spend
-from daemon.core.ports import Clock, Provider
+from daemon.core.guards import Limits
+from daemon.core.ports import Clock
 from daemon.core.settings import Settings
+from daemon.engine.calls import Calls
 from daemon.judge.case import Templates
 from daemon.log import Logger
 from daemon.store.db import Database
+from daemon.store.dead_letters import DeadLetters
 from daemon.store.ledger import Ledger
 from daemon.store.outbox import Outbox
 from daemon.store.sessions import Sessions
@@ -41,8 +43,8 @@ class World:
     outbox: Outbox
     verdicts: Verdicts
     ledger: Ledger
-    provider: Provider
-    rules: Provider
+    calls: Calls
+    dead_letters: DeadLetters
     templates: Templates
     nonce: Callable[[], str]
     log: Logger
@@ -50,12 +52,12 @@ class World:
     degraded: str = ""
     _projects: dict[str, tuple[int, Settings]] = field(default_factory=dict)
 
-    def later(self, statement: Statement) -> None:
+    def later(self, *statements: Statement) -> None:
         """Store something nobody waits for (ledger rows, marks)."""
 
         async def store() -> None:
             try:
-                await self.db.commit(statement)
+                await self.db.commit(*statements)
             except Unavailable as e:
                 self.degraded = str(e)
 
@@ -90,14 +92,6 @@ class World:
             usd_per_session=settings.spend.cents_per_session / 100,
             tokens_per_day=settings.spend.tokens_per_day,
         )
-
-    def chosen(self, s: Session) -> tuple[Provider, Skip | None]:
-        """Who judges this session now, and the spend limit's no if it had one (guard 9)."""
-        if self.provider is self.rules:
-            return self.rules, None
-        since = self.clock.now_ms() - DAY_MS
-        no = may_spend(self.ledger.spent(s.id, since), self.limits(s))
-        return (self.rules if no else self.provider), no
 
     def logger(self, s: Session, *, debug: bool = False) -> Logger:
         """A logger that names the session."""

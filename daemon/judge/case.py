@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import cast
+
 from daemon.core.evidence import Evidence
 from daemon.core.redact import redact, redact_value
 from daemon.core.transcript import Message, Model, Transcript
@@ -17,10 +18,13 @@ FINAL_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """The prompt texts in force: ``system`` holds ``{nonce}``, ``case`` the four data fields."""
+    """The prompt texts in force; ``daemon.files.prompts`` knows which ``{names}`` each must hold."""
 
     system: str
     case: str
+    second: str = ""
+    second_case: str = ""
+    again: str = ""
 
 
 @dataclass(frozen=True, slots=True)

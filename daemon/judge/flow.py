@@ -1,34 +1,59 @@
-"""The judge as a flow: ``case -> Generator[Prompt, Reply, Opinion]`` (DESIGN §3).
+"""The judge as a flow: ``case -> Generator[Prompt, Reply, Opinion]`` (DESIGN §3, §4).
 
-A reply that cannot be parsed is asked for once more; then the turn is unscored (I18). Failures of the
-provider are thrown in by the driver and end the flow unscored, never as a verdict.
+One call in most cases, none where the outcome is certain. Once more where the reply broke the form, or called
+a turn complete against a failed check. A second look only before feedback that no row proves. Failures of the
+provider are thrown in by the driver and end the flow unscored, never as a verdict (I18).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply
-from daemon.core.template import fill
-from daemon.core.verdict import Judgement
-from daemon.judge.case import FINAL_CHARS
-from daemon.judge.parse import parse
+from daemon.core.verdict import Defence, Judgement, Severity
+from daemon.judge import prompts
+from daemon.judge.decide import is_cited
+from daemon.judge.parse import parse, parse_defence
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
+    from daemon.core.evidence import Row
     from daemon.judge.case import Case
 
-ASKS = 2
+Asking = Generator[Prompt, Reply, "Judgement | None"]
+_QUESTION: Final = re.compile(
+    r"\s*(?:what|why|how|when|where|who|which|is|are|was|were|does|do|did|has|have|had|explain|describe"
+    r"|tell me)\b"
+    r"[^\n]{0,600}\?\s*$",
+    re.IGNORECASE,
+)
+_CHANGE: Final = re.compile(
+    r"\b(?:fix|add|implement|create|write|refactor|rename|update|remove|delete|migrate|convert|replace|change|make)"
+    r" (?:it|them|this|that|the|a|an|all|every|my|our)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BadForm:
+    """A reply that broke the form: kept as a dead letter (I48)."""
+
+    purpose: str
+    provider: str
+    model: str
+    why: str
+    raw: str
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
     """How the flow ended. ``judgement`` is None when the turn is unscored; ``why`` says why.
 
-    ``prompts`` and ``replies`` keep what was asked and answered, for the case file.
+    ``prompts`` and ``replies`` keep what was asked and answered, for the case file; ``bad`` what could not be
+    read.
     """
 
     judgement: Judgement | None
@@ -38,67 +63,148 @@ class Opinion:
     cost: float | None = None
     prompts: tuple[Prompt, ...] = ()
     replies: tuple[Reply, ...] = ()
+    bad: tuple[BadForm, ...] = ()
 
 
-def judge(case: Case) -> Generator[Prompt, Reply, Opinion]:
-    """Judge one turn. Yields prompts, returns the opinion."""
-    prompt = make_prompt(case)
-    prompts: list[Prompt] = []
-    replies: list[Reply] = []
-    why = ""
-    for _ in range(ASKS):
-        prompts.append(prompt)
+@dataclass(slots=True)
+class _Talk:
+    """What was asked and answered so far."""
+
+    prompts: list[Prompt] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+    bad: list[BadForm] = field(default_factory=list)
+    why: str = ""
+
+    def ask(self, prompt: Prompt) -> Generator[Prompt, Reply, Reply | None]:
+        """One call; None when its answer was cut off or otherwise useless, with the reason in ``why``."""
+        self.prompts.append(prompt)
         try:
             reply = yield prompt
-        except Unavailable as e:
-            return Opinion(None, f"no judge answered: {e}", prompts=tuple(prompts), replies=tuple(replies))
-        replies.append(reply)
-        try:
-            found = parse(reply, case.nonce)
         except BadReply as e:
-            why = str(e)
-            if reply.data is not None:  # a rule's answer does not change by asking again
-                break
-            continue
-        return _opinion(found, "", prompts, replies)
-    return _opinion(None, why, prompts, replies)
+            self.broke(Reply(e.raw, "", ""), prompt, e)
+            return None
+        self.replies.append(reply)
+        return reply
+
+    def broke(self, reply: Reply, prompt: Prompt, error: BadReply) -> None:
+        """Keep a reply that broke the form."""
+        self.why = str(error)
+        raw = error.raw or reply.text
+        self.bad.append(BadForm(prompt.purpose, reply.provider, reply.model, str(error), raw))
+
+    def opinion(self, judgement: Judgement | None, why: str = "") -> Opinion:
+        """How it ended: the first reply's provider and model, the sum of all costs where all are known."""
+        known = [r.usage.cost for r in self.replies if r.usage.cost is not None]
+        by = self.replies[0] if self.replies else None
+        return Opinion(
+            judgement=judgement,
+            why=why or (self.why if judgement is None else ""),
+            provider=by.provider if by else "",
+            model=by.model if by else "",
+            cost=sum(known) if known and len(known) == len(self.replies) else None,
+            prompts=tuple(self.prompts),
+            replies=tuple(self.replies),
+            bad=tuple(self.bad),
+        )
 
 
-def make_prompt(case: Case) -> Prompt:
-    """The one call: stable rules first (cache-friendly), then the fenced data of this case."""
-    earlier = [f"(context, an earlier request) {text[:500]}" for text in case.earlier]
-    now = [f"{i}. {text}" for i, text in enumerate(case.requests, 1)]
-    rows = [f"{r.id} [{r.kind}{' ' + r.outcome if r.outcome else ''}] {r.text}" for r in case.evidence.rows]
-    return Prompt(
-        purpose="judge",
-        tier="judge",
-        system=fill(case.templates.system, {"nonce": case.nonce}),
-        text=fill(
-            case.templates.case,
-            {
-                "nonce": case.nonce,
-                "requests": "\n".join([*earlier, *now]),
-                "evidence": "\n".join(rows) or "(none)",
-                "earlier": "\n".join(case.open_items) or "(none)",
-                "final": case.final[-FINAL_CHARS:] or "(empty)",
-            },
-        ),
-        session=case.session,
-        model=case.model,
-        nonce=case.nonce,
-        evidence=case.evidence,
+def judge(case: Case, *, second_look: bool = True) -> Generator[Prompt, Reply, Opinion]:
+    """Judge one turn. Yields prompts, returns the opinion."""
+    if (sure := certain(case)) is not None:
+        return replace(Opinion(sure), why="a question was answered", provider="rules", cost=0.0)
+    talk = _Talk()
+    try:
+        found = yield from _judgement(case, talk, prompts.first(case))
+        if found is not None and found.complete and (rows := contradicting(case)):
+            found = yield from _reconsider(case, talk, rows)
+        if found is None:
+            return talk.opinion(None)
+        if not _needs_second_look(case, found) or not second_look:
+            return talk.opinion(found)
+        return (yield from _second_look(case, talk, found))
+    except Unavailable as e:
+        return talk.opinion(None, f"no judge answered: {e}")
+
+
+def certain(case: Case) -> Judgement | None:
+    """The outcome where no call is needed: a question that was answered without a tool."""
+    if case.evidence.tool_calls or case.evidence.ending != "statement" or len(case.requests) != 1:
+        return None
+    asked = case.requests[0]
+    if not _QUESTION.match(asked) or _CHANGE.search(asked) or not case.final.strip():
+        return None
+    return Judgement(complete=True)
+
+
+def contradicting(case: Case) -> tuple[Row, ...]:
+    """Failed checks after the last write that nothing answered: with them a turn cannot be complete."""
+    return tuple(
+        r
+        for r in case.evidence.of("check")
+        if r.open and r.outcome == "failed" and r.position == "after_last_write"
     )
 
 
-def _opinion(found: Judgement | None, why: str, prompts: list[Prompt], replies: list[Reply]) -> Opinion:
-    last = replies[-1]
-    known = [r.usage.cost for r in replies if r.usage.cost is not None]
-    return Opinion(
-        judgement=found,
-        why=why,
-        provider=last.provider,
-        model=last.model,
-        cost=sum(known) if len(known) == len(replies) else None,
-        prompts=tuple(prompts),
-        replies=tuple(replies),
-    )
+def is_backed(case: Case, found: Judgement) -> bool:
+    """A row that proves unfinished work stands behind at least one of the missing items."""
+    proven = {r.id for r in case.evidence.open}
+    return any(m.cites.strip() in proven for m in found.missing)
+
+
+def _judgement(case: Case, talk: _Talk, prompt: Prompt) -> Asking:
+    """One readable judgement: asked once more when the form was broken (a rule's "no" stands)."""
+    for _ in range(2):
+        reply = yield from talk.ask(prompt)
+        if reply is not None:
+            try:
+                return parse(reply, case.nonce)
+            except BadReply as e:
+                if reply.data is not None and "unscored" in reply.data:
+                    talk.why = str(e)
+                    return None
+                talk.broke(reply, prompt, e)
+        prompt = prompts.again(case, f"The reply could not be used: {talk.why[:300]}.")
+    return None
+
+
+def _reconsider(case: Case, talk: _Talk, rows: tuple[Row, ...]) -> Asking:
+    """Called complete against a failed check: once more, with the decisive row. Twice is unscored."""
+    said = "; ".join(f"{r.id}: {r.text[:300]}" for r in rows)
+    why = f"You called this complete, but a check failed after the last edit: {said}."
+    found = yield from _judgement(case, talk, prompts.again(case, why))
+    if found is not None and found.complete:
+        talk.why = f"the judge calls it complete against {rows[0].id}"
+        return None
+    return found
+
+
+def _needs_second_look(case: Case, found: Judgement) -> bool:
+    """Only what would be sent as feedback and no row proves."""
+    if found.complete and found.severity is not Severity.BLOCKER:
+        return False
+    if is_backed(case, found) or (found.missing and not any(is_cited(m, case) for m in found.missing)):
+        return False
+    if found.requires_human_action and not found.next_actions:
+        return False
+    return found.severity is not Severity.NONE or bool(found.missing)
+
+
+def _second_look(case: Case, talk: _Talk, found: Judgement) -> Generator[Prompt, Reply, Opinion]:
+    """Feedback goes out only when the stop cannot be defended. No answer to that: nothing is sent."""
+    prompt = prompts.second(case, found)
+    reply = yield from talk.ask(prompt)
+    defence: Defence | None = None
+    if reply is not None:
+        try:
+            defence = parse_defence(reply, case.nonce)
+        except BadReply as e:
+            talk.broke(reply, prompt, e)
+    if defence is None:
+        return talk.opinion(None, f"the second look could not be read: {talk.why}")
+    if not defence.defended:
+        return talk.opinion(found)
+    blocked = found.severity is Severity.BLOCKER
+    if blocked:  # a danger is never complete (I20): nobody is sent on, and it is said
+        return talk.opinion(None, f"two looks disagree about a danger: {defence.why[:300]}")
+    kept = replace(found, complete=True, severity=Severity.LOW, next_actions=(), requires_human_action=False)
+    return talk.opinion(replace(kept, feedback=defence.why), "the second look defended the stop")

@@ -51,7 +51,10 @@ def _name(said: _Model | None, asked: Model | None) -> str:
 
 
 class HostProvider:
-    """Runs prompts through the instance that owns the session. ``model`` overrides the session's own."""
+    """Runs prompts through the instance that owns the session. ``model`` overrides the session's own.
+
+    A cost of 0 is what a host says about a model whose price it does not know: unknown, not free (I41).
+    """
 
     name = "host"
 
@@ -59,6 +62,11 @@ class HostProvider:
         self._run = run
         provider, _, name = model.partition("/")
         self._model = Model(provider, name) if model else None
+
+    def model_for(self, prompt: Prompt) -> tuple[str, str]:
+        """The setting's model, else the session's own."""
+        model = self._model or prompt.model
+        return (model.provider, model.model) if model is not None else ("", "")
 
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One judge session. Raises ``Unavailable`` when the host cannot, or answers out of form."""
@@ -77,6 +85,6 @@ class HostProvider:
             text=found.text,
             provider=self.name,
             model=_name(found.model, model),
-            usage=Usage(int(found.tokens.input), int(found.tokens.output), found.cost),
+            usage=Usage(int(found.tokens.input), int(found.tokens.output), found.cost or None),
             seconds=monotonic() - started,
         )

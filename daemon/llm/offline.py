@@ -11,7 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.llm import Reply
+from daemon.core.llm import Reply, Usage
 from daemon.core.verdict import Severity
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def judge(prompt: Prompt) -> Reply:
     data = (
         _verdict(prompt.evidence) if prompt.evidence else _unscored("the rules judge evidence and got none")
     )
-    return Reply(text=json.dumps(data, ensure_ascii=False), provider=PROVIDER, model=MODEL, data=data)
+    text = json.dumps(data, ensure_ascii=False)
+    return Reply(text=text, provider=PROVIDER, model=MODEL, data=data, usage=Usage(cost=0.0))
 
 
 def _verdict(evidence: Evidence) -> dict[str, object]:
@@ -159,6 +160,11 @@ class OfflineProvider:
     """``judge`` as a provider (``core.ports.Provider``)."""
 
     name = "offline"
+
+    def model_for(self, prompt: Prompt) -> tuple[str, str]:
+        """No model at all."""
+        del prompt
+        return PROVIDER, MODEL
 
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """Answers at once; the deadline never matters."""

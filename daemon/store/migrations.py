@@ -77,4 +77,19 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         CREATE INDEX ledger_session ON ledger (session)
         """,
     ),
+    (
+        "0002_dead_letters",
+        """
+        CREATE TABLE dead_letters (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            at INTEGER NOT NULL,
+            purpose TEXT NOT NULL,
+            session TEXT NOT NULL,
+            provider TEXT NOT NULL,
+            model TEXT NOT NULL,
+            why TEXT NOT NULL,
+            raw TEXT NOT NULL
+        )
+        """,
+    ),
 )

@@ -371,6 +371,7 @@ async def test_killed_while_judging_then_judged_once_more(w: World) -> None:
     await w.host.types("ses_a")
     await w.host.works("ses_a")
     await w.until_asked()
+    await w.sim.daemon.filing.drain()
     await w.host.disconnect()
     await w.sim.kill()
     assert w.verdict("ses_a")["state"] == "judging"
@@ -530,15 +531,15 @@ async def test_a_turn_overtaken_while_judged_has_its_final_verdict(w: World) -> 
 async def test_spend_limit(tmp_path: Path) -> None:
     """Guard 9: over the limit no model is asked; the rules judge and say so; the person is told once."""
     world = World(tmp_path)
-    world.sim.settings = config.from_text("[spend]\ntokens_per_day = 20")
+    world.sim.settings = config.from_text("[spend]\ntokens_per_day = 5000")
     await world.host.connect(await world.sim.start())
     world.llm.add(COMPLETE, COMPLETE)
     await world.host.create("ses_a")
     for n in range(4):
-        await world.host.types("ses_a", f"what is {n}?")
-        await world.host.works("ses_a", "It is a number.")
+        await world.host.types("ses_a", f"Write down number {n}")
+        await world.host.works("ses_a", "It is written down.")
         await world.sim.settle()
-    assert len(world.llm.prompts) == 2, "15 tokens each, of an unknown price"
+    assert len(world.llm.prompts) == 2, "of an unknown price, and a call may take 1,500 tokens"
     assert world.verdict("ses_a")["judge"]["provider"] == "offline"
     assert len([t for t in world.host.toasts if "tokens today" in t]) == 1
     await world.host.disconnect()

@@ -1,58 +1,192 @@
-"""The judge flow, driven by hand: what it asks, and how it ends."""
+"""The judge flow, driven by hand: what it asks, when it asks again, and how it ends."""
 
 from __future__ import annotations
 
-from daemon.core.errors import Unavailable
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.errors import BadReply, Unavailable
+from daemon.core.evidence import Evidence, Row
+from daemon.core.llm import Prompt, Reply
+from daemon.core.verdict import Severity
 from daemon.judge.flow import Opinion, judge
 from daemon.testing import make_case, reply
 
+COMPLETE = {"complete": True, "severity": "NONE"}
+REQUEST = "Add a login page and run the tests"
+UNPROVEN = {
+    "complete": False,
+    "severity": "HIGH",
+    "missing": [{"item": "The page is missing", "cites": "Add a login page"}],
+    "feedback": "Add the page.",
+}
+PROVEN = UNPROVEN | {"missing": [{"item": "Tests fail", "cites": "E2"}]}
+ASKS = {"complete": False, "severity": "NONE", "requires_human_action": True}
+QUIET = Evidence(rows=(Row("E1", "request", REQUEST),), tool_calls=3, writes=1)
+NONCE = "n0nce"
+Flow = Generator[Prompt, Reply, Opinion]
+Said = dict[str, Any] | str | Exception
 
-def end(flow: object, value: object) -> Opinion:
+
+def run(flow: Flow, *says: Said) -> tuple[Opinion, list[Prompt]]:
+    """The flow's end and all it asked, when these are the answers; it must ask exactly as often."""
+    asked: list[Prompt] = []
+    answers = list(says)
     try:
-        flow.send(value)  # type: ignore[attr-defined]
+        prompt = next(flow)
+        while True:
+            asked.append(prompt)
+            said = answers.pop(0)
+            prompt = flow.throw(said) if isinstance(said, Exception) else flow.send(reply(said, NONCE))
     except StopIteration as stop:
+        assert not answers, "it asked less often"
         assert isinstance(stop.value, Opinion)
-        return stop.value
-    raise AssertionError("the flow asked again")
+        return stop.value, asked
+
+
+def purposes(asked: list[Prompt]) -> list[str]:
+    return [p.purpose for p in asked]
 
 
 def test_one_good_reply_is_enough() -> None:
-    """One call, one opinion, with who judged."""
-    case = make_case()
-    flow = judge(case)
-    prompt = next(flow)
-    assert prompt.nonce == case.nonce
-    assert case.nonce in prompt.system
-    opinion = end(flow, reply({"complete": True}, case.nonce))
+    """One call, one opinion, with who judged; the rules of the prompt are the same from call to call."""
+    opinion, (prompt,) = run(judge(make_case(evidence=QUIET)), COMPLETE)
+    assert prompt.nonce == NONCE
+    assert NONCE in prompt.text
+    assert NONCE not in prompt.system
     assert opinion.judgement is not None
     assert opinion.judgement.complete
-    assert (opinion.provider, opinion.cost) == ("scripted", None)
+    assert (opinion.provider, opinion.model, opinion.cost) == ("scripted", "script", None)
 
 
 def test_a_bad_reply_is_asked_for_once_more() -> None:
-    """I18: garbage, then asked once more, then unscored with the reason and both replies kept."""
-    case = make_case()
-    flow = judge(case)
-    first = next(flow)
-    second = flow.send(reply("no idea"))
-    assert second == first
-    opinion = end(flow, reply("still no idea"))
+    """I18, I48: garbage, asked once more, then unscored with the reason; both replies are kept."""
+    opinion, asked = run(judge(make_case()), "no idea", "still no idea")
+    assert purposes(asked) == ["judge", "judge.again"]
+    assert asked[0].text in asked[1].text
     assert opinion.judgement is None
     assert "no verdict object" in opinion.why
     assert [r.text for r in opinion.replies] == ["no idea", "still no idea"]
+    assert [b.raw for b in opinion.bad] == ["no idea", "still no idea"]
+    assert {b.provider for b in opinion.bad} == {"scripted"}
 
 
-def test_a_provider_that_fails_leaves_the_turn_unscored() -> None:
-    """Failures are open and quiet: no verdict comes out of an error."""
-    flow = judge(make_case())
-    next(flow)
-    try:
-        flow.throw(Unavailable("model down"))
-    except StopIteration as stop:
-        assert stop.value.judgement is None
-        assert "model down" in stop.value.why
-    else:
-        raise AssertionError("the flow asked again")
+def test_a_truncated_reply_is_asked_for_once_more() -> None:
+    """I18: a provider that cut its answer off is asked again; the piece is kept."""
+    opinion, asked = run(judge(make_case(evidence=QUIET)), BadReply("cut off", raw='{"comp'), COMPLETE)
+    assert purposes(asked) == ["judge", "judge.again"]
+    assert opinion.judgement is not None
+    assert [b.raw for b in opinion.bad] == ['{"comp']
+
+
+@pytest.mark.parametrize("says", [(), ("rubbish",), (UNPROVEN,)], ids=["first", "again", "second look"])
+def test_a_provider_that_fails_leaves_the_turn_unscored(says: tuple[Said, ...]) -> None:
+    """Failures are open and quiet: no verdict comes out of an error, whichever call it hits."""
+    opinion, _ = run(judge(make_case(evidence=QUIET)), *says, Unavailable("model down"))
+    assert opinion.judgement is None
+    assert "model down" in opinion.why
+
+
+def test_feedback_that_no_row_proves_gets_a_second_look() -> None:
+    """DESIGN §4: only when the stop cannot be defended does the feedback stand."""
+    opinion, asked = run(judge(make_case(evidence=QUIET)), UNPROVEN, {"defended": False, "reasons": "No."})
+    assert purposes(asked) == ["judge", "judge.second"]
+    assert "The page is missing (cites: Add a login page)" in asked[1].text
+    assert asked[1].system != asked[0].system
+    assert opinion.judgement is not None
+    assert not opinion.judgement.complete
+    assert len(opinion.replies) == 2
+
+
+def test_a_defended_stop_is_complete() -> None:
+    """DESIGN §4: the two looks disagree, so nothing is sent; what was found is kept for the toast."""
+    said = {"defended": True, "reasons": "It was optional."}
+    opinion, _ = run(judge(make_case(evidence=QUIET)), UNPROVEN, said)
+    found = opinion.judgement
+    assert found is not None
+    assert (found.complete, found.severity, found.feedback) == (True, Severity.LOW, "It was optional.")
+    assert found.missing[0].text == "The page is missing"
+
+
+def test_a_danger_is_never_complete() -> None:
+    """I20: a BLOCKER whose stop is defended ends unscored."""
+    said = {"defended": True, "reasons": "Fine."}
+    opinion, _ = run(judge(make_case(evidence=QUIET)), UNPROVEN | {"severity": "BLOCKER"}, said)
+    assert opinion.judgement is None
+    assert "danger" in opinion.why
+
+
+@pytest.mark.parametrize("said", ["what?", '{"defended": "maybe"}', '{"defended": true}'])
+def test_an_unreadable_second_look_sends_nothing(said: str) -> None:
+    """I18: no second look, no feedback; also when the nonce is missing. The reply is kept."""
+    opinion, _ = run(judge(make_case(evidence=QUIET)), UNPROVEN, said)
+    assert opinion.judgement is None
+    assert opinion.bad[0].purpose == "judge.second"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [PROVEN, ASKS, {"complete": False, "severity": "NONE"}, UNPROVEN | {"missing": ["nothing cited"]}],
+    ids=["proven by a row", "the person's turn", "nothing missing", "no item is cited"],
+)
+def test_no_second_look_where_nothing_unproven_is_sent(first: dict[str, Any]) -> None:
+    """DESIGN §4: a row that proves it needs no second opinion; what prompts nobody needs none either."""
+    opinion, asked = run(judge(make_case()), first)
+    assert purposes(asked) == ["judge"]
+    assert opinion.judgement is not None
+
+
+def test_the_second_look_can_be_switched_off() -> None:
+    """`judge.second_look = false` saves the call."""
+    opinion, asked = run(judge(make_case(evidence=QUIET), second_look=False), UNPROVEN)
+    assert purposes(asked) == ["judge"]
+    assert opinion.judgement is not None
+    assert not opinion.judgement.complete
+
+
+def test_complete_against_a_failed_check_is_asked_again() -> None:
+    """I24: "complete" cannot stand against a failed check after the last write; the row is named."""
+    opinion, asked = run(judge(make_case()), COMPLETE, PROVEN)
+    assert purposes(asked) == ["judge", "judge.again"]
+    assert "E2: `pytest -q` failed: 2 failed" in asked[1].text
+    assert opinion.judgement is not None
+    assert not opinion.judgement.complete
+
+
+def test_complete_twice_against_a_failed_check_is_unscored() -> None:
+    """I24, I27: whatever talks the judge round, the row wins; nothing is sent."""
+    opinion, _ = run(judge(make_case()), COMPLETE, COMPLETE)
+    assert opinion.judgement is None
+    assert "against E2" in opinion.why
+
+
+@pytest.mark.parametrize(
+    ("asked", "tools", "final", "calls"),
+    [
+        ("What does this function return?", 0, "A list.", 0),
+        ("What does this function return?", 2, "A list.", 1),
+        ("Why does it fail? Fix it, please", 0, "A list.", 1),
+        ("How do I remove the cache?", 0, "Delete it.", 1),
+        ("Can you add a page?", 0, "Yes.", 1),
+        ("Add a page", 0, "Done.", 1),
+        ("What is it?", 0, " ", 1),
+    ],
+)
+def test_a_question_answered_without_tools_costs_nothing(
+    asked: str, tools: int, final: str, calls: int
+) -> None:
+    """DESIGN §4, I25: a plain question that was answered is complete without a call; a request is not."""
+    rows = (Row("E1", "request", asked),)
+    case = make_case(requests=(asked,), final=final, evidence=Evidence(rows=rows, tool_calls=tools))
+    opinion, prompts = run(judge(case), *[COMPLETE] * calls)
+    assert len(prompts) == calls
+    assert opinion.judgement is not None
+    assert (opinion.provider == "rules") is (calls == 0)
 
 
 def test_the_prompt_holds_rows_requests_and_the_end() -> None:
@@ -62,17 +196,33 @@ def test_the_prompt_holds_rows_requests_and_the_end() -> None:
         earlier=("What is this repo?",),
         final="x" * 5000 + "END",
         open_items=("tests fail",),
+        project="Run `make check` before you commit.",
     )
     text = next(judge(case)).text
     assert "(context, an earlier request) What is this repo?" in text
     assert "1. Add a page\n2. with tests, please" in text
     assert "E2 [check failed] `pytest -q` failed: 2 failed" in text
     assert "tests fail" in text
+    assert "Run `make check` before you commit." in text
     assert text.count("x") < 4100
     assert "END" in text
 
 
 def test_data_with_braces_and_fences_stays_data() -> None:
-    """Braces and template names in the data are not filled in again."""
+    """I27: braces and template names in the data are not filled in again."""
     case = make_case(final="{nonce} {requests} {{x}}")
     assert "{nonce} {requests} {{x}}" in next(judge(case)).text
+
+
+@given(
+    rows=st.integers(0, 400),
+    size=st.integers(0, 5_000),
+    requests=st.lists(st.text(max_size=20_000), min_size=1, max_size=3),
+)
+def test_the_prompt_is_bounded(rows: int, size: int, requests: list[str]) -> None:
+    """A huge transcript makes no huge prompt: requests, rows and the ending are cut, and it says so."""
+    found = tuple(Row(f"E{n}", "check", "y" * size) for n in range(rows))
+    case = make_case(requests=tuple(requests), evidence=Evidence(rows=found, tool_calls=1))
+    text = next(judge(replace(case, final="z" * 9_000))).text
+    assert len(text) < 3 * 6_100 + 12_000 + 4_000 + 1_000
+    assert rows < 60 or size < 400 or "more rows)" in text

@@ -67,6 +67,7 @@ class Sandbox:
             "REFLECTD_SOCKET": str(self.socket),
             "REFLECTD_STATE_DIR": str(self.state),
             "REFLECTD_NO_START": "1",
+            "REFLECTD_JUDGE_PROVIDER": "offline",
         }
         return env | self.extra | more
 

@@ -1,0 +1,188 @@
+"""Whom to ask, how often, and what is written down: the only place for policy, fallback, budget and ledger
+(DESIGN §3, §6). A fallback is logged once when it starts and once when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from daemon.core.errors import BadReply, Fault, ReflectdError, Unavailable
+from daemon.core.guards import Skip
+from daemon.core.policy import POLICIES, Policy
+from daemon.core.ports import Clock, Provider
+from daemon.core.redact import redact
+from daemon.engine.budget import Budget, OverLimitError
+from daemon.log import Logger
+from daemon.store import ledger
+
+if TYPE_CHECKING:
+    from daemon.core.guards import Limits
+    from daemon.core.llm import Prompt, Reply
+
+HOLD_S: Final = 60.0
+LONG_HOLD_S: Final = 600.0
+LASTING: Final[frozenset[Fault]] = frozenset({"auth", "billing", "model"})
+HOLDS_KEPT: Final = 1_000
+OVER_LIMIT: Final = "over the spend limit"
+
+
+OnLimit = Callable[[Skip], None]
+"""Told when a cap says no; its ``tell`` is for the person."""
+
+
+@dataclass(slots=True)
+class Calls:
+    """``providers`` in no order: the policy has one. ``record`` gets the ledger row of each call."""
+
+    providers: tuple[Provider, ...]
+    clock: Clock
+    log: Logger
+    record: Callable[[ledger.Entry], None]
+    budget: Budget | None = None
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _held: dict[tuple[str, str], float] = field(default_factory=dict)
+    _fallen: dict[str, str] = field(default_factory=dict)
+
+    async def ask(
+        self, prompt: Prompt, left_s: float, limits: Limits, on_limit: OnLimit | None = None
+    ) -> Reply:
+        """One reply, from the first provider that gives one. Raises ``Unavailable`` when none does, and
+        ``BadReply`` when what came is useless.
+        """
+        policy = POLICIES[prompt.purpose]
+        end = self.clock.monotonic() + left_s
+        last = "nobody is set up to be asked"
+        sent = replace(prompt, text=redact(prompt.text))
+        for provider in self._order(policy):
+            if self._is_held(provider, prompt):
+                continue
+            try:
+                reply = await self._try(provider, policy, sent, end, limits)
+            except OverLimitError as e:
+                last = OVER_LIMIT
+                if on_limit is not None:
+                    on_limit(e.no)
+            except BadReply as e:
+                e.add_note(provider.name)
+                raise
+            except Unavailable as e:
+                last = f"{provider.name}: {e}"
+                self._hold(provider, prompt, e)
+                if self.clock.monotonic() >= end:
+                    break
+            else:
+                self._answered(provider)
+                return reply
+        raise Unavailable(last)
+
+    def _order(self, policy: Policy) -> list[Provider]:
+        """A provider that no policy names (a test's) comes first."""
+        known = [p for p in self.providers if p.name in policy.order]
+        other = [p for p in self.providers if p.name not in POLICIES["judge"].order]
+        return other + sorted(known, key=lambda p: policy.order.index(p.name))
+
+    async def _try(
+        self, provider: Provider, policy: Policy, prompt: Prompt, end: float, limits: Limits
+    ) -> Reply:
+        """Up to ``policy.attempts`` calls to one provider, with growing pauses where the fault passes."""
+        from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+
+        pause = wait_exponential_jitter(initial=policy.first_delay_s, max=policy.max_delay_s, jitter=0.5)
+
+        def passes(e: BaseException) -> bool:
+            if not isinstance(e, Unavailable) or e.fault not in policy.retry:
+                return False
+            wanted = e.retry_after_s or policy.first_delay_s
+            return wanted <= policy.max_delay_s and self.clock.monotonic() + wanted < end
+
+        def wait(state: object) -> float:
+            outcome = state.outcome  # type: ignore[attr-defined]  # tenacity's RetryCallState
+            error = outcome.exception()
+            asked = error.retry_after_s if isinstance(error, Unavailable) else None
+            longest = max(0.0, end - self.clock.monotonic())
+            return min(asked if asked is not None else pause(state), longest)  # type: ignore[arg-type]
+
+        tries = AsyncRetrying(
+            stop=stop_after_attempt(policy.attempts),
+            retry=retry_if_exception(passes),
+            wait=wait,
+            sleep=self.sleep,
+            reraise=True,
+        )
+        reply: Reply = await tries(self._call, provider, prompt, end, limits)
+        return reply
+
+    async def _call(self, provider: Provider, prompt: Prompt, end: float, limits: Limits) -> Reply:
+        """One call with its ledger row, inside the budget. Rules cost nothing and are never refused."""
+        if self.budget is None or provider.name == "offline":
+            return await self._timed(provider, prompt, end)
+        async with self.budget.reserve(prompt, provider.model_for(prompt), limits):
+            return await self._timed(provider, prompt, end)
+
+    async def _timed(self, provider: Provider, prompt: Prompt, end: float) -> Reply:
+        left_s = end - self.clock.monotonic()
+        if left_s <= 0:
+            raise Unavailable("the deadline for judging is over", "timeout")
+        started = self.clock.monotonic()
+        outcome, reply = "cancelled", None
+        try:
+            async with asyncio.timeout(left_s):
+                reply = await provider.complete(prompt, left_s)
+            outcome = "ok"
+        except TimeoutError:
+            outcome = "timeout"
+            raise Unavailable(f"{provider.name} gave no answer in {left_s:.0f} s", "timeout") from None
+        except ReflectdError as e:
+            outcome = f"error: {e}"[:300]
+            raise
+        finally:
+            model = reply.model if reply else provider.model_for(prompt)[1]
+            usage = reply.usage if reply else None
+            entry = ledger.Entry(
+                at=self.clock.now_ms(),
+                purpose=prompt.purpose,
+                session=prompt.session,
+                provider=provider.name,
+                model=model,
+                input=usage.input if usage else 0,
+                output=usage.output if usage else 0,
+                cost=usage.cost if usage else None,
+                ms=int((self.clock.monotonic() - started) * 1000),
+                outcome=outcome,
+            )
+            self.record(entry)
+        return reply
+
+    def _is_held(self, provider: Provider, prompt: Prompt) -> bool:
+        until = self._held.get(_scope(provider, prompt))
+        return until is not None and self.clock.monotonic() < until and len(self.providers) > 1
+
+    def _hold(self, provider: Provider, prompt: Prompt, error: Unavailable) -> None:
+        """Leave a provider alone for a while, where there is another; a refusal is about one text only."""
+        if error.fault != "refused":
+            seconds = LONG_HOLD_S if error.fault in LASTING else HOLD_S
+            self._held[_scope(provider, prompt)] = self.clock.monotonic() + seconds
+            while len(self._held) > HOLDS_KEPT:
+                del self._held[next(iter(self._held))]
+        if len(self.providers) > 1 and provider.name not in self._fallen:
+            self._fallen[provider.name] = str(error)
+            self.log.warning(
+                "a judge does not answer; the next one is asked", provider=provider.name, error=str(error)
+            )
+
+    def _answered(self, provider: Provider) -> None:
+        if self._fallen.pop(provider.name, None) is not None:
+            self.log.info("a judge answers again", provider=provider.name)
+
+    @property
+    def down(self) -> dict[str, str]:
+        """Providers that did not answer when last asked, and why."""
+        return dict(self._fallen)
+
+
+def _scope(provider: Provider, prompt: Prompt) -> tuple[str, str]:
+    """The host answers for one session; an API for all."""
+    return provider.name, prompt.session if provider.name == "host" else ""

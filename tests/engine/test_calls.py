@@ -1,0 +1,288 @@
+"""Whom to ask, how often, what it may cost: policy, fallback, budget and ledger of the calls to models."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from daemon import log
+from daemon.core.errors import BadReply, Fault, Unavailable
+from daemon.core.guards import Limits, Skip
+from daemon.core.llm import Prompt, Reply, Usage
+from daemon.engine.budget import Budget
+from daemon.engine.calls import HOLD_S, LONG_HOLD_S, Calls
+from daemon.llm.offline import OfflineProvider
+from daemon.store import ledger
+from daemon.store.db import Database
+from daemon.testing import FakeClock, ScriptedLLM
+
+LIMITS = Limits()
+PROMPT = Prompt("judge", "judge", "Judge.", "Data.", session="ses_a")
+OK = "{}"
+
+
+@dataclass
+class Desk:
+    """``Calls`` with a clock that stands still, what was logged, written down and waited for."""
+
+    calls: Calls
+    clock: FakeClock
+    entries: list[ledger.Entry] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)
+
+    async def ask(self, prompt: Prompt = PROMPT, left_s: float = 180.0) -> Reply:
+        return await self.calls.ask(prompt, left_s, LIMITS)
+
+
+def desk(*providers: ScriptedLLM | OfflineProvider, budget: Budget | None = None) -> Desk:
+    clock, entries = FakeClock(), list[ledger.Entry]()
+    found = Desk(Calls((), clock, log.get("test"), entries.append, budget), clock, entries)
+
+    async def sleep(seconds: float) -> None:
+        found.waited.append(seconds)
+        clock.advance(seconds)
+
+    found.calls.providers = tuple(providers)
+    found.calls.sleep = sleep
+    return found
+
+
+def model(name: str, *script: str | Exception) -> ScriptedLLM:
+    found = ScriptedLLM(name=name)
+    found.add(*script)
+    return found
+
+
+def fault(kind: Fault, after: float | None = None) -> Unavailable:
+    return Unavailable(f"it says {kind}", kind, after)
+
+
+@pytest.mark.parametrize("kind", ["connection", "rate_limit", "overloaded", "server"])
+async def test_a_fault_that_passes_is_tried_again(kind: Fault) -> None:
+    """DESIGN §6: three attempts with growing pauses; each call has its ledger row."""
+    d = desk(model("anthropic", fault(kind), fault(kind), OK))
+    assert (await d.ask()).provider == "anthropic"
+    assert [e.outcome for e in d.entries] == [f"error: it says {kind}"] * 2 + ["ok"]
+    assert 1 <= d.waited[0] < d.waited[1] < 4
+
+
+@pytest.mark.parametrize("kind", ["auth", "billing", "model", "refused", "timeout", ""])
+async def test_a_fault_that_stays_is_not_tried_again(kind: Fault) -> None:
+    """DESIGN §6: what a second try cannot mend goes to the next provider at once."""
+    d = desk(model("openai", OK), model("anthropic", fault(kind)))
+    assert (await d.ask()).provider == "openai"
+    assert d.waited == []
+
+
+async def test_the_server_says_when() -> None:
+    """A server's own pause is kept; one that is too long is not waited for."""
+    d = desk(model("anthropic", fault("rate_limit", 7.0), OK))
+    await d.ask()
+    assert d.waited == [7.0]
+    d = desk(model("anthropic", fault("rate_limit", 3600.0)), model("openai", OK))
+    assert (await d.ask()).provider == "openai"
+    assert d.waited == []
+
+
+async def test_the_order_is_the_policys() -> None:
+    """DESIGN §6: host, then the APIs, rules last, in whatever order they were set up."""
+    d = desk(OfflineProvider(), model("openai", OK), model("anthropic", OK), model("host", OK))
+    assert (await d.ask()).provider == "host"
+
+
+async def test_rules_give_no_second_opinion() -> None:
+    """A second look is a model's or nobody's: with none to ask it stays unanswered."""
+    d = desk(OfflineProvider())
+    with pytest.raises(Unavailable, match="nobody"):
+        await d.ask(Prompt("judge.second", "judge", "Defend.", "Data."))
+    assert d.entries == []
+
+
+async def test_a_provider_that_failed_is_left_alone_for_a_while() -> None:
+    """A dead provider is not asked at every idle; it is asked again later, and that ends the fallback."""
+    first, second = model("anthropic", fault(""), OK), model("openai", OK, OK)
+    d = desk(first, second)
+    await d.ask()
+    assert list(d.calls.down) == ["anthropic"]
+    assert (await d.ask()).provider == "openai"
+    assert len(first.prompts) == 1
+    d.clock.advance(HOLD_S)
+    assert (await d.ask()).provider == "anthropic"
+    assert d.calls.down == {}
+
+
+async def test_a_wrong_key_is_left_alone_for_longer() -> None:
+    """A key does not mend itself in a minute."""
+    first = model("anthropic", fault("auth"))
+    d = desk(first, model("openai", OK, OK))
+    await d.ask()
+    d.clock.advance(LONG_HOLD_S - 1)
+    assert (await d.ask()).provider == "openai"
+
+
+async def test_the_host_fails_for_one_session() -> None:
+    """One session's model that fails says nothing about another session's."""
+    host = model("host", fault(""), OK)
+    d = desk(host, model("openai", OK))
+    await d.ask()
+    assert (await d.ask(Prompt("judge", "judge", "Judge.", "Data.", session="ses_b"))).provider == "host"
+
+
+async def test_a_fallback_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """DESIGN §6: one line when it starts, one when it ends."""
+    d = desk(model("anthropic", fault(""), fault(""), OK), model("openai", OK, OK))
+    for _ in range(3):
+        await d.ask()
+        d.clock.advance(HOLD_S)
+    said = capsys.readouterr()
+    text = said.out + said.err
+    assert text.count("does not answer") == 1
+    assert text.count("answers again") == 1
+
+
+async def test_nobody_answers() -> None:
+    """The last one's words are the reason."""
+    d = desk(model("anthropic", fault("auth")), model("openai", fault("billing")))
+    with pytest.raises(Unavailable, match="openai: it says billing"):
+        await d.ask()
+
+
+async def test_a_reply_that_broke_the_form_goes_to_the_flow() -> None:
+    """I18: the flow decides about it; it is a reply that was paid for, not an outage."""
+    d = desk(model("anthropic", BadReply("cut off", raw="{")), model("openai", OK))
+    with pytest.raises(BadReply, match="cut off"):
+        await d.ask()
+    assert d.entries[0].outcome == "error: cut off"
+
+
+async def test_a_cancelled_call_is_written_down() -> None:
+    """DESIGN §3: the person typed; the call is over and the ledger says so."""
+    slow = model("anthropic", OK)
+    slow.hold = asyncio.Event()
+    d = desk(slow)
+    asking = asyncio.create_task(d.ask())
+    while not slow.prompts:
+        await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert [e.outcome for e in d.entries] == ["cancelled"]
+
+
+async def test_the_deadline_is_for_all_tries() -> None:
+    """DESIGN §6: 180 s in all; no try begins after them."""
+    d = desk(model("anthropic", fault("server"), OK))
+    with pytest.raises(Unavailable, match="server"):
+        await d.ask(left_s=0.5)
+    with pytest.raises(Unavailable, match="deadline"):
+        await d.ask(left_s=0)
+    assert d.waited == []
+
+
+async def test_secrets_do_not_leave() -> None:
+    """I46: what is sent is redacted, whoever is asked."""
+    asked = model("openai", OK)
+    secret = "sk-ant-api03-" + "Ab1" * 20
+    await desk(asked).ask(Prompt("judge", "judge", "Judge.", f"the key is {secret}"))
+    assert secret not in asked.prompts[0].text
+
+
+# --- budget ----------------------------------------------------------------------------------------
+
+
+def priced(folder: Path, usd: float | None, clock: FakeClock) -> tuple[Budget, Database]:
+    db = Database(folder / "db.sqlite3", clock.now_ms)
+    return Budget(ledger.Ledger(db), clock, lambda *_: usd), db
+
+
+async def spend(db: Database, usd: float | None, session: str = "ses_a", tokens: int = 0) -> None:
+    at = FakeClock().now_ms()
+    await db.commit(ledger.add(ledger.Entry(at, "judge", session, "anthropic", "m", tokens, 0, usd, 1, "ok")))
+
+
+@pytest.mark.parametrize(
+    ("spent", "session", "usd", "allowed"),
+    [
+        (1.98, "other", 0.02, True),
+        (1.99, "other", 0.02, False),
+        (0.49, "ses_a", 0.01, True),
+        (0.49, "ses_a", 0.02, False),
+        (0.49, "other", 0.02, True),
+        (2.00, "other", 0.0, False),
+    ],
+)
+async def test_a_call_that_would_pass_a_cap_is_not_made(
+    tmp_path: Path, spent: float, session: str, usd: float, allowed: bool
+) -> None:
+    """I41, guard 9: 2 USD a day and 0.50 a session are never passed, not even by the last call."""
+    clock = FakeClock()
+    budget, db = priced(tmp_path, usd, clock)
+    await spend(db, spent, session)
+    asked = model("anthropic", OK)
+    d = desk(asked, budget=budget)
+    told: list[Skip] = []
+    try:
+        await d.calls.ask(PROMPT, 10.0, LIMITS, told.append)
+    except Unavailable as e:
+        assert "over the spend limit" in str(e)
+    assert (len(asked.prompts), len(told)) == ((1, 0) if allowed else (0, 1))
+    db.close()
+
+
+async def test_calls_at_once_share_a_cap(tmp_path: Path) -> None:
+    """I41: what runs counts as spent; ten sessions at once do not pass the cap together."""
+    budget, db = priced(tmp_path, 0.3, FakeClock())
+    asked = model("anthropic", *[OK] * 10)
+    asked.hold = asyncio.Event()
+    d = desk(asked, budget=budget)
+    prompts = [Prompt("judge", "judge", "Judge.", "Data.", session=f"ses_{n}") for n in range(10)]
+    tasks = [asyncio.create_task(d.ask(p)) for p in prompts]
+    while sum(t.done() for t in tasks) < 4:
+        await asyncio.sleep(0.001)
+    asked.hold.set()
+    ended = await asyncio.gather(*tasks, return_exceptions=True)
+    assert sum(isinstance(e, Reply) for e in ended) == 6, "6 x 0.30 USD of 2 USD"
+    db.close()
+
+
+async def test_an_unknown_price_counts_by_tokens(tmp_path: Path) -> None:
+    """I41: unknown is unknown, not zero: such calls have a limit of their own, in tokens."""
+    budget, db = priced(tmp_path, None, FakeClock())
+    await spend(db, None, tokens=499_000)
+    asked = model("openai", OK)
+    d = desk(asked, budget=budget)
+    with pytest.raises(Unavailable, match="over the spend limit"):
+        await d.ask()
+    assert not asked.prompts
+    db.close()
+
+
+async def test_a_call_counts_before_its_row_is_stored(tmp_path: Path) -> None:
+    """I41: between the end of a call and its ledger row, or with a full disk, nothing is forgotten."""
+    budget, db = priced(tmp_path, 0.3, FakeClock())
+    entry = ledger.Entry(FakeClock().now_ms(), "judge", "x", "anthropic", "m", 1, 1, 1.9, 1, "ok")
+    budget.ended(entry)
+    d = desk(model("anthropic", OK), budget=budget)
+    with pytest.raises(Unavailable, match="over the spend limit"):
+        await d.ask()
+    budget.stored(entry)
+    assert (await d.ask()).provider == "anthropic"
+    db.close()
+
+
+async def test_rules_judge_over_the_cap(tmp_path: Path) -> None:
+    """Guard 9: rules cost nothing and are asked instead."""
+    budget, db = priced(tmp_path, 0.01, FakeClock())
+    await spend(db, 2.0)
+    d = desk(model("anthropic"), OfflineProvider(), budget=budget)
+    assert (await d.ask()).provider == "offline"
+    assert d.entries[0].cost == 0
+    db.close()
+
+
+def test_usage_without_a_price_is_unknown() -> None:
+    """I41: the default of a usage is "unknown", never free."""
+    assert Usage().cost is None
