@@ -1,0 +1,142 @@
+"""Provider ``anthropic``: the Messages API with a key of one's own, or any server that speaks it.
+
+Structured output by ``output_config``; ``temperature`` by ``extra_body``, as this SDK's ``create`` no longer
+takes it. The system prompt is marked for the prompt cache when it is the same from call to call, that is,
+when the call's nonce is not in it. The life of the client and all failures: ``daemon.llm.sdk``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+from msgspec import Struct
+
+from daemon.core.llm import Usage
+from daemon.llm.sdk import Answer, Body, SdkProvider, encodable
+
+if TYPE_CHECKING:
+    from httpx2 import AsyncClient, Response
+
+    from daemon.core.llm import Prompt
+    from daemon.llm.faults import Asked
+
+CUT = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
+
+
+class _Block(Struct):
+    type: str
+    text: str = ""
+
+
+class _Thought(Struct):
+    thinking_tokens: int = 0
+
+
+class _Usage(Struct):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens_details: _Thought | None = None
+
+
+class _Why(Struct):
+    explanation: str | None = None
+
+
+class _Message(Struct):
+    content: list[_Block]
+    stop_reason: str | None = None
+    stop_details: _Why | None = None
+    model: str = ""
+    usage: _Usage = msgspec.field(default_factory=_Usage)
+
+
+_decode = msgspec.json.Decoder(_Message, strict=False).decode
+
+
+class AnthropicProvider(SdkProvider):
+    """``fast_model`` answers prompts of the tier ``fast``. ``base_url`` may end in ``/v1`` or not."""
+
+    name = "anthropic"
+    official: ClassVar[str] = "https://api.anthropic.com"
+    wishes: ClassVar[tuple[tuple[str, re.Pattern[str]], ...]] = (
+        ("output_config", re.compile(r"output_config|output_format|json_schema|[Ss]tructured.outputs?")),
+        ("temperature", re.compile("temperature")),
+        ("cache_control", re.compile("cache_control|prompt caching")),
+    )
+
+    def _import(self) -> Any:  # noqa: ANN401 - see the base
+        import anthropic
+
+        return anthropic
+
+    def _make(self, sdk: Any, http: AsyncClient) -> Any:  # noqa: ANN401 - see the base
+        return sdk.AsyncAnthropic(
+            api_key=self._key,
+            base_url=(self._url or self.official).removesuffix("/v1"),
+            max_retries=0,
+            http_client=http,
+            open_telemetry=False,
+        )
+
+    def _body(self, prompt: Prompt, model: str, max_tokens: int, without: frozenset[str]) -> Body:
+        used = self._used(prompt, without)
+        system: dict[str, object] = {"type": "text", "text": encodable(prompt.system)}
+        if "cache_control" in used:
+            system["cache_control"] = {"type": "ephemeral"}
+        body: Body = {
+            "model": model,
+            "max_tokens": max_tokens,
+            "messages": [{"role": "user", "content": encodable(prompt.text)}],
+        }
+        if prompt.system:
+            body["system"] = [system]
+        if "output_config" in used and prompt.schema is not None:
+            body["output_config"] = {"format": {"type": "json_schema", "schema": _accepted(prompt.schema)}}
+        if "temperature" in used:
+            body["extra_body"] = {"temperature": prompt.temperature}
+        return body
+
+    def _used(self, prompt: Prompt, without: frozenset[str]) -> frozenset[str]:
+        stable = bool(prompt.system) and not (prompt.nonce and prompt.nonce in prompt.system)
+        wanted = {
+            "output_config": prompt.schema is not None,
+            "temperature": prompt.temperature is not None,
+            "cache_control": stable,
+        }
+        return frozenset(wish for wish, wants in wanted.items() if wants) - without
+
+    def _structured(self, prompt: Prompt, without: frozenset[str]) -> bool:
+        return "output_config" in self._used(prompt, without)
+
+    async def _send(self, client: Any, body: Body, wait: Any) -> Response:  # noqa: ANN401 - see the base
+        raw = await client.messages.with_raw_response.create(**body, timeout=wait)
+        response: Response = raw.http_response
+        return response
+
+    def _read(self, content: bytes, asked: Asked) -> Answer:
+        del asked
+        found = _decode(content)
+        usage = found.usage
+        read, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+        text = "".join(block.text for block in found.content if block.type == "text")
+        why = found.stop_details.explanation if found.stop_details is not None else None
+        return Answer(
+            text=text,
+            model=found.model,
+            usage=Usage(usage.input_tokens + read + written, usage.output_tokens, cached=read),
+            written=written,
+            thought=usage.output_tokens_details.thinking_tokens if usage.output_tokens_details else 0,
+            cut=found.stop_reason in CUT,
+            refusal=(why or text) if found.stop_reason == "refusal" else None,
+        )
+
+
+def _accepted(schema: dict[str, object]) -> dict[str, Any]:
+    """The schema as the API takes it: closed objects, limits it does not know moved into descriptions."""
+    from anthropic import transform_schema
+
+    return transform_schema(schema)

@@ -1,0 +1,82 @@
+"""USD of a call, from the maintained table ``genai-prices`` as it was installed: no network, no updates.
+
+Unknown is None, never 0 (I41): an unknown model or provider, a server of one's own, no tokens reported, or a
+price of nothing. A model on this machine is unknown too: a loopback address may be a gateway to a paid one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from daemon.core.llm import Usage
+
+if TYPE_CHECKING:
+    from genai_prices.data_snapshot import DataSnapshot
+
+# opencode's provider ids (models.dev) that the table knows by another name
+_NAMES: Final = {
+    "amazon-bedrock": "aws",
+    "fireworks-ai": "fireworks",
+    "gemini": "google",
+    "google-vertex": "google",
+    "google-vertex-anthropic": "google",
+    "togetherai": "together",
+    "xai": "x-ai",
+}
+
+
+def cost_usd(
+    provider: str, model: str, usage: Usage, *, base_url: str = "", written: int = 0
+) -> float | None:
+    """What ``usage`` costs, or None. ``provider``: ours or opencode's; for ``host``, ``model`` names both as
+    ``provider/model``. ``base_url``: who is asked, when it is not the provider itself. ``written``: the input
+    tokens that were written to a cache. The first call imports the table (0.1 to 0.4 s).
+    """
+    if usage.input <= 0 and usage.output <= 0:
+        return None
+    if provider == "host":
+        provider, _, model = model.partition("/")
+    if not model:
+        return None
+    from genai_prices import Usage as Counts
+    from genai_prices import calc_price
+
+    cached = min(max(usage.cached, 0), usage.input)
+    counts = Counts(
+        input_tokens=usage.input,
+        output_tokens=usage.output,
+        cache_read_tokens=cached,
+        cache_write_tokens=min(max(written, 0), usage.input - cached),
+    )
+    try:
+        if base_url:
+            total = calc_price(counts, model, provider_api_url=base_url).total_price
+        elif (known := _known(provider)) is not None:
+            total = calc_price(counts, model, provider_id=known).total_price
+        else:
+            return None
+    except (LookupError, ValueError, re.error):
+        return None
+    return float(total) or None
+
+
+def estimate_usd(
+    provider: str, model: str, input_tokens: int, output_tokens: int, *, base_url: str = ""
+) -> float | None:
+    """What a call of this size would cost at most (nothing from a cache), or None."""
+    return cost_usd(provider, model, Usage(input_tokens, output_tokens), base_url=base_url)
+
+
+def load() -> None:
+    """Import the table now, in the caller's thread."""
+    _known("")
+
+
+def _known(provider: str) -> str | None:
+    """The table's id. It also matches parts of names, but a gateway called ``my-openai`` is not OpenAI."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    snapshot: DataSnapshot = get_snapshot()
+    name = _NAMES.get(provider.lower(), provider.lower())
+    return name if any(each.id == name for each in snapshot.providers) else None

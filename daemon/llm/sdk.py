@@ -1,0 +1,328 @@
+"""What the providers with an SDK share: the client's life, one call within its deadline, what it asks for.
+
+The SDK (1.3 s to import for anthropic) is imported in a thread, by ``warm`` or at the first call, and
+rehearses a call there, so that the loop is never held up. It never retries (the caller's job), prints
+nothing, and takes nothing from the environment: no key, address, header, organisation or proxy. An empty
+``base_url`` is the SDK's official address.
+
+A server may refuse a parameter that we would like (structured output, temperature …). Then it is left out
+for that model from then on, and asked again at once. Failures are ``Unavailable`` with a fault, a reply
+that was cut off or is empty is ``BadReply``; a cancelled call drops its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from daemon.core.errors import BadReply, Unavailable, UserError
+from daemon.core.llm import Prompt, Reply, Usage
+from daemon.llm import faults, prices
+from daemon.llm.faults import Asked
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Mapping
+
+    from httpx2 import AsyncBaseTransport, AsyncClient, Request, Response
+
+    from daemon.core.errors import ReflectdError
+
+Body = dict[str, Any]
+
+NO_KEY: Final = "none"  # servers without keys ignore it; the SDKs want one
+CONNECT_S: Final = 15.0
+LARGE: Final = 256 * 1024
+THINKING_TOKENS: Final = 8_000  # more room for a model that was seen to think and was cut off
+REFUSING: Final = frozenset({400, 404, 422, 500, 501})
+HEADERS: Final = frozenset({
+    "accept",
+    "accept-encoding",
+    "anthropic-version",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "user-agent",
+    "x-api-key",
+})  # fmt: skip
+LOGGERS: Final = ("anthropic", "openai", "httpx2", "httpcore2")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer as both protocols give it. ``usage.cost`` is not yet known."""
+
+    text: str
+    model: str
+    usage: Usage
+    written: int = 0  # input tokens that went into a cache
+    thought: int = 0  # of the output tokens
+    cut: bool = False
+    refusal: str | None = None
+
+
+class SdkProvider(ABC):
+    """A provider (``core.ports.Provider``) on top of an SDK. Making one imports nothing."""
+
+    name: ClassVar[str]
+    wishes: ClassVar[tuple[tuple[str, re.Pattern[str]], ...]]
+    """What can be left out, and how a server's error text names it; the first match goes."""
+
+    def __init__(self, *, api_key: str, model: str, base_url: str = "", fast_model: str = "") -> None:
+        """Raises ``UserError`` when key, model or address can't be right."""
+        self._key = self._valid_key(api_key.strip(), base_url)
+        self._url = self._valid_url(base_url.strip().rstrip("/"))
+        if not model:
+            raise UserError(f"{self.name}: no model is set; name one")
+        self._model, self._fast_model = model, fast_model or model
+        self._lock = asyncio.Lock()
+        self._client: Any = None
+        self._sdk: Any = None
+        self._without: dict[str, frozenset[str]] = {}
+        self._thinks: set[str] = set()
+
+    # --- what differs -----------------------------------------------------------------------------
+
+    official: ClassVar[str]
+
+    @abstractmethod
+    def _import(self) -> Any:  # noqa: ANN401 - a module that mypy would have to import
+        """The SDK's module."""
+
+    @abstractmethod
+    def _make(self, sdk: Any, http: AsyncClient) -> Any:  # noqa: ANN401 - the SDK's client
+        """A client that sends through ``http``."""
+
+    @abstractmethod
+    def _body(self, prompt: Prompt, model: str, max_tokens: int, without: frozenset[str]) -> Body:
+        """The arguments of one call, without what was refused before."""
+
+    @abstractmethod
+    def _used(self, prompt: Prompt, without: frozenset[str]) -> frozenset[str]:
+        """The wishes that are in the body."""
+
+    @abstractmethod
+    async def _send(self, client: Any, body: Body, wait: Any) -> Response:  # noqa: ANN401 - the SDK's
+        """One call. Raises the SDK's errors."""
+
+    @abstractmethod
+    def _read(self, content: bytes, asked: Asked) -> Answer:
+        """The answer in a body. Raises ``msgspec.MsgspecError``, or ``Unavailable`` for an error in a 200."""
+
+    @abstractmethod
+    def _structured(self, prompt: Prompt, without: frozenset[str]) -> bool:
+        """Whether structured output was in force."""
+
+    # --- the client's life ------------------------------------------------------------------------
+
+    async def warm(self) -> None:
+        """Import the SDK and make the client, in a thread. A failure shows at the first call."""
+        async with self._lock:
+            if self._client is None:
+                try:
+                    self._sdk, self._client = await asyncio.to_thread(self._load)
+                except ImportError as e:
+                    raise Unavailable(
+                        f"{self.name}: its package can't be loaded ({e}); install reflectd again"
+                    ) from e
+
+    async def close(self) -> None:
+        """Close the connections. A later call opens new ones."""
+        async with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _load(self) -> tuple[Any, Any]:
+        sdk = self._import()
+        prices.load()
+        for each in LOGGERS:  # SDKs log to the terminal when the environment says so
+            logging.getLogger(each).addHandler(logging.NullHandler())
+            logging.getLogger(each).propagate = False
+        asyncio.run(self._rehearse(sdk))
+        return sdk, self._make(sdk, self._http())
+
+    async def _rehearse(self, sdk: Any) -> None:  # noqa: ANN401 - the SDK's module
+        """One call that goes nowhere: the first one builds the SDK's models (25 ms, here not on the loop)."""
+        import httpx2
+
+        async def nobody(_: Request) -> Response:
+            return httpx2.Response(200, json={})
+
+        http = self._http(httpx2.MockTransport(nobody))
+        prompt = Prompt("judge", "judge", "", "", schema={"type": "object", "properties": {}})
+        async with http:
+            await self._send(
+                self._make(sdk, http), self._body(prompt, self._model, 1, frozenset()), httpx2.Timeout(1.0)
+            )
+
+    def _http(self, transport: AsyncBaseTransport | None = None) -> AsyncClient:
+        """Without the environment's proxies, without redirects (they would carry the key elsewhere)."""
+        import httpx2
+
+        return httpx2.AsyncClient(
+            trust_env=False,
+            follow_redirects=False,
+            transport=transport,
+            event_hooks={"request": [_only_known_headers]},
+        )
+
+    # --- one call -----------------------------------------------------------------------------------
+
+    async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
+        """One reply. Raises ``Unavailable`` with a fault, or ``BadReply`` with the raw text."""
+        started = time.monotonic()
+        model = self._fast_model if prompt.tier == "fast" else self._model
+        asked = Asked(
+            self.name, _host(self._url or self.official), model, "" if self._key == NO_KEY else self._key
+        )
+        answer: Answer | None = None
+        problem: ReflectdError
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self.warm()
+                answer = await self._ask(prompt, asked, started + deadline_s)
+        except TimeoutError:
+            problem = faults.of_timeout(asked, deadline_s)
+        if answer is None:
+            raise problem
+        return self._reply(prompt, asked, answer, time.monotonic() - started)
+
+    async def _ask(self, prompt: Prompt, asked: Asked, end: float) -> Answer:
+        """Ask, and again without what the server refuses: each time there is one wish fewer."""
+        while True:
+            without = self._without.get(asked.model, frozenset())
+            room = THINKING_TOKENS if asked.model in self._thinks else 0
+            body = self._body(prompt, asked.model, prompt.max_tokens + room, without)
+            found = await self._post(body, asked, max(0.1, end - time.monotonic()))
+            if isinstance(found, bytes):
+                return await self._understand(found, asked)
+            status, headers, text = found
+            refused = self._refused(status, text, self._used(prompt, without))
+            if not refused:
+                raise faults.of_status(asked, status, headers, text, time.time())
+            self._without[asked.model] = self._without.get(asked.model, frozenset()) | {refused}
+
+    async def _post(
+        self, body: Body, asked: Asked, left_s: float
+    ) -> bytes | tuple[int, Mapping[str, str], str]:
+        """A success's body, or status, headers and body of a failure."""
+        import httpx2
+
+        problem: Unavailable
+        try:
+            wait = httpx2.Timeout(left_s, connect=min(left_s, CONNECT_S))
+            response = await self._send(self._client, body, wait)
+        except self._sdk.APITimeoutError:
+            problem = faults.of_timeout(asked, left_s)
+        except self._sdk.APIStatusError as e:
+            return e.status_code, e.response.headers, e.response.text
+        except (self._sdk.APIConnectionError, httpx2.HTTPError) as e:
+            problem = faults.of_connection(asked, e)
+        else:
+            return response.content
+        # raised here, not in the handler: the SDK's errors hold the request with the key
+        raise problem
+
+    async def _understand(self, content: bytes, asked: Asked) -> Answer:
+        try:
+            if len(content) > LARGE:
+                return await asyncio.to_thread(self._read, content, asked)
+            return self._read(content, asked)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            what = "a web page" if content[:200].lstrip().startswith(b"<") else "not of the agreed form"
+            problem = faults.of_form(asked, what)
+        raise problem
+
+    def _refused(self, status: int, text: str, used: frozenset[str]) -> str:
+        """The wish that the server's error names, or nothing."""
+        if status not in REFUSING:
+            return ""
+        said = faults.said_in(text)
+        return next((wish for wish, named in self.wishes if wish in used and named.search(said)), "")
+
+    def _reply(self, prompt: Prompt, asked: Asked, answer: Answer, seconds: float) -> Reply:
+        if answer.refusal is not None:
+            raise faults.of_refusal(asked, answer.refusal)
+        if answer.cut:
+            if answer.thought:
+                self._thinks.add(asked.model)
+            raise BadReply(
+                f"{self.name}: the answer of {asked.model} was cut off at {answer.usage.output} tokens",
+                raw=answer.text,
+            )
+        if not answer.text.strip():
+            raise BadReply(f"{self.name}: the answer of {asked.model} is empty")
+        without = self._without.get(asked.model, frozenset())
+        cost = prices.cost_usd(
+            self.name, answer.model or asked.model, answer.usage, base_url=self._url, written=answer.written
+        )
+        return Reply(
+            text=answer.text,
+            provider=self.name,
+            model=answer.model or asked.model,
+            data=_object(answer.text) if self._structured(prompt, without) else None,
+            usage=Usage(answer.usage.input, answer.usage.output, cost, answer.usage.cached),
+            seconds=seconds,
+        )
+
+    # --- settings -----------------------------------------------------------------------------------
+
+    def _valid_key(self, key: str, base_url: str) -> str:
+        if not key and not base_url:
+            raise UserError(
+                f"{self.name}: no API key is set; set one, or the address of a server that needs none"
+            )
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise UserError(f"{self.name}: the API key holds characters that no key has; copy it again")
+        return key or NO_KEY
+
+    def _valid_url(self, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            valid = False
+        if url and (
+            not valid or parts.username is not None or parts.query or parts.fragment or not url.isascii()
+        ):
+            raise UserError(f"{self.name}: the address must look like https://host/v1, with nothing after it")
+        return url
+
+
+def encodable(text: str) -> str:
+    """``text`` without lone surrogates, which JSON from a transcript may hold and UTF-8 may not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+async def _only_known_headers(request: Request) -> None:
+    """Drop what the SDK adds from the environment (custom headers, organisation) and about this machine."""
+    for name in [n for n in request.headers if n.lower() not in HEADERS]:
+        del request.headers[name]
+
+
+def _host(url: str) -> str:
+    parts = urlsplit(url)
+    return parts.netloc.rpartition("@")[2]
+
+
+def _object(text: str) -> dict[str, object] | None:
+    """``text`` when it is one JSON object and nothing else."""
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
