@@ -23,6 +23,7 @@ from daemon import __version__, log, paths
 from daemon.clock import SystemClock
 from daemon.config import Keys
 from daemon.core.errors import ReflectdError, Unavailable, UserError
+from daemon.core.ports import Client
 from daemon.engine.budget import Budget
 from daemon.engine.calls import Calls
 from daemon.engine.delivery import Delivery
@@ -106,6 +107,7 @@ class Daemon:
             log=self._log,
             spawn=self.spawn,
         )
+        self._clients = [p for p in self.world.calls.providers if isinstance(p, Client)]
         self.world.sessions.on_unreadable = lambda session, error: self._log.error(
             "a stored session cannot be read; it is kept aside and begun anew", session=session, error=error
         )
@@ -160,12 +162,16 @@ class Daemon:
                 "started", version=__version__, pid=os.getpid(), socket=str(self.paths.socket), unfiled=left
             )
             ready()
+            for client in self._clients:
+                self.spawn(client.warm(), "warm")
             gc.freeze()  # what start-up made stays; the collector need not look at it again
             await self.stopping.wait()
         finally:
             self._log.info("stopping")
             ticking.cancel()
             await self._drain()
+            for client in self._clients:
+                await client.close()
             filing.cancel()
             await asyncio.gather(filing, ticking, return_exceptions=True)
             with contextlib.suppress(OSError):

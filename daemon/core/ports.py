@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from daemon.core.llm import Prompt, Reply
@@ -20,10 +20,24 @@ class Clock(Protocol):
         ...
 
 
+@runtime_checkable
+class Client(Protocol):
+    """What a provider with connections of its own has besides."""
+
+    async def warm(self) -> None:
+        """Import and build what the first call needs, in a thread; never fails."""
+
+    async def close(self) -> None:
+        """End its connections."""
+
+
 class Provider(Protocol):
     """Answers prompts. Raises ``Unavailable`` when it cannot, ``Rejected`` when it must not."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What settings, policies and the ledger call it."""
+        ...
 
     def model_for(self, prompt: Prompt) -> tuple[str, str]:
         """Which model would answer: (vendor, model) as price tables name them, empty if unknown."""

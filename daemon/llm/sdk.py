@@ -178,6 +178,11 @@ class SdkProvider(ABC):
 
     # --- one call -----------------------------------------------------------------------------------
 
+    def model_for(self, prompt: Prompt) -> tuple[str, str]:
+        """The setting's model; its vendor is unknown behind an address of one's own."""
+        model = self._fast_model if prompt.tier == "fast" else self._model
+        return ("" if self._url else self.name), model
+
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One reply. Raises ``Unavailable`` with a fault, or ``BadReply`` with the raw text."""
         started = time.monotonic()

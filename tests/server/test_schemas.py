@@ -68,7 +68,7 @@ async def server() -> AsyncIterator[Server]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rd-")))
         where = paths.resolve({"HOME": str(folder)})
-        daemon = Daemon(config.from_text(), where)
+        daemon = Daemon(config.from_text('[judge]\nprovider = "offline"'), where)
         ready = asyncio.Event()
         serving = asyncio.create_task(daemon.serve(ready.set))
         await ready.wait()
