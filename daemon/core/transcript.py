@@ -48,6 +48,7 @@ class Message:
     ``human``: a person typed it. ``order``: the id of our order that caused it (feedback), else empty.
     ``finish``: why the model stopped (``stop``, ``length``, ``tool-calls`` …), empty while it runs.
     ``error``: the host's error name (``MessageAbortedError`` …). ``calls`` keep the order of the parts.
+    ``cost``: what the host says the answer cost in USD, None when it does not know; ``tokens`` in all.
     """
 
     id: str
@@ -64,6 +65,8 @@ class Message:
     summary: bool = False
     completed: int = 0
     calls: tuple[ToolCall, ...] = ()
+    cost: float | None = None
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,12 @@ class Transcript:
         """Everything after the first of ``requests``: what was done for this task."""
         requests = self.requests
         return self.since(requests[0].id) if requests else self.messages
+
+    @property
+    def used(self) -> tuple[float | None, int]:
+        """What the agent's work for this task cost: (USD, tokens); None when no price is known."""
+        known = [m.cost for m in self.work if m.cost is not None]
+        return (sum(known) if known else None), sum(m.tokens for m in self.work)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -79,6 +79,8 @@ class Verdict:
     judge: JudgedBy = JudgedBy()
     attempt: int = 0
     will_prompt: bool = False  # feedback follows this verdict
+    work_usd: float | None = None  # what the agent's own work for this task cost so far; None is unknown
+    work_tokens: int = 0
 
     @property
     def complete(self) -> bool:

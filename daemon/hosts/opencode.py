@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "parse_event", "parse_transcript"]
 
 TOOL_STATUSES: Final = frozenset(get_args(ToolStatus))
+MOST: Final = 1e12
 TODO_STATUSES: Final = frozenset(get_args(TodoStatus))
 
 
@@ -39,6 +40,8 @@ class _Header(Struct):
     finish: str | None = None
     error: Error | None = None
     summary: Any = None  # true on a compaction's summary; an object on user messages
+    cost: Any = None  # a number where the host knows the price
+    tokens: Any = None
     time: _Time | None = None
 
 
@@ -189,7 +192,15 @@ def _message(
         summary=info.summary is True,
         completed=milliseconds(time.completed),
         calls=tuple(calls.values()),
+        cost=_amount(info.cost),
+        tokens=int(_amount(info.tokens) or 0),
     )
+
+
+def _amount(value: object) -> float | None:
+    """A sum of money or tokens; None for zero, which is what the host says of what it does not know."""
+    fine = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MOST
+    return float(cast("float", value)) if fine else None
 
 
 def _call(part: _Part, fallback_id: str) -> ToolCall | None:

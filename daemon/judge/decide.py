@@ -112,8 +112,18 @@ def feedback_text(found: Judgement, case: Case, attempt: int, limits: Limits) ->
 
 def _verdict(r: Round, state: FinalState, found: Judgement | None) -> Verdict:
     s, case = r.session, r.case
+    usd, tokens = case.transcript.used if case.transcript is not None else (None, 0)
     verdict = Verdict(
-        s.id, case.task, case.turn, state, r.at, judge=r.by, attempt=s.attempts, reason="judged"
+        s.id,
+        case.task,
+        case.turn,
+        state,
+        r.at,
+        judge=r.by,
+        attempt=s.attempts,
+        reason="judged",
+        work_usd=usd,
+        work_tokens=tokens,
     )
     if found is None:
         return verdict

@@ -422,3 +422,24 @@ def test_repeating_changes_nothing(again: list[int]) -> None:
     plain = [message(f"m{i}", "user" if i % 2 else "assistant", at=10 + i) for i in range(6)]
     mixed = [*plain, *(plain[i] for i in again)]
     assert parse({"messages": mixed}) == parse({"messages": plain})
+
+
+@pytest.mark.parametrize(
+    ("cost", "tokens", "read"),
+    [
+        (0.25, 1200, (0.25, 1200)),
+        (0, 1200, (None, 1200)),
+        (None, None, (None, 0)),
+        ("much", {"input": 3}, (None, 0)),
+        (-1, -1, (None, 0)),
+        (True, True, (None, 0)),
+        (1e300, 1e300, (None, 0)),
+    ],
+)
+def test_what_the_agents_work_cost(cost: Any, tokens: Any, read: tuple[float | None, int]) -> None:
+    """I41: the agent's own cost is summed for the task; a price the host does not know stays unknown."""
+    asked = {"info": {"id": "m1", "role": "user"}, "parts": [{"type": "text", "text": "Do it"}]}
+    info = {"id": "m2", "role": "assistant", "finish": "stop", "cost": cost, "tokens": tokens}
+    data = json.dumps({"session": {"id": "s"}, "messages": [asked, {"info": info, "parts": []}]}).encode()
+    found = parse_transcript(data, is_ours=lambda _: False)
+    assert found.used == read

@@ -85,6 +85,13 @@ export function sessionInfo(value: unknown, id = ""): Json {
   }
 }
 
+/** All tokens of an answer, read from and written to a cache too. */
+function tokensOf(value: unknown): number {
+  const { cache, ...rest } = record(value)
+  const { total: _, ...counted } = { ...rest, ...record(cache) }
+  return Object.values(counted).reduce<number>((sum, item) => sum + (number(item) ?? 0), 0)
+}
+
 function projectInfo(value: unknown): Json {
   const info = record(value)
   const model = record(info["model"])
@@ -100,6 +107,8 @@ function projectInfo(value: unknown): Json {
       finish: text(info["finish"]),
       error: isRecord(info["error"]) ? hostError(info["error"]) : undefined,
       summary: info["summary"] === true ? true : undefined,
+      cost: number(info["cost"]) || undefined, // 0 is what opencode says of a price it does not know
+      tokens: tokensOf(info["tokens"]) || undefined,
     }),
     time: { created: number(time["created"]) ?? 0, ...some({ completed: number(time["completed"]) }) },
   }

@@ -79,8 +79,8 @@ test("message info is reduced to the wire's fields", () => {
       modelID: "m",
       finish: "stop",
       path: { cwd: "/home/me" },
-      cost: 1,
-      tokens: {},
+      cost: 0.25,
+      tokens: { total: 99, input: 10, output: 20, reasoning: 5, cache: { read: 30, write: 4 } },
       error: { name: "APIError", data: { message: "no", responseBody: "long" } },
       time: { created: 1, completed: 2 },
     },
@@ -95,6 +95,8 @@ test("message info is reduced to the wire's fields", () => {
     modelID: "m",
     finish: "stop",
     error: { name: "APIError", message: "no" },
+    cost: 0.25,
+    tokens: 69,
     time: { created: 1, completed: 2 },
   })
   const asked = user("x")
