@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import socket
 from http.client import HTTPConnection, HTTPException
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from daemon.core.errors import Unavailable, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from pathlib import Path
 
+Stream: TypeAlias = "Generator[dict[str, Any] | None, None, None]"
 TIMEOUT_S = 10.0
 STREAM_S = 60.0  # a heartbeat comes every 15 s
 LINE_BYTES = 16 * 1024 * 1024
@@ -49,7 +50,7 @@ def request(
     return _object(path, status, text)
 
 
-def stream(path: Path, route: str, timeout_s: float = STREAM_S) -> Iterator[dict[str, Any] | None]:
+def stream(path: Path, route: str, timeout_s: float = STREAM_S) -> Stream:
     """The objects of an endless NDJSON answer as they come; None for each heartbeat.
 
     Ends when the daemon ends it. ``Unavailable`` when no daemon answers, when it has no room, and when

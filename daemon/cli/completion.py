@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from daemon.cli.settings import add_flags, load
 from daemon.client import request
 from daemon.core.errors import ReflectdError
+from daemon.core.settings import SETTINGS
 from daemon.paths import find_socket
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb (``setup``) or verb below it (``setup opencode``): its flags, and what may stand for itself."""
+    """One verb (``setup``) or one below it (``setup opencode``): its flags, and what may stand alone."""
 
     words: tuple[str, ...]
     help: str
@@ -65,7 +66,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("shell", nargs="?", choices=SHELLS, help="print the script for this shell")
-    what.add_argument("--sessions", action="store_true", help="print the ids of known sessions (the script asks)")
+    what.add_argument(
+        "--sessions", action="store_true", help="print the ids of known sessions (the script asks)"
+    )
     add_flags(parser)
     parser.set_defaults(run=run)
 
@@ -99,7 +102,7 @@ def _walk(words: tuple[str, ...], text: str, parser: argparse.ArgumentParser) ->
         if isinstance(a, argparse._SubParsersAction):  # noqa: SLF001 - the same
             below = dict(a.choices)
         elif a.option_strings:
-            options = tuple(str(c) for c in a.choices or ())
+            options = tuple(str(c) for c in a.choices or ()) or _allowed(a)
             said = (a.help or "").replace("%%", "%")
             flags.append(Flag(tuple(a.option_strings), said, a.nargs != 0, options, _kind(a)))
         else:
@@ -110,10 +113,21 @@ def _walk(words: tuple[str, ...], text: str, parser: argparse.ArgumentParser) ->
         yield from _walk((*words, name), inner.description or name, inner)
 
 
+def _allowed(action: argparse.Action) -> tuple[str, ...]:
+    """The values of a setting; the parser takes any text and leaves the judgement to ``config``."""
+    setting = SETTINGS.get(action.dest.removeprefix("set:"))
+    if setting is None:
+        return ()
+    return ("true", "false") if isinstance(setting.default, bool) else setting.choices
+
+
 def _kind(action: argparse.Action) -> str:
     named = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
     if action.option_strings == ["--session"]:
         return "session"
+    setting = SETTINGS.get(action.dest.removeprefix("set:"))
+    if setting is not None and setting.form == "path":
+        return "file"
     return _KINDS.get(named, "")
 
 
@@ -197,7 +211,9 @@ def _zsh(verbs: list[Verb]) -> list[str]:
     tops = [f"        {_quoted(f'{v.words[0]}:{v.help}')}" for v in verbs if len(v.words) == 1]
     lines = []
     for v in (v for v in verbs if len(v.words) == 1):
-        inner = [w for w in verbs if w.words[:1] == v.words]  # with what is below: its flags may stand anywhere
+        inner = [
+            w for w in verbs if w.words[:1] == v.words
+        ]  # with what is below: its flags may stand anywhere
         flags = {name: f for w in inner for f in w.flags for name in f.names}
         arguments = [_quoted(_zsh_flag(name, f)) for name, f in flags.items()]
         words = (*v.below, *v.choices)
@@ -235,7 +251,9 @@ def _fish(verbs: list[Verb]) -> list[str]:
             names = "".join(f" -l {n[2:]}" if n.startswith("--") else f" -s {n[1:]}" for n in f.names)
             takes = " -r" if f.takes else ""
             values = "".join(_fish_values(f.choices, f.kind))
-            lines.append(f"complete -c reflectd -n {_quoted(seen)}{names}{takes}{values} -d {_quoted(f.help)}")
+            lines.append(
+                f"complete -c reflectd -n {_quoted(seen)}{names}{takes}{values} -d {_quoted(f.help)}"
+            )
     return lines
 
 
@@ -252,7 +270,7 @@ def _fish_values(choices: tuple[str, ...], kind: str) -> Iterator[str]:
 
 def _quoted(text: str) -> str:
     """For a POSIX shell, zsh and fish alike."""
-    return "'" + " ".join(text.split()).replace("\\", "").replace("'", "’") + "'"
+    return "'" + " ".join(text.split()).replace("\\", "").replace("'", "'\\''") + "'"
 
 
 def _fill(template: str, parts: dict[str, list[str]]) -> str:

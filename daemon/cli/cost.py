@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlencode
 
@@ -43,8 +44,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser = verbs.add_parser(
         "cost", help="what judging cost", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--days", type=int, default=7, metavar="N", help="the last N days, today included (7)")
-    parser.add_argument("--session", default="", metavar="SESSION", help="one session, by (the beginning of) its id")
+    parser.add_argument(
+        "--days", type=int, default=7, metavar="N", help="the last N days, today included (7)"
+    )
+    parser.add_argument(
+        "--session", default="", metavar="SESSION", help="one session, by (the beginning of) its id"
+    )
     parser.add_argument("--by", choices=BY, default="day", help="one line per (day)")
     parser.add_argument("--json", action="store_true", help="print calls, sums and limits as JSON")
     add_flags(parser)
@@ -87,22 +92,20 @@ def _gather(settings: Settings, where: Paths, session: str, since: int, by: str)
     try:
         found = request(socket, "GET", f"/v1/ledger?{query}")
         status = request(socket, "GET", "/v1/status")
-        spent, caps = status["spent_today"], status["caps"]
+        spent, limits = status["spent_today"], status["limits"]
     except Unavailable:
         found = _from_file(where, session, since, by)
         spent = found.pop("spent_today")
-        caps = {
-            "usd_per_day": settings.spend.cents_per_day / 100,
-            "usd_per_session": settings.spend.cents_per_session / 100,
-            "tokens_per_day": settings.spend.tokens_per_day,
-        }
+        limits = asdict(settings.spend)
         print("reflectd: no daemon runs; read from its database", file=sys.stderr)
-    return {**found, "spent_24h": {"usd": spent["today"], "unpriced_tokens": spent["tokens"]}, "caps": caps}
+    return {
+        **found,
+        "spent_24h": {"usd": spent["today"], "unpriced_tokens": spent["tokens"]},
+        "limits": limits,
+    }
 
 
 def _from_file(where: Paths, session: str, since: int, by: str) -> Json:
-    from dataclasses import asdict
-
     from daemon.store.ledger import By, Ledger, report
     from daemon.store.readonly import ReadOnly
 
@@ -116,27 +119,41 @@ def _from_file(where: Paths, session: str, since: int, by: str) -> Json:
 
 
 def _lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
-    head = (args.by, "calls", "free", "tokens in", "tokens out", "USD", "unknown price", "cancelled", "failed")
+    head = (
+        args.by,
+        "calls",
+        "free",
+        "tokens in",
+        "tokens out",
+        "USD",
+        "unknown price",
+        "cancelled",
+        "failed",
+    )
     groups = [*found["groups"], {"name": "together", **found["sums"]}]
     rows = [head, *(_row(g) for g in groups)]
     lines = table(rows, right=range(1, len(head)))
     lines[0] = paint(lines[0], "dim")
     lines[-1] = paint(lines[-1], "bold")
     what = f"session {short(args.session, 60)}, " if args.session else ""
-    title = f"What judging cost: {what}the last {args.days} days" if args.days > 1 else f"What judging cost: {what}today"
+    title = (
+        f"What judging cost: {what}the last {args.days} days"
+        if args.days > 1
+        else f"What judging cost: {what}today"
+    )
     if not found["sums"]["calls"]:
         lines = ["nothing was judged"]
     if len(found["groups"]) == LIMIT:
         lines.append(f"only the first {LIMIT} are listed; all are counted")
-    return [title, *lines, "", *spent_lines(found["spent_24h"], found["caps"])]
+    return [title, *lines, "", *_spent(found["spent_24h"], found["limits"])]
 
 
-def spent_lines(spent: Json, caps: Json) -> list[str]:
+def _spent(spent: Json, limits: Json) -> list[str]:
     """The last 24 hours against the limits."""
     return [
-        f"last 24 hours  {spent['usd']:.4f} of {caps['usd_per_day']:.2f} USD, and "
-        f"{spent['unpriced_tokens']:,} of {caps['tokens_per_day']:,} tokens at an unknown price",
-        f"one session    at most {caps['usd_per_session']:.2f} USD; over a limit the fixed rules judge",
+        f"last 24 hours  {spent['usd']:.4f} of {limits['cents_per_day'] / 100:.2f} USD, and "
+        f"{spent['unpriced_tokens']:,} of {limits['tokens_per_day']:,} tokens at an unknown price",
+        f"one session    at most {limits['cents_per_session'] / 100:.2f} USD",
     ]
 
 

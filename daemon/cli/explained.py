@@ -5,11 +5,14 @@ A case file may come with a clone, so every field of it may be missing or of any
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from daemon.cli.render import clock, first_line, indented, money, plain, short
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from daemon.cli.render import Paint
 
 TEXT_CHARS = 1_200
@@ -48,7 +51,10 @@ def explained(found: Json, paint: Paint, *, full: bool = False) -> list[str]:
         other = bool(verdicts) and decided.get("turn") != verdicts[0].get("turn")
         lines += _case(case, paint, limit, other=other)
     elif verdicts:
-        lines += ["", "There is no case file: this turn was decided without asking a judge, or it was removed."]
+        lines += [
+            "",
+            "There is no case file: this turn was decided without asking a judge, or it was removed.",
+        ]
     if "ledger" in found:
         lines += _cost(_object(found["ledger"]), paint)
     if len(verdicts) > 1:
@@ -86,7 +92,9 @@ def _head(found: Json, verdicts: list[Json], paint: Paint) -> list[str]:
         state = "off" if s.get("off") else "busy" if s.get("busy") else str(s.get("phase", "?"))
         why = short(s.get("reason", ""), 100)
         rounds = f", {s['attempts']} rounds of feedback" if s.get("attempts") else ""
-        lines.append(f"  now      {paint.state(state)}{f' ({why})' if why not in {'', 'judged'} else ''}{rounds}")
+        lines.append(
+            f"  now      {paint.state(state)}{f' ({why})' if why not in {'', 'judged'} else ''}{rounds}"
+        )
     guard = _object(found.get("guard"))
     if guard:
         said = f"{short(guard.get('guard', ''), 40)}: {short(guard.get('reason', ''), 100)}"
@@ -99,7 +107,10 @@ def _head(found: Json, verdicts: list[Json], paint: Paint) -> list[str]:
 def _verdict(v: Json, paint: Paint, limit: int) -> list[str]:
     state = str(v.get("state", "?"))
     severity = short(v.get("severity", ""), 10)
-    lines = ["", f"{paint('Verdict', 'bold')}  {paint.state(state)} {severity}, {clock(_number(v.get('timestamp')))}"]
+    lines = [
+        "",
+        f"{paint('Verdict', 'bold')}  {paint.state(state)} {severity}, {clock(_number(v.get('timestamp')))}",
+    ]
     lines.append(f"  {STATES.get(state, 'an unknown state')}")
     if reason(v):
         lines.append(f"  because  {short(reason(v), 400)}")
@@ -110,7 +121,8 @@ def _verdict(v: Json, paint: Paint, limit: int) -> list[str]:
         lines.append(f"  judge    {name}, {_number(by.get('ms')) / 1000:.1f} s{cost}")
     for i, item in enumerate(_list(v.get("missing")), 1):
         m = _object(item)
-        lines.append(f"  missing  {i}. {short(m.get('item', m.get('text', '')), WIDTH)} [{short(m.get('cites', ''), 80)}]")
+        what, cites = short(m.get("item", m.get("text", "")), WIDTH), short(m.get("cites", ""), 80)
+        lines.append(f"  missing  {i}. {what} [{cites}]")
     lines += [f"  next     {short(action, WIDTH)}" for action in _list(v.get("next_actions"))]
     order = _object(v.get("order"))
     if order:
@@ -134,22 +146,30 @@ def _case(found: Json, paint: Paint, limit: int, *, other: bool) -> list[str]:
         name = f"{short(row.get('id', ''), 8)} {short(row.get('kind', ''), 16)}"
         text = f"  {name:14}  {short(row.get('text', ''), WIDTH)}"
         lines.append(paint(text, "yellow") if row.get("open") else text)
-    prompts, replies = _list(found.get("prompts")), _list(found.get("replies"))
-    for i, each in enumerate(prompts):
-        prompt, reply = _object(each), _object(replies[i]) if i < len(replies) else {}
-        if not reply.get("model") == "rules":
-            size = len(str(prompt.get("system", ""))) + len(str(prompt.get("text", "")))
-            title = f"Prompt {i + 1} ({short(prompt.get('purpose', ''), 20)}, {size:,} characters)"
-            lines += ["", paint(title, "bold")]
-            lines += indented(prompt.get("system", ""), "  S ", limit=limit)
-            lines += indented(prompt.get("text", ""), "  U ", limit=limit)
-        lines += _reply(i + 1, reply, paint, limit)
+    prompts = [_object(p) for p in _list(found.get("prompts"))]
+    replies = [_object(r) for r in _list(found.get("replies"))]
+    if (
+        any(r.get("provider") != "offline" for r in replies) or not replies
+    ):  # rules read the rows, not the text
+        for i, prompt in enumerate(prompts, 1):
+            lines += _prompt(i, prompt, paint, limit)
+    for i, reply in enumerate(replies, 1):
+        lines += _reply(i, reply, paint, limit)
+    if len(replies) < len(prompts):
+        lines += ["", f"{len(prompts) - len(replies)} prompts got no reply that could be used."]
     return lines + _decision(found, paint)
 
 
+def _prompt(number: int, prompt: Json, paint: Paint, limit: int) -> list[str]:
+    system, text = str(prompt.get("system", "")), str(prompt.get("text", ""))
+    title = (
+        f"Prompt {number} ({short(prompt.get('purpose', ''), 20)}, {len(system) + len(text):,} characters)"
+    )
+    rules, data = indented(system, "  S ", limit=limit), indented(text, "  U ", limit=limit)
+    return ["", paint(title, "bold"), *rules, *data]
+
+
 def _reply(number: int, reply: Json, paint: Paint, limit: int) -> list[str]:
-    if not reply:
-        return ["", paint(f"Reply {number}", "bold") + "  none came"]
     by = " ".join(short(reply.get(k, ""), 80) for k in ("provider", "model") if reply.get(k))
     title = paint(f"Reply {number}", "bold") + f" ({by}, {_number(reply.get('seconds')):.1f} s)"
     return ["", title, *indented(reply.get("text", ""), "  A ", limit=limit)]
@@ -159,14 +179,13 @@ def _decision(found: Json, paint: Paint) -> list[str]:
     """How the reply became the verdict."""
     v = _object(found.get("verdict"))
     lines = ["", paint("Decision", "bold")]
-    said = _parsed(found)
-    if said is not None:
-        lines.append(f"  the judge said {said[0]}")
-        kept = {str(_object(m).get("text", "")) for m in _list(v.get("missing"))}
+    kept = {str(_object(m).get("text", "")) for m in _list(v.get("missing"))}
+    for told, items in _said(found):
+        lines.append(f"  {told}")
         lines += [
-            f"  dropped: {short(text, 100)} (it cites {short(cites, 60) or 'nothing'}, which is not there)"
-            for text, cites in said[1]
-            if text not in kept
+            f"  not kept: {short(t, 100)} (it cites {short(c, 60) or 'nothing'})"
+            for t, c in items
+            if t not in kept
         ]
     if found.get("why"):
         lines.append(f"  {short(found['why'], 400)}")
@@ -177,24 +196,31 @@ def _decision(found: Json, paint: Paint) -> list[str]:
     return lines
 
 
-def _parsed(found: Json) -> tuple[str, list[tuple[str, str]]] | None:
-    """What the last verdict among the replies says, by the judge's own parser; and its missing items."""
+def _said(found: Json) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """What each reply says, by the judge's own parser; and its missing items with what they cite."""
     from daemon.core.errors import BadReply
     from daemon.core.llm import Reply
-    from daemon.judge.parse import parse
+    from daemon.judge.parse import parse, parse_defence
 
     nonce = str(_object(found.get("case")).get("nonce") or "")
-    for each in reversed(_list(found.get("replies"))):
+    for i, each in enumerate(_list(found.get("replies")), 1):
         r = _object(each)
         data = r.get("data")
-        try:
-            j = parse(Reply(str(r.get("text", "")), "", data=data if isinstance(data, dict) else None), nonce)
-        except BadReply:
+        reply = Reply(str(r.get("text", "")), "", data=data if isinstance(data, dict) else None)
+        with suppress(BadReply):
+            d = parse_defence(reply, nonce)
+            yield f"reply {i}, a second look: the stop can {'' if d.defended else 'not '}be defended", []
             continue
-        told = f"{'complete' if j.complete else 'incomplete'}, {j.severity}, {len(j.missing)} missing"
+        try:
+            j = parse(reply, nonce)
+        except BadReply as e:
+            yield f"reply {i} could not be used: {short(e, 200)}", []
+            continue
+        told = (
+            f"reply {i}: {'complete' if j.complete else 'incomplete'}, {j.severity}, {len(j.missing)} missing"
+        )
         told += ", only a person can go on" if j.requires_human_action else ""
-        return told, [(m.text, m.cites) for m in j.missing]
-    return None
+        yield told, [(m.text, m.cites) for m in j.missing]
 
 
 def _cost(ledger: Json, paint: Paint) -> list[str]:

@@ -1,6 +1,6 @@
 """The command of ``reflectd watch --exec``: for each verdict once, one at a time, in order.
 
-It runs in a thread, so that lines go on while a command works; what waits is bounded, and what is lost is told.
+It runs in a thread, so that lines go on while a command works; what waits is bounded, what is lost is told.
 Each command has its own process group, which is killed when its time is over and when watching ends, so that
 nothing is left running. Whatever fails is told on stderr and never stops the watching.
 """
@@ -65,9 +65,9 @@ class Hook:
         with self._lock:
             if self._closed:
                 return
-            self._process = process = subprocess.Popen(
+            self._process = process = subprocess.Popen(  # noqa: S602 - the person typed it, as in `sh -c`
                 self._command,
-                shell=True,  # noqa: S602 - the person typed it, as in `sh -c`
+                shell=True,
                 stdin=subprocess.PIPE,
                 stdout=self._stdout,
                 env={**os.environ, "REFLECTD_CHILD": "1"},

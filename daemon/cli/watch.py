@@ -48,12 +48,17 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     import argparse
 
     parser = verbs.add_parser(
-        "watch", help="verdicts as they come", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+        "watch",
+        help="verdicts as they come",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")
     parser.add_argument("--dir", metavar="DIR", help="this folder and what is below it (the current one)")
     parser.add_argument("--all", action="store_true", help="every folder")
-    parser.add_argument("--verbose", action="store_true", help="also when judging starts, and what is left alone")
+    parser.add_argument(
+        "--verbose", action="store_true", help="also when judging starts, and what is left alone"
+    )
     parser.add_argument("--json", action="store_true", help="print each as one line of JSON")
     parser.add_argument("--exec", metavar="CMD", help="run CMD for each final verdict, its JSON on stdin")
     parser.add_argument("--exec-timeout", type=int, default=60, metavar="S", help="seconds for one CMD (60)")
@@ -135,7 +140,8 @@ def _show(entry: Json, args: argparse.Namespace, hook: Hook | None) -> None:
 
 def told(entry: Json, paint: Paint) -> str:
     """One line: when, which session, what, and what it cost."""
-    name = f"{paint(short(entry.get('session', '?'), ID_CHARS), 'dim')}  {short(entry.get('title', ''), 30)}".rstrip()
+    identity = paint(short(entry.get("session", "?"), ID_CHARS), "dim")
+    name = f"{identity}  {short(entry.get('title', ''), 30)}".rstrip()
     head = f"{clock(entry.get('at', 0))}  {name}"
     if entry.get("kind") == "skip":
         guard, why = short(entry.get("guard", ""), 30), short(entry.get("reason", ""), 100)
@@ -143,7 +149,9 @@ def told(entry: Json, paint: Paint) -> str:
     if entry.get("kind") == "judging":
         return f"{head}  {paint('judging', 'dim')}"
     severity = str(entry.get("severity", "NONE"))
-    state = paint.state(str(entry.get("state", "?"))) + (f" {short(severity, 10)}" if severity != "NONE" else "")
+    state = paint.state(str(entry.get("state", "?"))) + (
+        f" {short(severity, 10)}" if severity != "NONE" else ""
+    )
     why = str(entry.get("reason", ""))
     said = first_line(entry.get("feedback", "")) or ("" if why == "judged" else why)
     sent = " (sent)" if entry.get("feedback_sent") else ""

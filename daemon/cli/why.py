@@ -1,7 +1,7 @@
 """``reflectd why``: what was decided on a session's last turn, from what, and what it cost.
 
 Asks the daemon for state and verdicts, and reads the case file itself. Without a daemon it reads the newest
-case file of this folder, and says so. Exit codes: 0 explained · 1 nothing was judged here and no daemon runs ·
+case file of this folder, and says so. Exit codes: 0 explained · 1 nothing to explain and no daemon ·
 2 no such session, or several begin like that.
 """
 
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def gather(where: Paths, session: str, folder: Path) -> dict[str, Any]:
-    """The daemon's answer with ``case`` and ``case_file``; without a daemon only these, and ``daemon: false``."""
+    """The daemon's answer with ``case`` and ``case_file``; without a daemon only these."""
     try:
         query = urlencode({"session": session, "directory": str(folder)})
         found = request(find_socket(where), "GET", f"/v1/why?{query}")

@@ -57,7 +57,7 @@ _SUMS = (
     "total(provider != 'offline' AND outcome = 'ok'), "
     "total(outcome = 'cancelled'), "
     "total(outcome NOT IN ('ok', 'cancelled')), "
-    "total(input), total(output), sum(cost), "
+    "total(input), total(output), sum(iif(provider = 'offline', NULL, cost)), "
     f"total({_UNPRICED}), total(iif({_UNPRICED}, input + output, 0)), total(ms)"
 )
 
