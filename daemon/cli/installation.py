@@ -1,4 +1,4 @@
-"""``reflectd doctor`` on what is installed: interpreter, package, command, folders, socket. Changes nothing."""
+"""``reflectd doctor`` on what is installed: interpreter, package, command, folders, socket. Only looks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.cli.finding import Check
+from daemon.core.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +43,12 @@ def package() -> Iterator[Check]:
         )
         yield Check("package", "fail", f"`daemon` is {file}, not reflectd's", mend)
         return
-    shipped("shims/opencode/index.ts")  # raises when the installation is incomplete
+    try:
+        shipped("shims/opencode/index.ts")
+        shipped("prompts")
+    except UserError as e:
+        yield Check("package", "fail", str(e), "uv tool install --reinstall reflectd")
+        return
     yield Check("package", "ok", f"reflectd {imported.__version__} in {file.parent}")
 
 

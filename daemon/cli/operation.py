@@ -1,4 +1,4 @@
-"""``reflectd doctor`` on what runs: daemon, host, plugin, models, database, log. Changes nothing."""
+"""``reflectd doctor`` on what runs: daemon, host, plugin, models, database, log. Only looks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.cli.finding import Check
-from daemon.core.errors import UserError
+from daemon.core.errors import Unavailable, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -119,13 +119,16 @@ def database(about: About) -> Iterator[Check]:
     if not path.exists():
         yield Check("database", "ok", "made at the first start")
         return
-    with ReadOnly(path) as db:
-        ((said,),) = db.read("PRAGMA quick_check(1)")
+    try:
+        with ReadOnly(path) as db:
+            ((said,),) = db.read("PRAGMA quick_check(1)")
+    except Unavailable as e:
+        said = str(e)
     if said == "ok":
         yield Check("database", "ok", f"{path} is whole ({path.stat().st_size / 1e6:.1f} MB)")
     else:
         mend = "reflectd stop, then reflectd start: it is kept aside and a new one is begun"
-        yield Check("database", "fail", f"{path} is corrupt: {said}", mend)
+        yield Check("database", "fail", f"{path} is damaged: {said}", mend)
     for aside in sorted(path.parent.glob(f"{path.name}.corrupt-*[0-9]")):
         yield Check(
             "database", "warn", f"a corrupt one was kept aside: {aside}", "remove it if you don't need it"
