@@ -9,6 +9,7 @@ from daemon import config
 from daemon.cli.finding import Check
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt
+from daemon.core.ports import Client
 from daemon.llm.select import providers
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ async def _ask(provider: Provider) -> Check:
     except Unavailable as e:
         return Check("online", "fail", f"{name}: {e}", MENDS.get(e.fault, "try again later"))
     finally:
-        close = getattr(provider, "close", None)
-        if close is not None:
-            await close()
+        if isinstance(provider, Client):
+            await provider.close()
     return Check("online", "ok", f"{name} answers in {reply.seconds:.1f} s")
