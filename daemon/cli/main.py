@@ -17,17 +17,25 @@ VERBS: dict[str, tuple[str, str]] = {
     "start": ("start", "start the daemon in the background"),
     "stop": ("stop", "stop the daemon"),
     "status": ("status", "is it running, and what does it see"),
+    "why": ("why", "why a session was judged as it was"),
+    "watch": ("watch", "verdicts as they come"),
+    "cost": ("cost", "what judging cost"),
+    "doctor": ("doctor", "what is wrong with this installation, and how to mend it"),
     "logs": ("logs", "show the daemon's log"),
     "setup": ("setup", "connect a coding agent to reflectd"),
     "on": ("switch", "judge this project (or one session) again"),
     "off": ("switch", "leave this project (or one session) alone"),
     "config": ("config", "show every setting, its value and where it comes from"),
+    "completion": ("completion", "completion of verbs, flags and session ids for your shell"),
 }
 
 EPILOG = """examples:
   reflectd setup opencode          add the plugin line to opencode's settings
   reflectd status                  is it running, and what does it see
+  reflectd why                     why the last turn was judged as it was
+  reflectd watch --exec notify-me  run a command for each verdict
   reflectd off --session ses_123   leave one session alone
+  reflectd doctor                  what is wrong, and how to mend it
 
 exit codes: 0 done, 1 not available, 2 wrong arguments or settings, 3 not running (status)
 `reflectd VERB --help` says more about each."""

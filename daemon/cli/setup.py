@@ -202,21 +202,29 @@ def _warnings(
     if any(part in line for part in _FLEETING) and not removed:
         yield "reflectd runs from a temporary folder: uv tool install it, then run this again"
     outcome = "it is still loaded from there" if removed else "it would be loaded twice"
+    for other, spec in loaded(env, folder, ours):
+        if not spec:
+            yield f"{other} is reflectd too: {outcome}"
+        elif other != file and (removed or spec != line):
+            yield f"{other} lists reflectd too ({spec}): {outcome}"
+
+
+def loaded(
+    env: Mapping[str, str], folder: Path, ours: Callable[[str], object] = _OURS.search
+) -> Iterator[tuple[Path, str]]:
+    """Where opencode finds us when it is started in ``folder``: a settings file and its line, or a plugin
+    file of ours and "". What cannot be read is left out: opencode itself will complain.
+    """
     bases = _bases(env, folder)
-    others = [base / name for base in bases for name in (*NAMES, "config.json")]
-    for other in [*others, Path(env.get("OPENCODE_CONFIG") or os.devnull)]:
-        if other != file and other.is_file():
-            try:
-                listed = _load(other)[1]
-            except (UserError, Unavailable):
-                continue  # not what we were asked to edit, and opencode itself will complain
-            for spec in listed:
-                if ours(spec) and (removed or spec != line):
-                    yield f"{other} lists reflectd too ({spec}): {outcome}"
+    files = [base / name for base in bases for name in (*NAMES, "config.json")]
+    for file in [*files, Path(env.get("OPENCODE_CONFIG") or os.devnull)]:
+        if file.is_file():
+            with suppress(UserError, Unavailable):
+                yield from ((file, spec) for spec in _load(file)[1] if ours(spec))
     for plugin in (path for base in bases for path in base.glob("plugin*/*.[jt]s")):
         with suppress(OSError):
             if plugin.parent.name in ("plugin", "plugins") and SHIM_MARK in plugin.read_bytes():
-                yield f"{plugin} is reflectd too: {outcome}"
+                yield plugin, ""
 
 
 def _bases(env: Mapping[str, str], folder: Path) -> list[Path]:

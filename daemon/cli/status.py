@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from daemon.cli.render import clock, short, span
 from daemon.cli.settings import add_flags, load
 from daemon.client import request
 from daemon.core.errors import Unavailable
@@ -48,12 +49,14 @@ def run(args: argparse.Namespace) -> int:
 def render(status: dict[str, Any], sessions: list[dict[str, Any]]) -> list[str]:
     """Status for people."""
     lines = [
-        f"reflectd {status['version']} runs (pid {status['pid']}, up {_span(status['uptime_s'])}, "
+        f"reflectd {status['version']} runs (pid {status['pid']}, up {span(status['uptime_s'])}, "
         f"{status['rss_mb']} MB)",
-        f"  judge    {status['provider']}, mode {status['mode']}",
+        f"  judge    {', then '.join(status['providers'])}; mode {status['mode']}",
         f"  socket   {status['socket']}",
         f"  state    {status['state_dir']}",
     ]
+    lines += [f"  no reply {name}: {short(why, 200)}" for name, why in status["providers_down"].items()]
+    lines += _spent(status)
     if status["degraded"]:
         lines.append(f"  DEGRADED {status['degraded']}")
     counts = ", ".join(f"{n} {state}" for state, n in sorted(status["verdicts"].items())) or "none yet"
@@ -67,11 +70,21 @@ def render(status: dict[str, Any], sessions: list[dict[str, Any]]) -> list[str]:
         state = "off" if s["off"] else "busy" if s["busy"] else s["phase"]
         reason = f" ({s['reason']})" if s["reason"] not in {"", "judged"} and state == s["phase"] else ""
         rounds = f", {s['attempts']} rounds" if s["attempts"] else ""
-        lines.append(f"  session  {s['session']}  {state}{reason}{rounds}  {s['title'][:40]}")
+        lines.append(f"  session  {s['session']}  {state}{reason}{rounds}  {short(s['title'], 40)}")
     return lines
 
 
-def _span(seconds: float) -> str:
-    minutes, s = divmod(int(seconds), 60)
-    hours, m = divmod(minutes, 60)
-    return f"{hours} h {m} min" if hours else f"{m} min {s} s" if m else f"{s} s"
+def _spent(status: dict[str, Any]) -> list[str]:
+    """The last 24 hours against the limits, where a model may be asked at all; replies that were useless."""
+    spent, limits, dead = status["spent_today"], status["limits"], status["dead_letters"]
+    lines = []
+    if status["providers"] != ["offline"]:
+        unknown = f", {spent['tokens']:,} of {limits['tokens_per_day']:,} unpriced tokens"
+        usd = f"{spent['today']:.4f} of {limits['cents_per_day'] / 100:.2f} USD"
+        lines.append(f"  spent    {usd} in 24 h{unknown if spent['tokens'] else ''}")
+    if dead["count"]:
+        said = short(dead["last_why"], 120)
+        lines.append(
+            f"  useless  {dead['count']} replies of models, the last at {clock(dead['last_at'])}: {said}"
+        )
+    return lines

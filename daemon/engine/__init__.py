@@ -6,5 +6,7 @@ drive       a flow against a provider: deadline, redaction, ledger
 delivery    the outbox: sent once, looked up when in doubt
 instances   the hosts that said hello, their order streams and the calls they answer
 gate        `run` mode: what should follow a text, asked before the host exits
+stream      what happens, as it happens, for those who watch
+explain     why a session stands where it stands
 filing      verdict files: one session's in order, judged turns first
 """

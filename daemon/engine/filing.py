@@ -15,11 +15,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from daemon.core.verdict import Verdict
+from daemon.files.verdict import Judging, verdict_object
 from daemon.store import outbox, verdicts
 
 if TYPE_CHECKING:
     from daemon.engine.world import World
-    from daemon.files.verdict import Judging, VerdictFiles
+    from daemon.files.verdict import VerdictFiles
     from daemon.judge.case import Case
     from daemon.judge.decide import Decision
     from daemon.judge.flow import Opinion
@@ -57,10 +58,12 @@ class Filing:
 
     def judging(self, judging: Judging, directory: str) -> None:
         """Say that the turn is being judged."""
+        self._publish(judging, directory)
         self._put(LISTENED, (judging.session, ""), _Job(lambda: self._files.judging(judging, directory)))
 
     def final(self, verdict: Verdict, directory: str) -> None:
         """The final verdict; marked as filed once it is on disk."""
+        self._publish(verdict, directory)
         self._final(LEFT_OVER if verdict.state in {"error", "skipped"} else LISTENED, verdict, directory)
 
     def _final(self, lane: int, verdict: Verdict, directory: str) -> None:
@@ -70,6 +73,19 @@ class Filing:
             del self._fresh[next(iter(self._fresh))]
         job = _Job(lambda: self._files.final(verdict, directory, collides=collides), verdict)
         self._put(lane, (verdict.session, ""), job)
+
+    def _publish(self, v: Verdict | Judging, directory: str) -> None:
+        """For those who watch, before the file is written."""
+        stream = self._world.stream
+        if stream.watched:
+            s = self._world.sessions.get(v.session)
+            more = {
+                "at": v.at,
+                "title": s.title if s is not None else "",
+                "directory": directory,
+                "feedback_sent": isinstance(v, Verdict) and v.will_prompt,
+            }
+            stream.publish("judging" if isinstance(v, Judging) else "verdict", verdict_object(v) | more)
 
     def outdated(self, session: str) -> None:
         """A new task began: the verdict of the old one must not look fresh to its readers (I22)."""

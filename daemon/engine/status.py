@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import sys
@@ -9,12 +10,16 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from daemon import __version__
+from daemon.engine.explain import report_object, resolve, session_object, why
 from daemon.engine.world import DAY_MS
 from daemon.files.verdict import verdict_object
+from daemon.store import ledger
+from daemon.store.readonly import ReadOnly
 
 if TYPE_CHECKING:
     from daemon.engine.instances import Instance, Instances
     from daemon.engine.intake import Intake
+    from daemon.engine.stream import Hub
     from daemon.engine.world import World
     from daemon.paths import Paths
 
@@ -72,22 +77,26 @@ class StatusReport:
 
     def sessions(self, limit: int) -> list[dict[str, Any]]:
         """``GET /v1/sessions``: newest first."""
-        return [
-            {
-                "session": s.id,
-                "title": s.title,
-                "directory": s.directory,
-                "phase": s.phase,
-                "reason": s.reason,
-                "attempts": s.attempts,
-                "busy": s.busy,
-                "off": s.off or self._world.sessions.is_off(s.directory),
-                "task": s.task,
-                "turn": s.turn,
-            }
-            for s in self._world.sessions.recent(limit)
-            if not s.judge
-        ]
+        return [session_object(self._world, s) for s in self._world.sessions.recent(limit) if not s.judge]
+
+    @property
+    def stream(self) -> Hub:
+        """``GET /v1/stream``."""
+        return self._world.stream
+
+    async def why(self, session: str, directory: str) -> dict[str, Any] | None:
+        """``GET /v1/why``: None when there is no such session. Raises ``BadReply`` when there are several."""
+        return await why(self._world, self._paths, session, directory)
+
+    async def ledger(self, session: str, since: int, limit: int, by: ledger.By | None) -> dict[str, Any]:
+        """``GET /v1/ledger``. In a thread and on a connection of its own: it may sum a year of calls."""
+        identity = session and (resolve(self._world, session) or session)
+
+        def read() -> ledger.Report:
+            with ReadOnly(self._paths.database) as db:
+                return ledger.report(db, session=identity, since=since, limit=limit, by=by)
+
+        return report_object(await asyncio.to_thread(read))
 
     def verdicts(self, session: str, limit: int) -> list[dict[str, Any]]:
         """``GET /v1/verdicts``: newest first."""

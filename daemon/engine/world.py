@@ -14,6 +14,7 @@ from daemon.core.guards import Limits
 from daemon.core.ports import Clock
 from daemon.core.settings import Settings
 from daemon.engine.calls import Calls
+from daemon.engine.stream import Hub
 from daemon.judge.case import Templates
 from daemon.log import Logger
 from daemon.store.db import Database
@@ -50,6 +51,7 @@ class World:
     log: Logger
     spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
     degraded: str = ""
+    stream: Hub = field(default_factory=Hub)
     _projects: dict[str, tuple[int, Settings]] = field(default_factory=dict)
 
     def later(self, *statements: Statement) -> None:

@@ -121,7 +121,7 @@ class VerdictFiles:
     def case(self, session: str, at: int, content: dict[str, Any], directory: str) -> Path:
         """The full evaluation, for people and for replay; the oldest go when there are too many."""
         text = json.dumps(redact_value(content), ensure_ascii=False, indent=1)
-        folder, path = self._put(directory, f"{_name(session)}_{at}.json", text, durable=False)
+        folder, path = self._put(directory, f"{file_name(session)}_{at}.json", text, durable=False)
         self._prune(folder, path, len(text.encode()))
         return path
 
@@ -142,8 +142,8 @@ class VerdictFiles:
                 oldest.unlink(missing_ok=True)
 
     def _write(self, directory: str, v: Verdict | Judging, *, collides: bool, durable: bool) -> Path:
-        name = f"verdict_{_name(v.session)}.json"
-        alias = f"verdict_{_name(v.session[:SHORT])}.json"
+        name = f"verdict_{file_name(v.session)}.json"
+        alias = f"verdict_{file_name(v.session[:SHORT])}.json"
         _, path = self._put(directory, name, _dump(verdict_object(v)), durable=durable)
         if alias != name:
             self._put(directory, alias, _dump(alias_object(v, collides=collides)), durable=durable)
@@ -192,7 +192,7 @@ def _dump(found: dict[str, Any]) -> str:
     return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
 
 
-def _name(session: str) -> str:
+def file_name(session: str) -> str:
     """A session id as part of a file name: ids come from outside."""
     return _SAFE.sub("_", session)[:120]
 

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Raw, Struct
 
 from daemon.core.errors import BadReply
 from daemon.hosts.wire import mend
+from daemon.store.ledger import By
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from daemon.core.orders import ResultStatus
 
 API = 1
 MAX_BODY = 8 * 1024 * 1024
 MAX_BATCH = 500
 ID = 200
+BY: dict[str, By] = {by: by for by in get_args(By)}
 
 T = TypeVar("T")
 
@@ -111,6 +115,26 @@ def decode(body: bytes, kind: type[T]) -> T:
         raise BadReply(f"the body is not JSON: {e}") from None
     except (RecursionError, UnicodeDecodeError) as e:
         raise BadReply(f"the body is not JSON: {e}") from None
+    return found
+
+
+def number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    """A whole number of the query. Raises ``BadReply``."""
+    text = query.get(name, str(default))
+    if (
+        len(text) > len(str(most))
+        or not (text.isascii() and text.isdigit())
+        or not least <= int(text) <= most
+    ):
+        raise BadReply(f"`{name}` must be a number from {least} to {most}")
+    return int(text)
+
+
+def folder(query: Mapping[str, str]) -> str:
+    """The ``directory`` of the query, empty when there is none. Raises ``BadReply``."""
+    found = query.get("directory", "")
+    if found and not found.startswith("/"):
+        raise BadReply("`directory` must be an absolute path")
     return found
 
 

@@ -13,7 +13,21 @@ from daemon import log
 from daemon.core.errors import BadReply, Rejected, Unavailable
 from daemon.engine.instances import Instance
 from daemon.engine.intake import Wire
-from daemon.server.codec import API, ID, MAX_BATCH, Ask, Events, Hello, Result, Switch, checked_status, decode
+from daemon.server.codec import (
+    API,
+    BY,
+    ID,
+    MAX_BATCH,
+    Ask,
+    Events,
+    Hello,
+    Result,
+    Switch,
+    checked_status,
+    decode,
+    folder,
+    number,
+)
 from daemon.server.listener import peer_uid
 
 if TYPE_CHECKING:
@@ -26,8 +40,8 @@ if TYPE_CHECKING:
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOSTS = frozenset({"reflectd", "localhost"})
 JSON = "application/json"
+NDJSON = "application/x-ndjson"
 LIMIT = 500
-LIMIT_DIGITS = 3
 _log = log.get("server")
 _encode = msgspec.json.Encoder().encode
 
@@ -59,7 +73,11 @@ class Routes:
             ("GET", "/v1/status", self.status),
             ("GET", "/v1/sessions", self.sessions),
             ("GET", "/v1/verdicts", self.verdicts),
+            ("GET", "/v1/ledger", self.ledger),
+            ("GET", "/v1/why", self.why),
+            ("GET", "/v1/stream", self.stream),
         )
+        app.on_shutdown.append(self._end_streams)
         for method, path, handler in routes:
             app.router.add_route(method, path, self._guarded(handler))
         paths = {path: method for method, path, _ in routes}
@@ -95,7 +113,7 @@ class Routes:
     async def orders(self, request: web.Request) -> web.StreamResponse:
         """``GET /v1/orders``: endless NDJSON; ends when the client goes or a newer stream comes."""
         instance = self._known(request.query.get("instance", ""))
-        response = web.StreamResponse(headers={"content-type": "application/x-ndjson"})
+        response = web.StreamResponse(headers={"content-type": NDJSON})
         await response.prepare(request)
         lines = self._instances.lines(instance)
         try:
@@ -147,6 +165,46 @@ class Routes:
         """``GET /v1/verdicts``."""
         session = request.query.get("session", "")
         return answer(verdicts=self._status.verdicts(session, _limit(request)))
+
+    async def ledger(self, request: web.Request) -> web.Response:
+        """``GET /v1/ledger``."""
+        by = request.query.get("by", "")
+        if by and by not in BY:
+            raise BadReply(f"`by` must be one of {', '.join(sorted(BY))}")
+        since = number(request.query, "since", 0, 0, 2**53)
+        session = request.query.get("session", "")
+        return answer(**await self._status.ledger(session, since, _limit(request), BY.get(by)))
+
+    async def why(self, request: web.Request) -> web.Response:
+        """``GET /v1/why``."""
+        session, directory = request.query.get("session", "")[:ID], folder(request.query)
+        found = await self._status.why(session, directory)
+        if found is None:
+            what = f"no session begins with {session!r}" if session else "no session was judged yet"
+            return answer(404, error=f"{what}; `reflectd status` lists those that are known")
+        return answer(**found)
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        """``GET /v1/stream``: endless NDJSON; a reader that is slow loses the oldest lines."""
+        session = request.query.get("session", "")[:ID]
+        entries = self._status.stream.entries(session, folder(request.query))
+        try:
+            await anext(entries)  # refused before the answer begins
+            response = web.StreamResponse(headers={"content-type": NDJSON})
+            await response.prepare(request)
+            await response.write(b"\n")
+            async for entry in entries:
+                if request.transport is None or request.transport.is_closing():
+                    break
+                await response.write(b"\n" if entry is None else _encode({"api": API, **entry}) + b"\n")
+        except (ConnectionResetError, RuntimeError):
+            pass  # whoever watched went away
+        finally:
+            await entries.aclose()  # type: ignore[attr-defined]
+        return response
+
+    async def _end_streams(self, _: web.Application) -> None:
+        self._status.stream.close()
 
     def _guarded(self, handler: Handler) -> Handler:
         """Who may ask, and what a refusal looks like. A bug answers 500 and is logged, not shown.
@@ -202,7 +260,4 @@ class Routes:
 
 
 def _limit(request: web.Request) -> int:
-    text = request.query.get("limit", "50")
-    if len(text) > LIMIT_DIGITS or not text.isascii() or not text.isdigit() or not 1 <= int(text) <= LIMIT:
-        raise BadReply(f"`limit` must be a number from 1 to {LIMIT}")
-    return int(text)
+    return number(request.query, "limit", 50, 1, LIMIT)

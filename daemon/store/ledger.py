@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import astuple, dataclass, fields, replace
+from typing import TYPE_CHECKING, Literal
 
 from daemon.core.guards import Spent
 
 if TYPE_CHECKING:
-    from daemon.store.db import Database, Statement
+    from collections.abc import Sequence
+
+    from daemon.store.db import Statement
+    from daemon.store.readonly import Reads
 
 DAY_MS = 86_400_000
 KEEP_DAYS = 400
@@ -39,10 +42,88 @@ def add(entry: Entry) -> Statement:
     )
 
 
-class Ledger:
-    """The read side."""
+By = Literal["day", "session", "model", "purpose", "provider"]
+_GROUPS: dict[By, str] = {
+    "day": "date(at / 1000, 'unixepoch', 'localtime')",
+    "session": "session",
+    "model": "model",
+    "purpose": "purpose",
+    "provider": "provider",
+}
+_UNPRICED = "cost IS NULL AND input + output > 0"
+_SUMS = (
+    "count(*), "
+    "total(provider = 'offline'), "
+    "total(provider != 'offline' AND outcome = 'ok'), "
+    "total(outcome = 'cancelled'), "
+    "total(outcome NOT IN ('ok', 'cancelled')), "
+    "total(input), total(output), sum(iif(provider = 'offline', NULL, cost)), "
+    f"total({_UNPRICED}), total(iif({_UNPRICED}, input + output, 0)), total(ms)"
+)
 
-    def __init__(self, db: Database) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Calls of one kind together. ``cost``: USD of the calls with a known price, None when there are none.
+
+    ``rules``: judged by fixed rules, which cost nothing. ``unpriced`` calls used ``unpriced_tokens``, at a
+    price nobody told. What a ``cancelled`` or ``failed`` call cost is only known if it has a price.
+    """
+
+    calls: int = 0
+    rules: int = 0
+    answered: int = 0
+    cancelled: int = 0
+    failed: int = 0
+    input: int = 0
+    output: int = 0
+    cost: float | None = None
+    unpriced: int = 0
+    unpriced_tokens: int = 0
+    ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``rows``: the newest calls; ``sums``: of all that match, not only of ``rows``; ``groups`` by name."""
+
+    rows: tuple[Entry, ...]
+    sums: Sums
+    groups: tuple[tuple[str, Sums], ...] = ()
+
+
+def report(db: Reads, *, session: str = "", since: int = 0, limit: int = 50, by: By | None = None) -> Report:
+    """The calls since ``since`` (epoch ms), of one session or all. At most ``limit`` rows and groups."""
+    where, parameters = ("at >= ? AND session = ?", (since, session)) if session else ("at >= ?", (since,))
+    rows = db.read(
+        "SELECT at, purpose, session, provider, model, input, output, cost, ms, outcome FROM ledger "
+        f"WHERE {where} ORDER BY at DESC LIMIT ?",
+        (*parameters, limit),
+    )
+    (sums,) = db.read(f"SELECT {_SUMS} FROM ledger WHERE {where}", parameters)
+    groups = []
+    if by is not None:
+        order = "1 DESC" if by == "day" else "total(cost) DESC, total(input + output) DESC, 2 DESC, 1"
+        groups = db.read(
+            f"SELECT {_GROUPS[by]}, {_SUMS} FROM ledger WHERE {where} GROUP BY 1 ORDER BY {order} LIMIT ?",
+            (*parameters, limit),
+        )
+    return Report(
+        rows=tuple(Entry(*row) for row in rows),
+        sums=_sums(sums),
+        groups=tuple((str(name), _sums(found)) for name, *found in groups),
+    )
+
+
+def _sums(row: Sequence[float | None]) -> Sums:
+    counts = {f.name: int(n or 0) for f, n in zip(fields(Sums), row, strict=True)}
+    return replace(Sums(**counts), cost=row[7])
+
+
+class Ledger:
+    """What the guards ask."""
+
+    def __init__(self, db: Reads) -> None:
         self._db = db
 
     def spent(self, session: str, since: int) -> Spent:

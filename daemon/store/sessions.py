@@ -107,6 +107,14 @@ class Sessions:
         found = (self._pinned.get(i) or self._memory.get(i) or self._load(i) for (i,) in rows)  # no LRU
         return [s for s in found if s is not None]
 
+    def matching(self, prefix: str, limit: int) -> list[str]:
+        """Ids that begin with ``prefix``: the whole id first, a person's own sessions before the others."""
+        rows = self._db.read(
+            "SELECT id FROM sessions WHERE id >= ? AND id < ? ORDER BY id = ? DESC, top DESC, id LIMIT ?",
+            (prefix, prefix + "\U0010ffff", prefix, limit),
+        )
+        return [i for (i,) in rows]
+
     def seq(self, instance: str) -> int:
         """The stored ``seq`` mark of an instance, 0 when unknown."""
         rows = self._db.read("SELECT seq FROM instances WHERE id = ?", (instance,))

@@ -16,6 +16,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Verdict).decode
 DAY_MS = 86_400_000
 KEEP_DAYS = 400
+LOOKED_AT = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,15 @@ class Verdicts:
             parameters,
         )
         return [StoredVerdict(_decode(body), directory) for body, directory in rows]
+
+    def newest_session(self, directory: str = "") -> str:
+        """The session of the newest verdict, in this folder if it has a recent one; "" when there is none."""
+        newest = "SELECT session, directory, at FROM verdicts ORDER BY at DESC LIMIT ?"
+        rows = self._db.read(
+            f"SELECT session FROM ({newest}) ORDER BY directory = ? DESC, at DESC LIMIT 1",
+            (LOOKED_AT, directory),
+        )
+        return str(rows[0][0]) if rows else ""
 
     def counts(self) -> dict[str, int]:
         """How many verdicts of each state are kept."""

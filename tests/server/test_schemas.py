@@ -245,6 +245,97 @@ async def test_what_the_daemon_says_has_the_agreed_form(server: Server) -> None:
     assert kinds == ["read", "feedback"]
 
 
+async def test_what_explains_has_the_agreed_form(server: Server) -> None:
+    """Each line of ``stream``, and ``why`` and ``ledger`` by every grouping, of a session that was judged."""
+    workspace = server.folder / "work"
+    workspace.mkdir()
+    assert (await server.call("POST", "hello", {**HELLO, "directory": str(workspace)}))[0] == 200
+    get = server.client.get
+    async with (
+        get("http://reflectd/v1/orders", params={"instance": "i-1"}) as orders,
+        get("http://reflectd/v1/stream", params={"session": "ses", "directory": str(workspace)}) as stream,
+    ):
+        await orders.content.readline()
+        assert await stream.content.readline() == b"\n"
+        info = {"sessionID": "ses_a", "info": {"id": "ses_a", "title": "t", "directory": str(workspace)}}
+        told = [
+            ("session.created", info),
+            ("chat.message", {"sessionID": "ses_a", "messageID": "msg_1", "human": True}),
+            ("session.idle", {"sessionID": "ses_a"}),
+        ]
+        now = server.daemon.clock.now_ms()
+        batch = [{"seq": n, "t": now, "kind": k, "data": d} for n, (k, d) in enumerate(told, 1)]
+        assert (await server.call("POST", "events", events(*batch)))[0] == 200
+        lines: list[Json] = []
+        for _ in ("read", "feedback"):
+            order = json.loads(await orders.content.readline())
+            result = {"instance": "i-1", "id": order["id"], "status": "done", "data": READ}
+            assert (await server.call("POST", "results", result))[0] == 200
+        while not lines or lines[-1]["kind"] != "verdict":
+            lines.append(json.loads(await stream.content.readline()))
+        skip = {
+            "session": "ses_a",
+            "directory": str(workspace),
+            "guard": "busy",
+            "reason": "it works",
+            "at": 1,
+        }
+        server.daemon.world.stream.publish("skip", skip)
+        lines.append(json.loads(await stream.content.readline()))
+    for line in lines:
+        validator("stream").validate(line)
+        if line["kind"] != "skip":
+            ours = {"api", "kind", "at", "title", "directory", "feedback_sent"}
+            Draft202012Validator(VERDICT).validate({k: v for k, v in line.items() if k not in ours})
+    said = [(line["kind"], line["directory"], line.get("feedback_sent")) for line in lines]
+    where = str(workspace)
+    assert said == [("judging", where, False), ("verdict", where, True), ("skip", where, None)]
+    await server.daemon.filing.drain()
+    for query in ("", "?session=ses_a", "?session=s", f"?directory={workspace}", "?directory=/elsewhere"):
+        status, found = await server.call("GET", f"why{query}")
+        assert status == 200
+        validator("why").validate(found)
+        assert found["session"]["session"] == "ses_a"
+        assert found["guard"] == skip
+        assert found["verdicts"][0]["order"]["status"] == "done"
+        assert found["ledger"]["sums"]["rules"] == 1
+        assert [Path(p).parent for p in found["cases"]] == [workspace / ".reflection"]
+    for query in ("", *(f"?by={by}" for by in ("day", "session", "model", "purpose", "provider"))):
+        status, found = await server.call("GET", f"ledger{query}")
+        assert status == 200
+        validator("ledger").validate(found)
+        assert [r["session"] for r in found["rows"]] == ["ses_a"]
+        assert [g["calls"] for g in found["groups"]] == ([1] if query else [])
+
+
+@pytest.mark.parametrize(
+    ("route", "status"),
+    [
+        ("why", 404),
+        ("why?session=nobody", 404),
+        ("why?directory=relative", 400),
+        ("why?session=ses_", 400),
+        ("ledger?by=moon", 400),
+        ("ledger?since=yesterday", 400),
+        ("ledger?limit=0", 400),
+        ("ledger?session=ses_", 400),
+        ("stream?directory=relative", 400),
+    ],
+)
+async def test_odd_questions_are_refused_in_words(server: Server, route: str, status: int) -> None:
+    """Unknown is 404; several sessions that begin alike are 400 and are named."""
+    await server.hello()
+    for n, session in enumerate(("ses_one", "ses_two"), 1):
+        wire = {"seq": n, "t": 1, "kind": "session.status"}
+        data = {"sessionID": session, "status": {"type": "busy"}}
+        assert (await server.call("POST", "events", events({**wire, "data": data})))[0] == 200
+    found, body = await server.call("GET", route)
+    assert found == status, body
+    validator("refusal").validate(body)
+    if route.endswith("ses_"):
+        assert "ses_one, ses_two" in body["error"]
+
+
 FAILED = {"status": "completed", "input": {"command": "pytest -q"}, "output": "1 failed in 0.1s", "exit": 1}
 WRITTEN = {"status": "completed", "input": {"filePath": "a.py"}, "output": "ok"}
 READ = {
