@@ -413,6 +413,9 @@ class Evaluations:
             s = replace(self._world.sessions.get(s.id) or s, recheck=False)
             self._world.sessions.put(s)
         self._world.log.info("skipped", session=s.id, guard=no.guard, reason=no.reason)
+        at = self._world.clock.now_ms()
+        entry = {"session": s.id, "directory": s.directory, "guard": no.guard, "reason": no.reason, "at": at}
+        self._world.stream.publish("skip", entry)
 
     def _children_busy(self, session: str) -> bool:
         """Sub-agents that work, in a host that is there: one that died leaves its children busy for ever."""
