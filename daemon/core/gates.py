@@ -25,7 +25,9 @@ LIMIT: Final = 1_500  # characters of the result
 LINE: Final = 300  # characters of one line
 SENTENCES_FROM: Final = 200  # a longer paragraph is taken apart
 LINES_READ: Final = 2_000
-LINE_READ: Final = 2_000
+LINE_READ: Final = 1_000
+PARAGRAPH: Final = 30  # lines
+TEXT_READ: Final = 64 * 1024
 COMMANDS: Final = 100  # looked at in one text; each takes 0.1 ms
 
 Area = Literal["", "testing", "checklist"]
@@ -76,6 +78,7 @@ _FORCE = _words(
 _SHOULD = _words(
     r"should (?:all )?(?:pass|run|be (?:run|updated|added|green|covered)|include|have|come with)"
 )
+_IMPERATIVE = _words(r"(?:please )?(?:run|add|update|write|include|keep|fix|use conventional)")
 _TOPIC = _words(
     r"tests?|tested|testing|pytest|vitest|jest|lint(?:s|er|ers|ing)?|type[- ]?check(?:s|er|ing|ed)?"
     r"|mypy|tsc|clippy|ruff|eslint|coverage|commit(?:s|ted|ting)?|push(?:es|ed|ing)?|pull requests?"
@@ -91,7 +94,8 @@ _OUTCOME = _words(
 )
 _DOCS = re.compile(
     r"\b(?:updat|writ|add|keep|maintain|sync|document|reflect)\w{0,8}\b[^.]{0,80}?"
-    r"\b(?:docs?|documentation|readme|docstrings?)\b",
+    r"\b(?:docs?|documentation|readme|docstrings?)\b"
+    r"|\b(?:docs?|documentation|readme)\b[^.]{0,40}?\b(?:updated|written|added|kept|in sync|up to date)\b",
     re.IGNORECASE,
 )
 _CHECKLIST = _words(
@@ -107,6 +111,7 @@ _TESTING = _words(
 )
 _ITEM = re.compile(r"[ \t]{0,40}(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.+)$")
+_UNDERLINE = re.compile(r" {0,3}(?:={2,200}|-{2,200})$")
 _LABEL = re.compile(r"(?:\*\*|__)([^*_]{1,80})(?:\*\*|__):?$")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w -]{0,60})>$")
 _FENCE = re.compile(r"[ \t]{0,40}(`{3,20}|~{3,20})[ \t]*([\w+-]{0,20})")
@@ -204,7 +209,7 @@ def _fits(text: str, kind: Kind, area: Area, commands: _Commands) -> bool:
         return True
     if area == "checklist":
         return kind == "item" or _on_topic(text)
-    return _on_topic(text) and bool(_SHOULD.search(text))
+    return _on_topic(text) and bool(_SHOULD.search(text) or _IMPERATIVE.match(text))
 
 
 def _asks(text: str, commands: _Commands) -> bool:
@@ -241,35 +246,44 @@ def _clean(text: str, limit: int) -> str:
 def _blocks(text: str) -> Iterator[_Block]:
     """Headings, paragraphs and list items (wrapped lines joined) and lines of code. No comments."""
     kind: Kind = "text"
-    open_lines: list[str] = []
+    parts: list[str] = []
+    for line, code in _lines(_visible(text[:TEXT_READ])):
+        if code:
+            yield _Block("code", line.strip())
+            continue
+        if _UNDERLINE.match(line) and kind == "text" and len(parts) == 1:
+            yield _Block("heading", parts.pop(), 1 if "=" in line else 2)
+            continue
+        heading, item = _heading(line), _ITEM.match(line)
+        row = line.lstrip().startswith("|")
+        if parts and (not line or heading or item or row or len(parts) >= PARAGRAPH):
+            yield _Block(kind, " ".join(parts))
+            parts = []
+        if heading:
+            yield heading
+        elif line:
+            if not parts:
+                kind = "item" if item or row else "text"
+            parts.append(line[item.end() :] if item else line.strip(" \t|>"))
+    if parts:
+        yield _Block(kind, " ".join(parts))
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it is code for a shell. Other code is left out; a fence ends a paragraph."""
     fence, shell = "", False
-    for raw in _visible(text).split("\n")[:LINES_READ]:
+    for raw in text.split("\n")[:LINES_READ]:
         line = raw[:LINE_READ].rstrip()
         mark = _FENCE.match(line)
-        if fence:
-            if mark and mark[1].startswith(fence):
-                fence = ""
-            elif shell and line.strip() and not line.lstrip().startswith(("#", "//")):
-                yield _Block("code", line.strip())
-            continue
-        heading = _heading(line)
-        item = _ITEM.match(line)
-        if open_lines and (not line.strip() or mark or heading or item or line.lstrip().startswith("|")):
-            yield _Block(kind, " ".join(open_lines))
-            open_lines = []
-        if mark:
+        if not fence and mark:
             fence, shell = mark[1], mark[2].lower() in _SHELL
-        elif heading:
-            yield heading
-        elif line.strip():
-            if not open_lines:
-                kind = "item" if item or line.lstrip().startswith("|") else "text"
-            open_lines.append(line[item.end() :] if item else line.strip(" \t|>"))
-            if len(open_lines) > 30:
-                yield _Block(kind, " ".join(open_lines))
-                open_lines = []
-    if open_lines:
-        yield _Block(kind, " ".join(open_lines))
+            yield "", False
+        elif not fence:
+            yield line, False
+        elif mark and mark[1].startswith(fence):
+            fence = ""
+        elif shell and line and not line.lstrip().startswith(("#", "//")):
+            yield line, True
 
 
 def _heading(line: str) -> _Block | None:

@@ -1,7 +1,7 @@
 """The gate lines of a workspace: what its AGENTS.md and CLAUDE.md demand before work counts as done (I26).
 
-Reads at most once a minute per workspace; never writes. The files are the project's, so untrusted: a link
-that leads out of the workspace, a FIFO, a file over 256 KB or one that is not UTF-8 counts as not there,
+Blocking, and up to 50 ms for a text made to be slow: run in a thread. Reads at most once a minute per
+workspace; never writes. The files are the project's, so untrusted: a link that leads out of the workspace, a FIFO, a file over 256 KB or one that is not UTF-8 counts as not there,
 quietly, because the agent itself may read it otherwise than we do.
 """
 
@@ -39,7 +39,7 @@ class ProjectGates:
         lines = gate_lines(directory)
         self._known.pop(directory, None)
         if len(self._known) >= DIRECTORIES_KEPT:
-            del self._known[next(iter(self._known))]
+            self._known.pop(next(iter(self._known), ""), None)
         self._known[directory] = (now, lines)
         return lines
 
