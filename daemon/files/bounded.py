@@ -32,10 +32,13 @@ def read_text(path: str | Path, limit: int, *, follow: bool = True) -> str | Non
         if error.errno == errno.ENXIO:  # a socket
             raise ValueError("it is not a regular file") from None
         raise
-    with os.fdopen(fd, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise ValueError("it is not a regular file")
-        raw = file.read(limit + 1)
+        with open(fd, "rb", closefd=False) as file:  # noqa: PTH123 - a descriptor, not a path
+            raw = file.read(limit + 1)
+    finally:
+        os.close(fd)
     if len(raw) > limit:
         raise ValueError(f"it is larger than {limit} bytes")
     try:

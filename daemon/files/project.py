@@ -1,8 +1,9 @@
 """The gate lines of a workspace: what its AGENTS.md and CLAUDE.md demand before work counts as done (I26).
 
-Blocking, and up to 50 ms for a text made to be slow: run in a thread. Reads at most once a minute per
-workspace; never writes. The files are the project's, so untrusted: a link that leads out of the workspace, a FIFO, a file over 256 KB or one that is not UTF-8 counts as not there,
-quietly, because the agent itself may read it otherwise than we do.
+Blocking, and up to 30 ms for a text made to be slow: run in a thread. Reads at most once a minute per
+workspace; never writes. The files are the project's, so untrusted: a link that leads out of the workspace, a
+FIFO, a file over 256 KB or one that is not UTF-8 counts as not there, quietly, because the agent itself may
+read it otherwise than we do.
 """
 
 from __future__ import annotations

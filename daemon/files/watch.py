@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
-    from watchfiles.main import FileChange
+    from watchfiles.main import Change, FileChange
 
 APPEARS_S = 2.0  # how often to look whether the folder is there
 STEP_MS = 200  # how long to wait for the rest of an edit; also how long the thread outlives a cancellation
@@ -50,7 +50,7 @@ async def watch(folder: Path, on_change: Callable[[], None], appears_s: float = 
 
 async def _changes(folder: Path) -> AsyncGenerator[bool, None]:
     """Whether something changed, at least every ``LOOK_MS``; ends when the folder is gone."""
-    awatch = await asyncio.to_thread(_load)
+    awatch, deleted = await asyncio.to_thread(_load)
     found = awatch(
         folder,
         watch_filter=None,
@@ -63,6 +63,8 @@ async def _changes(folder: Path) -> AsyncGenerator[bool, None]:
         async with aclosing(found):
             async for changes in found:
                 yield bool(changes)
+                if (deleted, str(folder)) in changes:  # even if one with the same inode came at once
+                    return
     except FileNotFoundError:
         return
     except (OSError, RuntimeError) as error:
@@ -71,10 +73,10 @@ async def _changes(folder: Path) -> AsyncGenerator[bool, None]:
         ) from error
 
 
-def _load() -> Callable[..., AsyncGenerator[set[FileChange], None]]:
-    from watchfiles import awatch
+def _load() -> tuple[Callable[..., AsyncGenerator[set[FileChange], None]], Change]:
+    from watchfiles import Change, awatch
 
-    return awatch
+    return awatch, Change.deleted
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
