@@ -35,7 +35,7 @@ def read_text(path: str | Path, limit: int, *, follow: bool = True) -> str | Non
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise ValueError("it is not a regular file")
-        with open(fd, "rb", closefd=False) as file:  # noqa: PTH123 - a descriptor, not a path
+        with open(fd, "rb", closefd=False) as file:
             raw = file.read(limit + 1)
     finally:
         os.close(fd)

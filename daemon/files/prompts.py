@@ -4,8 +4,9 @@ Reads and checks them; never writes, never logs. A file that can't be used is le
 problem text that names it, and the next layer stands. A project's files count only when the person trusted
 exactly this content (``files.trust``).
 
-Nothing is cached: a judgement takes seconds, and reading every layer takes 0.03 to 0.6 ms. So an edit counts from
-the next judgement on, on every file system; ``files.watch`` only adds that the log says at once what it did.
+Nothing is cached: a judgement takes seconds, and reading every layer takes 0.03 to 0.6 ms. So an edit counts
+from the next judgement on, on every file system; ``files.watch`` only adds that the log says at once what an
+edit did.
 """
 
 from __future__ import annotations
