@@ -165,12 +165,27 @@ def test_nothing_unprintable_comes_through() -> None:
     assert len(select("Tests must pass " + "x" * 900)) <= LINE + 2
 
 
+MARKS = [
+    "# a",
+    "## Testing",
+    "```",
+    "~~~sh",
+    "",
+    "<!--",
+    "-->",
+    "===",
+    "| a | must test |",
+    "**CI**",
+    "<x>",
+    "</x>",
+]
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.sampled_from(
-            "# a|## Testing|```|~~~sh|- must test|`pytest`|Before you commit:||<!--|-->|===|* a [x] must test"
-            "|**CI**|<x>|</x>|never push x|\t|1. always `tsc`".split("|")  # noqa: SIM905 - a word list
+            [*MARKS, "Before you commit:", "- must test", "never push x", "1. always `tsc`", "`pytest`"]
         ),
         max_size=60,
     ),
