@@ -25,6 +25,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "setup": ("setup", "connect a coding agent to reflectd"),
     "on": ("switch", "judge this project (or one session) again"),
     "off": ("switch", "leave this project (or one session) alone"),
+    "trust": ("trust", "let a project's own prompts be used, after looking at them"),
     "config": ("config", "show every setting, its value and where it comes from"),
     "completion": ("completion", "completion of verbs, flags and session ids for your shell"),
 }
