@@ -22,7 +22,7 @@ with without_certificates():
 from daemon import __version__, log, paths
 from daemon.clock import SystemClock
 from daemon.config import Keys
-from daemon.core.errors import ReflectdError, Unavailable, UserError
+from daemon.core.errors import ReflectdError, Unavailable
 from daemon.core.ports import Client
 from daemon.engine.budget import Budget
 from daemon.engine.calls import Calls
@@ -35,9 +35,13 @@ from daemon.engine.intake import Intake
 from daemon.engine.persist import Persist
 from daemon.engine.status import StatusReport
 from daemon.engine.world import World
+from daemon.files import trust as trust_file
 from daemon.files.atomic import write_atomic
+from daemon.files.project import ProjectGates
+from daemon.files.prompts import Prompts
+from daemon.files.trust import Trust
 from daemon.files.verdict import VerdictFiles
-from daemon.judge.case import Templates
+from daemon.files.watch import watch
 from daemon.llm.offline import OfflineProvider
 from daemon.llm.select import estimate_usd, providers
 from daemon.server import listener
@@ -91,6 +95,9 @@ class Daemon:
             self._log.error(
                 "the database was corrupt; it is kept aside and a new one begun", aside=str(aside)
             )
+        trust = Trust(where.state_dir / trust_file.FILE, self.clock)
+        self._settings_folder = paths.config_file(os.environ).parent
+        prompts = Prompts(paths.shipped("prompts"), self._settings_folder / "prompts", trust)
         self.instances = Instances(secrets.token_hex(4))
         self.world = World(
             settings=settings,
@@ -102,7 +109,8 @@ class Daemon:
             ledger=ledger.Ledger(self.db),
             calls=self._calls(settings, keys or Keys(), provider),
             dead_letters=DeadLetters(self.db),
-            templates=_templates(),
+            prompts=prompts,
+            gates=ProjectGates(self.clock),
             nonce=lambda: secrets.token_hex(8),
             log=self._log,
             spawn=self.spawn,
@@ -153,6 +161,9 @@ class Daemon:
         """The workers without a socket (``serve`` adds it); ends when ``stopping`` is set."""
         filing = asyncio.create_task(self.filing.run(), name="filing")
         ticking = asyncio.create_task(self._tick(), name="tick")
+        watching = asyncio.create_task(
+            self._guarded(watch(self._settings_folder, self._edited), "watch"), name="watch"
+        )
         try:
             left = self.filing.recover()
             self._announce()
@@ -169,11 +180,12 @@ class Daemon:
         finally:
             self._log.info("stopping")
             ticking.cancel()
+            watching.cancel()
             await self._drain()
             for client in self._clients:
                 await client.close()
             filing.cancel()
-            await asyncio.gather(filing, ticking, return_exceptions=True)
+            await asyncio.gather(filing, ticking, watching, return_exceptions=True)
             with contextlib.suppress(OSError):
                 if self.paths.socket_file.read_text("utf-8").strip() == str(self.paths.socket):
                     self.paths.socket_file.unlink()
@@ -244,6 +256,11 @@ class Daemon:
         except Unavailable as e:
             self._log.warning("retention", error=str(e))
 
+    def _edited(self) -> None:
+        """The person changed a file in the settings folder: say at once what is wrong with a prompt."""
+        self._log.info("the settings folder changed; prompts count at once, settings at the next start")
+        self.world.templates("")
+
     def _announce(self) -> None:
         """Write down where we listen: ``XDG_RUNTIME_DIR`` differs between shells."""
         write_atomic(self.paths.socket_file, f"{self.paths.socket}\n", mode=0o600, durable=False)
@@ -281,12 +298,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _templates() -> Templates:
-    folder = paths.shipped("prompts")
-    try:
-        names = ("judge", "judge_case", "judge_second", "judge_second_case", "judge_again")
-        return Templates(*((folder / f"{name}.txt").read_text("utf-8") for name in names))
-    except OSError as e:
-        raise UserError(f"a shipped prompt is missing ({e}); install reflectd again") from e

@@ -131,14 +131,16 @@ class Evaluations:
     async def case(self, transcript: Transcript, s: Session) -> Case:
         """The frozen case of the transcript's last turn."""
         world = self._world
+        project = await asyncio.to_thread(world.gates.gate_lines, s.directory)
 
         def make() -> Case:
             return make_case(
                 transcript,
                 at=world.clock.now_ms(),
                 nonce=world.nonce(),
-                templates=world.templates,
+                templates=world.templates(s.directory),
                 open_items=s.open_items,
+                project=project,
             )
 
         size = sum(len(c.output) for c in transcript.calls) + sum(len(m.text) for m in transcript.messages)

@@ -15,6 +15,8 @@ from daemon.core.ports import Clock
 from daemon.core.settings import Settings
 from daemon.engine.calls import Calls
 from daemon.engine.stream import Hub
+from daemon.files.project import ProjectGates
+from daemon.files.prompts import Prompts
 from daemon.judge.case import Templates
 from daemon.log import Logger
 from daemon.store.db import Database
@@ -46,7 +48,8 @@ class World:
     ledger: Ledger
     calls: Calls
     dead_letters: DeadLetters
-    templates: Templates
+    prompts: Prompts
+    gates: ProjectGates
     nonce: Callable[[], str]
     log: Logger
     spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
@@ -80,6 +83,16 @@ class World:
             self._projects.clear()
         self._projects[directory] = (now, settings)
         return settings
+
+    def templates(self, directory: str) -> Templates:
+        """The prompts in force for a workspace; what is wrong with an overriding one is logged once."""
+        found = self.prompts.templates(directory)
+        for problem in found.problems:
+            self.log.warning("prompt", problem=problem)
+        t = found.texts
+        return Templates(
+            t["judge"], t["judge_case"], t["judge_second"], t["judge_second_case"], t["judge_again"]
+        )
 
     def limits(self, s: Session) -> Limits:
         """What the guards compare with for this session."""
