@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import accept, starts, turns
+from bench import accept, judged, starts, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BENCHMARKS: dict[str, Callable[..., Table]] = {
     "accept": accept.run,
     "order": turns.event_to_order,
+    "judge": judged.model_to_order,
     "start": starts.cold_start,
     "help": starts.command_help,
     "memory": turns.memory,

@@ -67,11 +67,11 @@ def environment(home: Path) -> dict[str, str]:
 class Server:
     """``with Server(folder)``: the daemon as people run it; with ``bare`` the aiohttp handler beside it."""
 
-    def __init__(self, folder: Path, *, bare: bool = False) -> None:
+    def __init__(self, folder: Path, *, bare: bool = False, more: dict[str, str] | None = None) -> None:
         folder.mkdir(exist_ok=True)
         self.socket = folder / "run" / "s.sock"
         self._log = folder / "log"
-        self._env = environment(folder / "home")
+        self._env = environment(folder / "home") | (more or {})
         if bare:
             self.socket.parent.mkdir(exist_ok=True)
             self._command = [sys.executable, "-m", "bench.bare", str(self.socket)]

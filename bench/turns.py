@@ -7,9 +7,12 @@ import os
 import tempfile
 import time
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from bench.stand import RECORDING, Connection, Json, Server, Table, median, percentile, posted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PAUSE_S = 0.01
 PROJECTS = 20
@@ -18,7 +21,10 @@ PROJECTS = 20
 class Host:
     """One host instance in a workspace: an order stream, and two connections to post on."""
 
-    def __init__(self, server: Server, workspace: Path, name: str) -> None:
+    def __init__(
+        self, server: Server, workspace: Path, name: str, judge: Callable[[str], str] | None = None
+    ) -> None:
+        self._judge = judge
         workspace.mkdir(exist_ok=True)
         self._name, self._seq = name, 0
         self._path = server.socket
@@ -58,7 +64,14 @@ class Host:
         asked = time.perf_counter() - began
         answer = f'{{"instance":"{self._name}","id":"{order["id"]}","status":"done","data":{data}}}'
         self._results.send(posted("/v1/results", answer.encode()))
-        order = self._order("toast" if finished else "feedback")
+        order = self._order("toast" if finished else "feedback", "evaluate")
+        if order["kind"] == "evaluate" and self._judge is not None:
+            nonce = order["data"]["text"].split("--- end ")[1].split()[0]
+            data = {"text": self._judge(nonce), "session": f"judge-{number}"}
+            answer = json.dumps({"instance": self._name, "id": order["id"], "status": "done", "data": data})
+            self._results.receive()
+            self._results.send(posted("/v1/results", answer.encode()))
+            order = self._order("toast")
         ordered = time.perf_counter() - began
         self._events.receive()
         self._results.receive()
@@ -82,13 +95,13 @@ class Host:
             event |= {"seq": self._seq, "t": now}
         return {"instance": self._name, "events": events}
 
-    def _order(self, kind: str) -> Json:
+    def _order(self, *kinds: str) -> Json:
         while True:
             line = self._stream.line()
             if line.startswith(b"{"):
                 order: Json = json.loads(line)
-                if order["kind"] != kind:
-                    raise SystemExit(f"bench: expected the order {kind}, got {order}")
+                if order["kind"] not in kinds:
+                    raise SystemExit(f"bench: expected the order {kinds[0]}, got {order}")
                 return order
 
 
