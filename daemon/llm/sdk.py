@@ -52,7 +52,7 @@ HEADERS: Final = frozenset({
     "content-type",
     "host",
     "user-agent",
-    "x-api-key",
+    "x-stainless-raw-response",  # by it the SDK knows that the body is wanted as it came
 })  # fmt: skip
 LOGGERS: Final = ("anthropic", "openai", "httpx2", "httpcore2")
 
@@ -173,8 +173,14 @@ class SdkProvider(ABC):
             trust_env=False,
             follow_redirects=False,
             transport=transport,
-            event_hooks={"request": [_only_known_headers]},
+            event_hooks={"request": [self._own_headers]},
         )
+
+    async def _own_headers(self, request: Request) -> None:
+        """Drop what the SDK adds from the environment (headers, organisation) and about this machine."""
+        for name in [n for n in request.headers if n.lower() not in HEADERS]:
+            del request.headers[name]
+        request.headers["authorization"] = f"Bearer {self._key}"
 
     # --- one call -----------------------------------------------------------------------------------
 
@@ -311,12 +317,6 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "replace").decode()
     return text
-
-
-async def _only_known_headers(request: Request) -> None:
-    """Drop what the SDK adds from the environment (custom headers, organisation) and about this machine."""
-    for name in [n for n in request.headers if n.lower() not in HEADERS]:
-        del request.headers[name]
 
 
 def _host(url: str) -> str:
