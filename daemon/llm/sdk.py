@@ -71,7 +71,7 @@ class Answer:
 
 
 class SdkProvider(ABC):
-    """A provider (``core.ports.Provider``) on top of an SDK. Making one imports nothing."""
+    """A provider (``core.ports.Provider``) on top of an SDK, for one loop. Making one imports nothing."""
 
     name: ClassVar[str]
     wishes: ClassVar[tuple[tuple[str, re.Pattern[str]], ...]]

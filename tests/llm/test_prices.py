@@ -25,7 +25,7 @@ MILLION = Usage(input=1_000_000, output=1_000_000)
         ("host", "openai/gpt-4.1"),
         ("host", "google/gemini-2.5-pro"),
         ("host", "google-vertex/gemini-2.5-pro"),
-        ("host", "github-copilot/gpt-4.1"),
+        ("host", "github-copilot/claude-sonnet-4.6"),
         ("host", "openrouter/anthropic/claude-sonnet-4.5"),
         ("host", "xai/grok-4"),
         ("host", "deepseek/deepseek-chat"),
@@ -51,6 +51,7 @@ def test_known_models_cost(provider: str, model: str) -> None:
         ("host", "gpt-4.1"),
         ("host", "ollama/llama3"),
         ("host", "lmstudio/gpt-4.1"),
+        ("host", "github-copilot/gpt-4.1"),  # the table says 0: part of the plan
         ("offline", "rules"),
         ("openai", "x" * 100_000),
     ],
@@ -118,7 +119,8 @@ from daemon.core.llm import Usage
 from daemon.llm.prices import cost_usd
 assert "genai_prices" not in sys.modules
 cost = cost_usd("openai", "gpt-4.1", Usage(1000, 100))
-print(json.dumps([cost, threading.active_count(), [e for e in seen if e in {"socket.connect", "socket.getaddrinfo"}]]))
+reached = [event for event in seen if event in {"socket.connect", "socket.getaddrinfo"}]
+print(json.dumps([cost, threading.active_count(), reached]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     cost, threads, connections = json.loads(done.stdout)

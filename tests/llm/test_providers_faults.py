@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,7 +60,7 @@ def test_what_an_error_body_says(body: str, expected: str) -> None:
     assert said_in(body) == expected
 
 
-@given(st.text() | st.recursive(st.none() | st.text(), lambda inner: st.lists(inner)).map(str))
+@given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(str))
 def test_any_body_is_understood_or_left(body: str) -> None:
     """No body breaks the reading of it, and none makes more than one line."""
     assert "\n" not in said_in(body)
@@ -73,7 +75,7 @@ def test_long_bodies_cost_little() -> None:
 
 def test_message_for_people() -> None:
     """What happened, where, and what to do; the key and long texts are cut out."""
-    body = '{"error": {"message": "Invalid key %s %s"}}' % (KEY, "and more " * 100)
+    body = json.dumps({"error": {"message": f"Invalid key {KEY} " + "and more " * 100}})
     failed = faults.of_status(ASKED, 401, {}, body, NOW)
     text = str(failed)
     assert text.startswith("anthropic: api.anthropic.com answered 401: Invalid key [redacted] and more")
