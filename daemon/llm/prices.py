@@ -69,8 +69,8 @@ def estimate_usd(
 
 
 def load() -> None:
-    """Import the table now, in the caller's thread."""
-    _known("")
+    """Import the table now, in the caller's thread, and look something up: the first time takes longer."""
+    cost_usd("", "-", Usage(1, 1), base_url="-")
 
 
 def _known(provider: str) -> str | None:

@@ -16,15 +16,14 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
 from daemon.core.errors import BadReply, Unavailable, UserError
 from daemon.core.llm import Prompt, Reply, Usage
-from daemon.llm import faults, prices
+from daemon.llm import address, faults, prices
 from daemon.llm.faults import Asked
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ Body = dict[str, Any]
 NO_KEY: Final = "none"  # servers without keys ignore it; the SDKs want one
 CONNECT_S: Final = 15.0
 LARGE: Final = 256 * 1024
+LONGEST_NAME: Final = 200
 THINKING_TOKENS: Final = 8_000  # more room for a model that was seen to think and was cut off
 REFUSING: Final = frozenset({400, 404, 422, 500, 501})
 HEADERS: Final = frozenset({
@@ -79,8 +79,8 @@ class SdkProvider(ABC):
 
     def __init__(self, *, api_key: str, model: str, base_url: str = "", fast_model: str = "") -> None:
         """Raises ``UserError`` when key, model or address can't be right."""
-        self._key = self._valid_key(api_key.strip(), base_url)
-        self._url = self._valid_url(base_url.strip().rstrip("/"))
+        self._key = address.key(self.name, api_key.strip(), base_url) or NO_KEY
+        self._url = self._address(address.url(self.name, base_url.strip().rstrip("/")))
         if not model:
             raise UserError(f"{self.name}: no model is set; name one")
         self._model, self._fast_model = model, fast_model or model
@@ -93,6 +93,10 @@ class SdkProvider(ABC):
     # --- what differs -----------------------------------------------------------------------------
 
     official: ClassVar[str]
+
+    def _address(self, url: str) -> str:
+        """The address as the SDK wants it."""
+        return url
 
     @abstractmethod
     def _import(self) -> Any:  # noqa: ANN401 - a module that mypy would have to import
@@ -152,7 +156,8 @@ class SdkProvider(ABC):
         return sdk, self._make(sdk, self._http())
 
     async def _rehearse(self, sdk: Any) -> None:  # noqa: ANN401 - the SDK's module
-        """One call that goes nowhere: the first one builds the SDK's models (25 ms, here not on the loop)."""
+        """One call that goes nowhere: the first one imports and builds more, for 20 ms."""
+        import anyio.lowlevel
         import httpx2
 
         async def nobody(_: Request) -> Response:
@@ -161,6 +166,7 @@ class SdkProvider(ABC):
         http = self._http(httpx2.MockTransport(nobody))
         prompt = Prompt("judge", "judge", "", "", schema={"type": "object", "properties": {}})
         async with http:
+            await anyio.lowlevel.checkpoint()  # imports what real connections are made with
             await self._send(
                 self._make(sdk, http), self._body(prompt, self._model, 1, frozenset()), httpx2.Timeout(1.0)
             )
@@ -194,7 +200,10 @@ class SdkProvider(ABC):
         started = time.monotonic()
         model = self._fast_model if prompt.tier == "fast" else self._model
         asked = Asked(
-            self.name, _host(self._url or self.official), model, "" if self._key == NO_KEY else self._key
+            self.name,
+            address.host(self._url or self.official),
+            model,
+            "" if self._key == NO_KEY else self._key,
         )
         answer: Answer | None = None
         problem: ReflectdError
@@ -274,40 +283,22 @@ class SdkProvider(ABC):
         if not answer.text.strip():
             raise BadReply(f"{self.name}: the answer of {asked.model} is empty")
         without = self._without.get(asked.model, frozenset())
-        cost = prices.cost_usd(
-            self.name, answer.model or asked.model, answer.usage, base_url=self._url, written=answer.written
-        )
         return Reply(
             text=answer.text,
             provider=self.name,
-            model=answer.model or asked.model,
+            model=_name(answer.model) or asked.model,
             data=_object(answer.text) if self._structured(prompt, without) else None,
-            usage=Usage(answer.usage.input, answer.usage.output, cost, answer.usage.cached),
+            usage=replace(answer.usage, cost=self._cost(asked.model, answer)),
             seconds=seconds,
         )
 
-    # --- settings -----------------------------------------------------------------------------------
-
-    def _valid_key(self, key: str, base_url: str) -> str:
-        if not key and not base_url:
-            raise UserError(
-                f"{self.name}: no API key is set; set one, or the address of a server that needs none"
-            )
-        if not (key.isascii() and key.isprintable()) or " " in key:
-            raise UserError(f"{self.name}: the API key holds characters that no key has; copy it again")
-        return key or NO_KEY
-
-    def _valid_url(self, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            valid = False
-        if url and (
-            not valid or parts.username is not None or parts.query or parts.fragment or not url.isascii()
-        ):
-            raise UserError(f"{self.name}: the address must look like https://host/v1, with nothing after it")
-        return url
+    def _cost(self, asked: str, answer: Answer) -> float | None:
+        """By the name that the server gives its model, or else by the one that was asked for."""
+        for model in (_name(answer.model), asked):
+            cost = prices.cost_usd(self.name, model, answer.usage, base_url=self._url, written=answer.written)
+            if cost is not None:
+                return cost
+        return None
 
 
 def encodable(text: str) -> str:
@@ -319,9 +310,9 @@ def encodable(text: str) -> str:
     return text
 
 
-def _host(url: str) -> str:
-    parts = urlsplit(url)
-    return parts.netloc.rpartition("@")[2]
+def _name(model: str) -> str:
+    """A server's name of its model, or nothing when it is a file's path or no name at all."""
+    return model if len(model) <= LONGEST_NAME and not model.startswith("/") else ""
 
 
 def _object(text: str) -> dict[str, object] | None:

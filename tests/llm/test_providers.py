@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from daemon.core.errors import BadReply, ReflectdError, Unavailable, UserError
-from daemon.core.llm import Prompt
+from daemon.core.llm import Prompt, Usage
 from daemon.llm.anthropic import AnthropicProvider
+from daemon.llm.faults import Asked
 from daemon.llm.offline import OfflineProvider
 from daemon.llm.openai_compat import OpenAIProvider
-from daemon.llm.sdk import HEADERS, THINKING_TOKENS
+from daemon.llm.prices import cost_usd
+from daemon.llm.sdk import HEADERS, THINKING_TOKENS, Answer
 from tests.support.llm_servers import (
     MODEL,
     Cuts,
@@ -164,6 +166,17 @@ async def test_unknown_server_has_no_price(provider: SdkProvider, server: LlmSer
     """I41: a loopback address may lead to any model: its price is unknown, not 0."""
     server.script(Says())
     assert (await provider.complete(prompt(), LONG)).usage.cost is None
+
+
+@pytest.mark.parametrize("named", ["", "house-name", "/models/a.gguf", "x" * 10_000])
+def test_price_at_the_official_address(wire: Wire, named: str) -> None:
+    """I41: the price of the model that was asked for, also when the server gives it a name of its own."""
+    provider = make(wire, "")
+    asked = Asked(wire, "official", MODEL[wire], KEY)
+    reply = provider._reply(prompt(), asked, Answer("ok", named, Usage(1_000, 100)), 1.0)
+    assert reply.usage.cost == cost_usd(wire, MODEL[wire], Usage(1_000, 100))
+    assert reply.usage.cost is not None
+    assert reply.model == (named if named == "house-name" else MODEL[wire])
 
 
 async def test_unicode_and_size(provider: SdkProvider, server: LlmServer) -> None:

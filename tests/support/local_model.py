@@ -62,7 +62,7 @@ def main() -> None:
     params = xllamacpp.CommonParams()
     params.model.path = str(weights())
     params.n_ctx = CONTEXT
-    params.cpuparams.n_threads = 2
+    params.cpuparams.n_threads = 1  # more wait for each other by spinning: slow on a busy machine
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)
     sys.stdin.read()
