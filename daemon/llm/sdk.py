@@ -13,6 +13,7 @@ that was cut off or is empty is ``BadReply``; a cancelled call drops its connect
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from abc import ABC, abstractmethod
@@ -80,7 +81,8 @@ class SdkProvider(ABC):
     def __init__(self, *, api_key: str, model: str, base_url: str = "", fast_model: str = "") -> None:
         """Raises ``UserError`` when key, model or address can't be right."""
         self._key = address.key(self.name, api_key.strip(), base_url) or NO_KEY
-        self._url = self._address(address.url(self.name, base_url.strip().rstrip("/")))
+        url = self._address(address.url(self.name, base_url.strip().rstrip("/")))
+        self._url = "" if url == self.official else url
         if not model:
             raise UserError(f"{self.name}: no model is set; name one")
         self._model, self._fast_model = model, fast_model or model
@@ -129,7 +131,11 @@ class SdkProvider(ABC):
     # --- the client's life ------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Import the SDK and make the client, in a thread. A failure shows at the first call."""
+        """Import the SDK and make the client, in a thread. Never fails: a fault shows at the first call."""
+        with contextlib.suppress(Unavailable):
+            await self._ready()
+
+    async def _ready(self) -> None:
         async with self._lock:
             if self._client is None:
                 try:
@@ -191,14 +197,14 @@ class SdkProvider(ABC):
     # --- one call -----------------------------------------------------------------------------------
 
     def model_for(self, prompt: Prompt) -> tuple[str, str]:
-        """The setting's model; its vendor is unknown behind an address of one's own."""
+        """The setting's model; who sells it is unknown behind an address of one's own."""
         model = self._fast_model if prompt.tier == "fast" else self._model
         return ("" if self._url else self.name), model
 
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One reply. Raises ``Unavailable`` with a fault, or ``BadReply`` with the raw text."""
         started = time.monotonic()
-        model = self._fast_model if prompt.tier == "fast" else self._model
+        _, model = self.model_for(prompt)
         asked = Asked(
             self.name,
             address.host(self._url or self.official),
@@ -209,7 +215,7 @@ class SdkProvider(ABC):
         problem: ReflectdError
         try:
             async with asyncio.timeout(deadline_s):
-                await self.warm()
+                await self._ready()
                 answer = await self._ask(prompt, asked, started + deadline_s)
         except TimeoutError:
             problem = faults.of_timeout(asked, deadline_s)
