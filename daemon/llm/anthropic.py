@@ -68,6 +68,9 @@ class AnthropicProvider(SdkProvider):
         ("cache_control", re.compile("cache_control|prompt caching")),
     )
 
+    def _address(self, url: str) -> str:
+        return url.removesuffix("/v1")
+
     def _import(self) -> Any:  # noqa: ANN401 - see the base
         import anthropic
 
@@ -76,7 +79,7 @@ class AnthropicProvider(SdkProvider):
     def _make(self, sdk: Any, http: AsyncClient) -> Any:  # noqa: ANN401 - see the base
         return sdk.AsyncAnthropic(
             api_key=self._key,
-            base_url=(self._url or self.official).removesuffix("/v1"),
+            base_url=self._url or self.official,
             max_retries=0,
             http_client=http,
             open_telemetry=False,

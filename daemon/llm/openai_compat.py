@@ -84,8 +84,7 @@ class OpenAIProvider(SdkProvider):
         ("max_completion_tokens", re.compile("max_completion_tokens" + _NOT_KNOWN)),
     )
 
-    def _valid_url(self, url: str) -> str:
-        url = super()._valid_url(url)
+    def _address(self, url: str) -> str:
         return url + "/v1" if url and urlsplit(url).path in {"", "/"} else url
 
     def _import(self) -> Any:  # noqa: ANN401 - see the base

@@ -43,13 +43,13 @@ def cost_usd(
     from genai_prices import calc_price
 
     cached = min(max(usage.cached, 0), usage.input)
-    counts = Counts(
-        input_tokens=usage.input,
-        output_tokens=usage.output,
-        cache_read_tokens=cached,
-        cache_write_tokens=min(max(written, 0), usage.input - cached),
-    )
     try:
+        counts = Counts(
+            input_tokens=usage.input,
+            output_tokens=usage.output,
+            cache_read_tokens=cached,
+            cache_write_tokens=min(max(written, 0), usage.input - cached),
+        )
         if base_url:
             total = calc_price(counts, model, provider_api_url=base_url).total_price
         elif (known := _known(provider)) is not None:
@@ -69,8 +69,8 @@ def estimate_usd(
 
 
 def load() -> None:
-    """Import the table now, in the caller's thread."""
-    _known("")
+    """Import the table now, in the caller's thread, and look something up: the first time takes longer."""
+    cost_usd("", "-", Usage(1, 1), base_url="-")
 
 
 def _known(provider: str) -> str | None:

@@ -13,18 +13,18 @@ that was cut off or is empty is ``BadReply``; a cancelled call drops its connect
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
 from daemon.core.errors import BadReply, Unavailable, UserError
 from daemon.core.llm import Prompt, Reply, Usage
-from daemon.llm import faults, prices
+from daemon.llm import address, faults, prices
 from daemon.llm.faults import Asked
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ Body = dict[str, Any]
 NO_KEY: Final = "none"  # servers without keys ignore it; the SDKs want one
 CONNECT_S: Final = 15.0
 LARGE: Final = 256 * 1024
+LONGEST_NAME: Final = 200
 THINKING_TOKENS: Final = 8_000  # more room for a model that was seen to think and was cut off
 REFUSING: Final = frozenset({400, 404, 422, 500, 501})
 HEADERS: Final = frozenset({
@@ -52,7 +53,7 @@ HEADERS: Final = frozenset({
     "content-type",
     "host",
     "user-agent",
-    "x-api-key",
+    "x-stainless-raw-response",  # by it the SDK knows that the body is wanted as it came
 })  # fmt: skip
 LOGGERS: Final = ("anthropic", "openai", "httpx2", "httpcore2")
 
@@ -71,7 +72,7 @@ class Answer:
 
 
 class SdkProvider(ABC):
-    """A provider (``core.ports.Provider``) on top of an SDK. Making one imports nothing."""
+    """A provider (``core.ports.Provider``) on top of an SDK, for one loop. Making one imports nothing."""
 
     name: ClassVar[str]
     wishes: ClassVar[tuple[tuple[str, re.Pattern[str]], ...]]
@@ -79,8 +80,9 @@ class SdkProvider(ABC):
 
     def __init__(self, *, api_key: str, model: str, base_url: str = "", fast_model: str = "") -> None:
         """Raises ``UserError`` when key, model or address can't be right."""
-        self._key = self._valid_key(api_key.strip(), base_url)
-        self._url = self._valid_url(base_url.strip().rstrip("/"))
+        self._key = address.key(self.name, api_key.strip(), base_url) or NO_KEY
+        url = self._address(address.url(self.name, base_url.strip().rstrip("/")))
+        self._url = "" if url == self.official else url
         if not model:
             raise UserError(f"{self.name}: no model is set; name one")
         self._model, self._fast_model = model, fast_model or model
@@ -93,6 +95,10 @@ class SdkProvider(ABC):
     # --- what differs -----------------------------------------------------------------------------
 
     official: ClassVar[str]
+
+    def _address(self, url: str) -> str:
+        """The address as the SDK wants it."""
+        return url
 
     @abstractmethod
     def _import(self) -> Any:  # noqa: ANN401 - a module that mypy would have to import
@@ -125,7 +131,11 @@ class SdkProvider(ABC):
     # --- the client's life ------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Import the SDK and make the client, in a thread. A failure shows at the first call."""
+        """Import the SDK and make the client, in a thread. Never fails: a fault shows at the first call."""
+        with contextlib.suppress(Unavailable):
+            await self._ready()
+
+    async def _ready(self) -> None:
         async with self._lock:
             if self._client is None:
                 try:
@@ -152,7 +162,8 @@ class SdkProvider(ABC):
         return sdk, self._make(sdk, self._http())
 
     async def _rehearse(self, sdk: Any) -> None:  # noqa: ANN401 - the SDK's module
-        """One call that goes nowhere: the first one builds the SDK's models (25 ms, here not on the loop)."""
+        """One call that goes nowhere: the first one imports and builds more, for 20 ms."""
+        import anyio.lowlevel
         import httpx2
 
         async def nobody(_: Request) -> Response:
@@ -161,6 +172,7 @@ class SdkProvider(ABC):
         http = self._http(httpx2.MockTransport(nobody))
         prompt = Prompt("judge", "judge", "", "", schema={"type": "object", "properties": {}})
         async with http:
+            await anyio.lowlevel.checkpoint()  # imports what real connections are made with
             await self._send(
                 self._make(sdk, http), self._body(prompt, self._model, 1, frozenset()), httpx2.Timeout(1.0)
             )
@@ -173,28 +185,37 @@ class SdkProvider(ABC):
             trust_env=False,
             follow_redirects=False,
             transport=transport,
-            event_hooks={"request": [_only_known_headers]},
+            event_hooks={"request": [self._own_headers]},
         )
+
+    async def _own_headers(self, request: Request) -> None:
+        """Drop what the SDK adds from the environment (headers, organisation) and about this machine."""
+        for name in [n for n in request.headers if n.lower() not in HEADERS]:
+            del request.headers[name]
+        request.headers["authorization"] = f"Bearer {self._key}"
 
     # --- one call -----------------------------------------------------------------------------------
 
     def model_for(self, prompt: Prompt) -> tuple[str, str]:
-        """The setting's model; its vendor is unknown behind an address of one's own."""
+        """The setting's model; who sells it is unknown behind an address of one's own."""
         model = self._fast_model if prompt.tier == "fast" else self._model
         return ("" if self._url else self.name), model
 
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One reply. Raises ``Unavailable`` with a fault, or ``BadReply`` with the raw text."""
         started = time.monotonic()
-        model = self._fast_model if prompt.tier == "fast" else self._model
+        _, model = self.model_for(prompt)
         asked = Asked(
-            self.name, _host(self._url or self.official), model, "" if self._key == NO_KEY else self._key
+            self.name,
+            address.host(self._url or self.official),
+            model,
+            "" if self._key == NO_KEY else self._key,
         )
         answer: Answer | None = None
         problem: ReflectdError
         try:
             async with asyncio.timeout(deadline_s):
-                await self.warm()
+                await self._ready()
                 answer = await self._ask(prompt, asked, started + deadline_s)
         except TimeoutError:
             problem = faults.of_timeout(asked, deadline_s)
@@ -268,40 +289,22 @@ class SdkProvider(ABC):
         if not answer.text.strip():
             raise BadReply(f"{self.name}: the answer of {asked.model} is empty")
         without = self._without.get(asked.model, frozenset())
-        cost = prices.cost_usd(
-            self.name, answer.model or asked.model, answer.usage, base_url=self._url, written=answer.written
-        )
         return Reply(
             text=answer.text,
             provider=self.name,
-            model=answer.model or asked.model,
+            model=_name(answer.model) or asked.model,
             data=_object(answer.text) if self._structured(prompt, without) else None,
-            usage=Usage(answer.usage.input, answer.usage.output, cost, answer.usage.cached),
+            usage=replace(answer.usage, cost=self._cost(asked.model, answer)),
             seconds=seconds,
         )
 
-    # --- settings -----------------------------------------------------------------------------------
-
-    def _valid_key(self, key: str, base_url: str) -> str:
-        if not key and not base_url:
-            raise UserError(
-                f"{self.name}: no API key is set; set one, or the address of a server that needs none"
-            )
-        if not (key.isascii() and key.isprintable()) or " " in key:
-            raise UserError(f"{self.name}: the API key holds characters that no key has; copy it again")
-        return key or NO_KEY
-
-    def _valid_url(self, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            valid = False
-        if url and (
-            not valid or parts.username is not None or parts.query or parts.fragment or not url.isascii()
-        ):
-            raise UserError(f"{self.name}: the address must look like https://host/v1, with nothing after it")
-        return url
+    def _cost(self, asked: str, answer: Answer) -> float | None:
+        """By the name that the server gives its model, or else by the one that was asked for."""
+        for model in (_name(answer.model), asked):
+            cost = prices.cost_usd(self.name, model, answer.usage, base_url=self._url, written=answer.written)
+            if cost is not None:
+                return cost
+        return None
 
 
 def encodable(text: str) -> str:
@@ -313,15 +316,9 @@ def encodable(text: str) -> str:
     return text
 
 
-async def _only_known_headers(request: Request) -> None:
-    """Drop what the SDK adds from the environment (custom headers, organisation) and about this machine."""
-    for name in [n for n in request.headers if n.lower() not in HEADERS]:
-        del request.headers[name]
-
-
-def _host(url: str) -> str:
-    parts = urlsplit(url)
-    return parts.netloc.rpartition("@")[2]
+def _name(model: str) -> str:
+    """A server's name of its model, or nothing when it is a file's path or no name at all."""
+    return model if len(model) <= LONGEST_NAME and not model.startswith("/") else ""
 
 
 def _object(text: str) -> dict[str, object] | None:

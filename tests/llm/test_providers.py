@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from daemon.core.errors import BadReply, ReflectdError, Unavailable, UserError
-from daemon.core.llm import Prompt
+from daemon.core.llm import Prompt, Usage
 from daemon.llm.anthropic import AnthropicProvider
+from daemon.llm.faults import Asked
 from daemon.llm.offline import OfflineProvider
 from daemon.llm.openai_compat import OpenAIProvider
-from daemon.llm.sdk import HEADERS, THINKING_TOKENS
+from daemon.llm.prices import cost_usd
+from daemon.llm.sdk import HEADERS, THINKING_TOKENS, Answer
 from tests.support.llm_servers import (
     MODEL,
     Cuts,
@@ -146,6 +149,24 @@ async def test_fast_tier_has_its_model(wire: Wire, server: LlmServer) -> None:
     assert [g.body["model"] for g in server.got] == ["little", MODEL[wire], MODEL[wire]]
 
 
+@pytest.mark.parametrize(
+    ("url", "sold_by_us"),
+    [
+        ("", True),
+        ("https://api.anthropic.com", True),
+        ("https://api.openai.com/v1/", True),
+        ("http://127.0.0.1:9", False),
+    ],
+)
+def test_model_that_will_answer(wire: Wire, url: str, sold_by_us: bool) -> None:
+    """I41: what a call will cost can be told before it where the API is the vendor's own, and only there."""
+    provider = make(wire, url, fast_model="little")
+    theirs = url and wire not in url
+    vendor = wire if sold_by_us and not theirs else ""
+    assert provider.model_for(prompt()) == (vendor, MODEL[wire])
+    assert provider.model_for(prompt(tier="fast")) == (vendor, "little")
+
+
 async def test_no_temperature_when_none_is_wanted(provider: SdkProvider, server: LlmServer) -> None:
     """None leaves the parameter out."""
     server.script(Says())
@@ -164,6 +185,17 @@ async def test_unknown_server_has_no_price(provider: SdkProvider, server: LlmSer
     """I41: a loopback address may lead to any model: its price is unknown, not 0."""
     server.script(Says())
     assert (await provider.complete(prompt(), LONG)).usage.cost is None
+
+
+@pytest.mark.parametrize("named", ["", "house-name", "/models/a.gguf", "x" * 10_000])
+def test_price_at_the_official_address(wire: Wire, named: str) -> None:
+    """I41: the price of the model that was asked for, also when the server gives it a name of its own."""
+    provider = make(wire, "")
+    asked = Asked(wire, "official", MODEL[wire], KEY)
+    reply = provider._reply(prompt(), asked, Answer("ok", named, Usage(1_000, 100)), 1.0)
+    assert reply.usage.cost == cost_usd(wire, MODEL[wire], Usage(1_000, 100))
+    assert reply.usage.cost is not None
+    assert reply.model == (named if named == "house-name" else MODEL[wire])
 
 
 async def test_unicode_and_size(provider: SdkProvider, server: LlmServer) -> None:
@@ -542,6 +574,20 @@ def test_wrong_settings(wire: Wire, wrong: dict[str, str]) -> None:
     with pytest.raises(UserError, match=f"^{wire}: ") as caught:
         make(wire, "http://127.0.0.1:1", **wrong)
     assert "secret" not in str(caught.value)
+
+
+async def test_package_that_is_broken(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warming never fails; the first call says what is wrong, and a mended package works at once."""
+    async with llm_server() as server:
+        server.script(Says())
+        provider = make(wire, server.url)
+        with monkeypatch.context() as broken:
+            broken.setitem(sys.modules, wire, None)
+            await provider.warm()
+            with pytest.raises(Unavailable, match="install reflectd again"):
+                await provider.complete(prompt(), LONG)
+        assert (await provider.complete(prompt(), LONG)).text == "ok"
+        await provider.close()
 
 
 async def test_first_calls_at_once(wire: Wire, server: LlmServer) -> None:

