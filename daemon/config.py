@@ -22,7 +22,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from daemon.core.errors import UserError
 from daemon.core.redact import redact
-from daemon.core.settings import SETTINGS, TRUE, Setting, Settings, Value, settings_table, toml
+from daemon.core.settings import (
+    SETTINGS,
+    TRUE,
+    Anthropic,
+    OpenAI,
+    Setting,
+    Settings,
+    Value,
+    settings_table,
+    toml,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -90,16 +100,20 @@ def load(
 
 
 def load_keys(env: Mapping[str, str], settings: Settings) -> Keys:
-    """The keys, from the environment or else from the files the settings name. Raises ``UserError``."""
+    """The keys, from the files the settings name or else from the environment. Raises ``UserError``.
+
+    A key of the environment belongs to the vendor and goes nowhere else: another address needs a file.
+    """
     return Keys(
-        env.get("ANTHROPIC_API_KEY", "").strip() or _key("anthropic", settings.anthropic.key_file),
-        env.get("OPENAI_API_KEY", "").strip() or _key("openai", settings.openai.key_file),
+        _key("anthropic", settings.anthropic, env.get("ANTHROPIC_API_KEY", "")),
+        _key("openai", settings.openai, env.get("OPENAI_API_KEY", "")),
     )
 
 
-def _key(section: str, name: str) -> str:
+def _key(section: str, api: Anthropic | OpenAI, from_env: str) -> str:
+    name = api.key_file
     if not name:
-        return ""
+        return "" if api.base_url else from_env.strip()
     path = Path(name).expanduser()
     try:
         found = _read(path, KEY_LIMIT).strip()

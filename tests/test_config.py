@@ -281,3 +281,25 @@ def test_the_table_of_the_docs_has_a_row_for_each_setting() -> None:
         assert setting.env in row
         assert setting.doc in row
     assert all(line.count(" | ") == 5 for line in table.splitlines())
+
+
+def test_keys_come_from_a_file_or_the_environment(tmp_path: Path) -> None:
+    """I46: a file wins; a key of the environment never goes to another address; no repr shows one."""
+    env = {"ANTHROPIC_API_KEY": " sk-env ", "OPENAI_API_KEY": "sk-other"}
+    assert config.load_keys(env, config.from_text()) == ("sk-env", "sk-other")
+    file = tmp_path / "key"
+    file.write_text("sk-file\n")
+    own = config.from_text(f"[anthropic]\nkey_file = '{file}'\n[openai]\nbase_url = 'http://localhost:1/v1'")
+    keys = config.load_keys(env, own)
+    assert keys == ("sk-file", "")
+    assert "sk-" not in f"{keys!r} {keys}"
+
+
+@pytest.mark.parametrize("content", [None, "", "  \n", "x" * 5000, b"\xff\xfe"])
+def test_a_key_file_that_holds_no_key(tmp_path: Path, content: str | bytes | None) -> None:
+    """A daemon that was told where its key is does not judge without it in silence."""
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UserError, match=r"openai.key_file: .*key"):
+        config.load_keys({}, config.from_text(f"[openai]\nkey_file = '{file}'"))

@@ -9,7 +9,10 @@ ReflectdError
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from daemon.core.llm import Usage
 
 Fault = Literal[
     "", "connection", "timeout", "rate_limit", "overloaded", "server", "auth", "billing", "model", "refused"
@@ -30,21 +33,30 @@ class UserError(ReflectdError):
 class Unavailable(ReflectdError):
     """Something outside did not answer (host gone, disk full, model down).
 
-    ``fault`` says why a model did not; ``retry_after_s`` is what its server asked for, None if nothing.
+    ``fault`` says why a model did not; ``retry_after_s`` is what its server asked for, None if nothing;
+    ``usage`` what it took all the same (a refusal is paid for).
     """
 
-    def __init__(self, message: str, fault: Fault = "", retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        fault: Fault = "",
+        retry_after_s: float | None = None,
+        usage: Usage | None = None,
+    ) -> None:
         super().__init__(message)
         self.fault: Fault = fault
         self.retry_after_s = retry_after_s
+        self.usage = usage
 
 
 class BadReply(ReflectdError):
-    """A reply or a request is not of the agreed form; ``raw`` keeps what came."""
+    """A reply or a request is not of the agreed form; ``raw`` keeps what came, ``usage`` what it took."""
 
-    def __init__(self, message: str, raw: str = "") -> None:
+    def __init__(self, message: str, raw: str = "", usage: Usage | None = None) -> None:
         super().__init__(message)
         self.raw = raw
+        self.usage = usage
 
 
 class Rejected(ReflectdError):

@@ -131,7 +131,9 @@ class Anthropic:
     """The Anthropic API; its key is `ANTHROPIC_API_KEY` or in `key_file`."""
 
     model: str = _setting("claude-sonnet-5-5", "which model judges", form="name")
-    base_url: str = _setting("", "another address that speaks this API", form="url")
+    base_url: str = _setting(
+        "", "another address that speaks this API; a key only from `key_file`", form="url"
+    )
     key_file: str = _setting("", "a file with the key, for a daemon that a service starts", form="path")
 
 
@@ -140,7 +142,9 @@ class OpenAI:
     """The OpenAI API or one like it (Ollama, llama.cpp …); its key is `OPENAI_API_KEY` or in `key_file`."""
 
     model: str = _setting("gpt-5.4", "which model judges", form="name")
-    base_url: str = _setting("", "another address that speaks this API; then no key is needed", form="url")
+    base_url: str = _setting(
+        "", "another address that speaks this API; a key only from `key_file`", form="url"
+    )
     key_file: str = _setting("", "a file with the key, for a daemon that a service starts", form="path")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from daemon.core.errors import BadReply, Fault, ReflectdError, Unavailable
@@ -87,10 +88,16 @@ class Calls:
     async def _try(
         self, provider: Provider, policy: Policy, prompt: Prompt, end: float, limits: Limits
     ) -> Reply:
-        """Up to ``policy.attempts`` calls to one provider, with growing pauses where the fault passes."""
-        from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+        """Up to ``policy.attempts`` calls to one provider, with growing pauses where the fault passes.
 
-        pause = wait_exponential_jitter(initial=policy.first_delay_s, max=policy.max_delay_s, jitter=0.5)
+        Rules never fail and cost nothing: one call, no budget.
+        """
+        if provider.name == "offline":
+            return await self._timed(provider, prompt, end)
+        tenacity = await asyncio.to_thread(import_module, "tenacity")  # 60 ms the first time
+        pause = tenacity.wait_exponential_jitter(
+            initial=policy.first_delay_s, max=policy.max_delay_s, jitter=0.5
+        )
 
         def passes(e: BaseException) -> bool:
             if not isinstance(e, Unavailable) or e.fault not in policy.retry:
@@ -103,11 +110,11 @@ class Calls:
             error = outcome.exception()
             asked = error.retry_after_s if isinstance(error, Unavailable) else None
             longest = max(0.0, end - self.clock.monotonic())
-            return min(asked if asked is not None else pause(state), longest)  # type: ignore[arg-type]
+            return float(min(asked if asked is not None else pause(state), longest))
 
-        tries = AsyncRetrying(
-            stop=stop_after_attempt(policy.attempts),
-            retry=retry_if_exception(passes),
+        tries = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(policy.attempts),
+            retry=tenacity.retry_if_exception(passes),
             wait=wait,
             sleep=self.sleep,
             reraise=True,
@@ -116,8 +123,8 @@ class Calls:
         return reply
 
     async def _call(self, provider: Provider, prompt: Prompt, end: float, limits: Limits) -> Reply:
-        """One call with its ledger row, inside the budget. Rules cost nothing and are never refused."""
-        if self.budget is None or provider.name == "offline":
+        """One call with its ledger row, inside the budget."""
+        if self.budget is None:
             return await self._timed(provider, prompt, end)
         async with self.budget.reserve(prompt, provider.model_for(prompt), limits):
             return await self._timed(provider, prompt, end)
@@ -127,7 +134,7 @@ class Calls:
         if left_s <= 0:
             raise Unavailable("the deadline for judging is over", "timeout")
         started = self.clock.monotonic()
-        outcome, reply = "cancelled", None
+        outcome, reply, usage = "cancelled", None, None
         try:
             async with asyncio.timeout(left_s):
                 reply = await provider.complete(prompt, left_s)
@@ -137,10 +144,11 @@ class Calls:
             raise Unavailable(f"{provider.name} gave no answer in {left_s:.0f} s", "timeout") from None
         except ReflectdError as e:
             outcome = f"error: {e}"[:300]
+            usage = e.usage if isinstance(e, BadReply | Unavailable) else None  # it was paid for
             raise
         finally:
             model = reply.model if reply else provider.model_for(prompt)[1]
-            usage = reply.usage if reply else None
+            usage = reply.usage if reply else usage
             entry = ledger.Entry(
                 at=self.clock.now_ms(),
                 purpose=prompt.purpose,

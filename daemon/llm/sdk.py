@@ -277,24 +277,28 @@ class SdkProvider(ABC):
         return next((wish for wish, named in self.wishes if wish in used and named.search(said)), "")
 
     def _reply(self, prompt: Prompt, asked: Asked, answer: Answer, seconds: float) -> Reply:
+        usage = replace(answer.usage, cost=self._cost(asked.model, answer))
         if answer.refusal is not None:
-            raise faults.of_refusal(asked, answer.refusal)
+            refused = faults.of_refusal(asked, answer.refusal)
+            refused.usage = usage
+            raise refused
         if answer.cut:
             if answer.thought:
                 self._thinks.add(asked.model)
             raise BadReply(
                 f"{self.name}: the answer of {asked.model} was cut off at {answer.usage.output} tokens",
                 raw=answer.text,
+                usage=usage,
             )
         if not answer.text.strip():
-            raise BadReply(f"{self.name}: the answer of {asked.model} is empty")
+            raise BadReply(f"{self.name}: the answer of {asked.model} is empty", usage=usage)
         without = self._without.get(asked.model, frozenset())
         return Reply(
             text=answer.text,
             provider=self.name,
             model=_name(answer.model) or asked.model,
             data=_object(answer.text) if self._structured(prompt, without) else None,
-            usage=replace(answer.usage, cost=self._cost(asked.model, answer)),
+            usage=usage,
             seconds=seconds,
         )
 

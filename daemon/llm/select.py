@@ -46,7 +46,7 @@ def _one(name: str, settings: Settings, keys: Keys, run: Run | None) -> Provider
     if name == "host":
         return HostProvider(run, settings.judge.model) if run is not None else None
     if name == "anthropic":
-        if not keys.anthropic:
+        if not keys.anthropic and not settings.anthropic.base_url:
             return None
         from daemon.llm.anthropic import AnthropicProvider
 
