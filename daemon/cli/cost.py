@@ -98,6 +98,7 @@ def _gather(settings: Settings, where: Paths, session: str, since: int, by: str)
         spent = found.pop("spent_today")
         limits = asdict(settings.spend)
         print("reflectd: no daemon runs; read from its database", file=sys.stderr)
+    found.pop("api", None)
     return {
         **found,
         "spent_24h": {"usd": spent["today"], "unpriced_tokens": spent["tokens"]},

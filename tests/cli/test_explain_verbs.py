@@ -11,8 +11,9 @@ import sqlite3
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import psutil
 import pytest
@@ -155,7 +156,7 @@ def test_why_without_a_daemon(box: Sandbox) -> None:
         "[" * 100_000,
         "\ufeff{}",
         '{"version": 1}',
-        '{"version": 1, "case": 7, "prompts": {}, "replies": [null, {"text": 5}], "verdict": [], "orders": 3}',
+        '{"version": 1, "case": 7, "prompts": {}, "replies": [null, {"text": 5}], "verdict": []}',
         '{"version": 1, "case": {"evidence": {"rows": [1, {}]}, "requests": "x"}, "verdict": {"at": 1e308}}',
         '{"version": 1, "verdict": {"state": {}, "at": "x", "judge": 1, "missing": [5], "next_actions": 1}}',
     ],
@@ -235,7 +236,7 @@ class Watching:
             )
         wait_until(lambda: "watching" in self.errors, 20, "watching", lambda: self.errors)
 
-    def __enter__(self) -> Watching:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -271,7 +272,7 @@ def test_watch_prints_a_line_per_verdict(box: Sandbox) -> None:
         for folder in (beside, below, box.project):
             with WireHost(box.socket, folder, unfinished(folder), f"host-{folder.name}") as host:
                 host.send(host.turn(f"ses_{folder.name}"))
-                wait_until(lambda: daemon.verdicts(host_session(folder)), 20, "a verdict", daemon.log)
+                wait_until(partial(daemon.verdicts, f"ses_{folder.name}"), 20, "a verdict", daemon.log)
         lines = people.wait_lines(2)
         assert [
             name for line in lines for name in ("ses_below", "ses_project", "ses_beside") if name in line
@@ -282,10 +283,6 @@ def test_watch_prints_a_line_per_verdict(box: Sandbox) -> None:
         assert all("incomplete HIGH (sent)" in line and "pytest" in line for line in lines)
         assert people.end() == 130
         daemon.new_log()
-
-
-def host_session(folder: Path) -> str:
-    return f"ses_{folder.name}"
 
 
 def test_watch_as_json_everywhere(box: Sandbox) -> None:
@@ -488,7 +485,6 @@ def test_doctor_finds_what_is_wrong(box: Sandbox) -> None:
     box.state.chmod(0o777)
     box.socket.write_text("no socket")
     settings = box.home / ".config" / "opencode" / "opencode.json"
-    settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"plugin": ["file:///gone/plugin-shim/opencode/src/index.ts"]}))
     (box.state / "reflectd.sqlite3").write_bytes(b"garbage" * 1000)
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
@@ -530,17 +526,17 @@ def test_doctor_sees_a_stale_socket_and_a_stopped_daemon(box: Sandbox) -> None:
 def test_doctor_never_shows_a_key(box: Sandbox) -> None:
     """I46: a key is known to be there, and nothing of it is printed."""
     key = "sk-ant-api03-" + "k" * 40
+    env = {"ANTHROPIC_API_KEY": key, "OPENAI_API_KEY": key, "REFLECTD_JUDGE_PROVIDER": "auto"}
     for args in (["doctor"], ["doctor", "--json"]):
-        text = said(
-            reflectd(box, *args, ANTHROPIC_API_KEY=key, OPENAI_API_KEY=key), 0, "anthropic, then openai"
-        )
+        text = said(reflectd(box, *args, **env), 0, "anthropic, then openai")
         assert "kkkk" not in text
 
 
 def test_doctor_online_without_an_api(box: Sandbox) -> None:
     """Nothing is set up: nothing is called; a closed port is told as what it is."""
     assert outcomes(checks(box, "--online")[1], "online") == ["ok"]
-    code, found = checks(box, "--online", REFLECTD_OPENAI_BASE_URL="http://127.0.0.1:9")
+    key = {"ANTHROPIC_API_KEY": "k", "REFLECTD_ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    code, found = checks(box, "--online", **key)
     assert (code, outcomes(found, "online")) == (1, ["fail"])
     assert "base_url" in found["online"][0][2]
 
