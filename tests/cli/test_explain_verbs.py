@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -592,6 +593,32 @@ def test_bash_completes_sessions(box: Sandbox) -> None:
         assert completed(box, "reflectd why ses_a") == ["ses_abc"]
         assert completed(box, "reflectd off --session ses_x") == ["ses_xyz"]
         assert not (box.project / "owned").exists()
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes(box: Sandbox) -> None:
+    """The script in a real fish: verbs, choices, flags."""
+    (box.root / "r.fish").write_text(reflectd(box, "completion", "fish").stdout)
+    for line, wanted in (("wa", "watch"), ("cost --by pu", "purpose"), ("setup opencode --dr", "--dry-run")):
+        script = f"source {box.root}/r.fish; complete -C 'reflectd {line}'"
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", script],
+            env=environment(box),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert [found.partition("\t")[0] for found in done.stdout.splitlines()] == [wanted]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_reads_its_script(box: Sandbox) -> None:
+    """The script is one that a real zsh can parse."""
+    text = reflectd(box, "completion", "zsh").stdout
+    done = subprocess.run(
+        ["zsh", "-f", "-n"], input=text, env=environment(box), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
