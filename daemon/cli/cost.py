@@ -92,7 +92,7 @@ def _gather(settings: Settings, where: Paths, session: str, since: int, by: str)
     try:
         found = request(socket, "GET", f"/v1/ledger?{query}")
         status = request(socket, "GET", "/v1/status")
-        spent, limits = status["spent_today"], status["limits"]
+        spent, limits = status["spent_today"], status.get("limits") or asdict(settings.spend)
     except Unavailable:
         found = _from_file(where, session, since, by)
         spent = found.pop("spent_today")

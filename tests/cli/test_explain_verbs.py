@@ -20,6 +20,8 @@ import psutil
 import pytest
 
 from daemon.cli.main import VERBS
+from daemon.cli.render import Paint
+from daemon.cli.watch import told
 from tests.support import processes
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import REPO, Sandbox, sandbox
@@ -223,6 +225,16 @@ def on_a_terminal(box: Sandbox, *args: str, **env: str) -> str:
     return text.decode()
 
 
+def test_why_shows_no_other_sessions_case(box: Sandbox) -> None:
+    """A session whose id begins another's is explained by its own case file."""
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_1")
+        judged(box, daemon, "ses_10")
+        found = json.loads(reflectd(box, "why", "ses_1", "--json").stdout)
+        assert found["case_file"] == str(case_files(box, "ses_1")[0])
+        assert found["case"]["case"]["session"] == "ses_1"
+
+
 # --- watch ---------------------------------------------------------------------------------------
 
 
@@ -363,6 +375,32 @@ def alive(pid: int) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     return False
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        (
+            {"kind": "skip", "guard": "child_session", "reason": "a child\x1b[2J"},
+            ["left alone: child_session"],
+        ),
+        ({"kind": "verdict", "state": "unscored", "reason": "unscored: no reply"}, ["unscored", "no reply"]),
+        ({"kind": "verdict", "state": "complete", "judge": {"cost": 0.0123}}, ["complete", "0.0123 USD"]),
+        (
+            {"kind": "verdict", "state": "stopped", "reason": "guard:aborted", "judge": None},
+            ["guard:aborted"],
+        ),
+        ({"kind": "judging"}, ["judging"]),
+        ({"kind": "verdict", "at": 10**30, "state": 5, "judge": 7, "title": None}, ["?"]),
+    ],
+    ids=str,
+)
+def test_a_line_of_watch(entry: dict[str, Any], words: list[str]) -> None:
+    """When, which session (a beginning of its id that can be typed again), and what; one safe line."""
+    line = told({"session": "ses_58c3f0d91ffeHq2L", "at": NOW} | entry, Paint())
+    assert "ses_58c3f0d91ffe " in line + " "
+    assert [w for w in words if w not in line] == []
+    assert not set(line) & {"\x1b", "\n"}
 
 
 @pytest.mark.parametrize(
