@@ -249,7 +249,7 @@ def _fish(verbs: list[Verb]) -> list[str]:
             lines.append(f"complete -c reflectd -n {_quoted(seen)}{what}")
         for f in v.flags:
             names = "".join(f" -l {n[2:]}" if n.startswith("--") else f" -s {n[1:]}" for n in f.names)
-            takes = " -r" if f.takes else ""
+            takes = "" if not f.takes else " -r" if f.kind == "file" else " -x"
             values = "".join(_fish_values(f.choices, f.kind))
             lines.append(
                 f"complete -c reflectd -n {_quoted(seen)}{names}{takes}{values} -d {_quoted(f.help)}"

@@ -92,12 +92,13 @@ def _gather(settings: Settings, where: Paths, session: str, since: int, by: str)
     try:
         found = request(socket, "GET", f"/v1/ledger?{query}")
         status = request(socket, "GET", "/v1/status")
-        spent, limits = status["spent_today"], status["limits"]
+        spent, limits = status["spent_today"], status.get("limits") or asdict(settings.spend)
     except Unavailable:
         found = _from_file(where, session, since, by)
         spent = found.pop("spent_today")
         limits = asdict(settings.spend)
         print("reflectd: no daemon runs; read from its database", file=sys.stderr)
+    found.pop("api", None)
     return {
         **found,
         "spent_24h": {"usd": spent["today"], "unpriced_tokens": spent["tokens"]},

@@ -109,6 +109,8 @@ def _guarded(name: str, check: Callable[..., Iterator[Check]], *about: object) -
         return list(check(*about))
     except (OSError, ReflectdError) as e:
         return [Check(name, "warn", f"could not be looked at: {e}")]
+    except Exception as e:  # noqa: BLE001 - whoever asks what is wrong wants the other findings too
+        return [Check(name, "fail", f"a bug of reflectd: {type(e).__name__}: {e}", "please report it")]
 
 
 def _status(where: Paths) -> dict[str, Any] | None:

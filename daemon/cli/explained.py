@@ -91,7 +91,8 @@ def _head(found: Json, verdicts: list[Json], paint: Paint) -> list[str]:
     if s:
         state = "off" if s.get("off") else "busy" if s.get("busy") else str(s.get("phase", "?"))
         why = short(s.get("reason", ""), 100)
-        rounds = f", {s['attempts']} rounds of feedback" if s.get("attempts") else ""
+        n = s.get("attempts")
+        rounds = f", {n} round{'' if n == 1 else 's'} of feedback" if n else ""
         lines.append(
             f"  now      {paint.state(state)}{f' ({why})' if why not in {'', 'judged'} else ''}{rounds}"
         )

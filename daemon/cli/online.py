@@ -43,7 +43,11 @@ async def _ask(provider: Provider) -> Check:
         purpose="judge", tier="judge", system="Answer with one word.", text="Say ok.", max_tokens=64
     )
     vendor, model = provider.model_for(prompt)
-    name = f"{provider.name} ({vendor} {model})" if vendor != provider.name else f"{provider.name} ({model})"
+    name = (
+        f"{provider.name} ({model})"
+        if vendor in {"", provider.name}
+        else f"{provider.name} ({vendor} {model})"
+    )
     try:
         async with asyncio.timeout(ASK_S):
             reply = await provider.complete(prompt, ASK_S)

@@ -105,7 +105,7 @@ def providers(about: About) -> Iterator[Check]:
     else:
         names = [n for n, found in there.items() if found] if chosen == "auto" else [chosen]
         yield Check("providers", "ok", f"{chosen}: {', then '.join(names)}")
-    for name, error in (about.status["providers_down"] if about.status else {}).items():
+    for name, error in (about.status or {}).get("providers_down", {}).items():
         yield Check(
             "providers", "warn", f"{name} did not answer when last asked: {error}", "reflectd doctor --online"
         )
@@ -141,8 +141,8 @@ def replies(about: About) -> Iterator[Check]:
 
     from daemon.cli.render import clock
 
-    found = about.status["dead_letters"] if about.status else {"count": 0}
-    if not found["count"]:
+    found = (about.status or {}).get("dead_letters")
+    if not found or not found["count"]:
         return
     recent = time.time() * 1000 - found["last_at"] < DAY_S * 1000
     text = f"{found['count']} replies of models broke the form, the last at {clock(found['last_at'])}"

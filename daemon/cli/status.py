@@ -51,12 +51,11 @@ def render(status: dict[str, Any], sessions: list[dict[str, Any]]) -> list[str]:
     lines = [
         f"reflectd {status['version']} runs (pid {status['pid']}, up {span(status['uptime_s'])}, "
         f"{status['rss_mb']} MB)",
-        f"  judge    {', then '.join(status['providers'])}; mode {status['mode']}",
+        f"  judge    {', then '.join(status.get('providers', [status['provider']]))}; mode {status['mode']}",
         f"  socket   {status['socket']}",
         f"  state    {status['state_dir']}",
     ]
-    lines += [f"  no reply {name}: {short(why, 200)}" for name, why in status["providers_down"].items()]
-    lines += _spent(status)
+    lines += _models(status)
     if status["degraded"]:
         lines.append(f"  DEGRADED {status['degraded']}")
     counts = ", ".join(f"{n} {state}" for state, n in sorted(status["verdicts"].items())) or "none yet"
@@ -74,17 +73,18 @@ def render(status: dict[str, Any], sessions: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _spent(status: dict[str, Any]) -> list[str]:
-    """The last 24 hours against the limits, where a model may be asked at all; replies that were useless."""
-    spent, limits, dead = status["spent_today"], status["limits"], status["dead_letters"]
-    lines = []
-    if status["providers"] != ["offline"]:
+def _models(status: dict[str, Any]) -> list[str]:
+    """Who does not answer, the last 24 hours against the limits, and replies that were useless.
+
+    A daemon of before an update does not tell some of it.
+    """
+    lines = [f"  silent   {name}: {short(e, 200)}" for name, e in status.get("providers_down", {}).items()]
+    spent, limits, dead = status["spent_today"], status.get("limits"), status.get("dead_letters")
+    if limits and status["providers"] != ["offline"]:
         unknown = f", {spent['tokens']:,} of {limits['tokens_per_day']:,} unpriced tokens"
         usd = f"{spent['today']:.4f} of {limits['cents_per_day'] / 100:.2f} USD"
         lines.append(f"  spent    {usd} in 24 h{unknown if spent['tokens'] else ''}")
-    if dead["count"]:
-        said = short(dead["last_why"], 120)
-        lines.append(
-            f"  useless  {dead['count']} replies of models, the last at {clock(dead['last_at'])}: {said}"
-        )
+    if dead and dead["count"]:
+        last = f"the last at {clock(dead['last_at'])}: {short(dead['last_why'], 120)}"
+        lines.append(f"  useless  {dead['count']} replies of models, {last}")
     return lines

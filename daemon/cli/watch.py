@@ -140,7 +140,7 @@ def _show(entry: Json, args: argparse.Namespace, hook: Hook | None) -> None:
 
 def told(entry: Json, paint: Paint) -> str:
     """One line: when, which session, what, and what it cost."""
-    identity = paint(short(entry.get("session", "?"), ID_CHARS), "dim")
+    identity = paint(short(entry.get("session", "?"), 200)[:ID_CHARS], "dim")
     name = f"{identity}  {short(entry.get('title', ''), 30)}".rstrip()
     head = f"{clock(entry.get('at', 0))}  {name}"
     if entry.get("kind") == "skip":
@@ -157,7 +157,7 @@ def told(entry: Json, paint: Paint) -> str:
     sent = " (sent)" if entry.get("feedback_sent") else ""
     by = entry.get("judge") or {}
     cost = by.get("cost") if isinstance(by, dict) else None
-    tail = f"  {paint(money(cost), 'dim')}" if isinstance(cost, int | float) else ""
+    tail = f"  {paint(money(cost), 'dim')}" if isinstance(cost, int | float) and cost else ""
     return f"{head}  {state}{sent}  {short(said, 100)}".rstrip() + tail
 
 

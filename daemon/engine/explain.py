@@ -44,7 +44,7 @@ async def why(world: World, paths: Paths, session: str, directory: str) -> dict[
         if not where.startswith("/"):
             return calls, []
         lie = folders(Path(where), paths.fallback_reflection(where))
-        return calls, [str(path) for path in newest_cases(lie, identity, limit=CASES)]
+        return calls, [str(path) for path in newest_cases(lie, identity, exact=True, limit=CASES)]
 
     calls, cases = await asyncio.to_thread(read)
     return {

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-_CASE = re.compile(r"(.{1,120})_(\d{10,16})\.json", re.DOTALL)
+_CASE = re.compile(r"(?!verdict_)(.{1,120})_(\d{10,16})\.json", re.DOTALL)
 
 
 def folders(directory: Path, fallback: Path) -> tuple[Path, Path]:
@@ -22,8 +22,10 @@ def folders(directory: Path, fallback: Path) -> tuple[Path, Path]:
     return directory / FOLDER, fallback
 
 
-def newest_cases(folders: Iterable[Path], session: str = "", *, limit: int = 1) -> list[Path]:
-    """The newest cases, newest first; of the sessions whose id begins with ``session`` when it is given."""
+def newest_cases(
+    folders: Iterable[Path], session: str = "", *, exact: bool = False, limit: int = 1
+) -> list[Path]:
+    """The newest cases, newest first; of sessions whose id begins with ``session``, or is it (``exact``)."""
     name = file_name(session)
     found: list[tuple[int, Path]] = []
     for folder in folders:
@@ -31,5 +33,6 @@ def newest_cases(folders: Iterable[Path], session: str = "", *, limit: int = 1) 
             listed = [(_CASE.fullmatch(path.name), path) for path in folder.iterdir()]
         except OSError:
             continue
-        found += [(int(m[2]), path) for m, path in listed if m is not None and m[1].startswith(name)]
+        cases = [(m[1], int(m[2]), path) for m, path in listed if m is not None]
+        found += [(at, path) for of, at, path in cases if (of == name if exact else of.startswith(name))]
     return [path for _, path in sorted(found, reverse=True)[:limit]]

@@ -6,18 +6,22 @@ import contextlib
 import json
 import os
 import pty
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import psutil
 import pytest
 
 from daemon.cli.main import VERBS
+from daemon.cli.render import Paint
+from daemon.cli.watch import told
 from tests.support import processes
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import REPO, Sandbox, sandbox
@@ -155,7 +159,7 @@ def test_why_without_a_daemon(box: Sandbox) -> None:
         "[" * 100_000,
         "\ufeff{}",
         '{"version": 1}',
-        '{"version": 1, "case": 7, "prompts": {}, "replies": [null, {"text": 5}], "verdict": [], "orders": 3}',
+        '{"version": 1, "case": 7, "prompts": {}, "replies": [null, {"text": 5}], "verdict": []}',
         '{"version": 1, "case": {"evidence": {"rows": [1, {}]}, "requests": "x"}, "verdict": {"at": 1e308}}',
         '{"version": 1, "verdict": {"state": {}, "at": "x", "judge": 1, "missing": [5], "next_actions": 1}}',
     ],
@@ -221,6 +225,16 @@ def on_a_terminal(box: Sandbox, *args: str, **env: str) -> str:
     return text.decode()
 
 
+def test_why_shows_no_other_sessions_case(box: Sandbox) -> None:
+    """A session whose id begins another's is explained by its own case file."""
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_1")
+        judged(box, daemon, "ses_10")
+        found = json.loads(reflectd(box, "why", "ses_1", "--json").stdout)
+        assert found["case_file"] == str(case_files(box, "ses_1")[0])
+        assert found["case"]["case"]["session"] == "ses_1"
+
+
 # --- watch ---------------------------------------------------------------------------------------
 
 
@@ -235,7 +249,7 @@ class Watching:
             )
         wait_until(lambda: "watching" in self.errors, 20, "watching", lambda: self.errors)
 
-    def __enter__(self) -> Watching:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -271,7 +285,7 @@ def test_watch_prints_a_line_per_verdict(box: Sandbox) -> None:
         for folder in (beside, below, box.project):
             with WireHost(box.socket, folder, unfinished(folder), f"host-{folder.name}") as host:
                 host.send(host.turn(f"ses_{folder.name}"))
-                wait_until(lambda: daemon.verdicts(host_session(folder)), 20, "a verdict", daemon.log)
+                wait_until(partial(daemon.verdicts, f"ses_{folder.name}"), 20, "a verdict", daemon.log)
         lines = people.wait_lines(2)
         assert [
             name for line in lines for name in ("ses_below", "ses_project", "ses_beside") if name in line
@@ -282,10 +296,6 @@ def test_watch_prints_a_line_per_verdict(box: Sandbox) -> None:
         assert all("incomplete HIGH (sent)" in line and "pytest" in line for line in lines)
         assert people.end() == 130
         daemon.new_log()
-
-
-def host_session(folder: Path) -> str:
-    return f"ses_{folder.name}"
 
 
 def test_watch_as_json_everywhere(box: Sandbox) -> None:
@@ -365,6 +375,32 @@ def alive(pid: int) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     return False
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        (
+            {"kind": "skip", "guard": "child_session", "reason": "a child\x1b[2J"},
+            ["left alone: child_session"],
+        ),
+        ({"kind": "verdict", "state": "unscored", "reason": "unscored: no reply"}, ["unscored", "no reply"]),
+        ({"kind": "verdict", "state": "complete", "judge": {"cost": 0.0123}}, ["complete", "0.0123 USD"]),
+        (
+            {"kind": "verdict", "state": "stopped", "reason": "guard:aborted", "judge": None},
+            ["guard:aborted"],
+        ),
+        ({"kind": "judging"}, ["judging"]),
+        ({"kind": "verdict", "at": 10**30, "state": 5, "judge": 7, "title": None}, ["?"]),
+    ],
+    ids=str,
+)
+def test_a_line_of_watch(entry: dict[str, Any], words: list[str]) -> None:
+    """When, which session (a beginning of its id that can be typed again), and what; one safe line."""
+    line = told({"session": "ses_58c3f0d91ffeHq2L", "at": NOW} | entry, Paint())
+    assert "ses_58c3f0d91ffe " in line + " "
+    assert [w for w in words if w not in line] == []
+    assert not set(line) & {"\x1b", "\n"}
 
 
 @pytest.mark.parametrize(
@@ -488,7 +524,6 @@ def test_doctor_finds_what_is_wrong(box: Sandbox) -> None:
     box.state.chmod(0o777)
     box.socket.write_text("no socket")
     settings = box.home / ".config" / "opencode" / "opencode.json"
-    settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"plugin": ["file:///gone/plugin-shim/opencode/src/index.ts"]}))
     (box.state / "reflectd.sqlite3").write_bytes(b"garbage" * 1000)
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
@@ -530,17 +565,17 @@ def test_doctor_sees_a_stale_socket_and_a_stopped_daemon(box: Sandbox) -> None:
 def test_doctor_never_shows_a_key(box: Sandbox) -> None:
     """I46: a key is known to be there, and nothing of it is printed."""
     key = "sk-ant-api03-" + "k" * 40
+    env = {"ANTHROPIC_API_KEY": key, "OPENAI_API_KEY": key, "REFLECTD_JUDGE_PROVIDER": "auto"}
     for args in (["doctor"], ["doctor", "--json"]):
-        text = said(
-            reflectd(box, *args, ANTHROPIC_API_KEY=key, OPENAI_API_KEY=key), 0, "anthropic, then openai"
-        )
+        text = said(reflectd(box, *args, **env), 0, "anthropic, then openai")
         assert "kkkk" not in text
 
 
 def test_doctor_online_without_an_api(box: Sandbox) -> None:
     """Nothing is set up: nothing is called; a closed port is told as what it is."""
     assert outcomes(checks(box, "--online")[1], "online") == ["ok"]
-    code, found = checks(box, "--online", REFLECTD_OPENAI_BASE_URL="http://127.0.0.1:9")
+    key = {"ANTHROPIC_API_KEY": "k", "REFLECTD_ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    code, found = checks(box, "--online", **key)
     assert (code, outcomes(found, "online")) == (1, ["fail"])
     assert "base_url" in found["online"][0][2]
 
@@ -596,6 +631,32 @@ def test_bash_completes_sessions(box: Sandbox) -> None:
         assert completed(box, "reflectd why ses_a") == ["ses_abc"]
         assert completed(box, "reflectd off --session ses_x") == ["ses_xyz"]
         assert not (box.project / "owned").exists()
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes(box: Sandbox) -> None:
+    """The script in a real fish: verbs, choices, flags."""
+    (box.root / "r.fish").write_text(reflectd(box, "completion", "fish").stdout)
+    for line, wanted in (("wa", "watch"), ("cost --by pu", "purpose"), ("setup opencode --dr", "--dry-run")):
+        script = f"source {box.root}/r.fish; complete -C 'reflectd {line}'"
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", script],
+            env=environment(box),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert [found.partition("\t")[0] for found in done.stdout.splitlines()] == [wanted]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_reads_its_script(box: Sandbox) -> None:
+    """The script is one that a real zsh can parse."""
+    text = reflectd(box, "completion", "zsh").stdout
+    done = subprocess.run(
+        ["zsh", "-f", "-n"], input=text, env=environment(box), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
