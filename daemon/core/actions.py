@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from daemon.core.evidence import CheckKind
+
+DeedKind = Literal["commit", "push", "pr", "issue", "ci", "deploy", "run", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,20 @@ class Stash:
     away: bool
 
 
-Action = Check | Write | Stash
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What else a command did: a commit, a push, a pull request, a deployment, a run of the program.
+
+    ``unknown``: a command we can't place; ``text`` tells, so that no rule says that nothing was done.
+    """
+
+    kind: DeedKind
+    text: str
+    proves_pass: bool = True
+    proves_fail: bool = True
+
+
+Action = Check | Write | Stash | Deed
 
 
 def _within(inner: str | None, outer: str | None) -> bool:

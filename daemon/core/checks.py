@@ -7,7 +7,8 @@ the task, nobody says that it is expected or older than the work, and no later r
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, replace
 from typing import Final
 
 from daemon.core.actions import Check
@@ -45,18 +46,34 @@ class Run:
     code_at: int
     check: Check
     outcome: Outcome
+    flaky: int = 0  # earlier runs that failed on the same files, nothing written in between
 
 
 class Runs:
-    """The runs that no later run has replaced, oldest first; at most ``MAX_RUNS``."""
+    """The runs that no later run has replaced, oldest first; at most ``MAX_RUNS``.
+
+    ``all`` keeps the latest runs, replaced or not.
+    """
 
     def __init__(self) -> None:
         self.current: list[Run] = []
+        self.all: deque[Run] = deque(maxlen=MAX_RUNS)
+
+    @property
+    def failing_tests(self) -> bool:
+        """Whether the last word of some test run so far is a failure."""
+        return any(r.outcome.result == "failed" and r.check.kind == "test" for r in self.current)
 
     def add(self, run: Run) -> None:
         """Take a run in, and drop those it covers."""
-        self.current = [old for old in self.current if not _replaces(run, old)][1 - MAX_RUNS :]
+        replaced = [old for old in self.current if _replaces(run, old)]
+        same = [old for old in replaced if old.code_at == run.code_at and old.check.covers(run.check)]
+        if run.outcome.result == "passed":
+            run = replace(run, flaky=sum(old.flaky + (old.outcome.result == "failed") for old in same))
+        gone = {id(old) for old in replaced}
+        self.current = [old for old in self.current if id(old) not in gone][1 - MAX_RUNS :]
         self.current.append(run)
+        self.all.append(run)
 
     def settled(self, run: Run) -> bool:
         """Whether later, narrower runs passed for every file that ``run`` named as failed."""

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from daemon.core import runners
-from daemon.core.actions import Action, Check
+from daemon.core.actions import Action, Check, Deed, Stash, Write
+from daemon.core.deeds import deed
 from daemon.core.prefixes import unwrap
 from daemon.core.shell import MAX_SCRIPT, Step, steps
 from daemon.core.writes import changes
@@ -72,7 +73,7 @@ def read_script(script: str, cwd: str | None = "", *, depth: int = 0) -> tuple[A
         elif name in _SHELLS and (inner := _inline(words)) and depth < MAX_DEPTH:
             sure = _proof(found, i, options)
             actions.extend(
-                _weaken(action, *sure) if isinstance(action, Check) else action
+                action if isinstance(action, Write | Stash) else _weaken(action, *sure)
                 for action in read_script(inner, cwd, depth=depth + 1)
             )
         elif check := _check(words, step, cwd):
@@ -80,6 +81,8 @@ def read_script(script: str, cwd: str | None = "", *, depth: int = 0) -> tuple[A
             actions.append(_weaken(check, *sure))
         else:
             actions.extend(changes(words, step, log=_fed_by_check(found, i)))
+            if done := deed(words, step.text):
+                actions.append(_weaken(done, *_proof(found, i, options)))
     return tuple(actions)
 
 
@@ -92,8 +95,10 @@ def final_cwd(script: str, cwd: str | None) -> str | None:
     return cwd
 
 
-def _weaken(check: Check, passes: bool, fails: bool) -> Check:
-    return replace(check, proves_pass=check.proves_pass and passes, proves_fail=check.proves_fail and fails)
+def _weaken(action: Check | Deed, passes: bool, fails: bool) -> Check | Deed:
+    return replace(
+        action, proves_pass=action.proves_pass and passes, proves_fail=action.proves_fail and fails
+    )
 
 
 def _inline(words: tuple[str, ...]) -> str:

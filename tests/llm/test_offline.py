@@ -57,9 +57,9 @@ def test_failed_after_the_last_edit() -> None:
     assert data == {
         "complete": False,
         "severity": "HIGH",
-        "feedback": "`pytest -q` failed after the last edit (E3): 2 failed, 5 passed in 0.12s. "
+        "feedback": "`pytest -q` failed after the last edit (E2): 2 failed, 5 passed in 0.12s. "
         "Fix it and run `pytest -q` again.",
-        "missing": [{"item": "`pytest -q` failed after the last edit", "cites": "E3"}],
+        "missing": [{"item": "`pytest -q` failed after the last edit", "cites": "E2"}],
         "next_actions": ["Fix it and run `pytest -q` again."],
         "requires_human_action": False,
     }
