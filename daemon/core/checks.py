@@ -22,7 +22,9 @@ _EXCUSED: Final = re.compile(
     r"|fail\w* before (?:my|the|this)"
     r"|unrelated|not related|not caused by|independent of (?:my|this|these)|also fails? (?:on|without"
     r"|before|with)"
-    r"|flaky|known (?:failure|issue)|fail\w* (?:on|in) (?:main|master|the base|HEAD)"
+    r"|fail\w* the same way|untouched (?:code|tree)|nothing to do with|git stash"
+    r"|without (?:my|the|these) changes?|clean checkout|flaky|known (?:failure|issue)|fail\w* (?:on"
+    r"|in) (?:main|master|the base|HEAD)"
     r"|expected(?:ly)? (?:to )?fail"
     r"|environment\w* (?:issue|problem|limitation|error)|not (?:available|installed) (?:here|in this)"
     r"|no network"
@@ -31,10 +33,15 @@ _EXCUSED: Final = re.compile(
 )
 # The person asked for a failing test, or for a run and not for a fix.
 _WANTED: Final = re.compile(
-    r"\b(?:write|add|create|commit)\b[^.\n]{0,60}\b(?:(?:failing|red) tests?\b|tests? (?:that"
+    r"\b(?:write|add|create|commit)\b[^.\n]{0,60}\b(?:(?:failing|red)(?: \w+){0,2} tests?\b|tests? (?:that"
     r"|which)[^.\n]{0,20}\bfail)"
-    r"|\b(?:don't|do not|without) (?:try to )?fix|\b(?:just|only) (?:run|report|reproduce)\b",
+    r"|\b(?:don't|do not|without) (?:try to )?fix|\bno fix\b|\b(?:just|only) (?:run|report|reproduce)\b",
     re.IGNORECASE,
+)
+
+_LEAVES_OUT: Final = re.compile(
+    r"--deselect|--ignore|--skip|--exclude|-LE |-[km][ =]?['\"]?not |-Dtest=['\"]?!|--grep-invert"
+    r"|--testPathIgnorePatterns"
 )
 
 
@@ -85,7 +92,7 @@ class Runs:
         """Whether nothing after the failed ``run`` speaks for what failed in it, not even a partial run."""
         if run.outcome.result != "failed":
             return False
-        parts = self._parts(run)
+        parts = [p for p in self._parts(run) if not _leaves_out(p.check)]
         if run.outcome.failing:
             return not all(
                 any(p.check.filters or p.check.reaches(name) for p in parts) for name in run.outcome.failing
@@ -103,6 +110,11 @@ class Runs:
 def excused(request: str, final: str) -> bool:
     """Whether the person wanted the failure, or the final text gives a reason why it stays."""
     return bool(_EXCUSED.search(final) or _WANTED.search(request))
+
+
+def _leaves_out(check: Check) -> bool:
+    """Whether a run's filters keep something out: its pass says nothing about what was kept out."""
+    return any(_LEAVES_OUT.match(f) for f in check.filters)
 
 
 def _replaces(new: Run, old: Run) -> bool:

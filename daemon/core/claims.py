@@ -24,7 +24,8 @@ _WORDINGS: Final[tuple[tuple[Topic, str], ...]] = (
         rf"|\b(?:all|\d+(?:/\d+)?) (?:\w+ ){{0,2}}?{_TESTS} (?:now )?(?:pass|green|passed|ok)\b"
         r"|\b\d+ (?:tests? )?pass(?:ed|ing)\b|\ball green\b|\btests?:? ?✅|✅ ?(?:all )?tests?\b"
         r"|\bran (?:all )?(?:the )?(?:full )?(?:unit )?(?:tests?|test suite)\b"
-        r"|\b(?:alle )?tests? (?:laufen|bestehen|sind grün)\b",
+        r"|\b(?:alle )?tests? (?:laufen|bestehen|sind grün)\b|\btests passent\b"
+        r"|\b(?:tests|pruebas) pasan\b",
     ),
     (
         "build",
@@ -91,7 +92,9 @@ _ADMITS: Final = re.compile(
     r"|(?:a |just a |only a )(?:placeholder|stub)|stubbed(?: out)?|not (?:yet )?(?:implemented|started|done)"
     r"|(?:in|for|as) a follow-?up|for a (?:later|future|second|separate) (?:step|pass|pr|session|iteration)"
     r"|(?:will|can|could) (?:do|be done|follow|come|tackle)[^.\n]{0,30}\b(?:later|next|afterwards"
-    r"|separately|in the next))\b",
+    r"|separately|in the next)"
+    r"|(?:raises?|throws?|returns?) `?(?:a )?(?:NotImplementedError|unimplemented)|for the time being"
+    r"|go(?:es)? beyond what is|noch nicht|nicht (?:umgesetzt|implementiert|erledigt|fertig))\b",
     re.IGNORECASE,
 )
 _REASON: Final = re.compile(

@@ -64,8 +64,8 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
     rows = _numbered(
         [
             *(Row("", "gate", f"the project's rules: {line}") for line, _ in gates),
-            *write_rows(found.writes),
-            *weak_rows(found, "\n".join(messages)),
+            *write_rows(found),
+            *weak_rows(found, "\n".join(messages), text),
             *_checks(found, transcript.directory, "\n".join(messages), text),
             *deed_rows(found),
             *todo_rows(transcript.todos, calls),

@@ -38,6 +38,7 @@ _NO_RUN: Final = frozenset(
 _FILTER: Final = re.compile(
     r"(?:-k|-t|-g|-R|-L|-E|-run|--run|--grep|--filter|--tests|--test|--lf|--last-failed|--sw"
     r"|--testNamePattern|--testPathPattern"
+    r"|--skip|--exclude|--grep-invert|--testPathIgnorePatterns|-LE"
     r"|--project|--package|--deselect|--ignore|--only|--bin|--lib|--doc|-Dtest|--example"
     r"|--workspace)(?:=.*)?$"
 )
@@ -169,12 +170,20 @@ def _check(words: tuple[str, ...], step: Step, cwd: str | None) -> Check | None:
     if not found or _NO_RUN & set(words):
         return None
     runner, start = found
-    kind = "build" if "--no-run" in words else runner.kind
+    kind = "build" if _only_builds(words) else runner.kind
     paths, filters = _scope(words[start:], cwd, bare=runner.bare)
     if runner.eco == "jvm":
         paths = tuple(w for w in words[1:] if w.startswith(":"))
     text = " ".join(step.text.split()).removeprefix("then ").removeprefix("do ").removeprefix("if ")
     return Check(kind, runner.tool, runner.eco, text, runner.wrap, cwd, paths, filters)
+
+
+def _only_builds(words: tuple[str, ...]) -> bool:
+    """``cargo test --no-run``, ``mvn verify -DskipTests``, ``gradlew check -x test``."""
+    skips = any(
+        w.startswith(("-DskipTests", "-Dmaven.test.skip")) and not w.endswith("=false") for w in words
+    )
+    return "--no-run" in words or skips or any(words[i : i + 2] == ("-x", "test") for i in range(len(words)))
 
 
 def _scope(rest: tuple[str, ...], cwd: str | None, *, bare: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -34,9 +34,13 @@ _PROVABLE: Final[tuple[Topic, ...]] = (
     "commit",
     "push",
     "pr",
+    "ci",
+    "deploy",
 )
 _GATES: Final[tuple[Topic, ...]] = ("tests", "build", "lint")
 _NOUNS: Final[dict[Topic, str]] = {
+    "ci": r"\b(?:CI|pipeline|checks|workflow)\b",
+    "deploy": r"\b(?:deploy\w*|publish\w*|release\w*)\b",
     "tests": r"\b(?:tests?|suite|specs?|pytest|jest|run)\b",
     "new_tests": r"\b(?:tests?|coverage|specs?)\b",
     "build": r"\b(?:build|compil\w+)\b",
@@ -79,6 +83,11 @@ _PLANS: Final = re.compile(
 _MORE: Final = re.compile(
     r"\b(?:more|another|extra|further|additional\w*|similar|different|same|improve\w*|polish|optimi\w+"
     r"|other (?:places|areas|improvements))\b",
+    re.IGNORECASE,
+)
+_EXTRA: Final = re.compile(
+    r"\b(?:optional\w*|if you (?:ever )?(?:want|like|wish)|possible (?:follow-?ups|next steps"
+    r"|improvements)|nice to have|in the future)\b",
     re.IGNORECASE,
 )
 _REST: Final = re.compile(r"\b(?:rest|remaining|others?|next)\b", re.IGNORECASE)
@@ -153,8 +162,6 @@ def _unmet(look: Look) -> list[Row]:
         worked = found.writes or topic == "tests"
         if not (requested or gate) or topic in look.forbids or not worked or found.shows(topic):
             continue
-        if _explained(topic, look.final):
-            continue
         source = look.source(topic)
         who = f"{source} asks" if source else "the request asks" if requested else "the project's rules ask"
         rows.append(
@@ -162,7 +169,7 @@ def _unmet(look: Look) -> list[Row]:
                 "",
                 "unmet",
                 f"{who} {wording(topic)}; {_not_seen(topic, look)}",
-                open=True,
+                open=_sure(topic, look) and not _explained(topic, look.final),
                 detail=f"{'The request' if requested else 'The project'} asks {wording(topic)}",
                 command=_rerun(topic, look),
                 topic=topic,
@@ -170,7 +177,33 @@ def _unmet(look: Look) -> list[Row]:
             )
         )
     rows.extend(_files(look))
+    if row := _untouched(look):
+        rows.append(row)
     return rows
+
+
+def _untouched(look: Look) -> Row | None:
+    """An item of the person's own list that nothing written, run or said speaks of, while the others are."""
+    found = look.found
+    items = [(i, r) for i, r in look.live if r.change and r.step and len(r.words) >= 2]
+    if found.blind_writes or found.delegated or not found.writes or len(items) < 2:
+        return None
+    seen = found.touched | words(look.final, 4_000)
+    left = [(i, r) for i, r in items if not r.words & seen]
+    if len(left) != 1:
+        return None  # none, or words that this work's language doesn't share
+    source, r = left[0]
+    text = f"{source} is not spoken of in anything written, run or said"
+    return Row(
+        "", "unmet", text, open=len(r.words) >= 3, detail=f'"{_short(r.text)}" was not done', cites=(source,)
+    )
+
+
+def _sure(topic: Topic, look: Look) -> bool:
+    """CI and deployments happen in too many ways to prove that they didn't; only a red CI seen does."""
+    if topic == "ci":
+        return bool(look.found.did("ci"))
+    return topic != "deploy"
 
 
 def _not_seen(topic: Topic, look: Look) -> str:
@@ -243,7 +276,8 @@ def _files(look: Look) -> Iterator[Row]:
 def _offers(look: Look) -> list[Row]:
     """Offers, next steps and admissions that speak of something asked for."""
     rows: list[Row] = []
-    for offer in offers(look.final) if look.ending in {"question", "next_steps", "statement"} else ():
+    offered = offers(look.final) if look.ending in {"question", "next_steps", "statement"} else ()
+    for offer in offered:
         if source := _asked_for(offer, look):
             what = (
                 "lists as a next step"
@@ -264,6 +298,8 @@ def _offers(look: Look) -> list[Row]:
                     cites=(source,),
                 )
             )
+    if look.ending == "question" and not rows and offered and _EXTRA.search(look.final[-2000:]):
+        rows.append(Row("", "offer", "the final text only offers more than was asked for"))
     if look.ending != "question":
         for sentence in admissions(look.final):
             if source := _overlaps(sentence, look, share=0.5):

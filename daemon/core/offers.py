@@ -26,7 +26,7 @@ _ASKS_LEAVE: Final = re.compile(
     re.IGNORECASE,
 )
 _REAL_QUESTION: Final = re.compile(
-    r"\b(?:or|oder|which|prefer|instead|rather|either|alternative\w*|option\w*|whether|delete|drop|destroy|wipe|erase|overwrite"
+    r"\b(?:or|oder|which|prefer|instead|rather|either(?! of)|alternative\w*|option\w*|whether|delete|drop|destroy|wipe|erase|overwrite"
     r"|force|production|prod|reset|irreversible|credential\w*|password|token|secret|key|pay|cost|charge"
     r"|breaking change|rollback"
     r"|install|upgrade|sudo)\b",
@@ -47,7 +47,7 @@ _WORDINGS: Final[tuple[tuple[Topic, str], ...]] = (
     (
         "tests",
         r"^(?:re-?)?(?:run|execute)\b[^.\n]{0,40}\b(?:tests?|suite|specs?|pytest|jest)\b|^test (?:it"
-        r"|this|the change)",
+        r"|this|the change)|\btests?\b[^.\n]{0,20}\b(?:ausführen|laufen lassen|starten)\b",
     ),
     ("new_tests", r"^(?:add|write|create)\b[^.\n]{0,40}\b(?:tests?|specs?|test cases?)\b"),
     ("build", r"^(?:run|try|do)\b[^.\n]{0,20}\bbuild\b|^build (?:it|the project)"),

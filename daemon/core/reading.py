@@ -17,6 +17,7 @@ from daemon.core.deeds import result
 from daemon.core.evidence import Outcome
 from daemon.core.outcomes import judge_check
 from daemon.core.refusals import looks_up
+from daemon.core.requirements import words
 from daemon.core.weakened import Weakening, edits, has_tests, is_test, weakenings
 from daemon.core.writes import WRITE_TOOLS, is_prose, matters, written_by_tool
 
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 
 MAX_DEEDS: Final = 200
 MAX_WEAKENINGS: Final = 50
+MAX_TOUCHED: Final = 8_000  # characters of one edit or script
+MAX_WORDS: Final = 20_000
+_STUB: Final = re.compile(
+    r"raise NotImplementedError|\b(?:todo|unimplemented)!\("
+    r"|throw new (?:Error\(['\"`](?:not (?:yet )?implemented|TODO)"
+    r"|NotImplemented\w*|UnsupportedOperationException\()|panic\(\"(?:not implemented|TODO)"
+    r"|\bTODO:? implement",
+    re.IGNORECASE,
+)
 SHELL_TOOLS: Final = frozenset({"bash", "shell", "execute", "terminal", "run_command"})
 LASTING_SHELL: Final = "Bash"  # Claude Code's shell keeps its folder from call to call
 TODO_TOOLS: Final = frozenset({"todowrite", "todo_write", "todoread", "taskcreate", "taskupdate", "tasklist"})
@@ -73,6 +83,9 @@ class Found:
     opaque: list[str] = field(default_factory=list)
     testish: int = -1
     inline_tests: bool = False
+    stubs: set[str] = field(default_factory=set)  # files in which the work left a "not implemented"
+    touched: set[str] = field(default_factory=set)  # content words of what was written and run
+    base_failed: set[str] = field(default_factory=set)  # tools that failed on the state without the work
     delegated: bool = False
     blind_writes: bool = False
 
@@ -111,7 +124,8 @@ class Found:
                 made = any(d.outcome != "failed" for d in self.did("pr"))
                 return made or any(self.mentions(word) for word in ("pull", "merge", "gh api", "_pr", "pr_"))
             case "ci" | "deploy":
-                return bool(self.did(topic)) or self.mentions(topic)
+                last = self.did(topic)[-1:]
+                return any(d.outcome != "failed" for d in last) or self.mentions(topic)
             case "browser":
                 return bool(self.did("run")) or bool(self.opaque) or self.delegated
 
@@ -128,6 +142,7 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
             if shell:
                 start = workdir or (lasting if call.tool == LASTING_SHELL else directory)
                 actions = read_script(script, start)
+                _touch(found, script[:MAX_TOUCHED])
                 lasting = final_cwd(script, start) if call.tool == LASTING_SHELL else lasting
             else:
                 actions = written_by_tool(call.tool, call.input)
@@ -137,8 +152,9 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
             at += 1
             if isinstance(action, Stash):
                 stashed = action.away
-            elif stashed:
-                continue  # a look at the old state, not at this work
+            elif stashed:  # a look at the old state, not at this work
+                if isinstance(action, Check) and _failed(action, call):
+                    found.base_failed.add(action.tool)
             elif isinstance(action, Check):
                 output = f"{call.output}\n{call.error}" if _speaks_for(checks, action) else ""
                 found.runs.add(Run(at, found.last_code, action, judge_check(action, output, call.exit)))
@@ -169,6 +185,11 @@ def _edited(call: ToolCall, at: int, found: Found, created: set[str]) -> None:
         if not old:
             created.add(path)
         found.inline_tests = found.inline_tests or (has_tests(new) and not has_tests(old))
+        _touch(found, f"{path} {new[:MAX_TOUCHED]}")
+        if _STUB.search(new[:MAX_TOUCHED]):
+            found.stubs.add(path)
+        elif not old or _STUB.search(old[:MAX_TOUCHED]):
+            found.stubs.discard(path)
     room = MAX_WEAKENINGS - len(found.weak)
     found.weak.extend(Weak(at, w, found.runs.failing_tests) for w in weakenings(call)[: max(room, 0)])
 
@@ -199,6 +220,15 @@ def _other_tool(call: ToolCall, at: int, found: Found) -> None:
     elif not looks_up(call.tool):
         found.opaque.append(name)
         found.blind_writes = True
+
+
+def _touch(found: Found, text: str) -> None:
+    if len(found.touched) < MAX_WORDS:
+        found.touched |= words(text, MAX_TOUCHED)
+
+
+def _failed(check: Check, call: ToolCall) -> bool:
+    return judge_check(check, f"{call.output}\n{call.error}", call.exit).result == "failed"
 
 
 def _speaks_for(checks: list[Check], check: Check) -> bool:

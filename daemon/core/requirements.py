@@ -84,7 +84,8 @@ _PLAN: Final = re.compile(
 _ASKING: Final = re.compile(
     rf"{_LEAD}(?:what|why|how|where|which|who|when|is|are|does|do|did|can i|should|explain|describe"
     rf"|tell me|summari[sz]e"
-    r"|review|look|investigate|find out|compare|list|show|check|read|analy[sz]e|was|wie|warum|wo|welche"
+    r"|review|look|run|execute|reproduce|report|just report|investigate|find out|compare|list|show|check"
+    r"|read|analy[sz]e|was|wie|warum|wo|welche"
     r"|erkläre|analyse)\b",
     re.IGNORECASE,
 )
@@ -102,6 +103,7 @@ _TAKES_BACK: Final = re.compile(
     re.IGNORECASE,
 )
 _WORD: Final = re.compile(r"[^\W_]{4,}")
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP: Final = frozenset(
     (  # noqa: SIM905 -- a word list
         "actua after again also another anyth because before being bitte could does doing done dont each "
@@ -172,9 +174,10 @@ def wants(messages: Sequence[str], found: Sequence[Requirement]) -> Wants:
     return "unclear"
 
 
-def words(text: str) -> frozenset[str]:
+def words(text: str, limit: int = 1000) -> frozenset[str]:
     """The content words of a text, cut to five letters so that inflections meet."""
-    return frozenset(w for m in _WORD.finditer(text[:1000].lower()) if (w := m[0][:5]) not in _STOP)
+    text = _CAMEL.sub(" ", text[:limit])
+    return frozenset(w for m in _WORD.finditer(text.lower()) if (w := m[0][:5]) not in _STOP)
 
 
 def prose(text: str) -> str:

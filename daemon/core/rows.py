@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from daemon.core.claims import sentences
 from daemon.core.evidence import Position, Row
 from daemon.core.reading import LASTING_SHELL, TODO_TOOLS, text_of
 from daemon.core.refusals import is_denied, looks_up
@@ -16,7 +17,7 @@ from daemon.core.weakened import describe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from daemon.core.actions import Check, Write
+    from daemon.core.actions import Check
     from daemon.core.checks import Run
     from daemon.core.reading import Done, Found
     from daemon.core.requirements import Requirement
@@ -27,6 +28,16 @@ MAX_RUNS_SHOWN: Final = 5
 _CHANGING_TESTS: Final = re.compile(
     r"\b(?:skip|disable|delete|remove|drop|ignore|xfail|quarantine|mute|comment out|simplify|rewrite"
     r"|refactor|replace|clean)\w*\b",
+    re.IGNORECASE,
+)
+
+_FIXING_TESTS: Final = re.compile(
+    r"\bfix\b[^.;\n]{0,60}\btests?\b|\btests?\b[^.;\n]{0,40}\b(?:pass|green)\b|\bfailing\b", re.IGNORECASE
+)
+_ABOUT_TESTS: Final = re.compile(r"\b(?:tests?|assert\w*|expect\w*|specs?)\b", re.IGNORECASE)
+_REASON: Final = re.compile(
+    r"\b(?:because|since|as (?:the|it|they)|obsolete|outdated|no longer|wrong\w*|duplicate\w*|moved"
+    r"|covered|replaced|expected)\b",
     re.IGNORECASE,
 )
 
@@ -41,24 +52,29 @@ def requirement_rows(found: Sequence[Requirement]) -> list[Row]:
     return rows
 
 
-def write_rows(writes: list[Write]) -> list[Row]:
-    """One row: the files, and the last of them."""
+def write_rows(found: Found) -> list[Row]:
+    """One row: the files, the last of them, and those in which something is left unimplemented."""
+    writes = found.writes
     if not writes:
         return []
     paths = list(dict.fromkeys(w.path for w in writes))
     shown = ", ".join(shorten(p, 120) for p in paths[-10:])
     more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
     text = f"files written: {shown}{more}; last write: {shorten(writes[-1].path, 200)} ({writes[-1].by})"
-    return [Row("", "write", text, detail=writes[-1].path)]
+    if found.stubs:
+        text += f'; left as "not implemented" in {shorten(", ".join(sorted(found.stubs)[:3]), 200)}'
+    return [Row("", "write", text, outcome="failed" if found.stubs else "", detail=writes[-1].path)]
 
 
-def weak_rows(found: Found, asked: str) -> list[Row]:
+def weak_rows(found: Found, asked: str, final: str) -> list[Row]:
     """Weakened tests. Open only for a skip put in while tests failed and not asked for."""
     rows: list[Row] = []
     allowed = bool(_CHANGING_TESTS.search(asked[:4000]))
     for weak in dict.fromkeys((w.what, w.after_failure) for w in found.weak):
         what, after_failure = weak
-        strong = what.change in {"skipped", "masked"} and after_failure and not allowed
+        failed = after_failure or bool(_FIXING_TESTS.search(asked[:4000]))
+        evades = what.change in {"skipped", "narrowed", "masked"}
+        strong = failed and not allowed and (evades or (after_failure and not _explains(final)))
         when = " while a test run had failed" if after_failure else ""
         text = f"{describe(what)}{when}"
         rows.append(
@@ -67,13 +83,19 @@ def weak_rows(found: Found, asked: str) -> list[Row]:
     return rows[-MAX_ROWS:]
 
 
+def _explains(final: str) -> bool:
+    """Whether the final text gives a reason for a change of the tests: a judge has to weigh that."""
+    return any(_ABOUT_TESTS.search(s) and _REASON.search(s) for s in sentences(final))
+
+
 def check_row(run: Run, found: Found, directory: str, *, counts: bool) -> Row:
     """A test, build or lint run. ``counts``: whether a failure of this task's work can be open at all."""
     position: Position = "after_last_write" if run.at > found.last_code else "before_last_write"
     if found.last_code < 0:
         position = ""
     result, summary = run.outcome.result, run.outcome.summary
-    unanswered = counts and found.runs.unanswered(run)
+    old = run.outcome.result == "failed" and run.check.tool in found.base_failed
+    unanswered = counts and not old and found.runs.unanswered(run)
     command = _command(run.check, directory)
     said = {"passed": "passed", "failed": "failed", "unknown": "ran, its outcome is not visible,"}[result]
     when = {"": "", "after_last_write": " after the last edit", "before_last_write": " before the last edit"}[
@@ -82,6 +104,7 @@ def check_row(run: Run, found: Found, directory: str, *, counts: bool) -> Row:
     again = " and was not run again" if unanswered and position == "before_last_write" else ""
     flaky = f" (flaky: failed {run.flaky}x before, with no edit in between)" if run.flaky else ""
     text = f"{run.check.kind}: `{command}` {said}{when}{again}".rstrip(",") + flaky
+    text += " (it failed too with the changes stashed away)" if old else ""
     return Row(
         "",
         "check",

@@ -46,13 +46,14 @@ _ASKS: Final[dict[Topic, re.Pattern[str]]] = {
         rf"|be green|succeed)",
         rf"\bfix\b{_GAP}\b(?:failing|broken|red)\b{_GAP}\b{_TEST}\b",
         rf"\bfix\b{_GAP}\b{_TEST}\s+(?:that\s+)?(?:fail|are failing|is failing)",
-        r"\b(?:führe?|lass)\b[^.;\n]{0,30}\btests?\b",
+        r"\b(?:führe?|lass|lance[rz]?|exécute[rz]?|ejecuta|corre)\b[^.;\n]{0,30}\b(?:tests?|pruebas)\b",
+        r"\btests?\b[^.;\n]{0,20}\b(?:laufen lassen|ausführen|durchlaufen lassen)\b",
         r"^(?:now |then |please |and )?test (?:it|this|that|everything|your|the (?:change|fix|result|whole))",
     ),
     "new_tests": _any(
         r"\b(?:add|write|create|include|extend|cover\w*|provide)\b(?![^.;\n]{0,60}\b(?:run|pass)\b)"
         r"[^.;\n]{0,60}?\b(?:(?:unit|regression|integration|e2e) ?)?(?:tests?|test[- ]?cases?|specs)\b"
-        r"(?![-_./(]|\s+(?:flag|command|script|target|page|data|server|job|runner|button|id|mode|file|user"
+        r"(?![-_/(]|\.\w|\s+(?:flag|command|script|target|page|data|server|job|runner|button|id|mode|file|user"
         r"|account|output|results?|env\w*|step|config\w*)\b)",
         r"\bwith (?:unit |regression |some )?tests\b",
         r"\bschreib\w*\b[^.;\n]{0,30}\btests?\b",
@@ -110,6 +111,8 @@ _FORBIDS: Final[dict[Topic, re.Pattern[str]]] = {
         rf"|must|can|are|fail|break|be|file|data))",
         rf"\b{_NOT}\s+(?:\w+\s+){{0,2}}?(?:re-?)?(?:run|running|execute)\s+(?:\w+\s+){{0,3}}?{_TEST}\b",
         r"\btests?\s+nicht\s+(?:laufen|ausführen|starten)",
+        r"\bne (?:lance|exécute)[rz]? pas\b[^.;\n]{0,20}\btests\b",
+        r"\bsans (?:lancer|exécuter)\b[^.;\n]{0,20}\btests\b",
     ),
     "new_tests": _any(
         rf"\b{_NONE}(?:adding\s+|writing\s+)?(?:unit\s+)?tests?\b(?!\s+(?:should|may|must|can|are|fail|break|be|file|data))",
@@ -147,7 +150,7 @@ _REMINDER: Final = re.compile(
 )
 _PROHIBITS: Final = re.compile(
     r"^(?:please |and |but |also |just |so |then )*(?:don'?t|do not|never|no |without|avoid|skip|you must not"
-    r"|nicht|kein|ohne|leave\b|stop\b)",
+    r"|nicht|kein|ohne|ne\b|sans\b|leave\b|stop\b)",
     re.IGNORECASE,
 )
 _WITHHELD: Final = re.compile(  # asked only under a condition, as a wish, or said about someone else
@@ -155,7 +158,7 @@ _WITHHELD: Final = re.compile(  # asked only under a condition, as a wish, or sa
     r"|\b(?:you (?:may|can|could)"
     r"|feel free|if you (?:want|like|have time)|if possible|optional(?:ly)?|nice to have|i(?:'ll| will)"
     r"|we(?:'ll| will)"
-    r"|until|unless|already|i've|i have|yesterday|you (?:just )?(?:said|ran|did|committed|pushed))\b",
+    r"|unless|already|i've|i have|yesterday|you (?:just )?(?:said|ran|did|committed|pushed))\b",
     re.IGNORECASE,
 )
 _ASKS_POLITELY: Final = re.compile(

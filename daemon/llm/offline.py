@@ -34,9 +34,12 @@ def judge(prompt: Prompt) -> Reply:
 
 def _verdict(evidence: Evidence) -> dict[str, object]:
     if evidence.ending == "question":
-        asked_for = tuple(r for r in evidence.open if r.kind == "offer")
+        offers = evidence.of("offer")
+        asked_for = tuple(r for r in offers if r.open)
         if asked_for and not evidence.of("denied"):
             return _incomplete(asked_for + tuple(r for r in evidence.open if r.kind in {"check", "todo"}))
+        if offers and not evidence.open and _proven(evidence) and not _doubt(evidence):
+            return _answer(complete=True, feedback="The agent offers more than was asked for.")
         return _answer(complete=False, feedback="The agent asks; it is the person's turn.", human=True)
     if denied := evidence.of("denied"):
         text = f"{_sentence(denied[-1].text)} ({denied[-1].id}); how to go on is the person's decision."
@@ -52,25 +55,39 @@ def _doubt(evidence: Evidence) -> str:
     """Why no rule can call this complete, or ``""``."""
     if evidence.ending == "empty":
         return "there is no final text"
-    if evidence.ending == "next_steps":
+    if evidence.ending == "next_steps" and evidence.wants != "plan":
         return "the text ends with next steps, and no rule tells whether they were asked for"
-    if failed := [r for r in evidence.rows if r.kind in {"check", "git"} and r.outcome == "failed"]:
-        return f"something failed ({failed[-1].id}), and no rule tells whether it had to pass"
+    told = evidence.wants == "answer" and not evidence.code_writes  # a run was to be reported, not mended
+    kinds = {"write", "git", "run"} if told else {"write", "check", "git", "run"}
+    if failed := [r for r in evidence.rows if r.kind in kinds and r.outcome == "failed"]:
+        return f"something failed ({failed[-1].id}), and no rule tells whether it had to work"
+    if unmet := evidence.of("unmet"):
+        return f"nothing shows what was asked for ({unmet[-1].id}), and the text may say why"
     if weaker := evidence.of("tests_changed"):
         return f"tests were made weaker ({weaker[-1].id}), and no rule tells whether that was right"
-    if wrong := [r for r in evidence.of("claim") if r.outcome == "failed"]:
-        return f"a row speaks against the final text ({wrong[-1].id})"
+    unproven = {"failed"} if told else {"failed", "unknown"}
+    if claims := [r for r in evidence.of("claim") if r.topic != "browser" and r.outcome in unproven]:
+        return f"no row shows what the final text says ({claims[-1].id})"
+    if evidence.wants == "plan" and evidence.code_writes:
+        return "a plan was asked for and code was written"
     if evidence.wants == "change" and not evidence.writes and evidence.tool_calls:
         return "a change was asked for and none was seen"
     return ""
 
 
+def _proven(evidence: Evidence) -> bool:
+    """Whether there is no code to check, or a check passed after the last edit."""
+    return not evidence.code_writes or any(
+        r.outcome == "passed" and r.position == "after_last_write" for r in evidence.of("check")
+    )
+
+
 def _complete(evidence: Evidence) -> dict[str, object]:
     checks = evidence.of("check")
-    if not evidence.code_writes or any(
-        r.outcome == "passed" and r.position == "after_last_write" for r in checks
-    ):
+    if _proven(evidence):
         return _answer(complete=True)
+    if gates := {"tests", "build", "lint"} & set(evidence.asks):
+        return _unscored(f"asked for and not visible: {', '.join(sorted(gates))}")
     if after := [r for r in checks if r.position == "after_last_write"]:
         text = f"The outcome of `{after[-1].command}` ({after[-1].id}) is not visible."
     elif checks:
