@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from daemon.core.checks import excused
 from daemon.core.endings import ending
 from daemon.core.evidence import Ending, Evidence, Row, Topic
-from daemon.core.gaps import Look, gaps
+from daemon.core.gaps import gaps
+from daemon.core.look import Look
 from daemon.core.reading import read
 from daemon.core.requirements import requirements, topics, wants
 from daemon.core.rows import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from daemon.core.topics import Said
     from daemon.core.transcript import Message, Transcript
 
+MAX_FINAL: Final = 20_000  # characters of the final text that rules look at
 _ENDINGS: Final[dict[Ending, str]] = {
     "statement": "the final text ends with a statement",
     "question": "the final text asks the person",
@@ -52,7 +54,7 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
     work = transcript.work
     calls = tuple(c for m in work for c in m.calls)
     final = next((m for m in reversed(work) if m.role == "assistant"), None)
-    text = final.text if final else ""
+    text = final.text[-MAX_FINAL:].replace("\u2019", "'") if final else ""
     asked = requirements(messages)
     wanted = wants(messages, asked)
     gates = gate_lines(project)

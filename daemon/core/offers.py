@@ -26,7 +26,8 @@ _ASKS_LEAVE: Final = re.compile(
     re.IGNORECASE,
 )
 _REAL_QUESTION: Final = re.compile(
-    r"\b(?:or|oder|which|prefer|instead|rather|either(?! of)|alternative\w*|option\w*|whether|delete|drop|destroy|wipe|erase|overwrite"
+    r"\b(?:or|oder|which|prefer|instead|rather|either(?! of)|alternative\w*|option\w*|whether|delete"
+    r"|drop|destroy|wipe|erase|overwrite"
     r"|force|production|prod|reset|irreversible|credential\w*|password|token|secret|key|pay|cost|charge"
     r"|breaking change|rollback"
     r"|install|upgrade|sudo)\b",

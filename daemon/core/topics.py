@@ -41,6 +41,7 @@ _ASKS: Final[dict[Topic, re.Pattern[str]]] = {
     "tests": _any(
         rf"\b(?:re-?)?(?:run|execute)\b{_GAP}\b{_TEST}\b",
         rf"\b{_MAKE_SURE}\b{_GAP}\b{_TEST}\b{_GAP}\b(?:pass|green|succeed|work|run|ok)",
+        rf"\b{_MAKE_SURE} (?:that )?(?:they|it all|everything|all of (?:it|them)) (?:still )?pass",
         rf"\b(?:make|get|keep|have|until|so)\b{_GAP}\b{_TEST}\b{_GAP}\b(?:pass|green|succeed)",
         rf"\b{_TEST}\b[^.;\n]{{0,20}}\b(?:must|should|have to|need to)\b[^.;\n]{{0,20}}\b(?:pass"
         rf"|be green|succeed)",

@@ -14,6 +14,7 @@ from daemon.core.transcript import Message, Todo, ToolCall, Transcript
 from daemon.llm.offline import judge
 
 EDIT = ToolCall("e", "edit", "completed", {"filePath": "src/a.py"})
+TEST_EDIT = ToolCall("f", "edit", "completed", {"filePath": "tests/test_a.py"})
 DOCS = ToolCall("d", "edit", "completed", {"filePath": "README.md"})
 TODO = ToolCall("t", "todowrite", "completed", {})
 READ = ToolCall("r", "read", "completed", {"filePath": "src/a.py"})
@@ -159,7 +160,7 @@ def test_complete(data: dict[str, Any], severity: str, word: str) -> None:
         verdict(EDIT, PASS, final="Done.\n\nNext steps:\n- deploy"),
         verdict(final=""),
         verdict(EDIT, final=""),
-        verdict(EDIT, FAIL, ask="Write a failing test for the bug", final="It fails, as wanted."),
+        verdict(TEST_EDIT, FAIL, ask="Write a failing test for the bug", final="It fails, as wanted."),
         verdict(EDIT, FAIL, final="Done; the failures are pre-existing."),
         verdict(READ, ask="Please fix the login bug", final="The bug is in a.py."),
     ],
