@@ -46,7 +46,11 @@ class Check:
 
     def reaches(self, path: str) -> bool:
         """Whether ``path`` (a file, a folder or a test id) lies in this run's scope."""
-        return not self.paths or any(path == p or path.startswith((p + "/", p + "::")) for p in self.paths)
+        if not self.paths or path in self.paths:
+            return True
+        return any(
+            path.startswith(p) and path[len(p) : len(p) + 2].startswith(("/", "::")) for p in self.paths
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ _STUB: Final = re.compile(
 SHELL_TOOLS: Final = frozenset({"bash", "shell", "execute", "terminal", "run_command"})
 LASTING_SHELL: Final = "Bash"  # Claude Code's shell keeps its folder from call to call
 TODO_TOOLS: Final = frozenset({"todowrite", "todo_write", "todoread", "taskcreate", "taskupdate", "tasklist"})
+_STUB_MARKS: Final = ("mplement", "MPLEMENT", "todo!", "TODO", "Unsupported")  # what a stub holds at least
 _BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot", re.IGNORECASE)
 _TESTISH: Final = re.compile(r"test|spec|check|verif|valid|smoke", re.IGNORECASE)
 _BY_SCRIPT: Final = re.compile(r"^(?:files, by a|a patch|a file$|git )|[*?$]|/$")
@@ -186,9 +187,9 @@ def _edited(call: ToolCall, at: int, found: Found, created: set[str]) -> None:
             created.add(path)
         found.inline_tests = found.inline_tests or (has_tests(new) and not has_tests(old))
         _touch(found, f"{path} {new[:MAX_TOUCHED]}")
-        if _STUB.search(new[:MAX_TOUCHED]):
+        if _is_stub(new):
             found.stubs.add(path)
-        elif not old or _STUB.search(old[:MAX_TOUCHED]):
+        elif path in found.stubs and (not old or _is_stub(old)):
             found.stubs.discard(path)
     room = MAX_WEAKENINGS - len(found.weak)
     found.weak.extend(Weak(at, w, found.runs.failing_tests) for w in weakenings(call)[: max(room, 0)])
@@ -220,6 +221,10 @@ def _other_tool(call: ToolCall, at: int, found: Found) -> None:
     elif not looks_up(call.tool):
         found.opaque.append(name)
         found.blind_writes = True
+
+
+def _is_stub(text: str) -> bool:
+    return any(mark in text for mark in _STUB_MARKS) and bool(_STUB.search(text[:MAX_TOUCHED]))
 
 
 def _touch(found: Found, text: str) -> None:
