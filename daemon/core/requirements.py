@@ -190,6 +190,7 @@ def prose(text: str) -> str:
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
+            kept.append("")
         elif not fence and (_ITEM.match(line) or not _LOG.match(line)):
             kept.append(line)
     return "\n".join(kept)
@@ -198,7 +199,10 @@ def prose(text: str) -> str:
 def _of(text: str) -> list[Requirement]:
     found: list[Requirement] = []
     said = prose(text)
-    for paragraph, step in _paragraphs(said):
+    cut = _paragraphs(said)
+    for (paragraph, step), (_, following) in zip(cut, [*cut, ("", 0)][1:], strict=True):
+        if paragraph.endswith(":") and following and not step:
+            continue  # it only leads to the list
         for sentence in _SENTENCE.split(paragraph):
             found.extend(_from_sentence(sentence, step))
     if not found and text.strip():
@@ -230,7 +234,7 @@ def _paragraphs(text: str) -> list[tuple[str, int]]:
 
 def _from_sentence(sentence: str, step: int) -> list[Requirement]:
     sentence = " ".join(sentence[:4000].split())
-    if not sentence or (sentence.endswith(":") and not step):
+    if not sentence:
         return []
     parts = _JOINT.split(sentence) if _IMPERATIVE.match(sentence) or step else [sentence]
     found: list[Requirement] = []

@@ -191,7 +191,7 @@ def find(words: tuple[str, ...]) -> tuple[Runner, int] | None:
         return _DIRECT[name], 1
     if name in _VERBS:
         runner = _VERBS[name].get(verb) or _last_verb(name, words)
-        return (runner, at + 1) if runner else None
+        return (runner, at + 1) if runner else _by_option(name, verb, words, at)
     if name in _PACKAGE_MANAGERS:
         return _package_script(name, words)
     if name in _TARGET_WRAPPERS:

@@ -94,8 +94,8 @@ LINES: Final = (
     _line("pre-commit", "failed", r"^[^\n]{1,100}\.{3,80}Failed$"),
     _line("pre-commit", "passed", r"^[^\n]{1,100}\.{3,80}Passed$"),
     # javascript
-    _line("ava", "count", r"^[ ]{1,4}(\d+) tests? failed$"),
-    _line("ava", "passed", r"^[ ]{1,4}\d+ tests? passed$"),
+    _line("jest", "count", r"^[ ]{1,4}(\d+) tests? failed$"),
+    _line("jest", "passed", r"^[ ]{1,4}\d+ tests? passed$"),
     _line("cypress", "failed", r"^[ ]{1,6}✖[ ]{1,4}\d+ of \d+ failed[^\n]{0,100}$"),
     _line("cypress", "passed", r"^[ ]{1,6}✔[ ]{1,4}All specs passed![^\n]{0,100}$"),
     _line("karma", "failed", r"Executed \d+ of \d+ [^\n]{0,40}\([1-9]\d* FAILED\)"),

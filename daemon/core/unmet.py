@@ -119,7 +119,8 @@ def unmet(look: Look) -> list[Row]:
                 cites=(source,) if source else (),
             )
         )
-    rows.extend(_files(look))
+    if files := list(_files(look)):
+        rows = [*(r for r in rows if r.topic not in {"docs", "changelog"}), *files]
     if row := _untouched(look):
         rows.append(row)
     return rows
