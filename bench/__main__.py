@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import accept, judged, starts, turns
+from bench import accept, evidence, judged, starts, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "judge": judged.model_to_order,
     "start": starts.cold_start,
     "help": starts.command_help,
+    "evidence": evidence.run,
     "memory": turns.memory,
 }
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from daemon.core.evidence import CheckKind
+
+DeedKind = Literal["commit", "push", "pr", "issue", "ci", "deploy", "run", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,11 @@ class Check:
 
     def reaches(self, path: str) -> bool:
         """Whether ``path`` (a file, a folder or a test id) lies in this run's scope."""
-        return not self.paths or any(path == p or path.startswith((p + "/", p + "::")) for p in self.paths)
+        if not self.paths or path in self.paths:
+            return True
+        return any(
+            path.startswith(p) and path[len(p) : len(p) + 2].startswith(("/", "::")) for p in self.paths
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,20 @@ class Stash:
     away: bool
 
 
-Action = Check | Write | Stash
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What else a command did: a commit, a push, a pull request, a deployment, a run of the program.
+
+    ``unknown``: a command we can't place; ``text`` tells, so that no rule says that nothing was done.
+    """
+
+    kind: DeedKind
+    text: str
+    proves_pass: bool = True
+    proves_fail: bool = True
+
+
+Action = Check | Write | Stash | Deed
 
 
 def _within(inner: str | None, outer: str | None) -> bool:

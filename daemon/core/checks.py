@@ -7,7 +7,8 @@ the task, nobody says that it is expected or older than the work, and no later r
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, replace
 from typing import Final
 
 from daemon.core.actions import Check
@@ -21,7 +22,9 @@ _EXCUSED: Final = re.compile(
     r"|fail\w* before (?:my|the|this)"
     r"|unrelated|not related|not caused by|independent of (?:my|this|these)|also fails? (?:on|without"
     r"|before|with)"
-    r"|flaky|known (?:failure|issue)|fail\w* (?:on|in) (?:main|master|the base|HEAD)"
+    r"|fail\w* the same way|untouched (?:code|tree)|nothing to do with|git stash"
+    r"|without (?:my|the|these) changes?|clean checkout|flaky|known (?:failure|issue)|fail\w* (?:on"
+    r"|in) (?:main|master|the base|HEAD)"
     r"|expected(?:ly)? (?:to )?fail"
     r"|environment\w* (?:issue|problem|limitation|error)|not (?:available|installed) (?:here|in this)"
     r"|no network"
@@ -30,10 +33,15 @@ _EXCUSED: Final = re.compile(
 )
 # The person asked for a failing test, or for a run and not for a fix.
 _WANTED: Final = re.compile(
-    r"\b(?:write|add|create|commit)\b[^.\n]{0,60}\b(?:(?:failing|red) tests?\b|tests? (?:that"
+    r"\b(?:write|add|create|commit)\b[^.\n]{0,60}\b(?:(?:failing|red)(?: \w+){0,2} tests?\b|tests? (?:that"
     r"|which)[^.\n]{0,20}\bfail)"
-    r"|\b(?:don't|do not|without) (?:try to )?fix|\b(?:just|only) (?:run|report|reproduce)\b",
+    r"|\b(?:don't|do not|without) (?:try to )?fix|\bno fix\b|\b(?:just|only) (?:run|report|reproduce)\b",
     re.IGNORECASE,
+)
+
+_LEAVES_OUT: Final = re.compile(
+    r"--deselect|--ignore|--skip|--exclude|-LE |-[km][ =]?['\"]?not |-Dtest=['\"]?!|--grep-invert"
+    r"|--testPathIgnorePatterns"
 )
 
 
@@ -45,18 +53,34 @@ class Run:
     code_at: int
     check: Check
     outcome: Outcome
+    flaky: int = 0  # earlier runs that failed on the same files, nothing written in between
 
 
 class Runs:
-    """The runs that no later run has replaced, oldest first; at most ``MAX_RUNS``."""
+    """The runs that no later run has replaced, oldest first; at most ``MAX_RUNS``.
+
+    ``all`` keeps the latest runs, replaced or not.
+    """
 
     def __init__(self) -> None:
         self.current: list[Run] = []
+        self.all: deque[Run] = deque(maxlen=MAX_RUNS)
+
+    @property
+    def failing_tests(self) -> bool:
+        """Whether the last word of some test run so far is a failure."""
+        return any(r.outcome.result == "failed" and r.check.kind == "test" for r in self.current)
 
     def add(self, run: Run) -> None:
         """Take a run in, and drop those it covers."""
-        self.current = [old for old in self.current if not _replaces(run, old)][1 - MAX_RUNS :]
+        replaced = [old for old in self.current if _replaces(run, old)]
+        same = [old for old in replaced if old.code_at == run.code_at and old.check.covers(run.check)]
+        if run.outcome.result == "passed":
+            run = replace(run, flaky=sum(old.flaky + (old.outcome.result == "failed") for old in same))
+        gone = {id(old) for old in replaced}
+        self.current = [old for old in self.current if id(old) not in gone][1 - MAX_RUNS :]
         self.current.append(run)
+        self.all.append(run)
 
     def settled(self, run: Run) -> bool:
         """Whether later, narrower runs passed for every file that ``run`` named as failed."""
@@ -68,7 +92,7 @@ class Runs:
         """Whether nothing after the failed ``run`` speaks for what failed in it, not even a partial run."""
         if run.outcome.result != "failed":
             return False
-        parts = self._parts(run)
+        parts = [p for p in self._parts(run) if not _leaves_out(p.check)]
         if run.outcome.failing:
             return not all(
                 any(p.check.filters or p.check.reaches(name) for p in parts) for name in run.outcome.failing
@@ -86,6 +110,11 @@ class Runs:
 def excused(request: str, final: str) -> bool:
     """Whether the person wanted the failure, or the final text gives a reason why it stays."""
     return bool(_EXCUSED.search(final) or _WANTED.search(request))
+
+
+def _leaves_out(check: Check) -> bool:
+    """Whether a run's filters keep something out: its pass says nothing about what was kept out."""
+    return any(_LEAVES_OUT.match(f) for f in check.filters)
 
 
 def _replaces(new: Run, old: Run) -> bool:

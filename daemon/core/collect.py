@@ -5,34 +5,36 @@ that something is unfinished. What can be read either way stays a closed row or 
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.actions import Check, Stash, Write
-from daemon.core.checks import Run, Runs, excused
-from daemon.core.commands import final_cwd, read_script
+from daemon.core.checks import excused
 from daemon.core.endings import ending
-from daemon.core.evidence import Ending, Evidence, Position, Row
-from daemon.core.outcomes import judge_check
-from daemon.core.refusals import is_denied, looks_up
-from daemon.core.writes import is_prose, matters, written_by_tool
+from daemon.core.evidence import Ending, Evidence, Row, Topic
+from daemon.core.gaps import gaps
+from daemon.core.look import Look
+from daemon.core.reading import read
+from daemon.core.requirements import requirements, topics, wants
+from daemon.core.rows import (
+    MAX_ROWS,
+    check_row,
+    deed_rows,
+    denied_rows,
+    error_rows,
+    requirement_rows,
+    shorten,
+    todo_rows,
+    weak_rows,
+    write_rows,
+)
+from daemon.core.topics import gate_lines
 
 if TYPE_CHECKING:
-    from daemon.core.actions import Action
-    from daemon.core.transcript import Message, ToolCall, Transcript
+    from daemon.core.reading import Found
+    from daemon.core.topics import Said
+    from daemon.core.transcript import Message, Transcript
 
-MAX_REQUEST: Final = 500  # characters
-MAX_ROWS: Final = 20  # of one kind
-SHELL_TOOLS: Final = frozenset({"bash", "shell", "execute", "terminal", "run_command"})
-LASTING_SHELL: Final = "Bash"  # Claude Code's shell keeps its folder from call to call
-TODO_TOOLS: Final = frozenset({"todowrite", "todo_write", "taskcreate", "taskupdate"})
-_PLAN_ASKED: Final = re.compile(
-    r"\b(?:plan|propos\w+|outline|(?:how|what) would you|(?:don't|do not) (?:change|edit|implement|write"
-    r"|touch|do)"
-    r"|without (?:changing|editing))\b",
-    re.IGNORECASE,
-)
+MAX_FINAL: Final = 20_000  # characters of the final text that rules look at
 _ENDINGS: Final[dict[Ending, str]] = {
     "statement": "the final text ends with a statement",
     "question": "the final text asks the person",
@@ -43,170 +45,80 @@ _ENDINGS: Final[dict[Ending, str]] = {
 }
 
 
-def collect(transcript: Transcript) -> Evidence:
-    """The rows of the current task: what was asked, written, checked, left open, and how the turn ended."""
-    requests, work = transcript.requests, transcript.work
+def collect(transcript: Transcript, project: str = "") -> Evidence:
+    """The rows of the current task: what was asked, written, checked, left open, and how the turn ended.
+
+    ``project``: the lines of AGENTS.md and CLAUDE.md that ask for checks.
+    """
+    messages = [m.text for m in transcript.requests]
+    work = transcript.work
     calls = tuple(c for m in work for c in m.calls)
-    asked = "\n".join(m.text for m in requests)
     final = next((m for m in reversed(work) if m.role == "assistant"), None)
-    found = _read(calls, transcript.directory)
-    end = _ending(final, planned=not found.writes and bool(_PLAN_ASKED.search(asked)))
-    failures_count = found.last_code >= 0 and not excused(asked, final.text if final else "")
-    shown = [run for run in found.runs.current if not found.runs.settled(run)]
-    rows = [
-        *(Row("", "request", _shorten(m.text, MAX_REQUEST)) for m in requests[-MAX_ROWS:]),
-        *_writes(found.writes),
-        *(_check(run, found, transcript.directory, counts=failures_count) for run in shown[-MAX_ROWS:]),
-        *_todos(transcript, calls),
-        *_denied(calls),
-        *_tool_errors(calls, asked=end == "question"),
-        Row(
-            "",
-            "ending",
-            f"{_ENDINGS[end]}: {_last_line(final)}" if final and final.text.strip() else _ENDINGS[end],
-            open=end in {"announced", "cut_off"},
-            detail=_last_line(final) if final and end == "announced" else "",
-        ),
-    ]
+    text = final.text[-MAX_FINAL:].replace("\u2019", "'") if final else ""
+    asked = requirements(messages)
+    wanted = wants(messages, asked)
+    gates = gate_lines(project)
+    requested, forbids = topics(asked)
+    by_project, forbids = _with_project(gates, requested, forbids)
+    found = read(calls, transcript.directory)
+    end = _ending(final, planned=not found.writes and wanted == "plan")
+    denied = denied_rows(calls)
+    rows = _numbered(
+        [
+            *(Row("", "gate", f"the project's rules: {line}") for line, _ in gates),
+            *write_rows(found),
+            *weak_rows(found, "\n".join(messages), text),
+            *_checks(found, transcript.directory, "\n".join(messages), text),
+            *deed_rows(found),
+            *todo_rows(transcript.todos, calls),
+            *denied,
+            *error_rows(calls, asked=end == "question"),
+        ],
+        1,
+    )
+    checks = [r for r in rows if r.kind == "check"]
+    look = Look(asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied))
+    rows += _numbered([*gaps(look), _ending_row(final, end)], len(rows) + 1)
     return Evidence(
-        rows=tuple(replace(row, id=f"E{i}") for i, row in enumerate(rows, 1)),
+        rows=(*requirement_rows(asked), *rows),
         ending=end,
         tool_calls=len(calls),
         writes=len(found.writes),
         code_writes=found.code_writes,
+        asks=tuple(sorted({*requested, *by_project} - set(forbids))),
+        forbids=forbids,
+        wants=wanted,
     )
 
 
-@dataclass(slots=True)
-class _Found:
-    """What reading the calls in order gathers. ``last_code``: position of the last write, -1 for none."""
-
-    runs: Runs = field(default_factory=Runs)
-    writes: list[Write] = field(default_factory=list)
-    last_code: int = -1
-    code_writes: int = 0
-
-
-def _read(calls: tuple[ToolCall, ...], directory: str) -> _Found:
-    found, at, stashed, lasting = _Found(), 0, False, directory or None
-    for call in calls:
-        actions: tuple[Action, ...] = ()
-        if call.status == "completed" or (call.status == "error" and call.tool == LASTING_SHELL):
-            script, workdir = _text(call, "command", "cmd"), _text(call, "workdir", "cwd")
-            if call.tool.lower() in SHELL_TOOLS:
-                start = workdir or (lasting if call.tool == LASTING_SHELL else directory)
-                actions = read_script(script, start)
-                lasting = final_cwd(script, start) if call.tool == LASTING_SHELL else lasting
-            else:
-                actions = written_by_tool(call.tool, call.input)
-        checks = [a for a in actions if isinstance(a, Check)]
-        for action in actions:
-            at += 1
-            if isinstance(action, Stash):
-                stashed = action.away
-            elif stashed:
-                continue  # a look at the old state, not at this work
-            elif isinstance(action, Check):
-                output = f"{call.output}\n{call.error}" if _speaks_for(checks, action) else ""
-                outcome = judge_check(action, output, call.exit)
-                found.runs.add(Run(at, found.last_code, action, outcome))
-            elif matters(action.path, directory):
-                found.writes.append(action)
-                if not is_prose(action.path):
-                    found.last_code, found.code_writes = at, found.code_writes + 1
-    return found
+def _with_project(
+    gates: tuple[tuple[str, Said], ...], requested: tuple[Topic, ...], forbids: tuple[Topic, ...]
+) -> tuple[tuple[Topic, ...], tuple[Topic, ...]]:
+    """What the project's rules ask for, and all that is ruled out; the request overrules the project."""
+    asks = {t for _, said in gates for t in said.asks} - set(forbids)
+    ruled_out = ({t for _, said in gates for t in said.forbids} - set(requested)) | set(forbids)
+    return tuple(sorted(asks - ruled_out)), tuple(sorted(ruled_out))
 
 
-def _speaks_for(checks: list[Check], check: Check) -> bool:
-    """Whether a summary in the call's output can only be this check's, of all that the call ran."""
-    if len(checks) == 1:
-        return True
-    later = checks[next(i for i, c in enumerate(checks) if c is check) + 1 :]
-    return not check.wrap and all(c.tool != check.tool for c in later)
+def _numbered(rows: list[Row], start: int) -> list[Row]:
+    return [replace(row, id=f"E{i}") for i, row in enumerate(rows, start)]
 
 
-def _writes(writes: list[Write]) -> list[Row]:
-    if not writes:
-        return []
-    paths = list(dict.fromkeys(w.path for w in writes))
-    shown = ", ".join(_shorten(p, 120) for p in paths[-10:])
-    more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
-    text = f"files written: {shown}{more}; last write: {_shorten(writes[-1].path, 200)} ({writes[-1].by})"
-    return [Row("", "write", text, detail=writes[-1].path)]
+def _checks(found: Found, directory: str, asked: str, final: str) -> list[Row]:
+    counts = found.last_code >= 0 and not excused(asked, final)
+    shown = [run for run in found.runs.current if not found.runs.settled(run)]
+    return [check_row(run, found, directory, counts=counts) for run in shown[-MAX_ROWS:]]
 
 
-def _check(run: Run, found: _Found, directory: str, *, counts: bool) -> Row:
-    position: Position = "after_last_write" if run.at > found.last_code else "before_last_write"
-    if found.last_code < 0:
-        position = ""
-    result, summary = run.outcome.result, run.outcome.summary
-    unanswered = counts and found.runs.unanswered(run)
-    command = _command(run.check, directory)
-    said = {"passed": "passed", "failed": "failed", "unknown": "ran, its outcome is not visible,"}[result]
-    when = {"": "", "after_last_write": " after the last edit", "before_last_write": " before the last edit"}[
-        position
-    ]
-    again = " and was not run again" if unanswered and position == "before_last_write" else ""
+def _ending_row(final: Message | None, end: Ending) -> Row:
+    said = f": {_last_line(final)}" if final and final.text.strip() else ""
     return Row(
         "",
-        "check",
-        f"{run.check.kind}: `{command}` {said}{when}{again}".rstrip(",")
-        + (f": {summary}" if summary else ""),
-        outcome=result,
-        position=position,
-        open=unanswered,
-        detail=summary,
-        command=command,
-        check=run.check.kind,
+        "ending",
+        _ENDINGS[end] + said,
+        open=end in {"announced", "cut_off"},
+        detail=_last_line(final) if final and end == "announced" else "",
     )
-
-
-def _command(check: Check, directory: str) -> str:
-    """What to type again, with the folder where it isn't the session's own."""
-    command = re.sub(r"\s*(?:2>&1|2>/dev/null)", "", check.text)
-    if check.cwd and directory and check.cwd != directory:
-        folder = check.cwd.removeprefix(directory.rstrip("/") + "/")
-        command = f"cd {folder} && {command}"
-    return _shorten(command, 300)
-
-
-def _todos(transcript: Transcript, calls: tuple[ToolCall, ...]) -> list[Row]:
-    """Open entries of the agent's own list, where this task's work touched the list at all."""
-    if not any(c.tool.lower() in TODO_TOOLS and c.status == "completed" for c in calls):
-        return []
-    left = [t for t in transcript.todos if t.status in {"pending", "in_progress"}]
-    return [
-        Row("", "todo", f"todo, {t.status}: {_shorten(t.text, 200)}", open=True, detail=_shorten(t.text, 200))
-        for t in left[:MAX_ROWS]
-    ]
-
-
-def _denied(calls: tuple[ToolCall, ...]) -> list[Row]:
-    """What the person refused or stopped, where the same tool had no success after it."""
-    found: list[Row] = []
-    succeeded: set[str] = set()
-    for call in reversed(calls):
-        if is_denied(call):
-            if call.tool not in succeeded and len(found) < MAX_ROWS:
-                found.append(Row("", "denied", f"the person refused or stopped {call.tool}{_target(call)}"))
-        elif call.status == "completed":
-            succeeded.add(call.tool)
-    return found[::-1]
-
-
-def _tool_errors(calls: tuple[ToolCall, ...], *, asked: bool) -> list[Row]:
-    """The errors that the work ended with. Look-ups don't count, nor does one the person was asked about."""
-    found: list[Row] = []
-    for call in reversed(calls):
-        if call.tool.lower() in TODO_TOOLS and call.status == "completed":
-            continue
-        if call.status != "error" or len(found) >= MAX_ROWS:
-            break
-        if not is_denied(call) and not looks_up(call.tool) and call.tool != LASTING_SHELL:
-            error = _shorten(call.error or call.output, 200)
-            text = f"{call.tool}{_target(call)} failed and nothing came after it: {error}"
-            found.append(Row("", "tool_error", text, open=not asked, detail=f"{call.tool}{_target(call)}"))
-    return found[::-1]
 
 
 def _ending(final: Message | None, *, planned: bool) -> Ending:
@@ -220,20 +132,6 @@ def _ending(final: Message | None, *, planned: bool) -> Ending:
     return "statement" if harmless else found
 
 
-def _text(call: ToolCall, *keys: str) -> str:
-    return next((v for k in keys if isinstance(v := call.input.get(k), str) and v), "")
-
-
-def _target(call: ToolCall) -> str:
-    target = _text(call, "filePath", "file_path", "path", "command", "url", "description")
-    return f" ({_shorten(target, 120)})" if target else ""
-
-
 def _last_line(final: Message) -> str:
     lines = final.text[-2000:].strip().rsplit("\n", 1)
-    return _shorten(lines[-1].strip()[-200:], 200)
-
-
-def _shorten(text: str, limit: int) -> str:
-    text = " ".join(text[: limit * 4].split()) if limit < MAX_REQUEST else text.strip()
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return shorten(lines[-1].strip()[-200:], 200)

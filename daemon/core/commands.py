@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from daemon.core import runners
-from daemon.core.actions import Action, Check
+from daemon.core.actions import Action, Check, Deed, Stash, Write
+from daemon.core.deeds import deed
 from daemon.core.prefixes import unwrap
 from daemon.core.shell import MAX_SCRIPT, Step, steps
 from daemon.core.writes import changes
@@ -37,6 +38,7 @@ _NO_RUN: Final = frozenset(
 _FILTER: Final = re.compile(
     r"(?:-k|-t|-g|-R|-L|-E|-run|--run|--grep|--filter|--tests|--test|--lf|--last-failed|--sw"
     r"|--testNamePattern|--testPathPattern"
+    r"|--skip|--exclude|--grep-invert|--testPathIgnorePatterns|-LE"
     r"|--project|--package|--deselect|--ignore|--only|--bin|--lib|--doc|-Dtest|--example"
     r"|--workspace)(?:=.*)?$"
 )
@@ -72,7 +74,7 @@ def read_script(script: str, cwd: str | None = "", *, depth: int = 0) -> tuple[A
         elif name in _SHELLS and (inner := _inline(words)) and depth < MAX_DEPTH:
             sure = _proof(found, i, options)
             actions.extend(
-                _weaken(action, *sure) if isinstance(action, Check) else action
+                action if isinstance(action, Write | Stash) else _weaken(action, *sure)
                 for action in read_script(inner, cwd, depth=depth + 1)
             )
         elif check := _check(words, step, cwd):
@@ -80,6 +82,8 @@ def read_script(script: str, cwd: str | None = "", *, depth: int = 0) -> tuple[A
             actions.append(_weaken(check, *sure))
         else:
             actions.extend(changes(words, step, log=_fed_by_check(found, i)))
+            if done := deed(words, step.text):
+                actions.append(_weaken(done, *_proof(found, i, options)))
     return tuple(actions)
 
 
@@ -92,8 +96,10 @@ def final_cwd(script: str, cwd: str | None) -> str | None:
     return cwd
 
 
-def _weaken(check: Check, passes: bool, fails: bool) -> Check:
-    return replace(check, proves_pass=check.proves_pass and passes, proves_fail=check.proves_fail and fails)
+def _weaken(action: Check | Deed, passes: bool, fails: bool) -> Check | Deed:
+    return replace(
+        action, proves_pass=action.proves_pass and passes, proves_fail=action.proves_fail and fails
+    )
 
 
 def _inline(words: tuple[str, ...]) -> str:
@@ -164,12 +170,20 @@ def _check(words: tuple[str, ...], step: Step, cwd: str | None) -> Check | None:
     if not found or _NO_RUN & set(words):
         return None
     runner, start = found
-    kind = "build" if "--no-run" in words else runner.kind
+    kind = "build" if _only_builds(words) else runner.kind
     paths, filters = _scope(words[start:], cwd, bare=runner.bare)
     if runner.eco == "jvm":
         paths = tuple(w for w in words[1:] if w.startswith(":"))
     text = " ".join(step.text.split()).removeprefix("then ").removeprefix("do ").removeprefix("if ")
     return Check(kind, runner.tool, runner.eco, text, runner.wrap, cwd, paths, filters)
+
+
+def _only_builds(words: tuple[str, ...]) -> bool:
+    """``cargo test --no-run``, ``mvn verify -DskipTests``, ``gradlew check -x test``."""
+    skips = any(
+        w.startswith(("-DskipTests", "-Dmaven.test.skip")) and not w.endswith("=false") for w in words
+    )
+    return "--no-run" in words or skips or any(words[i : i + 2] == ("-x", "test") for i in range(len(words)))
 
 
 def _scope(rest: tuple[str, ...], cwd: str | None, *, bare: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -35,7 +35,8 @@ _NEEDS_PERSON: Final = re.compile(
     r"|advise|approve|tell me|share)"
     r"|waiting for your|awaiting your|i need (?:your|you to)|could you (?:please )?(?:confirm|provide"
     r"|clarify|tell|share|specify)"
-    r"|before i (?:proceed|continue|start|go on)|your (?:approval|confirmation|decision|go-ahead))\b",
+    r"|before i (?:proceed|continue|start|go on)|your (?:approval|confirmation|decision|go-ahead)"
+    r"|(?:or|and|just) (?:give|send|tell|hand) me|please have (?:someone|an? \w+|your))\b",
     re.IGNORECASE,
 )
 _DIRECTED: Final = re.compile(

@@ -32,6 +32,11 @@ _PREFIX_VALUES: Final = frozenset(
 )
 
 
+_SCRIPTS: Final = frozenset(
+    ["manage.py", "artisan", "phpunit", "pest", "rspec", "rails", "rake", "prove", "minitest"]
+)
+
+
 def unwrap(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
     """The command without its wrapping (``FOO=1 timeout 60``), and whether something eats its exit code."""
     i, negated, end = 0, False, len(words)
@@ -51,7 +56,7 @@ def unwrap(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
             i = _past_options(words, i + 1)
         elif i + 1 < end and words[i + 1] in _RUN_PREFIXES.get(word, ()):
             i = _past_options(words, i + 2)
-        elif word.startswith(("python", "pypy")) or word == "py":
+        elif word.startswith(("python", "pypy")) or word in {"py", "php", "ruby", "perl"}:
             module = _module(words, i)
             if not module:
                 break
@@ -79,12 +84,12 @@ def _past_options(words: tuple[str, ...], i: int) -> int:
 
 
 def _module(words: tuple[str, ...], i: int) -> int:
-    """Where ``pytest`` stands in ``python -W error -m pytest``, or ``manage.py``."""
+    """Where ``pytest`` stands in ``python -W error -m pytest``, ``artisan`` in ``php artisan test``."""
     for j in range(i + 1, min(i + 6, len(words))):
         if words[j] == "-m":
             return j + 1
         if words[j] == "-c":
             return 0
-        if words[j].endswith("manage.py"):
+        if words[j].rsplit("/", 1)[-1] in _SCRIPTS:
             return j
     return 0

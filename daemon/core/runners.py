@@ -41,17 +41,45 @@ _DIRECT: Final[dict[str, Runner]] = {
     "vitest": _r("test", "jest", "js", bare=True),
     "mocha": _r("test", "jest", "js"),
     "ava": _r("test", "jest", "js"),
+    "nose2": _r("test", "pytest", "python", bare=True),
+    "karma": _r("test", "karma", "js", bare=True),
+    "wdio": _r("test", "wdio", "js-e2e"),
+    "testcafe": _r("test", "testcafe", "js-e2e"),
+    "gotestsum": _r("test", "gotestsum", "go"),
+    "ginkgo": _r("test", "ginkgo", "go"),
+    "minitest": _r("test", "minitest", "ruby"),
+    "cucumber": _r("test", "cucumber", "ruby"),
+    "prove": _r("test", "prove", "perl"),
+    "bats": _r("test", "bats", "any"),
+    "busted": _r("test", "busted", "lua"),
     "rspec": _r("test", "rspec", "ruby"),
     "phpunit": _r("test", "phpunit", "php"),
     "pest": _r("test", "phpunit", "php"),
     "ctest": _r("test", "ctest", "c"),
     "tsc": _r("build", "tsc", "js"),
     "vue-tsc": _r("build", "tsc", "js"),
+    "webpack": _r("build", "webpack", "js"),
+    "rollup": _r("build", "rollup", "js"),
+    "tsup": _r("build", "tsup", "js"),
     "ninja": _r("build", "make", "c"),
     "mypy": _r("lint", "mypy", "python"),
     "pyright": _r("lint", "pyright", "python"),
     "flake8": _r("lint", "flake8", "python"),
     "pylint": _r("lint", "pylint", "python"),
+    "basedpyright": _r("lint", "pyright", "python"),
+    "xo": _r("lint", "eslint", "js"),
+    "standard": _r("lint", "eslint", "js"),
+    "standardrb": _r("lint", "rubocop", "ruby"),
+    "psalm": _r("lint", "psalm", "php"),
+    "phpcs": _r("lint", "phpcs", "php"),
+    "swiftlint": _r("lint", "swiftlint", "swift"),
+    "ktlint": _r("lint", "ktlint", "jvm"),
+    "detekt": _r("lint", "detekt", "jvm"),
+    "shellcheck": _r("lint", "shellcheck", "any"),
+    "hadolint": _r("lint", "hadolint", "any"),
+    "yamllint": _r("lint", "yamllint", "any"),
+    "tflint": _r("lint", "tflint", "any"),
+    "markdownlint": _r("lint", "markdownlint", "any"),
     "eslint": _r("lint", "eslint", "js"),
     "oxlint": _r("lint", "oxlint", "js"),
     "stylelint": _r("lint", "stylelint", "js"),
@@ -95,6 +123,26 @@ _VERBS: Final[dict[str, dict[str, Runner]]] = {
     },
     "zig": {"test": _r("test", "zig", "zig"), "build": _r("build", "zig", "zig")},
     "bazel": {"test": _r("test", "bazel", "any"), "build": _r("build", "bazel", "any")},
+    "ng": {
+        "test": _r("test", "karma", "js"),
+        "build": _r("build", "angular", "js"),
+        "lint": _r("lint", "eslint", "js"),
+    },
+    "react-scripts": {"test": _r("test", "jest", "js", bare=True), "build": _r("build", "webpack", "js")},
+    "xcodebuild": {"test": _r("test", "xcodebuild", "swift"), "build": _r("build", "xcodebuild", "swift")},
+    "meson": {"test": _r("test", "meson", "c"), "compile": _r("build", "make", "c")},
+    "sbt": {"test": _r("test", "sbt", "jvm"), "compile": _r("build", "sbt", "jvm")},
+    "lein": {"test": _r("test", "lein", "jvm")},
+    "stack": {"test": _r("test", "stack", "haskell"), "build": _r("build", "stack", "haskell")},
+    "cabal": {"test": _r("test", "stack", "haskell"), "build": _r("build", "stack", "haskell")},
+    "dune": {"test": _r("test", "dune", "ocaml"), "runtest": _r("test", "dune", "ocaml")},
+    "rebar3": {"eunit": _r("test", "rebar", "erlang"), "ct": _r("test", "rebar", "erlang")},
+    "gleam": {"test": _r("test", "gleam", "gleam")},
+    "pants": {"test": _r("test", "pants", "any"), "lint": _r("lint", "pants", "any")},
+    "hatch": {"test": _r("test", "pytest", "python")},
+    "ty": {"check": _r("lint", "ty", "python")},
+    "terraform": {"validate": _r("lint", "terraform", "any")},
+    "buf": {"lint": _r("lint", "buf", "any")},
     "rails": {"test": _r("test", "rails", "ruby")},
     "rake": {"test": _r("test", "rake", "ruby", wrap=True), "spec": _r("test", "rake", "ruby", wrap=True)},
     "artisan": {"test": _r("test", "phpunit", "php")},
@@ -129,6 +177,7 @@ _NOT_A_CHECK: Final = re.compile(
 )
 _TARGET_WRAPPERS: Final = frozenset({"make", "gmake", "just", "task", "invoke", "inv"})
 _PACKAGE_MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
+_TASK_RUNNERS: Final = frozenset({"poe", "composer", "turbo", "nx", "lerna", "rushx", "moon"})
 _TEST_SCRIPT: Final = re.compile(r"(?:run[-_]?tests?|tests?|run[-_]all[-_]tests)\.sh$")
 
 
@@ -142,13 +191,27 @@ def find(words: tuple[str, ...]) -> tuple[Runner, int] | None:
         return _DIRECT[name], 1
     if name in _VERBS:
         runner = _VERBS[name].get(verb) or _last_verb(name, words)
-        return (runner, at + 1) if runner else None
+        return (runner, at + 1) if runner else _by_option(name, verb, words, at)
     if name in _PACKAGE_MANAGERS:
         return _package_script(name, words)
     if name in _TARGET_WRAPPERS:
         return _target(name, words)
+    if name in _TASK_RUNNERS:
+        return _task(words)
     if name == "cmake" and "--build" in words:
         return _r("build", "make", "c"), len(words)
+    return _by_option(name, verb, words, at)
+
+
+def _by_option(name: str, verb: str, words: tuple[str, ...], at: int) -> tuple[Runner, int] | None:
+    """Checks that only an option or a second verb makes one: ``prettier --check``, ``mix credo``."""
+    if name == "mix" and verb in {"credo", "dialyzer"}:
+        return _r("lint", verb, "elixir"), at + 1
+    if name in {"dotnet", "mix", "terraform", "dart"} and verb in {"format", "fmt"}:
+        verifies = {"--verify-no-changes", "--check-formatted", "-check", "--set-exit-if-changed"} & set(
+            words
+        )
+        return (_r("lint", f"{name}-format", "any"), at + 1) if verifies else None
     if name == "node" and "--test" in words:
         return _r("test", "node", "js"), words.index("--test") + 1
     if _TEST_SCRIPT.fullmatch(name):
@@ -211,6 +274,16 @@ def _target(name: str, words: tuple[str, ...]) -> tuple[Runner, int] | None:
     if targets[-1][0] == "check" and name in {"make", "gmake"}:
         return _r("test", "target check", "any", wrap=True), len(words)
     return (known[-1][0], len(words)) if known else None
+
+
+def _task(words: tuple[str, ...]) -> tuple[Runner, int] | None:
+    """``poe test``, ``composer test``, ``turbo run test``, ``nx test app``, ``nx run app:test``."""
+    verb, at = _verb(words, 1)
+    if verb in {"run", "run-script", "run-many"}:
+        verb, at = _verb(words, at + 1)
+    if verb.startswith(("-t", "--target")) or not verb:
+        return None
+    return _named(verb.rsplit(":", 1)[-1], at, f"script {verb}", "any")
 
 
 def _named(script: str, at: int, tool: str, eco: str) -> tuple[Runner, int] | None:

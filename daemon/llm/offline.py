@@ -8,7 +8,6 @@ which has none of the wanted keys, so that the flow treats it as unscored and no
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Final
 
 from daemon.core.llm import Reply, Usage
@@ -22,12 +21,6 @@ PROVIDER: Final = "offline"
 MODEL: Final = "rules"
 MAX_ITEMS: Final = 10
 _ORDER: Final = tuple(Severity)
-_CHANGE_ASKED: Final = re.compile(
-    r"\s*(?:please |now |can you |could you |ok(?:ay)?,? )*(?:fix|add|implement|create|write|refactor"
-    r"|rename|update"
-    r"|remove|delete|migrate|convert|replace)\b",
-    re.IGNORECASE,
-)
 
 
 def judge(prompt: Prompt) -> Reply:
@@ -41,35 +34,60 @@ def judge(prompt: Prompt) -> Reply:
 
 def _verdict(evidence: Evidence) -> dict[str, object]:
     if evidence.ending == "question":
+        offers = evidence.of("offer")
+        asked_for = tuple(r for r in offers if r.open)
+        if asked_for and not evidence.of("denied"):
+            return _incomplete(asked_for + tuple(r for r in evidence.open if r.kind in {"check", "todo"}))
+        if offers and not evidence.open and _proven(evidence) and not _doubt(evidence):
+            return _answer(complete=True, feedback="The agent offers more than was asked for.")
         return _answer(complete=False, feedback="The agent asks; it is the person's turn.", human=True)
     if denied := evidence.of("denied"):
         text = f"{_sentence(denied[-1].text)} ({denied[-1].id}); how to go on is the person's decision."
         return _answer(complete=False, feedback=text, human=True)
     if rows := evidence.open:
         return _incomplete(rows)
-    if evidence.ending == "empty":
-        return _unscored("there is no final text")
-    if evidence.ending == "next_steps":
-        return _unscored("the text ends with next steps, and no rule tells whether they were asked for")
-    if failed := [r for r in evidence.of("check") if r.outcome == "failed"]:
-        return _unscored(f"a check failed ({failed[-1].id}), and no rule tells whether it had to pass")
-    if _changes_nothing(evidence):
-        return _unscored("a change was asked for and none was seen")
+    if why := _doubt(evidence):
+        return _unscored(why)
     return _complete(evidence)
 
 
-def _changes_nothing(evidence: Evidence) -> bool:
-    """A request for a change, looked into and then only answered (I25): no rule tells if that is enough."""
-    asked = evidence.of("request")
-    return bool(evidence.tool_calls and not evidence.writes and asked and _CHANGE_ASKED.match(asked[-1].text))
+def _doubt(evidence: Evidence) -> str:
+    """Why no rule can call this complete, or ``""``."""
+    if evidence.ending == "empty":
+        return "there is no final text"
+    if evidence.ending == "next_steps" and evidence.wants != "plan":
+        return "the text ends with next steps, and no rule tells whether they were asked for"
+    told = evidence.wants == "answer" and not evidence.code_writes  # a run was to be reported, not mended
+    kinds = {"write", "git", "run"} if told else {"write", "check", "git", "run"}
+    if failed := [r for r in evidence.rows if r.kind in kinds and r.outcome == "failed"]:
+        return f"something failed ({failed[-1].id}), and no rule tells whether it had to work"
+    if unmet := evidence.of("unmet"):
+        return f"nothing shows what was asked for ({unmet[-1].id}), and the text may say why"
+    if weaker := evidence.of("tests_changed"):
+        return f"tests were made weaker ({weaker[-1].id}), and no rule tells whether that was right"
+    unproven = {"failed"} if told else {"failed", "unknown"}
+    if claims := [r for r in evidence.of("claim") if r.topic != "browser" and r.outcome in unproven]:
+        return f"no row shows what the final text says ({claims[-1].id})"
+    if evidence.wants == "plan" and evidence.code_writes:
+        return "a plan was asked for and code was written"
+    if evidence.wants == "change" and not evidence.writes and evidence.tool_calls:
+        return "a change was asked for and none was seen"
+    return ""
+
+
+def _proven(evidence: Evidence) -> bool:
+    """Whether there is no code to check, or a check passed after the last edit."""
+    return not evidence.code_writes or any(
+        r.outcome == "passed" and r.position == "after_last_write" for r in evidence.of("check")
+    )
 
 
 def _complete(evidence: Evidence) -> dict[str, object]:
     checks = evidence.of("check")
-    if not evidence.code_writes or any(
-        r.outcome == "passed" and r.position == "after_last_write" for r in checks
-    ):
+    if _proven(evidence):
         return _answer(complete=True)
+    if gates := {"tests", "build", "lint"} & set(evidence.asks):
+        return _unscored(f"asked for and not visible: {', '.join(sorted(gates))}")
     if after := [r for r in checks if r.position == "after_last_write"]:
         text = f"The outcome of `{after[-1].command}` ({after[-1].id}) is not visible."
     elif checks:
@@ -84,7 +102,7 @@ def _incomplete(rows: tuple[Row, ...]) -> dict[str, object]:
     ordered = sorted(rows, key=lambda r: -_ORDER.index(_severity(r)))[:MAX_ITEMS]
     findings = [_finding(row) for row in ordered]
     lines = [
-        f"{item} ({row.id}){said}. {action}"
+        f"{item} ({', '.join((row.id, *row.cites))}){said}. {action}"
         for row, (item, said, action) in zip(ordered, findings, strict=True)
     ]
     if len(lines) > 1:
@@ -104,29 +122,69 @@ def _severity(row: Row) -> Severity:
     """A lint finding after the last edit is weaker than a failed test: many projects have old ones."""
     if row.kind == "check" and row.position == "after_last_write" and row.check != "lint":
         return Severity.HIGH
+    if row.kind == "tests_changed":
+        return Severity.HIGH
+    if row.kind == "claim":
+        return Severity.LOW
     return Severity.LOW if row.kind == "ending" and row.detail else Severity.MEDIUM
 
 
 def _finding(row: Row) -> tuple[str, str, str]:
     """What is open, in words that stay the same from round to round (guard 6); how that shows; what to do."""
-    if row.kind == "check":
-        said = f": {row.detail.rstrip('.')}" if row.detail else ""
-        if row.position == "after_last_write":
-            return (
-                f"`{row.command}` failed after the last edit",
-                said,
-                f"Fix it and run `{row.command}` again.",
-            )
-        item = f"`{row.command}` failed before the last edit and was not run again"
-        return item, said, f"Run `{row.command}` again and fix what still fails."
-    if row.kind == "todo":
-        return f'The todo list still has "{row.detail}"', "", "Do it, or mark it done if it is."
-    if row.kind == "tool_error":
-        item = f"{_sentence(row.detail)} failed and nothing came after it"
-        return item, "", "Try again or do it another way."
-    if row.detail:
-        return f'The answer stops before what it announces: "{row.detail}"', "", "Carry it out."
-    return "The answer breaks off", "", "Finish it."
+    match row.kind:
+        case "check" if row.position == "after_last_write":
+            said = f": {row.detail.rstrip('.')}" if row.detail else ""
+            item = f"`{row.command}` failed after the last edit"
+            return item, said, f"Fix it and run `{row.command}` again."
+        case "check":
+            said = f": {row.detail.rstrip('.')}" if row.detail else ""
+            item = f"`{row.command}` failed before the last edit and was not run again"
+            return item, said, f"Run `{row.command}` again and fix what still fails."
+        case "todo":
+            return f'The todo list still has "{row.detail}"', "", "Do it, or mark it done if it is."
+        case "tool_error":
+            item = f"{_sentence(row.detail)} failed and nothing came after it"
+            return item, "", "Try again or do it another way."
+        case "tests_changed":
+            return f"{_sentence(row.detail)} while tests failed", "", "Take that back and fix the cause."
+        case "unmet":
+            said = row.text.partition("; ")[2]
+            return row.detail, f": {said}" if said else "", _todo(row)
+        case "offer":
+            return f'"{row.detail}" was already asked for', "", _todo(row)
+        case "claim":
+            return f'Nothing shows "{row.detail}"', "", _todo(row)
+        case _ if row.detail:
+            return f'The answer stops before what it announces: "{row.detail}"', "", "Carry it out."
+        case _:
+            return "The answer breaks off", "", "Finish it."
+
+
+def _todo(row: Row) -> str:
+    """What to do about a row that names a topic."""
+    if row.command:
+        return f"Run `{row.command}` and fix what fails."
+    match row.topic:
+        case "tests":
+            return "Run the tests and fix what fails."
+        case "build":
+            return "Run the build and fix what fails."
+        case "lint":
+            return "Run the linter and fix what it finds."
+        case "new_tests":
+            return "Write the tests and run them."
+        case "docs":
+            return "Write it."
+        case "changelog":
+            return "Add the changelog entry."
+        case "commit":
+            return "Commit the work."
+        case "push":
+            return "Push the work."
+        case "pr":
+            return "Open the pull request."
+        case _:
+            return "Do it now, without asking again." if row.kind == "offer" else "Do it."
 
 
 def _answer(

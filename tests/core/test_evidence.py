@@ -216,10 +216,10 @@ class TestOtherRows:
             Message("a3", "assistant", 6, "Really done.", finish="stop"),
         )
         rows = collect(Transcript("ses", messages)).rows
-        assert [r.kind for r in rows] == ["request", "request", "write", "ending"]
-        assert len(rows[0].text) == 500
+        assert [r.kind for r in rows] == ["requirement", "requirement", "write", "ending"]
+        assert len(rows[0].text) == 300
         assert rows[1].text == "and Y"
-        assert [r.id for r in rows] == ["E1", "E2", "E3", "E4"]
+        assert [r.id for r in rows] == ["R1", "R2", "E1", "E2"]
 
     def test_writes(self) -> None:
         """Shell writes count; scratch files don't; failed edits don't."""

@@ -1,0 +1,163 @@
+"""What the final text gives away: offers of what was asked for, parts put off, claims that no row shows.
+
+``gaps`` adds what ``unmet`` finds. A row is ``open`` only where it proves by itself that work is left.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from daemon.core.claims import admissions, claims
+from daemon.core.evidence import Outcome, Row, Topic
+from daemon.core.look import GATES, Look, short
+from daemon.core.offers import offers
+from daemon.core.requirements import words
+from daemon.core.unmet import unmet
+
+if TYPE_CHECKING:
+    from daemon.core.claims import Claim
+    from daemon.core.offers import Offer
+
+_MORE: Final = re.compile(
+    r"\b(?:more|another|extra|further|additional\w*|similar|different|same|improve\w*|polish|optimi\w+"
+    r"|other (?:places|areas|improvements))\b",
+    re.IGNORECASE,
+)
+_EXTRA: Final = re.compile(
+    r"\b(?:optional\w*|if you (?:ever )?(?:want|like|wish)|possible (?:follow-?ups|next steps"
+    r"|improvements)|nice to have|in the future)\b",
+    re.IGNORECASE,
+)
+_REST: Final = re.compile(r"\b(?:rest|remaining|others?|next)\b", re.IGNORECASE)
+_WHOLE: Final = re.compile(r"\b(?:all|every|each|both|whole|entire)\b", re.IGNORECASE)
+MAX_ROWS: Final = 10
+
+
+def gaps(look: Look) -> list[Row]:
+    """The rows of kind ``unmet``, ``offer`` and ``claim``, in this order, without ids."""
+    put_off = _offers(look)
+    missing = [] if look.ending == "question" or look.denied else unmet(look)
+    covered: set[str] = {r.topic for r in missing if r.topic}
+    return [
+        *missing[:MAX_ROWS],
+        *[r for r in put_off if not (r.topic and r.topic in covered)][:MAX_ROWS],
+        *_claims(look, covered),
+    ]
+
+
+def _offers(look: Look) -> list[Row]:
+    """Offers, next steps and admissions that speak of something asked for."""
+    rows: list[Row] = []
+    offered = offers(look.final) if look.ending in {"question", "next_steps", "statement"} else ()
+    for offer in offered:
+        if source := _asked_for(offer, look):
+            what = (
+                "lists as a next step"
+                if offer.listed
+                else "asks leave for"
+                if "?" in offer.text
+                else "offers"
+            )
+            text = f'the final text {what} what {source} asks for: "{short(offer.text)}"'
+            rows.append(
+                Row(
+                    "",
+                    "offer",
+                    text,
+                    open=True,
+                    detail=short(offer.what),
+                    topic=offer.topic or "",
+                    cites=(source,),
+                )
+            )
+    if look.ending == "question" and not rows and offered and _EXTRA.search(look.final[-2000:]):
+        rows.append(Row("", "offer", "the final text only offers more than was asked for"))
+    if look.ending != "question":
+        for sentence in admissions(look.final):
+            if source := _overlaps(sentence, look, share=0.5):
+                text = f'the final text says that a part of {source} is not done: "{short(sentence)}"'
+                rows.append(Row("", "offer", text, open=True, detail=short(sentence), cites=(source,)))
+    return rows
+
+
+def _asked_for(offer: Offer, look: Look) -> str:
+    """The requirement that already asks for what is offered, where nothing shows it as done."""
+    found = look.found
+    if look.wants == "plan" or look.denied:
+        return ""
+    if offer.topic:
+        asked = offer.topic in look.requested and offer.topic not in look.forbids
+        return look.source(offer.topic) if asked and not found.shows(offer.topic) else ""
+    if offer.step and not offer.listed:
+        steps = [(i, r) for i, r in look.live if r.step == offer.step]
+        return steps[0][0] if steps else ""
+    if offer.goes_on and not offer.listed:
+        change = [i for i, r in look.live if r.change]
+        if not found.writes and not found.opaque and not found.delegated and look.wants == "change":
+            return change[0]
+        whole = [i for i, r in look.live if r.change and _WHOLE.search(r.text)]
+        return whole[0] if whole and _REST.search(offer.what) else _overlaps(offer.what, look, share=0.75)
+    return "" if _MORE.search(offer.what) else _overlaps(offer.what, look, share=0.75)
+
+
+def _overlaps(text: str, look: Look, *, share: float) -> str:
+    """The live requirement that holds most content words of ``text``."""
+    said = words(text)
+    for source, r in look.live:
+        shared = said & r.words
+        if len(shared) >= 2 and len(shared) >= share * min(len(said), 8):
+            return source
+    return ""
+
+
+def _claims(look: Look, covered: set[str]) -> list[Row]:
+    return [_claim(claim, look, covered) for claim in claims(look.final)]
+
+
+def _claim(claim: Claim, look: Look, covered: set[str]) -> Row:
+    outcome, why, cites = _shown(claim.topic, look)
+    row_text = f'the final text says "{short(claim.text)}": {why}'
+    provable = claim.topic in GATES and outcome == "unknown" and not look.found.shows(claim.topic)
+    is_open = (
+        provable
+        and look.found.code_writes > 0
+        and look.ending != "question"
+        and claim.topic not in look.forbids
+        and claim.topic not in covered
+        and not look.denied
+    )
+    command = look.rerun(claim.topic)
+    detail = short(claim.text)
+    return Row(
+        "",
+        "claim",
+        row_text,
+        outcome,
+        open=is_open,
+        detail=detail,
+        command=command,
+        topic=claim.topic,
+        cites=cites,
+    )
+
+
+def _shown(topic: Topic, look: Look) -> tuple[Outcome, str, tuple[str, ...]]:
+    """What the rows say about a claim of ``topic``."""
+    if topic in GATES:
+        runs = look.runs(topic)
+        failed = [r for r in runs if r.outcome == "failed"]
+        passed = [r for r in runs if r.outcome == "passed" and r.position != "before_last_write"]
+        if failed and (failed[-1].open or not passed):
+            return "failed", f"{failed[-1].id} says otherwise", (failed[-1].id,)
+        if passed:
+            return "passed", f"shown by {passed[-1].id}", (passed[-1].id,)
+        if runs:
+            return "unknown", f"no evidence after the last edit; {runs[-1].id} is no proof", (runs[-1].id,)
+        return "unknown", "no evidence", ()
+    done = look.found.did("run") if topic == "browser" else look.found.did(topic)
+    if not done:
+        return "unknown", "no evidence", ()
+    outcome: Outcome = "passed" if topic == "browser" else done[-1].outcome
+    said = {"passed": "shown by", "failed": "contradicted by", "unknown": "no proof in"}.get(outcome, "see")
+    return outcome, f"{said} `{short(done[-1].deed.text)}`", ()

@@ -1,0 +1,153 @@
+"""What the final text offers or asks leave for: "Want me to run the tests?", a list of next steps.
+
+Only finds the offered actions; whether they had been asked for is decided in ``gaps``. A real question (a
+choice, missing information, something destructive) is no offer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from daemon.core.claims import MAX_SENTENCE, sentences
+from daemon.core.evidence import Topic
+
+MAX_OFFERS: Final = 8
+_LAST: Final = 6  # sentences
+_ASKS_LEAVE: Final = re.compile(
+    r"\b(?:(?:do you |would you )?(?:want|like) me to|(?:should|shall|can|may) i(?: now| also| go ahead and)?"
+    r"|(?:let me know|tell me|just say)[^.?\n]{0,20}? (?:if|when|whether) (?:you(?:'d| would)? (?:want"
+    r"|like) me to|i should)"
+    r"|i can(?: also| now| then)? (?=[^.?\n]{0,120}\b(?:if you(?:'d| would)? (?:like|want)|if needed"
+    r"|next|let me know))"
+    r"|(?:if you(?:'d| would)? (?:like|want),? )i(?:'ll| will| can| could)"
+    r"|ready (?:for me )?to|soll ich(?: noch| jetzt)?)\b[ ,]*(?P<what>[^?\n]{1,300})",
+    re.IGNORECASE,
+)
+_REAL_QUESTION: Final = re.compile(
+    r"\b(?:or|oder|which|prefer|instead|rather|either(?! of)|alternative\w*|option\w*|whether|delete"
+    r"|drop|destroy|wipe|erase|overwrite"
+    r"|force|production|prod|reset|irreversible|credential\w*|password|token|secret|key|pay|cost|charge"
+    r"|breaking change|rollback"
+    r"|install|upgrade|sudo)\b",
+    re.IGNORECASE,
+)
+_CONTINUES: Final = re.compile(
+    r"^(?:go (?:on|ahead)|continue|proceed|keep going|move on|carry on|start|begin|implement (?:it|this"
+    r"|that|these)"
+    r"|apply (?:it|this|that|these|the)|make (?:these|the|those|this|that) changes?|do (?:it|this|that"
+    r"|so|the (?:rest|same|remaining))"
+    r"|weitermachen|fortfahren)\b",
+    re.IGNORECASE,
+)
+_STEP: Final = re.compile(
+    r"\b(?:step|item|point|task|part|phase|number|#|schritt)\s?#?(\d{1,2})\b", re.IGNORECASE
+)
+_WORDINGS: Final[tuple[tuple[Topic, str], ...]] = (
+    (
+        "tests",
+        r"^(?:re-?)?(?:run|execute)\b[^.\n]{0,40}\b(?:tests?|suite|specs?|pytest|jest)\b|^test (?:it"
+        r"|this|the change)|\btests?\b[^.\n]{0,20}\b(?:ausführen|laufen lassen|starten)\b",
+    ),
+    ("new_tests", r"^(?:add|write|create)\b[^.\n]{0,40}\b(?:tests?|specs?|test cases?)\b"),
+    ("build", r"^(?:run|try|do)\b[^.\n]{0,20}\bbuild\b|^build (?:it|the project)"),
+    ("lint", r"^(?:run|fix)\b[^.\n]{0,30}\b(?:lint\w*|ruff|eslint|mypy|type[- ]?check\w*)\b"),
+    ("commit", r"^(?:\w+ and )?commit\b|^(?:make|create) (?:a|the) commit"),
+    ("push", r"^(?:[\w ]{1,30} and )?push\b"),
+    (
+        "pr",
+        r"^(?:[\w ]{1,30} and )?(?:open|create|submit|raise)\b[^.\n]{0,20}\b(?:PR|pull request|MR"
+        r"|merge request)\b",
+    ),
+    ("docs", r"^(?:update|write|add|extend)\b[^.\n]{0,40}\b(?:docs?|documentation|readme)\b|^document\b"),
+    ("changelog", r"^(?:update|write|add)\b[^.\n]{0,40}\bchange-?log\b"),
+    ("deploy", r"^(?:deploy|publish)\b"),
+)
+_TOPICS: Final = tuple((topic, re.compile(pattern, re.IGNORECASE)) for topic, pattern in _WORDINGS)
+_HEADING: Final = re.compile(
+    r"^[ \t]{0,3}(?:#{1,6}[ \t]+|[*_]{2})?[^\w\n]{0,4}(?:(?:suggested|recommended|immediate|remaining"
+    r"|the|what's) )?"
+    r"(?:next steps?|next|remaining(?: work| tasks| steps)?|left(?: to do)?|still to do|to[- ]?dos?"
+    r"|not (?:yet )?done|outstanding"
+    r"|still (?:open|missing|pending))\b(?P<more>[^\n]{0,80})$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ITEM: Final = re.compile(
+    r"^[ \t]{0,6}(?:[-*+•]|\d{1,2}[.)])[ \t]+(?:\[ \][ \t]*)?(?P<what>[^\n]{1,300})$", re.MULTILINE
+)
+_OPTIONAL: Final = re.compile(
+    r"\b(?:optional\w*|if (?:you|needed|desired|wanted)|could|consider|maybe|might|nice to have|future"
+    r"|you (?:can|may|could|should|need)|your"
+    r"|in production|eventually|further|additional)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One offered action. ``topic``: what it is, where that is plain. ``step``: a numbered step it names.
+
+    ``goes_on``: it only asks leave to continue.
+    """
+
+    what: str
+    text: str
+    topic: Topic | None = None
+    step: int = 0
+    goes_on: bool = False
+    listed: bool = False
+
+
+def offers(text: str) -> tuple[Offer, ...]:
+    """The offers at the end of ``text``; none where the end holds a real question."""
+    last = sentences(text)[-_LAST:]
+    asked = [s for s in last if s.endswith("?")]
+    if any(_REAL_QUESTION.search(s) for s in asked) or len(asked) > 2:
+        return ()
+    found = [
+        _offer(m["what"], s, listed=False)
+        for s in last
+        if (m := _ASKS_LEAVE.search(s)) and not _REAL_QUESTION.search(s)
+    ]
+    if len(asked) > len([s for s in asked if _ASKS_LEAVE.search(s)]):
+        return ()
+    return tuple((found + _next_steps(text))[:MAX_OFFERS])
+
+
+def _next_steps(text: str) -> list[Offer]:
+    """The items of a list of next steps, unless it is called optional."""
+    tail = text[-2500:].replace("\u2019", "'")
+    heading = None
+    for heading in _HEADING.finditer(tail):  # noqa: B007 -- the last one counts
+        pass
+    if heading is None or _OPTIONAL.search(heading[0]):
+        return []
+    items = [m["what"].strip(" *_`") for m in _ITEM.finditer(tail, heading.end())]
+    return [_offer(item, item, listed=True) for item in items if not _OPTIONAL.search(item)]
+
+
+def _offer(what: str, text: str, *, listed: bool) -> Offer:
+    what = what.strip(" ,.*_`")
+    for word in (
+        "now ",
+        "also ",
+        "then ",
+        "go ahead and ",
+        "go ahead with ",
+        "please ",
+        "next ",
+        "noch ",
+        "jetzt ",
+    ):
+        what = what.removeprefix(word)
+    topic = next((t for t, pattern in _TOPICS if pattern.search(what)), None)
+    step = _STEP.search(what)
+    return Offer(
+        what[:200],
+        text[:MAX_SENTENCE],
+        topic,
+        int(step[1]) if step else 0,
+        goes_on=not topic and bool(_CONTINUES.match(what)),
+        listed=listed,
+    )

@@ -1,0 +1,253 @@
+"""Reads the task's tool calls once, in order: checks, writes, commits and the like, weakened tests.
+
+Positions count actions, so that "after the last write" can be told. Knows the hosts' tool names and nothing
+about what was asked.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from daemon.core.actions import Check, Deed, Stash, Write
+from daemon.core.checks import Run, Runs
+from daemon.core.commands import final_cwd, read_script
+from daemon.core.deeds import result
+from daemon.core.evidence import Outcome
+from daemon.core.outcomes import judge_check
+from daemon.core.refusals import looks_up
+from daemon.core.requirements import words
+from daemon.core.weakened import Weakening, edits, has_tests, is_test, weakenings
+from daemon.core.writes import WRITE_TOOLS, is_prose, matters, written_by_tool
+
+if TYPE_CHECKING:
+    from daemon.core.actions import Action
+    from daemon.core.evidence import Topic
+    from daemon.core.transcript import ToolCall
+
+MAX_DEEDS: Final = 200
+MAX_WEAKENINGS: Final = 50
+MAX_TOUCHED: Final = 8_000  # characters of one edit or script
+MAX_WORDS: Final = 20_000
+_STUB: Final = re.compile(
+    r"raise NotImplementedError|\b(?:todo|unimplemented)!\("
+    r"|throw new (?:Error\(['\"`](?:not (?:yet )?implemented|TODO)"
+    r"|NotImplemented\w*|UnsupportedOperationException\()|panic\(\"(?:not implemented|TODO)"
+    r"|\bTODO:? implement",
+    re.IGNORECASE,
+)
+SHELL_TOOLS: Final = frozenset({"bash", "shell", "execute", "terminal", "run_command"})
+LASTING_SHELL: Final = "Bash"  # Claude Code's shell keeps its folder from call to call
+TODO_TOOLS: Final = frozenset({"todowrite", "todo_write", "todoread", "taskcreate", "taskupdate", "tasklist"})
+_STUB_MARKS: Final = ("mplement", "MPLEMENT", "todo!", "TODO", "Unsupported")  # what a stub holds at least
+_BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot", re.IGNORECASE)
+_TESTISH: Final = re.compile(r"test|spec|check|verif|valid|smoke", re.IGNORECASE)
+_BY_SCRIPT: Final = re.compile(r"^(?:files, by a|a patch|a file$|git )|[*?$]|/$")
+_REMOVERS: Final = frozenset({"rm", "unlink", "git rm"})
+_TEST_FOLDERS: Final = frozenset({"tests", "test", "spec", "specs", "__tests__"})
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A deed at position ``at``, how it ended, and what its output names."""
+
+    at: int
+    deed: Deed
+    outcome: Outcome
+    named: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Weak:
+    """A weakening at position ``at``; ``after_failure``: a test run had failed and nothing passed since."""
+
+    at: int
+    what: Weakening
+    after_failure: bool
+
+
+@dataclass(slots=True)
+class Found:
+    """What the calls hold. ``last_code``: position of the last write to code, -1 for none.
+
+    ``opaque``: calls whose work we can't see (sub-agents, unknown tools, scripts that may do anything), by
+    position. ``testish``: commands that are no known runner but may well be a test.
+    """
+
+    runs: Runs = field(default_factory=Runs)
+    writes: list[Write] = field(default_factory=list)
+    last_code: int = -1
+    code_writes: int = 0
+    done: list[Done] = field(default_factory=list)
+    weak: list[Weak] = field(default_factory=list)
+    opaque: list[str] = field(default_factory=list)
+    testish: int = -1
+    inline_tests: bool = False
+    stubs: set[str] = field(default_factory=set)  # files in which the work left a "not implemented"
+    touched: set[str] = field(default_factory=set)  # content words of what was written and run
+    base_failed: set[str] = field(default_factory=set)  # tools that failed on the state without the work
+    delegated: bool = False
+    blind_writes: bool = False
+
+    def did(self, *kinds: str) -> list[Done]:
+        """The deeds of these kinds, oldest first."""
+        return [d for d in self.done if d.deed.kind in kinds]
+
+    def mentions(self, word: str) -> bool:
+        """Whether a call we can't see into may have done ``word``."""
+        return self.delegated or any(word in name for name in self.opaque)
+
+    def shows(self, topic: Topic) -> bool:
+        """Whether anything in the calls may have met ``topic``: doubt counts as yes."""
+        match topic:
+            case "tests" | "build" | "lint":
+                kinds = {"tests": {"test"}, "build": {"build", "test"}, "lint": {"lint"}}[topic]
+                ran = any(r.at > self.last_code and r.check.kind in kinds for r in self.runs.all)
+                return ran or self.testish > self.last_code or self.mentions(topic.rstrip("s"))
+            case "new_tests":
+                wrote = self.inline_tests or any(
+                    is_test(w.path) or _BY_SCRIPT.search(w.path) for w in self.writes
+                )
+                return wrote or self.delegated
+            case "docs":
+                return self.blind_writes or self.delegated or any(_documents(w.path) for w in self.writes)
+            case "changelog":
+                named = any(
+                    "change" in w.path.lower() or "history" in w.path.lower() or "news" in w.path.lower()
+                    for w in self.writes
+                )
+                return named or self.blind_writes or self.delegated
+            case "commit" | "push":
+                kinds = {"commit", "push", "pr"} if topic == "commit" else {"push", "pr"}
+                return any(d.outcome != "failed" for d in self.did(*kinds)) or self.mentions(topic)
+            case "pr":
+                made = any(d.outcome != "failed" for d in self.did("pr"))
+                return made or any(self.mentions(word) for word in ("pull", "merge", "gh api", "_pr", "pr_"))
+            case "ci" | "deploy":
+                last = self.did(topic)[-1:]
+                return any(d.outcome != "failed" for d in last) or self.mentions(topic)
+            case "browser":
+                return bool(self.did("run")) or bool(self.opaque) or self.delegated
+
+
+def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
+    """Everything the finished calls did."""
+    found, at, stashed, lasting = Found(), 0, False, directory or None
+    created: set[str] = set()
+    for call in calls:
+        shell = call.tool.lower() in SHELL_TOOLS
+        actions: tuple[Action, ...] = ()
+        if call.status == "completed" or (call.status == "error" and call.tool == LASTING_SHELL):
+            script, workdir = text_of(call, "command", "cmd"), text_of(call, "workdir", "cwd")
+            if shell:
+                start = workdir or (lasting if call.tool == LASTING_SHELL else directory)
+                actions = read_script(script, start)
+                _touch(found, script[:MAX_TOUCHED])
+                lasting = final_cwd(script, start) if call.tool == LASTING_SHELL else lasting
+            else:
+                actions = written_by_tool(call.tool, call.input)
+                _other_tool(call, at + 1, found)
+        checks = [a for a in actions if isinstance(a, Check)]
+        for action in actions:
+            at += 1
+            if isinstance(action, Stash):
+                stashed = action.away
+            elif stashed:  # a look at the old state, not at this work
+                if isinstance(action, Check) and _failed(action, call):
+                    found.base_failed.add(action.tool)
+            elif isinstance(action, Check):
+                output = f"{call.output}\n{call.error}" if _speaks_for(checks, action) else ""
+                found.runs.add(Run(at, found.last_code, action, judge_check(action, output, call.exit)))
+            elif isinstance(action, Deed):
+                _deed(action, at, call, found, alone=len(actions) == 1)
+            elif matters(action.path, directory):
+                _write(action, at, found, created)
+        if not shell and actions:
+            _edited(call, at, found, created)
+    return found
+
+
+def _write(write: Write, at: int, found: Found, created: set[str]) -> None:
+    found.writes.append(write)
+    found.blind_writes = found.blind_writes or bool(_BY_SCRIPT.search(write.path))
+    if not is_prose(write.path):
+        found.last_code, found.code_writes = at, found.code_writes + 1
+    if write.by in _REMOVERS and write.path not in created:
+        folder = write.path.rstrip("/").rsplit("/", 1)[-1]
+        if (is_test(write.path) or folder in _TEST_FOLDERS) and len(found.weak) < MAX_WEAKENINGS:
+            found.weak.append(Weak(at, Weakening("deleted", write.path), found.runs.failing_tests))
+
+
+def _edited(call: ToolCall, at: int, found: Found, created: set[str]) -> None:
+    """What an edit tool's texts say: tests beside the code, tests made weaker."""
+    texts = list(edits(call))
+    for path, old, new in texts:
+        if not old:
+            created.add(path)
+        found.inline_tests = found.inline_tests or (has_tests(new) and not has_tests(old))
+        _touch(found, f"{path} {new[:MAX_TOUCHED]}")
+        if _is_stub(new):
+            found.stubs.add(path)
+        elif path in found.stubs and (not old or _is_stub(old)):
+            found.stubs.discard(path)
+    room = MAX_WEAKENINGS - len(found.weak)
+    found.weak.extend(Weak(at, w, found.runs.failing_tests) for w in weakenings(call)[: max(room, 0)])
+
+
+def _deed(done: Deed, at: int, call: ToolCall, found: Found, *, alone: bool) -> None:
+    if done.kind in {"unknown", "run"}:
+        found.opaque.append(done.text.lower())
+        if _TESTISH.search(done.text):
+            found.testish = at
+    del found.opaque[:-MAX_DEEDS]
+    if done.kind == "unknown" or len(found.done) >= MAX_DEEDS:
+        return
+    outcome, named = result(done, f"{call.output}\n{call.error}", call.exit, alone=alone)
+    found.done.append(Done(at, done, outcome, named))
+
+
+def _other_tool(call: ToolCall, at: int, found: Found) -> None:
+    """Tools that neither edit nor look: sub-agents, browsers, other servers' tools."""
+    name = call.tool.lower()
+    if name in WRITE_TOOLS or name in TODO_TOOLS:
+        return
+    if name in {"task", "agent"}:
+        kind = text_of(call, "subagent_type", "agent", "subagent").lower()
+        found.delegated = found.delegated or kind not in {"explore", "plan"}
+    elif _BROWSER.search(name):
+        if len(found.done) < MAX_DEEDS:
+            found.done.append(Done(at, Deed("run", call.tool), "unknown"))
+    elif not looks_up(call.tool):
+        found.opaque.append(name)
+        found.blind_writes = True
+
+
+def _is_stub(text: str) -> bool:
+    return any(mark in text for mark in _STUB_MARKS) and bool(_STUB.search(text[:MAX_TOUCHED]))
+
+
+def _touch(found: Found, text: str) -> None:
+    if len(found.touched) < MAX_WORDS:
+        found.touched |= words(text, MAX_TOUCHED)
+
+
+def _failed(check: Check, call: ToolCall) -> bool:
+    return judge_check(check, f"{call.output}\n{call.error}", call.exit).result == "failed"
+
+
+def _speaks_for(checks: list[Check], check: Check) -> bool:
+    """Whether a summary in the call's output can only be this check's, of all that the call ran."""
+    if len(checks) == 1:
+        return True
+    later = checks[next(i for i, c in enumerate(checks) if c is check) + 1 :]
+    return not check.wrap and all(c.tool != check.tool for c in later)
+
+
+def _documents(path: str) -> bool:
+    return is_prose(path) or "doc" in path.lower()
+
+
+def text_of(call: ToolCall, *keys: str) -> str:
+    """The first of these arguments that is a text."""
+    return next((v for k in keys if isinstance(v := call.input.get(k), str) and v), "")

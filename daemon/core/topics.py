@@ -1,0 +1,251 @@
+"""What a clause of a request asks for or rules out: tests, a commit, a pull request …
+
+Works on one clause at a time (``requirements`` cuts them) and believes only plain wording. A clause that is
+conditional, optional or a question asks for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from daemon.core.actions import Check
+from daemon.core.commands import read_script
+from daemon.core.evidence import CheckKind, Topic
+
+MAX_PROJECT: Final = 1_500  # characters
+MAX_GATES: Final = 10
+MAX_CLAUSE: Final = 400  # characters
+_TEST: Final = (
+    r"(?:tests?|test[- ]?suites?|unit ?tests?|specs?|pytest|jest|vitest|cargo test|go test"
+    r"|npm test|make test)"
+)
+_LINTER: Final = (
+    r"(?:lint(?:er|ers|ing)?|eslint|ruff|mypy|pyright|clippy|rubocop|type[- ]?check\w*|golangci-lint)"
+)
+_PR: Final = r"(?:PRs?|pull[- ]?requests?|MRs?|merge[- ]?requests?)"
+_GAP: Final = r"[^.;\n]{0,60}"
+_MAKE_SURE: Final = r"(?:make sure|ensure|verify|check|confirm|see to it)"
+_OBJECT: Final = (
+    r"(?=\s*(?:$|[.,;:!)]|(?:it|this|that|them|these|everything|all|the|your|my|changes|when|once|after|with|and"
+    r"|to|as|then|both|in|on|at|only|each|result|und)\b))"
+)
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{p})" for p in patterns), re.IGNORECASE)
+
+
+_ASKS: Final[dict[Topic, re.Pattern[str]]] = {
+    "tests": _any(
+        rf"\b(?:re-?)?(?:run|execute)\b{_GAP}\b{_TEST}\b",
+        rf"\b{_MAKE_SURE}\b{_GAP}\b{_TEST}\b{_GAP}\b(?:pass|green|succeed|work|run|ok)",
+        rf"\b{_MAKE_SURE} (?:that )?(?:they|it all|everything|all of (?:it|them)) (?:still )?pass",
+        rf"\b(?:make|get|keep|have|until|so)\b{_GAP}\b{_TEST}\b{_GAP}\b(?:pass|green|succeed)",
+        rf"\b{_TEST}\b[^.;\n]{{0,20}}\b(?:must|should|have to|need to)\b[^.;\n]{{0,20}}\b(?:pass"
+        rf"|be green|succeed)",
+        rf"\bfix\b{_GAP}\b(?:failing|broken|red)\b{_GAP}\b{_TEST}\b",
+        rf"\bfix\b{_GAP}\b{_TEST}\s+(?:that\s+)?(?:fail|are failing|is failing)",
+        r"\b(?:führe?|lass|lance[rz]?|exécute[rz]?|ejecuta|corre)\b[^.;\n]{0,30}\b(?:tests?|pruebas)\b",
+        r"\btests?\b[^.;\n]{0,20}\b(?:laufen lassen|ausführen|durchlaufen lassen)\b",
+        r"^(?:now |then |please |and )?test (?:it|this|that|everything|your|the (?:change|fix|result|whole))",
+    ),
+    "new_tests": _any(
+        r"\b(?:add|write|create|include|extend|cover\w*|provide)\b(?![^.;\n]{0,60}\b(?:run|pass)\b)"
+        r"[^.;\n]{0,60}?\b(?:(?:unit|regression|integration|e2e) ?)?(?:tests?|test[- ]?cases?|specs)\b"
+        r"(?![-_/(]|\.\w|\s+(?:flag|command|script|target|page|data|server|job|runner|button|id|mode|file|user"
+        r"|account|output|results?|env\w*|step|config\w*)\b)",
+        r"\bwith (?:unit |regression |some )?tests\b",
+        r"\bschreib\w*\b[^.;\n]{0,30}\btests?\b",
+    ),
+    "build": _any(
+        r"\b(?:run|do|try)\b[^.;\n]{0,20}\bbuild\b",
+        rf"\b{_MAKE_SURE}\b{_GAP}\b(?:builds|compiles|build (?:passes|succeeds|works|is green))\b",
+        r"\b(?:fix|repair)\b[^.;\n]{0,20}\bbuild\b",
+        r"\b(?:must|should|has to) (?:build|compile)\b",
+    ),
+    "lint": _any(
+        rf"\b(?:run|fix|pass|keep)\b{_GAP}\b{_LINTER}\b",
+        rf"\b{_MAKE_SURE}\b{_GAP}\b{_LINTER}\b",
+        rf"\b{_LINTER}\b[^.;\n]{{0,20}}\b(?:must|should|clean|pass)",
+    ),
+    "commit": _any(
+        r"\b(?:git )?commit(?! (?:message|hash|history|hook|log|graph|sha|id|format|style)s?\b)" + _OBJECT,
+        r"\b(?:make|create|do)\b[^.;\n]{0,20}\bcommits?\b(?! (?:message|hook|log)s?\b)",
+        r"\bcommitte\b",
+    ),
+    "push": _any(
+        r"\b(?:git )?push(?! (?:notification|button|message|event|service|token)s?\b)" + _OBJECT, r"\bpushe\b"
+    ),
+    "pr": _any(
+        rf"\b(?:open|create|make|submit|raise|file|send|put up)\b[^.;\n]{{0,30}}\b{_PR}\b",
+        r"\berstelle\b[^.;\n]{0,20}\bPR\b",
+    ),
+    "ci": _any(
+        r"\b(?:CI|pipelines?|github actions|workflows?)\b[^.;\n]{0,40}\b(?:pass|green|succeed)",
+        r"\b(?:wait for|watch)\b[^.;\n]{0,20}\b(?:CI|pipeline|checks)\b",
+    ),
+    "deploy": _any(r"\b(?:deploy|publish)" + _OBJECT, r"\brelease it\b"),
+    "docs": _any(
+        r"\b(?:update|write|add|extend|adjust|fix|improve|mention)\b[^.;\n]{0,60}\b(?:docs?|documentation|readme)\b",
+        r"^(?:please |also |then |and )?document\b",
+    ),
+    "changelog": _any(r"\b(?:update|add|write|mention|note|put|extend)\b[^.;\n]{0,60}\bchange-?log\b"),
+}
+_NOT: Final = (
+    r"(?:don'?t|do not|never|must not|mustn't|should not|shouldn't|no need to|needn't|not|nicht|without"
+    r"|avoid|stop)"
+)
+_NONE: Final = (
+    r"(?:no|without|skip(?:ping)?|ohne|kein\w{0,2}|leave out)\s+(?:(?:any|the|all|a|more|new"
+    r"|further)\s+){0,2}"
+)
+_NEVER_BARE: Final = (  # behind it stands nothing that narrows it: not "to main", not "secrets"
+    r"(?=\s*(?:$|[.,;:!)/]|(?:or|and|nor|anything|it|this|that|them|yet|changes|the changes|my|your"
+    r"|for now|these"
+    r"|any changes|any of|und|oder|here|to (?:origin|the remote|remote|github|gitlab))\b))"
+)
+_FORBIDS: Final[dict[Topic, re.Pattern[str]]] = {
+    "tests": _any(
+        rf"\b{_NONE}(?:running\s+(?:the\s+)?)?(?:unit\s+)?(?:tests?|test suite)\b(?!\s+(?:should|may"
+        rf"|must|can|are|fail|break|be|file|data))",
+        rf"\b{_NOT}\s+(?:\w+\s+){{0,2}}?(?:re-?)?(?:run|running|execute)\s+(?:\w+\s+){{0,3}}?{_TEST}\b",
+        r"\btests?\s+nicht\s+(?:laufen|ausführen|starten)",
+        r"\bne (?:lance|exécute)[rz]? pas\b[^.;\n]{0,20}\btests\b",
+        r"\bsans (?:lancer|exécuter)\b[^.;\n]{0,20}\btests\b",
+    ),
+    "new_tests": _any(
+        rf"\b{_NONE}(?:adding\s+|writing\s+)?(?:unit\s+)?tests?\b(?!\s+(?:should|may|must|can|are|fail|break|be|file|data))",
+        rf"\b{_NOT}\s+(?:\w+\s+){{0,2}}?(?:add|adding|write|writing|create)\s+(?:\w+\s+){{0,3}}?tests?\b",
+    ),
+    "build": _any(rf"\b{_NOT}\s+(?:\w+\s+){{0,2}}?(?:build|compile|run (?:a|the) build){_NEVER_BARE}"),
+    "lint": _any(
+        rf"\b{_NOT}\s+(?:\w+\s+){{0,2}}?(?:run|running)\s+(?:\w+\s+){{0,3}}?{_LINTER}\b",
+        rf"\b{_NONE}lint\w*\b",
+    ),
+    "commit": _any(
+        rf"\b{_NOT}\s+(?:[\w/]+\s+){{0,3}}?(?:or\s+)?commit(?:ting|ted|ten)?{_NEVER_BARE}",
+        rf"\b{_NONE}commits?\b(?! message)",
+    ),
+    "push": _any(
+        rf"\b{_NOT}\s+(?:[\w/]+\s+){{0,3}}?(?:or\s+)?(?<!force )push(?:ing|ed|en)?{_NEVER_BARE}",
+        rf"\b{_NONE}(?:push(?:es)?)\b(?! notification)",
+    ),
+    "pr": _any(
+        rf"\b{_NONE}{_PR}\b",
+        rf"\b{_NOT}\s+(?:\w+\s+){{0,3}}?(?:open|create|make|submit|raise)\w*\s+(?:\w+\s+){{0,2}}?{_PR}\b",
+    ),
+    "deploy": _any(rf"\b{_NOT}\s+(?:\w+\s+){{0,2}}?(?:deploy|publish|release)\w*{_NEVER_BARE}"),
+    "docs": _any(
+        rf"\b{_NONE}(?:docs?|documentation)\b",
+        rf"\b{_NOT}\s+(?:\w+\s+){{0,1}}?(?:update|touch|change|write)\s+(?:\w+\s+){{0,2}}?(?:docs?|documentation|readme)\b",
+    ),
+    "changelog": _any(
+        rf"\b{_NONE}change-?log\b",
+        rf"\b{_NOT}\s+(?:\w+\s+){{0,1}}?(?:update|touch|change)\s+(?:\w+\s+){{0,2}}?change-?log\b",
+    ),
+}
+_REMINDER: Final = re.compile(
+    r"\b(?:don'?t|do not|never)\s+(?:forget|skip|omit|miss|leave out)\b", re.IGNORECASE
+)
+_PROHIBITS: Final = re.compile(
+    r"^(?:please |and |but |also |just |so |then )*(?:don'?t|do not|never|no |without|avoid|skip|you must not"
+    r"|nicht|kein|ohne|ne\b|sans\b|leave\b|stop\b)",
+    re.IGNORECASE,
+)
+_WITHHELD: Final = re.compile(  # asked only under a condition, as a wish, or said about someone else
+    r"^(?:and |but |then )?(?:if|unless|maybe|perhaps|ideally|optionally|later|eventually)\b"
+    r"|\b(?:you (?:may|can|could)"
+    r"|feel free|if you (?:want|like|have time)|if possible|optional(?:ly)?|nice to have|i(?:'ll| will)"
+    r"|we(?:'ll| will)"
+    r"|unless|already|i've|i have|yesterday|you (?:just )?(?:said|ran|did|committed|pushed))\b",
+    re.IGNORECASE,
+)
+_ASKS_POLITELY: Final = re.compile(
+    r"^(?:please |and |then |also |now |ok(?:ay)?,? )*(?:can|could|would|will) you\b", re.IGNORECASE
+)
+_EXCEPTION: Final = re.compile(
+    r"\s(?:unless|until|without)\s(?:i\b|asked|explicit\w*|my\b|permission|asking|approval|being|told"
+    r"|you(?:'re| are)"
+    r"|the user|it is|requested|instructed).*$",
+    re.IGNORECASE,
+)
+_QUOTED: Final = re.compile(r"`([^`\n]{1,200})`")
+_WANTS_RUN: Final = re.compile(r"\b(?:run|pass\w*|execute|green|succeeds?|clean)\b", re.IGNORECASE)
+_OBLIGES: Final = re.compile(
+    r"\b(?:always|must|never|before|after (?:every|each|any|all|you|making|changing)|make sure|ensure"
+    r"|required?|do not|don't"
+    r"|every change|each change|all changes|when (?:you're|you are|done|finished)|no)\b",
+    re.IGNORECASE,
+)
+_CLAUSES: Final = re.compile(r"(?<=[.;!])\s+|,\s+(?=(?:then|and|never|always|do not|don't)\b)")
+_TOPIC_OF: Final[dict[CheckKind, Topic]] = {"test": "tests", "build": "build", "lint": "lint"}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The topics of one clause. ``negative``: the clause says what not to do."""
+
+    asks: frozenset[Topic] = frozenset()
+    forbids: frozenset[Topic] = frozenset()
+    negative: bool = False
+
+
+def read_clause(clause: str, *, sentence_forbids: bool = False) -> Said:
+    """What ``clause`` asks for and rules out. ``sentence_forbids``: the words before it, joined by "and",
+    forbade something, so that a bare "push" may still belong to them.
+    """
+    text = _EXCEPTION.sub("", " ".join(clause[:MAX_CLAUSE].replace("\u2019", "'").split()))
+    reminded = bool(_REMINDER.search(text))
+    forbids = {t for t, pattern in _FORBIDS.items() if not reminded and pattern.search(text)}
+    negative = not reminded and bool(_PROHIBITS.search(text))
+    if negative or (text.endswith("?") and not _ASKS_POLITELY.search(text)) or _WITHHELD.search(text):
+        return Said(frozenset(), frozenset(forbids), negative)
+    asks = {t for t, pattern in _ASKS.items() if t not in forbids and pattern.search(text)}
+    asks |= _commanded(text) - forbids
+    if sentence_forbids and len(text.split()) <= 3:
+        return Said(frozenset(), frozenset(forbids | (asks & {"commit", "push", "pr", "deploy"})), negative)
+    return Said(frozenset(asks), frozenset(forbids), negative)
+
+
+def _commanded(text: str) -> set[Topic]:
+    """The kinds of the commands that the clause wants run: "run `make check`"."""
+    if not _WANTS_RUN.search(text):
+        return set()
+    scripts = [m[1] for m in _QUOTED.finditer(text)]
+    kinds = {a.kind for script in scripts for a in read_script(script) if isinstance(a, Check)}
+    return {_TOPIC_OF[kind] for kind in kinds}
+
+
+def gate_lines(project: str) -> tuple[tuple[str, Said], ...]:
+    """The lines of a project's rules that oblige: what they ask for and forbid; not mere descriptions."""
+    found: list[tuple[str, Said]] = []
+    for raw in project[:MAX_PROJECT].split("\n"):
+        line = raw.strip(" \t-*+>#").strip()
+        if not _OBLIGES.search(line):
+            continue
+        parts = [read_clause(part) for part in _CLAUSES.split(line)]
+        asks = frozenset[Topic]().union(*(p.asks for p in parts))
+        forbids = frozenset[Topic]().union(*(p.forbids for p in parts))
+        if asks or forbids:
+            found.append((line[:MAX_CLAUSE], Said(asks, forbids)))
+    return tuple(found[:MAX_GATES])
+
+
+def wording(topic: Topic) -> str:
+    """The topic as a request names it."""
+    return {
+        "tests": "to run the tests",
+        "new_tests": "for tests",
+        "build": "for a build",
+        "lint": "for a lint or type check",
+        "commit": "for a commit",
+        "push": "for a push",
+        "pr": "for a pull request",
+        "ci": "for CI to pass",
+        "deploy": "for a deployment",
+        "docs": "for documentation",
+        "changelog": "for a changelog entry",
+        "browser": "for a try by hand",
+    }[topic]

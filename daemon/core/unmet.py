@@ -1,0 +1,211 @@
+"""What was asked for and nothing shows as done: a topic, a change, a named file, an item of a list.
+
+A row is ``open`` only where the request names the thing, nothing in the calls may have done it, and the final
+text gives no reason. Everything doubtful stays a closed row or no row.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from daemon.core.claims import sentences
+from daemon.core.evidence import Row, Topic
+from daemon.core.look import GATES, Look, short
+from daemon.core.requirements import words
+from daemon.core.topics import wording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PROVABLE: Final[tuple[Topic, ...]] = (
+    "tests",
+    "new_tests",
+    "build",
+    "lint",
+    "docs",
+    "changelog",
+    "commit",
+    "push",
+    "pr",
+    "ci",
+    "deploy",
+)
+_NOUNS: Final[dict[Topic, str]] = {
+    "ci": r"\b(?:CI|pipeline|checks|workflow)\b",
+    "deploy": r"\b(?:deploy\w*|publish\w*|release\w*)\b",
+    "tests": r"\b(?:tests?|suite|specs?|pytest|jest|run)\b",
+    "new_tests": r"\b(?:tests?|coverage|specs?)\b",
+    "build": r"\b(?:build|compil\w+)\b",
+    "lint": r"\b(?:lint\w*|types?|type-?check\w*|ruff|eslint|mypy|clippy)\b",
+    "docs": r"\b(?:docs?|documentation|readme)\b",
+    "changelog": r"\bchange-?log\b",
+    "commit": r"\b(?:commit\w*|git)\b",
+    "push": r"\b(?:push\w*|remote|git)\b",
+    "pr": r"\b(?:PR|pull request|MR|merge request|gh|remote)\b",
+}
+_NOUN: Final = {topic: re.compile(pattern, re.IGNORECASE) for topic, pattern in _NOUNS.items()}
+_REASON: Final = re.compile(
+    r"\b(?:can(?:'t|not)|could(?:n't| not)|unable|not (?:available|installed|possible|needed|necessary"
+    r"|required|configured|a git)"
+    r"|no (?:remote|network|access|git|tests?|test suite|readme|changelog|docs|build|linter|need)\b"
+    r"|already|nothing to|isn't|is not|doesn't|does not"
+    r"|there (?:is|are) no|requires?|blocked|denied|fail(?:s|ed|ing)?|because|existing|you (?:asked"
+    r"|said)|as (?:you )?(?:requested|asked)|skipped"
+    r"|authenticat\w+|credential\w*|permission\w*|up[- ]to[- ]date|unchanged|covered)\b",
+    re.IGNORECASE,
+)
+_NO_CHANGE: Final = re.compile(
+    r"\b(?:already|no (?:code )?changes? (?:is |are |was |were )?(?:needed|required|necessary|made)"
+    r"|nothing to (?:do|change|fix)|no need"
+    r"|can(?:'t|not)|could(?:n't| not)|unable|(?:doesn't|does not|don't) (?:exist|seem|appear)"
+    r"|works? as (?:intended|expected|designed)"
+    r"|not a bug|by design|blocked|no access|credential\w*|need you to|i need|not found|no such"
+    r"|correct as)\b",
+    re.IGNORECASE,
+)
+_PLANS: Final = re.compile(
+    r"\b(?:i(?:'ll| will| would|'d| can now| plan to| propose| recommend| suggest|'m going to)"
+    r"|we (?:should|need to|could|can|will)"
+    r"|here(?:'s| is) (?:the|my|a|how)[^.\n]{0,20}(?:plan|approach|proposal|fix|change)|(?:the|my"
+    r"|proposed|implementation) plan|plan:|should be (?:changed|replaced|updated|moved|fixed|added)"
+    r"|needs? to be (?:changed|replaced|updated|moved|fixed|added|refactored)|to fix (?:this|it)"
+    r"|the fix (?:is|would be)|step 1)\b",
+    re.IGNORECASE,
+)
+_EXT: Final = (
+    r"(?:py|[cm]?[jt]sx?|rs|go|java|kt|rb|php|cs|swift|cc?|cpp|hpp|h|exs?|mdx?|rst|txt|json|ya?ml|toml|ini|cfg|sh|sql|html|s?css|vue"
+    r"|svelte|xml|gradle|tf|proto|graphql|ipynb|dart|lua|scala)"
+)
+_FILE: Final = rf"[`\"']?(?P<path>(?![A-Z][a-z]+\.js\b)[\w@-][\w./@-]{{0,120}}\.{_EXT})\b"
+_NAMED: Final = (
+    re.compile(
+        rf"\b(?:create|write|generate)\s+(?:(?:a|an|the|new|file|called|named|it|as|to"
+        rf"|in)\s+){{0,5}}{_FILE}",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"\b(?:update|edit|modify|adjust|extend)\s+(?:(?:the|file)\s+){{0,2}}{_FILE}", re.IGNORECASE),
+    re.compile(
+        rf"\b(?:add|put|note|document|mention|describe)\b[^.;\n]{{0,80}}?\b(?:to|in|into)\s+(?:(?:the"
+        rf"|file)\s+){{0,2}}{_FILE}",
+        re.IGNORECASE,
+    ),
+)
+
+
+def unmet(look: Look) -> list[Row]:
+    """The rows of kind ``unmet``, without ids; closed where the text gives a reason."""
+    found = look.found
+    rows: list[Row] = []
+    if look.wants == "change" and (row := _nothing_written(look)):
+        return [row]
+    for topic in _PROVABLE:
+        requested = topic in look.requested
+        gate = topic in look.gates and topic in GATES and found.code_writes > 0
+        worked = found.writes or topic == "tests"
+        if not (requested or gate) or topic in look.forbids or not worked or found.shows(topic):
+            continue
+        source = look.source(topic)
+        who = f"{source} asks" if source else "the request asks" if requested else "the project's rules ask"
+        rows.append(
+            Row(
+                "",
+                "unmet",
+                f"{who} {wording(topic)}; {_not_seen(topic, look)}",
+                open=_sure(topic, look) and not _explained(topic, look.final),
+                detail=f"{'The request' if requested else 'The project'} asks {wording(topic)}",
+                command=look.rerun(topic),
+                topic=topic,
+                cites=(source,) if source else (),
+            )
+        )
+    if files := list(_files(look)):
+        rows = [*(r for r in rows if r.topic not in {"docs", "changelog"}), *files]
+    if row := _untouched(look):
+        rows.append(row)
+    return rows
+
+
+def _untouched(look: Look) -> Row | None:
+    """An item of the person's own list that nothing written, run or said speaks of, while the others are."""
+    found = look.found
+    items = [(i, r) for i, r in look.live if r.change and r.step and len(r.words) >= 2]
+    if found.blind_writes or found.delegated or not found.writes or len(items) < 2:
+        return None
+    seen = found.touched | words(look.final, 4_000)
+    left = [(i, r) for i, r in items if not r.words & seen]
+    if len(left) != 1:
+        return None  # none, or words that this work's language doesn't share
+    source, r = left[0]
+    text = f"{source} is not spoken of in anything written, run or said"
+    return Row(
+        "", "unmet", text, open=len(r.words) >= 3, detail=f'"{short(r.text)}" was not done', cites=(source,)
+    )
+
+
+def _sure(topic: Topic, look: Look) -> bool:
+    """CI and deployments happen in too many ways to prove that they didn't; only a red CI seen does."""
+    if topic == "ci":
+        return bool(look.found.did("ci"))
+    return topic != "deploy"
+
+
+def _not_seen(topic: Topic, look: Look) -> str:
+    kind = GATES.get(topic)
+    if stale := look.runs(topic):
+        return f"the last {kind} run ({stale[-1].id}) is older than the last edit"
+    if any(d.outcome == "failed" for d in look.found.did(topic)):
+        return f"the {topic} failed and was not done again"
+    return {
+        "new_tests": "no test was written",
+        "docs": "no document was written",
+        "changelog": "no changelog was written",
+        "commit": "no commit was seen",
+        "push": "no push was seen",
+        "pr": "no pull request was seen",
+    }.get(topic, f"no {kind} run was seen")
+
+
+def _explained(topic: Topic, final: str) -> bool:
+    """Whether a sentence of the final text gives a reason for the missing thing."""
+    noun = _NOUN[topic]
+    return any(noun.search(s) and _REASON.search(s) for s in sentences(final))
+
+
+def _nothing_written(look: Look) -> Row | None:
+    """I25: a change was asked for, and the work was reading and a plan."""
+    found = look.found
+    if (
+        found.writes
+        or found.opaque
+        or found.delegated
+        or found.done
+        or look.ending not in {"statement", "next_steps"}
+    ):
+        return None
+    if _NO_CHANGE.search(look.final[-4000:]) or not _PLANS.search(look.final[-4000:]):
+        return None
+    source, r = next((i, r) for i, r in look.live if r.change)
+    return Row(
+        "",
+        "unmet",
+        f"{source} asks for a change; the work wrote nothing and ends with a plan",
+        open=True,
+        detail=f'The request "{short(r.text)}" asks for a change',
+        cites=(source,),
+    )
+
+
+def _files(look: Look) -> Iterator[Row]:
+    """Files that the request names as to be written, and that nothing wrote."""
+    found = look.found
+    if found.blind_writes or found.delegated or not found.writes:
+        return
+    written = {w.path.rstrip("/").rsplit("/", 1)[-1].lower() for w in found.writes}
+    for source, r in look.live:
+        for path in dict.fromkeys(m["path"] for p in _NAMED if (m := p.search(r.text))):
+            name = path.rsplit("/", 1)[-1]
+            said = any(name.lower() in s.lower() and _REASON.search(s) for s in sentences(look.final))
+            if name.lower() not in written and not said:
+                text = f"{source} names {path}; it was not written"
+                yield Row("", "unmet", text, open=True, detail=f"{path} was to be written", cites=(source,))
