@@ -12,7 +12,7 @@ from tests.support.model_server import slow, text
 from tests.support.opencode import Session, is_feedback, text_of
 from tests.support.reflectd import Daemon, alias_file, verdict_file
 from tests.support.sandbox import OTHER_MODEL
-from tests.support.scripts import COMPLETE, HEADING, INCOMPLETE, REQUEST, finished, unfinished
+from tests.support.scripts import COMPLETE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED, finished, unfinished
 from tests.support.waiting import stays, wait_until
 
 if TYPE_CHECKING:
@@ -64,10 +64,12 @@ def test_the_judge_has_no_tools_and_leaves_nothing(
 
 
 def test_the_judges_words_reach_the_agent(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I5: what the model found is sent as feedback; the next round is judged by it again."""
+    """I5: what the model found, and a second look could not defend, is sent as feedback; the next round is
+    judged by it again.
+    """
     session = host.create_session()
     llm.script(*unfinished(), *finished(), session=session.id)
-    llm.judge(INCOMPLETE, COMPLETE)
+    llm.judge(INCOMPLETE, UNDEFENDED, COMPLETE)
     session.prompt(REQUEST)
     feedback = session.wait_users(2)[1]
     assert text_of(feedback).startswith(f"{HEADING} (HIGH)\n")
@@ -75,6 +77,14 @@ def test_the_judges_words_reach_the_agent(host: OpencodeServe, daemon: Daemon, l
     daemon.wait_verdict(session.id, "complete")
     no_judge_session_left(host, llm)
     assert len(session.users()) == 2
+    first, second, third = llm.of("judge")
+    assert len({r.session for r in (first, second, third)}) == 3
+    assert [r.system[:16] for r in (first, second, third)] == [
+        "You judge whethe",
+        "A judge wants to",
+        "You judge whethe",
+    ]
+    assert "1. the tests do not pass (cites: make test must pass)" in second.prompt
 
 
 def test_the_file_says_judging_meanwhile(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
