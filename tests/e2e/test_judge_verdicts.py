@@ -40,7 +40,7 @@ BACKED = verdict(
     severity="HIGH",
     missing=[("make the tests pass", "")],
     feedback="make test fails.",
-    row="make test` failed",
+    row="`make test` failed",
 )
 PERSON = "Buy a domain and put the site on it"
 QUIET_S = 0.5
@@ -305,7 +305,7 @@ def test_secrets_stay_here(host: OpencodeServe, daemon: Daemon, llm: ModelServer
     ends = text(f"The token is {token}, the database wants password={password}.")
     llm.script(bash("cat .env"), bash(f"OPENAI_API_KEY={key} make test"), ends, session=session.id)
     llm.script(*finished(), session=session.id)
-    llm.judge(text(f"Your key is {key}."), BACKED, COMPLETE)
+    llm.judge(text(f"Your key is {key}."), INCOMPLETE, UNDEFENDED, COMPLETE)
     session.prompt(f"{REQUEST}; the token is {token}")
     session.wait_users(2)
     daemon.wait_verdict(session.id, "complete")
