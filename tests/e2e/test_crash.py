@@ -13,7 +13,7 @@ import pytest
 from tests.support.model_server import slow, text
 from tests.support.opencode import OpencodeServe, text_of
 from tests.support.reflectd import Daemon, alias_file, verdict_file
-from tests.support.scripts import COMPLETE, INCOMPLETE, REQUEST, finished, unfinished
+from tests.support.scripts import COMPLETE, INCOMPLETE, REQUEST, UNDEFENDED, finished, unfinished
 from tests.support.waiting import stays, wait_until
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def test_killed_while_judging(host: OpencodeServe, daemon: Daemon, llm: ModelSer
         connected(host, daemon)
         session, lost, again = host.create_session(), slow("Hm"), slow("Hm again")
         llm.script(*unfinished(), *finished(), session=session.id)
-        llm.judge(lost, again, COMPLETE)
+        llm.judge(lost, again, UNDEFENDED, COMPLETE)
         session.prompt(REQUEST)
         lost.wait_started()
         daemon.kill9()
@@ -61,7 +61,7 @@ def test_killed_while_judging(host: OpencodeServe, daemon: Daemon, llm: ModelSer
         again.release(INCOMPLETE)
         daemon.wait_verdict(session.id, "complete")
         stays(lambda: len(session.users()) == 2, 0.5, "one feedback")
-        assert len(llm.of("judge")) == 3
+        assert len(llm.of("judge")) == 4
         judges = {r.session for r in llm.of("judge")}
         wait_until(
             lambda: not judges & {s["id"] for s in host.sessions()},

@@ -12,7 +12,8 @@ from tests.support.model_server import slow, text
 from tests.support.opencode import Session, is_feedback, text_of
 from tests.support.reflectd import Daemon, alias_file, verdict_file
 from tests.support.sandbox import OTHER_MODEL
-from tests.support.scripts import COMPLETE, HEADING, INCOMPLETE, REQUEST, finished, unfinished
+from tests.support.scripts import COMPLETE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED, finished, unfinished
+from tests.support.state import wait_ledger
 from tests.support.waiting import stays, wait_until
 
 if TYPE_CHECKING:
@@ -64,10 +65,12 @@ def test_the_judge_has_no_tools_and_leaves_nothing(
 
 
 def test_the_judges_words_reach_the_agent(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I5: what the model found is sent as feedback; the next round is judged by it again."""
+    """I5: what the model found, and a second look could not defend, is sent as feedback; the next round is
+    judged by it again.
+    """
     session = host.create_session()
     llm.script(*unfinished(), *finished(), session=session.id)
-    llm.judge(INCOMPLETE, COMPLETE)
+    llm.judge(INCOMPLETE, UNDEFENDED, COMPLETE)
     session.prompt(REQUEST)
     feedback = session.wait_users(2)[1]
     assert text_of(feedback).startswith(f"{HEADING} (HIGH)\n")
@@ -75,6 +78,14 @@ def test_the_judges_words_reach_the_agent(host: OpencodeServe, daemon: Daemon, l
     daemon.wait_verdict(session.id, "complete")
     no_judge_session_left(host, llm)
     assert len(session.users()) == 2
+    first, second, third = llm.of("judge")
+    assert len({r.session for r in (first, second, third)}) == 3
+    assert [r.system[:16] for r in (first, second, third)] == [
+        "You judge whethe",
+        "A judge wants to",
+        "You judge whethe",
+    ]
+    assert "1. the tests do not pass (cites: make test must pass)" in second.prompt
 
 
 def test_the_file_says_judging_meanwhile(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
@@ -215,3 +226,84 @@ def test_two_sessions_are_judged_side_by_side(host: OpencodeServe, daemon: Daemo
     assert verdict_file(host.box.project, one.id) is not None
     thinking.release(COMPLETE)
     daemon.wait_verdict(one.id, "complete")
+
+
+# --- the same while the second look thinks -----------------------------------------------------------
+
+
+CANCELLED = [("judge", "host", "ok"), ("judge.second", "host", "cancelled")]
+
+
+def test_typing_while_the_second_look_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I14, I41: the person is faster than the second call: it is cancelled, the first call's "incomplete" is
+    dropped with it, and both calls are in the ledger.
+    """
+    session, second, working = host.create_session(), slow("Hm"), slow("Working")
+    llm.script(*unfinished(), working, session=session.id)
+    llm.judge(INCOMPLETE, second, COMPLETE)
+    session.prompt(REQUEST)
+    second.wait_started()
+    session.prompt_async("Never mind, do something else")
+    working.wait_started()
+    second.wait_hung_up()
+    working.release("did it.")
+    done = daemon.wait_verdict(session.id, "complete")
+    assert done["task"] == session.users()[1]["info"]["id"]
+    assert not session.feedback()
+    wait_ledger(host.box, session.id, *CANCELLED, ("judge", "host", "ok"))
+    no_judge_session_left(host, llm)
+
+
+def test_abort_while_the_second_look_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I12, I11: Esc in the new turn while the second call on the old one can not be stopped any more: its
+    answer, which comes all the same, sends nothing.
+    """
+    session, second, working = host.create_session(), slow("Hm"), slow("Working")
+    llm.script(*unfinished(), working, session=session.id)
+    llm.judge(INCOMPLETE, second)
+    session.prompt(REQUEST)
+    second.wait_started()
+    session.prompt_async("Stop")
+    working.wait_started()
+    session.abort()
+    second.release(UNDEFENDED)
+    daemon.wait_verdict(session.id, "stopped")
+    stays(lambda: len(session.users()) == 2, 0.7, "two user messages")
+    wait_ledger(host.box, session.id, *CANCELLED)
+    assert not host.toasts()
+    no_judge_session_left(host, llm)
+
+
+def test_deleted_while_the_second_look_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I36, I37: nobody is left to be told: the call ends, the judge session goes, the agent is not asked."""
+    session, second = host.create_session(), slow("Hm")
+    llm.script(*unfinished(), session=session.id)
+    llm.judge(INCOMPLETE, second)
+    session.prompt(REQUEST)
+    second.wait_started()
+    session.delete()
+    second.wait_hung_up()
+    wait_ledger(host.box, session.id, *CANCELLED)
+    no_judge_session_left(host, llm)
+    assert len(llm.of("main", session.id)) == 3
+    assert session.id not in {s["id"] for s in host.sessions()}
+    assert not host.toasts()
+
+
+def test_switched_off_while_the_second_look_thinks(
+    host: OpencodeServe, daemon: Daemon, llm: ModelServer
+) -> None:
+    """I40: off is off, also for what is under way; the sibling is judged on."""
+    session, sibling, second = host.create_session(), host.create_session(), slow("Hm")
+    llm.script(*unfinished(), session=session.id)
+    llm.script(text("One."), session=sibling.id)
+    llm.judge(INCOMPLETE, second, COMPLETE)
+    session.prompt(REQUEST)
+    second.wait_started()
+    daemon.call("POST", "/v1/switch", {"session": session.id, "on": False})
+    second.wait_hung_up()
+    sibling.prompt("Say one")
+    daemon.wait_verdict(sibling.id, "complete")
+    wait_ledger(host.box, session.id, *CANCELLED)
+    stays(lambda: len(session.users()) == 1, 0.5, "one user message")
+    no_judge_session_left(host, llm)

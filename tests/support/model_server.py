@@ -24,7 +24,7 @@ from aiohttp import ClientConnectionResetError, web
 if TYPE_CHECKING:
     from types import TracebackType
 
-Kind = Literal["main", "title", "compaction", "judge"]
+Kind = Literal["main", "title", "compaction", "judge", "api"]
 TITLE = "A scripted title"
 SUMMARY = "Summary: the work so far was scripted."
 SESSION_HEADERS = ("x-session-affinity", "x-opencode-session")
@@ -35,10 +35,17 @@ SESSION_HEADERS = ("x-session-affinity", "x-opencode-session")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One answer that ends the turn. ``tokens_in`` is the reported prompt size (to overflow a context)."""
+    """One answer that ends the turn. ``tokens_in`` is the reported prompt size (to overflow a context), with
+    what was read from a cache (``cached``) and, for Anthropic, written to one; ``tokens_out`` is that of the
+    answer, with what was thought.
+    """
 
-    text: str
+    text: Reply
     tokens_in: int = 100
+    cached: int = 0
+    written: int = 0
+    tokens_out: int = 10
+    thought: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +128,8 @@ Reply = str | Callable[[Request], str]
 Step = Text | Tool | Fail | Slow | Callable[[Request], str]
 
 
-def text(words: str, *, tokens_in: int = 100) -> Text:
-    return Text(words, tokens_in)
+def text(words: Reply, *, tokens_in: int = 100, **usage: int) -> Text:
+    return Text(words, tokens_in, **usage)
 
 
 def tool(name: str, /, *, say: str = "", **args: Any) -> Tool:
@@ -161,7 +168,8 @@ class ModelServer:
 
     A request takes its step from the first of: the script of its session, the script of the newest
     marker found in a user message, the default script. Titles and compactions have constant answers.
-    A request without tools that is neither is a judge's and takes from the judge script.
+    A request without tools that is neither is a judge's and takes from the judge script; when it names no
+    session of opencode's it is the daemon's own and takes from the ``api`` script.
     """
 
     def __init__(self) -> None:
@@ -169,9 +177,11 @@ class ModelServer:
         self.requests: list[Request] = []
         self.unscripted: list[Request] = []
         self.judge_marker = ""
+        self.judge_else: Step | None = None
         self._scripts: dict[str, deque[Step]] = {}
         self._default: deque[Step] = deque()
         self._judge: deque[Step] = deque()
+        self._api: deque[Step] = deque()
         self._retired: set[str] = set()
         self._live: list[Slow] = []
         self._lock = threading.Lock()
@@ -189,10 +199,16 @@ class ModelServer:
             queue = self._scripts.setdefault(key, deque()) if key else self._default
             queue.extend(steps)
 
-    def judge(self, *steps: Step) -> None:
-        """Queue replies for judge sessions."""
+    def judge(self, *steps: Step, always: Step | None = None) -> None:
+        """Queue replies for judge sessions; ``always`` is for those that come after the last of them."""
         with self._lock:
             self._judge.extend(steps)
+            self.judge_else = always
+
+    def api(self, *steps: Step) -> None:
+        """Queue replies for the daemon's own calls."""
+        with self._lock:
+            self._api.extend(steps)
 
     def of(self, kind: Kind, session: str = "") -> list[Request]:
         """The requests of one kind so far, oldest first."""
@@ -216,7 +232,9 @@ class ModelServer:
             self._scripts.clear()
             self._default.clear()
             self._judge.clear()
+            self._api.clear()
             self.judge_marker = ""
+            self.judge_else = None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -265,9 +283,13 @@ class ModelServer:
                     return Text(SUMMARY)
                 case "judge":
                     queue = self._judge
+                case "api":
+                    queue = self._api
                 case "main":
                     queue = self._queue(request)
             step = queue.popleft() if queue else None
+            if step is None and request.kind == "judge":
+                step = self.judge_else
             if isinstance(step, Slow):
                 self._live.append(step)
             if step is None:
@@ -287,7 +309,7 @@ class ModelServer:
                     return self._scripts[marker]
         return deque() if request.session in self._retired else self._default
 
-    def _kind(self, system: str, tools: list[str], prompt: str) -> Kind:
+    def _kind(self, system: str, tools: list[str], prompt: str, session: str) -> Kind:
         if self.judge_marker and (self.judge_marker in system or self.judge_marker in prompt):
             return "judge"
         if system.startswith("You are a title generator"):
@@ -296,7 +318,7 @@ class ModelServer:
             return "main"
         if re.match(r"You are (a helpful AI|an anchored|a context)[^.]*summar", system):
             return "compaction"
-        return "judge"
+        return "judge" if session else "api"
 
     def _request(
         self, raw: web.Request, wire: Literal["openai", "anthropic"], body: dict[str, Any]
@@ -309,13 +331,14 @@ class ModelServer:
             messages, system = body["messages"], text_of(body.get("system"))
             tools = [t["name"] for t in body.get("tools") or []]
         prompt = next((text_of(m["content"]) for m in reversed(messages) if m["role"] == "user"), "")
+        session = next((raw.headers[h] for h in SESSION_HEADERS if h in raw.headers), "")
         return Request(
             n=len(self.requests) + 1,
             t=time.time(),
             wire=wire,
-            kind=self._kind(system, tools, prompt),
+            kind=self._kind(system, tools, prompt, session),
             model=body.get("model", ""),
-            session=next((raw.headers[h] for h in SESSION_HEADERS if h in raw.headers), ""),
+            session=session,
             system=system,
             messages=messages,
             tools=tools,
@@ -457,7 +480,7 @@ class _Anthropic:
         return f"event: {kind}\ndata: {json.dumps({'type': kind} | more)}\n\n".encode()
 
     def start(self, step: Step) -> bytes:
-        tokens = step.tokens_in if isinstance(step, Text) else 100
+        used = _told(step)
         message: dict[str, Any] = {
             "id": f"msg_{uuid.uuid4().hex[:10]}",
             "type": "message",
@@ -466,7 +489,12 @@ class _Anthropic:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {"input_tokens": tokens, "output_tokens": 1},
+            "usage": {
+                "input_tokens": used.tokens_in - used.cached - used.written,
+                "cache_read_input_tokens": used.cached,
+                "cache_creation_input_tokens": used.written,
+                "output_tokens": 1,
+            },
         }
         block = {"type": "text", "text": ""}
         return self._event("message_start", message=message) + self._event(
@@ -492,10 +520,21 @@ class _Anthropic:
             out += self._event("content_block_delta", index=1, delta=delta)
             out += self._event("content_block_stop", index=1)
         end = {"stop_reason": stop, "stop_sequence": None}
-        out += self._event("message_delta", delta=end, usage={"output_tokens": 10})
+        out += self._event("message_delta", delta=end, usage={"output_tokens": _told(step).tokens_out})
         return out + self._event("message_stop")
 
 
-def _usage(step: Step) -> dict[str, int]:
-    tokens = step.tokens_in if isinstance(step, Text) else 100
-    return {"prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10}
+def _told(step: Step) -> Text:
+    """The usage that is reported for a step."""
+    return step if isinstance(step, Text) else Text("")
+
+
+def _usage(step: Step) -> dict[str, Any]:
+    used = _told(step)
+    return {
+        "prompt_tokens": used.tokens_in,
+        "completion_tokens": used.tokens_out,
+        "total_tokens": used.tokens_in + used.tokens_out,
+        "prompt_tokens_details": {"cached_tokens": used.cached},
+        "completion_tokens_details": {"reasoning_tokens": used.thought},
+    }

@@ -1,4 +1,7 @@
-"""What the scripted model says in the usual cases: work left undone, work done, a judge's verdict."""
+"""What the scripted model says in the usual cases: work left undone, work done, a judge's verdict.
+
+``INCOMPLETE`` is what no evidence row proves, so a second look follows it: ``UNDEFENDED`` or ``DEFENDED``.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,20 @@ def finished(*then: Step) -> list[Step]:
     return [write("answer.txt", "42\n"), bash("make test"), *(then or (text(DONE),))]
 
 
+def nonce_of(request: Request) -> str:
+    """The marker of the data in a judge's prompt."""
+    found = re.search(r"^--- request (\S+)$", request.prompt, re.MULTILINE)
+    assert found, f"the judge's prompt has no nonce:\n{request.prompt[:2000]}"
+    return found[1]
+
+
+def row_of(request: Request, words: str) -> str:
+    """The id of the evidence row that has ``words``."""
+    found = re.search(rf"^(\w+) \[.*{re.escape(words)}", request.prompt, re.MULTILINE)
+    assert found, f"no row with {words!r}:\n{request.prompt[:2000]}"
+    return found[1]
+
+
 def verdict(
     *,
     complete: bool,
@@ -37,24 +54,36 @@ def verdict(
     next_actions: Iterable[str] = (),
     feedback: str = "",
     human: bool = False,
+    row: str = "",
 ) -> Callable[[Request], str]:
-    """A judge's reply, with the nonce of the call. ``missing``: (item, what it cites)."""
+    """A judge's reply, with the nonce of the call. ``missing``: (item, what it cites); with ``row`` each
+    item cites the evidence row that has these words.
+    """
 
     def reply(request: Request) -> str:
-        found = re.search(r"--- request (\S+)", request.prompt)
-        assert found, f"the judge's prompt has no nonce:\n{request.prompt[:2000]}"
         answer: dict[str, Any] = {
             "requirements": ["scripted"],
             "reasons": "scripted",
-            "nonce": found[1],
+            "nonce": nonce_of(request),
             "complete": complete,
             "severity": severity,
-            "missing": [{"item": item, "cites": cites} for item, cites in missing],
+            "missing": [
+                {"item": item, "cites": row_of(request, row) if row else cites} for item, cites in missing
+            ],
             "next_actions": list(next_actions),
             "requires_human_action": human,
             "feedback": feedback,
         }
         return f"I looked at the evidence.\n```json\n{json.dumps(answer)}\n```"
+
+    return reply
+
+
+def defence(*, defended: bool, reasons: str = "scripted") -> Callable[[Request], str]:
+    """The answer of the second look."""
+
+    def reply(request: Request) -> str:
+        return json.dumps({"reasons": reasons, "nonce": nonce_of(request), "defended": defended})
 
     return reply
 
@@ -67,3 +96,5 @@ INCOMPLETE = verdict(
     feedback="make test fails: write answer.txt.",
 )
 COMPLETE = verdict(complete=True)
+UNDEFENDED = defence(defended=False, reasons="Nobody can defend this stop.")
+DEFENDED = defence(defended=True, reasons="Tests were not asked for.")

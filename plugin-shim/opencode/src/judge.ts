@@ -122,15 +122,23 @@ function answerOf(parts: unknown): { text: string } {
   return { text: said.map((part) => text(part["text"])).join("") }
 }
 
+/** All tokens that were paid for: opencode counts cached input and thinking beside `input` and `output`. */
 function costOf(info: Json): Json {
   const used = model(info)
   const tokens = record(info["tokens"])
-  const input = number(tokens["input"])
-  const output = number(tokens["output"])
+  const cache = record(tokens["cache"])
+  const input = sum(tokens["input"], cache["read"], cache["write"])
+  const output = sum(tokens["output"], tokens["reasoning"])
   const cost = number(info["cost"])
   return {
     ...(used && { model: used }),
     ...(input !== undefined && output !== undefined && { tokens: { input, output } }),
     ...(cost !== undefined && { cost }),
   }
+}
+
+/** Undefined without the first; the others count where they are numbers. */
+function sum(first: unknown, ...more: unknown[]): number | undefined {
+  const known = number(first)
+  return known === undefined ? undefined : more.reduce<number>((all, one) => all + (number(one) ?? 0), known)
 }

@@ -199,7 +199,7 @@ test("I1, I27, I37: a judge is announced before it is prompted, has no tools, an
   const { status, data } = await send("evaluate", { ...evaluate, model })
   assert.equal(status, "done")
   const session = String(data?.["session"])
-  assert.deepEqual(data, { text: "{}", session, model, tokens: { input: 7, output: 3 }, cost: 0.5 })
+  assert.deepEqual(data, { text: "{}", session, model, tokens: { input: 7, output: 4 }, cost: 0.5 })
   assert.deepEqual(announced, ["judge.created"])
   assert.equal(system, "judge!")
   assert.deepEqual(host.named("create"), [{ body: { title: "[reflectd judge]" } }])
@@ -212,6 +212,24 @@ test("I1, I27, I37: a judge is announced before it is prompted, has no tools, an
   })
   assert.equal(host.sessions.has(session), false)
   assert.ok(tracker.isJudge(session))
+})
+
+test("I41: cached input and thinking are paid for, so they count; a host that names none is not guessed", async () => {
+  const used = async (tokens: unknown) => {
+    host.prompt = () => ({ data: { info: { tokens, cost: 0.25 }, parts: [] } })
+    const { data } = await send("evaluate", evaluate)
+    assert.equal(data?.["cost"], 0.25)
+    return data?.["tokens"]
+  }
+  const tokens = { input: 10, output: 20, reasoning: 300, cache: { read: 4000, write: 50_000 } }
+  assert.deepEqual(await used(tokens), { input: 54_010, output: 320 })
+  assert.deepEqual(await used({ input: 10, output: 20 }), { input: 10, output: 20 })
+  assert.deepEqual(await used({ input: 10, output: 20, reasoning: "x", cache: null }), {
+    input: 10,
+    output: 20,
+  })
+  assert.equal(await used({ cache: { read: 1 } }), undefined)
+  assert.equal(await used(undefined), undefined)
 })
 
 test("I1: a judge that could not be announced is not prompted", async () => {
