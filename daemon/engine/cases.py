@@ -17,6 +17,7 @@ from daemon.core.errors import BadReply, UserError
 from daemon.core.transcript import Transcript
 from daemon.hosts.opencode_export import parse_export
 from daemon.judge.case import Case, Templates, make_case
+from daemon.paths import shipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +80,16 @@ def load(data: bytes, name: str, templates: Templates, *, nonce: Callable[[], st
             raise UserError(f"{name}: not an exported session: {e}") from None
         return Loaded(_make(transcript, name, templates, fence), None, "export", name)
     raise UserError(f"{name} is none of these: {FORMS}")
+
+
+def shipped_templates() -> Templates:
+    """The prompts that come with reflectd."""
+    folder = shipped("prompts")
+    names = ("judge", "judge_case", "judge_second", "judge_second_case", "judge_again")
+    try:
+        return Templates(*((folder / f"{name}.txt").read_text("utf-8") for name in names))
+    except OSError as e:
+        raise UserError(f"a shipped prompt is missing ({e}); install reflectd again") from e
 
 
 def _saved(found: Json, name: str, templates: Templates, nonce: str) -> Loaded:
