@@ -1,7 +1,8 @@
 """``python -m evals.judge``: replay labelled cases and say how often the judge was right.
 
 Rules by default, which cost nothing; a model's run costs about two calls a case. Exit code 1 when the rules
-miss their aims on the held-out half, 2 for wrong arguments or cases. Answers go to stdout, progress to stderr.
+miss their aims on the held-out half, 2 for wrong arguments or cases. Answers go to stdout, progress to
+stderr.
 """
 
 from __future__ import annotations

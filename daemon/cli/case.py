@@ -7,24 +7,22 @@ daemon is asked for where it runs, else the newest in the folder.
 from __future__ import annotations
 
 import argparse
-import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
+from daemon.cli.render import print_json, short, table
 from daemon.cli.settings import add_flags, load
 from daemon.client import request
 from daemon.core.errors import Unavailable, UserError
 from daemon.paths import find_socket
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from daemon.files.case_folder import Saved
     from daemon.paths import Paths
 
 EXPECTED = ("complete", "incomplete", "awaiting_user")
-SESSIONS = 500
+LOOKED_AT = 200  # cases; as many as a project keeps
 EPILOG = """A case is everything that one judgement looked at. The daemon keeps the last 200 of a project in
 its .reflection folder; `save` copies one to your own case folder, where it stays. Secrets are taken out
 before a case is written; names and code of your project are in it, so look before you share one.
@@ -50,56 +48,64 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    save = what.add_parser("save", help="copy a session's newest case to your case folder")
+    save = _verb(what, "save", "copy a session's newest case to your case folder")
     save.add_argument("session", nargs="?", default="", metavar="SESSION", help="its id, or how it begins")
     save.add_argument("--out", metavar="FILE", help="write it to FILE instead")
     add_flags(save)
     save.set_defaults(run=_save)
-    label = what.add_parser("label", help="say what the verdict of a case should have been")
+    label = _verb(what, "label", "say what the verdict of a case should have been")
     label.add_argument("file", metavar="FILE", help="a path, or a name from `reflectd case list`")
     label.add_argument("--expect", choices=EXPECTED, required=True, help="what it should have been")
     label.add_argument("--why", default="", metavar="TEXT", help="one sentence, for whoever reads it")
     add_flags(label)
     label.set_defaults(run=_label)
-    shown = what.add_parser("list", help="show the cases of your case folder")
+    shown = _verb(what, "list", "show the cases of your case folder")
     shown.add_argument("--json", action="store_true", help="print them as JSON")
     add_flags(shown)
     shown.set_defaults(run=_list)
-    remove = what.add_parser("remove", help="remove a case from your case folder")
+    remove = _verb(what, "remove", "remove a case from your case folder")
     remove.add_argument("file", metavar="FILE", help="a name from `reflectd case list`")
     add_flags(remove)
     remove.set_defaults(run=_remove)
 
 
+def _verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    return verbs.add_parser(name, help=text, description=text)
+
+
 def newest_case(where: Paths, session: str) -> Path:
-    """The newest case of a session, or of the current folder when none is named."""
-    from daemon.files.case_folder import newest
-    from daemon.files.verdict import FOLDER
+    """The newest case of a session, or of the current folder when none is named. Raises ``UserError``."""
+    from daemon.files.cases import folders, newest_cases
 
     here = Path.cwd()
-    directories = [here, *_directories(where, session)] if session else [here]
-    folders = [f for d in directories for f in (d / FOLDER, where.fallback_reflection(d))]
-    found = newest(dict.fromkeys(folders), session)
-    if found is None:
+    known = _known(where, session, here) if session else []
+    found = known or newest_cases(folders(here, where.fallback_reflection(here)), session, limit=LOOKED_AT)
+    if not found:
         of = f"session {session!r} has" if session else f"{here} has"
         raise UserError(
             f"{of} no saved case. The daemon writes one when it judges a turn; `reflectd status` shows the "
-            "sessions it knows. Name one, or run this in its folder"
+            "sessions it knows. Name one of them, or run this in its folder"
         )
-    return found
+    sessions = {path.stem.rpartition("_")[0] for path in found}
+    if session and session not in sessions and len(sessions) > 1:
+        raise UserError(f"several sessions begin with {session}: {', '.join(sorted(sessions)[:5])}")
+    return next((p for p in found if p.stem.rpartition("_")[0] == session), found[0])
 
 
-def _directories(where: Paths, session: str) -> Iterator[Path]:
-    """Where the daemon knows the session to be; nothing when no daemon runs."""
-    socket = find_socket(where)
+def _known(where: Paths, session: str, here: Path) -> list[Path]:
+    """The cases of a session that the daemon knows, wherever it works; none when no daemon runs."""
+    query = urlencode({"session": session, "directory": str(here)})
     try:
-        known = request(socket, "GET", f"/v1/sessions?limit={SESSIONS}")["sessions"]
-        judged = request(socket, "GET", f"/v1/verdicts?limit=1&session={quote(session, safe='')}")["verdicts"]
+        found = request(find_socket(where), "GET", f"/v1/why?{query}")
     except Unavailable:
-        return
-    for found in [*judged, *known]:
-        if str(found["session"]).startswith(session) and found["directory"]:
-            yield Path(found["directory"])
+        return []
+    except UserError as e:
+        if "(404)" in str(e):  # it does not know the session; the folder may
+            return []
+        raise
+    return [Path(path) for path in found["cases"]]
 
 
 def _save(args: argparse.Namespace) -> int:
@@ -131,30 +137,17 @@ def _list(args: argparse.Namespace) -> int:
     folder = CaseFolder(where.state_dir)
     cases = folder.list()
     if args.json:
-        print(json.dumps({"folder": str(folder.path), "cases": [_as_json(c) for c in cases]}, indent=1))
+        print_json({"folder": str(folder.path), "cases": [asdict(c) | {"path": str(c.path)} for c in cases]})
         return 0
-    for case in cases:
-        if case.problem:
-            print(f"{case.path.stem}  can't be used: {plain(case.problem)}")
-            continue
-        judged, expect = case.judged or "not judged", case.expect or "no label"
-        print(f"{case.path.stem}  judged {judged}, expected {expect}  {plain(case.request[:60])}")
     if not cases:
         print(f"no cases in {folder.path}; `reflectd case save` or `reflectd dispute` makes one")
+        return 0
+    rows = [("case", "judged", "expected", "request")]
+    for c in cases:
+        said = f"can't be used: {c.problem}" if c.problem else c.request
+        rows.append((short(c.path.stem, 80), c.judged or "-", c.expect or "-", short(said, 60)))
+    print("\n".join(table(rows)))
     return 0
-
-
-def _as_json(case: Saved) -> dict[str, Any]:
-    return {
-        "file": str(case.path),
-        "session": case.session,
-        "at": case.at,
-        "judged": case.judged,
-        "expect": case.expect,
-        "why": case.why,
-        "request": case.request,
-        "problem": case.problem,
-    }
 
 
 def _remove(args: argparse.Namespace) -> int:
@@ -163,8 +156,3 @@ def _remove(args: argparse.Namespace) -> int:
     _, where = load(args)
     print(f"removed {CaseFolder(where.state_dir).remove(args.file)}")
     return 0
-
-
-def plain(text: str) -> str:
-    """One line without what a terminal would obey."""
-    return "".join(c if c.isprintable() else " " for c in text)

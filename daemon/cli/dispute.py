@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from daemon.cli.case import EXPECTED, newest_case, plain
+from daemon.cli.case import EXPECTED, newest_case
+from daemon.cli.render import short
 from daemon.cli.settings import add_flags, load
 
 EPILOG = """examples:
@@ -54,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
         before = f" (before: {replaced.get('expect')})" if replaced else ""
     agrees = " (that is what the judge said)" if case.judged == args.should_be else ""
     print(f"session   {case.session}")
-    print(f"request   {plain(case.request)}")
-    print(f"judged    {case.judged}{': ' if case.feedback else ''}{plain(case.feedback)}")
+    print(f"request   {short(case.request, 100)}")
+    print(f"judged    {case.judged}{': ' if case.feedback else ''}{short(case.feedback, 160)}")
     print(f"should be {args.should_be}{agrees}{before}")
     print(f"{'would be kept as' if args.dry_run else 'kept as'} {path}")
     if not args.dry_run:

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daemon.cli.render import Paint, money, plain, print_json, short
 from daemon.cli.settings import add_flags, load
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ examples:
 
 exit codes: 0 complete, or it is the person's turn; 10 incomplete; 11 unscored (no judge could say);
 1 not available; 2 wrong arguments, settings or file"""
-_ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -57,7 +57,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """The exit code says what the verdict is."""
     import asyncio
-    import json
 
     from daemon import config, log
     from daemon.engine.cases import load as load_case
@@ -80,9 +79,9 @@ def run(args: argparse.Namespace) -> int:
     found = asyncio.run(_judge(loaded, judges, settings))
     verdict = found.decision.verdict
     if args.json:
-        print(json.dumps(verdict_object(verdict), ensure_ascii=False, indent=1))
+        print_json(verdict_object(verdict))
     else:
-        print("\n".join(render(loaded, found)))
+        print("\n".join(render(loaded, found, Paint())))
     return {"incomplete": INCOMPLETE, "unscored": UNSCORED}.get(verdict.state, 0)
 
 
@@ -99,43 +98,41 @@ async def _judge(loaded: Loaded, judges: tuple[Provider, ...], settings: Setting
                 await judge.close()
 
 
-def render(loaded: Loaded, found: Replayed) -> list[str]:
-    """The verdict for people. Texts of models and transcripts can't move the cursor."""
+def render(loaded: Loaded, found: Replayed, paint: Paint) -> list[str]:
+    """The verdict for people."""
     verdict, case = found.decision.verdict, found.case
     rows = {row.id: row for row in case.evidence.rows}
-    severity = f", {verdict.severity}" if verdict.state in {"incomplete", "complete"} else ""
-    lines = [f"{verdict.state}{severity}  session {case.session or '(no id)'}, turn {case.turn}"]
-    lines += _field("request", " ".join(case.requests[-1].split())[:300] if case.requests else "")
+    severity = f" {verdict.severity}" if verdict.state in {"incomplete", "complete"} else ""
+    title = f"session {case.session or '(no id)'}, turn {case.turn}"
+    lines = [f"{paint.state(verdict.state)}{severity}  {short(title, 200)}"]
+    lines += _field("request", short(case.requests[-1], 300) if case.requests else "")
     lines += _field("why", verdict.reason if verdict.state == "unscored" else found.opinion.why)
     lines += _field("feedback", verdict.feedback)
     for item in verdict.missing:
-        lines += _field("missing", item.text)
         row = rows.get(item.cites)
-        lines += _field("", f"{row.id}: {row.text}" if row else f'"{item.cites}"' if item.cites else "")
+        cited = f"{row.id}: {row.text}" if row else f'"{item.cites}"' if item.cites else ""
+        lines += [*_field("missing", item.text), *_field("", cited)]
     for action in verdict.next_actions:
         lines += _field("next", action)
     if verdict.requires_human_action:
         lines += _field("needs", "only a person can go on")
     if loaded.label is not None:
-        same = (
-            "which this verdict agrees with"
-            if loaded.label.expect == verdict.state
-            else "this verdict is wrong"
+        right = loaded.label.expect == verdict.state
+        because = f": {loaded.label.why}" if loaded.label.why else ""
+        lines += _field(
+            "label", f"{loaded.label.expect}{because} ({'as judged' if right else 'NOT as judged'})"
         )
-        why = f": {loaded.label.why}" if loaded.label.why else ""
-        lines += _field("label", f"{loaded.label.expect}, {same}{why}")
-    return [line.translate(_ESCAPED) for line in [*lines, _judged_by(found)]]
+    return [*lines, *_field("judge", _judged_by(found))]
 
 
 def _judged_by(found: Replayed) -> str:
     judge, calls = found.decision.verdict.judge, found.calls
-    cost = "cost unknown" if judge.cost is None else f"{judge.cost:.4f} USD"
     tokens = f"{sum(c.input for c in calls)} tokens in, {sum(c.output for c in calls)} out"
     many = f"{len(calls)} call{'' if len(calls) == 1 else 's'}"
     name = f"{judge.provider} {judge.model}".strip()
-    return f"  judge     {name}, {many}, {judge.ms / 1000:.1f} s, {tokens}, {cost}"
+    return f"{name}, {many}, {judge.ms / 1000:.1f} s, {tokens}, {money(judge.cost)}"
 
 
 def _field(name: str, text: str) -> list[str]:
     """A name and a text that may have several lines; nothing for an empty text."""
-    return [f"  {name if i == 0 else '':<9} {line}" for i, line in enumerate(text.splitlines())]
+    return [f"  {name if i == 0 else '':<9} {line}" for i, line in enumerate(plain(text).splitlines())]

@@ -10,22 +10,17 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from daemon.core.errors import Unavailable, UserError
 from daemon.core.redact import redact_value
 from daemon.files.atomic import write_atomic
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 FOLDER = "cases"
 LIMIT = 64 * 1024 * 1024  # bytes; a case of a very long session has a few
-_CASE = re.compile(r"(.{1,120})_(\d{10,16})\.json", re.DOTALL)
 Json = dict[str, Any]
 
 
@@ -137,27 +132,6 @@ def read(path: Path) -> Json:
     if not isinstance(found, dict) or not ({"case", "transcript"} & found.keys()):
         raise UserError(f"{path} is not a case; `reflectd case save` makes one")
     return found
-
-
-def newest(folders: Iterable[Path], session: str = "") -> Path | None:
-    """The newest case that the daemon saved in ``folders``; of one session, named by its id or the beginning
-    of it. ``UserError`` when several begin like that.
-    """
-    found = [f for folder in folders for f in _saved_in(folder) if f.session.startswith(session)]
-    exact = [f for f in found if f.session == session]
-    sessions = sorted({f.session for f in found})
-    if session and not exact and len(sessions) > 1:
-        raise UserError(f"several sessions begin with {session}: {', '.join(sessions[:5])}")
-    return max(exact or found, key=lambda f: f.at).path if found else None
-
-
-def _saved_in(folder: Path) -> list[Saved]:
-    """The cases beside the verdict files; the daemon names them ``<session>_<epoch ms>.json``."""
-    try:
-        named = [_CASE.fullmatch(p.name) for p in folder.iterdir()]
-    except OSError:
-        return []
-    return [Saved(folder / m[0], m[1], int(m[2])) for m in named if m is not None]
 
 
 def summary(path: Path) -> Saved:
