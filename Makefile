@@ -7,7 +7,7 @@ HOSTS  := tests/e2e/hosts
 # `install`, not `ci`: a registry mirror may lack other platforms' optional packages, which `ci` wants in the lock
 NPM    := npm install --no-save --no-fund --no-audit --loglevel=error
 
-.PHONY: demo test test-fast check format bench setup setup-run shim hosts local-model lock clean
+.PHONY: demo test test-fast check format bench eval-judge setup setup-run shim hosts local-model lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
@@ -33,6 +33,9 @@ format: $(VENV)/.dev
 
 bench: setup              ## medians and ratios, one run
 	$(BIN)/python -m bench
+
+eval-judge: setup         ## how often the judge is right: PROVIDER=offline|anthropic|openai|auto SPLIT=tuning|heldout|all CASES=dir
+	@$(BIN)/python -m evals.judge --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) $(if $(CASES),--cases $(CASES))
 
 # --- setting up ----------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Entry point. Knows the verbs and the exit codes; imports the one module that is asked for.
 
 Exit codes: 0 done · 1 something outside does not work (no daemon, disk full) · 2 wrong arguments or
-settings · 3 `status`: not running · 130 interrupted.
+settings · 3 `status`: not running · 10 `judge`: incomplete · 11 `judge`: unscored · 130 interrupted.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ VERBS: dict[str, tuple[str, str]] = {
     "on": ("switch", "judge this project (or one session) again"),
     "off": ("switch", "leave this project (or one session) alone"),
     "trust": ("trust", "let a project's own prompts be used, after looking at them"),
+    "judge": ("judge", "judge a saved case or an exported session, without a daemon"),
+    "dispute": ("dispute", "say that a verdict was wrong, and keep its case as a test"),
+    "case": ("case", "keep cases, label, list or remove them"),
     "config": ("config", "show every setting, its value and where it comes from"),
     "completion": ("completion", "completion of verbs, flags and session ids for your shell"),
 }
@@ -38,7 +41,8 @@ EPILOG = """examples:
   reflectd off --session ses_123   leave one session alone
   reflectd doctor                  what is wrong, and how to mend it
 
-exit codes: 0 done, 1 not available, 2 wrong arguments or settings, 3 not running (status)
+exit codes: 0 done, 1 not available, 2 wrong arguments or settings, 3 not running (status),
+10 incomplete and 11 unscored (judge)
 `reflectd VERB --help` says more about each."""
 
 

@@ -1,0 +1,193 @@
+"""Files to cases: what the daemon saved, a labelled case, or an exported opencode session.
+
+A case with its transcript gets its evidence computed anew, so that a changed rule shows; one without (from
+an older reflectd) is judged on the evidence it was saved with. Reads bytes, never files, and nothing is
+judged here. What can't be used raises ``UserError``: what is wrong, where, and what to do.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+import msgspec
+
+from daemon.core.errors import BadReply, UserError
+from daemon.core.transcript import Transcript
+from daemon.hosts.opencode_export import parse_export
+from daemon.judge.case import Case, Templates, make_case
+from daemon.paths import shipped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Expect = Literal["complete", "incomplete", "awaiting_user"]
+Source = Literal["saved", "labelled", "export"]
+Json = dict[str, Any]
+T = TypeVar("T")
+VERSION: Final = 1
+FORMS: Final = (
+    "a case that the daemon saved (<folder>/.reflection/<session>_<time>.json), a labelled case "
+    "(see tests/data/judge/README.md), or what `opencode export SESSION` prints"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a person says a judge should have said. ``by``: who labelled it."""
+
+    expect: Expect
+    why: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A case that can be judged, and what the file says about it besides.
+
+    ``judged`` is the verdict that was saved with it (state, feedback …), None if there is none.
+    """
+
+    case: Case
+    label: Label | None
+    source: Source
+    name: str = ""
+    split: str = ""
+    tags: tuple[str, ...] = ()
+    judged: Json | None = None
+
+
+def load(data: bytes, name: str, templates: Templates, *, nonce: Callable[[], str] | None = None) -> Loaded:
+    """The case in ``data``; ``name`` is what errors call it. Prompts come from ``templates``, not the file.
+
+    Each load gets a fresh nonce: the one that fenced the text before may be in the text by now.
+    """
+    found = _json(data, name)
+    fence = (nonce or _nonce)()
+    if isinstance(found, dict) and "version" in found:
+        if found["version"] != VERSION:
+            version = str(found["version"])[:20]
+            raise UserError(f"{name}: a case of version {version}; this reflectd reads version {VERSION}")
+        if "case" in found:
+            return _saved(found, name, templates, fence)
+        if "transcript" in found:
+            return _labelled(found, name, templates, fence)
+    elif isinstance(found, list) or (isinstance(found, dict) and "messages" in found):
+        try:
+            transcript = parse_export(found)
+        except BadReply as e:
+            raise UserError(f"{name}: not an exported session: {e}") from None
+        return Loaded(_make(transcript, name, templates, fence), None, "export", name)
+    raise UserError(f"{name} is none of these: {FORMS}")
+
+
+def shipped_templates() -> Templates:
+    """The prompts that come with reflectd."""
+    folder = shipped("prompts")
+    names = ("judge", "judge_case", "judge_second", "judge_second_case", "judge_again")
+    try:
+        return Templates(*((folder / f"{name}.txt").read_text("utf-8") for name in names))
+    except OSError as e:
+        raise UserError(f"a shipped prompt is missing ({e}); install reflectd again") from e
+
+
+def _saved(found: Json, name: str, templates: Templates, nonce: str) -> Loaded:
+    """``.reflection/<session>_<epoch ms>.json``, with a label if a person gave it one."""
+    stored = found["case"]
+    if not isinstance(stored, dict):
+        raise UserError(f"{name}: `case` is not an object")
+    case = _convert({**stored, "templates": asdict(templates), "nonce": nonce}, Case, name, "case")
+    if case.transcript is not None:
+        case = _make(
+            case.transcript,
+            name,
+            templates,
+            nonce,
+            at=case.at,
+            open_items=case.open_items,
+            project=case.project,
+        )
+    judged = found.get("verdict")
+    return Loaded(
+        case=case,
+        label=_label(found, name),
+        source="saved",
+        name=name,
+        split=_text(found, "split"),
+        tags=_tags(found),
+        judged=judged if isinstance(judged, dict) else None,
+    )
+
+
+def _labelled(found: Json, name: str, templates: Templates, nonce: str) -> Loaded:
+    transcript = _convert(found["transcript"], Transcript, name, "transcript")
+    return Loaded(
+        case=_make(transcript, name, templates, nonce, project=_text(found, "project")),
+        label=_label(found, name),
+        source="labelled",
+        name=name,
+        split=_text(found, "split"),
+        tags=_tags(found),
+    )
+
+
+def _label(found: Json, name: str) -> Label | None:
+    return None if found.get("label") is None else _convert(found["label"], Label, name, "label")
+
+
+def _make(
+    transcript: Transcript,
+    name: str,
+    templates: Templates,
+    nonce: str,
+    *,
+    at: int = 0,
+    open_items: tuple[str, ...] = (),
+    project: str = "",
+) -> Case:
+    task, turn = transcript.task, transcript.turn
+    if task is None:
+        raise UserError(f"{name}: no message that a person typed is in it, so there is nothing to judge by")
+    if turn is None:
+        raise UserError(f"{name}: the agent has not answered in it, so there is nothing to judge")
+    return make_case(
+        transcript,
+        at=at or turn.completed or turn.at,
+        nonce=nonce,
+        templates=templates,
+        open_items=open_items,
+        project=project,
+    )
+
+
+def _json(data: bytes, name: str) -> object:
+    if not data.strip():
+        raise UserError(f"{name} is empty")
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        said = "nested too deeply" if isinstance(e, RecursionError) else str(e)
+        raise UserError(f"{name} is not valid JSON: {said}") from None
+
+
+def _convert(value: object, form: type[T], name: str, where: str) -> T:
+    try:
+        return msgspec.convert(value, form)
+    except (msgspec.ValidationError, RecursionError) as e:
+        said = "nested too deeply" if isinstance(e, RecursionError) else str(e).replace("`$", f"`{where}")
+        raise UserError(f"{name}: `{where}` can't be read: {said}") from None
+
+
+def _text(found: Json, key: str) -> str:
+    value = found.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _tags(found: Json) -> tuple[str, ...]:
+    tags = found.get("tags")
+    return tuple(t for t in tags if isinstance(t, str)) if isinstance(tags, list) else ()
+
+
+def _nonce() -> str:
+    return secrets.token_hex(8)
