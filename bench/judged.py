@@ -84,8 +84,7 @@ def model_to_order(*, quick: bool) -> Table:
             ("host", {"REFLECTD_JUDGE_PROVIDER": "host"}),
             ("openai", {"REFLECTD_JUDGE_PROVIDER": "openai", "REFLECTD_OPENAI_BASE_URL": url}),
         ):
-            more = {**more, "REFLECTD_SPEND_TOKENS_PER_DAY": "999999999"}
-            ms = _measure(turns, more)
+            ms = _measure(turns, {**more, "REFLECTD_SPEND_TOKENS_PER_DAY": "999999999"})
             table.rows.append((name, f"{median(ms):.2f}", f"{percentile(ms, 0.99):.2f}"))
             table.values[name] = {"median": median(ms), "p99": percentile(ms, 0.99)}
     table.notes = ["aim: idle to order with a model that costs no time < 50 ms"]

@@ -5,9 +5,11 @@ The table of the seed's decision flow; every branch is a row of ``tests/judge/te
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from daemon.core.errors import BadReply
 from daemon.core.guards import Limits, Skip, may_prompt, normalise_items, rounds_without_progress
 from daemon.core.orders import SendFeedback, ShowToast, StoredOrder, Variant
 from daemon.core.session import Session, settled
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 HEADING = "## Reflection-3: Task Incomplete"
 QUOTE_MIN = 4
 ITEM_CHARS = 300
+_SENTENCE = re.compile(r"[.;\n]\s|, then | and then ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,25 @@ def is_cited(missing: Missing, case: Case) -> bool:
         return False
     wanted = " ".join(cites.casefold().split())
     return any(wanted in " ".join(text.casefold().split()) for text in case.requests)
+
+
+def without_forbidden(found: Judgement, case: Case) -> Judgement:
+    """The judgement without what the person forbade. Raises ``BadReply`` when nothing else is left of it."""
+    if not case.evidence.forbids or (found.complete and found.severity is not Severity.BLOCKER):
+        return found
+    from daemon.core.topics import read_clause  # many patterns, seldom needed
+
+    forbidden = set(case.evidence.forbids)
+
+    def fine(text: str) -> bool:
+        return not any(read_clause(clause).asks & forbidden for clause in _SENTENCE.split(text))
+
+    missing = tuple(m for m in found.missing if fine(m.text))
+    actions = tuple(action for action in found.next_actions if fine(action))
+    if found.missing and not missing:
+        raise BadReply("the judge asks only for what the person forbade")
+    feedback = found.feedback if fine(found.feedback) else ""
+    return replace(found, missing=missing, next_actions=actions, feedback=feedback)
 
 
 def feedback_text(found: Judgement, case: Case, attempt: int, limits: Limits) -> str:

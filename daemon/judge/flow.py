@@ -16,7 +16,7 @@ from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply
 from daemon.core.verdict import Defence, Judgement, Severity
 from daemon.judge import prompts
-from daemon.judge.decide import is_cited
+from daemon.judge.decide import is_cited, without_forbidden
 from daemon.judge.parse import parse, parse_defence
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ def certain(case: Case) -> Judgement | None:
     if case.evidence.tool_calls or case.evidence.ending != "statement" or len(case.requests) != 1:
         return None
     asked = case.requests[0]
-    if not _QUESTION.match(asked) or _CHANGE.search(asked) or not case.final.strip():
+    plain = case.evidence.wants == "answer" and _QUESTION.match(asked) and not _CHANGE.search(asked)
+    if not plain or not case.final.strip():
         return None
     return Judgement(complete=True)
 
@@ -157,7 +158,7 @@ def _judgement(case: Case, talk: _Talk, prompt: Prompt) -> Asking:
         reply = yield from talk.ask(prompt)
         if reply is not None:
             try:
-                return parse(reply, case.nonce)
+                return without_forbidden(parse(reply, case.nonce), case)
             except BadReply as e:
                 if reply.data is not None and "unscored" in reply.data:
                     talk.why = str(e)

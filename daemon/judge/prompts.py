@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EARLIER_CHARS: Final = 300
 REQUEST_CHARS: Final = 6_000
 ROW_CHARS: Final = 400
+ASKED_CHARS: Final = 120
 ROWS_CHARS: Final = 12_000
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
@@ -104,12 +105,12 @@ def _rows(rows: tuple[Row, ...]) -> str:
     """The rows up to a bound; what does not fit is counted."""
     lines: list[str] = []
     left = ROWS_CHARS
-    shown = [r for r in rows if r.kind != "request"]  # the requests stand above, in full
-    for i, r in enumerate(shown):
-        line = f"{r.id} [{r.kind}{' ' + r.outcome if r.outcome else ''}] {_cut(r.text, ROW_CHARS)}"
+    for i, r in enumerate(rows):
+        limit = ASKED_CHARS if r.kind in {"requirement", "gate"} else ROW_CHARS  # they stand above in full
+        line = f"{r.id} [{r.kind}{' ' + r.outcome if r.outcome else ''}] {_cut(r.text, limit)}"
         left -= len(line)
         if left < 0:
-            lines.append(f"({len(shown) - i} more rows)")
+            lines.append(f"({len(rows) - i} more rows)")
             break
         lines.append(line)
     return "\n".join(lines) or "(none)"

@@ -91,7 +91,8 @@ async def test_offline_rules_through_the_engine(tmp_path: Path) -> None:
     await world.sim.settle()
     (prompt,) = world.host.prompts
     assert "pytest -q" in prompt.text
-    await world.host.works("ses_a", tools=(write("a.py"), bash("pytest -q", 0, "5 passed in 0.1s")))
+    green = bash("pytest -q", 0, "5 passed in 0.1s")
+    await world.host.works("ses_a", tools=(write("a.py"), write("tests/test_a.py"), green))
     await world.sim.settle()
     assert world.verdict("ses_a")["state"] == "complete"
     assert len(world.host.prompts) == 1

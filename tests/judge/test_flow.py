@@ -27,7 +27,7 @@ UNPROVEN = {
 }
 PROVEN = UNPROVEN | {"missing": [{"item": "Tests fail", "cites": "E2"}]}
 ASKS = {"complete": False, "severity": "NONE", "requires_human_action": True}
-QUIET = Evidence(rows=(Row("E1", "request", REQUEST),), tool_calls=3, writes=1)
+QUIET = Evidence(rows=(Row("R1", "requirement", REQUEST),), tool_calls=3, writes=1)
 NONCE = "n0nce"
 Flow = Generator[Prompt, Reply, Opinion]
 Said = dict[str, Any] | str | Exception
@@ -181,8 +181,10 @@ def test_a_question_answered_without_tools_costs_nothing(
     asked: str, tools: int, final: str, calls: int
 ) -> None:
     """DESIGN §4, I25: a plain question that was answered is complete without a call; a request is not."""
-    rows = (Row("E1", "request", asked),)
-    case = make_case(requests=(asked,), final=final, evidence=Evidence(rows=rows, tool_calls=tools))
+    rows = (Row("R1", "requirement", asked),)
+    wants = "answer" if asked.endswith("?") else "change"
+    evidence = Evidence(rows=rows, tool_calls=tools, wants=wants)  # type: ignore[arg-type]
+    case = make_case(requests=(asked,), final=final, evidence=evidence)
     opinion, prompts = run(judge(case), *[COMPLETE] * calls)
     assert len(prompts) == calls
     assert opinion.judgement is not None
@@ -226,3 +228,34 @@ def test_the_prompt_is_bounded(rows: int, size: int, requests: list[str]) -> Non
     text = next(judge(replace(case, final="z" * 9_000))).text
     assert len(text) < 3 * 6_100 + 12_000 + 4_000 + 1_000
     assert rows < 60 or size < 400 or "more rows)" in text
+
+
+@pytest.mark.parametrize(
+    ("missing", "actions", "kept"),
+    [
+        (["Tests were not run", "The page is missing"], ["Run `pytest`.", "Write it."], ["Write it."]),
+        (["The page is missing"], ["Write it. Then run the tests."], []),
+    ],
+)
+def test_what_the_person_forbade_is_never_asked_for(
+    missing: list[str], actions: list[str], kept: list[str]
+) -> None:
+    """I26: actions that the person ruled out are taken out of what the judge wants."""
+    said = UNPROVEN | {
+        "missing": [{"item": m, "cites": "Add a login page"} for m in missing],
+        "next_actions": actions,
+    }
+    evidence = replace(QUIET, forbids=("tests",))
+    opinion, _ = run(judge(make_case(evidence=evidence)), said, {"defended": False, "reasons": "No."})
+    assert opinion.judgement is not None
+    assert list(opinion.judgement.next_actions) == kept
+
+
+def test_a_judge_that_wants_only_what_is_forbidden_is_unscored() -> None:
+    """I26: nothing is left of its "incomplete": asked once more, then unscored, and nothing is sent."""
+    said = UNPROVEN | {"missing": [{"item": "Run the tests", "cites": "run the tests"}]}
+    evidence = replace(QUIET, forbids=("tests",))
+    opinion, asked = run(judge(make_case(evidence=evidence)), said, said)
+    assert purposes(asked) == ["judge", "judge.again"]
+    assert opinion.judgement is None
+    assert "forbade" in opinion.why
