@@ -65,7 +65,7 @@ class _Page:
         label = "evidence"
         for row in this["evidence"]:
             proof = "  <- proves that something is open" if row["open"] else ""
-            text = f"{row['id']:4}{row['kind']:10}{row['text']}{proof}"
+            text = f"{row['id']:4}{row['kind']:14}{row['text']}{proof}"
             yield from self._labelled(label, text, "red" if row["open"] else "", hang=14)
             label = ""
         by = verdict["judge"]

@@ -116,7 +116,13 @@ def _from_file(where: Paths, session: str, since: int, by: str) -> Json:
         spent = Ledger(db).spent("", int((time.time() - DAY_S) * 1000))
     groups = [{"name": name, **asdict(sums)} for name, sums in found.groups]
     rows = [asdict(row) for row in found.rows]
-    return {"rows": rows, "sums": asdict(found.sums), "groups": groups, "spent_today": asdict(spent)}
+    return {
+        "rows": rows,
+        "sums": asdict(found.sums),
+        "agent": asdict(found.agent),
+        "groups": groups,
+        "spent_today": asdict(spent),
+    }
 
 
 def _lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
@@ -146,7 +152,16 @@ def _lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
         lines = ["nothing was judged"]
     if len(found["groups"]) == LIMIT:
         lines.append(f"only the first {LIMIT} are listed; all are counted")
-    return [title, *lines, "", *_spent(found["spent_24h"], found["limits"])]
+    own = f"the agent      {worked(found['agent'])} for the tasks that were judged"
+    return [title, *lines, "", own, *_spent(found["spent_24h"], found["limits"])]
+
+
+def worked(agent: Json) -> str:
+    """What the agent's own work cost."""
+    if not agent.get("tokens"):
+        return "cost not told by its host"
+    price = f"{agent['usd']:.4f} USD" if agent["usd"] is not None else "price unknown"
+    return f"{price}, {agent['tokens']:,} tokens"
 
 
 def _spent(spent: Json, limits: Json) -> list[str]:

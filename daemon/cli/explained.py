@@ -225,7 +225,7 @@ def _said(found: Json) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def _cost(ledger: Json, paint: Paint) -> list[str]:
-    from daemon.cli.cost import told
+    from daemon.cli.cost import told, worked
 
     lines = ["", paint("Cost", "bold")]
     rows = [_object(r) for r in _list(ledger.get("rows"))]
@@ -237,6 +237,7 @@ def _cost(ledger: Json, paint: Paint) -> list[str]:
         by = f"{short(r['provider'], 40)} {short(r['model'], 60)}".strip()
         lines.append(f"  last call  {clock(r['at'])} {by}: {short(r['outcome'], 60)}, {tokens}, {spent}")
     lines.append(f"  session    {told(_object(ledger.get('sums')))}")
+    lines.append(f"  the agent  {worked(_object(ledger.get('agent')))}")
     return lines
 
 

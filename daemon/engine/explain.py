@@ -77,6 +77,7 @@ def report_object(report: ledger.Report) -> dict[str, Any]:
     return {
         "rows": [asdict(row) for row in report.rows],
         "sums": asdict(report.sums),
+        "agent": asdict(report.agent),
         "groups": [{"name": name, **asdict(sums)} for name, sums in report.groups],
     }
 

@@ -84,11 +84,22 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """What the agent's own work cost, as its host says: USD, None when no price was told; tokens in all."""
+
+    usd: float | None = None
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """``rows``: the newest calls; ``sums``: of all that match, not only of ``rows``; ``groups`` by name."""
+    """``rows``: the newest calls; ``sums``: of all that match, not only of ``rows``; ``groups`` by name;
+    ``agent``: beside it, the agent's own work in the tasks that were judged (I41).
+    """
 
     rows: tuple[Entry, ...]
     sums: Sums
+    agent: Work
     groups: tuple[tuple[str, Sums], ...] = ()
 
 
@@ -111,8 +122,21 @@ def report(db: Reads, *, session: str = "", since: int = 0, limit: int = 50, by:
     return Report(
         rows=tuple(Entry(*row) for row in rows),
         sums=_sums(sums),
+        agent=_work(db, where, parameters),
         groups=tuple((str(name), _sums(found)) for name, *found in groups),
     )
+
+
+def _work(db: Reads, where: str, parameters: tuple[object, ...]) -> Work:
+    """Each verdict holds its task's work so far: the most of each task counts."""
+    (found,) = db.read(
+        "SELECT sum(usd), total(tokens) FROM (SELECT max(body ->> '$.work_usd') AS usd, "
+        "max(body ->> '$.work_tokens') AS tokens FROM "
+        f"(SELECT session, task, CAST(body AS TEXT) AS body FROM verdicts WHERE {where}) "
+        "GROUP BY session, task)",
+        parameters,
+    )
+    return Work(found[0], int(found[1]))
 
 
 def _sums(row: Sequence[float | None]) -> Sums:
