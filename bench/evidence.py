@@ -9,7 +9,7 @@ from bench.stand import REPO, Table, median
 from daemon.core.collect import collect
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.judge.case import Templates, make_case
-from daemon.judge.flow import make_prompt
+from daemon.judge.prompts import first
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 CHARS_PER_TOKEN = 4
@@ -76,7 +76,7 @@ def run(*, quick: bool) -> Table:
             began = time.perf_counter()
             evidence = collect(sample, PROJECT)
             seconds.append(time.perf_counter() - began)
-        prompt = make_prompt(make_case(sample, at=1, nonce="n" * 12, templates=templates, project=PROJECT))
+        prompt = first(make_case(sample, at=1, nonce="n" * 12, templates=templates, project=PROJECT))
         tokens = (len(prompt.system) + len(prompt.text)) // CHARS_PER_TOKEN
         ms = median(seconds) * 1000
         table.rows.append((f"{size:,}", f"{ms:.1f}", str(len(evidence.rows)), str(tokens)))

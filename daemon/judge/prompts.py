@@ -104,7 +104,7 @@ def _rows(rows: tuple[Row, ...]) -> str:
     """The rows up to a bound; what does not fit is counted."""
     lines: list[str] = []
     left = ROWS_CHARS
-    shown = [r for r in rows if r.kind != "request"]  # the requests stand above, in full
+    shown = [r for r in rows if r.kind != "gate"]  # the project's rules stand above
     for i, r in enumerate(shown):
         line = f"{r.id} [{r.kind}{' ' + r.outcome if r.outcome else ''}] {_cut(r.text, ROW_CHARS)}"
         left -= len(line)
