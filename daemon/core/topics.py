@@ -28,8 +28,19 @@ _PR: Final = r"(?:PRs?|pull[- ]?requests?|MRs?|merge[- ]?requests?)"
 _GAP: Final = r"[^.;\n]{0,60}"
 _MAKE_SURE: Final = r"(?:make sure|ensure|verify|check|confirm|see to it)"
 _OBJECT: Final = (
-    r"(?=\s*(?:$|[.,;:!)]|(?:it|this|that|them|these|everything|all|the|your|my|changes|when|once|after|with|and"
+    r"(?=\s*(?:$|[.,;:!)]|(?:it|this|that|them|these|everything|all|the|your|my|changes|when|once|after"
+    r"|with|and (?:push|open|create|make|then|tag|deploy|publish|merge)"
     r"|to|as|then|both|in|on|at|only|each|result|und)\b))"
+)
+
+_NEW_TESTS: Final = (
+    r"(?:(?:unit|regression|integration|e2e) ?)?(?:tests?|test[- ]?cases?|specs)\b"
+    r"(?![-_/(]|\.\w|\s+(?:flag|command|script|target|page|data|server|job|runner|button|id|mode|file|user"
+    r"|account|output|results?|env\w*|step|config\w*|harness|suite runner|framework|helper\w*|fixture\w*)\b)"
+)
+_DOCS: Final = (
+    r"(?:docs?|documentation|readme)\b(?! (?:page|command|parser|generator|viewer|component"
+    r"|endpoint|site)\b)"
 )
 
 
@@ -37,61 +48,82 @@ def _any(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{p})" for p in patterns), re.IGNORECASE)
 
 
+ORDERED: Final = (  # an imperative starts here: the clause's own, or one joined to it
+    r"(?:^(?:(?:please|now|then|also|next|finally|lastly|and|just|first|always|but|so|only|bitte|danach|und|ok(?:ay)?"
+    r"|great|yes|thanks|looks good|lgtm|done|when (?:you're |you are |it's |it is |all is "
+    r"|everything is )?(?:done|finished|ready|green)"
+    r"|when \w{1,12} \w{1,12}|once (?:\w{1,12} ){0,3}\w{1,12}|after that|afterwards|in the end"
+    r"|at the end|(?:can|could|would|will) you"
+    r"|you (?:should|must|need to)|we (?:should|must|need to)|don't forget to|remember to"
+    r"|make sure (?:to|you|that you)|be sure to"
+    r"|i(?:'d like| want| need) you to|i(?:'d like| want) to|go ahead and|let's"
+    r"|before \w{1,14}(?: \w{1,12}){0,3}"
+    r"|after \w{1,14}(?: \w{1,12}){0,3})[,.!:]? ){0,6}"
+    r"|[,;&] (?:and |then |also |finally )?|\b(?:and|then|und) (?:then |also |finally )?)"
+)
+_WORDS_TO: Final = r"(?:(?!(?:that|which|who|to|for|from|in|where|when|it)\b)[\w'/-]{1,30},? ){0,5}?"
 _ASKS: Final[dict[Topic, re.Pattern[str]]] = {
     "tests": _any(
-        rf"\b(?:re-?)?(?:run|execute)\b{_GAP}\b{_TEST}\b",
+        rf"{ORDERED}(?:re-?)?(?:run|execute)\b{_GAP}\b{_TEST}\b",
         rf"\b{_MAKE_SURE}\b{_GAP}\b{_TEST}\b{_GAP}\b(?:pass|green|succeed|work|run|ok)",
         rf"\b{_MAKE_SURE} (?:that )?(?:they|it all|everything|all of (?:it|them)) (?:still )?pass",
         rf"\b(?:make|get|keep|have|until|so)\b{_GAP}\b{_TEST}\b{_GAP}\b(?:pass|green|succeed)",
-        rf"\b{_TEST}\b[^.;\n]{{0,20}}\b(?:must|should|have to|need to)\b[^.;\n]{{0,20}}\b(?:pass"
-        rf"|be green|succeed)",
-        rf"\bfix\b{_GAP}\b(?:failing|broken|red)\b{_GAP}\b{_TEST}\b",
-        rf"\bfix\b{_GAP}\b{_TEST}\s+(?:that\s+)?(?:fail|are failing|is failing)",
+        rf"{ORDERED}fix\b{_GAP}\b(?:failing|broken|red)\b{_GAP}\b{_TEST}\b",
+        rf"{ORDERED}fix\b{_GAP}\b{_TEST}\s+(?:that\s+)?(?:fail|are failing|is failing)",
         r"\b(?:führe?|lass|lance[rz]?|exécute[rz]?|ejecuta|corre)\b[^.;\n]{0,30}\b(?:tests?|pruebas)\b",
         r"\btests?\b[^.;\n]{0,20}\b(?:laufen lassen|ausführen|durchlaufen lassen)\b",
-        r"^(?:now |then |please |and )?test (?:it|this|that|everything|your|the (?:change|fix|result|whole))",
+        rf"{ORDERED}test (?:it|this|that|everything|your|the (?:change|fix|result|whole))\b",
     ),
     "new_tests": _any(
-        r"\b(?:add|write|create|include|extend|cover\w*|provide)\b(?![^.;\n]{0,60}\b(?:run|pass)\b)"
-        r"[^.;\n]{0,60}?\b(?:(?:unit|regression|integration|e2e) ?)?(?:tests?|test[- ]?cases?|specs)\b"
-        r"(?![-_/(]|\.\w|\s+(?:flag|command|script|target|page|data|server|job|runner|button|id|mode|file|user"
-        r"|account|output|results?|env\w*|step|config\w*)\b)",
-        r"\bwith (?:unit |regression |some )?tests\b",
+        rf"\b(?:add|write|create|include|extend|provide|need|want)\b {_WORDS_TO}{_NEW_TESTS}",
+        rf"\b(?:with|and|plus|including) (?:[\w-]{{1,20}} ){{0,2}}?{_NEW_TESTS}(?=\s*(?:$|[.,;!)]|for\b"
+        rf"|too\b|as well))",
+        rf"{ORDERED}cover {_GAP}\b(?:with|by) (?:[\w-]{{1,20}} ){{0,2}}?{_NEW_TESTS}",
         r"\bschreib\w*\b[^.;\n]{0,30}\btests?\b",
     ),
     "build": _any(
-        r"\b(?:run|do|try)\b[^.;\n]{0,20}\bbuild\b",
+        r"\b(?:run|do|try) (?:(?:a|the|full|clean|production|release|npm run|make|cargo"
+        r"|go) ){0,3}build\b(?! (?:a|an|the|me)\b)",
         rf"\b{_MAKE_SURE}\b{_GAP}\b(?:builds|compiles|build (?:passes|succeeds|works|is green))\b",
-        r"\b(?:fix|repair)\b[^.;\n]{0,20}\bbuild\b",
-        r"\b(?:must|should|has to) (?:build|compile)\b",
+        rf"{ORDERED}(?:fix|repair) (?:the |our |my )?(?:\w{{1,15}} )?build(?=\s*(?:$|[.,;!]|and\b|error"
+        rf"|failure))",
     ),
     "lint": _any(
-        rf"\b(?:run|fix|pass|keep)\b{_GAP}\b{_LINTER}\b",
+        rf"{ORDERED}(?:run|pass)\b{_GAP}\b{_LINTER}\b",
+        rf"{ORDERED}fix\b[^.;\n]{{0,30}}\b{_LINTER}\b[^.;\n]{{0,10}}\b(?:errors?|warnings?|issues?|findings?|problems?)\b",
         rf"\b{_MAKE_SURE}\b{_GAP}\b{_LINTER}\b",
-        rf"\b{_LINTER}\b[^.;\n]{{0,20}}\b(?:must|should|clean|pass)",
     ),
     "commit": _any(
-        r"\b(?:git )?commit(?! (?:message|hash|history|hook|log|graph|sha|id|format|style)s?\b)" + _OBJECT,
-        r"\b(?:make|create|do)\b[^.;\n]{0,20}\bcommits?\b(?! (?:message|hook|log)s?\b)",
+        rf"{ORDERED}(?:git )?commit(?! (?:message|hash|history|hook|log|graph|sha|id|format"
+        rf"|style)s?\b){_OBJECT}",
+        rf"{ORDERED}(?:make|create|do) (?:an? |the |one |separate |single |small "
+        rf"|\w{{1,15}} ){{0,2}}commits?\b(?! (?:message|hook|log)s?\b)",
         r"\bcommitte\b",
     ),
     "push": _any(
-        r"\b(?:git )?push(?! (?:notification|button|message|event|service|token)s?\b)" + _OBJECT, r"\bpushe\b"
+        rf"{ORDERED}(?:git )?push(?! (?:notification|button|message|event|service|token)s?\b){_OBJECT}",
+        r"\bpushe\b",
     ),
     "pr": _any(
-        rf"\b(?:open|create|make|submit|raise|file|send|put up)\b[^.;\n]{{0,30}}\b{_PR}\b",
+        rf"{ORDERED}(?:open|create|make|submit|raise|file|send|put up)\b[^.;\n]{{0,30}}\b{_PR}\b",
         r"\berstelle\b[^.;\n]{0,20}\bPR\b",
     ),
     "ci": _any(
-        r"\b(?:CI|pipelines?|github actions|workflows?)\b[^.;\n]{0,40}\b(?:pass|green|succeed)",
-        r"\b(?:wait for|watch)\b[^.;\n]{0,20}\b(?:CI|pipeline|checks)\b",
+        rf"\b(?:make|get|keep|until|{_MAKE_SURE})\b[^.;\n]{{0,20}}\b(?:CI|pipelines?|github actions"
+        rf"|workflows?)\b"
+        r"[^.;\n]{0,40}\b(?:pass|green|succeed)",
+        rf"{ORDERED}(?:wait for|watch)\b[^.;\n]{{0,20}}\b(?:CI|pipeline|checks)\b",
     ),
-    "deploy": _any(r"\b(?:deploy|publish)" + _OBJECT, r"\brelease it\b"),
+    "deploy": _any(rf"{ORDERED}(?:deploy|publish){_OBJECT}", rf"{ORDERED}release it\b"),
     "docs": _any(
-        r"\b(?:update|write|add|extend|adjust|fix|improve|mention)\b[^.;\n]{0,60}\b(?:docs?|documentation|readme)\b",
-        r"^(?:please |also |then |and )?document\b",
+        rf"{ORDERED}(?:update|write|add|extend|adjust|fix|improve) {_WORDS_TO}{_DOCS}",
+        rf"{ORDERED}(?:add|mention|note|describe|explain|write)\b{_GAP}\b(?:to|in|into) the {_DOCS}",
+        rf"{ORDERED}document (?:it|this|that|them|the|how|what|all|both|your|these)\b",
     ),
-    "changelog": _any(r"\b(?:update|add|write|mention|note|put|extend)\b[^.;\n]{0,60}\bchange-?log\b"),
+    "changelog": _any(
+        rf"{ORDERED}(?:update|add|write|mention|note|put|extend)\b[^.;\n]{{0,60}}\bchange-?log\b"
+        r"(?! (?:page|command|parser|generator|view|component|endpoint|script|feature)\b)"
+    ),
 }
 _NOT: Final = (
     r"(?:don'?t|do not|never|must not|mustn't|should not|shouldn't|no need to|needn't|not|nicht|without"
@@ -162,6 +194,16 @@ _WITHHELD: Final = re.compile(  # asked only under a condition, as a wish, or sa
     r"|unless|already|i've|i have|yesterday|you (?:just )?(?:said|ran|did|committed|pushed))\b",
     re.IGNORECASE,
 )
+_DESCRIBES: Final = re.compile(
+    r"(?:the|a|an|this|it|our|my|its|each|every|there|all|users?|(?!(?:you|we|i|please|always|then|and)\b)[\w-]{1,30}"
+    r" (?:should|must|needs? to|has to|will|can))\b(?! (?:you|done|ready)\b)",
+    re.IGNORECASE,
+)
+_TESTS_MUST_PASS: Final = re.compile(
+    rf"\b{_TEST}\b[^.;\n]{{0,20}}\b(?:must|should|have to|need to)\b[^.;\n]{{0,20}}\b(?:pass|be green"
+    rf"|succeed)",
+    re.IGNORECASE,
+)
 _ASKS_POLITELY: Final = re.compile(
     r"^(?:please |and |then |also |now |ok(?:ay)?,? )*(?:can|could|would|will) you\b", re.IGNORECASE
 )
@@ -172,7 +214,11 @@ _EXCEPTION: Final = re.compile(
     re.IGNORECASE,
 )
 _QUOTED: Final = re.compile(r"`([^`\n]{1,200})`")
-_WANTS_RUN: Final = re.compile(r"\b(?:run|pass\w*|execute|green|succeeds?|clean)\b", re.IGNORECASE)
+_WANTS_RUN: Final = re.compile(
+    rf"{ORDERED}(?:run|execute)\b|\b(?:must|should|has to) (?:pass|be (?:green|clean)"
+    rf"|succeed)\b",
+    re.IGNORECASE,
+)
 _OBLIGES: Final = re.compile(
     r"\b(?:always|must|never|before|after (?:every|each|any|all|you|making|changing)|make sure|ensure"
     r"|required?|do not|don't"
@@ -202,6 +248,12 @@ def read_clause(clause: str, *, sentence_forbids: bool = False) -> Said:
     negative = not reminded and bool(_PROHIBITS.search(text))
     if negative or (text.endswith("?") and not _ASKS_POLITELY.search(text)) or _WITHHELD.search(text):
         return Said(frozenset(), frozenset(forbids), negative)
+    if _DESCRIBES.match(text):  # says what the program does, not what to do
+        must_pass = "tests" not in forbids and _TESTS_MUST_PASS.search(text)
+        obliged = _commanded(text)
+        if must_pass:
+            obliged.add("tests")
+        return Said(frozenset(obliged - forbids), frozenset(forbids), negative)
     asks = {t for t, pattern in _ASKS.items() if t not in forbids and pattern.search(text)}
     asks |= _commanded(text) - forbids
     if sentence_forbids and len(text.split()) <= 3:

@@ -13,7 +13,7 @@ from daemon.core.claims import sentences
 from daemon.core.evidence import Row, Topic
 from daemon.core.look import GATES, Look, short
 from daemon.core.requirements import words
-from daemon.core.topics import wording
+from daemon.core.topics import ORDERED, wording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,14 +80,17 @@ _EXT: Final = (
 _FILE: Final = rf"[`\"']?(?P<path>(?![A-Z][a-z]+\.js\b)[\w@-][\w./@-]{{0,120}}\.{_EXT})\b"
 _NAMED: Final = (
     re.compile(
-        rf"\b(?:create|write|generate)\s+(?:(?:a|an|the|new|file|called|named|it|as|to"
-        rf"|in)\s+){{0,5}}{_FILE}",
+        rf"{ORDERED}(?:create|write|generate) (?:(?:a|an|the|new|file|called|named|it|as) ){{0,5}}{_FILE}",
         re.IGNORECASE,
     ),
-    re.compile(rf"\b(?:update|edit|modify|adjust|extend)\s+(?:(?:the|file)\s+){{0,2}}{_FILE}", re.IGNORECASE),
     re.compile(
-        rf"\b(?:add|put|note|document|mention|describe)\b[^.;\n]{{0,80}}?\b(?:to|in|into)\s+(?:(?:the"
-        rf"|file)\s+){{0,2}}{_FILE}",
+        rf"{ORDERED}(?:update|edit|modify|adjust|extend) (?:(?:the"
+        rf"|file) ){{0,2}}{_FILE}",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"{ORDERED}(?:add|put|note|document|mention|describe)\b(?:(?!\b(?:that|which|to|so|for|in|into)\b)[^.;\n]){{0,80}}"
+        rf"\b(?:to|in|into) (?:(?:the|file) ){{0,2}}{_FILE}",
         re.IGNORECASE,
     ),
 )

@@ -20,9 +20,9 @@ MAX_EDITS: Final = 50  # of one call
 Change = Literal["skipped", "narrowed", "assertions", "tests_removed", "masked", "deleted"]
 
 _TEST_PATH: Final = re.compile(
-    r"(?:^|/)(?:tests?|specs?|__tests__|testing|e2e|cypress)/[^\n]{1,200}$|(?:^|/)(?:test_[^/\n]{1,100}|conftest)\.py$"
+    r"(?:^|/)(?:tests?|specs?|__tests__|testing|e2e|cypress)/[^\n]{1,200}$|(?:^|/)(?:tests?_[^/\n]{1,100}\.\w{1,5}|conftest\.py)$|\.(?:t|bats|feature)$"
     r"|[._-](?:test|tests|spec|cy)\.[cm]?[jt]sx?$|_(?:test|spec)\.(?:go|py|rb|exs|dart|cc|cpp|lua)$"
-    r"|(?:Tests?|Spec|IT)\.(?:java|kt|cs|swift|php|scala|groovy)$|(?:^|/)test\.[jt]sx?$|Test\.php$",
+    r"|(?:Tests?|Spec|IT|_unittest)\.(?:java|kts?|cs|swift|php|scala|groovy|cc|cpp|h)$|(?:^|/)test\.[jt]sx?$|Test\.php$",
     re.IGNORECASE,
 )
 _SKIP: Final = re.compile(

@@ -83,7 +83,7 @@ def make_case(
         requests=tuple(redact(m.text) for m in requests),
         earlier=tuple(redact(text) for text in before[-EARLIER_REQUESTS:]),
         final=redact(turn.text),
-        evidence=_redacted(collect(transcript)),
+        evidence=_redacted(collect(transcript, project)),
         templates=templates,
         agent=task.agent,
         model=task.model,

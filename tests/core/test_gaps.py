@@ -115,6 +115,8 @@ def test_a_named_file_that_nothing_wrote() -> None:
     assert (row.kind, "docs/cli.md" in row.text) == ("unmet", True)
     assert opened("Add a flag and update docs/cli.md", edit(), bash("sed -i s/a/b/ docs/cli.md"), TEST) == []
     assert opened("Add a server in Node.js", edit(), TEST) == []
+    assert opened("Add a flag to write the results to out.json", edit(), TEST) == []
+    assert opened("The tool should write out.json", edit(), TEST) == []
 
 
 def test_an_untouched_item_of_a_list() -> None:

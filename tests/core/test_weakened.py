@@ -27,6 +27,10 @@ def edit(path: str, old: str, new: str) -> ToolCall:
         "cypress/e2e/a.cy.ts",
         "lib/a_test.exs",
         "conftest.py",
+        "t/basic.t",
+        "src/test_list.c",
+        "base/list_unittest.cc",
+        "a.feature",
     ],
 )
 def test_test_files(path: str) -> None:

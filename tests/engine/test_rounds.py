@@ -86,7 +86,7 @@ async def test_offline_rules_through_the_engine(tmp_path: Path) -> None:
     world.sim.provider = None
     await world.host.connect(await world.sim.start())
     await world.host.create("ses_a")
-    await world.host.types("ses_a", "Add a login page with tests")
+    await world.host.types("ses_a", "Add a login page")
     await world.host.works("ses_a", tools=(write("a.py"), bash("pytest -q", 1, "2 failed, 3 passed in 0.1s")))
     await world.sim.settle()
     (prompt,) = world.host.prompts
