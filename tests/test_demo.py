@@ -146,7 +146,7 @@ def test_a_daemon_that_does_not_start_is_quoted(clone: Path) -> None:
     (clone / "gone.txt").rename(prompt)
     assert (code, out) == (1, "")
     assert "the daemon ended at once, with exit code 2" in err
-    assert "a shipped prompt is missing" in err
+    assert "judge.txt is missing; install reflectd again" in err
     assert "Traceback" not in err
 
 

@@ -20,10 +20,12 @@ from daemon.judge.decide import is_cited, without_forbidden
 from daemon.judge.parse import parse, parse_defence
 
 if TYPE_CHECKING:
-    from daemon.core.evidence import Row
+    from daemon.core.evidence import Row, RowKind
     from daemon.judge.case import Case
 
 Asking = Generator[Prompt, Reply, "Judgement | None"]
+RULES: Final = "offline"
+PROOF: Final[frozenset[RowKind]] = frozenset({"check", "todo", "tool_error"})
 _QUESTION: Final = re.compile(
     r"\s*(?:what|why|how|when|where|who|which|is|are|was|were|does|do|did|has|have|had|explain|describe"
     r"|tell me)\b"
@@ -119,7 +121,8 @@ def judge(case: Case, *, second_look: bool = True) -> Generator[Prompt, Reply, O
             found = yield from _reconsider(case, talk, rows)
         if found is None:
             return talk.opinion(None)
-        if not _needs_second_look(case, found) or not second_look:
+        by_rules = talk.replies[-1].provider == RULES  # they say only what a row proves
+        if by_rules or not second_look or not _needs_second_look(case, found):
             return talk.opinion(found)
         return (yield from _second_look(case, talk, found))
     except Unavailable as e:
@@ -147,8 +150,11 @@ def contradicting(case: Case) -> tuple[Row, ...]:
 
 
 def is_backed(case: Case, found: Judgement) -> bool:
-    """A row that proves unfinished work stands behind at least one of the missing items."""
-    proven = {r.id for r in case.evidence.open}
+    """A row that proves it stands behind at least one of the missing items: a failed check after the last
+    edit, an open todo, an unanswered tool error. Other open rows read the agent's words, which a model may
+    weigh once more.
+    """
+    proven = {r.id for r in case.evidence.open if r.kind in PROOF}
     return any(m.cites.strip() in proven for m in found.missing)
 
 

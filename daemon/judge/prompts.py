@@ -105,8 +105,9 @@ def _rows(rows: tuple[Row, ...]) -> str:
     """The rows up to a bound; what does not fit is counted."""
     lines: list[str] = []
     left = ROWS_CHARS
+    rows = tuple(r for r in rows if r.kind != "gate")  # the project's rules stand above
     for i, r in enumerate(rows):
-        limit = ASKED_CHARS if r.kind in {"requirement", "gate"} else ROW_CHARS  # they stand above in full
+        limit = ASKED_CHARS if r.kind == "requirement" else ROW_CHARS  # the requests stand above in full
         line = f"{r.id} [{r.kind}{' ' + r.outcome if r.outcome else ''}] {_cut(r.text, limit)}"
         left -= len(line)
         if left < 0:

@@ -259,3 +259,24 @@ def test_a_judge_that_wants_only_what_is_forbidden_is_unscored() -> None:
     assert purposes(asked) == ["judge", "judge.again"]
     assert opinion.judgement is None
     assert "forbade" in opinion.why
+
+
+def test_what_rules_prove_needs_no_second_look() -> None:
+    """DESIGN §4: the fixed rules cite rows only; they are not asked to argue against themselves."""
+    case = make_case(evidence=QUIET)
+    flow = judge(case)
+    next(flow)
+    said = reply(UNPROVEN, NONCE, "offline")
+    with pytest.raises(StopIteration) as ended:
+        flow.send(said)
+    assert ended.value.value.judgement is not None
+
+
+@pytest.mark.parametrize("kind", ["claim", "offer", "unmet", "tests_changed"])
+def test_rows_that_read_words_get_a_second_look(kind: Any) -> None:
+    """DESIGN §4: only a failed check, an open todo or an unanswered tool error proves without one."""
+    rows = (Row("R1", "requirement", REQUEST), Row("E1", kind, "not shown", open=True))
+    said = UNPROVEN | {"missing": [{"item": "x", "cites": "E1"}]}
+    case = make_case(evidence=Evidence(rows=rows, tool_calls=1))
+    _, asked = run(judge(case), said, {"defended": False, "reasons": "No."})
+    assert purposes(asked) == ["judge", "judge.second"]
