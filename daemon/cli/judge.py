@@ -106,7 +106,7 @@ def render(loaded: Loaded, found: Replayed, paint: Paint) -> list[str]:
     title = f"session {case.session or '(no id)'}, turn {case.turn}"
     lines = [f"{paint.state(verdict.state)}{severity}  {short(title, 200)}"]
     lines += _field("request", short(case.requests[-1], 300) if case.requests else "")
-    lines += _field("why", verdict.reason if verdict.state == "unscored" else found.opinion.why)
+    lines += _field("why", found.opinion.why or verdict.reason.removeprefix("judged"))
     lines += _field("feedback", verdict.feedback)
     for item in verdict.missing:
         row = rows.get(item.cites)
