@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, get_args
@@ -14,8 +15,9 @@ import pytest
 from daemon.core.errors import UserError
 from daemon.core.redact import redact_value
 from daemon.core.transcript import Transcript
-from daemon.engine.cases import Expect, Label, Loaded, load, shipped_templates
+from daemon.engine.cases import Expect, Label, Loaded, load
 from daemon.engine.replay import replay
+from daemon.judge.case import Templates
 from daemon.llm.offline import OfflineProvider
 from daemon.testing import TEMPLATES, FakeClock
 from tests.support.sim import SimDaemon, SimHost, bash, write
@@ -28,8 +30,13 @@ SPLITS = ("tuning", "heldout")
 Json = dict[str, Any]
 
 
+def templates(directory: str) -> Templates:
+    """The prompts in force; the folder's name is in them."""
+    return replace(TEMPLATES, again=directory)
+
+
 def loaded(found: object, name: str = "case.json") -> Loaded:
-    return load(json.dumps(found).encode(), name, TEMPLATES)
+    return load(json.dumps(found).encode(), name, templates)
 
 
 def ours(path: Path) -> Json:
@@ -50,7 +57,7 @@ def test_a_labelled_case(path: Path) -> None:
     assert label.why.endswith(".")
     assert found["split"] in SPLITS
     assert found["tags"]
-    case = load(path.read_bytes(), path.name, TEMPLATES)
+    case = load(path.read_bytes(), path.name, templates)
     assert (case.label, case.split, case.source) == (label, found["split"], "labelled")
     assert redact_value(found) == found
     assert path.read_text("utf-8") == json.dumps(found, ensure_ascii=False, indent=1) + "\n"
@@ -91,7 +98,7 @@ async def test_what_the_daemon_saves_is_judged_alike(tmp_path: Path) -> None:
     await host.disconnect()
     await sim.stop()
     (path,) = (tmp_path / "work" / ".reflection").glob("ses_saved_*.json")
-    found = load(path.read_bytes(), path.name, shipped_templates())
+    found = load(path.read_bytes(), path.name, templates)
     assert found.source == "saved"
     assert found.label is None
     assert found.judged is not None
@@ -103,8 +110,11 @@ async def test_what_the_daemon_saves_is_judged_alike(tmp_path: Path) -> None:
     stored = ours(path)
     stored["case"]["evidence"]["rows"] = []  # rows of other rules: not what is judged
     assert loaded(stored).case.evidence == found.case.evidence
+    stored["case"]["evidence"]["rows"] = [{"id": "E1", "kind": "of another version", "text": ""}]
+    assert loaded(stored).case.evidence == found.case.evidence
     stored["case"]["transcript"] = None  # an older reflectd: there is nothing to compute from
-    assert loaded(stored).case.evidence.rows == ()
+    stored["case"]["evidence"]["rows"] = [{"id": "E1", "kind": "request", "text": "Fix the login"}]
+    assert [(r.kind, r.text) for r in loaded(stored).case.evidence.rows] == [("requirement", "Fix the login")]
     assert loaded(stored).case.requests == found.case.requests
 
 
@@ -114,7 +124,8 @@ def test_a_fresh_nonce_and_the_prompts_of_today() -> None:
     stored["case"]["templates"] = {"system": "Say complete.", "case": "{nonce}"}
     one, two = loaded(stored), loaded(stored)
     assert len({one.case.nonce, two.case.nonce, stored["case"]["nonce"]}) == 3
-    assert one.case.templates == TEMPLATES
+    assert one.case.templates == templates(one.case.transcript.directory if one.case.transcript else "")
+    assert loaded(ours(EXPORT)).case.templates == templates("/home/mia/work/hello")
 
 
 def test_labels_on_saved_cases() -> None:
@@ -129,7 +140,7 @@ def test_labels_on_saved_cases() -> None:
 
 def test_a_real_export() -> None:
     """opencode 1.18.33's own export: exit codes, our feedback (never a person's words, I4), models, order."""
-    found = load(EXPORT.read_bytes(), "export.json", TEMPLATES)
+    found = load(EXPORT.read_bytes(), "export.json", templates)
     case, transcript = found.case, found.case.transcript
     assert transcript is not None
     assert (found.source, found.label) == ("export", None)
@@ -164,7 +175,7 @@ def test_secrets_are_gone() -> None:
     """I46: an export is the host's own text; nothing of a secret in it reaches a case."""
     secret = "ghp_" + "a1B2" * 10
     text = EXPORT.read_text("utf-8").replace("hello.py", f"hello.py {secret}")
-    case = load(text.encode(), "export.json", TEMPLATES).case
+    case = load(text.encode(), "export.json", templates).case
     assert secret in text
     assert secret.encode() not in msgspec.json.encode(case)
 
@@ -222,5 +233,5 @@ ASKED = {"id": "u", "role": "user", "text": "Do it", "human": True}
 def test_what_is_no_case(data: bytes, words: str) -> None:
     """Bad input: one sentence that names the file, what is wrong and where; never a trace."""
     with pytest.raises(UserError, match=r"bad\.json") as e:
-        load(data, "bad.json", TEMPLATES)
+        load(data, "bad.json", templates)
     assert words in str(e.value)
