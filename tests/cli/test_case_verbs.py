@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support import processes
+from tests.support.llm_servers import Says, Wire, llm_server
 from tests.support.reflectd import Daemon
 from tests.support.sandbox import REPO, Sandbox, sandbox
 from tests.support.waiting import wait_until
@@ -19,6 +23,8 @@ from tests.support.wire_host import WireHost, unfinished
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from aiohttp import web
 
 Done = subprocess.CompletedProcess[bytes]
 DATA = REPO / "tests" / "data"
@@ -229,3 +235,34 @@ def test_the_daemon_knows_where_a_session_works(box: Sandbox) -> None:
     assert (case["session"], case["judged"], case["expect"]) == ("ses_far", "incomplete", "complete")
     said(reflectd(box, "judge", case["path"]), 10, "Add a login page with tests")
     said(reflectd(box, "dispute", "ses_far", "--should-be", "complete"), 2, "no saved case")
+
+
+class Judges(Says):
+    """A model that gives a verdict with the call's own nonce."""
+
+    async def play(self, wire: Wire, body: dict[str, Any], request: web.Request) -> web.StreamResponse:
+        nonce = re.findall(r"\b[0-9a-f]{16}\b", json.dumps(body["messages"]))[-1]
+        verdict = json.loads(self.text) | {"nonce": nonce}
+        return await replace(Says(), text=json.dumps(verdict)).play(wire, body, request)
+
+
+async def test_judge_asks_a_model(box: Sandbox) -> None:
+    """A model behind the real SDK: its verdict, its tokens, and a cost that is unknown and not 0. I46: what
+    it was sent holds no secret.
+    """
+    secret = "ghp_" + "a1B2" * 10
+    text = GREEN.read_text("utf-8").replace("crash the importer", f"crash the importer {secret}")
+    (box.project / "case.json").write_text(text)
+    verdict = {"complete": False, "severity": "NONE", "missing": [], "requires_human_action": True}
+    async with llm_server() as server:
+        server.script(Judges(text=json.dumps(verdict)))
+        env = {"REFLECTD_OPENAI_BASE_URL": f"{server.url}/v1", "REFLECTD_OPENAI_MODEL": "local-model"}
+        done = await asyncio.to_thread(reflectd, box, "judge", "case.json", "--provider", "openai", **env)
+        said(done, 0, "awaiting_user", "NOT as judged", "openai local-model, 1 call", "100 tokens in, 20 out")
+        said(done, 0, "unknown cost")
+        assert server.left == 0
+        assert secret not in json.dumps(server.got[0].body)
+        assert "crash the importer" in json.dumps(server.got[0].body)
+        env["REFLECTD_JUDGE_TIMEOUT_S"] = "5"
+        done = await asyncio.to_thread(reflectd, box, "judge", "case.json", "--provider", "openai", **env)
+        said(done, 11, "unscored", "no judge answered", "openai")
