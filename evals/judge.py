@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 from daemon import config, log, paths
 from daemon.core.errors import ReflectdError, UserError
 from daemon.core.ports import Client
-from daemon.engine.cases import Label, Loaded, load, shipped_templates
+from daemon.engine.cases import Label, Loaded, load, templates_of
 from daemon.engine.replay import replay
 from daemon.files.case_folder import read_bytes
+from daemon.files.prompts import read_layer
 from daemon.llm.select import providers
 from evals.report import as_json, table
 from evals.score import Outcome, Score, score
@@ -77,10 +78,10 @@ def main(argv: list[str]) -> int:
 
 
 def read_cases(folder: Path, split: str) -> list[Labelled]:
-    """The labelled cases of a folder, by name. Raises ``UserError``."""
-    templates, found = shipped_templates(), []
+    """The labelled cases of a folder, by name, with the prompts that are shipped. Raises ``UserError``."""
+    shipped, found = templates_of(read_layer(paths.shipped("prompts")).texts), []
     for path in sorted(folder.glob("*.json")):
-        loaded = load(read_bytes(path), str(path), templates)
+        loaded = load(read_bytes(path), str(path), lambda _: shipped)
         if loaded.label is not None and split in {"all", loaded.split}:
             found.append(Labelled(loaded, loaded.label))
     if not found:

@@ -144,7 +144,7 @@ def _list(args: argparse.Namespace) -> int:
         return 0
     rows = [("case", "judged", "expected", "request")]
     for c in cases:
-        said = f"can't be used: {c.problem}" if c.problem else c.request
+        said = f"can't be used: it {c.problem}" if c.problem else c.request
         rows.append((short(c.path.stem, 80), c.judged or "-", c.expect or "-", short(said, 60)))
     print("\n".join(table(rows)))
     return 0

@@ -17,10 +17,14 @@ from daemon.cli.render import Paint, money, plain, print_json, short
 from daemon.cli.settings import add_flags, load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from daemon.core.ports import Provider
     from daemon.core.settings import Settings
     from daemon.engine.cases import Loaded
     from daemon.engine.replay import Replayed
+    from daemon.judge.case import Templates
+    from daemon.paths import Paths
 
 INCOMPLETE = 10
 UNSCORED = 11
@@ -60,7 +64,6 @@ def run(args: argparse.Namespace) -> int:
 
     from daemon import config, log
     from daemon.engine.cases import load as load_case
-    from daemon.engine.cases import shipped_templates
     from daemon.files.case_folder import CaseFolder, read_bytes
     from daemon.files.verdict import verdict_object
     from daemon.llm.select import providers
@@ -72,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         path = Path(args.file)
         path = path if path.exists() else CaseFolder(where.state_dir).find(args.file)
         data, name = read_bytes(path), str(path)
-    loaded = load_case(data, name, shipped_templates())
+    loaded = load_case(data, name, _templates(where))
     chosen = args.provider or ("auto" if settings.judge.provider == "host" else settings.judge.provider)
     judges = providers(chosen, settings, config.load_keys(os.environ, settings))
     log.configure(settings, sys.stderr)
@@ -83,6 +86,26 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(render(loaded, found, Paint())))
     return {"incomplete": INCOMPLETE, "unscored": UNSCORED}.get(verdict.state, 0)
+
+
+def _templates(where: Paths) -> Callable[[str], Templates]:
+    """The prompts in force, as the daemon would use them; what is wrong with one is said on stderr."""
+    from daemon.clock import SystemClock
+    from daemon.engine.cases import templates_of
+    from daemon.files.prompts import Prompts
+    from daemon.files.trust import FILE, Trust
+    from daemon.paths import config_file, shipped
+
+    trust = Trust(where.state_dir / FILE, SystemClock())
+    prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
+
+    def templates(directory: str) -> Templates:
+        found = prompts.templates(directory)
+        for problem in found.problems:
+            print(f"reflectd: {plain(problem)}", file=sys.stderr)
+        return templates_of(found.texts)
+
+    return templates
 
 
 async def _judge(loaded: Loaded, judges: tuple[Provider, ...], settings: Settings) -> Replayed:
@@ -106,7 +129,7 @@ def render(loaded: Loaded, found: Replayed, paint: Paint) -> list[str]:
     title = f"session {case.session or '(no id)'}, turn {case.turn}"
     lines = [f"{paint.state(verdict.state)}{severity}  {short(title, 200)}"]
     lines += _field("request", short(case.requests[-1], 300) if case.requests else "")
-    lines += _field("why", verdict.reason if verdict.state == "unscored" else found.opinion.why)
+    lines += _field("why", found.opinion.why or verdict.reason.removeprefix("judged"))
     lines += _field("feedback", verdict.feedback)
     for item in verdict.missing:
         row = rows.get(item.cites)

@@ -17,16 +17,16 @@ from daemon.core.errors import BadReply, UserError
 from daemon.core.transcript import Transcript
 from daemon.hosts.opencode_export import parse_export
 from daemon.judge.case import Case, Templates, make_case
-from daemon.paths import shipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 Expect = Literal["complete", "incomplete", "awaiting_user"]
 Source = Literal["saved", "labelled", "export"]
 Json = dict[str, Any]
 T = TypeVar("T")
 VERSION: Final = 1
+RENAMED: Final = {"request": "requirement"}  # kinds of rows
 FORMS: Final = (
     "a case that the daemon saved (<folder>/.reflection/<session>_<time>.json), a labelled case "
     "(see tests/data/judge/README.md), or what `opencode export SESSION` prints"
@@ -58,13 +58,14 @@ class Loaded:
     judged: Json | None = None
 
 
-def load(data: bytes, name: str, templates: Templates, *, nonce: Callable[[], str] | None = None) -> Loaded:
-    """The case in ``data``; ``name`` is what errors call it. Prompts come from ``templates``, not the file.
+def load(data: bytes, name: str, templates: Callable[[str], Templates]) -> Loaded:
+    """The case in ``data``; ``name`` is what errors call it. ``templates`` gives the prompts in force for the
+    session's directory: the file's own are never used.
 
     Each load gets a fresh nonce: the one that fenced the text before may be in the text by now.
     """
     found = _json(data, name)
-    fence = (nonce or _nonce)()
+    fence = secrets.token_hex(8)
     if isinstance(found, dict) and "version" in found:
         if found["version"] != VERSION:
             version = str(found["version"])[:20]
@@ -82,22 +83,23 @@ def load(data: bytes, name: str, templates: Templates, *, nonce: Callable[[], st
     raise UserError(f"{name} is none of these: {FORMS}")
 
 
-def shipped_templates() -> Templates:
-    """The prompts that come with reflectd."""
-    folder = shipped("prompts")
-    names = ("judge", "judge_case", "judge_second", "judge_second_case", "judge_again")
-    try:
-        return Templates(*((folder / f"{name}.txt").read_text("utf-8") for name in names))
-    except OSError as e:
-        raise UserError(f"a shipped prompt is missing ({e}); install reflectd again") from e
+def templates_of(texts: Mapping[str, str]) -> Templates:
+    """The prompts by the names that ``files.prompts`` has for them."""
+    t = texts
+    return Templates(t["judge"], t["judge_case"], t["judge_second"], t["judge_second_case"], t["judge_again"])
 
 
-def _saved(found: Json, name: str, templates: Templates, nonce: str) -> Loaded:
+def _saved(found: Json, name: str, templates: Callable[[str], Templates], nonce: str) -> Loaded:
     """``.reflection/<session>_<epoch ms>.json``, with a label if a person gave it one."""
     stored = found["case"]
     if not isinstance(stored, dict):
         raise UserError(f"{name}: `case` is not an object")
-    case = _convert({**stored, "templates": asdict(templates), "nonce": nonce}, Case, name, "case")
+    filled = {**stored, "templates": asdict(templates("")), "nonce": nonce}
+    if stored.get("transcript") is not None:
+        filled["evidence"] = {}  # computed anew below, so rows that this version doesn't know do no harm
+    else:
+        filled["evidence"] = _today(stored.get("evidence"))
+    case = _convert(filled, Case, name, "case")
     if case.transcript is not None:
         case = _make(
             case.transcript,
@@ -120,7 +122,7 @@ def _saved(found: Json, name: str, templates: Templates, nonce: str) -> Loaded:
     )
 
 
-def _labelled(found: Json, name: str, templates: Templates, nonce: str) -> Loaded:
+def _labelled(found: Json, name: str, templates: Callable[[str], Templates], nonce: str) -> Loaded:
     transcript = _convert(found["transcript"], Transcript, name, "transcript")
     return Loaded(
         case=_make(transcript, name, templates, nonce, project=_text(found, "project")),
@@ -139,7 +141,7 @@ def _label(found: Json, name: str) -> Label | None:
 def _make(
     transcript: Transcript,
     name: str,
-    templates: Templates,
+    templates: Callable[[str], Templates],
     nonce: str,
     *,
     at: int = 0,
@@ -155,10 +157,21 @@ def _make(
         transcript,
         at=at or turn.completed or turn.at,
         nonce=nonce,
-        templates=templates,
+        templates=templates(transcript.directory),
         open_items=open_items,
         project=project,
     )
+
+
+def _today(evidence: object) -> object:
+    """Stored evidence with its rows by the names of today."""
+    rows = evidence.get("rows") if isinstance(evidence, dict) else None
+    if not isinstance(evidence, dict) or not isinstance(rows, list):
+        return evidence
+    renamed = [
+        {**r, "kind": RENAMED.get(str(r.get("kind")), r.get("kind"))} for r in rows if isinstance(r, dict)
+    ]
+    return {**evidence, "rows": renamed}
 
 
 def _json(data: bytes, name: str) -> object:
@@ -187,7 +200,3 @@ def _text(found: Json, key: str) -> str:
 def _tags(found: Json) -> tuple[str, ...]:
     tags = found.get("tags")
     return tuple(t for t in tags if isinstance(t, str)) if isinstance(tags, list) else ()
-
-
-def _nonce() -> str:
-    return secrets.token_hex(8)

@@ -139,7 +139,7 @@ def summary(path: Path) -> Saved:
     try:
         found = read(path)
     except UserError as e:
-        return Saved(path, problem=str(e))
+        return Saved(path, problem=str(e).removeprefix(f"{path} "))
     case, verdict, label = _record(found, "case"), _record(found, "verdict"), _record(found, "label")
     at = case.get("at")
     return Saved(
