@@ -96,8 +96,8 @@ def test_a_defended_stop_just_ends(clean: Sandbox, daemon: Daemon, llm: ModelSer
 
 
 def test_a_judge_slower_than_the_gate(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I35, I21, I37: the run waits as long as it was told to and ends as it would without us. The call is
-    cancelled with it, the turn is closed, and the judge session does not stay.
+    """I35, I21, I37: the run waits as long as it was told to and ends as it would without us. The call
+    ends with it, the turn is closed, and the judge session does not stay.
     """
     daemon.restart(REFLECTD_RUN_GATE_TIMEOUT_S="2")
     try:
