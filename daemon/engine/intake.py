@@ -240,8 +240,7 @@ class Intake:
             since = world.clock.now_ms() - DAY_MS
             for session in world.sessions.open_in(instance.directory, since):
                 self._evaluations.request(session)
-            before = max(self._boot, world.clock.now_ms() - LEFT_MS)  # younger ones are in use
-            left = world.sessions.judge_sessions(instance.directory, before)
+            left = self._left_over(instance.directory)
             if left:
                 await self._instances.call(instance, DeleteSessions(left), SWEEP_S)
                 now = world.clock.now_ms()
@@ -250,6 +249,19 @@ class Intake:
                 await self._persist.flush()
         except ReflectdError as e:
             world.log.info("not looked after", instance=instance.id, error=str(e))
+
+    def _left_over(self, directory: str) -> tuple[str, ...]:
+        """Judge sessions whose answer nobody can get any more: asked for by an earlier daemon, of a host that
+        is gone, or older than any judgement. One that runs is not touched (I37).
+        """
+        world = self._world
+        before = max(self._boot, world.clock.now_ms() - LEFT_MS)
+        left = []
+        for session, created in world.sessions.judge_sessions(directory).items():
+            s = world.sessions.get(session)
+            if created < before or (s is not None and self._instances.connected(s.instance) is None):
+                left.append(session)
+        return tuple(left)
 
     async def _look_up(self, stored: Stored, s: Session, instance: Instance) -> None:
         try:

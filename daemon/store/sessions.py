@@ -132,13 +132,13 @@ class Sessions:
         self._off.add(directory)
         return ("INSERT OR REPLACE INTO switches (directory, at) VALUES (?, ?)", [(directory, now)])
 
-    def judge_sessions(self, directory: str, before: int) -> tuple[str, ...]:
-        """Judge sessions of ours announced before then (epoch ms) and never reported deleted."""
-        rows = self._db.read(
-            "SELECT id FROM judge_sessions WHERE directory = ? AND deleted = 0 AND created < ?",
-            (directory, before),
+    def judge_sessions(self, directory: str) -> dict[str, int]:
+        """Judge sessions of ours that were never reported deleted: id and when announced (epoch ms)."""
+        return dict(
+            self._db.read(
+                "SELECT id, created FROM judge_sessions WHERE directory = ? AND deleted = 0", (directory,)
+            )
         )
-        return tuple(i for (i,) in rows)
 
     def _load(self, session: str) -> Session | None:
         rows = self._db.read("SELECT state FROM sessions WHERE id = ?", (session,))

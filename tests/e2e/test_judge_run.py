@@ -1,0 +1,117 @@
+"""``opencode run`` with a model as the judge: the judge session lives inside a process that wants to end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.model_server import slow
+from tests.support.opencode import OpencodeServe, opencode_run
+from tests.support.reflectd import Daemon
+from tests.support.scripts import (
+    CLAIM,
+    COMPLETE,
+    DEFENDED,
+    DONE,
+    HEADING,
+    INCOMPLETE,
+    REQUEST,
+    UNDEFENDED,
+    finished,
+    unfinished,
+)
+from tests.support.state import wait_ledger
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.model_server import ModelServer
+    from tests.support.sandbox import Sandbox
+
+
+@pytest.fixture(scope="module")
+def module_daemon(box: Sandbox) -> Iterator[Daemon]:
+    with Daemon(box, REFLECTD_JUDGE_PROVIDER="host") as running:
+        yield running
+
+
+@pytest.fixture
+def clean(box: Sandbox) -> Sandbox:
+    """The module's machine, with the tests failing again."""
+    (box.project / "answer.txt").unlink(missing_ok=True)
+    return box
+
+
+def the_session(llm: ModelServer) -> str:
+    """The id of the session that asked the model."""
+    (session,) = {r.session for r in llm.of("main")}
+    return session
+
+
+def only_the_session_is_left(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
+    """I37: what opencode lists afterwards: the person's session and none of the judge's."""
+    judges = {r.session for r in llm.of("judge")}
+    with OpencodeServe(box, llm.url) as later:
+        wait_until(
+            lambda: the_session(llm) in (ids := {s["id"] for s in later.sessions()}) and not judges & ids,
+            10,
+            "list without judge sessions",
+            later.sessions,
+        )
+        wait_until(lambda: daemon.status()["instances"], 15, "hello from the shim", daemon.log)
+
+
+def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
+    """I38, I5, I27, I34, I37: both looks happen before the only idle; the same run prints both answers. Every
+    judge saw one system message and no tool, and no judge session stays.
+    """
+    llm.script(*unfinished(), *finished())
+    llm.judge(INCOMPLETE, UNDEFENDED, COMPLETE)
+    ran = opencode_run(clean, llm.url, REQUEST)
+    assert ran.returncode == 0, ran
+    assert ran.stdout.index(CLAIM) < ran.stdout.index(DONE), ran
+    assert "reflect" not in (ran.stdout + ran.stderr).lower()
+    assert llm.of("main")[3].prompt.startswith(f"{HEADING} (HIGH)\n")
+    session = the_session(llm)
+    daemon.wait_verdict(session, "complete", timeout=2)
+    assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"]
+    for asked in llm.of("judge"):
+        assert (asked.tools, [m["role"] for m in asked.body["messages"]]) == ([], ["system", "user"])
+    wait_ledger(
+        clean, session, ("judge", "host", "ok"), ("judge.second", "host", "ok"), ("judge", "host", "ok")
+    )
+    only_the_session_is_left(clean, daemon, llm)
+
+
+def test_a_defended_stop_just_ends(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
+    """I2, I21: judged once for gate and idle together, nothing is sent, the verdict is there at the end."""
+    llm.script(*finished())
+    llm.judge(INCOMPLETE, DEFENDED)
+    ran = opencode_run(clean, llm.url, REQUEST)
+    assert (ran.returncode, DONE in ran.stdout) == (0, True), ran
+    daemon.wait_verdict(the_session(llm), "complete", timeout=2)
+    assert (len(llm.of("judge")), len(llm.of("main"))) == (2, 3)
+
+
+def test_a_judge_slower_than_the_gate(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
+    """I35, I21, I37: the run waits as long as it was told to and ends as it would without us. The call
+    ends with it, the turn is closed, and the judge session does not stay.
+    """
+    daemon.restart(REFLECTD_RUN_GATE_TIMEOUT_S="2")
+    try:
+        thinking, more = slow("Hm"), slow("Hm hm")
+        llm.script(*unfinished())
+        llm.judge(thinking, more)
+        ran = opencode_run(clean, llm.url, REQUEST, timeout=60)
+        assert (ran.returncode, CLAIM in ran.stdout, DONE in ran.stdout) == (0, True, False), ran
+        thinking.wait_hung_up()
+        assert len(llm.of("main")) == 3
+        session = the_session(llm)
+        found = wait_until(lambda: daemon.verdicts(session), 10, "a verdict", daemon.new_log)
+        assert [v["complete"] for v in found] == [False]
+        assert found[0]["state"] in {"unscored", "error"}
+        only_the_session_is_left(clean, daemon, llm)
+    finally:
+        daemon.restart(REFLECTD_RUN_GATE_TIMEOUT_S="20")
