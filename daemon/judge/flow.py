@@ -167,7 +167,7 @@ def _judgement(case: Case, talk: _Talk, prompt: Prompt) -> Asking:
                 return without_forbidden(parse(reply, case.nonce), case)
             except BadReply as e:
                 if reply.data is not None and "unscored" in reply.data:
-                    talk.why = str(e)
+                    talk.why = str(reply.data["unscored"])[:300]
                     return None
                 talk.broke(reply, prompt, e)
         prompt = prompts.again(case, f"The reply could not be used: {talk.why[:300]}.")
