@@ -142,7 +142,9 @@ def test_aborted_while_the_daemon_was_away(host: OpencodeServe, daemon: Daemon, 
 
 
 def test_a_dead_daemon_is_not_felt(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I35, I34: after a crash turns go on, at their usual speed, and nothing is printed."""
+    """I35, I34: after a crash turns go on, at their usual speed, and nothing is printed; the next daemon
+    judges what it missed.
+    """
     connected(host, daemon)
     daemon.kill9()
     session = host.create_session()
@@ -152,6 +154,8 @@ def test_a_dead_daemon_is_not_felt(host: OpencodeServe, daemon: Daemon, llm: Mod
     assert text_of(session.prompt("Say two")) == "Two."
     assert time.monotonic() - began < 15  # two turns take a second on an idle machine
     assert len(session.users()) == 2
+    daemon.start()
+    daemon.wait_verdict(session.id, "complete", timeout=30)
 
 
 def test_no_daemon_at_all_and_then_one(own_box: Sandbox, llm: ModelServer) -> None:

@@ -42,13 +42,16 @@ def no_judge_session_left(host: OpencodeServe, llm: ModelServer) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "model", [OTHER_MODEL, {"providerID": "fakeant", "modelID": "fake-2"}], ids=["openai", "anthropic"]
+)
 def test_the_judge_has_no_tools_and_leaves_nothing(
-    host: OpencodeServe, daemon: Daemon, llm: ModelServer
+    host: OpencodeServe, daemon: Daemon, llm: ModelServer, model: dict[str, str]
 ) -> None:
     """I1, I27, I37: one system message and no tool, asked with the session's own model; its session is
     never judged, gets no file and does not stay in the list.
     """
-    session = host.create_session(model=OTHER_MODEL)
+    session = host.create_session(model=model)
     llm.script(*finished(), session=session.id)
     llm.judge(COMPLETE)
     session.prompt(REQUEST)
@@ -56,7 +59,11 @@ def test_the_judge_has_no_tools_and_leaves_nothing(
     host.wait_toast("Task complete")
     (asked,) = llm.of("judge")
     assert (asked.tools, asked.model, asked.system[:9]) == ([], "fake-2", "You judge")
-    assert [m["role"] for m in asked.body["messages"]] == ["system", "user"]
+    roles = [m["role"] for m in asked.body["messages"]]
+    if asked.wire == "anthropic":
+        roles = ["system"] * len(asked.body["system"]) + roles
+    assert roles == ["system", "user"]
+    assert not asked.body.get("tools")
     assert "make test" in asked.prompt
     assert done["judge"]["provider"] == "host"
     no_judge_session_left(host, llm)
