@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import pty
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -633,7 +632,7 @@ def test_bash_completes_sessions(box: Sandbox) -> None:
         assert not (box.project / "owned").exists()
 
 
-@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.needs("fish")
 def test_fish_completes(box: Sandbox) -> None:
     """The script in a real fish: verbs, choices, flags."""
     (box.root / "r.fish").write_text(reflectd(box, "completion", "fish").stdout)
@@ -649,7 +648,7 @@ def test_fish_completes(box: Sandbox) -> None:
         assert [found.partition("\t")[0] for found in done.stdout.splitlines()] == [wanted]
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+@pytest.mark.needs("zsh")
 def test_zsh_reads_its_script(box: Sandbox) -> None:
     """The script is one that a real zsh can parse."""
     text = reflectd(box, "completion", "zsh").stdout
