@@ -152,8 +152,10 @@ def _lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
         lines = ["nothing was judged"]
     if len(found["groups"]) == LIMIT:
         lines.append(f"only the first {LIMIT} are listed; all are counted")
-    own = f"the agent      {worked(found['agent'])} for the tasks that were judged"
-    return [title, *lines, "", own, *_spent(found["spent_24h"], found["limits"])]
+    lines.append("")
+    if found["agent"]["tokens"]:
+        lines.append(f"the agent      {worked(found['agent'])}, for the tasks that were judged")
+    return [title, *lines, *_spent(found["spent_24h"], found["limits"])]
 
 
 def worked(agent: Json) -> str:
