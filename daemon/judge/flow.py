@@ -2,7 +2,7 @@
 
 One call in most cases, none where the outcome is certain. Once more where the reply broke the form, or called
 a turn complete against a failed check. A second look only before feedback that no row proves. Failures of the
-provider are thrown in by the driver and end the flow unscored, never as a verdict (I18).
+provider are thrown in by the driver and end the flow unscored, never as a verdict (I18). At most four calls.
 """
 
 from __future__ import annotations
@@ -158,9 +158,9 @@ def is_backed(case: Case, found: Judgement) -> bool:
     return any(m.cites.strip() in proven for m in found.missing)
 
 
-def _judgement(case: Case, talk: _Talk, prompt: Prompt) -> Asking:
+def _judgement(case: Case, talk: _Talk, prompt: Prompt, tries: int = 2) -> Asking:
     """One readable judgement: asked once more when the form was broken (a rule's "no" stands)."""
-    for _ in range(2):
+    for _ in range(tries):
         reply = yield from talk.ask(prompt)
         if reply is not None:
             try:
@@ -178,7 +178,7 @@ def _reconsider(case: Case, talk: _Talk, rows: tuple[Row, ...]) -> Asking:
     """Called complete against a failed check: once more, with the decisive row. Twice is unscored."""
     said = "; ".join(f"{r.id}: {r.text[:300]}" for r in rows)
     why = f"You called this complete, but a check failed after the last edit: {said}."
-    found = yield from _judgement(case, talk, prompts.again(case, why))
+    found = yield from _judgement(case, talk, prompts.again(case, why), tries=1)
     if found is not None and found.complete:
         talk.why = f"the judge calls it complete against {rows[0].id}"
         return None

@@ -280,3 +280,10 @@ def test_rows_that_read_words_get_a_second_look(kind: Any) -> None:
     case = make_case(evidence=Evidence(rows=rows, tool_calls=1))
     _, asked = run(judge(case), said, {"defended": False, "reasons": "No."})
     assert purposes(asked) == ["judge", "judge.second"]
+
+
+def test_at_most_four_calls() -> None:
+    """Money: the worst turn (a broken reply, a contradiction, a second look) takes four calls and ends."""
+    says = ("rubbish", COMPLETE, UNPROVEN, {"defended": False, "reasons": "No."})
+    _, asked = run(judge(make_case()), *says)
+    assert purposes(asked) == ["judge", "judge.again", "judge.again", "judge.second"]
