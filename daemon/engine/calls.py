@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 HOLD_S: Final = 60.0
 LONG_HOLD_S: Final = 600.0
+MOMENT_S: Final = 1.0
 LASTING: Final[frozenset[Fault]] = frozenset({"auth", "billing", "model"})
 HOLDS_KEPT: Final = 1_000
 OVER_LIMIT: Final = "over the spend limit"
@@ -57,11 +58,10 @@ class Calls:
         end = self.clock.monotonic() + left_s
         last = "nobody is set up to be asked"
         sent = replace(prompt, text=redact(prompt.text))
-        for provider in self._order(policy):
-            if self._is_held(provider, prompt):
-                continue
+        order = [p for p in self._order(policy) if not self._is_held(p, prompt)]
+        for i, provider in enumerate(order):
             try:
-                reply = await self._try(provider, policy, sent, end, limits)
+                reply = await self._try(provider, policy, sent, self._share(order[i + 1 :], end), limits)
             except OverLimitError as e:
                 last = OVER_LIMIT
                 if on_limit is not None:
@@ -84,6 +84,14 @@ class Calls:
         known = [p for p in self.providers if p.name in policy.order]
         other = [p for p in self.providers if p.name not in POLICIES["judge"].order]
         return other + sorted(known, key=lambda p: policy.order.index(p.name))
+
+    def _share(self, rest: list[Provider], end: float) -> float:
+        """When this provider must have answered: one that hangs leaves half of the time to the next model,
+        and a moment to the rules.
+        """
+        if any(p.name != "offline" for p in rest):
+            return end - (end - self.clock.monotonic()) / 2
+        return end - MOMENT_S if rest else end
 
     async def _try(
         self, provider: Provider, policy: Policy, prompt: Prompt, end: float, limits: Limits

@@ -319,7 +319,7 @@ class Evaluations:
         limits = world.limits(s)
         if instance.id != s.instance:  # another process in this folder: it may be read, not prompted
             limits = replace(limits, observe=True, toasts=False)
-        r = Round(s, case, limits, world.clock.now_ms(), JudgedBy(ms=ms))
+        r = Round(s, case, limits, world.clock.now_ms(), JudgedBy("none", ms=ms))
         await self._finish(decide(r, opinion), instance, case, opinion)
 
     async def _finish(

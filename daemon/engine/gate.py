@@ -87,7 +87,7 @@ class Gate:
             return None
         s = judging(reconcile(replace(now, busy=False), transcript), message)
         at = world.clock.now_ms()
-        decision = decide(Round(s, case, limits, at, JudgedBy(ms=ms)), opinion)
+        decision = decide(Round(s, case, limits, at, JudgedBy("none", ms=ms)), opinion)
         if not any(isinstance(o, SendFeedback) for o in decision.orders):
             self._evaluations.foretell(session, case, opinion, ms)
             return None

@@ -182,6 +182,22 @@ async def test_the_deadline_is_for_all_tries() -> None:
     assert d.waited == []
 
 
+async def test_one_that_hangs_leaves_time_to_the_next() -> None:
+    """DESIGN §6: 180 s in all: half of what is left for a model that another follows, a moment for rules."""
+    seen: dict[str, float] = {}
+
+    @dataclass
+    class Slow(ScriptedLLM):
+        async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
+            seen[self.name] = deadline_s
+            d.clock.advance(deadline_s)
+            raise fault("timeout")
+
+    d = desk(Slow(name="host"), Slow(name="openai"), OfflineProvider())
+    assert (await d.ask(left_s=180.0)).provider == "offline"
+    assert seen == {"host": 90.0, "openai": 89.0}
+
+
 async def test_secrets_do_not_leave() -> None:
     """I46: what is sent is redacted, whoever is asked."""
     asked = model("openai", OK)
