@@ -28,8 +28,9 @@ def unfinished(*then: Step) -> list[Step]:
 
 
 def finished(*then: Step) -> list[Step]:
-    """What was missing is written, the tests pass."""
-    return [write("answer.txt", "42\n"), bash("make test"), *(then or (text(DONE),))]
+    """All that was asked for is written, the tests pass."""
+    work = [write("hello.py", "print('hello')\n"), bash("echo 42 > answer.txt && make test")]
+    return [*work, *(then or (text(DONE),))]
 
 
 def nonce_of(request: Request) -> str:
