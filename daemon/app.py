@@ -288,7 +288,7 @@ class Daemon:
             found: tuple[Provider, ...] = (provider, OfflineProvider())
         else:
             found = providers(settings.judge.provider, settings, keys, run)
-        return Calls(found, self.clock, self._log, record, budget)
+        return Calls(found, self.clock, self._log, record, budget, rules=OfflineProvider())
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

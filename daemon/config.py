@@ -194,13 +194,20 @@ def tighten(base: Settings, text: str, name: str = PROJECT_FILE) -> tuple[Settin
         if not setting.valid(value):
             wish = setting.tightest
             problems.append(f"{_wrong(_Given(setting, value, name))}; taken as {toml(wish)}")
-        elif value == setting.default or (setting.tighten == "lower" and wish > setting.default):
+        elif _loosens(setting, wish):
             problems.append(f"{name}: {key} = {toml(value)} tightens nothing; ignored")
             continue
         now = _get(settings, key)
         if (wish < now) if setting.tighten == "lower" else (wish != now):
             settings = _with(settings, [_Given(setting, wish, name)])
     return settings, problems[:MAX_PROBLEMS]
+
+
+def _loosens(setting: Setting, wish: Any) -> bool:  # noqa: ANN401 - one of Value
+    """Whether a project's wish can tighten nothing, whatever the person's value is."""
+    if setting.tighten == "on":
+        return wish is not True
+    return bool(wish == setting.default or (setting.tighten == "lower" and wish > setting.default))
 
 
 def explain(settings: Settings) -> list[Row]:

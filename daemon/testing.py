@@ -70,6 +70,10 @@ class ScriptedLLM:
         """Answer these next."""
         self.script.extend(entries)
 
+    def most_tokens(self, prompt: Prompt) -> int:
+        """What the prompt allows."""
+        return prompt.max_tokens
+
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """The next entry of the script."""
         del deadline_s

@@ -194,6 +194,16 @@ def test_a_project_never_loosens() -> None:
     assert settings == strict
     assert len(problems) == 5
     assert config.tighten(strict, "[judge]\nmax_attempts = 3") == (strict, [])
+    settings, problems = config.tighten(Settings(), "[judge]\nsecond_look = false")
+    assert settings == Settings(), "a clone must not take the second look away"
+    assert len(problems) == 1
+
+
+def test_a_project_may_ask_for_the_second_look() -> None:
+    """A setting whose tight end is true can be switched on by a project, whatever the default is."""
+    loose = config.from_text("[judge]\nsecond_look = false")
+    assert config.tighten(loose, "[judge]\nsecond_look = true")[0].judge.second_look
+    assert config.tighten(loose, "[judge]\nsecond_look = 'yes'")[0].judge.second_look
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,8 @@ async def _judge(loaded: Loaded, judges: tuple[Provider, ...], settings: Setting
 def render(loaded: Loaded, found: Replayed, paint: Paint) -> list[str]:
     """The verdict for people."""
     verdict, case = found.decision.verdict, found.case
+    from daemon.judge.decide import cited_rows
+
     rows = {row.id: row for row in case.evidence.rows}
     severity = f" {verdict.severity}" if verdict.state in {"incomplete", "complete"} else ""
     title = f"session {case.session or '(no id)'}, turn {case.turn}"
@@ -132,7 +134,7 @@ def render(loaded: Loaded, found: Replayed, paint: Paint) -> list[str]:
     lines += _field("why", found.opinion.why or verdict.reason.removeprefix("judged"))
     lines += _field("feedback", verdict.feedback)
     for item in verdict.missing:
-        row = rows.get(item.cites)
+        row = next((rows[name] for name in cited_rows(item, case)), None)
         cited = f"{row.id}: {row.text}" if row else f'"{item.cites}"' if item.cites else ""
         lines += [*_field("missing", item.text), *_field("", cited)]
     for action in verdict.next_actions:

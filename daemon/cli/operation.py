@@ -98,8 +98,13 @@ def providers(about: About) -> Iterator[Check]:
     except UserError as e:
         yield Check("providers", "fail", str(e), "the daemon does not start until it is mended")
         return
-    openai = bool(keys.openai or about.settings.openai.base_url)
-    there = {"host": True, "anthropic": bool(keys.anthropic), "openai": openai, "offline": True}
+    s = about.settings
+    there = {
+        "host": True,
+        "anthropic": bool(keys.anthropic or s.anthropic.base_url),
+        "openai": bool(keys.openai or s.openai.base_url),
+        "offline": True,
+    }
     if not there.get(chosen, True):
         yield Check("providers", "fail", f"judge.provider is {chosen}, which is not set up", MISSING[chosen])
     else:

@@ -56,6 +56,7 @@ class Skip:
     final: FinalState | None = None
     tell: str = ""
     wait: bool = False
+    of_session: bool = False  # a limit of this session, not of the day
 
 
 def may_judge(s: Session, now_ms: int, limits: Limits, *, children_busy: bool = False) -> Skip | None:
@@ -165,7 +166,8 @@ def may_spend(spent: Spent, limits: Limits, *, passing: bool = False) -> Skip | 
     ):
         if used > limit or (used == limit and not passing):
             tell = f"Judging cost {used:.2f} USD {what}: fixed rules judge until it is less"
-            return Skip("spend_limit", f"{used:.4f} USD {what} (guard 9)", tell=tell)
+            of_session = what != "today"
+            return Skip("spend_limit", f"{used:.4f} USD {what} (guard 9)", tell=tell, of_session=of_session)
     if spent.tokens > limits.tokens_per_day or (spent.tokens == limits.tokens_per_day and not passing):
         tell = f"Judging took {spent.tokens} tokens today: fixed rules judge until tomorrow"
         return Skip("spend_limit", f"{spent.tokens} tokens today (guard 9)", tell=tell)

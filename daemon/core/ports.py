@@ -43,6 +43,10 @@ class Provider(Protocol):
         """Which model would answer: (vendor, model) as price tables name them, empty if unknown."""
         ...
 
+    def most_tokens(self, prompt: Prompt) -> int:
+        """How long the answer may get; what a cap reserves for it."""
+        ...
+
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One reply, or an error of ``core.errors``."""
         ...

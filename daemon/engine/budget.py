@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 UNSTORED_KEPT: Final = 1_000
 DAY_MS: Final = 86_400_000
-CHARS_PER_TOKEN: Final = 3  # on the safe side: English has about four
+CHARS_PER_TOKEN: Final = 3  # on the safe side: English has about four; other scripts up to one
 Estimate = Callable[[str, str, int, int], float | None]
 """(provider, model, input tokens, output tokens) -> USD, None when the price is unknown. May block."""
 
@@ -36,10 +36,13 @@ class OverLimitError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Reserved:
+class Reserved:
+    """What a call may take: tokens, and ``usd``, None when the price is unknown."""
+
     session: str
-    usd: float
-    tokens: int
+    usd: float | None
+    tokens_in: int
+    tokens_out: int
 
 
 class Budget:
@@ -49,7 +52,7 @@ class Budget:
         self._ledger = ledger
         self._clock = clock
         self._estimate = estimate
-        self._running: list[_Reserved] = []
+        self._running: list[Reserved] = []
         self._unstored: deque[Entry] = deque(maxlen=UNSTORED_KEPT)
 
     def ended(self, entry: Entry) -> None:
@@ -62,36 +65,46 @@ class Budget:
             self._unstored.remove(entry)
 
     @contextlib.asynccontextmanager
-    async def reserve(self, prompt: Prompt, model: tuple[str, str], limits: Limits) -> AsyncIterator[None]:
+    async def reserve(
+        self, prompt: Prompt, model: tuple[str, str], tokens_out: int, limits: Limits
+    ) -> AsyncIterator[Reserved]:
         """Hold the likely cost of ``prompt`` on ``model`` (provider, name) while the call runs. Raises
         ``OverLimitError``.
         """
-        tokens_in = (len(prompt.system) + len(prompt.text)) // CHARS_PER_TOKEN
-        usd = await asyncio.to_thread(self._estimate, *model, tokens_in, prompt.max_tokens)
-        wanted = _Reserved(
-            prompt.session, usd or 0.0, 0 if usd is not None else tokens_in + prompt.max_tokens
-        )
+        tokens_in = likely_tokens(prompt.system) + likely_tokens(prompt.text)
+        usd = await asyncio.to_thread(self._estimate, *model, tokens_in, tokens_out)
+        wanted = Reserved(prompt.session, usd, tokens_in, tokens_out)
         no = self._may(wanted, limits)
         if no is not None:
             raise OverLimitError(no)
         self._running.append(wanted)
         try:
-            yield
+            yield wanted
         finally:
             self._running.remove(wanted)
 
-    def _may(self, wanted: _Reserved, limits: Limits) -> Skip | None:
+    def _may(self, wanted: Reserved, limits: Limits) -> Skip | None:
         spent = self._ledger.spent(wanted.session, self._clock.now_ms() - DAY_MS)
         for r in self._running:
-            of_session = r.usd if r.session == wanted.session else 0.0
-            spent = Spent(spent.today + r.usd, spent.session + of_session, spent.tokens + r.tokens)
+            spent = _plus(spent, r.usd, r.tokens_in + r.tokens_out, mine=r.session == wanted.session)
         for e in self._unstored:
-            usd, tokens = e.cost or 0.0, e.input + e.output if e.cost is None else 0
-            of_session = usd if e.session == wanted.session else 0.0
-            spent = Spent(spent.today + usd, spent.session + of_session, spent.tokens + tokens)
+            spent = _plus(spent, e.cost, e.input + e.output, mine=e.session == wanted.session)
         no = may_spend(spent, limits)
         if no is not None:
             return no
-        after = Spent(spent.today + wanted.usd, spent.session + wanted.usd, spent.tokens + wanted.tokens)
+        after = _plus(spent, wanted.usd, wanted.tokens_in + wanted.tokens_out, mine=True)
         no = may_spend(after, limits, passing=True)
         return replace(no, reason=f"the next call would pass the limit: {no.reason}") if no else None
+
+
+def likely_tokens(text: str) -> int:
+    """A bound from above for most texts: three characters a token, one where the script is not Latin."""
+    plain = len(text.encode("ascii", "ignore"))
+    return plain // CHARS_PER_TOKEN + len(text) - plain
+
+
+def _plus(spent: Spent, usd: float | None, tokens: int, *, mine: bool) -> Spent:
+    """``spent`` and one call more; tokens count where the price is unknown."""
+    if usd is None:
+        return replace(spent, tokens=spent.tokens + tokens)
+    return replace(spent, today=spent.today + usd, session=spent.session + (usd if mine else 0.0))

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from daemon.core.errors import BadReply, Fault, ReflectdError, Unavailable
 from daemon.core.guards import Skip
+from daemon.core.llm import Usage
 from daemon.core.policy import POLICIES, Policy
 from daemon.core.ports import Clock, Provider
 from daemon.core.redact import redact
-from daemon.engine.budget import Budget, OverLimitError
+from daemon.engine.budget import Budget, OverLimitError, Reserved
 from daemon.log import Logger
 from daemon.store import ledger
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 HOLD_S: Final = 60.0
 LONG_HOLD_S: Final = 600.0
 MOMENT_S: Final = 1.0
+LEAST_S: Final = 2.0
 LASTING: Final[frozenset[Fault]] = frozenset({"auth", "billing", "model"})
 HOLDS_KEPT: Final = 1_000
 OVER_LIMIT: Final = "over the spend limit"
@@ -37,13 +39,16 @@ OnLimit = Callable[[Skip], None]
 
 @dataclass(slots=True)
 class Calls:
-    """``providers`` in no order: the policy has one. ``record`` gets the ledger row of each call."""
+    """``providers`` in no order: the policy has one. ``record`` gets the ledger row of each call. ``rules``
+    judge when a cap rules the others out, also where they are not among ``providers``.
+    """
 
     providers: tuple[Provider, ...]
     clock: Clock
     log: Logger
     record: Callable[[ledger.Entry], None]
     budget: Budget | None = None
+    rules: Provider | None = None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _held: dict[tuple[str, str], float] = field(default_factory=dict)
     _fallen: dict[str, str] = field(default_factory=dict)
@@ -56,16 +61,18 @@ class Calls:
         """
         policy = POLICIES[prompt.purpose]
         end = self.clock.monotonic() + left_s
-        last = "nobody is set up to be asked"
+        last, over = "nobody is set up to be asked", None
         sent = replace(prompt, text=redact(prompt.text))
         order = [p for p in self._order(policy) if not self._is_held(p, prompt)]
         for i, provider in enumerate(order):
+            until = self._share(order[i + 1 :], end)
+            if provider.name != "offline" and until - self.clock.monotonic() < LEAST_S:
+                last = "the deadline for judging is over"  # too short for an answer, and no fault of its own
+                continue
             try:
-                reply = await self._try(provider, policy, sent, self._share(order[i + 1 :], end), limits)
+                reply = await self._try(provider, policy, sent, until, limits)
             except OverLimitError as e:
-                last = OVER_LIMIT
-                if on_limit is not None:
-                    on_limit(e.no)
+                last, over = OVER_LIMIT, e.no
             except BadReply as e:
                 e.add_note(provider.name)
                 raise
@@ -76,7 +83,13 @@ class Calls:
                     break
             else:
                 self._answered(provider)
+                if over is not None and provider.name == "offline":
+                    _tell(over, on_limit)
                 return reply
+        if over is not None:
+            _tell(over, on_limit)
+            if "offline" in policy.order and self.rules is not None:
+                return await self._timed(self.rules, sent, end)
         raise Unavailable(last)
 
     def _order(self, policy: Policy) -> list[Provider]:
@@ -134,10 +147,13 @@ class Calls:
         """One call with its ledger row, inside the budget."""
         if self.budget is None:
             return await self._timed(provider, prompt, end)
-        async with self.budget.reserve(prompt, provider.model_for(prompt), limits):
-            return await self._timed(provider, prompt, end)
+        most = provider.most_tokens(prompt)
+        async with self.budget.reserve(prompt, provider.model_for(prompt), most, limits) as reserved:
+            return await self._timed(provider, prompt, end, reserved)
 
-    async def _timed(self, provider: Provider, prompt: Prompt, end: float) -> Reply:
+    async def _timed(
+        self, provider: Provider, prompt: Prompt, end: float, reserved: Reserved | None = None
+    ) -> Reply:
         left_s = end - self.clock.monotonic()
         if left_s <= 0:
             raise Unavailable("the deadline for judging is over", "timeout")
@@ -148,11 +164,19 @@ class Calls:
                 reply = await provider.complete(prompt, left_s)
             outcome = "ok"
         except TimeoutError:
-            outcome = "timeout"
+            outcome, usage = "timeout", _at_most(reserved)
             raise Unavailable(f"{provider.name} gave no answer in {left_s:.0f} s", "timeout") from None
         except ReflectdError as e:
             outcome = f"error: {e}"[:300]
             usage = e.usage if isinstance(e, BadReply | Unavailable) else None  # it was paid for
+            if usage is None and isinstance(e, Unavailable) and e.fault == "timeout":
+                usage = _at_most(reserved)
+            raise
+        except asyncio.CancelledError:
+            usage = _at_most(reserved)
+            raise
+        except Exception as e:
+            outcome = f"error: a bug of reflectd: {type(e).__name__}"
             raise
         finally:
             model = reply.model if reply else provider.model_for(prompt)[1]
@@ -197,6 +221,18 @@ class Calls:
     def down(self) -> dict[str, str]:
         """Providers that did not answer when last asked, and why."""
         return dict(self._fallen)
+
+
+def _at_most(reserved: Reserved | None) -> Usage | None:
+    """A call that was sent and not heard to its end: nobody told what it took, so what it may have."""
+    if reserved is None:
+        return None
+    return Usage(reserved.tokens_in, reserved.tokens_out, reserved.usd)
+
+
+def _tell(no: Skip, on_limit: OnLimit | None) -> None:
+    if on_limit is not None:
+        on_limit(no)
 
 
 def _scope(provider: Provider, prompt: Prompt) -> tuple[str, str]:

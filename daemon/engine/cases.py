@@ -85,8 +85,13 @@ def load(data: bytes, name: str, templates: Callable[[str], Templates]) -> Loade
 
 def templates_of(texts: Mapping[str, str]) -> Templates:
     """The prompts by the names that ``files.prompts`` has for them."""
-    t = texts
-    return Templates(t["judge"], t["judge_case"], t["judge_second"], t["judge_second_case"], t["judge_again"])
+    return Templates(
+        system=texts["judge"],
+        case=texts["judge_case"],
+        second=texts["judge_second"],
+        second_case=texts["judge_second_case"],
+        again=texts["judge_again"],
+    )
 
 
 def _saved(found: Json, name: str, templates: Callable[[str], Templates], nonce: str) -> Loaded:

@@ -57,7 +57,7 @@ class Evaluations:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
         self._deciding: set[str] = set()
-        self._told_limit = -1
+        self._told_limits: set[tuple[int, str]] = set()
         self.closed = False
         self._foretold: dict[str, tuple[Case, Opinion, int]] = {}
 
@@ -131,9 +131,9 @@ class Evaluations:
     async def case(self, transcript: Transcript, s: Session) -> Case:
         """The frozen case of the transcript's last turn."""
         world = self._world
-        project = await asyncio.to_thread(world.gates.gate_lines, s.directory)
 
         def make() -> Case:
+            project = world.gates.gate_lines(s.directory)
             return make_case(
                 transcript,
                 at=world.clock.now_ms(),
@@ -143,8 +143,7 @@ class Evaluations:
                 project=project,
             )
 
-        size = sum(len(c.output) for c in transcript.calls) + sum(len(m.text) for m in transcript.messages)
-        return await asyncio.to_thread(make) if size > BIG else make()
+        return await asyncio.to_thread(make)  # files of the project are read, and a transcript may be long
 
     async def form(self, case: Case, s: Session) -> tuple[Opinion, int]:
         """Ask the judge: (opinion, ms). Over the spend limit the rules judge, and the person is told once."""
@@ -175,10 +174,10 @@ class Evaluations:
         self._world.later(*dead_letters.add(letters))
 
     def _over_limit(self, s: Session, no: Skip) -> None:
-        day = self._world.clock.now_ms() // DAY_MS
-        if self._told_limit == day:
+        told = (self._world.clock.now_ms() // DAY_MS, s.id if no.of_session else "")
+        if told in self._told_limits:
             return
-        self._told_limit = day
+        self._told_limits = {t for t in self._told_limits if t[0] == told[0]} | {told}
         self._world.log.warning("spend limit", session=s.id, guard=no.guard, reason=no.reason)
         instance = self._instances.connected(s.instance)
         if instance is not None and self._world.limits(s).toasts:

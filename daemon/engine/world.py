@@ -14,10 +14,10 @@ from daemon.core.guards import Limits
 from daemon.core.ports import Clock
 from daemon.core.settings import Settings
 from daemon.engine.calls import Calls
+from daemon.engine.cases import templates_of
 from daemon.engine.stream import Hub
 from daemon.files.project import ProjectGates
 from daemon.files.prompts import Prompts
-from daemon.judge.case import Templates
 from daemon.log import Logger
 from daemon.store.db import Database
 from daemon.store.dead_letters import DeadLetters
@@ -28,6 +28,7 @@ from daemon.store.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from daemon.core.session import Session
+    from daemon.judge.case import Templates
     from daemon.store.db import Statement
 
 PROJECT_TTL_MS = 2_000
@@ -89,10 +90,7 @@ class World:
         found = self.prompts.templates(directory)
         for problem in found.problems:
             self.log.warning("prompt", problem=problem)
-        t = found.texts
-        return Templates(
-            t["judge"], t["judge_case"], t["judge_second"], t["judge_second_case"], t["judge_again"]
-        )
+        return templates_of(found.texts)
 
     def limits(self, s: Session) -> Limits:
         """What the guards compare with for this session."""

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from daemon.judge.flow import Opinion
 
 HEADING = "## Reflection-3: Task Incomplete"
-QUOTE_MIN = 4
+QUOTE_MIN = 8
+_ROW = re.compile(r"\b[A-Z]\d{1,4}\b")
 ITEM_CHARS = 300
 _SENTENCE = re.compile(r"[.;\n]\s|, then | and then ")
 
@@ -71,17 +72,24 @@ def decide(r: Round, opinion: Opinion) -> Decision:
     nothing_missing = found.severity is Severity.NONE and not found.missing
     if nothing_missing or (found.requires_human_action and not found.next_actions):
         return _awaiting(r, found)
+    if not (found.missing or found.feedback or found.next_actions):
+        return _unscored(r, "the judge does not say what is missing")
     return _incomplete(r, found)
 
 
+def cited_rows(missing: Missing, case: Case) -> tuple[str, ...]:
+    """The rows that the item names: `E3`, `[E3]`, `E3, R1`, `E3: the test failed`."""
+    known = {row.id for row in case.evidence.rows}
+    return tuple(name for name in _ROW.findall(missing.cites[:ITEM_CHARS]) if name in known)
+
+
 def is_cited(missing: Missing, case: Case) -> bool:
-    """The item names an evidence row or quotes the request word for word."""
-    cites = missing.cites.strip().strip("\"'“”`")
-    if any(cites == row.id for row in case.evidence.rows):
+    """The item names an evidence row or quotes the request word for word (a word or two are no quote)."""
+    if cited_rows(missing, case):
         return True
-    if len(cites) < QUOTE_MIN:
+    wanted = " ".join(missing.cites.strip(" \n\"'“”`.").casefold().split())
+    if len(wanted) < QUOTE_MIN:
         return False
-    wanted = " ".join(cites.casefold().split())
     return any(wanted in " ".join(text.casefold().split()) for text in case.requests)
 
 
@@ -101,6 +109,8 @@ def without_forbidden(found: Judgement, case: Case) -> Judgement:
     if found.missing and not missing:
         raise BadReply("the judge asks only for what the person forbade")
     feedback = found.feedback if fine(found.feedback) else ""
+    if found.feedback and not (feedback or missing or actions):
+        raise BadReply("the judge asks only for what the person forbade")
     return replace(found, missing=missing, next_actions=actions, feedback=feedback)
 
 
@@ -114,7 +124,7 @@ def feedback_text(found: Judgement, case: Case, attempt: int, limits: Limits) ->
     if unsaid:
         lines.append("Still open:")
         for i, item in enumerate(unsaid, 1):
-            row = rows.get(item.cites)
+            row = next((rows[name] for name in cited_rows(item, case)), None)
             known = row is None or row.text in item.text or item.text in row.text
             lines.append(
                 f"{i}. {item.text}"

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply
-from daemon.core.verdict import Defence, Judgement, Severity
+from daemon.core.verdict import Defence, Judgement, Missing, Severity
 from daemon.judge import prompts
-from daemon.judge.decide import is_cited, without_forbidden
+from daemon.judge.decide import cited_rows, is_cited, without_forbidden
 from daemon.judge.parse import parse, parse_defence
 
 if TYPE_CHECKING:
@@ -149,13 +149,12 @@ def contradicting(case: Case) -> tuple[Row, ...]:
     )
 
 
-def is_backed(case: Case, found: Judgement) -> bool:
-    """A row that proves it stands behind at least one of the missing items: a failed check after the last
-    edit, an open todo, an unanswered tool error. Other open rows read the agent's words, which a model may
-    weigh once more.
+def backed(case: Case, found: Judgement) -> tuple[Missing, ...]:
+    """The missing items that a row proves: a failed check, an open todo, an unanswered tool error. Other open
+    rows read the agent's words, which a model may weigh once more.
     """
     proven = {r.id for r in case.evidence.open if r.kind in PROOF}
-    return any(m.cites.strip() in proven for m in found.missing)
+    return tuple(m for m in found.missing if proven & set(cited_rows(m, case)))
 
 
 def _judgement(case: Case, talk: _Talk, prompt: Prompt, tries: int = 2) -> Asking:
@@ -189,7 +188,8 @@ def _needs_second_look(case: Case, found: Judgement) -> bool:
     """Only what would be sent as feedback and no row proves."""
     if found.complete and found.severity is not Severity.BLOCKER:
         return False
-    if is_backed(case, found) or (found.missing and not any(is_cited(m, case) for m in found.missing)):
+    cited = tuple(m for m in found.missing if is_cited(m, case))
+    if found.missing and (not cited or cited == backed(case, found)):
         return False
     if found.requires_human_action and not found.next_actions:
         return False
@@ -210,8 +210,16 @@ def _second_look(case: Case, talk: _Talk, found: Judgement) -> Generator[Prompt,
         return talk.opinion(None, f"the second look could not be read: {talk.why}")
     if not defence.defended:
         return talk.opinion(found)
-    blocked = found.severity is Severity.BLOCKER
-    if blocked:  # a danger is never complete (I20): nobody is sent on, and it is said
+    why = "the second look defended the stop"
+    if proven := backed(case, found):  # only against the rest of it
+        kept = replace(found, missing=proven, next_actions=(), feedback="")
+        return talk.opinion(kept, "the second look defended the rest")
+    if found.severity is Severity.BLOCKER:  # a danger is never complete (I20)
         return talk.opinion(None, f"two looks disagree about a danger: {defence.why[:300]}")
-    kept = replace(found, complete=True, severity=Severity.LOW, next_actions=(), requires_human_action=False)
-    return talk.opinion(replace(kept, feedback=defence.why), "the second look defended the stop")
+    if rows := contradicting(case):
+        return talk.opinion(None, f"two looks disagree, and {rows[0].id} failed")
+    if found.requires_human_action:  # defended because it is the person's turn, which is not complete
+        waits = replace(found, severity=Severity.NONE, missing=(), next_actions=())
+        return talk.opinion(waits, why)
+    kept = replace(found, complete=True, severity=Severity.LOW, next_actions=(), feedback=defence.why)
+    return talk.opinion(kept, why)

@@ -76,7 +76,7 @@ def _prompt(
     return Prompt(
         purpose=purpose,
         tier="judge",
-        system=system,
+        system=fill(system, {"nonce": case.nonce}) if "{nonce}" in system else system,
         text=text,
         session=case.session,
         model=case.model,

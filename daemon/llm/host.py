@@ -68,6 +68,10 @@ class HostProvider:
         model = self._model or prompt.model
         return (model.provider, model.model) if model is not None else ("", "")
 
+    def most_tokens(self, prompt: Prompt) -> int:
+        """What the prompt allows."""
+        return prompt.max_tokens
+
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One judge session. Raises ``Unavailable`` when the host cannot, or answers out of form."""
         model = self._model or prompt.model

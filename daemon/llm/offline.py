@@ -224,6 +224,10 @@ class OfflineProvider:
         del prompt
         return PROVIDER, MODEL
 
+    def most_tokens(self, prompt: Prompt) -> int:
+        """What the prompt allows."""
+        return prompt.max_tokens
+
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """Answers at once; the deadline never matters."""
         del deadline_s

@@ -201,6 +201,11 @@ class SdkProvider(ABC):
         model = self._fast_model if prompt.tier == "fast" else self._model
         return ("" if self._url else self.name), model
 
+    def most_tokens(self, prompt: Prompt) -> int:
+        """What the prompt allows, and room to think for a model that was seen to need it."""
+        thinks = self.model_for(prompt)[1] in self._thinks
+        return prompt.max_tokens + (THINKING_TOKENS if thinks else 0)
+
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One reply. Raises ``Unavailable`` with a fault, or ``BadReply`` with the raw text."""
         started = time.monotonic()

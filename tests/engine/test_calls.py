@@ -174,9 +174,9 @@ async def test_a_cancelled_call_is_written_down() -> None:
 
 async def test_the_deadline_is_for_all_tries() -> None:
     """DESIGN §6: 180 s in all; no try begins after them."""
-    d = desk(model("anthropic", fault("server"), OK))
+    d = desk(model("anthropic", fault("server", 5.0), OK))
     with pytest.raises(Unavailable, match="server"):
-        await d.ask(left_s=0.5)
+        await d.ask(left_s=4.0)
     with pytest.raises(Unavailable, match="deadline"):
         await d.ask(left_s=0)
     assert d.waited == []
@@ -302,3 +302,42 @@ async def test_rules_judge_over_the_cap(tmp_path: Path) -> None:
 def test_usage_without_a_price_is_unknown() -> None:
     """I41: the default of a usage is "unknown", never free."""
     assert Usage().cost is None
+
+
+async def test_a_call_nobody_heard_the_end_of_counts(tmp_path: Path) -> None:
+    """I41: a cancelled call and one that took too long count with what they may have taken, not as zero."""
+    budget, db = priced(tmp_path, 0.3, FakeClock())
+    slow = model("anthropic", OK)
+    slow.hold = asyncio.Event()
+    d = desk(slow, budget=budget)
+    asking = asyncio.create_task(d.ask())
+    while not slow.prompts:
+        await asyncio.sleep(0.001)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    late = desk(model("anthropic", fault("timeout")), budget=budget)
+    with pytest.raises(Unavailable):
+        await late.ask()
+    (cancelled,), (timeout,) = d.entries, late.entries
+    assert cancelled.cost == timeout.cost == 0.3
+    assert cancelled.input > 0
+    db.close()
+
+
+async def test_over_the_cap_rules_judge_where_only_a_model_was_chosen(tmp_path: Path) -> None:
+    """Guard 9: also with `judge.provider = "anthropic"` the rules judge and the person is told."""
+    budget, db = priced(tmp_path, 0.01, FakeClock())
+    await spend(db, 2.0)
+    d = desk(model("anthropic"), budget=budget)
+    d.calls.rules = OfflineProvider()
+    told: list[Skip] = []
+    assert (await d.calls.ask(PROMPT, 10.0, LIMITS, told.append)).provider == "offline"
+    assert len(told) == 1
+    db.close()
+
+
+async def test_no_time_left_is_nobodys_fault() -> None:
+    """A model that there was no time to ask is not called down."""
+    d = desk(model("anthropic", OK), OfflineProvider())
+    assert (await d.ask(left_s=2.5)).provider == "offline"
+    assert d.calls.down == {}

@@ -142,7 +142,7 @@ async def test_the_same_text_again_is_a_new_task(w: World) -> None:
 
 async def test_feedback_is_not_a_human_message(w: World) -> None:
     """I4: feedback opens no task and does not reset the attempts."""
-    w.llm.add(INCOMPLETE, {**INCOMPLETE, "missing": [{"item": "other", "cites": "thing"}]})
+    w.llm.add(INCOMPLETE, {**INCOMPLETE, "missing": [{"item": "other", "cites": "the thing"}]})
     await w.host.create("ses_a")
     task = await w.host.types("ses_a")
     await w.host.works("ses_a")

@@ -287,3 +287,54 @@ def test_at_most_four_calls() -> None:
     says = ("rubbish", COMPLETE, UNPROVEN, {"defended": False, "reasons": "No."})
     _, asked = run(judge(make_case()), *says)
     assert purposes(asked) == ["judge", "judge.again", "judge.again", "judge.second"]
+
+
+DEFENDED = {"defended": True, "reasons": "Fine."}
+
+
+def test_a_defended_stop_is_not_complete_against_a_failed_check() -> None:
+    """I24: the model cites the request, the second look defends, but a check failed after the last edit."""
+    opinion, _ = run(judge(make_case()), UNPROVEN, DEFENDED)
+    assert opinion.judgement is None
+    assert "E2 failed" in opinion.why
+
+
+def test_what_is_proven_stays_when_the_rest_is_defended() -> None:
+    """DESIGN §4: a proven item takes no unproven ones along."""
+    both = [{"item": "Tests fail", "cites": "E2: 2 failed"}, {"item": "No page", "cites": "a login page"}]
+    said = UNPROVEN | {"missing": both, "next_actions": ["Write the page"]}
+    opinion, asked = run(judge(make_case()), said, DEFENDED)
+    assert purposes(asked) == ["judge", "judge.second"]
+    assert opinion.judgement is not None
+    assert [m.text for m in opinion.judgement.missing] == ["Tests fail"]
+    assert opinion.judgement.next_actions == ()
+
+
+def test_a_stop_defended_because_a_person_is_needed_waits() -> None:
+    """I15: it is the person's turn, not complete."""
+    said = UNPROVEN | {"requires_human_action": True, "next_actions": ["Log in"]}
+    opinion, _ = run(judge(make_case(evidence=QUIET)), said, DEFENDED)
+    found = opinion.judgement
+    assert found is not None
+    assert (found.complete, found.requires_human_action, found.missing) == (False, True, ())
+
+
+@pytest.mark.parametrize("cites", ["E2", "[E2]", "E2, R1", '"E2"', "E2: pytest failed", "see E2"])
+def test_rows_are_found_in_what_is_cited(cites: str) -> None:
+    """Models write a row's id in many ways; each counts, and a proven one needs no second look."""
+    said = PROVEN | {"missing": [{"item": "Tests fail", "cites": cites}]}
+    _, asked = run(judge(make_case()), said)
+    assert purposes(asked) == ["judge"]
+
+
+def test_a_prompt_of_ones_own_may_name_the_nonce() -> None:
+    """`{nonce}` in the person's own system prompts is filled in."""
+    case = make_case(templates=replace(make_case().templates, system="Echo {nonce}."))
+    assert next(judge(case)).system == f"Echo {NONCE}."
+
+
+def test_only_advice_that_is_forbidden() -> None:
+    """I26: nothing cited, and what it says is ruled out: an empty order is never sent."""
+    said = UNPROVEN | {"missing": [], "feedback": "Run the tests.", "next_actions": ["Run the tests."]}
+    opinion, _ = run(judge(make_case(evidence=replace(QUIET, forbids=("tests",)))), said, said)
+    assert opinion.judgement is None
