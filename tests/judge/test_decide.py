@@ -55,6 +55,7 @@ FLOW = [
     # nothing that could be parsed, or nothing that is cited → unscored and quiet (I18)
     (None, "unscored", ""),
     (said(False, "HIGH", missing=(Missing("invented", "E99"),)), "unscored", ""),
+    (said(False, "MEDIUM"), "unscored", ""),  # it does not say what
 ]
 
 
