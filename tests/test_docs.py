@@ -15,6 +15,7 @@ import pytest
 
 from daemon.cli.main import VERBS, main
 from daemon.config import settings_table
+from daemon.core.policy import POLICIES
 from daemon.core.settings import SETTINGS
 
 REPO = Path(__file__).resolve().parents[1]
@@ -46,7 +47,8 @@ def test_settings_that_are_named_exist(name: str) -> None:
     """`judge.mode` and `REFLECTD_JUDGE_MODE` are settings of ours, or variables of the plugin."""
     sections = "|".join({key.partition(".")[0] for key in SETTINGS if "." in key})
     named = {s for s in code(read(name)) if re.fullmatch(rf"({sections})\.[a-z_]+", s)}
-    assert named - {"judge.created", "judge.txt"} <= set(SETTINGS)  # an event and a file
+    other = {"judge.created", "judge.txt", *POLICIES}  # an event, a file, and what calls are for
+    assert named - other <= set(SETTINGS)
     plugin = read("plugin-shim/opencode/README.md")
     known = {s.env for s in SETTINGS.values()} | set(re.findall(r"REFLECT\w+", plugin)) | {"REFLECTD_CHILD"}
     assert set(re.findall(r"\bREFLECT(?:D|ION)_[A-Z_]+", read(name))) <= known
