@@ -148,6 +148,11 @@ def admissions(text: str) -> tuple[str, ...]:
     return tuple(found[:MAX_CLAIMS])
 
 
+def gives_reason_in(sentence: str) -> bool:
+    """Whether one sentence explains why something could not or need not be done."""
+    return bool(_REASON.search(sentence))
+
+
 def gives_reason(text: str) -> bool:
     """Whether the text explains why something could not or need not be done."""
     return any(_REASON.search(s) for s in sentences(text))

@@ -14,7 +14,7 @@ from daemon.core.evidence import Ending, Evidence, Row, Topic
 from daemon.core.gaps import gaps
 from daemon.core.look import Look
 from daemon.core.reading import read
-from daemon.core.requirements import requirements, topics, wants
+from daemon.core.requirements import prose, requirements, topics, wants
 from daemon.core.rows import (
     MAX_ROWS,
     check_row,
@@ -77,7 +77,7 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
         1,
     )
     checks = [r for r in rows if r.kind == "check"]
-    look = Look(asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied))
+    look = Look(asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied), "\n".join(prose(m) for m in messages))
     rows += _numbered([*gaps(look), _ending_row(final, end)], len(rows) + 1)
     return Evidence(
         rows=(*requirement_rows(asked), *rows),
@@ -85,6 +85,7 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
         tool_calls=len(calls),
         writes=len(found.writes),
         code_writes=found.code_writes,
+        delegated=found.delegated,
         asks=tuple(sorted({*requested, *by_project} - set(forbids))),
         forbids=forbids,
         wants=wanted,

@@ -60,6 +60,7 @@ class Row:
     command: str = ""  # a check's command, as it can be typed again
     check: CheckKind | Literal[""] = ""
     topic: Topic | Literal[""] = ""
+    settled: bool = False  # a failure or a change of tests that was wanted, is proven old, or was overtaken
     cites: tuple[str, ...] = ()  # the rows this one rests on
 
 
@@ -76,6 +77,7 @@ class Evidence:
     tool_calls: int = 0
     writes: int = 0
     code_writes: int = 0  # writes that a check can say something about: no documents
+    delegated: bool = False  # a sub-agent may have written
     asks: tuple[Topic, ...] = ()
     forbids: tuple[Topic, ...] = ()
     wants: Wants = "unclear"

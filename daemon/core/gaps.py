@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from daemon.core.claims import admissions, claims
 from daemon.core.evidence import Outcome, Row, Topic
+from daemon.core.left import WHOLE, left
 from daemon.core.look import GATES, Look, short
 from daemon.core.offers import offers
 from daemon.core.requirements import words
+from daemon.core.undone import undone
 from daemon.core.unmet import unmet
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ _EXTRA: Final = re.compile(
     re.IGNORECASE,
 )
 _REST: Final = re.compile(r"\b(?:rest|remaining|others?|next)\b", re.IGNORECASE)
-_WHOLE: Final = re.compile(r"\b(?:all|every|each|both|whole|entire)\b", re.IGNORECASE)
 MAX_ROWS: Final = 10
 
 
@@ -38,10 +39,13 @@ def gaps(look: Look) -> list[Row]:
     """The rows of kind ``unmet``, ``offer`` and ``claim``, in this order, without ids."""
     put_off = _offers(look)
     missing = [] if look.ending == "question" or look.denied else unmet(look)
+    missing += undone(look)
+    half = [] if any(r.open for r in (*missing, *put_off)) else left(look)
     covered: set[str] = {r.topic for r in missing if r.topic}
     return [
         *missing[:MAX_ROWS],
         *[r for r in put_off if not (r.topic and r.topic in covered)][:MAX_ROWS],
+        *half,
         *_claims(look, covered),
     ]
 
@@ -96,7 +100,7 @@ def _asked_for(offer: Offer, look: Look) -> str:
         change = [i for i, r in look.live if r.change]
         if not found.writes and not found.opaque and not found.delegated and look.wants == "change":
             return change[0]
-        whole = [i for i, r in look.live if r.change and _WHOLE.search(r.text)]
+        whole = [i for i, r in look.live if r.change and WHOLE.search(r.text)]
         return whole[0] if whole and _REST.search(offer.what) else _overlaps(offer.what, look, share=0.75)
     return "" if _MORE.search(offer.what) else _overlaps(offer.what, look, share=0.75)
 

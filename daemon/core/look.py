@@ -30,12 +30,17 @@ class Look:
     ending: Ending
     checks: Sequence[Row]
     denied: bool = False
+    said: str = ""  # what the person wrote, without code and logs
 
     @property
     def live(self) -> Iterator[tuple[str, Requirement]]:
         """(row id, requirement) of those that nothing took back."""
         numbered = ((f"R{i}", r) for i, r in enumerate(self.asked, 1))
         return ((i, r) for i, r in numbered if r.by < 0 and not r.negative)
+
+    def first(self) -> str:
+        """The id of the first requirement that asks for something, or ``""``."""
+        return next((i for i, _ in self.live), "")
 
     def source(self, topic: Topic) -> str:
         """The id of the requirement that asks for ``topic``, or ``""``."""

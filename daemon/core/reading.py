@@ -15,9 +15,11 @@ from daemon.core.checks import Run, Runs
 from daemon.core.commands import final_cwd, read_script
 from daemon.core.deeds import result
 from daemon.core.evidence import Outcome
+from daemon.core.failures import Failures
 from daemon.core.outcomes import judge_check
 from daemon.core.refusals import looks_up
 from daemon.core.requirements import words
+from daemon.core.stubs import Stub, stubs
 from daemon.core.weakened import Weakening, edits, has_tests, is_test, weakenings
 from daemon.core.writes import WRITE_TOOLS, is_prose, matters, written_by_tool
 
@@ -29,18 +31,12 @@ if TYPE_CHECKING:
 MAX_DEEDS: Final = 200
 MAX_WEAKENINGS: Final = 50
 MAX_TOUCHED: Final = 8_000  # characters of one edit or script
+MAX_COMMAND: Final = 300
+MAX_SHOWN: Final = 100  # files
 MAX_WORDS: Final = 20_000
-_STUB: Final = re.compile(
-    r"raise NotImplementedError|\b(?:todo|unimplemented)!\("
-    r"|throw new (?:Error\(['\"`](?:not (?:yet )?implemented|TODO)"
-    r"|NotImplemented\w*|UnsupportedOperationException\()|panic\(\"(?:not implemented|TODO)"
-    r"|\bTODO:? implement",
-    re.IGNORECASE,
-)
 SHELL_TOOLS: Final = frozenset({"bash", "shell", "execute", "terminal", "run_command"})
 LASTING_SHELL: Final = "Bash"  # Claude Code's shell keeps its folder from call to call
 TODO_TOOLS: Final = frozenset({"todowrite", "todo_write", "todoread", "taskcreate", "taskupdate", "tasklist"})
-_STUB_MARKS: Final = ("mplement", "MPLEMENT", "todo!", "TODO", "Unsupported")  # what a stub holds at least
 _BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot", re.IGNORECASE)
 _TESTISH: Final = re.compile(r"test|spec|check|verif|valid|smoke", re.IGNORECASE)
 _BY_SCRIPT: Final = re.compile(r"^(?:files, by a|a patch|a file$|git )|[*?$]|/$")
@@ -84,9 +80,12 @@ class Found:
     opaque: list[str] = field(default_factory=list)
     testish: int = -1
     inline_tests: bool = False
-    stubs: set[str] = field(default_factory=set)  # files in which the work left a "not implemented"
+    stubs: dict[str, tuple[Stub, ...]] = field(default_factory=dict)  # stand-ins left in a file
     touched: set[str] = field(default_factory=set)  # content words of what was written and run
     base_failed: set[str] = field(default_factory=set)  # tools that failed on the state without the work
+    shown: dict[str, str] = field(default_factory=dict)  # what a file held when it was read
+    failures: Failures = field(default_factory=Failures)
+    proven: set[str] = field(default_factory=set)  # commands that ended with exit code 0, as typed
     delegated: bool = False
     blind_writes: bool = False
 
@@ -138,6 +137,7 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
     for call in calls:
         shell = call.tool.lower() in SHELL_TOOLS
         actions: tuple[Action, ...] = ()
+        script = ""
         if call.status == "completed" or (call.status == "error" and call.tool == LASTING_SHELL):
             script, workdir = text_of(call, "command", "cmd"), text_of(call, "workdir", "cwd")
             if shell:
@@ -148,6 +148,7 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
             else:
                 actions = written_by_tool(call.tool, call.input)
                 _other_tool(call, at + 1, found)
+        found.failures.take(call, script if shell else "", actions)
         checks = [a for a in actions if isinstance(a, Check)]
         for action in actions:
             at += 1
@@ -163,6 +164,8 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
                 _deed(action, at, call, found, alone=len(actions) == 1)
             elif matters(action.path, directory):
                 _write(action, at, found, created)
+        if shell and call.exit == 0 and len(found.proven) < MAX_DEEDS:
+            found.proven.add(" ".join(script[:MAX_COMMAND].split()))
         if not shell and actions:
             _edited(call, at, found, created)
     return found
@@ -170,6 +173,9 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
 
 def _write(write: Write, at: int, found: Found, created: set[str]) -> None:
     found.writes.append(write)
+    if write.by not in WRITE_TOOLS:  # a script may have put it right
+        blind, name = _BY_SCRIPT.search(write.path), write.path.rsplit("/", 1)[-1]
+        found.stubs = {p: s for p, s in found.stubs.items() if not blind and not p.endswith(name)}
     found.blind_writes = found.blind_writes or bool(_BY_SCRIPT.search(write.path))
     if not is_prose(write.path):
         found.last_code, found.code_writes = at, found.code_writes + 1
@@ -187,10 +193,7 @@ def _edited(call: ToolCall, at: int, found: Found, created: set[str]) -> None:
             created.add(path)
         found.inline_tests = found.inline_tests or (has_tests(new) and not has_tests(old))
         _touch(found, f"{path} {new[:MAX_TOUCHED]}")
-        if _is_stub(new):
-            found.stubs.add(path)
-        elif path in found.stubs and (not old or _is_stub(old)):
-            found.stubs.discard(path)
+        _stubs(path, old, new, found)
     room = MAX_WEAKENINGS - len(found.weak)
     found.weak.extend(Weak(at, w, found.runs.failing_tests) for w in weakenings(call)[: max(room, 0)])
 
@@ -212,6 +215,8 @@ def _other_tool(call: ToolCall, at: int, found: Found) -> None:
     name = call.tool.lower()
     if name in WRITE_TOOLS or name in TODO_TOOLS:
         return
+    if name == "read" and len(found.shown) < MAX_SHOWN:
+        found.shown.setdefault(text_of(call, "filePath", "file_path", "path"), call.output)
     if name in {"task", "agent"}:
         kind = text_of(call, "subagent_type", "agent", "subagent").lower()
         found.delegated = found.delegated or kind not in {"explore", "plan"}
@@ -223,8 +228,12 @@ def _other_tool(call: ToolCall, at: int, found: Found) -> None:
         found.blind_writes = True
 
 
-def _is_stub(text: str) -> bool:
-    return any(mark in text for mark in _STUB_MARKS) and bool(_STUB.search(text[:MAX_TOUCHED]))
+def _stubs(path: str, old: str, new: str, found: Found) -> None:
+    """Takes in the stand-ins of an edit and drops those it replaced."""
+    was, part = found.shown.get(path, ""), old.strip()
+    before = [s for s in found.stubs.get(path, ()) if old and s.line not in old and part not in s.line]
+    now = (*before, *(s for s in stubs(path, old, new) if f"{s.line}\n" not in was))
+    found.stubs = {**found.stubs, path: now} if now else {p: s for p, s in found.stubs.items() if p != path}
 
 
 def _touch(found: Found, text: str) -> None:

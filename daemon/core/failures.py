@@ -1,0 +1,85 @@
+"""What went wrong on the way and was left so: edits that failed for good, commands that were killed.
+
+Follows the calls in order. A failure is forgotten as soon as anything may have made it good.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from daemon.core.actions import Write
+from daemon.core.refusals import is_denied
+from daemon.core.writes import WRITE_TOOLS, written_by_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from daemon.core.actions import Action
+    from daemon.core.transcript import ToolCall
+
+MAX_KEPT: Final = 20
+_KILLED: Final = re.compile(
+    r"terminated command after exceeding timeout|Command timed out after|\bCommand timed out\b"
+    r"|exceeded (?:the )?(?:timeout|time limit) of|(?:^|\n)Killed(?:$|\n)|Out of memory: Killed"
+)
+_KILL_CODES: Final = frozenset({124, 137})
+_LASTS: Final = re.compile(  # meant to run on: killing it is how the agent stops it
+    r"\b(?:serve|server|start|dev|watch|runserver|uvicorn|gunicorn|up|tail -f|logs? -f|nohup|timeout|preview|sleep|monitor"
+    r"|listen|attach|repl|shell|http\.server|port-forward|ping|top|nodemon|daemon|emulator|simulator)\b|--watch|&\s*$"
+)
+_FALLBACK: Final = re.compile(r"no changes to (?:apply|make)|are (?:identical|the same)|already", re.IGNORECASE)
+_TAIL: Final = 600  # characters of an output that say that it was killed
+
+
+@dataclass(frozen=True, slots=True)
+class FailedEdit:
+    """An edit of ``path`` that failed. ``doubtful``: another edit of the file worked, or it was read again."""
+
+    path: str
+    doubtful: bool = False
+
+
+@dataclass(slots=True)
+class Failures:
+    """The failures nothing made good so far."""
+
+    edits: list[FailedEdit] = field(default_factory=list)
+    killed: list[str] = field(default_factory=list)
+    _edited: set[str] = field(default_factory=set)
+
+    def take(self, call: ToolCall, script: str, actions: Sequence[Action]) -> None:
+        """The next call. ``script``: what a shell call ran; ``actions``: what was read from it."""
+        if call.status == "error" and call.tool.lower() in WRITE_TOOLS:
+            if not is_denied(call) and not _FALLBACK.search(call.error[:400] or call.output[:400]):
+                found = [w.path for w in written_by_tool(call.tool, call.input)]
+                more = [FailedEdit(p, _name(p) in self._edited) for p in found if p != "a file"]
+                self.edits = (self.edits + more)[-MAX_KEPT:]
+            return
+        writes = {_name(a.path) for a in actions if isinstance(a, Write)}
+        self._edited |= writes
+        if script:
+            self._ran(call, script)
+            self.edits = [e for e in self.edits if _name(e.path) not in script]
+        elif call.tool.lower() == "read":
+            path = str(call.input.get("filePath") or call.input.get("file_path") or "")
+            self.edits = [FailedEdit(e.path, e.doubtful or _name(e.path) == _name(path)) for e in self.edits]
+        self.edits = [e for e in self.edits if _name(e.path) not in writes]
+
+    def _ran(self, call: ToolCall, script: str) -> None:
+        core = _core(script)
+        self.killed = [k for k in self.killed if not (core and core & _core(k))]
+        tail = f"{call.output[-_TAIL:]}\n{call.error[-_TAIL:]}"
+        stopped = call.exit in _KILL_CODES or (call.exit != 0 and _KILLED.search(tail))
+        if stopped and not _LASTS.search(script[:500]) and len(self.killed) < MAX_KEPT:
+            self.killed.append(" ".join(script[:300].split()))
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[-1]
+
+
+def _core(script: str) -> set[str]:
+    """The words that tell a command from others: names of files, targets, sub-commands."""
+    return set(re.findall(r"[\w./:-]{4,80}", script[:500]))
