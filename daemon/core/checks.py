@@ -35,7 +35,7 @@ _EXCUSED: Final = re.compile(
 _WANTED: Final = re.compile(
     r"\b(?:write|add|create|commit)\b[^.\n]{0,60}\b(?:(?:failing|red)(?: \w+){0,2} tests?\b|tests? (?:that"
     r"|which)[^.\n]{0,20}\bfail)"
-    r"|\b(?:don't|do not|without) (?:try to )?fix|\bno fix\b|\b(?:just|only) (?:run|report|reproduce)\b",
+    r"|\b(?:don't|do not|without) (?:try to )?fix|\bno fix\b|\b(?:ohne|nicht|sans|sin|sem) (?:den |es |le |la |lo |o )?(?:fix\w*|beheb\w*|corrig\w*|correction|arreglar\w*)|\b(?:just|only) (?:run|report|reproduce)\b",
     re.IGNORECASE,
 )
 
@@ -110,6 +110,11 @@ class Runs:
 def excused(request: str, final: str) -> bool:
     """Whether the person wanted the failure, or the final text gives a reason why it stays."""
     return bool(_EXCUSED.search(final) or _WANTED.search(request))
+
+
+def wanted_red(request: str) -> bool:
+    """Whether the person asked for a test that fails, or for a run and not for a fix."""
+    return bool(_WANTED.search(request))
 
 
 def _leaves_out(check: Check) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.checks import excused
+from daemon.core.checks import excused, wanted_red
 from daemon.core.endings import ending
 from daemon.core.evidence import Ending, Evidence, Row, Topic
 from daemon.core.gaps import gaps
@@ -77,7 +77,9 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
         1,
     )
     checks = [r for r in rows if r.kind == "check"]
-    look = Look(asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied), "\n".join(prose(m) for m in messages))
+    errors = tuple(r.detail for r in rows if r.kind == "tool_error")
+    said = "\n".join(prose(m) for m in messages)
+    look = Look(asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied), errors, said)
     rows += _numbered([*gaps(look), _ending_row(final, end)], len(rows) + 1)
     return Evidence(
         rows=(*requirement_rows(asked), *rows),
@@ -108,7 +110,8 @@ def _numbered(rows: list[Row], start: int) -> list[Row]:
 def _checks(found: Found, directory: str, asked: str, final: str) -> list[Row]:
     counts = found.last_code >= 0 and not excused(asked, final)
     shown = [run for run in found.runs.current if not found.runs.settled(run)]
-    return [check_row(run, found, directory, counts=counts) for run in shown[-MAX_ROWS:]]
+    red = wanted_red(asked)
+    return [check_row(run, found, directory, counts=counts, red=red) for run in shown[-MAX_ROWS:]]
 
 
 def _ending_row(final: Message | None, end: Ending) -> Row:

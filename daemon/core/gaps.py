@@ -32,6 +32,7 @@ _EXTRA: Final = re.compile(
     re.IGNORECASE,
 )
 _REST: Final = re.compile(r"\b(?:rest|remaining|others?|next)\b", re.IGNORECASE)
+_BACKTICKS: Final = re.compile(r"`([^`\n]{3,200})`")
 MAX_ROWS: Final = 10
 
 
@@ -121,6 +122,8 @@ def _claims(look: Look, covered: set[str]) -> list[Row]:
 
 def _claim(claim: Claim, look: Look, covered: set[str]) -> Row:
     outcome, why, cites = _shown(claim.topic, look)
+    if outcome == "unknown" and (command := _quoted(claim, look)):
+        outcome, why = "passed", f"shown by `{short(command)}`"
     row_text = f'the final text says "{short(claim.text)}": {why}'
     provable = claim.topic in GATES and outcome == "unknown" and not look.found.shows(claim.topic)
     is_open = (
@@ -144,6 +147,12 @@ def _claim(claim: Claim, look: Look, covered: set[str]) -> Row:
         topic=claim.topic,
         cites=cites,
     )
+
+
+def _quoted(claim: Claim, look: Look) -> str:
+    """A command that the sentence quotes and that ended with exit code 0, or ``""``."""
+    quoted = (" ".join(m[1].split()) for m in _BACKTICKS.finditer(claim.text))
+    return next((q for q in quoted if " " in q and any(q in ran for ran in look.found.proven)), "")
 
 
 def _shown(topic: Topic, look: Look) -> tuple[Outcome, str, tuple[str, ...]]:

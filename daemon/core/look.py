@@ -30,6 +30,7 @@ class Look:
     ending: Ending
     checks: Sequence[Row]
     denied: bool = False
+    errors: tuple[str, ...] = ()  # the calls that failed at the very end
     said: str = ""  # what the person wrote, without code and logs
 
     @property

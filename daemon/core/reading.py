@@ -16,6 +16,7 @@ from daemon.core.commands import final_cwd, read_script
 from daemon.core.deeds import result
 from daemon.core.evidence import Outcome
 from daemon.core.failures import Failures
+from daemon.core.outcomes import Outcome as Result
 from daemon.core.outcomes import judge_check
 from daemon.core.refusals import looks_up
 from daemon.core.requirements import words
@@ -82,7 +83,7 @@ class Found:
     inline_tests: bool = False
     stubs: dict[str, tuple[Stub, ...]] = field(default_factory=dict)  # stand-ins left in a file
     touched: set[str] = field(default_factory=set)  # content words of what was written and run
-    base_failed: set[str] = field(default_factory=set)  # tools that failed on the state without the work
+    base_failed: dict[str, Result] = field(default_factory=dict)  # tools that failed on the state without the work
     shown: dict[str, str] = field(default_factory=dict)  # what a file held when it was read
     failures: Failures = field(default_factory=Failures)
     proven: set[str] = field(default_factory=set)  # commands that ended with exit code 0, as typed
@@ -155,8 +156,8 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
             if isinstance(action, Stash):
                 stashed = action.away
             elif stashed:  # a look at the old state, not at this work
-                if isinstance(action, Check) and _failed(action, call):
-                    found.base_failed.add(action.tool)
+                if isinstance(action, Check) and (base := _judged(action, call)).result == "failed":
+                    found.base_failed[action.tool] = base
             elif isinstance(action, Check):
                 output = f"{call.output}\n{call.error}" if _speaks_for(checks, action) else ""
                 found.runs.add(Run(at, found.last_code, action, judge_check(action, output, call.exit)))
@@ -241,8 +242,8 @@ def _touch(found: Found, text: str) -> None:
         found.touched |= words(text, MAX_TOUCHED)
 
 
-def _failed(check: Check, call: ToolCall) -> bool:
-    return judge_check(check, f"{call.output}\n{call.error}", call.exit).result == "failed"
+def _judged(check: Check, call: ToolCall) -> Result:
+    return judge_check(check, f"{call.output}\n{call.error}", call.exit)
 
 
 def _speaks_for(checks: list[Check], check: Check) -> bool:

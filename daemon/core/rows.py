@@ -25,12 +25,35 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 20  # of one kind
 MAX_RUNS_SHOWN: Final = 5
+_FAILED_COUNT: Final = re.compile(
+    r"\b(?:failures|failed|fail|failing)[=: ]{1,3}(\d{1,6})\b|\b(\d{1,6}) (?:tests? )?fail\w*", re.IGNORECASE
+)
+_PROGRAM: Final = re.compile(r"[\w-]{0,60}[./][\w./-]{2,120}|(?<=-m )[\w.]{2,60}|(?<=run )[\w:-]{2,40}")
 _CHANGING_TESTS: Final = re.compile(
     r"\b(?:skip|disable|delete|remove|drop|ignore|xfail|quarantine|mute|comment out|simplify|rewrite"
     r"|refactor|replace|clean)\w*\b",
     re.IGNORECASE,
 )
 
+_TESTS: Final = r"(?:tests?|specs?|cases?|suites?|pruebas|testes)"
+_SKIPS: Final = r"(?:skip|disable|xfail|ignore|mute|quarantine|deaktivier|überspring|désactiv|desactiv|omit|ignor|pul[ae])\w*"
+_DROPS: Final = r"(?:delete|remove|drop|get rid of|lösch|entfern|supprim|elimin|borr|quit|remov|apag)\w*"
+_LOOSENS: Final = r"(?:loosen|relax|simplify|update|adapt|adjust|change|replace|rewrite|snapshot)\w*"
+_WANTED_CHANGE: Final = {
+    change: re.compile(
+        rf"(?<!not )(?<!n't )(?<!never )\b{verb}\b[^.;\n]{{0,60}}\b{_TESTS}\b"
+        rf"|\b{_TESTS}\b[^;\n]{{0,120}}(?<!not )(?<!n't )(?<!never )\b{verb} (?:them|it|those|these|this|that|all)\b",
+        re.IGNORECASE,
+    )
+    for change, verb in {
+        "skipped": _SKIPS,
+        "narrowed": r"only\b[^.;\n]{0,20}\brun\w*",
+        "deleted": _DROPS,
+        "tests_removed": _DROPS,
+        "assertions": _LOOSENS,
+        "masked": r"(?:ignore|tolerate|allow)\w*",
+    }.items()
+}
 _FIXING_TESTS: Final = re.compile(
     r"\bfix\b[^.;\n]{0,60}\btests?\b|\btests?\b[^.;\n]{0,40}\b(?:pass|green)\b|\bfailing\b", re.IGNORECASE
 )
@@ -74,11 +97,12 @@ def weak_rows(found: Found, asked: str, final: str) -> list[Row]:
         what, after_failure = weak
         failed = after_failure or bool(_FIXING_TESTS.search(asked[:4000]))
         evades = what.change in {"skipped", "narrowed", "masked"}
+        wanted = bool(_WANTED_CHANGE[what.change].search(asked[:4000]))
         strong = failed and not allowed and (evades or (after_failure and not _explains(final)))
         when = " while a test run had failed" if after_failure else ""
         text = f"{describe(what)}{when}"
         rows.append(
-            Row("", "tests_changed", shorten(text, 300), open=strong, detail=shorten(describe(what), 200))
+            Row("", "tests_changed", shorten(text, 300), open=strong, detail=shorten(describe(what), 200), settled=wanted)
         )
     return rows[-MAX_ROWS:]
 
@@ -88,7 +112,7 @@ def _explains(final: str) -> bool:
     return any(_ABOUT_TESTS.search(s) and _REASON.search(s) for s in sentences(final))
 
 
-def check_row(run: Run, found: Found, directory: str, *, counts: bool) -> Row:
+def check_row(run: Run, found: Found, directory: str, *, counts: bool, red: bool = False) -> Row:
     """A test, build or lint run. ``counts``: whether a failure of this task's work can be open at all."""
     position: Position = "after_last_write" if run.at > found.last_code else "before_last_write"
     if found.last_code < 0:
@@ -115,20 +139,42 @@ def check_row(run: Run, found: Found, directory: str, *, counts: bool) -> Row:
         detail=summary,
         command=command,
         check=run.check.kind,
+        settled=result == "failed" and (red or (old and _proven_old(run, found))),
     )
+
+
+def _proven_old(run: Run, found: Found) -> bool:
+    """Whether the very tests that fail now failed without the work too: as many of them, or the same names."""
+    before = found.base_failed[run.check.tool]
+    names = set(run.outcome.failing)
+    counts = _FAILED_COUNT.search(run.outcome.summary), _FAILED_COUNT.search(before.summary)
+    if counts[0] and counts[1]:
+        return _count(counts[0]) <= _count(counts[1])
+    return bool(names) and names <= set(before.failing)
+
+
+def _count(found: re.Match[str]) -> int:
+    return int(found[1] or found[2])
 
 
 def deed_rows(found: Found) -> list[Row]:
     """Commits, pushes, pull requests, issues and CI; then the last runs of the program and deployments."""
     repository = found.did("commit", "push", "pr", "issue", "ci")[-MAX_ROWS:]
     others = found.did("deploy", "run")[-MAX_RUNS_SHOWN:]
-    return [
-        *(_deed_row(done, "after" if done.at > found.last_code else "before") for done in repository),
-        *(_deed_row(done, "after" if done.at > found.last_code else "before") for done in others),
-    ]
+    return [_deed_row(done, found) for done in (*repository, *others)]
 
 
-def _deed_row(done: Done, when: str) -> Row:
+def _overtaken(done: Done, found: Found) -> bool:
+    """Whether a later deed of the kind did not fail: of the same program or file where it is a run."""
+    later = [d for d in found.did(done.deed.kind) if d.at > done.at and d.outcome != "failed"]
+    if done.deed.kind != "run":
+        return bool(later)
+    names = set(_PROGRAM.findall(done.deed.text))
+    return any(names & set(_PROGRAM.findall(d.deed.text)) for d in later)
+
+
+def _deed_row(done: Done, found: Found) -> Row:
+    when = "after" if done.at > found.last_code else "before"
     kind = done.deed.kind
     said = {"passed": "done", "failed": "failed", "unknown": "ran, its outcome is not visible", "": "ran"}[
         done.outcome
@@ -142,6 +188,7 @@ def _deed_row(done: Done, when: str) -> Row:
         text + named,
         outcome=done.outcome,
         detail=shorten(done.named, 200),
+        settled=done.outcome == "failed" and _overtaken(done, found),
     )
 
 

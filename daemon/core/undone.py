@@ -58,6 +58,8 @@ def _failed_edits(look: Look) -> Iterator[Row]:
         return
     for edit in {e.path: e for e in found.failures.edits}.values():
         name = edit.path.rsplit("/", 1)[-1]
+        if any(name in error for error in look.errors):
+            continue  # the row of that call says it
         told = any(_TELLS.search(s) for s in sentences(look.final))
         sure = not told and not edit.doubtful and bool(found.writes)
         yield Row(

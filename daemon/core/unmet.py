@@ -55,6 +55,7 @@ _REASON: Final = re.compile(
     r"|authenticat\w+|credential\w*|permission\w*|up[- ]to[- ]date|unchanged|covered)\b",
     re.IGNORECASE,
 )
+_COUNTER: Final = re.compile(r"\b(?:0|no|zero) (?:\w{1,12} )?(?:fail\w*|errors?|skipped)\b|\bfail\w*:? 0\b", re.IGNORECASE)
 _NO_CHANGE: Final = re.compile(
     r"\b(?:already|no (?:code )?changes? (?:is |are |was |were )?(?:needed|required|necessary|made)"
     r"|nothing to (?:do|change|fix)|no need"
@@ -172,7 +173,7 @@ def _not_seen(topic: Topic, look: Look) -> str:
 def _explained(topic: Topic, final: str) -> bool:
     """Whether a sentence of the final text gives a reason for the missing thing."""
     noun = _NOUN[topic]
-    return any(noun.search(s) and _REASON.search(s) for s in sentences(final))
+    return any(noun.search(s) and _REASON.search(_COUNTER.sub("", s)) for s in sentences(final))
 
 
 def _nothing_written(look: Look) -> Row | None:

@@ -59,20 +59,26 @@ def _doubt(evidence: Evidence) -> str:
         return "the text ends with next steps, and no rule tells whether they were asked for"
     told = evidence.wants == "answer" and not evidence.code_writes  # a run was to be reported, not mended
     kinds = {"write", "git", "run"} if told else {"write", "check", "git", "run"}
-    if failed := [r for r in evidence.rows if r.kind in kinds and r.outcome == "failed"]:
+    if failed := [r for r in evidence.rows if r.kind in kinds and r.outcome == "failed" and not r.settled]:
         return f"something failed ({failed[-1].id}), and no rule tells whether it had to work"
     if unmet := evidence.of("unmet"):
         return f"nothing shows what was asked for ({unmet[-1].id}), and the text may say why"
-    if weaker := evidence.of("tests_changed"):
+    if weaker := [r for r in evidence.of("tests_changed") if not r.settled]:
         return f"tests were made weaker ({weaker[-1].id}), and no rule tells whether that was right"
+    settled = {r.id for r in evidence.rows if r.settled}
     unproven = {"failed"} if told else {"failed", "unknown"}
-    if claims := [r for r in evidence.of("claim") if r.topic != "browser" and r.outcome in unproven]:
+    if claims := [r for r in evidence.of("claim") if r.topic != "browser" and r.outcome in unproven and not settled & set(r.cites)]:
         return f"no row shows what the final text says ({claims[-1].id})"
     if evidence.wants == "plan" and evidence.code_writes:
         return "a plan was asked for and code was written"
-    if evidence.wants == "change" and not evidence.writes and evidence.tool_calls:
+    if evidence.wants == "change" and not evidence.writes and evidence.tool_calls and not _delegated(evidence):
         return "a change was asked for and none was seen"
     return ""
+
+
+def _delegated(evidence: Evidence) -> bool:
+    """Whether a sub-agent may have made the change, and a check passed."""
+    return evidence.delegated and any(r.outcome == "passed" for r in evidence.of("check"))
 
 
 def _proven(evidence: Evidence) -> bool:
