@@ -180,6 +180,7 @@ def _write(write: Write, at: int, found: Found, created: set[str]) -> None:
     found.blind_writes = found.blind_writes or bool(_BY_SCRIPT.search(write.path))
     if not is_prose(write.path):
         found.last_code, found.code_writes = at, found.code_writes + 1
+        found.proven.clear()
     if write.by in _REMOVERS and write.path not in created:
         folder = write.path.rstrip("/").rsplit("/", 1)[-1]
         if (is_test(write.path) or folder in _TEST_FOLDERS) and len(found.weak) < MAX_WEAKENINGS:

@@ -35,6 +35,13 @@ _CHANGE_VERBS: Final = (
     r"|support|validate|enable|disable|configure|set up|wire|expose|clean up|cleanup|format|translate"
     r"|finish|build"
     r"|complete|integrate|drop|undo|revert|extend|adjust|correct|resolve|solve|repair|restyle|develop|install"
+    r"|tag|switch|throttle|log|block|reduce|merge|cache|limit|hide|sort|store|parse|send|skip|strip|swap|turn|unify|deduplicate|dedupe"
+    r"|rework|reimplement|reorder|patch|localize|internationali[sz]e|normali[sz]e|sanitize|escape|encrypt|hash|sync|hook up|polish|trim"
+    r"|speed up|get rid of|take|load|register|allow|accept|reject|return|render|pin|cut|mark|inline|invert|annotate|type|model|compute|calculate"
+    r"|corrige[rz]?|ajoute[rz]?|remplace[rz]?|supprime[rz]?|renomme[rz]?|crée[rz]?|écris|migre[rz]?|déplace[rz]?|implémente[rz]?|modifie[rz]?"
+    r"|nettoie|traduis|mets à jour|passe|fais|añade|agrega|arregla|corrige|cambia|crea|elimina|borra|reemplaza|renombra|mueve|migra|importa"
+    r"|implementa|actualiza|traduce|escribe|quita|haz|adiciona|acrescenta|conserta|arruma|muda|altera|cria|remove|apaga|substitui|renomeia|move"
+    r"|atualiza|traduz|escreve|faz|gera|coloca|passe|stell|mach|räum|zieh|benenn|übersetz|ergänze|verschiebe|passe|bau"
     r"|füge|erstelle|behebe|ändere|lösche|entferne|implementiere|aktualisiere|korrigiere|schreib\w?|baue|ersetze"
 )
 _OTHER_VERBS: Final = (
