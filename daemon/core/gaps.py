@@ -99,7 +99,7 @@ def _asked_for(offer: Offer, look: Look) -> str:
         return steps[0][0] if steps else ""
     if offer.goes_on and not offer.listed:
         change = [i for i, r in look.live if r.change]
-        if not found.writes and not found.opaque and not found.delegated and look.wants == "change":
+        if not found.writes and not found.delegated and not found.blind_writes and look.wants == "change":
             return change[0]
         whole = [i for i, r in look.live if r.change and WHOLE.search(r.text)]
         return whole[0] if whole and _REST.search(offer.what) else _overlaps(offer.what, look, share=0.75)

@@ -54,6 +54,7 @@ _CONTINUES: Final = re.compile(
     r"|weitermachen|fortfahren)\b",
     re.IGNORECASE,
 )
+_JOINED: Final = re.compile(r",? (?:and then|and|then|und|et|puis|y|luego|e|depois) |, ")
 _STEP: Final = re.compile(
     r"\b(?:step|item|point|task|part|phase|number|#|schritt)\s?#?(\d{1,2})\b", re.IGNORECASE
 )
@@ -124,13 +125,20 @@ def offers(text: str) -> tuple[Offer, ...]:
     if any(_REAL_QUESTION.search(s) for s in asked) or len(asked) > 2:
         return ()
     found = [
-        _offer(m["what"], s, listed=False)
+        _offer(part, s, listed=False)
         for s in last
         if (m := _ASKS_LEAVE.search(s)) and not _REAL_QUESTION.search(s)
+        for part in _parts(m["what"])
     ]
     if len(asked) > len([s for s in asked if _ASKS_LEAVE.search(s)]):
         return ()
     return tuple((found + _next_steps(text))[:MAX_OFFERS])
+
+
+def _parts(what: str) -> list[str]:
+    """The offer as a whole, and its joined actions where more than one is named."""
+    joined = [p for p in _JOINED.split(what) if p.strip()]
+    return [what, *joined[1:4]] if len(joined) > 1 else [what]
 
 
 def _next_steps(text: str) -> list[Offer]:

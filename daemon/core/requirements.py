@@ -28,6 +28,7 @@ _ITEM: Final = re.compile(
 _LOG: Final = re.compile(r"^(?:>|\||\s{4,}\S|Traceback |\s*at \S+ ?\(|[A-Z]\w*(?:Error|Exception):|\$ |E  )")
 _SENTENCE: Final = re.compile(
     r"(?<=[.!?])[ \t]+(?=[\"'(A-Z0-9`ÄÖÜ])|(?<=[.!?])[ \t]+(?=(?:then|also|please|and|don't|do not)\b)"
+    r"|(?<=[a-zà-ÿ0-9)`'\"]{3}[.!?])(?<!\betc\.)(?<!\bincl\.)(?<!\bapprox\.)[ \t]+(?=[a-zà-ÿ])"
 )
 _CHANGE_VERBS: Final = (
     r"fix|add|implement|create|write|refactor|rename|update|remove|delete|migrate|convert|replace|extract|split"
@@ -212,9 +213,10 @@ def _of(text: str) -> list[Requirement]:
             continue  # it only leads to the list
         for sentence in _SENTENCE.split(paragraph):
             found.extend(_from_sentence(sentence, step))
-    if not found and text.strip():
-        whole = " ".join((said.strip() or text[:2000].strip()).split())
-        found.append(_requirement(whole, 0, forbade=False))
+    if not found and text.strip():  # no wording that we know: every sentence counts
+        whole = said.strip() or text[:2000].strip()
+        parts = [s for p, _ in _paragraphs(whole) for s in _SENTENCE.split(p)]
+        found = [_requirement(p, 0, forbade=False) for s in parts if (p := " ".join(s[:4000].split()))]
     return found
 
 

@@ -39,6 +39,13 @@ _NEW_TESTS: Final = (
     r"(?![-_/(]|\.\w|\s+(?:flag|command|script|target|page|data|server|job|runner|button|id|mode|file|user"
     r"|account|output|results?|env\w*|step|config\w*|harness|suite runner|framework|helper\w*|fixture\w*)\b)"
 )
+_RUNNER: Final = (
+    r"(?:npm|pnpm|yarn|bun|deno|node|cargo|go|cabal|stack|sbt|mvn|gradle|gradlew|make|just|mix|dotnet|swift|flutter|dart"
+    r"|zig|bazel|rails|rake|composer|artisan|django|tox|run|running|the|existing)"
+)
+_FOREIGN_NOT: Final = re.compile(
+    r"\b(?:nichts?|kein\w{0,2}|ohne|ne|pas|sans|rien|sin|não|nem|sem)\b|\bn'\w", re.IGNORECASE
+)
 _FOREIGN_TESTS: Final = r"(?:unit-?)?(?:tests?|testes|pruebas|testfälle|testsuite|suite)"
 _DOCS: Final = (
     r"(?:docs?|documentation|readme)\b(?! (?:page|command|parser|generator|viewer|component"
@@ -83,7 +90,7 @@ _ASKS: Final[dict[Topic, re.Pattern[str]]] = {
     ),
     "new_tests": _any(
         rf"\b(?:add|write|create|include|extend|provide|need|want)\b {_WORDS_TO}{_NEW_TESTS}",
-        rf"\b(?:with|and|plus|including) (?:[\w-]{{1,20}} ){{0,2}}?{_NEW_TESTS}(?=\s*(?:$|[.,;!)]|for\b"
+        rf"\b(?:with|and|plus|including) (?!{_RUNNER}\b)(?:[\w-]{{1,20}} ){{0,2}}?{_NEW_TESTS}(?=\s*(?:$|[.,;!)]|for\b"
         rf"|too\b|as well))",
         rf"{ORDERED}cover {_GAP}\b(?:with|by) (?:[\w-]{{1,20}} ){{0,2}}?{_NEW_TESTS}",
         rf"\b(?:schreib\w*|ergänze?|füge?|écri(?:s|re|vez)|ajoute[rz]?|rajoute[rz]?|escrib[ea]|añad[ea]|agreg[ae]|crea"
@@ -277,6 +284,8 @@ def read_clause(clause: str, *, sentence_forbids: bool = False) -> Said:
         return Said(frozenset(obliged - forbids), frozenset(forbids), negative)
     asks = {t for t, pattern in _ASKS.items() if t not in forbids and pattern.search(text)}
     asks |= _commanded(text) - forbids
+    if _FOREIGN_NOT.search(text):  # what it rules out is known only for the plainest wordings
+        asks = set()
     if sentence_forbids and len(text.split()) <= 3:
         return Said(frozenset(), frozenset(forbids | (asks & {"commit", "push", "pr", "deploy"})), negative)
     return Said(frozenset(asks), frozenset(forbids), negative)
