@@ -31,6 +31,18 @@ _EXCUSED: Final = re.compile(
     r"|(?:can't|cannot|could not|couldn't) (?:be )?run (?:here|in this|it|them|the)|intentional",
     re.IGNORECASE,
 )
+_LOOKED: Final = re.compile(
+    r"stash|check(?:ed|ing) out|clean checkout|worktree|(?:on|in) (?:main|master|HEAD|the base)|without (?:my|the|these) change"
+    r"|before (?:my|the|this|these) change|i (?:checked|verified|confirmed)|untouched code",
+    re.IGNORECASE,
+)
+_OTHER_CAUSE: Final = re.compile(
+    r"flaky|environment|no network|network|not (?:available|installed)|intentional|expected(?:ly)? (?:to )?fail|known (?:failure|issue)"
+    r"|(?:can't|cannot|could not|couldn't) (?:be )?run",
+    re.IGNORECASE,
+)
+_NAMED: Final = re.compile(r"`([\w.:/#>\[\]-]{4,160})`")
+_PARTS: Final = re.compile(r"[A-Z]?[a-z]{4,40}|[A-Z]{4,40}")
 # The person asked for a failing test, or for a run and not for a fix.
 _WANTED: Final = re.compile(
     r"\b(?:write|add|create|commit)\b[^.\n]{0,60}\b(?:(?:failing|red)(?: \w+){0,2} tests?\b|tests? (?:that"
@@ -107,9 +119,20 @@ class Runs:
         ]
 
 
-def excused(request: str, final: str) -> bool:
-    """Whether the person wanted the failure, or the final text gives a reason why it stays."""
-    return bool(_EXCUSED.search(final) or _WANTED.search(request))
+def excused(request: str, final: str, stems: frozenset[str] = frozenset(), *, backed: bool = True) -> bool:
+    """Whether the person wanted the failure, or the final text gives a reason why it stays.
+
+    Where no run backs it (``backed``), "pre-existing" and "unrelated" don't excuse a failure whose name holds
+    the name of a file that was changed (``stems``).
+    """
+    if _WANTED.search(request):
+        return True
+    if not _EXCUSED.search(final):
+        return False
+    if backed or _LOOKED.search(final) or _OTHER_CAUSE.search(final):
+        return True
+    named = {part.lower() for m in _NAMED.finditer(final) for part in _PARTS.findall(m[1])}
+    return not named & stems
 
 
 def wanted_red(request: str) -> bool:

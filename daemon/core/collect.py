@@ -28,12 +28,16 @@ from daemon.core.rows import (
     write_rows,
 )
 from daemon.core.topics import gate_lines
+from daemon.core.weakened import is_test
 
 if TYPE_CHECKING:
     from daemon.core.reading import Found
     from daemon.core.topics import Said
     from daemon.core.transcript import Message, Transcript
 
+_GENERIC: Final = frozenset(
+    "index main utils util helpers common base core test tests setup config types client server package".split()
+)
 MAX_FINAL: Final = 20_000  # characters of the final text that rules look at
 _ENDINGS: Final[dict[Ending, str]] = {
     "statement": "the final text ends with a statement",
@@ -108,10 +112,17 @@ def _numbered(rows: list[Row], start: int) -> list[Row]:
 
 
 def _checks(found: Found, directory: str, asked: str, final: str) -> list[Row]:
-    counts = found.last_code >= 0 and not excused(asked, final)
+    backed = bool(found.base_failed) or any(r.code_at < 0 and r.outcome.result == "failed" for r in found.runs.all)
+    counts = found.last_code >= 0 and not excused(asked, final, _stems(found), backed=backed)
     shown = [run for run in found.runs.current if not found.runs.settled(run)]
     red = wanted_red(asked)
     return [check_row(run, found, directory, counts=counts, red=red) for run in shown[-MAX_ROWS:]]
+
+
+def _stems(found: Found) -> frozenset[str]:
+    """The names of the code files written, without ending, where they say anything."""
+    names = (w.path.rsplit("/", 1)[-1].split(".", 1)[0].lower() for w in found.writes if not is_test(w.path))
+    return frozenset(n for n in names if len(n) >= 4 and n not in _GENERIC)
 
 
 def _ending_row(final: Message | None, end: Ending) -> Row:

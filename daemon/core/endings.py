@@ -36,6 +36,9 @@ _NEEDS_PERSON: Final = re.compile(
     r"|waiting for your|awaiting your|i need (?:your|you to)|could you (?:please )?(?:confirm|provide"
     r"|clarify|tell|share|specify)"
     r"|before i (?:proceed|continue|start|go on)|your (?:approval|confirmation|decision|go-ahead)"
+    r"|(?:j'ai|aurais) besoin (?:de (?:ta|ton|votre|tes|vos)|que (?:tu|vous))|(?:brauche|benötige) ich (?:noch |erst |dafür )?(?:deine?|ihre?|von (?:dir|ihnen)|eine entscheidung)"
+    r"|necesito (?:tu|su|que (?:me|tú|decidas)|saber|\w{1,6} decisi\w+)|preciso (?:que (?:você|me)|saber|da sua|de uma decis)|(?:dis|dites)-moi (?:lequel|laquelle|si|quel)"
+    r"|sag mir,? (?:welche|ob|wie)|dime (?:cuál|si|qué)|me diga (?:qual|se)|need (?:a|one|two|some|three) decisions? from you"
     r"|(?:or|and|just) (?:give|send|tell|hand) me|please have (?:someone|an? \w+|your))\b",
     re.IGNORECASE,
 )
@@ -88,6 +91,7 @@ _DANGLING: Final = re.compile(
     r"|create|into|by) a)$"
 )
 _SENTENCE: Final = re.compile(r"(?<=[.!?…])[ \t]+(?=[\"'(*_A-Z0-9`])")
+_CHOICE: Final = re.compile(r"^[ \t]*(?:[-*+•][ \t]|\(?(?:\d{1,2}|[a-zA-Z])[.)][ \t]|¿)")
 _TRIM: Final = " \t*_\"'”’)`~"  # noqa: RUF001 -- closing quotes
 _LIST_ITEM: Final = re.compile(r"^[ \t]*(?:[-*+•][ \t]|\d{1,3}[.)][ \t]|\||>|#{1,6}[ \t])")
 
@@ -176,8 +180,21 @@ def _asks(lines: list[str]) -> bool:
     bare = end.rstrip(_TRIM + "🙂😊🚀✨")
     if bare.endswith(("?", "\uff1f", "?:")) and not end.startswith("|"):
         return True
+    if _question_listed(lines):
+        return True
     close = "\n".join(lines[-6:])[-700:]
     return bool(_NEEDS_PERSON.search("\n".join(lines[-3:])[-400:]) or _DIRECTED.search(close))
+
+
+def _question_listed(lines: list[str]) -> bool:
+    """A list item that asks, with at most one short remark behind it."""
+    for line in lines[-1:-3:-1]:
+        bare = line.strip().rstrip(_TRIM)
+        if _CHOICE.match(line) and (bare.endswith("?") or re.search(r"¿[^?\n]{1,300}\?", bare)):
+            return True
+        if len(line) > 200 or _LIST_ITEM.match(line):
+            return False
+    return False
 
 
 def _next_steps(prose: str) -> bool:

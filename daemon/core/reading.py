@@ -19,7 +19,7 @@ from daemon.core.failures import Failures
 from daemon.core.outcomes import Outcome as Result
 from daemon.core.outcomes import judge_check
 from daemon.core.refusals import looks_up
-from daemon.core.requirements import words
+from daemon.core.requirements import keys
 from daemon.core.stubs import Stub, stubs
 from daemon.core.weakened import Weakening, edits, has_tests, is_test, weakenings
 from daemon.core.writes import WRITE_TOOLS, is_prose, matters, written_by_tool
@@ -240,7 +240,7 @@ def _stubs(path: str, old: str, new: str, found: Found) -> None:
 
 def _touch(found: Found, text: str) -> None:
     if len(found.touched) < MAX_WORDS:
-        found.touched |= words(text, MAX_TOUCHED)
+        found.touched |= keys(text, MAX_TOUCHED)
 
 
 def _judged(check: Check, call: ToolCall) -> Result:

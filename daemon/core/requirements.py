@@ -111,6 +111,7 @@ _TAKES_BACK: Final = re.compile(
     re.IGNORECASE,
 )
 _WORD: Final = re.compile(r"[^\W_]{4,}")
+_KEY: Final = re.compile(r"\b(?:[A-Z]{3,12}|[0-9]{2,6})\b")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP: Final = frozenset(
     (  # noqa: SIM905 -- a word list
@@ -186,6 +187,12 @@ def words(text: str, limit: int = 1000) -> frozenset[str]:
     """The content words of a text, cut to five letters so that inflections meet."""
     text = _CAMEL.sub(" ", text[:limit])
     return frozenset(w for m in _WORD.finditer(text.lower()) if (w := m[0][:5]) not in _STOP)
+
+
+def keys(text: str, limit: int = 1000) -> frozenset[str]:
+    """The content words of a text, its numbers, and its words in capitals: "DELETE", "403"."""
+    text = text[:limit]
+    return words(text, limit) | {m.lower() for m in _KEY.findall(text)}
 
 
 def prose(text: str) -> str:

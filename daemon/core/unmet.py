@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final
 from daemon.core.claims import sentences
 from daemon.core.evidence import Row, Topic
 from daemon.core.look import GATES, Look, short
-from daemon.core.requirements import words
+from daemon.core.requirements import keys
 from daemon.core.topics import ORDERED, wording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from daemon.core.requirements import Requirement
 
 _PROVABLE: Final[tuple[Topic, ...]] = (
     "tests",
@@ -53,6 +55,17 @@ _REASON: Final = re.compile(
     r"|there (?:is|are) no|requires?|blocked|denied|fail(?:s|ed|ing)?|because|existing|you (?:asked"
     r"|said)|as (?:you )?(?:requested|asked)|skipped"
     r"|authenticat\w+|credential\w*|permission\w*|up[- ]to[- ]date|unchanged|covered)\b",
+    re.IGNORECASE,
+)
+_TASK_LIST: Final = re.compile(  # the line above a list says that its items are to be done
+    r"\b(?:please|pls|plz|do|need\w*|want|tasks?|to-?dos?|changes?|add|implement|fix|following|stuff|requirements?|must|should|make"
+    r"|bitte|aufgaben?|anforderungen|folgende\w*|mach\w?|stp|svp|tâches|suivant\w*|à faire|fais|por favor|tareas|siguiente\w*|haz"
+    r"|tarefas|seguinte\w*|faz)\b[^\n]{0,60}:?[ \t]*\n{1,2}[ \t]*(?:[-*+•]|\(?\d{1,2}[.)])",
+    re.IGNORECASE,
+)
+_STORY: Final = re.compile(  # a list that tells what happens is no list of tasks
+    r"\b(?:repro\w*|steps? to|happens|crash\w*|expected|actual\w*|currently|environment|context|background|for example|e\.g\."
+    r"|stack ?trace|logs?:|symptoms?|observed)\b",
     re.IGNORECASE,
 )
 _COUNTER: Final = re.compile(r"\b(?:0|no|zero) (?:\w{1,12} )?(?:fail\w*|errors?|skipped)\b|\bfail\w*:? 0\b", re.IGNORECASE)
@@ -131,19 +144,28 @@ def unmet(look: Look) -> list[Row]:
 
 
 def _untouched(look: Look) -> Row | None:
-    """An item of the person's own list that nothing written, run or said speaks of, while the others are."""
+    """The one item of the person's list, or the later message, that nothing written, run or said speaks of."""
     found = look.found
-    items = [(i, r) for i, r in look.live if r.change and r.step and len(r.words) >= 2]
-    if found.blind_writes or found.delegated or not found.writes or len(items) < 2:
+    if found.blind_writes or found.delegated or not found.writes or look.wants in {"plan", "answer"}:
         return None
-    seen = found.touched | words(look.final, 4_000)
-    left = [(i, r) for i, r in items if not r.words & seen]
-    if len(left) != 1:
+    live = [(i, r, keys(r.text)) for i, r in look.live if not r.text.endswith("?")]
+    if len(live) < 2:
+        return None
+    said, done = keys(look.final, 4_000), found.touched
+    left: list[tuple[str, Requirement, bool]] = []
+    for source, r, mine in live:
+        own = mine - frozenset[str]().union(*(k for _, other, k in live if other is not r))
+        unseen = own - done - said
+        later = r.message > 0 and (r.change or r.step) and not own & said and 3 * len(unseen) >= 2 * len(own)
+        if (r.step and own and unseen == own and len(own) >= 2) or (later and len(unseen) >= 3):
+            left.append((source, r, len(unseen) >= 3))
+    if len(left) != 1 or len(left) == len([r for _, r, _ in live if r.step or r.message]) > 1:
         return None  # none, or words that this work's language doesn't share
-    source, r = left[0]
+    source, r, clear = left[0]
+    tasks = r.change or r.message > 0 or (_TASK_LIST.search(look.said) and not _STORY.search(look.said))
     text = f"{source} is not spoken of in anything written, run or said"
     return Row(
-        "", "unmet", text, open=len(r.words) >= 3, detail=f'"{short(r.text)}" was not done', cites=(source,)
+        "", "unmet", text, open=bool(clear and tasks), detail=f'"{short(r.text)}" was not done', cites=(source,)
     )
 
 
