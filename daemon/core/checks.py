@@ -42,7 +42,7 @@ _OTHER_CAUSE: Final = re.compile(
     re.IGNORECASE,
 )
 _NAMED: Final = re.compile(r"`([\w.:/#>\[\]-]{4,160})`")
-_PARTS: Final = re.compile(r"[A-Z]?[a-z]{4,40}|[A-Z]{4,40}")
+_PARTS: Final = re.compile(r"[A-Z]?[a-z]{3,40}|[A-Z]{4,40}")
 # The person asked for a failing test, or for a run and not for a fix.
 _WANTED: Final = re.compile(
     r"\b(?:write|add|create|commit)\b[^.\n]{0,60}\b(?:(?:failing|red)(?: \w+){0,2} tests?\b|tests? (?:that"
@@ -51,6 +51,12 @@ _WANTED: Final = re.compile(
     re.IGNORECASE,
 )
 
+_NO_FIX: Final = re.compile(
+    r"\b(?:don'?t|do not|without|no|not|never|ohne|nicht|sans|sin|sem|i(?:'ll| will| want to)|we(?:'ll| will))\b[^.;\n]{0,40}", re.IGNORECASE
+)
+_THEN_FIX: Final = re.compile(
+    r"\b(?:fix|solve|repair|implement|resolve|correct|refactor|make (?:it|them|the tests?) (?:pass|green)|beheb\w*|corrig\w*|arregl\w*)\b", re.IGNORECASE
+)
 _LEAVES_OUT: Final = re.compile(
     r"--deselect|--ignore|--skip|--exclude|-LE |-[km][ =]?['\"]?not |-Dtest=['\"]?!|--grep-invert"
     r"|--testPathIgnorePatterns"
@@ -136,8 +142,8 @@ def excused(request: str, final: str, stems: frozenset[str] = frozenset(), *, ba
 
 
 def wanted_red(request: str) -> bool:
-    """Whether the person asked for a test that fails, or for a run and not for a fix."""
-    return bool(_WANTED.search(request))
+    """Whether the person asked for a test that fails, or for a run, and for no fix."""
+    return bool(_WANTED.search(request)) and not _THEN_FIX.search(_NO_FIX.sub("", request))
 
 
 def _leaves_out(check: Check) -> bool:

@@ -29,6 +29,7 @@ from daemon.core.rows import (
 )
 from daemon.core.topics import gate_lines
 from daemon.core.weakened import is_test
+from daemon.core.writes import is_prose
 
 if TYPE_CHECKING:
     from daemon.core.reading import Found
@@ -115,7 +116,7 @@ def _checks(found: Found, directory: str, asked: str, final: str) -> list[Row]:
     backed = bool(found.base_failed) or any(r.code_at < 0 and r.outcome.result == "failed" for r in found.runs.all)
     counts = found.last_code >= 0 and not excused(asked, final, _stems(found), backed=backed)
     shown = [run for run in found.runs.current if not found.runs.settled(run)]
-    red = wanted_red(asked)
+    red = wanted_red(asked) and all(is_test(w.path) or is_prose(w.path) for w in found.writes)
     return [check_row(run, found, directory, counts=counts, red=red) for run in shown[-MAX_ROWS:]]
 
 

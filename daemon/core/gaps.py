@@ -55,7 +55,10 @@ def _offers(look: Look) -> list[Row]:
     """Offers, next steps and admissions that speak of something asked for."""
     rows: list[Row] = []
     offered = offers(look.final) if look.ending in {"question", "next_steps", "statement"} else ()
+    told: set[str] = set()
     for offer in offered:
+        if not offer.listed and offer.text in told:
+            continue  # one offer may name several actions
         if source := _asked_for(offer, look):
             what = (
                 "lists as a next step"
@@ -64,6 +67,7 @@ def _offers(look: Look) -> list[Row]:
                 if "?" in offer.text
                 else "offers"
             )
+            told.add(offer.text)
             text = f'the final text {what} what {source} asks for: "{short(offer.text)}"'
             rows.append(
                 Row(

@@ -52,7 +52,7 @@ _OTHER_VERBS: Final = (
     r"|führe|prüfe|teste|committe|pushe|erkläre|zeige"
 )
 _LEAD: Final = (
-    r"(?:(?:please|and|then|also|now|next|finally|first|second|third|lastly|after that|afterwards|so"
+    r"(?:(?:oh|ah|hm+|btw|by the way|one more thing|plus|ps|pls|plz|ach|stp|svp|por favor|ah et|y|e|et|auch|noch|please|and|then|also|now|next|finally|first|second|third|lastly|after that|afterwards|so"
     r"|ok(?:ay)?"
     r"|hey|hi|hello|just|but|actually|again|wait|yes|no|great|thanks|bitte|go ahead and|when (?:you're"
     r"|you are) done"
@@ -252,7 +252,9 @@ def _from_sentence(sentence: str, step: int) -> list[Requirement]:
     sentence = " ".join(sentence[:4000].split())
     if not sentence:
         return []
-    parts = _JOINT.split(sentence) if _IMPERATIVE.match(sentence) or step else [sentence]
+    parts = _JOINT.split(sentence)
+    if len(parts) > 1 and not (step or any(_IMPERATIVE.match(p) for p in parts)):
+        parts = [sentence]
     found: list[Requirement] = []
     forbade = False
     for part in parts:

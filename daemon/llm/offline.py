@@ -94,7 +94,9 @@ def _complete(evidence: Evidence) -> dict[str, object]:
         return _answer(complete=True)
     if gates := {"tests", "build", "lint"} & set(evidence.asks):
         return _unscored(f"asked for and not visible: {', '.join(sorted(gates))}")
-    if after := [r for r in checks if r.position == "after_last_write"]:
+    if settled := [r for r in checks if r.settled]:
+        text = f"`{settled[-1].command}` fails ({settled[-1].id}), which was wanted or so before the work."
+    elif after := [r for r in checks if r.position == "after_last_write"]:
         text = f"The outcome of `{after[-1].command}` ({after[-1].id}) is not visible."
     elif checks:
         text = f"No check ran after the last edit; the last one was `{checks[-1].command}` ({checks[-1].id})."
