@@ -44,7 +44,7 @@ _ELIDED: Final = re.compile(
 )
 _MARKS: Final = (
     "mplement", "MPLEMENT", "todo!", "TODO", "Unsupported", "FIXME", "laceholder", "stub", "Stub", "dummy", "pass\n",
-    "...", "…", "oming soon", "rest of",
+    "...", "…", "oming soon", "est of", "xisting code", "nchanged",
 )  # fmt: skip
 _ABSTRACT: Final = re.compile(
     r"\bABC\b|abstractmethod|\babstract\b|\bProtocol\b|@overload|\binterface\b|class \w{0,40}(?:Base|Abstract|Mock|Fake"
