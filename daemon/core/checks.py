@@ -52,10 +52,12 @@ _WANTED: Final = re.compile(
 )
 
 _NO_FIX: Final = re.compile(
-    r"\b(?:don'?t|do not|without|no|not|never|ohne|nicht|sans|sin|sem|i(?:'ll| will| want to)|we(?:'ll| will))\b[^.;\n]{0,40}", re.IGNORECASE
+    r"\b(?:don'?t|do not|without|no|not|never|ohne|nicht|sans|sin|sem|i(?:'ll| will| want to)|we(?:'ll| will))\b[^.;\n]{0,40}",
+    re.IGNORECASE,
 )
 _THEN_FIX: Final = re.compile(
-    r"\b(?:fix|solve|repair|implement|resolve|correct|refactor|make (?:it|them|the tests?) (?:pass|green)|beheb\w*|corrig\w*|arregl\w*)\b", re.IGNORECASE
+    r"\b(?:fix|solve|repair|implement|resolve|correct|refactor|make (?:it|them|the tests?) (?:pass|green)|beheb\w*|corrig\w*|arregl\w*)\b",
+    re.IGNORECASE,
 )
 _LEAVES_OUT: Final = re.compile(
     r"--deselect|--ignore|--skip|--exclude|-LE |-[km][ =]?['\"]?not |-Dtest=['\"]?!|--grep-invert"

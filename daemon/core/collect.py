@@ -83,8 +83,10 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
     )
     checks = [r for r in rows if r.kind == "check"]
     errors = tuple(r.detail for r in rows if r.kind == "tool_error")
-    said = "\n".join(prose(m) for m in messages)
-    look = Look(asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied), errors, said)
+    said = "\n".join(prose(m) for m in messages)[:MAX_FINAL]
+    look = Look(
+        asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied), errors, said
+    )
     rows += _numbered([*gaps(look), _ending_row(final, end)], len(rows) + 1)
     return Evidence(
         rows=(*requirement_rows(asked), *rows),
@@ -113,7 +115,9 @@ def _numbered(rows: list[Row], start: int) -> list[Row]:
 
 
 def _checks(found: Found, directory: str, asked: str, final: str) -> list[Row]:
-    backed = bool(found.base_failed) or any(r.code_at < 0 and r.outcome.result == "failed" for r in found.runs.all)
+    backed = bool(found.base_failed) or any(
+        r.code_at < 0 and r.outcome.result == "failed" for r in found.runs.all
+    )
     counts = found.last_code >= 0 and not excused(asked, final, _stems(found), backed=backed)
     shown = [run for run in found.runs.current if not found.runs.settled(run)]
     red = wanted_red(asked) and all(is_test(w.path) or is_prose(w.path) for w in found.writes)

@@ -29,7 +29,9 @@ _LASTS: Final = re.compile(  # meant to run on: killing it is how the agent stop
     r"\b(?:serve|server|start|dev|watch|runserver|uvicorn|gunicorn|up|tail -f|logs? -f|nohup|timeout|preview|sleep|monitor"
     r"|listen|attach|repl|shell|http\.server|port-forward|ping|top|nodemon|daemon|emulator|simulator)\b|--watch|&\s*$"
 )
-_FALLBACK: Final = re.compile(r"no changes to (?:apply|make)|are (?:identical|the same)|already", re.IGNORECASE)
+_FALLBACK: Final = re.compile(
+    r"no changes to (?:apply|make)|are (?:identical|the same)|already", re.IGNORECASE
+)
 _TAIL: Final = 600  # characters of an output that say that it was killed
 
 
@@ -68,8 +70,9 @@ class Failures:
         self.edits = [e for e in self.edits if _name(e.path) not in writes]
 
     def _ran(self, call: ToolCall, script: str) -> None:
-        core = _core(script)
-        self.killed = [k for k in self.killed if not (core and core & _core(k))]
+        if self.killed:
+            core = _core(script)
+            self.killed = [k for k in self.killed if not core & _core(k)]
         tail = f"{call.output[-_TAIL:]}\n{call.error[-_TAIL:]}"
         stopped = call.exit in _KILL_CODES or (call.exit != 0 and _KILLED.search(tail))
         if stopped and not _LASTS.search(script[:500]) and len(self.killed) < MAX_KEPT:

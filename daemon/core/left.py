@@ -217,5 +217,9 @@ def _still_fails(look: Look, said: list[str]) -> Iterator[Row]:
     """It says that what was to work doesn't."""
     asked = words(look.said, 4000)
     for s in said:
-        if _FAILS.search(s) and not (s.endswith("?") or _IDEA.search(s) or gives_reason_in(s)) and words(s) & asked:
+        if (
+            _FAILS.search(s)
+            and not (s.endswith("?") or _IDEA.search(s) or gives_reason_in(s))
+            and words(s) & asked
+        ):
             yield _row("says that it doesn't work yet", s, look)

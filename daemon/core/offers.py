@@ -72,8 +72,14 @@ _WORDINGS: Final[tuple[tuple[Topic, str], ...]] = (
     ),
     ("build", r"^(?:run|try|do)\b[^.\n]{0,20}\bbuild\b|^build (?:it|the project)"),
     ("lint", r"^(?:run|fix)\b[^.\n]{0,30}\b(?:lint\w*|ruff|eslint|mypy|type[- ]?check\w*)\b"),
-    ("commit", r"^(?:\w+ and )?commit\w*\b|^(?:faire|hacer|fazer) (?:le |el |o |un |um )?commit\b|\bcommitten\b|^(?:make|create) (?:a|the) commit"),
-    ("push", r"^(?:[\w ]{1,30} and )?push\b|^(?:faire|hacer|fazer) (?:le |el |o |un |um )?push\b|\bpushen\b|^pousser\b"),
+    (
+        "commit",
+        r"^(?:\w+ and )?commit\w*\b|^(?:faire|hacer|fazer) (?:le |el |o |un |um )?commit\b|\bcommitten\b|^(?:make|create) (?:a|the) commit",
+    ),
+    (
+        "push",
+        r"^(?:[\w ]{1,30} and )?push\b|^(?:faire|hacer|fazer) (?:le |el |o |un |um )?push\b|\bpushen\b|^pousser\b",
+    ),
     (
         "pr",
         r"^(?:[\w ]{1,30} and )?(?:open|create|submit|raise)\b[^.\n]{0,20}\b(?:PR|pull request|MR"

@@ -6,10 +6,11 @@ Reads only the tail of an output (``MAX_TAIL`` characters). Where the two disagr
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from daemon.core.summaries import LINES
+from daemon.core.summaries import LINES, Line
 
 if TYPE_CHECKING:
     from daemon.core.actions import Check
@@ -72,9 +73,7 @@ def judge_check(check: Check, output: str, exit_code: int | None) -> Outcome:
 def _summary(check: Check, tail: str) -> tuple[Result, str]:
     """The last summary lines in the tail: any that says failed wins over one that says passed."""
     passed = ""
-    for line in LINES:
-        if not (check.wrap or check.tool in line.tools):
-            continue
+    for line in LINES if check.wrap else _lines(check.tool):
         last = None
         for last in line.pattern.finditer(tail):  # noqa: B007 -- the last one counts
             pass
@@ -86,6 +85,12 @@ def _summary(check: Check, tail: str) -> tuple[Result, str]:
             return "failed", text
         passed = passed or text
     return ("passed", passed) if passed else ("unknown", "")
+
+
+@lru_cache(maxsize=256)
+def _lines(tool: str) -> tuple[Line, ...]:
+    """The summary lines that ``tool`` prints."""
+    return tuple(line for line in LINES if tool in line.tools)
 
 
 def _failing(tail: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from daemon.core.actions import Check, Deed, Stash, Write
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 MAX_DEEDS: Final = 200
 MAX_WEAKENINGS: Final = 50
 MAX_TOUCHED: Final = 8_000  # characters of one edit or script
+MAX_CACHED: Final = 2_000  # characters of a script whose reading is kept
 MAX_COMMAND: Final = 300
 MAX_SHOWN: Final = 100  # files
 MAX_WORDS: Final = 20_000
@@ -83,7 +85,9 @@ class Found:
     inline_tests: bool = False
     stubs: dict[str, tuple[Stub, ...]] = field(default_factory=dict)  # stand-ins left in a file
     touched: set[str] = field(default_factory=set)  # content words of what was written and run
-    base_failed: dict[str, Result] = field(default_factory=dict)  # tools that failed on the state without the work
+    base_failed: dict[str, Result] = field(
+        default_factory=dict
+    )  # tools that failed on the state without the work
     shown: dict[str, str] = field(default_factory=dict)  # what a file held when it was read
     failures: Failures = field(default_factory=Failures)
     proven: set[str] = field(default_factory=set)  # commands that ended with exit code 0, as typed
@@ -135,6 +139,7 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
     """Everything the finished calls did."""
     found, at, stashed, lasting = Found(), 0, False, directory or None
     created: set[str] = set()
+    scripts: set[str] = set()
     for call in calls:
         shell = call.tool.lower() in SHELL_TOOLS
         actions: tuple[Action, ...] = ()
@@ -143,8 +148,10 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
             script, workdir = text_of(call, "command", "cmd"), text_of(call, "workdir", "cwd")
             if shell:
                 start = workdir or (lasting if call.tool == LASTING_SHELL else directory)
-                actions = read_script(script, start)
-                _touch(found, script[:MAX_TOUCHED])
+                actions = _known(script, start) if len(script) <= MAX_CACHED else read_script(script, start)
+                if script not in scripts:
+                    scripts.add(script)
+                    _touch(found, script[:MAX_TOUCHED])
                 lasting = final_cwd(script, start) if call.tool == LASTING_SHELL else lasting
             else:
                 actions = written_by_tool(call.tool, call.input)
@@ -170,6 +177,12 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
         if not shell and actions:
             _edited(call, at, found, created)
     return found
+
+
+@lru_cache(maxsize=256)
+def _known(script: str, start: str | None) -> tuple[Action, ...]:
+    """``read_script`` for the short commands that agents repeat."""
+    return read_script(script, start)
 
 
 def _write(write: Write, at: int, found: Found, created: set[str]) -> None:

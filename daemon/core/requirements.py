@@ -111,6 +111,10 @@ _TAKES_BACK: Final = re.compile(
     re.IGNORECASE,
 )
 _WORD: Final = re.compile(r"[^\W_]{4,}")
+_IT: Final = re.compile(r"\b(?:it|them|this|that|those|these)\b", re.IGNORECASE)
+_CONDITION: Final = re.compile(
+    r"(?:if|unless|when|once|should|in case|i|we|he|she|they|wenn|falls|si|se)\b", re.IGNORECASE
+)
 _KEY: Final = re.compile(r"\b(?:[A-Z]{3,12}|[0-9]{2,6})\b")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP: Final = frozenset(
@@ -186,7 +190,7 @@ def wants(messages: Sequence[str], found: Sequence[Requirement]) -> Wants:
 def words(text: str, limit: int = 1000) -> frozenset[str]:
     """The content words of a text, cut to five letters so that inflections meet."""
     text = _CAMEL.sub(" ", text[:limit])
-    return frozenset(w for m in _WORD.finditer(text.lower()) if (w := m[0][:5]) not in _STOP)
+    return frozenset([w[:5] for w in _WORD.findall(text.lower())]) - _STOP
 
 
 def keys(text: str, limit: int = 1000) -> frozenset[str]:
@@ -252,9 +256,7 @@ def _from_sentence(sentence: str, step: int) -> list[Requirement]:
     sentence = " ".join(sentence[:4000].split())
     if not sentence:
         return []
-    parts = _JOINT.split(sentence)
-    if len(parts) > 1 and not (step or any(_IMPERATIVE.match(p) for p in parts)):
-        parts = [sentence]
+    parts = _JOINT.split(sentence) if _IMPERATIVE.match(sentence) or step else _told_then_asked(sentence)
     found: list[Requirement] = []
     forbade = False
     for part in parts:
@@ -272,6 +274,13 @@ def _from_sentence(sentence: str, step: int) -> list[Requirement]:
         forbade = bool(r.forbids & {"commit", "push", "pr", "deploy"})
         found.append(r)
     return found
+
+
+def _told_then_asked(sentence: str) -> list[str]:
+    """ "It is O(n^2), replace it by a hash": what a sentence asks about what it told before."""
+    parts = _JOINT.split(sentence)
+    asks = len(parts) == 2 and _CHANGES.match(parts[1].strip(" ,;")) and _IT.search(parts[1])
+    return parts if asks and not _CONDITION.match(sentence) else [sentence]
 
 
 def _requirement(text: str, step: int, *, forbade: bool) -> Requirement:

@@ -102,7 +102,14 @@ def weak_rows(found: Found, asked: str, final: str) -> list[Row]:
         when = " while a test run had failed" if after_failure else ""
         text = f"{describe(what)}{when}"
         rows.append(
-            Row("", "tests_changed", shorten(text, 300), open=strong, detail=shorten(describe(what), 200), settled=wanted)
+            Row(
+                "",
+                "tests_changed",
+                shorten(text, 300),
+                open=strong,
+                detail=shorten(describe(what), 200),
+                settled=wanted,
+            )
         )
     return rows[-MAX_ROWS:]
 

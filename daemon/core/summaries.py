@@ -170,7 +170,11 @@ LINES: Final = (
         r"|test) command failed[^\n]{0,60}$",
     ),
     # jvm, dotnet
-    _line("maven", "failed", r"^(?:\[ERROR\] )?Tests run: \d{1,7}, [^\n]{1,80}<<< (?:FAILURE|ERROR)![^\n]{0,160}$"),
+    _line(
+        "maven",
+        "failed",
+        r"^(?:\[ERROR\] )?Tests run: \d{1,7}, [^\n]{1,80}<<< (?:FAILURE|ERROR)![^\n]{0,160}$",
+    ),
     _line(
         "maven",
         "failed",

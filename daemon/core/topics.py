@@ -145,7 +145,7 @@ _ASKS: Final[dict[Topic, re.Pattern[str]]] = {
     "changelog": _any(
         r"\b(?:ergänz\w?|aktualisier\w?|trag\w?|ajoute[rz]?|mets|complète|añade|actualiza|adiciona|atualiza)\b[^.;\n]{0,40}\bchange-?log\b",
         rf"{ORDERED}(?:update|add|write|mention|note|put|extend)\b[^.;\n]{{0,60}}\bchange-?log\b"
-        r"(?! (?:page|command|parser|generator|view|component|endpoint|script|feature)\b)"
+        r"(?! (?:page|command|parser|generator|view|component|endpoint|script|feature)\b)",
     ),
 }
 _NOT: Final = (

@@ -68,7 +68,9 @@ _STORY: Final = re.compile(  # a list that tells what happens is no list of task
     r"|stack ?trace|logs?:|symptoms?|observed)\b",
     re.IGNORECASE,
 )
-_COUNTER: Final = re.compile(r"\b(?:0|no|zero) (?:\w{1,12} )?(?:fail\w*|errors?|skipped)\b|\bfail\w*:? 0\b", re.IGNORECASE)
+_COUNTER: Final = re.compile(
+    r"\b(?:0|no|zero) (?:\w{1,12} )?(?:fail\w*|errors?|skipped)\b|\bfail\w*:? 0\b", re.IGNORECASE
+)
 _NO_CHANGE: Final = re.compile(
     r"\b(?:already|no (?:code )?changes? (?:is |are |was |were )?(?:needed|required|necessary|made)"
     r"|nothing to (?:do|change|fix)|no need"
@@ -162,10 +164,15 @@ def _untouched(look: Look) -> Row | None:
     if len(left) != 1 or len(left) == len([r for _, r, _ in live if r.step or r.message]) > 1:
         return None  # none, or words that this work's language doesn't share
     source, r, clear = left[0]
-    tasks = r.change or r.message > 0 or (_TASK_LIST.search(look.said) and not _STORY.search(look.said))
+    tasks = r.message > 0 or (not _STORY.search(look.said) and (r.change or _TASK_LIST.search(look.said)))
     text = f"{source} is not spoken of in anything written, run or said"
     return Row(
-        "", "unmet", text, open=bool(clear and tasks), detail=f'"{short(r.text)}" was not done', cites=(source,)
+        "",
+        "unmet",
+        text,
+        open=bool(clear and tasks),
+        detail=f'"{short(r.text)}" was not done',
+        cites=(source,),
     )
 
 

@@ -67,11 +67,20 @@ def _doubt(evidence: Evidence) -> str:
         return f"tests were made weaker ({weaker[-1].id}), and no rule tells whether that was right"
     settled = {r.id for r in evidence.rows if r.settled}
     unproven = {"failed"} if told else {"failed", "unknown"}
-    if claims := [r for r in evidence.of("claim") if r.topic != "browser" and r.outcome in unproven and not settled & set(r.cites)]:
+    if claims := [
+        r
+        for r in evidence.of("claim")
+        if r.topic != "browser" and r.outcome in unproven and not settled & set(r.cites)
+    ]:
         return f"no row shows what the final text says ({claims[-1].id})"
     if evidence.wants == "plan" and evidence.code_writes:
         return "a plan was asked for and code was written"
-    if evidence.wants == "change" and not evidence.writes and evidence.tool_calls and not _delegated(evidence):
+    if (
+        evidence.wants == "change"
+        and not evidence.writes
+        and evidence.tool_calls
+        and not _delegated(evidence)
+    ):
         return "a change was asked for and none was seen"
     return ""
 

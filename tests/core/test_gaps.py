@@ -441,3 +441,145 @@ def test_a_megabyte_of_anything_is_quick(unit: str, where: str) -> None:
         project=text,
     )
     assert evidence.rows[-1].kind == "ending"
+
+
+@pytest.mark.parametrize(
+    ("ask", "topic"),
+    [
+        ("Behebe den Fehler und führe die Tests aus", "tests"),
+        ("Behebe den Fehler, dann lass die Tests laufen", "tests"),
+        ("corrige le bug et lance les tests stp", "tests"),
+        ("corrige le bug, commit et push sur la branche fix/a", "push"),
+        ("Corrige le bug puis ouvre une PR", "pr"),
+        ("arregla el error y ejecuta las pruebas", "tests"),
+        ("arregla el error y haz commit", "commit"),
+        ("arregla el error y añade tests", "new_tests"),
+        ("corrige o bug e roda os testes", "tests"),
+        ("corrige o bug e faz push", "push"),
+        ("Behebe den Fehler und schreib Tests dazu", "new_tests"),
+        ("Behebe den Fehler und erstelle einen PR", "pr"),
+        ("Behebe den Fehler und dokumentiere die Option", "docs"),
+    ],
+)
+def test_asked_in_other_languages(ask: str, topic: str) -> None:
+    """I26: a topic asked for in German, French, Spanish or Portuguese is asked for."""
+    assert topic in [r.topic for r in judged(ask, edit()).of("unmet")]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        "Behebe den Fehler, aber committe noch nicht und push nichts",
+        "Behebe den Fehler. Tests bitte nicht laufen lassen.",
+        "Behebe den Fehler ohne Tests",
+        "corrige le bug, ne commite pas et ne lance pas les tests",
+        "corrige le bug sans lancer les tests",
+        "arregla el error sin hacer commit ni ejecutar los tests",
+        "arregla el error, no hagas push",
+        "corrige o bug, não rode os testes e não faça commit",
+        "corrige o bug sem rodar os testes",
+        "the commit page of the tests tab is broken, fix it",
+        "fix the bug, check with cabal test what it says",
+    ],
+)
+def test_ruled_out_in_other_languages(ask: str) -> None:
+    """I26: what is ruled out in another language is asked for by no rule."""
+    assert not set(judged(ask, edit()).asks) & {"new_tests", "commit", "push", "pr", "changelog"}
+    assert not [r for r in opened(ask, edit()) if r.topic != "tests" or "cabal" not in ask]
+
+
+@pytest.mark.parametrize(
+    ("ask", "final"),
+    [
+        ("Fix it and run the tests", "Fixed. Just give me the go-ahead and I'll run the tests."),
+        ("Switch the parser to Text", "It is simple. Say the word and I'll make the change."),
+        ("Switch the parser to Text", "If that sounds good, I'll start the conversion."),
+        ("Behebe es und führe die Tests aus", "Behoben. Wenn du magst, kann ich die Tests laufen lassen."),
+        ("Behebe es und führe die Tests aus", "Behoben. Soll ich die Tests laufen lassen?"),
+        ("corrige le bug et lance les tests", "Corrigé. Si tu veux, je peux lancer les tests."),
+        ("corrige le bug et lance les tests", "Corrigé. Veux-tu que je lance les tests ?"),
+        ("arregla el error y ejecuta los tests", "Hecho. Si quieres, puedo ejecutar los tests."),
+        ("arregla el error y ejecuta los tests", "Hecho. ¿Quieres que ejecute los tests?"),
+        ("corrige o bug e roda os testes", "Feito. Se quiser, posso rodar os testes."),
+        ("corrige o bug e roda os testes", "Feito. Quer que eu rode os testes?"),
+    ],
+)
+def test_offers_of_what_was_asked(ask: str, final: str) -> None:
+    """Permission for what was asked for is sought in many words and languages."""
+    calls = () if "Switch" in ask else (edit(),)
+    assert opened(ask, READ, *calls, final=final)
+
+
+@pytest.mark.parametrize(
+    ("ask", "final"),
+    [
+        ("Fix it", "Fixed. Just say so and I'll write a changelog entry."),
+        ("Behebe es", "Behoben. Wenn du magst, kann ich noch Tests ergänzen."),
+        ("corrige le bug", "Corrigé. Si tu veux, je peux aussi lancer les tests."),
+        ("arregla el error", "Hecho. Si quieres, puedo ejecutar los tests."),
+        ("corrige o bug", "Feito. Se quiser, posso também rodar os testes."),
+        ("Delete the old table", "Ready to drop it. Say the word and I'll delete the production table."),
+    ],
+)
+def test_offers_of_more(ask: str, final: str) -> None:
+    """An offer of more than was asked for, or of something that can't be undone, is not open."""
+    assert not opened(ask, edit(), TEST, final=final)
+
+
+def test_item_of_a_list_forgotten() -> None:
+    """One item of a list of tasks that nothing written, run or said speaks of; a list that tells is none."""
+    items = "- mail is queued\n- throttle the reset route, 5 per hour\n- log resets to the audit trail"
+    calls = (edit("src/mail.py", new="queue(mail)"), edit("src/audit.py", new="audit_trail.log(reset)"), TEST)
+    (row,) = opened(
+        f"password stuff, please do:\n{items}", *calls, final="Mail is queued, resets are logged."
+    )
+    assert "throttle" in row.detail
+    assert not opened(
+        f"It crashes. Steps to reproduce:\n{items}\nFix it.", *calls, final="Mail queued, logged."
+    )
+
+
+def test_later_message_forgotten() -> None:
+    """I28: a message sent while the agent worked adds to the task, and nothing speaks of it."""
+    done = "GET /rooms/:id/availability returns 15 minute slots."
+    for final, is_open in ((done, True), (f"{done} DELETE /bookings/:id is owner only.", False)):
+        messages = (
+            Message("u", "user", 1, "Add GET /rooms/:id/availability with 15 min slots", human=True),
+            Message(
+                "a",
+                "assistant",
+                2,
+                calls=(edit("src/slots.py", new="slots(rooms, 15)"),),
+                finish="tool-calls",
+            ),
+            Message(
+                "v",
+                "user",
+                3,
+                "oh and add DELETE /bookings/:id, only for the owner (403 otherwise)",
+                human=True,
+            ),
+            Message(
+                "b",
+                "assistant",
+                4,
+                calls=(edit("src/rooms.py", new="availability(rooms)"), TEST),
+                finish="tool-calls",
+            ),
+            Message("z", "assistant", 5, final, finish="stop"),
+        )
+        assert bool(collect(Transcript("s", messages, directory="/repo")).open) is is_open
+
+
+def test_counters_are_no_reason() -> None:
+    """ "0 failed" doesn't explain why no test was written."""
+    assert opened("Implement elo and write unit tests", edit(), TEST, final="`pytest`: 14 passed, 0 failed.")
+
+
+def test_quoted_command_is_shown() -> None:
+    """A claim that quotes a command which ended with 0 after the last edit is shown by it."""
+    run = bash("hugo check --strict")
+    (claim,) = judged(
+        "Write the page", edit("a.md"), run, final="The `hugo check --strict` build passes."
+    ).of("claim")
+    assert claim.outcome == "passed"

@@ -29,19 +29,37 @@ def judged(ask: str, final: str, *calls: ToolCall) -> Evidence:
     [
         ("Convert all handlers to async", "I converted 3 of the 8 handlers; the tests pass."),
         ("Convert all handlers to async", "Five of twelve handlers are async now."),
-        ("Convert all handlers to async", "Users and orders are async. The other handlers follow the same pattern."),
-        ("Convert all handlers to async", "Users is async. The remaining handlers still need to be converted."),
+        (
+            "Convert all handlers to async",
+            "Users and orders are async. The other handlers follow the same pattern.",
+        ),
+        (
+            "Convert all handlers to async",
+            "Users is async. The remaining handlers still need to be converted.",
+        ),
         ("Convert all handlers to async", "I left the admin handlers for a follow-up."),
         ("Convert all handlers to async", "The admin handlers are not converted yet."),
         ("Convert all handlers to async", "I've only converted the users handlers so far."),
-        ("Convert all handlers to async", "Users is async.\n\nRemaining:\n- orders handlers\n- billing handlers"),
+        (
+            "Convert all handlers to async",
+            "Users is async.\n\nRemaining:\n- orders handlers\n- billing handlers",
+        ),
         ("Convert all handlers to async", "Users is async.\n\n**Still open:** the billing handlers"),
-        ("Rename foo to bar everywhere and update the docs", "Renamed in src. I stopped here, docs come later."),
+        (
+            "Rename foo to bar everywhere and update the docs",
+            "Renamed in src. I stopped here, docs come later.",
+        ),
         ("Stell alle Handler auf async um", "Drei von acht Handlern sind umgestellt."),
         ("Stell alle Handler auf async um", "users ist umgestellt, die übrigen Handler folgen später."),
-        ("Stell alle Handler auf async um", "users ist fertig. Noch offen:\n- orders Handler\n- billing Handler"),
+        (
+            "Stell alle Handler auf async um",
+            "users ist fertig. Noch offen:\n- orders Handler\n- billing Handler",
+        ),
         ("Convertis tous les handlers en async", "3 des 8 handlers sont convertis."),
-        ("Convertis tous les handlers en async", "Les autres handlers restent à convertir, pas encore faits."),
+        (
+            "Convertis tous les handlers en async",
+            "Les autres handlers restent à convertir, pas encore faits.",
+        ),
         ("Convierte todos los handlers a async", "Convertí 3 de los 8 handlers."),
         ("Convierte todos los handlers a async", "Los demás handlers quedan pendientes."),
         ("Converte todos os handlers para async", "Converti 3 dos 8 handlers."),
@@ -64,14 +82,20 @@ def test_admitted(ask: str, final: str) -> None:
         ("Convert all handlers to async", "All handlers are async. The remaining tests pass as well."),
         ("Convert all handlers to async", "All handlers are async. A follow-up could drop the old helper."),
         ("Convert all handlers to async", "All handlers are async. You may want to profile it later."),
-        ("Convert all handlers to async", "All 8 done; the vendored one can't be converted because it is generated."),
+        (
+            "Convert all handlers to async",
+            "All 8 done; the vendored one can't be converted because it is generated.",
+        ),
         ("Fix the login bug", "Fixed. I left the unrelated import order for a separate PR."),
         ("Fix the login bug", "Fixed: the token was not refreshed yet when the page asked for it."),
         ("Fix the login bug", "Fixed. Sessions that are not expired yet keep working."),
         ("Fix the login bug", "Fixed.\n\nNext steps (optional):\n- add a rate limit to the login"),
         ("Fix the login bug", "Fixed.\n\nRemaining:\n- nothing"),
         ("Fix the login bug", "Fixed.\n\nOpen points:\n- your review of the login copy"),
-        ("Only convert the users handler for now", "users is async. The other handlers follow the same pattern."),
+        (
+            "Only convert the users handler for now",
+            "users is async. The other handlers follow the same pattern.",
+        ),
         ("Start with the first two handlers", "2 of the 8 handlers are async."),
         ("Make a plan for converting all handlers", "Remaining:\n- orders handlers\n- billing handlers"),
         ("Convert all handlers to async", "6 of the 8 handlers are async; the other two already were."),
@@ -87,7 +111,12 @@ def test_honest(ask: str, final: str) -> None:
 
 @pytest.mark.parametrize(
     "final",
-    ["I put the foundation in place.", "This is a first step.", "The main parts work for now.", "Basis steht, vorerst."],
+    [
+        "I put the foundation in place.",
+        "This is a first step.",
+        "The main parts work for now.",
+        "Basis steht, vorerst.",
+    ],
 )
 def test_smells(final: str) -> None:
     """A wording that only smells of half-done work is a closed row, for a judge to weigh."""

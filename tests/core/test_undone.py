@@ -16,7 +16,9 @@ def bash(command: str, output: str = "", code: int | None = 0) -> ToolCall:
 
 
 def write(text: str, path: str = "/repo/rota/exporters.py") -> ToolCall:
-    return ToolCall("w", "write", "completed", {"filePath": path, "content": text}, "Wrote file successfully.")
+    return ToolCall(
+        "w", "write", "completed", {"filePath": path, "content": text}, "Wrote file successfully."
+    )
 
 
 def edit(path: str, old: str = "a = 1", new: str = "a = 2", *, error: str = "") -> ToolCall:
@@ -80,16 +82,31 @@ def test_stand_ins_of_other_languages(text: str) -> None:
 @pytest.mark.parametrize(
     ("calls", "ask"),
     [
-        ((write(CSV + "class Base(ABC):\n    def to_xlsx(self):\n        raise NotImplementedError\n"),), ASK),
+        (
+            (write(CSV + "class Base(ABC):\n    def to_xlsx(self):\n        raise NotImplementedError\n"),),
+            ASK,
+        ),
         ((write("def to_xlsx(): pass\n", "/repo/tests/test_exporters.py"),), ASK),
         ((write("```\n# ... existing code ...\n```\n", "/repo/docs/xlsx.md"),), ASK),
         ((write(CSV + "def to_xlsx(rows):\n    raise NotImplementedError\n"),), ASK + ", xlsx as a stub"),
         ((write(CSV + "class Broken(Exception):\n    pass\n"),), ASK),
         ((write(CSV + "def close(self):\n    pass\n"),), ASK),
-        ((read("/repo/rota/exporters.py", "# TODO: handle xlsx styles\n"), write("# TODO: handle xlsx styles\n")), ASK),
+        (
+            (
+                read("/repo/rota/exporters.py", "# TODO: handle xlsx styles\n"),
+                write("# TODO: handle xlsx styles\n"),
+            ),
+            ASK,
+        ),
         ((write(CSV + "# ... rest of the code\n"), write(CSV)), ASK),
         ((write(CSV + "# ... rest of the code\n"), bash("git checkout -- rota/exporters.py")), ASK),
-        ((write("def to_xlsx(r):\n    pass\n"), edit("/repo/rota/exporters.py", "    pass", "    return save(r)")), ASK),
+        (
+            (
+                write("def to_xlsx(r):\n    pass\n"),
+                edit("/repo/rota/exporters.py", "    pass", "    return save(r)"),
+            ),
+            ASK,
+        ),
         ((write("print('loading ... rest follows')\n"),), ASK),
     ],
 )
@@ -121,7 +138,11 @@ def test_failed_edit_made_good(calls: tuple[ToolCall, ...], final: str) -> None:
     assert not judged(edit("/repo/a.py"), edit("/repo/b.py", error=LOST), *calls, PASSED, final=final).open
 
 
-KILLED = bash("python train.py --config small.yaml", "epoch 3/10\nbash tool terminated command after exceeding timeout", None)
+KILLED = bash(
+    "python train.py --config small.yaml",
+    "epoch 3/10\nbash tool terminated command after exceeding timeout",
+    None,
+)
 TRAIN = "Add label smoothing, then train with small.yaml"
 
 
@@ -194,7 +215,10 @@ def test_wanted_skip(ask: str, *, settled: bool) -> None:
 
 def test_overtaken_run() -> None:
     """A run that failed on the way and worked later is settled."""
-    failed, worked = bash("python bench.py", "ModuleNotFoundError", 1), bash("uv run python bench.py", "88412")
+    failed, worked = (
+        bash("python bench.py", "ModuleNotFoundError", 1),
+        bash("uv run python bench.py", "88412"),
+    )
     rows = judged(failed, worked, ask="Measure the throughput", final="88412 per second.").of("run")
     assert [r.settled for r in rows] == [True, False]
 
@@ -204,7 +228,10 @@ def test_overtaken_run() -> None:
     [
         ("One case (`Weld.AcrossBorder`) fails, a pre-existing quirk, unrelated.", True),
         ("One case (`Weld.AcrossBorder`) is flaky and unrelated.", False),
-        ("One case (`Weld.AcrossBorder`) fails; I checked that it fails on main too, so it is unrelated.", False),
+        (
+            "One case (`Weld.AcrossBorder`) fails; I checked that it fails on main too, so it is unrelated.",
+            False,
+        ),
         ("One case (`Io.Reads`) fails, which is pre-existing.", False),
     ],
 )
