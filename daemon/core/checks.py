@@ -32,12 +32,14 @@ _EXCUSED: Final = re.compile(
     re.IGNORECASE,
 )
 _LOOKED: Final = re.compile(
-    r"stash|check(?:ed|ing) out|clean checkout|worktree|(?:on|in) (?:main|master|HEAD|the base)|without (?:my|the|these) change"
+    r"stash|check(?:ed|ing) out|clean checkout|worktree|(?:on|in) (?:main|master|HEAD|the base)"
+    r"|without (?:my|the|these) change"
     r"|before (?:my|the|this|these) change|i (?:checked|verified|confirmed)|untouched code",
     re.IGNORECASE,
 )
 _OTHER_CAUSE: Final = re.compile(
-    r"flaky|environment|no network|network|not (?:available|installed)|intentional|expected(?:ly)? (?:to )?fail|known (?:failure|issue)"
+    r"flaky|environment|no network|network|not (?:available|installed)|intentional"
+    r"|expected(?:ly)? (?:to )?fail|known (?:failure|issue)"
     r"|(?:can't|cannot|could not|couldn't) (?:be )?run",
     re.IGNORECASE,
 )
@@ -47,16 +49,20 @@ _PARTS: Final = re.compile(r"[A-Z]?[a-z]{3,40}|[A-Z]{4,40}")
 _WANTED: Final = re.compile(
     r"\b(?:write|add|create|commit)\b[^.\n]{0,60}\b(?:(?:failing|red)(?: \w+){0,2} tests?\b|tests? (?:that"
     r"|which)[^.\n]{0,20}\bfail)"
-    r"|\b(?:don't|do not|without) (?:try to )?fix|\bno fix\b|\b(?:ohne|nicht|sans|sin|sem) (?:den |es |le |la |lo |o )?(?:fix\w*|beheb\w*|corrig\w*|correction|arreglar\w*)|\b(?:just|only) (?:run|report|reproduce)\b",
+    r"|\b(?:don't|do not|without) (?:try to )?fix|\bno fix\b|\b(?:ohne|nicht|sans|sin|sem) (?:den |es "
+    r"|le |la |lo |o )?(?:fix\w*|beheb\w*|corrig\w*|correction|arreglar\w*)|\b(?:just|only) (?:run|report"
+    r"|reproduce)\b",
     re.IGNORECASE,
 )
 
 _NO_FIX: Final = re.compile(
-    r"\b(?:don'?t|do not|without|no|not|never|ohne|nicht|sans|sin|sem|i(?:'ll| will| want to)|we(?:'ll| will))\b[^.;\n]{0,40}",
+    r"\b(?:don'?t|do not|without|no|not|never|ohne|nicht|sans|sin|sem|i(?:'ll| will| want to)|we(?:'ll"
+    r"| will))\b[^.;\n]{0,40}",
     re.IGNORECASE,
 )
 _THEN_FIX: Final = re.compile(
-    r"\b(?:fix|solve|repair|implement|resolve|correct|refactor|make (?:it|them|the tests?) (?:pass|green)|beheb\w*|corrig\w*|arregl\w*)\b",
+    r"\b(?:fix|solve|repair|implement|resolve|correct|refactor|make (?:it|them|the tests?) (?:pass|green)"
+    r"|beheb\w*|corrig\w*|arregl\w*)\b",
     re.IGNORECASE,
 )
 _LEAVES_OUT: Final = re.compile(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from daemon.core.transcript import Message, Transcript
 
 _GENERIC: Final = frozenset(
-    "index main utils util helpers common base core test tests setup config types client server package".split()
+    {"index", "main", "utils", "util", "helpers", "common", "base", "core", "test", "tests"}
 )
 MAX_FINAL: Final = 20_000  # characters of the final text that rules look at
 _ENDINGS: Final[dict[Ending, str]] = {

@@ -36,9 +36,12 @@ _NEEDS_PERSON: Final = re.compile(
     r"|waiting for your|awaiting your|i need (?:your|you to)|could you (?:please )?(?:confirm|provide"
     r"|clarify|tell|share|specify)"
     r"|before i (?:proceed|continue|start|go on)|your (?:approval|confirmation|decision|go-ahead)"
-    r"|(?:j'ai|aurais) besoin (?:de (?:ta|ton|votre|tes|vos)|que (?:tu|vous))|(?:brauche|benötige) ich (?:noch |erst |dafür )?(?:deine?|ihre?|von (?:dir|ihnen)|eine entscheidung)"
-    r"|necesito (?:tu|su|que (?:me|tú|decidas)|saber|\w{1,6} decisi\w+)|preciso (?:que (?:você|me)|saber|da sua|de uma decis)|(?:dis|dites)-moi (?:lequel|laquelle|si|quel)"
-    r"|sag mir,? (?:welche|ob|wie)|dime (?:cuál|si|qué)|me diga (?:qual|se)|need (?:a|one|two|some|three) decisions? from you"
+    r"|(?:j'ai|aurais) besoin (?:de (?:ta|ton|votre|tes|vos)|que (?:tu|vous))|(?:brauche"
+    r"|benötige) ich (?:noch |erst |dafür )?(?:deine?|ihre?|von (?:dir|ihnen)|eine entscheidung)"
+    r"|necesito (?:tu|su|que (?:me|tú|decidas)|saber|\w{1,6} decisi\w+)|preciso (?:que (?:você|me)|saber"
+    r"|da sua|de uma decis)|(?:dis|dites)-moi (?:lequel|laquelle|si|quel)"
+    r"|sag mir,? (?:welche|ob|wie)|dime (?:cuál|si|qué)|me diga (?:qual|se)|need (?:a|one|two|some"
+    r"|three) decisions? from you"
     r"|(?:or|and|just) (?:give|send|tell|hand) me|please have (?:someone|an? \w+|your))\b",
     re.IGNORECASE,
 )

@@ -26,8 +26,10 @@ _KILLED: Final = re.compile(
 )
 _KILL_CODES: Final = frozenset({124, 137})
 _LASTS: Final = re.compile(  # meant to run on: killing it is how the agent stops it
-    r"\b(?:serve|server|start|dev|watch|runserver|uvicorn|gunicorn|up|tail -f|logs? -f|nohup|timeout|preview|sleep|monitor"
-    r"|listen|attach|repl|shell|http\.server|port-forward|ping|top|nodemon|daemon|emulator|simulator)\b|--watch|&\s*$"
+    r"\b(?:serve|server|start|dev|watch|runserver|uvicorn|gunicorn|up|tail -f|logs? -f|nohup|timeout"
+    r"|preview|sleep|monitor"
+    r"|listen|attach|repl|shell|http\.server|port-forward|ping|top|nodemon|daemon|emulator|simulator)\b"
+    r"|--watch|&\s*$"
 )
 _FALLBACK: Final = re.compile(
     r"no changes to (?:apply|make)|are (?:identical|the same)|already", re.IGNORECASE
@@ -37,7 +39,7 @@ _TAIL: Final = 600  # characters of an output that say that it was killed
 
 @dataclass(frozen=True, slots=True)
 class FailedEdit:
-    """An edit of ``path`` that failed. ``doubtful``: another edit of the file worked, or it was read again."""
+    """An edit of ``path`` that failed. ``doubtful``: the file was edited before, or read again."""
 
     path: str
     doubtful: bool = False

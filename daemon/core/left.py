@@ -1,4 +1,4 @@
-"""What the final text admits to have left: "3 of the 7", "the other four follow the same pattern", "Remaining: …".
+"""What the final text admits to have left: "3 of the 7", "the others follow the same pattern", "Remaining:".
 
 A row is ``open`` where the request asked for the whole or names the part, and the text gives no reason. Words
 that only smell of half-done work ("a first step", "for now") make a closed row: a judge has to weigh them.
@@ -19,18 +19,26 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 4
 _NUMBERS: Final = {
-    w: n
+    word: n
     for n, group in enumerate(
         (
-            "one eine einen un une uno una um uma", "two zwei deux dos dois duas", "three drei trois tres três",
-            "four vier quatre cuatro quatro", "five fünf cinq cinco", "six sechs seis", "seven sieben sept siete sete",
-            "eight acht huit ocho oito", "nine neun neuf nueve nove", "ten zehn dix diez dez", "eleven elf onze once",
+            "one eine einen un une uno una um uma",
+            "two zwei deux dos dois duas",
+            "three drei trois tres três",
+            "four vier quatre cuatro quatro",
+            "five fünf cinq cinco",
+            "six sechs seis",
+            "seven sieben sept siete sete",
+            "eight acht huit ocho oito",
+            "nine neun neuf nueve nove",
+            "ten zehn dix diez dez",
+            "eleven elf onze once",
             "twelve zwölf douze doce doze",
         ),
         1,
     )
-    for w in group.split()
-}  # fmt: skip
+    for word in group.split()
+}
 _NUMBER: Final = rf"(\d{{1,5}}|{'|'.join(_NUMBERS)})"
 _SOME_OF: Final = re.compile(
     rf"\b{_NUMBER} (?:out )?(?:of|von|der|sur|de(?: los| las)?|dos|das|des|/) ?"
@@ -38,12 +46,15 @@ _SOME_OF: Final = re.compile(
     re.IGNORECASE,
 )
 _MEASURES: Final = re.compile(
-    r"^[^\w\n]{0,3}(?:\w{1,15} ){0,2}(?:tests?|specs?|examples|checks|assertions|cases|runs?|attempts?|retries|times|points|stars"
-    r"|requests|samples|pixels|cores|bytes|passed|pass|passing|green|succeeded|testes|pruebas|rows|users|seeds)\b",
+    r"^[^\w\n]{0,3}(?:\w{1,15} ){0,2}(?:tests?|specs?|examples|checks|assertions|cases|runs?|attempts?"
+    r"|retries|times|points|stars"
+    r"|requests|samples|pixels|cores|bytes|passed|pass|passing|green|succeeded|testes|pruebas|rows|users"
+    r"|seeds)\b",
     re.IGNORECASE,
 )
 WHOLE: Final = re.compile(
-    r"\b(?:all|every\w*|each|both|whole|entire\w*|throughout|get rid of|no more|no (?:\w{1,20} ){0,2}left|the (?:rest|remaining)"
+    r"\b(?:all|every\w*|each|both|whole|entire\w*|throughout|get rid of|no more|no (?:\w{1,20} ){0,2}left"
+    r"|the (?:rest|remaining)"
     r"|alle[nrsm]?|jede[nrsm]?|überall|sämtliche\w*|ganze[nrs]?|beide[nrs]?|tous|toutes|toute|chaque|partout"
     r"|tod[oa]s?|cada|ambos|tudo|completamente|komplett)\b",
     re.IGNORECASE,
@@ -53,48 +64,71 @@ _REST: Final = (
     r"|outr[oa]s|otr[oa]s|reste|resto)\b"
 )
 _ANALOGOUS: Final = re.compile(
-    rf"{_REST}[^.;\n]{{0,80}}\b(?:(?:follow|works?|same|identical)[^.;\n]{{0,30}}\b(?:pattern|way|approach|scheme|manner|change)"
-    r"|analog\w*|similarly|can (?:now )?(?:be (?:done|converted|migrated|moved|ported|added|changed|updated)|follow)"
-    r"|(?:are|is) (?:still )?(?:to be|to do|pending|open|missing|left|not (?:yet )?(?:done|converted|migrated|ported))"
-    r"|(?:need|needs|have|has) (?:still )?to (?:be |follow)|still|will (?:follow|come|be (?:done|converted|migrated))"
+    rf"{_REST}[^.;\n]{{0,80}}\b(?:(?:follow|works?|same|identical)[^.;\n]{{0,30}}\b(?:pattern|way"
+    rf"|approach|scheme|manner|change)"
+    r"|analog\w*|similarly|can (?:now )?(?:be (?:done|converted|migrated|moved|ported|added|changed"
+    r"|updated)|follow)"
+    r"|(?:are|is) (?:still )?(?:to be|to do|pending|open|missing|left|not (?:yet )?(?:done|converted"
+    r"|migrated|ported))"
+    r"|(?:need|needs|have|has) (?:still )?to (?:be |follow)|still|will (?:follow|come|be (?:done"
+    r"|converted|migrated))"
     r"|(?:comes?|come|go|goes) (?:next|later)|next|later"
-    r"|folgen|gehen (?:genauso|analog)|noch|fehl\w+|suivent|restent|manquent|siguen|quedan|faltan|seguem|ficam)\b",
+    r"|folgen|gehen (?:genauso|analog)|noch|fehl\w+|suivent|restent|manquent|siguen|quedan|faltan|seguem"
+    r"|ficam)\b",
     re.IGNORECASE,
 )
 _DEFERS: Final = re.compile(
-    r"\b(?:left|leave|leaving|kept|deferr?ed|postponed|parked|moved|saved|split|pushed|put off)\b[^.;\n]{0,90}"
-    r"\b(?:follow-?ups?|(?:for|to|until) (?:later|now|next|a (?:later|second|separate|next|future)|another|the next|tomorrow))\b"
+    r"\b(?:left|leave|leaving|kept|deferr?ed|postponed|parked|moved|saved|split|pushed"
+    r"|put off)\b[^.;\n]{0,90}"
+    r"\b(?:follow-?ups?|(?:for|to|until) (?:later|now|next|a (?:later|second|separate|next|future)"
+    r"|another|the next|tomorrow))\b"
     r"|\b(?:follow-?up (?:PR|MR|commit|change|task|ticket|issue|session)|separate (?:PR|MR|pull request))\b"
-    r"|\b(?:i(?:'ve| have)? (?:only|just) (?:did|done|handled|covered|migrated|converted|implemented|updated|fixed|touched|ported))\b"
+    r"|\b(?:i(?:'ve| have)? (?:only|just) (?:did|done|handled|covered|migrated|converted|implemented"
+    r"|updated|fixed|touched|ported))\b"
     r"|\b(?:for now|so far|to start with|as a start|currently) (?:i(?:'ve| have)? |it )?(?:only|just)\b"
-    r"|\bonly the (?:first|simple|basic|easy|easiest|main)\b[^.;\n]{0,60}\b(?:so far|for now|yet|done|covered|converted)\b"
-    r"|\b(?:stopped|ended|paused) (?:here|there|at|after|before)\b|\bran out of (?:time|budget|context|steps)\b"
+    r"|\bonly the (?:first|simple|basic|easy|easiest|main)\b[^.;\n]{0,60}\b(?:so far|for now|yet|done"
+    r"|covered|converted)\b"
+    r"|\b(?:stopped|ended|paused) (?:here|there|at|after|before)\b|\bran out of (?:time|budget|context"
+    r"|steps)\b"
     r"|\b(?:not|n't|nicht|nichts|no|não|pas|ne) (?:\w{1,12} ){0,2}(?:yet|noch|encore|todavía|aún|ainda)\b"
-    r"|\b(?:noch (?:nicht|offen|zu (?:tun|erledigen)|aus(?:stehend)?)|steh\w* noch aus|fehl(?:t|en) noch|folgt? (?:später|noch|im nächsten))"
-    r"|\b(?:reste(?:nt)? (?:à|encore)|à faire (?:plus tard|ensuite)|pas encore|il manque|plus tard|prochaine étape)\b"
-    r"|\b(?:queda\w* (?:pendiente|por)|pendientes?|falta\w* (?:por|todavía|aún)|todavía no|aún no|más adelante)\b"
-    r"|\b(?:fica\w* (?:para|pendente)|pendentes?|falta\w* (?:ainda|só)?|ainda não|ainda falta\w*|mais tarde|depois)\b",
+    r"|\b(?:noch (?:nicht|offen|zu (?:tun|erledigen)|aus(?:stehend)?)|steh\w* noch aus|fehl(?:t|en) noch"
+    r"|folgt? (?:später|noch|im nächsten))"
+    r"|\b(?:reste(?:nt)? (?:à|encore)|à faire (?:plus tard|ensuite)|pas encore|il manque|plus tard"
+    r"|prochaine étape)\b"
+    r"|\b(?:queda\w* (?:pendiente|por)|pendientes?|falta\w* (?:por|todavía|aún)|todavía no|aún no"
+    r"|más adelante)\b"
+    r"|\b(?:fica\w* (?:para|pendente)|pendentes?|falta\w* (?:ainda|só)?|ainda não|ainda falta\w*"
+    r"|mais tarde|depois)\b",
     re.IGNORECASE,
 )
 _FAILS: Final = re.compile(
-    r"\b(?:still (?:fail\w*|broken|breaks?|crash\w*|errors?(?: out)?|red|hangs?|(?:does|do|is|are)(?:n't| not) (?:work\w*|compil\w*|pass\w*|build\w*))"
-    r"|(?:doesn't|does not|don't|do not|isn't|is not|aren't|not) (?:yet |fully |quite |completely |really ){1,2}"
+    r"\b(?:still (?:fail\w*|broken|breaks?|crash\w*|errors?(?: out)?|red|hangs?|(?:does|do|is|are)(?:n't"
+    r"| not) (?:work\w*|compil\w*|pass\w*|build\w*))"
+    r"|(?:doesn't|does not|don't|do not|isn't|is not|aren't|not) (?:yet |fully |quite |completely "
+    r"|really ){1,2}"
     r"(?:work\w*|compil\w*|pass\w*|build\w*|fixed|functional|finished|there|done|complete\w*)"
-    r"|(?:schlägt|schlagen|läuft|laufen|funktionier\w+) (?:weiterhin|immer noch|noch) (?:fehl|nicht)|(?:échoue\w*|plante) (?:encore|toujours)"
+    r"|(?:schlägt|schlagen|läuft|laufen|funktionier\w+) (?:weiterhin|immer noch|noch) (?:fehl|nicht)"
+    r"|(?:échoue\w*|plante) (?:encore|toujours)"
     r"|sigue\w* fallando|continua\w* (?:falhando|a falhar)|todavía falla\w*|ainda falha\w*)\b",
     re.IGNORECASE,
 )
 _SMELLS: Final = re.compile(
-    r"\b(?:partial(?:ly)?|teilweise|partiellement|parcialmente|foundation|groundwork|scaffold\w*|skeleton|grundgerüst|squelette|esqueleto"
-    r"|first (?:pass|cut|step|part|half|version|draft|iteration|batch)|minimal(?:ly)? (?:version|implementation)|simplified|stub(?:bed|s)?"
-    r"|placeholder|platzhalter|hard-?coded for now|for now|for the time being|vorerst|pour l'instant|por ahora|por enquanto|de momento"
-    r"|mostly|most of the|the majority|largely|bulk of|main parts?|so far|progress|remaining|left to|in progress|to be continued)\b",
+    r"\b(?:partial(?:ly)?|teilweise|partiellement|parcialmente|foundation|groundwork|scaffold\w*|skeleton"
+    r"|grundgerüst|squelette|esqueleto"
+    r"|first (?:pass|cut|step|part|half|version|draft|iteration|batch)|minimal(?:ly)? (?:version"
+    r"|implementation)|simplified|stub(?:bed|s)?"
+    r"|placeholder|platzhalter|hard-?coded for now|for now|for the time being|vorerst|pour l'instant"
+    r"|por ahora|por enquanto|de momento"
+    r"|mostly|most of the|the majority|largely|bulk of|main parts?|so far|progress|remaining|left to"
+    r"|in progress|to be continued)\b",
     re.IGNORECASE,
 )
 _HEADING: Final = re.compile(
     r"^[ \t]{0,3}(?:#{1,6}[ \t]+|[*_]{2})?[^\w\n]{0,4}(?:(?:what's|what is|still|the|tasks|work|items) )?"
-    r"(?:remaining(?: \w{1,12})?|left(?: to do| open)?|missing|open(?: items| points| tasks)?|outstanding|to[- ]?do|pending|not (?:yet )?(?:done|covered|migrated|started)"
-    r"|not in this (?:change|pass|pr)|in progress|noch offen|offen|ausstehend|fehlt noch|restant|reste à faire|à faire|pendiente|pendientes|falta|por hacer|pendente|pendentes)"
+    r"(?:remaining(?: \w{1,12})?|left(?: to do| open)?|missing|open(?: items| points| tasks)?|outstanding"
+    r"|to[- ]?do|pending|not (?:yet )?(?:done|covered|migrated|started)"
+    r"|not in this (?:change|pass|pr)|in progress|noch offen|offen|ausstehend|fehlt noch|restant"
+    r"|reste à faire|à faire|pendiente|pendientes|falta|por hacer|pendente|pendentes)"
     r"[ ]?(?:\([^)\n]{0,40}\))?[*_ ]{0,3}:?[*_ ]{0,3}(?P<more>[^\n]{0,200})$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -102,14 +136,18 @@ _ITEM: Final = re.compile(
     r"^[ \t]{0,6}(?:[-*+•☐]|\d{1,2}[.)])[ \t]+(?:\[ \][ \t]*)?(?P<what>[^\n]{1,300})$", re.MULTILINE
 )
 _NOT_AGENTS: Final = re.compile(
-    r"\b(?:optional\w*|if (?:you|needed|desired|wanted)|could|consider|maybe|might|nice to have|future|you|your|manual\w*|human|reviewer?s?|review"
-    r"|approv\w+|sign-?off|production|deploy\w*|release|monitor\w*|credential\w*|account|qa|stakeholder\w*|team|warnings?|none|nothing|pre-?existing"
+    r"\b(?:optional\w*|if (?:you|needed|desired|wanted)|could|consider|maybe|might|nice to have|future"
+    r"|you|your|manual\w*|human|reviewer?s?|review"
+    r"|approv\w+|sign-?off|production|deploy\w*|release|monitor\w*|credential\w*|account|qa"
+    r"|stakeholder\w*|team|warnings?|none|nothing|pre-?existing"
     r"|out of scope|not (?:part|asked|requested)|beyond|separate|risks?)\b",
     re.IGNORECASE,
 )
 _IDEA: Final = re.compile(
-    r"\b(?:could|would|might|may|optional\w*|if you|consider|worth|nice to have|suggest\w*|recommend\w*|idea|out of scope|not part of"
-    r"|unrelated|should you|you can|you may|wenn du|falls|si tu|si vous|si quieres|se quiser|könnte|pourrait|podría|poderia)\b",
+    r"\b(?:could|would|might|may|optional\w*|if you|consider|worth|nice to have|suggest\w*|recommend\w*"
+    r"|idea|out of scope|not part of"
+    r"|unrelated|should you|you can|you may|wenn du|falls|si tu|si vous|si quieres|se quiser|könnte"
+    r"|pourrait|podría|poderia)\b",
     re.IGNORECASE,
 )
 _CODE: Final = re.compile(r"[*`]")
@@ -139,9 +177,12 @@ def _narrowed(look: Look) -> bool:
 
 
 _PART: Final = re.compile(
-    r"\b(?:only (?:the|do|start|begin|one|a)|just (?:the|do|start|begin|one|a)|start (?:with|by)|begin with|for now|first (?:step|part|pass|draft)|skeleton|scaffold\w*"
-    r"|prototype|proof of concept|poc|spike|sketch|draft|mvp|stub\w*|placeholder|step by step|one (?:by one|at a time)|as far as you (?:can|get)|erstmal|vorerst|zunächst|nur"
-    r"|d'abord|seulement|pour l'instant|solo|primero|por ahora|primeiro|por enquanto|apenas|(?:don't|do not) (?:do|touch|start))\b",
+    r"\b(?:only (?:the|do|start|begin|one|a)|just (?:the|do|start|begin|one|a)|start (?:with|by)"
+    r"|begin with|for now|first (?:step|part|pass|draft)|skeleton|scaffold\w*"
+    r"|prototype|proof of concept|poc|spike|sketch|draft|mvp|stub\w*|placeholder|step by step"
+    r"|one (?:by one|at a time)|as far as you (?:can|get)|erstmal|vorerst|zunächst|nur"
+    r"|d'abord|seulement|pour l'instant|solo|primero|por ahora|primeiro|por enquanto|apenas|(?:don't"
+    r"|do not) (?:do|touch|start))\b",
     re.IGNORECASE,
 )
 
@@ -159,7 +200,7 @@ def _row(text: str, said: str, look: Look) -> Row:
 
 
 def _some_of(look: Look, said: list[str]) -> Iterator[Row]:
-    """ "3 of the 7 fragments": fewer than there are, of something that the request names."""
+    """Says "3 of the 7 fragments": fewer than there are, of something that the request names."""
     asked = words(look.said, 4000)
     for s in said:
         bare = _CODE.sub("", s)

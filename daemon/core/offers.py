@@ -22,16 +22,26 @@ _ASKS_LEAVE: Final = re.compile(
     r"|i can(?: also| now| then)? (?=[^.?\n]{0,120}\b(?:if you(?:'d| would)? (?:like|want)|if needed"
     r"|next|let me know))"
     r"|(?:if you(?:'d| would)? (?:like|want),? )i(?:'ll| will| can| could)"
-    r"|(?:just )?(?:say (?:the word|so|yes|go)|give me (?:the|a) (?:go(?:-ahead)?|green light|nod|thumbs up|ok(?:ay)?|word))[^.?\n]{0,20}?(?:and|,) i(?:'ll| will| can)"
-    r"|(?:happy|glad) to(?= [^.?\n]{0,120}\b(?:if|let me know|next|once you)\b)|on your (?:go|word|ok|signal),? i(?:'ll| will| can)"
-    r"|(?:if (?:that|this|it) (?:sounds|looks|works|is) (?:good|right|ok(?:ay)?|fine)[^,.?\n]{0,20}|whenever you(?:'re| are) ready|let me know),? (?:and )?i(?:'ll| will| can)"
-    r"|ready (?:for me )?to|soll ich(?: noch| jetzt| auch)?|(?:wenn du (?:magst|willst|möchtest)|bei bedarf|auf wunsch|gerne?)"
-    r"(?:,? (?:kann|werde|mache|führe) ich(?: noch| jetzt| auch| gerne?)?|,? ich kann)|ich kann (?:jetzt|gerne?|noch|auch)"
-    r"|möchtest du,? dass ich|sag (?:bescheid|einfach bescheid)(?:,? (?:und|dann))? (?:\w{1,10} ich|ich \w{1,10})"
-    r"|(?:si tu (?:veux|le souhaites)|si vous (?:voulez|le souhaitez)|au besoin),? je (?:peux|vais|lance|fais)(?: maintenant| aussi| ensuite)?"
-    r"|(?:veux-tu|voulez-vous|tu veux|souhaites-tu|souhaitez-vous) que (?:je|j')|dois-je(?: aussi| maintenant)?|je peux (?:maintenant|ensuite|aussi)"
-    r"|(?:si (?:quieres|lo deseas|te parece)|cuando quieras),? (?:puedo|lo hago y|hago|voy a)(?: ahora| también)?|(?:quieres|deseas) que(?: ahora)?|(?:puedo|debo) (?:ahora|también)"
-    r"|(?:se (?:quiser|quiseres|preferir|desejar)|quando quiser),? (?:eu )?(?:posso|faço|vou)(?: agora| também)?|(?:quer|queres|deseja) que (?:eu )?|posso (?:agora|também)"
+    r"|(?:just )?(?:say (?:the word|so|yes|go)|give me (?:the|a) (?:go(?:-ahead)?|green light|nod"
+    r"|thumbs up|ok(?:ay)?|word))[^.?\n]{0,20}?(?:and|,) i(?:'ll| will| can)"
+    r"|(?:happy|glad) to(?= [^.?\n]{0,120}\b(?:if|let me know|next|once you)\b)|on your (?:go|word|ok"
+    r"|signal),? i(?:'ll| will| can)"
+    r"|(?:if (?:that|this|it) (?:sounds|looks|works|is) (?:good|right|ok(?:ay)?|fine)[^,.?\n]{0,20}"
+    r"|whenever you(?:'re| are) ready|let me know),? (?:and )?i(?:'ll| will| can)"
+    r"|ready (?:for me )?to|soll ich(?: noch| jetzt| auch)?|(?:wenn du (?:magst|willst|möchtest)"
+    r"|bei bedarf|auf wunsch|gerne?)"
+    r"(?:,? (?:kann|werde|mache|führe) ich(?: noch| jetzt| auch| gerne?)?|,? ich kann)|ich kann (?:jetzt"
+    r"|gerne?|noch|auch)"
+    r"|möchtest du,? dass ich|sag (?:bescheid|einfach bescheid)(?:,? (?:und|dann))? (?:\w{1,10} ich"
+    r"|ich \w{1,10})"
+    r"|(?:si tu (?:veux|le souhaites)|si vous (?:voulez|le souhaitez)|au besoin),? je (?:peux|vais|lance"
+    r"|fais)(?: maintenant| aussi| ensuite)?"
+    r"|(?:veux-tu|voulez-vous|tu veux|souhaites-tu|souhaitez-vous) que (?:je|j')|dois-je(?: aussi"
+    r"| maintenant)?|je peux (?:maintenant|ensuite|aussi)"
+    r"|(?:si (?:quieres|lo deseas|te parece)|cuando quieras),? (?:puedo|lo hago y|hago|voy a)(?: ahora"
+    r"| también)?|(?:quieres|deseas) que(?: ahora)?|(?:puedo|debo) (?:ahora|también)"
+    r"|(?:se (?:quiser|quiseres|preferir|desejar)|quando quiser),? (?:eu )?(?:posso|faço|vou)(?: agora"
+    r"| também)?|(?:quer|queres|deseja) que (?:eu )?|posso (?:agora|também)"
     r")\b[ ,]*(?P<what>[^?\n]{1,300})",
     re.IGNORECASE,
 )
@@ -46,9 +56,12 @@ _REAL_QUESTION: Final = re.compile(
 _CONTINUES: Final = re.compile(
     r"^(?:go (?:on|ahead)|continue|proceed|keep going|move on|carry on|start|begin|implement (?:it|this"
     r"|that|these)"
-    r"|(?:carry|go) (?:it )?(?:out|through)|write (?:it|this|the code)|(?:do|start) the (?:change|work|conversion|migration|implementation|refactor\w*)"
-    r"|make (?:it|them)\b|get (?:started|going)|(?:umsetzen|loslegen|anfangen|fortfahren)|(?:die änderung|das|es) (?:umsetzen|machen|einbauen)"
-    r"|(?:faire|appliquer|continuer|commencer|hacer|aplicar|continuar|empezar|fazer|começar|prosseguir|seguir)\b[^.?\n]{0,20}$"
+    r"|(?:carry|go) (?:it )?(?:out|through)|write (?:it|this|the code)|(?:do|start) the (?:change|work"
+    r"|conversion|migration|implementation|refactor\w*)"
+    r"|make (?:it|them)\b|get (?:started|going)|(?:umsetzen|loslegen|anfangen|fortfahren)|(?:die änderung"
+    r"|das|es) (?:umsetzen|machen|einbauen)"
+    r"|(?:faire|appliquer|continuer|commencer|hacer|aplicar|continuar|empezar|fazer|começar|prosseguir"
+    r"|seguir)\b[^.?\n]{0,20}$"
     r"|apply (?:it|this|that|these|the)|make (?:these|the|those|this|that) changes?|do (?:it|this|that"
     r"|so|the (?:rest|same|remaining))"
     r"|weitermachen|fortfahren)\b",
@@ -63,22 +76,27 @@ _WORDINGS: Final[tuple[tuple[Topic, str], ...]] = (
         "tests",
         r"^(?:re-?)?(?:run|execute)\b[^.\n]{0,40}\b(?:tests?|suite|specs?|pytest|jest)\b|^test (?:it"
         r"|this|the change)|\btests?\b[^.\n]{0,20}\b(?:ausführen|laufen lassen|starten)\b"
-        r"|^(?:lance[rz]?|exécute[rz]?|faire tourner|ejecut\w+|corr[ae]\w?|lanzar|pasar|rod\w+|execut\w+)\b[^.\n]{0,30}\b(?:tests?|testes|pruebas|suite)\b",
+        r"|^(?:lance[rz]?|exécute[rz]?|faire tourner|ejecut\w+|corr[ae]\w?|lanzar|pasar|rod\w+"
+        r"|execut\w+)\b[^.\n]{0,30}\b(?:tests?|testes|pruebas|suite)\b",
     ),
     (
         "new_tests",
-        r"^(?:écrire|ajouter|escribir|añadir|agregar|escrever|adicionar|criar)\b[^.\n]{0,30}\b(?:tests?|testes|pruebas)\b"
-        r"|\btests?\b[^.\n]{0,20}\b(?:schreiben|ergänzen|hinzufügen)\b|^(?:add|write|create)\b[^.\n]{0,40}\b(?:tests?|specs?|test cases?)\b",
+        r"^(?:écrire|ajouter|escribir|añadir|agregar|escrever|adicionar|criar)\b[^.\n]{0,30}\b(?:tests?"
+        r"|testes|pruebas)\b"
+        r"|\btests?\b[^.\n]{0,20}\b(?:schreiben|ergänzen|hinzufügen)\b|^(?:add|write"
+        r"|create)\b[^.\n]{0,40}\b(?:tests?|specs?|test cases?)\b",
     ),
     ("build", r"^(?:run|try|do)\b[^.\n]{0,20}\bbuild\b|^build (?:it|the project)"),
     ("lint", r"^(?:run|fix)\b[^.\n]{0,30}\b(?:lint\w*|ruff|eslint|mypy|type[- ]?check\w*)\b"),
     (
         "commit",
-        r"^(?:\w+ and )?commit\w*\b|^(?:faire|hacer|fazer) (?:le |el |o |un |um )?commit\b|\bcommitten\b|^(?:make|create) (?:a|the) commit",
+        r"^(?:\w+ and )?commit\w*\b|^(?:faire|hacer|fazer) (?:le |el |o |un |um )?commit\b|\bcommitten\b"
+        r"|^(?:make|create) (?:a|the) commit",
     ),
     (
         "push",
-        r"^(?:[\w ]{1,30} and )?push\b|^(?:faire|hacer|fazer) (?:le |el |o |un |um )?push\b|\bpushen\b|^pousser\b",
+        r"^(?:[\w ]{1,30} and )?push\b|^(?:faire|hacer|fazer) (?:le |el |o |un |um )?push\b|\bpushen\b"
+        r"|^pousser\b",
     ),
     (
         "pr",

@@ -6,8 +6,8 @@ Reads only the tail of an output (``MAX_TAIL`` characters). Where the two disagr
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from daemon.core.summaries import LINES, Line

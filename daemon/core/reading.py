@@ -148,10 +148,7 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
             script, workdir = text_of(call, "command", "cmd"), text_of(call, "workdir", "cwd")
             if shell:
                 start = workdir or (lasting if call.tool == LASTING_SHELL else directory)
-                actions = _known(script, start) if len(script) <= MAX_CACHED else read_script(script, start)
-                if script not in scripts:
-                    scripts.add(script)
-                    _touch(found, script[:MAX_TOUCHED])
+                actions = _ran(script, start, found, scripts)
                 lasting = final_cwd(script, start) if call.tool == LASTING_SHELL else lasting
             else:
                 actions = written_by_tool(call.tool, call.input)
@@ -163,8 +160,7 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
             if isinstance(action, Stash):
                 stashed = action.away
             elif stashed:  # a look at the old state, not at this work
-                if isinstance(action, Check) and (base := _judged(action, call)).result == "failed":
-                    found.base_failed[action.tool] = base
+                _base(action, call, found)
             elif isinstance(action, Check):
                 output = f"{call.output}\n{call.error}" if _speaks_for(checks, action) else ""
                 found.runs.add(Run(at, found.last_code, action, judge_check(action, output, call.exit)))
@@ -172,11 +168,19 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
                 _deed(action, at, call, found, alone=len(actions) == 1)
             elif matters(action.path, directory):
                 _write(action, at, found, created)
-        if shell and call.exit == 0 and len(found.proven) < MAX_DEEDS:
-            found.proven.add(" ".join(script[:MAX_COMMAND].split()))
         if not shell and actions:
             _edited(call, at, found, created)
+        elif shell and call.exit == 0 and len(found.proven) < MAX_DEEDS:
+            found.proven.add(" ".join(script[:MAX_COMMAND].split()))
     return found
+
+
+def _ran(script: str, start: str | None, found: Found, seen: set[str]) -> tuple[Action, ...]:
+    """The actions of a shell script; its words are taken in once."""
+    if script not in seen:
+        seen.add(script)
+        _touch(found, script[:MAX_TOUCHED])
+    return _known(script, start) if len(script) <= MAX_CACHED else read_script(script, start)
 
 
 @lru_cache(maxsize=256)
@@ -258,6 +262,12 @@ def _touch(found: Found, text: str) -> None:
 
 def _judged(check: Check, call: ToolCall) -> Result:
     return judge_check(check, f"{call.output}\n{call.error}", call.exit)
+
+
+def _base(action: Action, call: ToolCall, found: Found) -> None:
+    """Takes in a check that failed while the work was stashed away."""
+    if isinstance(action, Check) and (base := _judged(action, call)).result == "failed":
+        found.base_failed[action.tool] = base
 
 
 def _speaks_for(checks: list[Check], check: Check) -> bool:

@@ -31,28 +31,41 @@ _SENTENCE: Final = re.compile(
     r"|(?<=[a-zà-ÿ0-9)`'\"]{3}[.!?])(?<!\betc\.)(?<!\bincl\.)(?<!\bapprox\.)[ \t]+(?=[a-zà-ÿ])"
 )
 _CHANGE_VERBS: Final = (
-    r"fix|add|implement|create|write|refactor|rename|update|remove|delete|migrate|convert|replace|extract|split"
-    r"|move|change|make|improve|optimi[sz]e|simplify|rewrite|generate|port|introduce|bump|upgrade|downgrade|handle"
+    r"fix|add|implement|create|write|refactor|rename|update|remove|delete|migrate|convert|replace|extract"
+    r"|split"
+    r"|move|change|make|improve|optimi[sz]e|simplify|rewrite|generate|port|introduce|bump|upgrade"
+    r"|downgrade|handle"
     r"|support|validate|enable|disable|configure|set up|wire|expose|clean up|cleanup|format|translate"
     r"|finish|build"
     r"|complete|integrate|drop|undo|revert|extend|adjust|correct|resolve|solve|repair|restyle|develop|install"
-    r"|tag|switch|throttle|log|block|reduce|merge|cache|limit|hide|sort|store|parse|send|skip|strip|swap|turn|unify|deduplicate|dedupe"
-    r"|rework|reimplement|reorder|patch|localize|internationali[sz]e|normali[sz]e|sanitize|escape|encrypt|hash|sync|hook up|polish|trim"
-    r"|speed up|get rid of|take|load|register|allow|accept|reject|return|render|pin|cut|mark|inline|invert|annotate|type|model|compute|calculate"
-    r"|corrige[rz]?|ajoute[rz]?|remplace[rz]?|supprime[rz]?|renomme[rz]?|crée[rz]?|écris|migre[rz]?|déplace[rz]?|implémente[rz]?|modifie[rz]?"
-    r"|nettoie|traduis|mets à jour|passe|fais|añade|agrega|arregla|corrige|cambia|crea|elimina|borra|reemplaza|renombra|mueve|migra|importa"
-    r"|implementa|actualiza|traduce|escribe|quita|haz|adiciona|acrescenta|conserta|arruma|muda|altera|cria|remove|apaga|substitui|renomeia|move"
-    r"|atualiza|traduz|escreve|faz|gera|coloca|passe|stell|mach|räum|zieh|benenn|übersetz|ergänze|verschiebe|passe|bau"
-    r"|füge|erstelle|behebe|ändere|lösche|entferne|implementiere|aktualisiere|korrigiere|schreib\w?|baue|ersetze"
+    r"|tag|switch|throttle|log|block|reduce|merge|cache|limit|hide|sort|store|parse|send|skip|strip|swap"
+    r"|turn|unify|deduplicate|dedupe"
+    r"|rework|reimplement|reorder|patch|localize|internationali[sz]e|normali[sz]e|sanitize|escape|encrypt"
+    r"|hash|sync|hook up|polish|trim"
+    r"|speed up|get rid of|take|load|register|allow|accept|reject|return|render|pin|cut|mark|inline"
+    r"|invert|annotate|type|model|compute|calculate"
+    r"|corrige[rz]?|ajoute[rz]?|remplace[rz]?|supprime[rz]?|renomme[rz]?|crée[rz]?|écris|migre[rz]?"
+    r"|déplace[rz]?|implémente[rz]?|modifie[rz]?"
+    r"|nettoie|traduis|mets à jour|passe|fais|añade|agrega|arregla|corrige|cambia|crea|elimina|borra"
+    r"|reemplaza|renombra|mueve|migra|importa"
+    r"|implementa|actualiza|traduce|escribe|quita|haz|adiciona|acrescenta|conserta|arruma|muda|altera"
+    r"|cria|remove|apaga|substitui|renomeia|move"
+    r"|atualiza|traduz|escreve|faz|gera|coloca|passe|stell|mach|räum|zieh|benenn|übersetz|ergänze"
+    r"|verschiebe|passe|bau"
+    r"|füge|erstelle|behebe|ändere|lösche|entferne|implementiere|aktualisiere|korrigiere|schreib\w?|baue"
+    r"|ersetze"
 )
 _OTHER_VERBS: Final = (
-    r"run|test|lint|commit|push|open|merge|deploy|publish|release|document|verify|ensure|check|use|keep|put|let"
+    r"run|test|lint|commit|push|open|merge|deploy|publish|release|document|verify|ensure|check|use|keep"
+    r"|put|let"
     r"|investigate|debug|review|look|find|read|list|show|print|describe|summari[sz]e|tell|report|explain|plan"
-    r"|propose|outline|design|research|compare|answer|continue|go|try|start|stop|leave|skip|avoid|mention|note"
+    r"|propose|outline|design|research|compare|answer|continue|go|try|start|stop|leave|skip|avoid|mention"
+    r"|note"
     r"|führe|prüfe|teste|committe|pushe|erkläre|zeige"
 )
 _LEAD: Final = (
-    r"(?:(?:oh|ah|hm+|btw|by the way|one more thing|plus|ps|pls|plz|ach|stp|svp|por favor|ah et|y|e|et|auch|noch|please|and|then|also|now|next|finally|first|second|third|lastly|after that|afterwards|so"
+    r"(?:(?:oh|ah|hm+|btw|by the way|one more thing|plus|ps|pls|plz|ach|stp|svp|por favor|ah et|y|e|et"
+    r"|auch|noch|please|and|then|also|now|next|finally|first|second|third|lastly|after that|afterwards|so"
     r"|ok(?:ay)?"
     r"|hey|hi|hello|just|but|actually|again|wait|yes|no|great|thanks|bitte|go ahead and|when (?:you're"
     r"|you are) done"
@@ -81,7 +94,8 @@ _JOINT: Final = re.compile(
     re.IGNORECASE,
 )
 _PLAN: Final = re.compile(
-    r"\b(?:(?:make|write|give|draft|propose|create|outline|show)\b[^.\n]{0,20}\b(?:plan|proposal|outline|design)"
+    r"\b(?:(?:make|write|give|draft|propose|create|outline|show)\b[^.\n]{0,20}\b(?:plan|proposal|outline"
+    r"|design)"
     r"|plan (?:first|only|how|the|out|for)|(?:only|just) (?:a )?plan|outline|propose|brainstorm"
     r"|(?:how|what) would you|(?:don't|do not) (?:change|edit|implement|write|touch|modify) (?:any|code"
     r"|anything|files?|yet|it)"
@@ -277,7 +291,7 @@ def _from_sentence(sentence: str, step: int) -> list[Requirement]:
 
 
 def _told_then_asked(sentence: str) -> list[str]:
-    """ "It is O(n^2), replace it by a hash": what a sentence asks about what it told before."""
+    """In "It is O(n^2), replace it by a hash": what a sentence asks about what it told before."""
     parts = _JOINT.split(sentence)
     asks = len(parts) == 2 and _CHANGES.match(parts[1].strip(" ,;")) and _IT.search(parts[1])
     return parts if asks and not _CONDITION.match(sentence) else [sentence]

@@ -36,13 +36,17 @@ _CHANGING_TESTS: Final = re.compile(
 )
 
 _TESTS: Final = r"(?:tests?|specs?|cases?|suites?|pruebas|testes)"
-_SKIPS: Final = r"(?:skip|disable|xfail|ignore|mute|quarantine|deaktivier|überspring|désactiv|desactiv|omit|ignor|pul[ae])\w*"
+_SKIPS: Final = (
+    r"(?:skip|disable|xfail|ignore|mute|quarantine|deaktivier|überspring|désactiv|desactiv|omit|ignor|pul[ae])"
+    r"\w*"
+)
 _DROPS: Final = r"(?:delete|remove|drop|get rid of|lösch|entfern|supprim|elimin|borr|quit|remov|apag)\w*"
 _LOOSENS: Final = r"(?:loosen|relax|simplify|update|adapt|adjust|change|replace|rewrite|snapshot)\w*"
 _WANTED_CHANGE: Final = {
     change: re.compile(
         rf"(?<!not )(?<!n't )(?<!never )\b{verb}\b[^.;\n]{{0,60}}\b{_TESTS}\b"
-        rf"|\b{_TESTS}\b[^;\n]{{0,120}}(?<!not )(?<!n't )(?<!never )\b{verb} (?:them|it|those|these|this|that|all)\b",
+        rf"|\b{_TESTS}\b[^;\n]{{0,120}}(?<!not )(?<!n't )(?<!never )\b{verb} (?:them|it|those|these|this"
+        rf"|that|all)\b",
         re.IGNORECASE,
     )
     for change, verb in {
@@ -151,7 +155,7 @@ def check_row(run: Run, found: Found, directory: str, *, counts: bool, red: bool
 
 
 def _proven_old(run: Run, found: Found) -> bool:
-    """Whether the very tests that fail now failed without the work too: as many of them, or the same names."""
+    """Whether what fails now failed without the work too: as many tests, or the same names."""
     before = found.base_failed[run.check.tool]
     names = set(run.outcome.failing)
     counts = _FAILED_COUNT.search(run.outcome.summary), _FAILED_COUNT.search(before.summary)

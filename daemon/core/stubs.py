@@ -22,32 +22,40 @@ _STUB: Final = re.compile(
     r"|throw new (?:Error\(['\"`](?:not (?:yet )?implemented|TODO)"
     r"|NotImplemented\w*|UnsupportedOperationException\()|panic\(\"(?:not implemented|TODO)"
     r"|\bTODO\(\"|\bfatalError\(\"(?:not|un)[ -]?implemented"
-    r"|\b(?:TODO|FIXME)\b[^\n\w]{0,6}(?:\(\w{1,20}\)[: ]{0,2})?[^\n]{0,40}?\b(?:implement|finish|handl|support|wire|complete"
+    r"|\b(?:TODO|FIXME)\b[^\n\w]{0,6}(?:\(\w{1,20}\)[: ]{0,2})?[^\n]{0,40}?\b(?:implement|finish|handl"
+    r"|support|wire|complete"
     r"|fill in|umsetzen|implementieren|implémenter|implementar)\w*"
-    rf"|{_COMMENT}[ ]?(?:this is )?(?:an? |just a )?(?:placeholder|stub\b|dummy implementation|not (?:yet )?implemented"
+    rf"|{_COMMENT}[ ]?(?:this is )?(?:an? |just a )?(?:placeholder|stub\b|dummy implementation"
+    rf"|not (?:yet )?implemented"
     r"|noch nicht implementiert|pas encore implémenté|sin implementar|ainda não implementado)"
     r"|\"(?:not (?:yet )?implemented|coming soon)\"",
     re.IGNORECASE,
 )
 _EMPTY_BODY: Final = re.compile(
     r"^[ \t]{0,24}(?:async )?def (?!__)\w{1,60}\([^()\n]{0,200}\)[^:\n]{0,60}:[ ]?\n"
-    r"(?:[ \t]{1,32}(?:#[^\n]{0,120}|\"\"\"[^\"\n]{0,200}\"\"\")\n){0,2}[ \t]{1,32}(?:pass|\.\.\.)[ \t]{0,4}(?:#[^\n]{0,120})?$",
+    r"(?:[ \t]{1,32}(?:#[^\n]{0,120}|\"\"\"[^\"\n]{0,200}\"\"\")\n){0,2}[ \t]{1,32}(?:pass"
+    r"|\.\.\.)[ \t]{0,4}(?:#[^\n]{0,120})?$",
     re.MULTILINE,
 )
 _ELIDED: Final = re.compile(
-    rf"^[ \t]{{0,40}}{_COMMENT}[ \t]{{0,4}}(?:(?:\.\.\.|…)[^\n]{{0,40}}?\b(?:rest|existing|remaining|remainder|other|previous|unchanged"
-    r"|same as|as before|omitted|truncated|original|unverändert|bisherig\w*|reste|existant|inchangé|resto|existente)\b"
-    r"|(?:rest|remainder|remaining (?:code|functions|methods|part))\b[^\n]{0,40}\b(?:unchanged|same|omitted|as before|stays)\b"
-    r"|(?:existing|previous|original) (?:code|functions|methods|content|implementation)\b[^\n]{0,30}(?:\.\.\.|…|\bhere\b|unchanged|\bstays\b))"
+    rf"^[ \t]{{0,40}}{_COMMENT}[ \t]{{0,4}}(?:(?:\.\.\.|…)[^\n]{{0,40}}?\b(?:rest|existing|remaining"
+    rf"|remainder|other|previous|unchanged"
+    r"|same as|as before|omitted|truncated|original|unverändert|bisherig\w*|reste|existant|inchangé|resto"
+    r"|existente)\b"
+    r"|(?:rest|remainder|remaining (?:code|functions|methods|part))\b[^\n]{0,40}\b(?:unchanged|same"
+    r"|omitted|as before|stays)\b"
+    r"|(?:existing|previous|original) (?:code|functions|methods|content"
+    r"|implementation)\b[^\n]{0,30}(?:\.\.\.|…|\bhere\b|unchanged|\bstays\b))"
     r"[^\n]{0,60}$",
     re.MULTILINE | re.IGNORECASE,
 )
 _MARKS: Final = (
-    "mplement", "MPLEMENT", "todo!", "TODO", "Unsupported", "FIXME", "laceholder", "stub", "Stub", "dummy", "pass\n",
-    "...", "…", "oming soon", "est of", "xisting code", "nchanged",
+    "mplement", "MPLEMENT", "todo!", "TODO", "Unsupported", "FIXME", "laceholder", "stub", "Stub", "dummy",
+    "pass\n", "...", "…", "oming soon", "est of", "xisting code", "nchanged",
 )  # fmt: skip
 _ABSTRACT: Final = re.compile(
-    r"\bABC\b|abstractmethod|\babstract\b|\bProtocol\b|@overload|\binterface\b|class \w{0,40}(?:Base|Abstract|Mock|Fake"
+    r"\bABC\b|abstractmethod|\babstract\b|\bProtocol\b|@overload|\binterface\b|class \w{0,40}(?:Base"
+    r"|Abstract|Mock|Fake"
     r"|Dummy|Null|Noop)|class (?:Base|Abstract|Mock|Fake|Dummy|Null|Noop|I[A-Z])|subclass|override"
 )
 

@@ -1,4 +1,7 @@
-"""What the calls left undone, whatever the text says: stand-ins in the code, edits that failed, killed commands."""
+"""What the calls left undone, whatever the text says: stand-ins, failed edits, killed commands.
+
+Rows only; never reads a file. Where the text may explain what it left, a row is closed.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +17,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WANTS_STUBS: Final = re.compile(
-    r"\b(?:skeleton|scaffold\w*|stubs?|stubbed|placeholders?|interfaces?|abstract|not[ _]?implemented\w*|signatures?|boilerplate"
-    r"|dummy|mock(?:ed|s)?|todos?|leave (?:it|them|the body) (?:empty|open)|no-?op|grundgerüst|platzhalter|squelette|esqueleto)\b",
+    r"\b(?:skeleton|scaffold\w*|stubs?|stubbed|placeholders?|interfaces?|abstract|not[ _]?implemented\w*"
+    r"|signatures?|boilerplate"
+    r"|dummy|mock(?:ed|s)?|todos?|leave (?:it|them|the body) (?:empty|open)|no-?op|grundgerüst"
+    r"|platzhalter|squelette|esqueleto)\b",
     re.IGNORECASE,
 )
 _TELLS: Final = re.compile(
-    r"\b(?:fail\w*|could(?:n't| not)|can(?:'t|not)|unable|not (?:found|there|present|needed|necessary|changed|touched)|reject\w*|error\w*"
-    r"|already|skipped|left|unchanged|wasn't|did(?:n't| not)|doesn't|is(?:n't| not)|no longer|instead|no change"
+    r"\b(?:fail\w*|could(?:n't| not)|can(?:'t|not)|unable|not (?:found|there|present|needed|necessary"
+    r"|changed|touched)|reject\w*|error\w*"
+    r"|already|skipped|left|unchanged|wasn't|did(?:n't| not)|doesn't|is(?:n't| not)|no longer|instead"
+    r"|no change"
     r"|konnte|nicht|fehl\w*|impossible|échou\w*|n'a pas|no se pudo|falló|não|falhou)\b",
     re.IGNORECASE,
 )
 _STOPPED: Final = re.compile(
-    r"\b(?:time[sd]?[- ]?out|killed|interrupted|terminated|abort\w*|cut short|stopped|limit|incomplete|partial\w*|not finish\w*|did(?:n't| not)"
-    r"|could(?:n't| not)|unable|epoch \d+ of|background|zeitlimit|abgebrochen|interrompu\w*|interrumpid\w*|interrompid\w*|too long|still running)\b",
+    r"\b(?:time[sd]?[- ]?out|killed|interrupted|terminated|abort\w*|cut short|stopped|limit|incomplete"
+    r"|partial\w*|not finish\w*|did(?:n't| not)"
+    r"|could(?:n't| not)|unable|epoch \d+ of|background|zeitlimit|abgebrochen|interrompu\w*"
+    r"|interrumpid\w*|interrompid\w*|too long|still running)\b",
     re.IGNORECASE,
 )
 
 
 def undone(look: Look) -> list[Row]:
-    """The rows of kind ``unmet`` that the calls prove, without ids; closed where the text may explain them."""
+    """The rows of kind ``unmet`` that the calls prove, without ids; closed where the text may explain."""
     if look.denied:
         return []
     return [*_stubs(look), *_failed_edits(look), *_killed(look)][:6]
@@ -72,7 +81,7 @@ def _failed_edits(look: Look) -> Iterator[Row]:
 
 
 def _killed(look: Look) -> Iterator[Row]:
-    """A command that was killed and not run again; open where the request speaks of it and the text doesn't."""
+    """A command that was killed and not run again; open where the request names it and the text doesn't."""
     asked = words(look.said, 4000)
     told = any(_STOPPED.search(s) for s in sentences(look.final))
     for script in look.found.failures.killed[-2:]:

@@ -58,13 +58,16 @@ _REASON: Final = re.compile(
     re.IGNORECASE,
 )
 _TASK_LIST: Final = re.compile(  # the line above a list says that its items are to be done
-    r"\b(?:please|pls|plz|do|need\w*|want|tasks?|to-?dos?|changes?|add|implement|fix|following|stuff|requirements?|must|should|make"
-    r"|bitte|aufgaben?|anforderungen|folgende\w*|mach\w?|stp|svp|tâches|suivant\w*|à faire|fais|por favor|tareas|siguiente\w*|haz"
+    r"\b(?:please|pls|plz|do|need\w*|want|tasks?|to-?dos?|changes?|add|implement|fix|following|stuff"
+    r"|requirements?|must|should|make"
+    r"|bitte|aufgaben?|anforderungen|folgende\w*|mach\w?|stp|svp|tâches|suivant\w*|à faire|fais|por favor"
+    r"|tareas|siguiente\w*|haz"
     r"|tarefas|seguinte\w*|faz)\b[^\n]{0,60}:?[ \t]*\n{1,2}[ \t]*(?:[-*+•]|\(?\d{1,2}[.)])",
     re.IGNORECASE,
 )
 _STORY: Final = re.compile(  # a list that tells what happens is no list of tasks
-    r"\b(?:repro\w*|steps? to|happens|crash\w*|expected|actual\w*|currently|environment|context|background|for example|e\.g\."
+    r"\b(?:repro\w*|steps? to|happens|crash\w*|expected|actual\w*|currently|environment|context"
+    r"|background|for example|e\.g\."
     r"|stack ?trace|logs?:|symptoms?|observed)\b",
     re.IGNORECASE,
 )
@@ -90,7 +93,8 @@ _PLANS: Final = re.compile(
     re.IGNORECASE,
 )
 _EXT: Final = (
-    r"(?:py|[cm]?[jt]sx?|rs|go|java|kt|rb|php|cs|swift|cc?|cpp|hpp|h|exs?|mdx?|rst|txt|json|ya?ml|toml|ini|cfg|sh|sql|html|s?css|vue"
+    r"(?:py|[cm]?[jt]sx?|rs|go|java|kt|rb|php|cs|swift|cc?|cpp|hpp|h|exs?|mdx?|rst|txt|json|ya?ml|toml"
+    r"|ini|cfg|sh|sql|html|s?css|vue"
     r"|svelte|xml|gradle|tf|proto|graphql|ipynb|dart|lua|scala)"
 )
 _FILE: Final = rf"[`\"']?(?P<path>(?![A-Z][a-z]+\.js\b)[\w@-][\w./@-]{{0,120}}\.{_EXT})\b"
@@ -105,7 +109,8 @@ _NAMED: Final = (
         re.IGNORECASE,
     ),
     re.compile(
-        rf"{ORDERED}(?:add|put|note|document|mention|describe)\b(?:(?!\b(?:that|which|to|so|for|in|into)\b)[^.;\n]){{0,80}}"
+        rf"{ORDERED}(?:add|put|note|document|mention|describe)\b(?:(?!\b(?:that|which|to|so|for|in"
+        rf"|into)\b)[^.;\n]){{0,80}}"
         rf"\b(?:to|in|into) (?:(?:the|file) ){{0,2}}{_FILE}",
         re.IGNORECASE,
     ),
@@ -146,7 +151,7 @@ def unmet(look: Look) -> list[Row]:
 
 
 def _untouched(look: Look) -> Row | None:
-    """The one item of the person's list, or the later message, that nothing written, run or said speaks of."""
+    """The one item of a list, or the later message, that nothing written, run or said speaks of."""
     found = look.found
     if found.blind_writes or found.delegated or not found.writes or look.wants in {"plan", "answer"}:
         return None

@@ -1,4 +1,4 @@
-"""What the calls left undone: stand-ins in code, failed edits, killed commands; and failures that are settled."""
+"""What the calls left undone: stand-ins in code, failed edits, killed commands; and settled failures."""
 
 from __future__ import annotations
 
