@@ -115,13 +115,15 @@ def _numbered(rows: list[Row], start: int) -> list[Row]:
 
 
 def _checks(found: Found, directory: str, asked: str, final: str) -> list[Row]:
-    backed = bool(found.base_failed) or any(
-        r.code_at < 0 and r.outcome.result == "failed" for r in found.runs.all
-    )
+    shown = [run for run in found.runs.current if not found.runs.settled(run)][-MAX_ROWS:]
+    if not any(run.outcome.result == "failed" for run in shown):
+        return [check_row(run, found, directory, counts=False) for run in shown]
+    asked = asked[:MAX_FINAL]
+    before = any(r.code_at < 0 and r.outcome.result == "failed" for r in found.runs.all)
+    backed = before or bool(found.base_failed)
     counts = found.last_code >= 0 and not excused(asked, final, _stems(found), backed=backed)
-    shown = [run for run in found.runs.current if not found.runs.settled(run)]
     red = wanted_red(asked) and all(is_test(w.path) or is_prose(w.path) for w in found.writes)
-    return [check_row(run, found, directory, counts=counts, red=red) for run in shown[-MAX_ROWS:]]
+    return [check_row(run, found, directory, counts=counts, red=red) for run in shown]
 
 
 def _stems(found: Found) -> frozenset[str]:

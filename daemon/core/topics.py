@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from daemon.core.actions import Check
@@ -291,6 +292,7 @@ class Said:
     negative: bool = False
 
 
+@lru_cache(maxsize=512)
 def read_clause(clause: str, *, sentence_forbids: bool = False) -> Said:
     """What ``clause`` asks for and rules out. ``sentence_forbids``: the words before it, joined by "and",
     forbade something, so that a bare "push" may still belong to them.
