@@ -77,28 +77,38 @@ _ANALOGOUS: Final = re.compile(
     r"|ficam)\b",
     re.IGNORECASE,
 )
-_DEFERS: Final = re.compile(
-    r"\b(?:left|leave|leaving|kept|deferr?ed|postponed|parked|moved|saved|split|pushed"
-    r"|put off)\b[^.;\n]{0,90}"
-    r"\b(?:follow-?ups?|(?:for|to|until) (?:later|now|next|a (?:later|second|separate|next|future)"
-    r"|another|the next|tomorrow))\b"
-    r"|\b(?:follow-?up (?:PR|MR|commit|change|task|ticket|issue|session)|separate (?:PR|MR|pull request))\b"
-    r"|\b(?:i(?:'ve| have)? (?:only|just) (?:did|done|handled|covered|migrated|converted|implemented"
-    r"|updated|fixed|touched|ported))\b"
-    r"|\b(?:for now|so far|to start with|as a start|currently) (?:i(?:'ve| have)? |it )?(?:only|just)\b"
-    r"|\bonly the (?:first|simple|basic|easy|easiest|main)\b[^.;\n]{0,60}\b(?:so far|for now|yet|done"
-    r"|covered|converted)\b"
-    r"|\b(?:stopped|ended|paused) (?:here|there|at|after|before)\b|\bran out of (?:time|budget|context"
-    r"|steps)\b"
-    r"|\b(?:not|n't|nicht|nichts|no|não|pas|ne) (?:\w{1,12} ){0,2}(?:yet|noch|encore|todavía|aún|ainda)\b"
-    r"|\b(?:noch (?:nicht|offen|zu (?:tun|erledigen)|aus(?:stehend)?)|steh\w* noch aus|fehl(?:t|en) noch"
-    r"|folgt? (?:später|noch|im nächsten))"
-    r"|\b(?:reste(?:nt)? (?:à|encore)|à faire (?:plus tard|ensuite)|pas encore|il manque|plus tard"
-    r"|prochaine étape)\b"
-    r"|\b(?:queda\w* (?:pendiente|por)|pendientes?|falta\w* (?:por|todavía|aún)|todavía no|aún no"
-    r"|más adelante)\b"
-    r"|\b(?:fica\w* (?:para|pendente)|pendentes?|falta\w* (?:ainda|só)?|ainda não|ainda falta\w*"
-    r"|mais tarde|depois)\b",
+_DEFERS: Final = re.compile(  # a decision of the agent's own
+    r"\b(?:left|leave|leaving|kept|deferr?ed|postponed|parked|saved|put off)\b[^.;\n]{0,90}"
+    r"\b(?:follow-?ups?|(?:for|to|until) (?:later|now|next|a (?:later|second|separate|next|future)|another"
+    r"|the next|tomorrow))\b"
+    r"|\b(?:stopped|ended|paused) (?:here|there|at this point)\b|\bran out of (?:time|budget|context|steps)\b"
+    r"|\b(?:for now|so far|to start with|as a start) (?:i(?:'ve| have)? |it )?(?:only|just)\b"
+    r"|\bi(?:'ve| have)? (?:only|just) (?:did|done|handled|covered|migrated|converted|implemented|ported)\b"
+    r"[^.;\n]{0,80}\b(?:so far|for now|yet|first)\b"
+    r"|\bonly the (?:first|simple|basic|easy|easiest|main)\b[^.;\n]{0,60}\b(?:so far|for now|yet)\b"
+    r"|\b(?:steh\w* noch aus|noch offen|folg(?:t|en) (?:später|noch|im nächsten)|fehl(?:t|en) noch)"
+    r"|\b(?:reste(?:nt)? à|queda\w* (?:pendientes?|por)|fica\w* (?:para|pendentes?)|ainda falta\w*)\b",
+    re.IGNORECASE,
+)
+_NOT_YET: Final = re.compile(  # may as well explain how things work: it has to name what was asked for
+    r"\b(?:is|are|has|have|do|does|did)(?:n't| not) (?:\w{1,14} ){0,3}yet\b"
+    r"|\b(?:is|are) not yet\b|\bhave yet to\b|\bstill (?:need|needs|have|has|missing|to do|open|pending"
+    r"|outstanding)\b"
+    r"|\b(?:follow-?up|separate|second|next) (?:PR|MR|pull request|commit|change|task|ticket|issue|session)\b"
+    r"|\bi(?:'ve| have)? (?:only|just) (?:did|done|handled|covered|migrated|converted|implemented|ported)\b"
+    r"|\bnoch nicht\b|\bpas encore\b|\b(?:todavía|aún) no\b|\bainda não\b|\bplus tard\b|\bmás adelante\b"
+    r"|\bmais tarde\b|\bpendientes?\b|\bpendentes?\b|\bfalta\w* (?:por|todavía|aún)\b|\bil manque\b",
+    re.IGNORECASE,
+)
+_EXPLAINS: Final = re.compile(  # how it was, not how it is left
+    r"\b(?:previously|before|used to|the bug|the cause|root cause|the old|the original|was|were|when"
+    r"|until|if|because"
+    r"|vorher|früher|avant|antes)\b",
+    re.IGNORECASE,
+)
+_WHOLE_SET: Final = re.compile(  # counts what there was, not what was done
+    r"\b(?:affected|had|contain\w*|need(?:ed|s)?|required?|were|was|match\w*|found|used the|call(?:ed|s)?"
+    r"|betroffen)\b",
     re.IGNORECASE,
 )
 _FAILS: Final = re.compile(
@@ -168,7 +178,12 @@ def left(look: Look) -> list[Row]:
 
 
 def _smells(sentence: str) -> bool:
-    return bool(_SMELLS.search(sentence) or _DEFERS.search(sentence) or _ANALOGOUS.search(sentence))
+    return bool(
+        _SMELLS.search(sentence)
+        or _DEFERS.search(sentence)
+        or _NOT_YET.search(sentence)
+        or _ANALOGOUS.search(sentence)
+    )
 
 
 def _narrowed(look: Look) -> bool:
@@ -191,10 +206,10 @@ def _row(text: str, said: str, look: Look) -> Row:
     source = look.first()
     return Row(
         "",
-        "offer",
+        "unmet",
         f'the final text {text}: "{short(said)}"',
         open=True,
-        detail=short(said),
+        detail=f'Asked for and left: "{short(said)}"',
         cites=(source,) if source else (),
     )
 
@@ -205,7 +220,7 @@ def _some_of(look: Look, said: list[str]) -> Iterator[Row]:
     for s in said:
         bare = _CODE.sub("", s)
         m = _SOME_OF.search(bare)
-        if not m or gives_reason_in(s) or _MEASURES.match(m["more"]):
+        if not m or gives_reason_in(s) or _WHOLE_SET.search(bare) or _MEASURES.match(m["more"]):
             continue
         done, of = _value(m[1]), _value(m[2])
         if done < of and (words(m["more"]) & asked or re.search(_REST, look.final, re.IGNORECASE)):
@@ -246,6 +261,8 @@ def _put_off(look: Look, said: list[str]) -> Iterator[Row]:
         shared = len(mine & asked)
         if _DEFERS.search(s):
             enough = whole or (shared >= 2 and shared * 3 >= min(len(mine), 9))
+        elif _NOT_YET.search(s) and not _EXPLAINS.search(s):
+            enough = (whole and shared >= 1) or (shared >= 2 and shared * 3 >= min(len(mine), 9))
         elif _ANALOGOUS.search(s):
             enough = whole and bool(shared or _SOME_OF.search(look.final))
         else:
@@ -260,6 +277,7 @@ def _still_fails(look: Look, said: list[str]) -> Iterator[Row]:
     for s in said:
         if (
             _FAILS.search(s)
+            and not _EXPLAINS.search(s)
             and not (s.endswith("?") or _IDEA.search(s) or gives_reason_in(s))
             and words(s) & asked
         ):
