@@ -166,7 +166,7 @@ def may_spend(spent: Spent, limits: Limits, *, passing: bool = False) -> Skip | 
     ):
         if used > limit or (used == limit and not passing):
             tell = f"Judging cost {used:.2f} USD {what}: fixed rules judge until it is less"
-            of_session = what != "today"
+            of_session = what != "today" and limit > 0
             return Skip("spend_limit", f"{used:.4f} USD {what} (guard 9)", tell=tell, of_session=of_session)
     if spent.tokens > limits.tokens_per_day or (spent.tokens == limits.tokens_per_day and not passing):
         tell = f"Judging took {spent.tokens} tokens today: fixed rules judge until tomorrow"
