@@ -9,10 +9,10 @@ read it otherwise than we do.
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.core.gates import select
 from daemon.files.bounded import read_text
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class ProjectGates:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[str, tuple[float, str]] = {}
+        self._lock = threading.Lock()  # judgements make their cases in threads
 
     def gate_lines(self, directory: str) -> str:
         """At most 1,500 characters, "" when the project demands nothing. Never raises."""
@@ -38,10 +39,11 @@ class ProjectGates:
         if known is not None and now - known[0] < TTL_S:
             return known[1]
         lines = gate_lines(directory)
-        self._known.pop(directory, None)
-        if len(self._known) >= DIRECTORIES_KEPT:
-            self._known.pop(next(iter(self._known), ""), None)
-        self._known[directory] = (now, lines)
+        with self._lock:
+            self._known.pop(directory, None)
+            if len(self._known) >= DIRECTORIES_KEPT:
+                del self._known[next(iter(self._known))]
+            self._known[directory] = (now, lines)
         return lines
 
 
@@ -49,6 +51,8 @@ def gate_lines(directory: str) -> str:
     """The gate lines of the workspace as its files are now. Never raises."""
     if not directory:
         return ""
+    from daemon.core.gates import select  # its patterns take 20 ms to build
+
     return select(*(text for name in FILES if (text := _read(directory, name))))
 
 

@@ -78,6 +78,7 @@ class Prompts:
         self._person = person
         self._trust = trust
         self._told: dict[str, list[str]] = {}
+        self._lock = threading.Lock()  # judgements make their cases in threads
 
     def templates(self, directory: str) -> InForce:
         """What to judge with in ``directory`` ("" is nowhere: the person's own). Never raises."""
@@ -106,11 +107,12 @@ class Prompts:
 
     def _new(self, place: str, problems: list[str]) -> list[str]:
         """The problems that the last reading of this place did not have: each is told once."""
-        before = self._told.pop(place, [])
-        if problems:
-            if len(self._told) >= DIRECTORIES_KEPT:
-                del self._told[next(iter(self._told))]
-            self._told[place] = problems
+        with self._lock:
+            before = self._told.pop(place, [])
+            if problems:
+                if len(self._told) >= DIRECTORIES_KEPT:
+                    del self._told[next(iter(self._told))]
+                self._told[place] = problems
         return [problem for problem in problems if problem not in before]
 
 
