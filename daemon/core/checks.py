@@ -18,7 +18,9 @@ MAX_RUNS: Final = 50
 
 # The final text calls the failure old, unrelated or not its own: a judge has to weigh that, not a rule.
 _EXCUSED: Final = re.compile(
-    r"pre-?existing|already (?:fail|broken)|(?:was|were|been) (?:already )?fail\w* before"
+    r"pre-?existing|(?:were|was|been|are|is) (?:already )?there before|existed before|(?:did(?:n't| not)"
+    r"|haven't|never) touch\w*"
+    r"|already (?:fail|broken)|(?:was|were|been) (?:already )?fail\w* before"
     r"|fail\w* before (?:my|the|this)"
     r"|unrelated|not related|not caused by|independent of (?:my|this|these)|also fails? (?:on|without"
     r"|before|with)"

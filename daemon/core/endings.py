@@ -29,7 +29,9 @@ _OFFER: Final = re.compile(
     re.IGNORECASE,
 )
 _NEEDS_PERSON: Final = re.compile(
-    r"\b(?:let me know (?:which|how|whether|when|once|what (?:you(?:'d| would)|to)|your|the)"
+    r"\b(?:(?:tell me|let me know|ping me) (?:when|once|as soon as) (?!you(?:'d| would) like"
+    r"|you want)[^.\n]{1,80},? (?:and )?i(?:'ll| will|'m)"
+    r"|let me know (?:which|how|whether|when|once|what (?:you(?:'d| would)|to)|your|the)"
     r"|let me know if (?:i should|you want me"
     r"|you(?:'d| would) (?:like|prefer) me)|please (?:confirm|provide|specify|clarify|choose|select"
     r"|advise|approve|tell me|share)"

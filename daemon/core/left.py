@@ -106,6 +106,12 @@ _EXPLAINS: Final = re.compile(  # how it was, not how it is left
     r"|vorher|früher|avant|antes)\b",
     re.IGNORECASE,
 )
+_THEIRS: Final = re.compile(  # a step of another person, which the agent can only wait for
+    r"\b(?:approv(?:e|es|ed|al)|review(?:ed|s|er|ers)?|signed[- ]off|sign-?off|confirmed|responded|answered"
+    r"|replied|granted|decided|genehmigt|freigegeben|bestätigt|geantwortet|approuvé|validé|répondu|aprobado"
+    r"|aprovado|respondido)\b",
+    re.IGNORECASE,
+)
 _WHOLE_SET: Final = re.compile(  # counts what there was, not what was done
     r"\b(?:affected|had|contain\w*|need(?:ed|s)?|required?|were|was|match\w*|found|used the|call(?:ed|s)?"
     r"|betroffen)\b",
@@ -255,7 +261,7 @@ def _put_off(look: Look, said: list[str]) -> Iterator[Row]:
     """A part that is left for later, where all of it or that very part was asked for."""
     asked, whole = words(look.said, 4000), bool(WHOLE.search(look.said))
     for s in said:
-        if s.endswith("?") or _IDEA.search(s) or gives_reason_in(s):
+        if s.endswith("?") or _IDEA.search(s) or _THEIRS.search(s) or gives_reason_in(s):
             continue
         mine = words(s)
         shared = len(mine & asked)

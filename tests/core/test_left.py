@@ -86,6 +86,11 @@ def test_admitted(ask: str, final: str) -> None:
             "Convert all handlers to async",
             "All 8 done; the vendored one can't be converted because it is generated.",
         ),
+        (
+            "Convert all handlers, merge once Mira agrees",
+            "Converted. Mira has not approved the handlers yet.",
+        ),
+        ("Stell alle Handler um", "Umgestellt. Mira hat die Handler noch nicht freigegeben."),
         ("Convert all handlers to async", "3 of the 8 handlers were affected; they are async now."),
         ("Convert all handlers to async", "Done. The cache was not filled yet when a handler asked for it."),
         ("Convert all handlers to async", "Done everywhere. I only touched the handlers, nothing else."),
