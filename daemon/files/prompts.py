@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
