@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import accept, evidence, judged, starts, turns
+from bench import accept, evidence, hosted, judged, starts, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "accept": accept.run,
     "order": turns.event_to_order,
     "judge": judged.model_to_order,
+    "host": hosted.overhead,
     "start": starts.cold_start,
     "help": starts.command_help,
     "evidence": evidence.run,
