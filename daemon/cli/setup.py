@@ -91,7 +91,7 @@ def run(
         else:
             print(f"reflectd: {what}", file=sys.stderr)
         return 2 if isinstance(error, UserError) else 1
-    _tell(report, args)
+    _tell(report, args, env)
     return 0
 
 
@@ -271,7 +271,7 @@ def _diff(file: Path, old: str, new: str) -> str:
     )
 
 
-def _tell(report: Report, args: argparse.Namespace) -> None:
+def _tell(report: Report, args: argparse.Namespace, env: Mapping[str, str]) -> None:
     changed = report.action != "unchanged"
     if args.json:
         backup = str(report.backup) if report.backup else None
@@ -291,7 +291,27 @@ def _tell(report: Report, args: argparse.Namespace) -> None:
             print(f"  line:   {report.line}")
         if report.backup:
             print(f"  backup: {report.backup} (the same command with --undo brings it back)")
+        if report.action in {"created", "added"}:
+            print(f"  judge:  {_judge(env)}")
         print("Next: restart opencode.")
+
+
+def _judge(env: Mapping[str, str]) -> str:
+    """Who will judge and what it may cost: said before the first cent is spent."""
+    from daemon import config, paths
+
+    try:
+        settings = config.load(env, paths.config_file(env))
+    except UserError as error:
+        return f"the daemon will not start with these settings: {error}"
+    if settings.judge.provider == "offline":
+        return "fixed rules, no model, no cost"
+    who = "your session's own model" if settings.judge.provider in {"auto", "host"} else "a model's API"
+    cap = settings.spend.cents_per_day / 100
+    return (
+        f"{who}, at most {cap:.2f} USD a day (`reflectd cost`); "
+        'without a model: judge.provider = "offline" in ' + str(paths.config_file(env))
+    )
 
 
 def _print_json(value: Mapping[str, object]) -> None:

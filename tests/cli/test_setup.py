@@ -372,3 +372,19 @@ def test_a_temporary_installation_is_pointed_out(desk: Desk) -> None:
         "file:///home/me/.cache/uv/archive-v0/abc/lib/python3.12/site-packages/daemon/shims/opencode/index.ts"
     )
     assert "temporary" in desk.json("--spec", line)["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("provider", "said"),
+    [
+        ("", "your session's own model, at most 2.00 USD a day"),
+        ("anthropic", "a model's API, at most 2.00 USD a day"),
+        ("offline", "fixed rules, no model, no cost"),
+        ("wrong", "the daemon will not start with these settings"),
+    ],
+)
+def test_setup_says_who_judges_and_what_it_may_cost(desk: Desk, provider: str, said: str) -> None:
+    """I41: nobody's first cent is spent unannounced."""
+    desk.env["REFLECTD_JUDGE_PROVIDER"] = provider
+    assert desk() == 0
+    assert said in desk.out
