@@ -12,7 +12,7 @@ from daemon.core.claims import admissions, claims
 from daemon.core.evidence import Outcome, Row, Topic
 from daemon.core.left import WHOLE, left
 from daemon.core.look import GATES, Look, short
-from daemon.core.offers import offers
+from daemon.core.offers import offers, only_extras
 from daemon.core.requirements import words
 from daemon.core.undone import undone
 from daemon.core.unmet import unmet
@@ -80,7 +80,8 @@ def _offers(look: Look) -> list[Row]:
                     cites=(source,),
                 )
             )
-    if look.ending == "question" and not rows and offered and _EXTRA.search(look.final[-2000:]):
+    extras = look.ending == "question" and bool(offered) and _EXTRA.search(look.final[-2000:])
+    if not rows and (extras or (look.ending == "next_steps" and only_extras(look.final))):
         rows.append(Row("", "offer", "the final text only offers more than was asked for"))
     if look.ending != "question":
         for sentence in admissions(look.final):

@@ -50,7 +50,8 @@ _REAL_QUESTION: Final = re.compile(
     r"|drop|destroy|wipe|erase|overwrite"
     r"|force|production|prod|reset|irreversible|credential\w*|password|token|secret|key|pay|cost|charge"
     r"|breaking change|rollback"
-    r"|install|upgrade|sudo)\b",
+    r"|install|upgrade|sudo|log(?:ged)?[ -]?in|login|sign(?:ed)?[ -]?in|authenti\w+|approv\w+|[2m]fa|sso|vpn"
+    r"|unlock\w*|plug(?:ged)? in|captcha|consent|licen[cs]e)\b",
     re.IGNORECASE,
 )
 _CONTINUES: Final = re.compile(
@@ -127,6 +128,13 @@ _OPTIONAL: Final = re.compile(
 )
 
 
+_EXTRAS: Final = re.compile(
+    r"\b(?:optional\w*|nice to have|not (?:asked|requested|part of)|out of scope|beyond (?:this|the)"
+    r"|if you (?:ever )?(?:want|like|wish)|future|ideas?)\b",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """One offered action. ``topic``: what it is, where that is plain. ``step``: a numbered step it names.
@@ -157,6 +165,14 @@ def offers(text: str) -> tuple[Offer, ...]:
     if len(asked) > len([s for s in asked if _ASKS_LEAVE.search(s)]):
         return ()
     return tuple((found + _next_steps(text))[:MAX_OFFERS])
+
+
+def only_extras(text: str) -> bool:
+    """Whether the list of next steps at the end is itself called optional."""
+    heading = None
+    for heading in _HEADING.finditer(text[-2500:]):  # noqa: B007 -- the last one counts
+        pass
+    return heading is not None and bool(_EXTRAS.search(heading[0]))
 
 
 def _parts(what: str) -> list[str]:
