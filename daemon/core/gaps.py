@@ -14,6 +14,7 @@ from daemon.core.left import WHOLE, left
 from daemon.core.look import GATES, Look, short
 from daemon.core.offers import offers, only_extras
 from daemon.core.requirements import words
+from daemon.core.shortfall import shortfall
 from daemon.core.undone import undone
 from daemon.core.unmet import unmet
 
@@ -40,7 +41,7 @@ def gaps(look: Look) -> list[Row]:
     """The rows of kind ``unmet``, ``offer`` and ``claim``, in this order, without ids."""
     put_off = _offers(look)
     missing = [] if look.ending == "question" or look.denied else unmet(look)
-    missing += undone(look)
+    missing += [*undone(look), *shortfall(look)]
     half = [] if any(r.open for r in (*missing, *put_off)) else left(look)
     covered: set[str] = {r.topic for r in missing if r.topic}
     return [

@@ -54,6 +54,14 @@ _REAL_QUESTION: Final = re.compile(
     r"|unlock\w*|plug(?:ged)? in|captcha|consent|licen[cs]e)\b",
     re.IGNORECASE,
 )
+_CONSEQUENCE: Final = re.compile(  # a warning just before the question makes it a real one
+    r"\b(?:would|will|means|würde|wird|supprimera|borrará|eliminará|apagará)\b[^.?\n]{0,60}"
+    r"\b(?:delet\w*|drop\w*|destroy\w*|wip\w+|eras\w+|overwrit\w*|los[et]\w*|break\w*|cost\w*|charg\w*"
+    r"|downtime|lösch\w*|kost\w*)\b"
+    r"|\b(?:for good|irreversibl\w*|(?:can't|cannot) be (?:undone|reverted|restored)|unwiderruflich"
+    r"|définitivement|para siempre)\b",
+    re.IGNORECASE,
+)
 _CONTINUES: Final = re.compile(
     r"^(?:go (?:on|ahead)|continue|proceed|keep going|move on|carry on|start|begin|implement (?:it|this"
     r"|that|these)"
@@ -154,6 +162,9 @@ def offers(text: str) -> tuple[Offer, ...]:
     """The offers at the end of ``text``; none where the end holds a real question."""
     last = sentences(text)[-_LAST:]
     asked = [s for s in last if s.endswith("?")]
+    near = last[-3:]
+    if asked and any(_CONSEQUENCE.search(s) for s in near):
+        return ()
     if any(_REAL_QUESTION.search(s) for s in asked) or len(asked) > 2:
         return ()
     found = [
