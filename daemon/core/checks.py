@@ -27,6 +27,11 @@ _EXCUSED: Final = re.compile(
     r"|fail\w* the same way|untouched (?:code|tree)|nothing to do with|git stash"
     r"|without (?:my|the|these) changes?|clean checkout|flaky|known (?:failure|issue)|fail\w* (?:on"
     r"|in) (?:main|master|the base|HEAD)"
+    r"|(?:was|were|been) (?:already (?:there|present|red|broken)"
+    r"|(?:there|present|red|broken) (?:already|before|long before))"
+    r"|existed (?:already|before)|predates?\b|(?:fail\w*|errors?) (?:that are )?(?:older|from before)"
+    r"|(?:schon|bereits) (?:vorher|zuvor|davor)|(?:schon|bereits) (?:rot|kaputt)|déjà (?:là|rouge|cassé)"
+    r"|ya (?:estaba\w*|fallaba\w*)|já (?:estava\w*|falhava\w*)"
     r"|expected(?:ly)? (?:to )?fail"
     r"|environment\w* (?:issue|problem|limitation|error)|not (?:available|installed) (?:here|in this)"
     r"|no network"
@@ -135,16 +140,26 @@ class Runs:
         ]
 
 
-def excused(request: str, final: str, stems: frozenset[str] = frozenset(), *, backed: bool = True) -> bool:
+def excused(
+    request: str,
+    final: str,
+    stems: frozenset[str] = frozenset(),
+    *,
+    backed: bool = True,
+    regressed: bool = False,
+) -> bool:
     """Whether the person wanted the failure, or the final text gives a reason why it stays.
 
     Where no run backs it (``backed``), "pre-existing" and "unrelated" don't excuse a failure whose name holds
-    the name of a file that was changed (``stems``).
+    the name of a file that was changed (``stems``), nor one of a check that passed before the work
+    (``regressed``).
     """
     if _WANTED.search(request):
         return True
     if not _EXCUSED.search(final):
         return False
+    if regressed:
+        return bool(_OTHER_CAUSE.search(final))
     if backed or _LOOKED.search(final) or _OTHER_CAUSE.search(final):
         return True
     named = {part.lower() for m in _NAMED.finditer(final) for part in _PARTS.findall(m[1])}

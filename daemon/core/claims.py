@@ -104,6 +104,7 @@ _REASON: Final = re.compile(
     r"|sandbox|environment|as (?:you )?(?:requested|asked|instructed)"
     r"|you (?:asked|said|told)|per your|your (?:approval|decision|input|confirmation)|out of scope"
     r"|on purpose|deliberately"
+    r"|approv(?:ed|al)|sign(?:ed)?[- ]?off|waiting (?:for|on)|logged in|signed in"
     r"|intentionally|no need|already|optional)\b",
     re.IGNORECASE,
 )

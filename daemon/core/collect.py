@@ -32,6 +32,7 @@ from daemon.core.weakened import is_test
 from daemon.core.writes import is_prose
 
 if TYPE_CHECKING:
+    from daemon.core.checks import Run
     from daemon.core.reading import Found
     from daemon.core.topics import Said
     from daemon.core.transcript import Message, Transcript
@@ -72,8 +73,8 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
         [
             *(Row("", "gate", f"the project's rules: {line}") for line, _ in gates),
             *write_rows(found),
-            *weak_rows(found, "\n".join(messages), text),
-            *_checks(found, transcript.directory, "\n".join(messages), text),
+            *weak_rows(found, "\n".join(messages), text, [r.text for r in asked if r.change and r.by < 0]),
+            *_checks(found, transcript.directory, "\n".join(messages), text, clean="lint" in requested),
             *deed_rows(found),
             *todo_rows(transcript.todos, calls),
             *denied,
@@ -114,16 +115,27 @@ def _numbered(rows: list[Row], start: int) -> list[Row]:
     return [replace(row, id=f"E{i}") for i, row in enumerate(rows, start)]
 
 
-def _checks(found: Found, directory: str, asked: str, final: str) -> list[Row]:
+def _checks(found: Found, directory: str, asked: str, final: str, *, clean: bool) -> list[Row]:
     shown = [run for run in found.runs.current if not found.runs.settled(run)][-MAX_ROWS:]
     if not any(run.outcome.result == "failed" for run in shown):
         return [check_row(run, found, directory, counts=False) for run in shown]
     asked = asked[:MAX_FINAL]
     before = any(r.code_at < 0 and r.outcome.result == "failed" for r in found.runs.all)
     backed = before or bool(found.base_failed)
-    counts = found.last_code >= 0 and not excused(asked, final, _stems(found), backed=backed)
+    regressed = not backed and any(_regressed(run, found) for run in shown)
+    counts = found.last_code >= 0 and not excused(
+        asked, final, _stems(found), backed=backed, regressed=regressed
+    )
     red = wanted_red(asked) and all(is_test(w.path) or is_prose(w.path) for w in found.writes)
-    return [check_row(run, found, directory, counts=counts, red=red) for run in shown]
+    return [check_row(run, found, directory, counts=counts, red=red, clean=clean) for run in shown]
+
+
+def _regressed(run: Run, found: Found) -> bool:
+    """Whether a failed check had passed before the first edit: its failure is this work's."""
+    return run.outcome.result == "failed" and any(
+        old.code_at < 0 and old.outcome.result == "passed" and old.check.covers(run.check)
+        for old in found.runs.all
+    )
 
 
 def _stems(found: Found) -> frozenset[str]:

@@ -12,8 +12,9 @@ from daemon.core.claims import admissions, claims
 from daemon.core.evidence import Outcome, Row, Topic
 from daemon.core.left import WHOLE, left
 from daemon.core.look import GATES, Look, short
-from daemon.core.offers import offers
+from daemon.core.offers import offers, only_extras
 from daemon.core.requirements import words
+from daemon.core.shortfall import shortfall
 from daemon.core.undone import undone
 from daemon.core.unmet import unmet
 
@@ -40,7 +41,7 @@ def gaps(look: Look) -> list[Row]:
     """The rows of kind ``unmet``, ``offer`` and ``claim``, in this order, without ids."""
     put_off = _offers(look)
     missing = [] if look.ending == "question" or look.denied else unmet(look)
-    missing += undone(look)
+    missing += [*undone(look), *shortfall(look)]
     half = [] if any(r.open for r in (*missing, *put_off)) else left(look)
     covered: set[str] = {r.topic for r in missing if r.topic}
     return [
@@ -80,7 +81,8 @@ def _offers(look: Look) -> list[Row]:
                     cites=(source,),
                 )
             )
-    if look.ending == "question" and not rows and offered and _EXTRA.search(look.final[-2000:]):
+    extras = look.ending == "question" and bool(offered) and _EXTRA.search(look.final[-2000:])
+    if not rows and (extras or (look.ending == "next_steps" and only_extras(look.final))):
         rows.append(Row("", "offer", "the final text only offers more than was asked for"))
     if look.ending != "question":
         for sentence in admissions(look.final):

@@ -63,6 +63,7 @@ _REST: Final = (
     r"\b(?:the )?(?:rest|others?|remaining|remainder|übrigen|restlichen|andere[nr]?|autres|restante?s?|demás"
     r"|outr[oa]s|otr[oa]s|reste|resto)\b"
 )
+_BARE_REST: Final = re.compile(rf"\b{_REST}|\bden rest\b", re.IGNORECASE)
 _ANALOGOUS: Final = re.compile(
     rf"{_REST}[^.;\n]{{0,80}}\b(?:(?:follow|works?|same|identical)[^.;\n]{{0,30}}\b(?:pattern|way"
     rf"|approach|scheme|manner|change)"
@@ -75,6 +76,18 @@ _ANALOGOUS: Final = re.compile(
     r"|(?:comes?|come|go|goes) (?:next|later)|next|later"
     r"|folgen|gehen (?:genauso|analog)|noch|fehl\w+|suivent|restent|manquent|siguen|quedan|faltan|seguem"
     r"|ficam)\b",
+    re.IGNORECASE,
+)
+_OWN_CHOICE: Final = re.compile(  # plain words for leaving a part: one word of the request is enough
+    r"\bi (?:did(?:n't| not)|have(?:n't| not)|never|couldn't) (?:yet )?(?:get|got|gotten) (?:to|around)\b"
+    r"|\b(?:for|until) (?:another|a later|some other) (?:day|time)\b"
+    r"|\b(?:is|are|remains?|stays?) (?:still )?(?:missing|to do|to be done|undone|unfinished|outstanding|open"
+    r"|pending)[.!]?$"
+    r"|^[\w ,`/-]{3,60} remains?[.!]?$"
+    r"|\b(?:is|are) still (?:on|using|in|at) (?:the )?(?:old|legacy|previous|former)\b"
+    r"|\b(?:mache|erledige|folgt|folgen|kommt|kommen)\b[^.;\n]{0,30}\b(?:später|nächsten|danach|separat)\b"
+    r"|\bfehl(?:t|en)(?: noch)?[.!]?$|\b(?:manque(?:nt)?|reste(?:nt)?)(?: encore)?[.!]?$"
+    r"|\b(?:falta\w*|queda\w*)(?: todavía| aún| ainda)?[.!]?$",
     re.IGNORECASE,
 )
 _DEFERS: Final = re.compile(  # a decision of the agent's own
@@ -265,7 +278,9 @@ def _put_off(look: Look, said: list[str]) -> Iterator[Row]:
             continue
         mine = words(s)
         shared = len(mine & asked)
-        if _DEFERS.search(s):
+        if _OWN_CHOICE.search(s) and not _EXPLAINS.search(_OWN_CHOICE.sub("", s)):
+            enough = shared >= 1 or (whole and bool(_BARE_REST.search(s)))
+        elif _DEFERS.search(s):
             enough = whole or (shared >= 2 and shared * 3 >= min(len(mine), 9))
         elif _NOT_YET.search(s) and not _EXPLAINS.search(s):
             enough = (whole and shared >= 1) or (shared >= 2 and shared * 3 >= min(len(mine), 9))

@@ -50,7 +50,16 @@ _REAL_QUESTION: Final = re.compile(
     r"|drop|destroy|wipe|erase|overwrite"
     r"|force|production|prod|reset|irreversible|credential\w*|password|token|secret|key|pay|cost|charge"
     r"|breaking change|rollback"
-    r"|install|upgrade|sudo)\b",
+    r"|install|upgrade|sudo|log(?:ged)?[ -]?in|login|sign(?:ed)?[ -]?in|authenti\w+|approv\w+|[2m]fa|sso|vpn"
+    r"|unlock\w*|plug(?:ged)? in|captcha|consent|licen[cs]e)\b",
+    re.IGNORECASE,
+)
+_CONSEQUENCE: Final = re.compile(  # a warning just before the question makes it a real one
+    r"\b(?:would|will|means|würde|wird|supprimera|borrará|eliminará|apagará)\b[^.?\n]{0,60}"
+    r"\b(?:delet\w*|drop\w*|destroy\w*|wip\w+|eras\w+|overwrit\w*|los[et]\w*|break\w*|cost\w*|charg\w*"
+    r"|downtime|lösch\w*|kost\w*)\b"
+    r"|\b(?:for good|irreversibl\w*|(?:can't|cannot) be (?:undone|reverted|restored)|unwiderruflich"
+    r"|définitivement|para siempre)\b",
     re.IGNORECASE,
 )
 _CONTINUES: Final = re.compile(
@@ -127,6 +136,13 @@ _OPTIONAL: Final = re.compile(
 )
 
 
+_EXTRAS: Final = re.compile(
+    r"\b(?:optional\w*|nice to have|not (?:asked|requested|part of)|out of scope|beyond (?:this|the)"
+    r"|if you (?:ever )?(?:want|like|wish)|future|ideas?)\b",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """One offered action. ``topic``: what it is, where that is plain. ``step``: a numbered step it names.
@@ -146,6 +162,9 @@ def offers(text: str) -> tuple[Offer, ...]:
     """The offers at the end of ``text``; none where the end holds a real question."""
     last = sentences(text)[-_LAST:]
     asked = [s for s in last if s.endswith("?")]
+    near = last[-3:]
+    if asked and any(_CONSEQUENCE.search(s) for s in near):
+        return ()
     if any(_REAL_QUESTION.search(s) for s in asked) or len(asked) > 2:
         return ()
     found = [
@@ -157,6 +176,14 @@ def offers(text: str) -> tuple[Offer, ...]:
     if len(asked) > len([s for s in asked if _ASKS_LEAVE.search(s)]):
         return ()
     return tuple((found + _next_steps(text))[:MAX_OFFERS])
+
+
+def only_extras(text: str) -> bool:
+    """Whether the list of next steps at the end is itself called optional."""
+    heading = None
+    for heading in _HEADING.finditer(text[-2500:]):  # noqa: B007 -- the last one counts
+        pass
+    return heading is not None and bool(_EXTRAS.search(heading[0]))
 
 
 def _parts(what: str) -> list[str]:

@@ -22,11 +22,15 @@ Result = Literal["passed", "failed", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``summary`` is the runner's line, shortened; ``failing`` the files it names as failed."""
+    """``summary`` is the runner's line, shortened; ``failing`` the files it names as failed.
+
+    ``places``: the files in which a style checker found something, where the output is whole.
+    """
 
     result: Result
     summary: str = ""
     failing: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
 
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
@@ -48,6 +52,16 @@ _STOPPED: Final = re.compile(
 )
 _STOP_CODES: Final = frozenset({124, 126, 127, 130, 137, 141, 143})
 _NO_TEST_CODES: Final = {"pytest": frozenset({4, 5})}
+_PLACE: Final = re.compile(
+    r"^[ \t>]{0,8}(?:[EWCF]: )?(?P<path>[\w./@+-]{1,200}\.[A-Za-z]\w{0,7})(?=[ \t]*$|:\d|\(\d|[ \t]+\d+:\d)",
+    re.MULTILINE,
+)
+_STYLE: Final = frozenset(  # they look at each file on its own: what one file holds can't break another
+    (  # noqa: SIM905 -- a word list
+        "eslint oxlint stylelint biome xo rubocop flake8 pylint ruff phpcs swiftlint ktlint shellcheck "
+        "hadolint yamllint markdownlint"
+    ).split()
+)
 _FAILING: Final = re.compile(r"^(?:FAILED|ERROR|FAIL)[ \t]+([\w./@-]{1,200})", re.MULTILINE)
 
 
@@ -67,7 +81,9 @@ def judge_check(check: Check, output: str, exit_code: int | None) -> Outcome:
     else:
         result = "failed"
     failing = _failing(tail) if result == "failed" else ()
-    return Outcome(result, summary if said == result else "", failing)
+    style = result == "failed" and check.kind == "lint" and check.tool in _STYLE
+    places = _places(tail) if style and len(output) <= MAX_TAIL else ()
+    return Outcome(result, summary if said == result else "", failing, places)
 
 
 def _summary(check: Check, tail: str) -> tuple[Result, str]:
@@ -91,6 +107,11 @@ def _summary(check: Check, tail: str) -> tuple[Result, str]:
 def _lines(tool: str) -> tuple[Line, ...]:
     """The summary lines that ``tool`` prints."""
     return tuple(line for line in LINES if tool in line.tools)
+
+
+def _places(tail: str) -> tuple[str, ...]:
+    names = dict.fromkeys(m["path"] for m in _PLACE.finditer(tail))
+    return tuple(names) if len(names) <= MAX_NAMES else ()
 
 
 def _failing(tail: str) -> tuple[str, ...]:

@@ -42,6 +42,13 @@ LASTING_SHELL: Final = "Bash"  # Claude Code's shell keeps its folder from call 
 TODO_TOOLS: Final = frozenset({"todowrite", "todo_write", "todoread", "taskcreate", "taskupdate", "tasklist"})
 _BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot", re.IGNORECASE)
 _TESTISH: Final = re.compile(r"test|spec|check|verif|valid|smoke", re.IGNORECASE)
+_SEARCH: Final = re.compile(r"^\s*(?:cd \S{1,200} && )?(?:git grep|grep|rg|ag|ack)\b[^;&\n]{1,400}$")
+_HUSH: Final = re.compile(
+    r"eslint-disable|#\s?noqa|@ts-(?:ignore|expect-error|nocheck)|#\s?type:\s?ignore|pyright:\s?ignore"
+    r"|#!?\[allow\(|@SuppressWarnings|@Suppress\(|//\s?nolint|rubocop:disable|NOSONAR|pylint:\s?disable"
+    r"|phpcs:(?:ignore|disable)|@phpstan-ignore|#pragma warning disable|swiftlint:disable|biome-ignore"
+    r"|shellcheck disable"
+)
 _BY_SCRIPT: Final = re.compile(r"^(?:files, by a|a patch|a file$|git )|[*?$]|/$")
 _REMOVERS: Final = frozenset({"rm", "unlink", "git rm"})
 _TEST_FOLDERS: Final = frozenset({"tests", "test", "spec", "specs", "__tests__"})
@@ -91,6 +98,9 @@ class Found:
     shown: dict[str, str] = field(default_factory=dict)  # what a file held when it was read
     failures: Failures = field(default_factory=Failures)
     proven: set[str] = field(default_factory=set)  # commands that ended with exit code 0, as typed
+    hushed: set[str] = field(default_factory=set)  # files in which a checker was silenced
+    search: tuple[str, str] = ("", "")  # the last search after the last write, and what it found
+    last_failed: str = ""  # the last command of all, where it failed and is no check
     delegated: bool = False
     blind_writes: bool = False
 
@@ -170,9 +180,24 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
                 _write(action, at, found, created)
         if not shell and actions:
             _edited(call, at, found, created)
-        elif shell and call.exit == 0 and len(found.proven) < MAX_DEEDS:
-            found.proven.add(" ".join(script[:MAX_COMMAND].split()))
+        _last(call, script if shell else "", actions, found)
     return found
+
+
+def _last(call: ToolCall, script: str, actions: tuple[Action, ...], found: Found) -> None:
+    """Takes in a search, a command that passed, and whether the latest command failed."""
+    if not script:
+        if call.tool.lower() == "grep":
+            found.search = (text_of(call, "pattern"), call.output)
+        return
+    if call.exit == 0 and len(found.proven) < MAX_DEEDS:
+        found.proven.add(" ".join(script[:MAX_COMMAND].split()))
+    if _SEARCH.match(script):
+        found.search = (script[:MAX_COMMAND], call.output)
+        return
+    acts = [a for a in actions if isinstance(a, Deed)]
+    failed = call.exit not in {0, None} and bool(acts) and all(a.kind == "unknown" for a in acts)
+    found.last_failed = script[:MAX_COMMAND] if failed and len(acts) == len(actions) else ""
 
 
 def _ran(script: str, start: str | None, found: Found, seen: set[str]) -> tuple[Action, ...]:
@@ -191,6 +216,7 @@ def _known(script: str, start: str | None) -> tuple[Action, ...]:
 
 def _write(write: Write, at: int, found: Found, created: set[str]) -> None:
     found.writes.append(write)
+    found.search = ("", "")
     if write.by not in WRITE_TOOLS:  # a script may have put it right
         blind, name = _BY_SCRIPT.search(write.path), write.path.rsplit("/", 1)[-1]
         found.stubs = {p: s for p, s in found.stubs.items() if not blind and not p.endswith(name)}
@@ -212,6 +238,10 @@ def _edited(call: ToolCall, at: int, found: Found, created: set[str]) -> None:
             created.add(path)
         found.inline_tests = found.inline_tests or (has_tests(new) and not has_tests(old))
         _touch(found, f"{path} {new[:MAX_TOUCHED]}")
+        if old and len(found.hushed) < MAX_WEAKENINGS and _HUSH.search(new[:MAX_TOUCHED]):
+            had = sum(1 for _ in _HUSH.finditer(old[:MAX_TOUCHED]))
+            if sum(1 for _ in _HUSH.finditer(new[:MAX_TOUCHED])) > had:
+                found.hushed.add(path.rsplit("/", 1)[-1])
         _stubs(path, old, new, found)
     room = MAX_WEAKENINGS - len(found.weak)
     found.weak.extend(Weak(at, w, found.runs.failing_tests) for w in weakenings(call)[: max(room, 0)])

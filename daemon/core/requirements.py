@@ -25,6 +25,7 @@ _FENCE: Final = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})", re.MULTILINE)
 _ITEM: Final = re.compile(
     r"^[ \t]{0,12}(?:[-*+•][ \t]{1,4}(?:\[[ xX]\][ \t])?|\(?(\d{1,3}|[a-z])[.):][ \t]{1,4})(?=\S)"
 )
+_INLINE: Final = re.compile(r"(?:^|(?<=[\s:,;]))\(?(\d{1,2})\)[ \t]")
 _LOG: Final = re.compile(r"^(?:>|\||\s{4,}\S|Traceback |\s*at \S+ ?\(|[A-Z]\w*(?:Error|Exception):|\$ |E  )")
 _SENTENCE: Final = re.compile(
     r"(?<=[.!?])[ \t]+(?=[\"'(A-Z0-9`ÄÖÜ])|(?<=[.!?])[ \t]+(?=(?:then|also|please|and|don't|do not)\b)"
@@ -233,6 +234,7 @@ def _of(text: str) -> list[Requirement]:
     found: list[Requirement] = []
     said = prose(text)
     cut = _paragraphs(said)
+    cut = [part for paragraph, step in cut for part in _enumerated(paragraph, step)]
     for (paragraph, step), (_, following) in zip(cut, [*cut, ("", 0)][1:], strict=True):
         if paragraph.endswith(":") and following and not step:
             continue  # it only leads to the list
@@ -263,6 +265,19 @@ def _paragraphs(text: str) -> list[tuple[str, int]]:
         else:
             found.append((line.strip().lstrip("#").strip(), 0))
             open_line = True
+    return found
+
+
+def _enumerated(paragraph: str, step: int) -> list[tuple[str, int]]:
+    """A lead and its items, as in "Do this: 1) a, 2) b"; other paragraphs as they are."""
+    marks = list(_INLINE.finditer(paragraph)) if not step and paragraph.count(")") >= 2 else []
+    if len(marks) < 2 or [int(m[1]) for m in marks] != list(range(1, len(marks) + 1)):
+        return [(paragraph, step)]
+    found = [(paragraph[: marks[0].start()].strip(" :("), 0)] if marks[0].start() else []
+    for m, end in zip(marks, [*(n.start() for n in marks[1:]), len(paragraph)], strict=True):
+        item, *rest = _SENTENCE.split(paragraph[m.end() : end].strip(" ,;("), maxsplit=1)
+        found.append((item, int(m[1])))
+        found.extend((text, 0) for text in rest)
     return found
 
 

@@ -12,7 +12,7 @@ from daemon.core.claims import sentences
 from daemon.core.evidence import Position, Row
 from daemon.core.reading import LASTING_SHELL, TODO_TOOLS, text_of
 from daemon.core.refusals import is_denied, looks_up
-from daemon.core.weakened import describe
+from daemon.core.weakened import describe, is_test
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +56,7 @@ _WANTED_CHANGE: Final = {
         "tests_removed": _DROPS,
         "assertions": _LOOSENS,
         "masked": r"(?:ignore|tolerate|allow)\w*",
+        "expected": r"(?:loosen|relax|update|adapt|adjust|change|replace|rewrite|align|snapshot|anpass)\w*",
     }.items()
 }
 _FIXING_TESTS: Final = re.compile(
@@ -93,16 +94,28 @@ def write_rows(found: Found) -> list[Row]:
     return [Row("", "write", text, outcome="failed" if found.stubs else "", detail=writes[-1].path)]
 
 
-def weak_rows(found: Found, asked: str, final: str) -> list[Row]:
-    """Weakened tests. Open only for a skip put in while tests failed and not asked for."""
+def weak_rows(found: Found, asked: str, final: str, changes: Sequence[str] = ()) -> list[Row]:
+    """Weakened tests. Open only for a skip put in while tests failed and not asked for, or for expectations
+    bent in place of a change of the program that was asked for. ``changes``: the changes that were.
+    """
+    bent = not (found.blind_writes or found.delegated) and all(is_test(w.path) for w in found.writes)
+    program = any(not _ABOUT_TESTS.search(text) for text in changes)
     rows: list[Row] = []
     allowed = bool(_CHANGING_TESTS.search(asked[:4000]))
     for weak in dict.fromkeys((w.what, w.after_failure) for w in found.weak):
         what, after_failure = weak
+        expected = what.change == "expected"
+        if expected and not (after_failure and bent):
+            continue  # new behaviour has new values
         failed = after_failure or bool(_FIXING_TESTS.search(asked[:4000]))
         evades = what.change in {"skipped", "narrowed", "masked"}
         wanted = bool(_WANTED_CHANGE[what.change].search(asked[:4000]))
-        strong = failed and not allowed and (evades or (after_failure and not _explains(final)))
+        strong = (
+            failed
+            and not allowed
+            and (not expected or (program and not wanted))
+            and (evades or (after_failure and not _explains(final)))
+        )
         when = " while a test run had failed" if after_failure else ""
         text = f"{describe(what)}{when}"
         rows.append(
@@ -123,14 +136,20 @@ def _explains(final: str) -> bool:
     return any(_ABOUT_TESTS.search(s) and _REASON.search(s) for s in sentences(final))
 
 
-def check_row(run: Run, found: Found, directory: str, *, counts: bool, red: bool = False) -> Row:
-    """A test, build or lint run. ``counts``: whether a failure of this task's work can be open at all."""
+def check_row(
+    run: Run, found: Found, directory: str, *, counts: bool, red: bool = False, clean: bool = True
+) -> Row:
+    """A test, build or lint run. ``counts``: whether a failure of this task's work can be open at all.
+
+    ``clean``: the request wants no lint findings, not even old ones.
+    """
     position: Position = "after_last_write" if run.at > found.last_code else "before_last_write"
     if found.last_code < 0:
         position = ""
     result, summary = run.outcome.result, run.outcome.summary
     old = run.outcome.result == "failed" and run.check.tool in found.base_failed
-    unanswered = counts and not old and found.runs.unanswered(run)
+    elsewhere = not clean and _elsewhere(run, found)
+    unanswered = counts and not old and not elsewhere and found.runs.unanswered(run)
     command = _command(run.check, directory)
     said = {"passed": "passed", "failed": "failed", "unknown": "ran, its outcome is not visible,"}[result]
     when = {"": "", "after_last_write": " after the last edit", "before_last_write": " before the last edit"}[
@@ -140,6 +159,7 @@ def check_row(run: Run, found: Found, directory: str, *, counts: bool, red: bool
     flaky = f" (flaky: failed {run.flaky}x before, with no edit in between)" if run.flaky else ""
     text = f"{run.check.kind}: `{command}` {said}{when}{again}".rstrip(",") + flaky
     text += " (it failed too with the changes stashed away)" if old else ""
+    text += " (only in files that were not written)" if elsewhere else ""
     return Row(
         "",
         "check",
@@ -150,8 +170,16 @@ def check_row(run: Run, found: Found, directory: str, *, counts: bool, red: bool
         detail=summary,
         command=command,
         check=run.check.kind,
-        settled=result == "failed" and (red or (old and _proven_old(run, found))),
+        settled=result == "failed" and (red or elsewhere or (old and _proven_old(run, found))),
     )
+
+
+def _elsewhere(run: Run, found: Found) -> bool:
+    """Whether all that a style checker found lies in files that this work never wrote."""
+    if not run.outcome.places or found.blind_writes or found.delegated:
+        return False
+    written = {w.path.rsplit("/", 1)[-1] for w in found.writes}
+    return not any(place.rsplit("/", 1)[-1] in written for place in run.outcome.places)
 
 
 def _proven_old(run: Run, found: Found) -> bool:

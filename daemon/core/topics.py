@@ -254,8 +254,8 @@ _DESCRIBES: Final = re.compile(
     re.IGNORECASE,
 )
 _TESTS_MUST_PASS: Final = re.compile(
-    rf"\b{_TEST}\b[^.;\n]{{0,20}}\b(?:must|should|have to|need to)\b[^.;\n]{{0,20}}\b(?:pass|be green"
-    rf"|succeed)",
+    rf"\b{_TEST}\b[^.;\n]{{0,20}}\b(?:must|should|ha(?:ve|s) to|needs? to)\b[^.;\n]{{0,20}}"
+    rf"\b(?:pass|(?:be|stay|remain|keep|are) (?:\w{{1,10}} )?green|succeed)",
     re.IGNORECASE,
 )
 _ASKS_POLITELY: Final = re.compile(
@@ -269,8 +269,17 @@ _EXCEPTION: Final = re.compile(
 )
 _QUOTED: Final = re.compile(r"`([^`\n]{1,200})`")
 _WANTS_RUN: Final = re.compile(
-    rf"{ORDERED}(?:run|execute)\b|\b(?:must|should|has to) (?:pass|be (?:green|clean)"
-    rf"|succeed)\b",
+    rf"{ORDERED}(?:run|execute)\b|\b(?:must|should|ha(?:s|ve) to|needs? to) (?:still |all |always )?"
+    rf"(?:pass|succeed|(?:be|stay|remain) (?:green|clean))\b"
+    rf"|\b(?:keep|until|so that)\b[^;\n]{{0,60}}\b(?:pass(?:es)?|green|clean|succeeds?)\b",
+    re.IGNORECASE,
+)
+_MUST_PASS: Final = re.compile(  # "dotnet test must stay green": a command typed without quotes
+    r"(?:^|[.;,:(] ?|\b(?:and|but|that|while|und|et|y|e|mais|aber) )(?:the |our |das |der |die )?"
+    r"(?P<cmd>[\w./:@-]{2,40}(?: [\w./:=@-]{1,30}){0,3}?) (?:must|should|ha(?:s|ve) to|needs? to|muss"
+    r"|müssen|soll\w{0,2}|doi(?:t|vent)|deben?|tienen? que|devem?|tem que)\b[^.;\n]{0,24}?"
+    r"\b(?:pass|succeed|green|clean|exit 0|grün|durchlaufen|durchgehen|bestehen|passer|verte?s?|pasar"
+    r"|verdes?|passar)\b",
     re.IGNORECASE,
 )
 _OBLIGES: Final = re.compile(
@@ -320,9 +329,9 @@ def read_clause(clause: str, *, sentence_forbids: bool = False) -> Said:
 
 def _commanded(text: str) -> set[Topic]:
     """The kinds of the commands that the clause wants run: "run `make check`"."""
-    if not _WANTS_RUN.search(text):
-        return set()
-    scripts = [m[1] for m in _QUOTED.finditer(text)]
+    scripts = [m["cmd"] for m in _MUST_PASS.finditer(text)]
+    if _WANTS_RUN.search(text):
+        scripts += [m[1] for m in _QUOTED.finditer(text)]
     kinds = {a.kind for script in scripts for a in read_script(script) if isinstance(a, Check)}
     return {_TOPIC_OF[kind] for kind in kinds}
 

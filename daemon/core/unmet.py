@@ -92,12 +92,41 @@ _PLANS: Final = re.compile(
     r"|the fix (?:is|would be)|step 1)\b",
     re.IGNORECASE,
 )
+_OBLIGES: Final = re.compile(  # of the work, not of a person: "I have to leave soon"
+    r"^(?!(?:(?:and|but|so|also|btw|oh|ah) ){0,2}(?:i|we|you|he|she|they|it)\b)"
+    r".{0,120}\b(?:must|should|needs? to|ha(?:s|ve) to)\b",
+    re.IGNORECASE,
+)
+_KEPT: Final = re.compile(r"\b(?:no|not|nothing|without|none|left|kept|stays?)\b", re.IGNORECASE)
 _EXT: Final = (
     r"(?:py|[cm]?[jt]sx?|rs|go|java|kt|rb|php|cs|swift|cc?|cpp|hpp|h|exs?|mdx?|rst|txt|json|ya?ml|toml"
     r"|ini|cfg|sh|sql|html|s?css|vue"
     r"|svelte|xml|gradle|tf|proto|graphql|ipynb|dart|lua|scala)"
 )
 _FILE: Final = rf"[`\"']?(?P<path>(?![A-Z][a-z]+\.js\b)[\w@-][\w./@-]{{0,120}}\.{_EXT})\b"
+_NEW: Final = re.compile(  # "a script scripts/backfill.py that …": what isn't there yet
+    r"(?:^(?:(?:and|then|also|finally|please|plus|und|et|y|e) ){0,2}"
+    r"|\b(?:add|create|write|provide|include|generate|need|want|put|plus|into|erstell\w*|schreib\w*|leg\w*"
+    r"|ajoute[rz]?|crée[rz]?|écri\w{1,3}|añad\w+|crea|escrib\w+|adicion\w+|cri[ae]|escrev\w+)\b"
+    r"[^.;:\n]{0,40}? )"
+    r"(?:an?|another|one|new|eine?|einen|une?|una|uma?|neue[ns]?|nouve\w{1,3}|nuev[oa]|nov[oa]) "
+    r"(?!existing|bestehend|exist[ae]nt)(?:[\w-]{1,24}[- ]){0,2}"
+    r"(?:script|file|module|page|migration|component|helper|class|workflow|makefile|document|skript|datei"
+    r"|modul|seite|fichier|module|archivo|fichero|guión|guion|arquivo|módulo|página)s? "
+    rf"(?:(?:called|named|at|in|under|namens|nommé|llamado|chamado|en|em|dans|à) )?\(?{_FILE}",
+    re.IGNORECASE,
+)
+_LISTED: Final = re.compile(rf"{_FILE}[`\"']?(?=[,;]? |[.,;:]?$)", re.IGNORECASE)
+_CAUSE: Final = re.compile(  # it may be mended in one of them
+    r"\b(?:fix|debug|solve|resolve|repair|bug|crash\w*|fail\w*|errors?|cycle|conflicts?|mismatch|consistent"
+    r"|duplicat\w*|shar\w+|between|merge|extract|from|see|like)\b",
+    re.IGNORECASE,
+)
+_APART: Final = re.compile(
+    r"\b(?:using|with|than|per|via|by|zwischen|aus|von|entre|avec|con|com)[ `\"']+$", re.IGNORECASE
+)
+_WITHIN: Final = re.compile(r"\b(?:in|of|for|on|to|into|dans|en|em|für)[ `\"']+(?:the )?$", re.IGNORECASE)
+_JOINER: Final = re.compile(r"^[`\"']?(?:, (?:and |und |et |y |e )?| and | und | et | y | e | & )[`\"']?$")
 _NAMED: Final = (
     re.compile(
         rf"{ORDERED}(?:create|write|generate) (?:(?:a|an|the|new|file|called|named|it|as) ){{0,5}}{_FILE}",
@@ -126,7 +155,7 @@ def unmet(look: Look) -> list[Row]:
     for topic in _PROVABLE:
         requested = topic in look.requested
         gate = topic in look.gates and topic in GATES and found.code_writes > 0
-        worked = found.writes or topic == "tests"
+        worked = found.writes or topic == "tests" or found.did("commit", "push", "pr", "ci")
         if not (requested or gate) or topic in look.forbids or not worked or found.shows(topic):
             continue
         source = look.source(topic)
@@ -163,8 +192,11 @@ def _untouched(look: Look) -> Row | None:
     for source, r, mine in live:
         own = mine - frozenset[str]().union(*(k for _, other, k in live if other is not r))
         unseen = own - done - said
-        later = r.message > 0 and (r.change or r.step) and not own & said and 3 * len(unseen) >= 2 * len(own)
-        if (r.step and own and unseen == own and len(own) >= 2) or (later and len(unseen) >= 3):
+        must = not (r.change or r.step) and bool(_OBLIGES.search(r.text))
+        later = r.message > 0 and not own & said and 3 * len(unseen) >= 2 * len(own)
+        later = later and (r.change or bool(r.step) or must) and len(unseen) >= (4 if must else 3)
+        shared = any(len(k & (said | done)) >= 2 for _, other, k in live if other.message < r.message)
+        if (r.step and own and unseen == own and len(own) >= 2) or (later and shared):
             left.append((source, r, len(unseen) >= 3))
     if len(left) != 1 or len(left) == len([r for _, r, _ in live if r.step or r.message]) > 1:
         return None  # none, or words that this work's language doesn't share
@@ -234,6 +266,28 @@ def _nothing_written(look: Look) -> Row | None:
     )
 
 
+def _named(r: Requirement) -> list[str]:
+    return [m["path"] for p in _NAMED if (m := p.search(r.text))]
+
+
+def _siblings(r: Requirement, written: set[str]) -> list[str]:
+    """The files of a list that a change is asked of, where others of the list were written."""
+    if not r.change or _CAUSE.search(r.text):
+        return []
+    run: list[str] = []
+    end, single = 0, False
+    for m in _LISTED.finditer(r.text):
+        if run and not _JOINER.match(r.text[end : m.start()]):
+            break  # one list only: what else is named may be a hint
+        if not run and _APART.search(r.text[: m.start()]):
+            return []
+        single = single or bool(not run and _WITHIN.search(r.text[: m.start()]))
+        run.append(m["path"])
+        end = m.end("path")
+    done = [p for p in run if p.rsplit("/", 1)[-1].lower() in written]
+    return run if len(run) >= (3 if single else 2) and done and len(done) < len(run) else []
+
+
 def _files(look: Look) -> Iterator[Row]:
     """Files that the request names as to be written, and that nothing wrote."""
     found = look.found
@@ -241,9 +295,14 @@ def _files(look: Look) -> Iterator[Row]:
         return
     written = {w.path.rstrip("/").rsplit("/", 1)[-1].lower() for w in found.writes}
     for source, r in look.live:
-        for path in dict.fromkeys(m["path"] for p in _NAMED if (m := p.search(r.text))):
+        new = [m["path"] for m in _NEW.finditer(r.text)] if r.change or r.step else []
+        for path in dict.fromkeys([*new, *_siblings(r, written), *_named(r)]):
             name = path.rsplit("/", 1)[-1]
-            said = any(name.lower() in s.lower() and _REASON.search(s) for s in sentences(look.final))
-            if name.lower() not in written and not said:
+            said = any(
+                name.lower() in s.lower() and (_REASON.search(s) or _NO_CHANGE.search(s) or _KEPT.search(s))
+                for s in sentences(look.final)
+            )
+            ran = any(name.lower() in text for text in found.opaque)
+            if name.lower() not in written and not said and not ran:
                 text = f"{source} names {path}; it was not written"
                 yield Row("", "unmet", text, open=True, detail=f"{path} was to be written", cites=(source,))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_TEXT: Final = 40_000  # characters of one edit
 MAX_EDITS: Final = 50  # of one call
-Change = Literal["skipped", "narrowed", "assertions", "tests_removed", "masked", "deleted"]
+Change = Literal["skipped", "narrowed", "assertions", "tests_removed", "masked", "deleted", "expected"]
 
 _TEST_PATH: Final = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|testing|e2e|cypress)/[^\n]{1,200}$|(?:^|/)(?:tests?_[^/\n]{1,100}\.\w{1,5}|conftest\.py)$|\.(?:t|bats|feature)$"
@@ -49,6 +49,11 @@ _TEST_START: Final = re.compile(
     r"|^[ \t]{0,40}\[(?:Fact|Test|TestMethod|Theory)\b|^[ \t]{0,40}test \""
     r"|^[ \t]{0,40}public function test\w",
     re.MULTILINE,
+)
+_LITERAL: Final = re.compile(
+    r"\"(?:[^\"\\\n]|\\.){0,400}\"|'(?:[^'\\\n]|\\.){0,400}'|`[^`\n]{0,400}`|-?\b\d[\w.]{0,40}"
+    r"|\b(?:true|false|null|nil|none|undefined|nan)\b",
+    re.IGNORECASE,
 )
 _MASKED: Final = re.compile(
     r"^[^\n]{0,300}\b(?:tests?|pytest|jest|vitest|mocha|cargo|go test|lint"
@@ -132,6 +137,13 @@ def _compare(path: str, old: str, new: str) -> Iterator[Weakening]:
     left = _count(_ASSERTION, new) - _count(_LOOSE, new)
     if tests_gone <= 0 and old and left < real:
         yield Weakening("assertions", path, real - left)
+    if old and left == real > 0 and old != new and _bare(old) == _bare(new):
+        yield Weakening("expected", path)
+
+
+def _bare(text: str) -> str:
+    """Code without its literals: two texts that differ in nothing else expect other values."""
+    return " ".join(_LITERAL.sub("0", text).split())
 
 
 def _count(pattern: re.Pattern[str], text: str) -> int:
@@ -152,4 +164,5 @@ def describe(found: Weakening) -> str:
         "tests_removed": f"{found.count} test{'s' if many else ''} removed from {found.path}",
         "masked": f"the exit code of a check is hidden in {found.path}",
         "deleted": f"test file {found.path} deleted",
+        "expected": f"the values that tests expect were changed in {found.path}",
     }[found.change]

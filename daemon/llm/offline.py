@@ -55,7 +55,8 @@ def _doubt(evidence: Evidence) -> str:
     """Why no rule can call this complete, or ``""``."""
     if evidence.ending == "empty":
         return "there is no final text"
-    if evidence.ending == "next_steps" and evidence.wants != "plan":
+    extras = bool(evidence.of("offer")) and _proven(evidence)
+    if evidence.ending == "next_steps" and evidence.wants != "plan" and not extras:
         return "the text ends with next steps, and no rule tells whether they were asked for"
     told = evidence.wants == "answer" and not evidence.code_writes  # a run was to be reported, not mended
     kinds = {"write", "git", "run"} if told else {"write", "check", "git", "run"}

@@ -91,7 +91,7 @@ def test_weaker(path: str, old: str, new: str, change: str) -> None:
 @pytest.mark.parametrize(
     ("path", "old", "new"),
     [
-        ("tests/test_a.py", "assert a == 1", "assert a == 2"),
+        ("tests/test_a.py", "assert a == 1", "assert b == 1"),
         ("tests/test_a.py", "assert a == 1", "assert a == 1\n    assert b == 2"),
         ("tests/test_a.py", "@pytest.mark.skip\ndef test_x():", "def test_x():"),
         ("src/a.py", "assert x", "pass"),
@@ -100,7 +100,7 @@ def test_weaker(path: str, old: str, new: str, change: str) -> None:
     ],
 )
 def test_not_weaker(path: str, old: str, new: str) -> None:
-    """New expectations, stronger tests and other code."""
+    """Other tests, stronger tests and other code."""
     assert weakenings(edit(path, old, new)) == ()
 
 
@@ -118,3 +118,9 @@ def test_tests_beside_the_code() -> None:
     """Rust keeps its tests in the file they test."""
     assert has_tests("#[cfg(test)]\nmod tests {\n    #[test]\n    fn x() {}\n}")
     assert not has_tests("fn test_like() {}")
+
+
+def test_other_expected_values() -> None:
+    """Only the literals of an assertion differ: noted, and weighed where the rows are made."""
+    found = weakenings(edit("tests/test_a.py", "assert f(1) == 'a'", "assert f(1) == 'b'"))
+    assert [w.change for w in found] == ["expected"]
