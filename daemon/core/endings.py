@@ -96,6 +96,28 @@ _ANNOUNCED: Final = re.compile(
     rf"(?:{_VERB}|\w+ing|look)\b",
     re.IGNORECASE,
 )
+_ANNOUNCED_ELSEWHERE: Final = re.compile(
+    r"(?:agora|em seguida|a seguir|ahora|a continuación|luego|maintenant|ensuite|à présent|jetzt|nun"
+    r"|als nächstes"
+    r"|anschließend|danach|ora|adesso|poi|quindi|nu|vervolgens|dan|teraz|następnie),? "
+    r"(?:eu |yo |io |ik )?(?:(?:só |solo |sólo |juste |noch |nog )?"
+    r"(?:vou|vamos|voy a|vamos a|je vais|on va|je passe|je m'occupe|je lance|j'ajoute|j'écris|je modifie"
+    r"|werde ich|passe ich|schreibe ich|baue ich|mache ich|ergänze ich|füge ich|prüfe ich|führe ich"
+    r"|starte ich"
+    r"|stelle ich|kümmere ich|kommt der|vado a|passo a|aggiungo|aggiorno|scrivo|modifico|sistemo|eseguo"
+    r"|lancio"
+    r"|creo|corrijo|añado|actualizo|escribo|ejecuto|paso a|adiciono|atualizo|escrevo|rodo|executo"
+    r"|ga ik|voeg ik|pas ik|dodam|uruchomię|zaktualizuję|poprawię))(?= )",
+    re.IGNORECASE,
+)
+_WAITS_ELSEWHERE: Final = re.compile(
+    r"\b(?:wenn|falls|sobald|bis|warte|dein\w?|ihr\w?|du|sie|si|quand|dès|attends?|ton|ta|tes|votre|vos|tu"
+    r"|vous"
+    r"|cuando|hasta|espero|esperar|tus?|usted|quando|assim que|até|aguard\w+|você|seu|sua|se|appena|aspetto"
+    r"|tuo|tua"
+    r"|als je|zodra|wacht|jouw|jeśli|gdy|fertig|terminé|listo|pronto|klaar)\b",
+    re.IGNORECASE,
+)
 _NOT_ANNOUNCED: Final = re.compile(
     r"\b(?:if|once|unless|whenever|when you|after you|until|as soon as|let you|let me know|next time"
     r"|from now on|going forward"
@@ -238,6 +260,10 @@ def _broken_off(line: str) -> Ending:
         and not said.strip()
         and not _NOT_ANNOUNCED.search(head.rstrip(".:… "))
         and "?" not in last
+    ):
+        return "announced"
+    if _ANNOUNCED_ELSEWHERE.match(last) and not (
+        _WAITS_ELSEWHERE.search(last) or said.strip() or "?" in last
     ):
         return "announced"
     if last.endswith((",", ":", " (", " -", " —")):

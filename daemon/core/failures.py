@@ -31,6 +31,9 @@ _LASTS: Final = re.compile(  # meant to run on: killing it is how the agent stop
     r"|listen|attach|repl|shell|http\.server|port-forward|ping|top|nodemon|daemon|emulator|simulator)\b"
     r"|--watch|&\s*$"
 )
+_ENDS: Final = re.compile(
+    r"\b(?:docker|podman|buildah) (?:build|pull|push)\b|\b(?:compile|install|migrate)\b"
+)
 _FALLBACK: Final = re.compile(
     r"no changes to (?:apply|make)|are (?:identical|the same)|already", re.IGNORECASE
 )
@@ -74,10 +77,11 @@ class Failures:
     def _ran(self, call: ToolCall, script: str) -> None:
         if self.killed:
             core = _core(script)
-            self.killed = [k for k in self.killed if not core & _core(k)]
+            self.killed = [k for k in self.killed if 2 * len(core & _core(k)) < len(_core(k))]
         tail = f"{call.output[-_TAIL:]}\n{call.error[-_TAIL:]}"
         stopped = call.exit in _KILL_CODES or (call.exit != 0 and _KILLED.search(tail))
-        if stopped and not _LASTS.search(script[:500]) and len(self.killed) < MAX_KEPT:
+        lasts = _LASTS.search(script[:500]) and not (_ENDS.search(script[:500]) and "watch" not in script)
+        if stopped and not lasts and len(self.killed) < MAX_KEPT:
             self.killed.append(" ".join(script[:300].split()))
 
 

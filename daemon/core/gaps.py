@@ -12,7 +12,8 @@ from daemon.core.claims import admissions, claims
 from daemon.core.evidence import Outcome, Row, Topic
 from daemon.core.left import WHOLE, left
 from daemon.core.look import GATES, Look, short
-from daemon.core.offers import offers, only_extras
+from daemon.core.named import named
+from daemon.core.offers import leave_asked, offers, only_extras
 from daemon.core.requirements import words
 from daemon.core.shortfall import shortfall
 from daemon.core.undone import undone
@@ -34,6 +35,18 @@ _EXTRA: Final = re.compile(
 )
 _REST: Final = re.compile(r"\b(?:rest|remaining|others?|next)\b", re.IGNORECASE)
 _BACKTICKS: Final = re.compile(r"`([^`\n]{3,200})`")
+_PRONOUNS: Final = frozenset(
+    "them those these sie diese les ceux los las os as elas eles li le loro ze hen".split()  # noqa: SIM905
+)
+_FIXES: Final = re.compile(r"^(?:fix|add|make|do|change|create)\b", re.IGNORECASE)
+_LOOKS: Final = re.compile(  # more of the answer
+    r"^(?:look|check|dig|investigate|search|trace|go (?:deeper|through|into)|verify|find|list|read|continue"
+    r"|explain"
+    r"|analy[sz]e|compare|measure|run)\b",
+    re.IGNORECASE,
+)
+_TOKEN: Final = re.compile(r"[^\W_]{6,40}")
+MIN_ANSWER: Final = 160  # characters before the offer
 MAX_ROWS: Final = 10
 
 
@@ -42,6 +55,7 @@ def gaps(look: Look) -> list[Row]:
     put_off = _offers(look)
     missing = [] if look.ending == "question" or look.denied else unmet(look)
     missing += [*undone(look), *shortfall(look)]
+    missing += named(look, missing)
     half = [] if any(r.open for r in (*missing, *put_off)) else left(look)
     covered: set[str] = {r.topic for r in missing if r.topic}
     return [
@@ -81,7 +95,8 @@ def _offers(look: Look) -> list[Row]:
                     cites=(source,),
                 )
             )
-    extras = look.ending == "question" and bool(offered) and _EXTRA.search(look.final[-2000:])
+    more = bool(offered and _EXTRA.search(look.final[-2000:])) or _told(look)
+    extras = look.ending == "question" and more
     if not rows and (extras or (look.ending == "next_steps" and only_extras(look.final))):
         rows.append(Row("", "offer", "the final text only offers more than was asked for"))
     if look.ending != "question":
@@ -92,6 +107,25 @@ def _offers(look: Look) -> list[Row]:
     return rows
 
 
+def _told(look: Look) -> bool:
+    """Whether only an answer was asked for, the text gives one, and it ends with the offer of a change."""
+    what = leave_asked(look.final) if look.wants == "answer" and not look.found.writes else ""
+    told = len(look.final) - len(what) >= MIN_ANSWER
+    return bool(what) and told and not _LOOKS.match(what)
+
+
+def _same_verb(offer: Offer, look: Look) -> str:
+    """The requirement about all of something, whose verb the offer has with a pronoun: "update them"."""
+    plain = offer.what.lower().split()[:6]
+    if not _PRONOUNS & set(plain) or _FIXES.search(offer.what):
+        return ""
+    stems = {w[:5] for w in plain if len(w) >= 6}
+    for source, r in look.live:
+        if r.change and WHOLE.search(r.text) and stems & {w[:5] for w in _TOKEN.findall(r.text.lower())}:
+            return source
+    return ""
+
+
 def _asked_for(offer: Offer, look: Look) -> str:
     """The requirement that already asks for what is offered, where nothing shows it as done."""
     found = look.found
@@ -100,6 +134,8 @@ def _asked_for(offer: Offer, look: Look) -> str:
     if offer.topic:
         asked = offer.topic in look.requested and offer.topic not in look.forbids
         return look.source(offer.topic) if asked and not found.shows(offer.topic) else ""
+    if not offer.listed and (source := _same_verb(offer, look)):
+        return source
     if offer.step and not offer.listed:
         steps = [(i, r) for i, r in look.live if r.step == offer.step]
         return steps[0][0] if steps else ""

@@ -104,7 +104,7 @@ _DEFERS: Final = re.compile(  # a decision of the agent's own
     re.IGNORECASE,
 )
 _NOT_YET: Final = re.compile(  # may as well explain how things work: it has to name what was asked for
-    r"\b(?:is|are|has|have|do|does|did)(?:n't| not) (?:\w{1,14} ){0,3}yet\b"
+    r"\b(?:is|are|has|have|do|does|did)(?:n't| not) (?:[\w`./·'-]{1,60} ){0,5}yet\b"
     r"|\b(?:is|are) not yet\b|\bhave yet to\b|\bstill (?:need|needs|have|has|missing|to do|open|pending"
     r"|outstanding)\b"
     r"|\b(?:follow-?up|separate|second|next) (?:PR|MR|pull request|commit|change|task|ticket|issue|session)\b"
@@ -180,13 +180,14 @@ _IDEA: Final = re.compile(
     re.IGNORECASE,
 )
 _CODE: Final = re.compile(r"[*`]")
+_PATH_DOT: Final = re.compile(r"(?<=[\w)])\.(?=[a-z]\w{0,5}\b)")
 
 
 def left(look: Look) -> list[Row]:
     """The rows of what the text leaves, without ids: open ones first; at most one closed row."""
     if look.wants in {"plan", "answer"} or look.denied or look.ending == "question" or _narrowed(look):
         return []
-    said = sentences(look.final)
+    said = sentences(_PATH_DOT.sub("·", look.final))  # the dot of a file name ends no clause
     rows = [*_some_of(look, said), *_remaining(look), *_put_off(look, said), *_still_fails(look, said)]
     if rows:
         return rows[:MAX_ROWS]

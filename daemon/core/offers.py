@@ -54,6 +54,7 @@ _REAL_QUESTION: Final = re.compile(
     r"|unlock\w*|plug(?:ged)? in|captcha|consent|licen[cs]e)\b",
     re.IGNORECASE,
 )
+_CHOICE: Final = re.compile(r"\b(?:or|oder|ou|o|which|prefer|whether|rather)\b", re.IGNORECASE)
 _CONSEQUENCE: Final = re.compile(  # a warning just before the question makes it a real one
     r"\b(?:would|will|means|würde|wird|supprimera|borrará|eliminará|apagará)\b[^.?\n]{0,60}"
     r"\b(?:delet\w*|drop\w*|destroy\w*|wip\w+|eras\w+|overwrit\w*|los[et]\w*|break\w*|cost\w*|charg\w*"
@@ -176,6 +177,13 @@ def offers(text: str) -> tuple[Offer, ...]:
     if len(asked) > len([s for s in asked if _ASKS_LEAVE.search(s)]):
         return ()
     return tuple((found + _next_steps(text))[:MAX_OFFERS])
+
+
+def leave_asked(text: str) -> str:
+    """What the last sentence asks leave for, a real question or not; "" where it lets choose."""
+    last = sentences(text)[-1:]
+    m = _ASKS_LEAVE.search(last[0]) if last else None
+    return m["what"] if m and not _CHOICE.search(last[0]) else ""
 
 
 def only_extras(text: str) -> bool:

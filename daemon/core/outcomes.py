@@ -50,6 +50,7 @@ _NOT_RUN: Final = re.compile(
 _STOPPED: Final = re.compile(
     r"User aborted the command|exceed(?:ed|ing) timeout|timed out after \d+|Command timed out", re.IGNORECASE
 )
+_IGNORED: Final = re.compile(r"^g?make(?:\[\d+\])?: [^\n]{0,160}Error \d+ \(ignored\)$", re.MULTILINE)
 _STOP_CODES: Final = frozenset({124, 126, 127, 130, 137, 141, 143})
 _NO_TEST_CODES: Final = {"pytest": frozenset({4, 5})}
 _PLACE: Final = re.compile(
@@ -75,7 +76,8 @@ def judge_check(check: Check, output: str, exit_code: int | None) -> Outcome:
     if exit_code is None or not (check.proves_pass if exit_code == 0 else check.proves_fail):
         result = said
     elif exit_code == 0:
-        result = "unknown" if said == "failed" else "passed"
+        ignored = check.wrap and said == "failed" and _IGNORED.search(tail)
+        result = "failed" if ignored else "unknown" if said == "failed" else "passed"
     elif said != "failed" and (exit_code in _NO_TEST_CODES.get(check.tool, ()) or _NOT_RUN.search(tail)):
         result = "unknown"
     else:

@@ -20,6 +20,7 @@ from daemon.core.failures import Failures
 from daemon.core.outcomes import Outcome as Result
 from daemon.core.outcomes import judge_check
 from daemon.core.refusals import looks_up
+from daemon.core.remarks import only_remarks
 from daemon.core.requirements import keys
 from daemon.core.stubs import Stub, stubs
 from daemon.core.weakened import Weakening, edits, has_tests, is_test, weakenings
@@ -35,6 +36,7 @@ MAX_WEAKENINGS: Final = 50
 MAX_TOUCHED: Final = 8_000  # characters of one edit or script
 MAX_CACHED: Final = 2_000  # characters of a script whose reading is kept
 MAX_COMMAND: Final = 300
+MAX_TREES: Final = 4
 MAX_SHOWN: Final = 100  # files
 MAX_WORDS: Final = 20_000
 SHELL_TOOLS: Final = frozenset({"bash", "shell", "execute", "terminal", "run_command"})
@@ -48,6 +50,11 @@ _HUSH: Final = re.compile(
     r"|#!?\[allow\(|@SuppressWarnings|@Suppress\(|//\s?nolint|rubocop:disable|NOSONAR|pylint:\s?disable"
     r"|phpcs:(?:ignore|disable)|@phpstan-ignore|#pragma warning disable|swiftlint:disable|biome-ignore"
     r"|shellcheck disable"
+)
+_TREE: Final = re.compile(  # of a commit that was there before
+    r"\bworktree add (?!(?:\S{1,60} ){0,4}-[bB]\b)(?:-{1,2}[\w-]{1,20} ){0,3}"
+    r"(?P<path>[~.\w/-][\w./~-]{1,160})"
+    r" (?:(?:origin|upstream)/)?(?:main|master|HEAD\S{0,6}|develop|trunk|[0-9a-f]{7,40})\b"
 )
 _BY_SCRIPT: Final = re.compile(r"^(?:files, by a|a patch|a file$|git )|[*?$]|/$")
 _REMOVERS: Final = frozenset({"rm", "unlink", "git rm"})
@@ -97,6 +104,7 @@ class Found:
     )  # tools that failed on the state without the work
     shown: dict[str, str] = field(default_factory=dict)  # what a file held when it was read
     failures: Failures = field(default_factory=Failures)
+    scripts: set[str] = field(default_factory=set)  # what ran, as typed
     proven: set[str] = field(default_factory=set)  # commands that ended with exit code 0, as typed
     hushed: set[str] = field(default_factory=set)  # files in which a checker was silenced
     search: tuple[str, str] = ("", "")  # the last search after the last write, and what it found
@@ -149,7 +157,7 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
     """Everything the finished calls did."""
     found, at, stashed, lasting = Found(), 0, False, directory or None
     created: set[str] = set()
-    scripts: set[str] = set()
+    trees: tuple[str, ...] = ()
     for call in calls:
         shell = call.tool.lower() in SHELL_TOOLS
         actions: tuple[Action, ...] = ()
@@ -158,18 +166,20 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
             script, workdir = text_of(call, "command", "cmd"), text_of(call, "workdir", "cwd")
             if shell:
                 start = workdir or (lasting if call.tool == LASTING_SHELL else directory)
-                actions = _ran(script, start, found, scripts)
+                actions = _ran(script, start, found)
                 lasting = final_cwd(script, start) if call.tool == LASTING_SHELL else lasting
             else:
                 actions = written_by_tool(call.tool, call.input)
                 _other_tool(call, at + 1, found)
         found.failures.take(call, script if shell else "", actions)
         checks = [a for a in actions if isinstance(a, Check)]
+        remark = not shell and bool(actions) and only_remarks(call)
+        trees = _trees(script, trees) if shell else trees
         for action in actions:
             at += 1
             if isinstance(action, Stash):
                 stashed = action.away
-            elif stashed:  # a look at the old state, not at this work
+            elif stashed or _in_tree(action, trees):  # a look at the old state, not at this work
                 _base(action, call, found)
             elif isinstance(action, Check):
                 output = f"{call.output}\n{call.error}" if _speaks_for(checks, action) else ""
@@ -177,7 +187,7 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
             elif isinstance(action, Deed):
                 _deed(action, at, call, found, alone=len(actions) == 1)
             elif matters(action.path, directory):
-                _write(action, at, found, created)
+                _write(action, at, found, created, remark=remark)
         if not shell and actions:
             _edited(call, at, found, created)
         _last(call, script if shell else "", actions, found)
@@ -200,10 +210,10 @@ def _last(call: ToolCall, script: str, actions: tuple[Action, ...], found: Found
     found.last_failed = script[:MAX_COMMAND] if failed and len(acts) == len(actions) else ""
 
 
-def _ran(script: str, start: str | None, found: Found, seen: set[str]) -> tuple[Action, ...]:
+def _ran(script: str, start: str | None, found: Found) -> tuple[Action, ...]:
     """The actions of a shell script; its words are taken in once."""
-    if script not in seen:
-        seen.add(script)
+    if script not in found.scripts:
+        found.scripts.add(script)
         _touch(found, script[:MAX_TOUCHED])
     return _known(script, start) if len(script) <= MAX_CACHED else read_script(script, start)
 
@@ -214,14 +224,14 @@ def _known(script: str, start: str | None) -> tuple[Action, ...]:
     return read_script(script, start)
 
 
-def _write(write: Write, at: int, found: Found, created: set[str]) -> None:
+def _write(write: Write, at: int, found: Found, created: set[str], *, remark: bool) -> None:
     found.writes.append(write)
     found.search = ("", "")
     if write.by not in WRITE_TOOLS:  # a script may have put it right
         blind, name = _BY_SCRIPT.search(write.path), write.path.rsplit("/", 1)[-1]
         found.stubs = {p: s for p, s in found.stubs.items() if not blind and not p.endswith(name)}
     found.blind_writes = found.blind_writes or bool(_BY_SCRIPT.search(write.path))
-    if not is_prose(write.path):
+    if not is_prose(write.path) and not (remark and found.code_writes):
         found.last_code, found.code_writes = at, found.code_writes + 1
         found.proven.clear()
     if write.by in _REMOVERS and write.path not in created:
@@ -288,6 +298,20 @@ def _stubs(path: str, old: str, new: str, found: Found) -> None:
 def _touch(found: Found, text: str) -> None:
     if len(found.touched) < MAX_WORDS:
         found.touched |= keys(text, MAX_TOUCHED)
+
+
+def _trees(script: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The folders of other states of the repository, checked out beside the work."""
+    if "worktree add" not in script:
+        return known
+    new = [m["path"].rstrip("/") for m in _TREE.finditer(script[:4000])]
+    return (*known, *new)[-MAX_TREES:]
+
+
+def _in_tree(action: Action, trees: tuple[str, ...]) -> bool:
+    """Whether a check ran in one of these folders."""
+    cwd = action.cwd if isinstance(action, Check) else None
+    return bool(cwd) and any(f"{cwd}/".startswith(f"{t}/") or f"{cwd}/".endswith(f"/{t}/") for t in trees)
 
 
 def _judged(check: Check, call: ToolCall) -> Result:

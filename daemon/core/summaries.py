@@ -50,6 +50,12 @@ LINES: Final = (
     _line("go", "passed", r"^ok  ?\t[^\n]{1,160}$"),
     _line("rspec rails", "count", r"^\d+ examples?, (\d+) failures?[^\n]{0,80}$"),
     _line("rails", "count", r"^\d+ (?:runs|tests), \d+ assertions, (\d+) failures[^\n]{0,80}$"),
+    _line(
+        "phpunit",
+        "failed",
+        r"^Tests: \d+, Assertions: \d+, [^\n]{0,60}(?:Failures"
+        r"|Errors): [1-9][^\n]{0,60}$",
+    ),
     _line("phpunit", "failed", r"^(?:FAILURES!|ERRORS!)$"),
     _line("phpunit", "passed", r"^OK \(\d+ tests?[^\n]{0,60}\)$"),
     _line("mix", "count", r"^(?:\d+ doctests?, )?\d+ tests?, (\d+) failures?[^\n]{0,60}$"),
@@ -210,12 +216,6 @@ LINES: Final = (
     _line("cucumber", "passed", r"^\d+ scenarios? \(\d+ passed\)$"),
     _line("rubocop", "failed", r"^\d+ files? inspected, [1-9]\d* offenses? detected[^\n]{0,60}$"),
     _line("rubocop", "passed", r"^\d+ files? inspected, no offenses detected$"),
-    _line(
-        "phpunit",
-        "failed",
-        r"^Tests: \d+, Assertions: \d+, [^\n]{0,60}(?:Failures"
-        r"|Errors): [1-9][^\n]{0,60}$",
-    ),
     _line("phpunit", "count", r"^[ ]{1,4}Tests:[ ]{1,6}(?:(\d+) failed)?[^\n]{0,100}$"),
     _line("phpunit", "passed", r"^OK, but [^\n]{1,100}$"),
     _line("phpstan", "failed", r"^[ ]{0,2}\[ERROR\] Found [1-9]\d* errors?[^\n]{0,40}$"),

@@ -49,7 +49,10 @@ _RUNNER: Final = (
 _FOREIGN_NOT: Final = re.compile(
     r"\b(?:nichts?|kein\w{0,2}|ohne|ne|pas|sans|rien|sin|não|nem|sem)\b|\bn'\w", re.IGNORECASE
 )
-_FOREIGN_TESTS: Final = r"(?:unit-?)?(?:tests?|testes|pruebas|testfälle|testsuite|suite)"
+_FOREIGN_TESTS: Final = (
+    r"(?:unit-?)?(?:tests?|testes|pruebas|testfälle|testsuite|suite|pytest|phpunit|rspec|jest|vitest|mocha"
+    r"|junit)"
+)
 _DOCS: Final = (
     r"(?:docs?|documentation|readme)\b(?! (?:page|command|parser|generator|viewer|component"
     r"|endpoint|site)\b)"
@@ -139,6 +142,11 @@ _ASKS: Final[dict[Topic, re.Pattern[str]]] = {
         r"|\b(?:sube|súbelo|empuja|envia|suba)\b[^.;\n]{0,30}\b(?:rama|remoto|origin|branch|remote)\b",
     ),
     "pr": _any(
+        rf"\b(?:branch|commits?|push)\b[^.;?\n]{{0,12}}(?:\+|&|,|and|und|et|y|e) ?"
+        rf"(?:an? |open |then ){{0,2}}{_PR}\b"
+        rf"(?! (?:template|title|description|text|body|workflow|check|bot|label|review|comment)s?\b)",
+        rf"^(?:then |and |please |finally |a |one ){{0,3}}{_PR} (?:against|to|into|towards|gegen|nach"
+        r"|vers|contre|contra|para|verso)\b",
         rf"{ORDERED}(?:open|create|make|submit|raise|file|send|put up)\b[^.;\n]{{0,30}}\b{_PR}\b",
         rf"\b(?:erstelle?|öffne|mach\w?|ouvre[rz]?|crée[rz]?|fais|abre|abra|crea|cria|crie|haz"
         rf"|faz)\b[^.;\n]{{0,20}}\b{_PR}\b",

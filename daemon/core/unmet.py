@@ -52,7 +52,7 @@ _REASON: Final = re.compile(
     r"|required|configured|a git)"
     r"|no (?:remote|network|access|git|tests?|test suite|readme|changelog|docs|build|linter|need)\b"
     r"|already|nothing to|isn't|is not|doesn't|does not"
-    r"|there (?:is|are) no|requires?|blocked|denied|fail(?:s|ed|ing)?|because|existing|you (?:asked"
+    r"|there (?:is|are) no|requires?|blocked|denied|fail(?:s|ed|ing)?|because|you (?:asked"
     r"|said)|as (?:you )?(?:requested|asked)|skipped"
     r"|authenticat\w+|credential\w*|permission\w*|up[- ]to[- ]date|unchanged|covered)\b",
     re.IGNORECASE,
@@ -95,6 +95,14 @@ _PLANS: Final = re.compile(
 _OBLIGES: Final = re.compile(  # of the work, not of a person: "I have to leave soon"
     r"^(?!(?:(?:and|but|so|also|btw|oh|ah) ){0,2}(?:i|we|you|he|she|they|it)\b)"
     r".{0,120}\b(?:must|should|needs? to|ha(?:s|ve) to)\b",
+    re.IGNORECASE,
+)
+_IF_NEEDED: Final = re.compile(
+    r"\b(?:(?:if|where|when|as|wenn|falls|wo|si|se) (?:(?:it(?:'s| is)?|that(?:'s| is)?|they|there|you|this"
+    r"|really|es|il"
+    r"|est|es|é) ){0,3}(?:needed|necessary|required|applicable|appropriate|relevant|makes? sense|think|nötig"
+    r"|notwendig|nécessaire|necesario|hace falta|necessário|preciso|needs?)|maybe|perhaps|optionally"
+    r"|feel free)\b",
     re.IGNORECASE,
 )
 _KEPT: Final = re.compile(r"\b(?:no|not|nothing|without|none|left|kept|stays?)\b", re.IGNORECASE)
@@ -157,6 +165,8 @@ def unmet(look: Look) -> list[Row]:
         gate = topic in look.gates and topic in GATES and found.code_writes > 0
         worked = found.writes or topic == "tests" or found.did("commit", "push", "pr", "ci")
         if not (requested or gate) or topic in look.forbids or not worked or found.shows(topic):
+            continue
+        if any(topic in r.asks and _IF_NEEDED.search(r.text) for _, r in look.live):
             continue
         source = look.source(topic)
         who = f"{source} asks" if source else "the request asks" if requested else "the project's rules ask"
@@ -295,6 +305,8 @@ def _files(look: Look) -> Iterator[Row]:
         return
     written = {w.path.rstrip("/").rsplit("/", 1)[-1].lower() for w in found.writes}
     for source, r in look.live:
+        if _IF_NEEDED.search(r.text):
+            continue
         new = [m["path"] for m in _NEW.finditer(r.text)] if r.change or r.step else []
         for path in dict.fromkeys([*new, *_siblings(r, written), *_named(r)]):
             name = path.rsplit("/", 1)[-1]

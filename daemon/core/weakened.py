@@ -43,6 +43,13 @@ _LOOSE: Final = re.compile(
     r"|True)\)|\.toBeDefined\(\)|\.toBeTruthy\(\)"
     r"|\bassert \w{1,40} is not None\b|\bassertIsNotNone\(|\bassertNotNull\(|\bexpect\.anything\(\)"
 )
+_TOLERANCE: Final = re.compile(
+    r"\bassertAlmostEquals?\b|\bpytest\.approx\(|\bisclose\(|\ballclose\(|\b(?:delta|places|tolerance|epsilon|eps"
+    r"|atol|rtol|abs_tol|rel_tol)\b|\btoBeCloseTo\(|\bbe_within\(|\bbe_close|closeTo\(|assertEqualsWithDelta"
+    r"|toEqualWithDelta|\bInDelta(?:f)?\(|\bInEpsilon\(|\bassert_(?:relative|abs_diff|in_delta|in_epsilon)\w{0,20}"
+    r"|\bWithin\(|EXPECT_NEAR|ASSERT_NEAR|\babs\([^\n]{1,80}\) <=?",
+    re.IGNORECASE,
+)
 _TEST_START: Final = re.compile(
     r"^[ \t]{0,40}(?:async )?def test_?\w|^[ \t]{0,40}(?:it|test)(?:\.\w{1,12})?\("
     r"|^[ \t]{0,40}#\[(?:tokio::)?test\]|^func Test\w|^[ \t]{0,40}@Test\b"
@@ -137,7 +144,8 @@ def _compare(path: str, old: str, new: str) -> Iterator[Weakening]:
     left = _count(_ASSERTION, new) - _count(_LOOSE, new)
     if tests_gone <= 0 and old and left < real:
         yield Weakening("assertions", path, real - left)
-    if old and left == real > 0 and old != new and _bare(old) == _bare(new):
+    looser = _count(_TOLERANCE, new) > _count(_TOLERANCE, old)
+    if old and left >= real > 0 and old != new and (_bare(old) == _bare(new) or (looser and tests_gone == 0)):
         yield Weakening("expected", path)
 
 
