@@ -85,7 +85,8 @@ def judge_check(check: Check, output: str, exit_code: int | None) -> Outcome:
     failing = _failing(tail) if result == "failed" else ()
     style = result == "failed" and check.kind == "lint" and check.tool in _STYLE
     places = _places(tail) if style and len(output) <= MAX_TAIL else ()
-    return Outcome(result, summary if said == result else "", failing, places)
+    hidden = result == "unknown" and said == "failed" and exit_code == 0  # the two disagree
+    return Outcome(result, summary if said == result or hidden else "", failing, places)
 
 
 def _summary(check: Check, tail: str) -> tuple[Result, str]:

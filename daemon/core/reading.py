@@ -173,7 +173,7 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Found:
                 _other_tool(call, at + 1, found)
         found.failures.take(call, script if shell else "", actions)
         checks = [a for a in actions if isinstance(a, Check)]
-        remark = not shell and bool(actions) and only_remarks(call)
+        remark = not shell and bool(actions) and found.code_writes > 0 and only_remarks(call)
         trees = _trees(script, trees) if shell else trees
         for action in actions:
             at += 1

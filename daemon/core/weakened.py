@@ -144,8 +144,15 @@ def _compare(path: str, old: str, new: str) -> Iterator[Weakening]:
     left = _count(_ASSERTION, new) - _count(_LOOSE, new)
     if tests_gone <= 0 and old and left < real:
         yield Weakening("assertions", path, real - left)
-    looser = _count(_TOLERANCE, new) > _count(_TOLERANCE, old)
-    if old and left >= real > 0 and old != new and (_bare(old) == _bare(new) or (looser and tests_gone == 0)):
+    if (
+        old
+        and left >= real > 0
+        and old != new
+        and (
+            _bare(old) == _bare(new)
+            or (tests_gone == 0 and _count(_TOLERANCE, new) > _count(_TOLERANCE, old))
+        )
+    ):
         yield Weakening("expected", path)
 
 

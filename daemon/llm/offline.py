@@ -62,6 +62,9 @@ def _doubt(evidence: Evidence) -> str:
     kinds = {"write", "git", "run"} if told else {"write", "check", "git", "run"}
     if failed := [r for r in evidence.rows if r.kind in kinds and r.outcome == "failed" and not r.settled]:
         return f"something failed ({failed[-1].id}), and no rule tells whether it had to work"
+    hidden = [r for r in evidence.of("check") if r.outcome == "unknown" and r.detail and not told]
+    if hidden and not any(r.outcome == "passed" for r in evidence.of("check")):
+        return f"the summary of {hidden[-1].id} tells of failures, and its exit code of none"
     if unmet := evidence.of("unmet"):
         return f"nothing shows what was asked for ({unmet[-1].id}), and the text may say why"
     if weaker := [r for r in evidence.of("tests_changed") if not r.settled]:

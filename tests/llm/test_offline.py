@@ -309,3 +309,9 @@ def test_sub_agents_work() -> None:
     task = ToolCall("t", "task", "completed", {"subagent_type": "general", "prompt": "Fix it"}, "Done.")
     assert verdict(task, PASS, final="Fixed.")["complete"] is True
     assert "unscored" in verdict(task, READ, final="Fixed.")
+
+
+def test_a_summary_that_contradicts_the_exit_code() -> None:
+    """I24: the run's own summary counts failures and its exit code is 0: no rule calls that complete."""
+    assert "unscored" in verdict(EDIT, run("make test", "21 examples, 2 failures\n", 0))
+    assert "unscored" not in verdict(EDIT, run("make test", "21 examples, 0 failures\n", 0))
