@@ -123,6 +123,18 @@ class ActivitySeen:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolEnded:
+    """A tool call is over. Equal digests: the same call, the same outcome."""
+
+    session: str
+    t: int
+    tool: str
+    call: str
+    result: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeCreated:
     """A judge session of ours exists; announced before it is prompted (guard 2, I1)."""
 
@@ -150,6 +162,7 @@ SessionEvent = (
     | PersonAnswered
     | SessionCompacted
     | ActivitySeen
+    | ToolEnded
     | JudgeCreated
 )
 Event = SessionEvent | InstanceDisposed

@@ -1,6 +1,6 @@
 """What we ask of a host, as imperatives. The shim carries them out by an allow-list (DESIGN §8).
 
-``SendFeedback`` and ``ShowToast`` go through the outbox (stored with the decision, sent once).
+``SendFeedback``, ``SendNudge`` and ``ShowToast`` go through the outbox: stored with the decision, sent once.
 The others are calls: transient, answered by one result, lost with the daemon.
 """
 
@@ -11,6 +11,7 @@ from typing import Literal
 
 from daemon.core.transcript import Model
 
+NudgeKind = Literal["stuck", "loop", "feedback", "compaction"]
 Variant = Literal["info", "success", "warning", "error"]
 OutboxStatus = Literal["pending", "sent", "done", "stale", "failed", "expired"]
 ResultStatus = Literal["done", "stale", "failed"]
@@ -24,6 +25,19 @@ class SendFeedback:
     task: str
     turn: str
     text: str
+    agent: str = ""
+    model: Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SendNudge:
+    """Prompt an idle agent to go on; not feedback: no verdict is behind it. ``kind`` is what caused it."""
+
+    session: str
+    task: str
+    turn: str
+    text: str
+    kind: NudgeKind
     agent: str = ""
     model: Model | None = None
 
@@ -69,6 +83,7 @@ class DeleteSessions:
     sessions: tuple[str, ...]
 
 
-StoredOrder = SendFeedback | ShowToast
+Prompting = SendFeedback | SendNudge
+StoredOrder = Prompting | ShowToast
 CallOrder = ReadMessages | RunJudge | CancelOrder | DeleteSessions
 Order = StoredOrder | CallOrder

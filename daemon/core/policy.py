@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from daemon.core.errors import Fault
 
-Purpose = Literal["judge", "judge.again", "judge.second"]
+Purpose = Literal["judge", "judge.again", "judge.second", "stuck", "compaction"]
 PASSING: Final[frozenset[Fault]] = frozenset({"connection", "rate_limit", "overloaded", "server"})
 
 
@@ -31,4 +31,7 @@ POLICIES: Final[dict[str, Policy]] = {
     # rules have no second opinion: without a model these go unanswered, and nothing is sent
     "judge.again": Policy(MODELS),
     "judge.second": Policy(MODELS),
+    # a failed evaluation never nudges (I30), so nothing stands in for a model here either
+    "stuck": Policy(MODELS, attempts=2),
+    "compaction": Policy(MODELS, attempts=2),
 }

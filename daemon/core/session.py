@@ -22,6 +22,7 @@ from daemon.core.events import (
     SessionIdled,
     SessionSeen,
     SyntheticMessaged,
+    ToolEnded,
     TurnAborted,
 )
 
@@ -122,7 +123,7 @@ def fold(state: Session, event: SessionEvent) -> Session:
             return replace(s, waiting=tuple(w for w in s.waiting if w != event.request))
         case JudgeCreated():
             return replace(s, judge=True)
-        case SyntheticMessaged() | HostErrored() | SessionCompacted() | ActivitySeen():
+        case SyntheticMessaged() | HostErrored() | SessionCompacted() | ActivitySeen() | ToolEnded():
             return s
         case _:
             assert_never(event)

@@ -157,6 +157,29 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Stuck:
+    """Agents that stall or repeat themselves."""
+
+    enabled: bool = _setting(True, "notice agents that stall or repeat themselves", tighten="off")
+    after_s: int = _setting(30, "seconds of silence before a session is looked at", range=(30, 3600))
+    nudge: bool = _setting(
+        True, "prompt a stuck agent that is idle to go on; false only tells the person", tighten="off"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What follows when the host has summarised a session's context."""
+
+    enabled: bool = _setting(True, "help an agent to go on after its context was compacted", tighten="off")
+    github: bool = _setting(
+        False,
+        "then also ask the agent to comment on the pull request or issue that it works on",
+        tighten="off",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Spend:
     """What judging by a model may cost; then the fixed rules judge. 0 means never ask one."""
 
@@ -214,6 +237,8 @@ class Settings:
     anthropic: Anthropic = Anthropic()
     openai: OpenAI = OpenAI()
     run: Run = Run()
+    stuck: Stuck = Stuck()
+    compaction: Compaction = Compaction()
     spend: Spend = Spend()
     daemon: Daemon = Daemon()
     log: Log = Log()

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from daemon.core.errors import Unavailable
-from daemon.core.orders import OutboxStatus, SendFeedback
+from daemon.core.orders import OutboxStatus, Prompting, SendNudge
 from daemon.store import outbox
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 RESULT_S = 3.0
 
 
-def still_wanted(order: SendFeedback, s: Session) -> bool:
-    """The session is where it was when the feedback was decided (guards 1, 7, 8)."""
-    same = s.task == order.task and s.turn == order.turn
+def still_wanted(order: Prompting, s: Session) -> bool:
+    """The session is where it was when the prompt was decided (guards 1, 7, 8)."""
+    same = s.task == order.task and (s.turn == order.turn or isinstance(order, SendNudge))
     return same and not (s.busy or s.aborted or s.off or s.deleted or s.waiting)
 
 
@@ -48,7 +48,7 @@ class Delivery:
         instance = self._instances.connected(stored.instance)
         if s is None or instance is None:
             return None
-        if isinstance(stored.order, SendFeedback) and not still_wanted(stored.order, s):
+        if isinstance(stored.order, Prompting) and not still_wanted(stored.order, s):
             await self.result(stored.id, "stale", "the session moved on before the order left")
             return "stale"
         answer = self.expect(stored.id)
@@ -89,13 +89,13 @@ class Delivery:
     def toasts_done(self, instance: str) -> None:
         """A toast is shown at most once; one without a result is not worth a second try."""
         for stored in self._world.outbox.open():
-            if stored.instance == instance and not isinstance(stored.order, SendFeedback):
+            if stored.instance == instance and not isinstance(stored.order, Prompting):
                 self._set(stored, "done")
 
     def unresolved(self, instance: Instance) -> list[Stored]:
         """Prompts sent to this instance without a result."""
         mine = (o for o in self._world.outbox.open() if o.instance == instance.id)
-        return [o for o in mine if isinstance(o.order, SendFeedback)]
+        return [o for o in mine if isinstance(o.order, Prompting)]
 
     async def look_up(self, stored: Stored, transcript: Transcript) -> None:
         """Was the prompt carried out? The messages know (never blindly resent)."""
@@ -105,7 +105,7 @@ class Delivery:
         s = self._world.sessions.get(stored.session)
         turn = transcript.turn
         moved = s is None or turn is None or transcript.busy
-        if moved or not isinstance(stored.order, SendFeedback) or turn is None or s is None:
+        if moved or not isinstance(stored.order, Prompting) or turn is None or s is None:
             await self.result(stored.id, "stale", "not in the messages, and the session moved on")
         elif turn.id == stored.order.turn and still_wanted(stored.order, s):
             await self.dispatch(stored)

@@ -191,7 +191,7 @@ class Evaluations:
         world, now = self._world, self._world.clock.now_ms()
         rows = [
             Stored(
-                id=outbox.order_id(order.session, decision.verdict.turn, outbox.kind_of(order)),
+                id=outbox.order_id(order.session, decision.verdict.turn, outbox.cause_of(order)),
                 session=order.session,
                 status="sent",
                 instance=instance,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ABORTED: Final = "MessageAbortedError"
+DIGEST: Final = 100  # characters of a name or a digest
 
 
 class _Status(Struct):
@@ -38,6 +39,10 @@ class _Event(Struct):
     human: bool | None = None
     order: str | None = None
     bytes: float | None = None
+    tool: str | None = None
+    call: str | None = None
+    result: str | None = None
+    failed: bool | None = None
 
 
 def parse_event(kind: str, t: int, data: Wire) -> tuple[ev.Event, ...]:
@@ -101,6 +106,11 @@ def _answered(e: _Event, t: int) -> tuple[ev.Event, ...]:
     return (ev.PersonAnswered(_session(e), t, _need(e.request, "requestID")),)
 
 
+def _tool(e: _Event, t: int) -> tuple[ev.Event, ...]:
+    call, result = _need(e.call, "call")[:DIGEST], _need(e.result, "result")[:DIGEST]
+    return (ev.ToolEnded(_session(e), t, (e.tool or "")[:DIGEST], call, result, failed=bool(e.failed)),)
+
+
 _READERS: Final[dict[str, Callable[[_Event, int], tuple[ev.Event, ...]]]] = {
     "session.created": _seen,
     "session.updated": _seen,
@@ -117,6 +127,7 @@ _READERS: Final[dict[str, Callable[[_Event, int], tuple[ev.Event, ...]]]] = {
     "question.replied": _answered,
     "question.rejected": _answered,
     "activity": lambda e, t: (ev.ActivitySeen(_session(e), t, milliseconds(e.bytes)),),
+    "tool": _tool,
     "judge.created": lambda e, t: (ev.JudgeCreated(_session(e), t),),
     "dispose": lambda _e, t: (ev.InstanceDisposed(t),),
 }

@@ -13,6 +13,7 @@ from daemon.core.orders import (
     ReadMessages,
     RunJudge,
     SendFeedback,
+    SendNudge,
     ShowToast,
     StoredOrder,
 )
@@ -28,13 +29,14 @@ def order_object(identity: str, order: StoredOrder | CallOrder) -> dict[str, Any
     session = getattr(order, "session", "")
     found: dict[str, Any] = {"api": 1, "id": identity, "kind": "", "session": session}
     match order:
-        case SendFeedback():
+        case SendFeedback() | SendNudge():
             data: dict[str, Any] = {"text": order.text}
             if order.agent:
                 data["agent"] = order.agent
             if order.model is not None:
                 data["model"] = _model(order.model)
-            found |= {"kind": "feedback", "if": {"task": order.task, "turn": order.turn}, "data": data}
+            kind = "feedback" if isinstance(order, SendFeedback) else "nudge"
+            found |= {"kind": kind, "if": {"task": order.task, "turn": order.turn}, "data": data}
         case ShowToast():
             data = {"title": TITLE, "message": order.message, "variant": order.variant}
             found |= {"kind": "toast", "data": data}

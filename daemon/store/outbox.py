@@ -1,24 +1,30 @@
 """The outbox: orders stored with the decision that caused them (DESIGN §8).
 
-sent → done | stale | failed | expired. The id is derived from session, turn and kind, so that
-one turn can never hold two prompts, whatever restarts or races: the primary key refuses the second.
+sent → done | stale | failed | expired. The id is derived from session, turn and what caused the order, so one
+turn never holds the same prompt twice, whatever restarts or races: the primary key refuses the second.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from daemon.core.orders import OutboxStatus, SendFeedback, ShowToast, StoredOrder
+from daemon.core.orders import OutboxStatus, SendFeedback, SendNudge, ShowToast, StoredOrder
 
 if TYPE_CHECKING:
     from daemon.store.db import Database, Row, Statement
 
 KEEP_DAYS = 90
 DAY_MS = 86_400_000
+KINDS: Final[dict[type[StoredOrder], str]] = {
+    SendFeedback: "feedback",
+    SendNudge: "nudge",
+    ShowToast: "toast",
+}
+_TYPES: Final = {kind: order for order, kind in KINDS.items()}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -34,14 +40,19 @@ class Stored:
     order: StoredOrder
 
 
-def order_id(session: str, turn: str, kind: str) -> str:
-    """The one id an order of this kind can have for this turn."""
-    return "rfl_" + hashlib.sha256(f"{session}\0{turn}\0{kind}".encode()).hexdigest()[:20]
+def order_id(session: str, turn: str, cause: str) -> str:
+    """The one id that an order with this cause (``cause_of``) can have for this turn."""
+    return "rfl_" + hashlib.sha256(f"{session}\0{turn}\0{cause}".encode()).hexdigest()[:20]
+
+
+def cause_of(order: StoredOrder) -> str:
+    """The wire kind, and for a nudge what caused it: a turn may have one of each."""
+    return f"nudge.{order.kind}" if isinstance(order, SendNudge) else kind_of(order)
 
 
 def kind_of(order: StoredOrder) -> str:
     """The wire kind."""
-    return "feedback" if isinstance(order, SendFeedback) else "toast"
+    return KINDS[type(order)]
 
 
 def add(orders: list[Stored]) -> Statement:
@@ -115,9 +126,5 @@ class Outbox:
 
 def _row(row: Row) -> Stored:
     identity, session, status, instance, created, kind, body = row
-    order: StoredOrder
-    if kind == "feedback":
-        order = msgspec.json.decode(body, type=SendFeedback)
-    else:
-        order = msgspec.json.decode(body, type=ShowToast)
+    order: StoredOrder = msgspec.json.decode(body, type=_TYPES.get(str(kind), ShowToast))
     return Stored(identity, session, status, instance, created, order)

@@ -38,7 +38,7 @@ class SimSession:
 
 @dataclass
 class Prompted:
-    """One feedback message that reached the agent."""
+    """One message of ours that reached the agent."""
 
     session: str
     task: str
@@ -46,6 +46,7 @@ class Prompted:
     text: str
     was_busy: bool
     aborted: bool
+    kind: str = "feedback"
 
 
 class SimHost:
@@ -222,13 +223,19 @@ class SimHost:
                     "todos": s.todos,
                 }
                 return {"status": "done", "data": data}
-            case "feedback":
+            case "feedback" | "nudge":
                 if s is None or s.busy or self.human(s.id) != order["if"]["task"]:
                     return {"status": "stale"}
                 turn = self.last(s.id)
                 self.prompts.append(
                     Prompted(
-                        s.id, self.human(s.id), turn, order["data"]["text"], s.busy, s.id in self.aborted
+                        s.id,
+                        self.human(s.id),
+                        turn,
+                        order["data"]["text"],
+                        s.busy,
+                        s.id in self.aborted,
+                        order["kind"],
                     )
                 )
                 message = self._add(s.id, "user", order["data"]["text"], order=order["id"])

@@ -2,12 +2,15 @@
  * The host's events as the wire's facts: an allow-list, reduced, repeats dropped; everything else is dropped.
  * Keeps the tracker up to date on the way. Synchronous and pure but for the tracker.
  */
+import { createHash } from "node:crypto"
 import { hostError, isHuman, orderOf, sessionInfo } from "./project.ts"
 import type { Session, Tracker } from "./tracker.ts"
 import { isRecord, JUDGE_TITLE, record, text } from "./wire.ts"
 import type { Fact, Json } from "./wire.ts"
 
 const ACTIVITY_MS = 5000
+const DIGESTED = 2048
+const MOST = 16_384
 const ABORTED = "MessageAbortedError"
 
 /** The facts of one host event, in order; none for most events. */
@@ -45,7 +48,7 @@ function read(
       return delta ? [activity(tracker.session(sessionID), sessionID, delta.length, now)] : []
     }
     case "message.part.updated":
-      return [arrivedPart(record(properties["part"]), sessionID, tracker, now)]
+      return arrivedPart(record(properties["part"]), sessionID, tracker, now)
     case "message.updated":
       return [arrivedMessage(record(properties["info"]), sessionID, tracker)]
     case "session.created":
@@ -134,23 +137,48 @@ function arrivedMessage(info: Json, sessionID: string, tracker: Tracker): Fact |
   return { kind: "message.error", data: { sessionID, messageID, error } }
 }
 
-function arrivedPart(part: Json, sessionID: string, tracker: Tracker, now: number): Fact | undefined {
+function arrivedPart(
+  part: Json,
+  sessionID: string,
+  tracker: Tracker,
+  now: number,
+): (Fact | undefined)[] {
   const session = tracker.session(sessionID)
   if (session.incoming && text(part["messageID"]) === session.incoming.messageID) {
     const { parts } = session.incoming
     const at = parts.findIndex((other) => record(other)["id"] === part["id"])
     if (at >= 0) parts[at] = part
     else if (parts.length < 100) parts.push(part)
-    return undefined
+    return []
   }
-  if (part["type"] !== "tool") return undefined
+  if (part["type"] !== "tool") return []
   const state = record(part["state"])
   const { length } = text(state["output"]) || text(record(state["metadata"])["output"])
   const id = text(part["id"])
   const fresh = session.output.part === id ? Math.max(0, length - session.output.length) : length
   session.output = { part: id, length }
-  return activity(session, sessionID, fresh, now)
+  return [activity(session, sessionID, fresh, now), ended(part, sessionID, tracker)]
 }
+
+/** A finished tool call, once, as digests: enough to see that an agent repeats itself, and no contents. */
+function ended(part: Json, sessionID: string, tracker: Tracker): Fact | undefined {
+  const state = record(part["state"])
+  const failed = state["status"] === "error"
+  if (!(failed || state["status"] === "completed") || !tracker.ended.add(text(part["id"]))) return undefined
+  const output = text(state["output"]) || text(state["error"])
+  const said = output.length > 2 * DIGESTED ? output.slice(0, DIGESTED) + output.slice(-DIGESTED) : output
+  const data = {
+    sessionID,
+    tool: text(part["tool"]),
+    call: digest(JSON.stringify(state["input"] ?? {}).slice(0, MOST)),
+    result: digest(said.replace(/\d+/g, "#")),
+    failed,
+  }
+  return { kind: "tool", data }
+}
+
+/** Short, and the same for the same text; nobody's secret depends on it. */
+const digest = (value: string): string => createHash("sha1").update(value).digest("hex").slice(0, 16)
 
 function activity(session: Session, sessionID: string, bytes: number, now: number): Fact | undefined {
   const { activity } = session

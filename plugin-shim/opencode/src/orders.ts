@@ -79,7 +79,8 @@ export class Orders {
       case "toast":
         return this.#toast(order.data)
       case "feedback":
-        return this.#feedback(order, busy)
+      case "nudge":
+        return this.#prompt(order, busy)
       case "read":
         return { status: "done", data: await this.#read(order.session) }
       case "evaluate":
@@ -102,9 +103,9 @@ export class Orders {
   }
 
   /** No `await` between the check and the call: what holds at the check holds at the call. */
-  async #feedback(order: Order, busy: boolean): Promise<Outcome> {
-    const { id, data, session } = order
-    if (!session || !order.if || !text(data["text"])) throw new Error("feedback needs session, if and text")
+  async #prompt(order: Order, busy: boolean): Promise<Outcome> {
+    const { id, data, session, kind } = order
+    if (!session || !order.if || !text(data["text"])) throw new Error(`${kind} needs session, if and text`)
     if (!busy && this.#tracker.peek(session)?.status === undefined) await this.#learnStatus(session)
     const objection = this.#tracker.objection(session, order.if, busy)
     if (objection) return { status: "stale", error: objection }
@@ -115,9 +116,7 @@ export class Orders {
     const sent = this.#client.session.promptAsync({
       path: { id: session },
       body: {
-        parts: [
-          { type: "text", text: text(data["text"]), metadata: { reflectd: { order: id, kind: "feedback" } } },
-        ],
+        parts: [{ type: "text", text: text(data["text"]), metadata: { reflectd: { order: id, kind } } }],
         ...(agent && { agent }),
         ...(wanted && { model: wanted }),
       },

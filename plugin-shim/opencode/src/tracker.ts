@@ -43,6 +43,8 @@ export class Tracker {
   /** User messages announced, and assistant errors announced: each once. */
   readonly heard = new BoundedSet<string>(5000)
   readonly errors = new BoundedSet<string>(2000)
+  /** Tool parts that were announced as ended. */
+  readonly ended = new BoundedSet<string>(2000)
 
   peek(id: string): Session | undefined {
     return this.#sessions.get(id)

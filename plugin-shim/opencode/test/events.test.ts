@@ -207,3 +207,28 @@ test("I44: ten thousand sessions leave a bounded tracker, and a token costs micr
   assert.equal(tracker.peek("s0"), undefined)
   assert.ok(tracker.peek("s9999"))
 })
+
+test("a finished tool call is said once, as digests; numbers in its output do not count", () => {
+  const tracker = new Tracker()
+  const tool = (id: string, state: Json) => part({ id, type: "tool", tool: "bash", messageID: "m", state })
+  const run = (id: string, command: string, output: string) =>
+    tool(id, { status: "completed", input: { command }, output })
+  const facts = [
+    tool("p1", { status: "running", input: { command: "npm test" } }),
+    run("p1", "npm test", "2 failed in 1.24 s"),
+    run("p1", "npm test", "2 failed in 1.24 s"),
+    run("p2", "npm test", "2 failed in 3.10 s"),
+    run("p3", "npm run lint", "2 failed in 3.10 s"),
+    tool("p4", { status: "error", input: {}, error: "no such file" }),
+  ]
+    .flatMap((one) => factsOf(one, tracker))
+    .filter((fact) => fact.kind === "tool")
+    .map((fact) => fact.data)
+  assert.equal(facts.length, 4)
+  const [a, b, c, d] = facts
+  assert.deepEqual(a, b)
+  assert.notEqual(a?.["call"], c?.["call"])
+  assert.equal(a?.["result"], c?.["result"])
+  assert.deepEqual([a?.["failed"], d?.["failed"]], [false, true])
+  assert.ok(!JSON.stringify(facts).includes("npm test"))
+})

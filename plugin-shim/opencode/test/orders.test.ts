@@ -127,7 +127,7 @@ test("a toast is shown; an unknown order is not obeyed", async () => {
   assert.equal((await send("toast", { title: "t", message: "m", variant: "purple" })).status, "done")
   assert.deepEqual(host.toasts, [{ title: "t", message: "m", variant: "info" }])
   const before = host.calls.length
-  for (const kind of ["session.delete", "nudge", "constructor", "__proto__"])
+  for (const kind of ["session.delete", "prod", "constructor", "__proto__"])
     assert.deepEqual((await send(kind, {}, { id: kind })).error, `unknown order ${kind}`)
   assert.equal(host.calls.length, before)
 })
