@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply
+from daemon.core.reply import BadForm, Talk
 from daemon.core.verdict import Defence, Judgement, Missing, Severity
 from daemon.judge import prompts
 from daemon.judge.decide import cited_rows, is_cited, without_forbidden
@@ -40,17 +41,6 @@ _CHANGE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class BadForm:
-    """A reply that broke the form: kept as a dead letter (I48)."""
-
-    purpose: str
-    provider: str
-    model: str
-    why: str
-    raw: str
-
-
-@dataclass(frozen=True, slots=True)
 class Opinion:
     """How the flow ended. ``judgement`` is None when the turn is unscored; ``why`` says why.
 
@@ -68,65 +58,38 @@ class Opinion:
     bad: tuple[BadForm, ...] = ()
 
 
-@dataclass(slots=True)
-class _Talk:
-    """What was asked and answered so far."""
-
-    prompts: list[Prompt] = field(default_factory=list)
-    replies: list[Reply] = field(default_factory=list)
-    bad: list[BadForm] = field(default_factory=list)
-    why: str = ""
-
-    def ask(self, prompt: Prompt) -> Generator[Prompt, Reply, Reply | None]:
-        """One call; None when its answer was cut off or otherwise useless, with the reason in ``why``."""
-        self.prompts.append(prompt)
-        try:
-            reply = yield prompt
-        except BadReply as e:
-            self.broke(Reply(e.raw, "", ""), prompt, e)
-            return None
-        self.replies.append(reply)
-        return reply
-
-    def broke(self, reply: Reply, prompt: Prompt, error: BadReply) -> None:
-        """Keep a reply that broke the form."""
-        self.why = str(error)
-        raw = error.raw or reply.text
-        self.bad.append(BadForm(prompt.purpose, reply.provider, reply.model, str(error), raw))
-
-    def opinion(self, judgement: Judgement | None, why: str = "") -> Opinion:
-        """How it ended: the first reply's provider and model, the sum of all costs where all are known."""
-        known = [r.usage.cost for r in self.replies if r.usage.cost is not None]
-        by = self.replies[0] if self.replies else None
-        return Opinion(
-            judgement=judgement,
-            why=why or (self.why if judgement is None else ""),
-            provider=by.provider if by else "",
-            model=by.model if by else "",
-            cost=sum(known) if known and len(known) == len(self.replies) else None,
-            prompts=tuple(self.prompts),
-            replies=tuple(self.replies),
-            bad=tuple(self.bad),
-        )
+def _opinion(talk: Talk, judgement: Judgement | None, why: str = "") -> Opinion:
+    """How it ended: the first reply's provider and model, the sum of all costs where all are known."""
+    provider, model = talk.by
+    return Opinion(
+        judgement=judgement,
+        why=why or (talk.why if judgement is None else ""),
+        provider=provider,
+        model=model,
+        cost=talk.cost,
+        prompts=tuple(talk.prompts),
+        replies=tuple(talk.replies),
+        bad=tuple(talk.bad),
+    )
 
 
 def judge(case: Case, *, second_look: bool = True) -> Generator[Prompt, Reply, Opinion]:
     """Judge one turn. Yields prompts, returns the opinion."""
     if (sure := certain(case)) is not None:
         return replace(Opinion(sure), why="a question was answered", provider="rules", cost=0.0)
-    talk = _Talk()
+    talk = Talk()
     try:
         found = yield from _judgement(case, talk, prompts.first(case))
         if found is not None and found.complete and (rows := contradicting(case)):
             found = yield from _reconsider(case, talk, rows)
         if found is None:
-            return talk.opinion(None)
+            return _opinion(talk, None)
         by_rules = talk.replies[-1].provider == RULES  # they say only what a row proves
         if by_rules or not second_look or not _needs_second_look(case, found):
-            return talk.opinion(found)
+            return _opinion(talk, found)
         return (yield from _second_look(case, talk, found))
     except Unavailable as e:
-        return talk.opinion(None, f"no judge answered: {e}")
+        return _opinion(talk, None, f"no judge answered: {e}")
 
 
 def certain(case: Case) -> Judgement | None:
@@ -157,7 +120,7 @@ def backed(case: Case, found: Judgement) -> tuple[Missing, ...]:
     return tuple(m for m in found.missing if proven & set(cited_rows(m, case)))
 
 
-def _judgement(case: Case, talk: _Talk, prompt: Prompt, tries: int = 2) -> Asking:
+def _judgement(case: Case, talk: Talk, prompt: Prompt, tries: int = 2) -> Asking:
     """One readable judgement: asked once more when the form was broken (a rule's "no" stands)."""
     for _ in range(tries):
         reply = yield from talk.ask(prompt)
@@ -173,7 +136,7 @@ def _judgement(case: Case, talk: _Talk, prompt: Prompt, tries: int = 2) -> Askin
     return None
 
 
-def _reconsider(case: Case, talk: _Talk, rows: tuple[Row, ...]) -> Asking:
+def _reconsider(case: Case, talk: Talk, rows: tuple[Row, ...]) -> Asking:
     """Called complete against a failed check: once more, with the decisive row. Twice is unscored."""
     said = "; ".join(f"{r.id}: {r.text[:300]}" for r in rows)
     why = f"You called this complete, but a check failed after the last edit: {said}."
@@ -196,7 +159,7 @@ def _needs_second_look(case: Case, found: Judgement) -> bool:
     return found.severity is not Severity.NONE or bool(found.missing)
 
 
-def _second_look(case: Case, talk: _Talk, found: Judgement) -> Generator[Prompt, Reply, Opinion]:
+def _second_look(case: Case, talk: Talk, found: Judgement) -> Generator[Prompt, Reply, Opinion]:
     """Feedback goes out only when the stop cannot be defended. No answer to that: nothing is sent."""
     prompt = prompts.second(case, found)
     reply = yield from talk.ask(prompt)
@@ -207,19 +170,19 @@ def _second_look(case: Case, talk: _Talk, found: Judgement) -> Generator[Prompt,
         except BadReply as e:
             talk.broke(reply, prompt, e)
     if defence is None:
-        return talk.opinion(None, f"the second look could not be read: {talk.why}")
+        return _opinion(talk, None, f"the second look could not be read: {talk.why}")
     if not defence.defended:
-        return talk.opinion(found)
+        return _opinion(talk, found)
     why = "the second look defended the stop"
     if proven := backed(case, found):  # only against the rest of it
         kept = replace(found, missing=proven, next_actions=(), feedback="")
-        return talk.opinion(kept, "the second look defended the rest")
+        return _opinion(talk, kept, "the second look defended the rest")
     if found.severity is Severity.BLOCKER:  # a danger is never complete (I20)
-        return talk.opinion(None, f"two looks disagree about a danger: {defence.why[:300]}")
+        return _opinion(talk, None, f"two looks disagree about a danger: {defence.why[:300]}")
     if rows := contradicting(case):
-        return talk.opinion(None, f"two looks disagree, and {rows[0].id} failed")
+        return _opinion(talk, None, f"two looks disagree, and {rows[0].id} failed")
     if found.requires_human_action:  # defended because it is the person's turn, which is not complete
         waits = replace(found, severity=Severity.NONE, missing=(), next_actions=())
-        return talk.opinion(waits, why)
+        return _opinion(talk, waits, why)
     kept = replace(found, complete=True, severity=Severity.LOW, next_actions=(), feedback=defence.why)
-    return talk.opinion(kept, why)
+    return _opinion(talk, kept, why)

@@ -1,16 +1,15 @@
 """A judge's reply → ``Judgement``, or ``BadReply``: strict in form, linear in time (I18, DESIGN §9).
 
-Structured output is taken as it is. From prose, the *last* valid object with the wanted keys and the
-call's nonce counts, found in a bounded scan: the judged text may echo a verdict (I27).
+Which object of a reply counts is in ``core.reply``.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from daemon.core.errors import BadReply
+from daemon.core.reply import wanted_object
 from daemon.core.verdict import Defence, Judgement, Missing, Severity
 
 if TYPE_CHECKING:
@@ -18,20 +17,13 @@ if TYPE_CHECKING:
 
     from daemon.core.llm import Reply
 
-SCAN_CHARS = 256 * 1024
-SCAN_TRIES = 64
 MAX_ITEMS = 20
 MAX_TEXT = 4_000
-
-REPAIR_CHARS = 4_096
-_TRAILING = re.compile(r",\s{0,64}([\]}])")
-_ANCHOR = re.compile(r'\{\s{0,64}"')
-_DECODER = json.JSONDecoder()
 
 
 def parse(reply: Reply, nonce: str = "") -> Judgement:
     """The judgement in ``reply``. ``nonce``: must be echoed by a reply in prose, when given."""
-    data = _object(reply, nonce, "complete")
+    data = wanted_object(reply, nonce, "complete")
     try:
         return _judgement(data)
     except (TypeError, ValueError) as e:
@@ -41,50 +33,11 @@ def parse(reply: Reply, nonce: str = "") -> Judgement:
 
 def parse_defence(reply: Reply, nonce: str = "") -> Defence:
     """The answer of the second look. Raises ``BadReply``."""
-    data = _object(reply, nonce, "defended")
+    data = wanted_object(reply, nonce, "defended")
     defended, why = data.get("defended"), data.get("reasons", "")
     if not isinstance(defended, bool) or not isinstance(why, str):
         raise BadReply("the second look is not of the agreed form", raw=reply.text or json.dumps(data))
     return Defence(defended, why.strip()[:MAX_TEXT])
-
-
-def _object(reply: Reply, nonce: str, key: str) -> Mapping[str, object]:
-    data = reply.data if reply.data is not None else _last_object(reply.text, nonce, key)
-    data = data if data is not None else _repaired(reply.text, nonce, key)
-    if data is None:
-        raise BadReply("the reply holds no verdict object", raw=reply.text)
-    return data
-
-
-def _repaired(text: str, nonce: str, key: str) -> Mapping[str, object] | None:
-    """One repair of a short span: commas before a closing bracket, raw line ends in texts."""
-    starts = [m.start() for m in _ANCHOR.finditer(text[-REPAIR_CHARS:])]
-    if not starts:
-        return None
-    span = _TRAILING.sub(r"\1", text[-REPAIR_CHARS:][starts[0] :])
-    try:
-        found, _ = json.JSONDecoder(strict=False).raw_decode(span)
-    except (ValueError, RecursionError):
-        return None
-    return found if _wanted(found, nonce, key) else None
-
-
-def _wanted(found: object, nonce: str, key: str) -> bool:
-    return isinstance(found, dict) and key in found and (not nonce or found.get("nonce") == nonce)
-
-
-def _last_object(text: str, nonce: str, key: str) -> Mapping[str, object] | None:
-    """The last object with ``key`` and the nonce, at most ``SCAN_TRIES`` places from the end."""
-    tail = text[-SCAN_CHARS:]
-    starts = [m.start() for m in _ANCHOR.finditer(tail)][-SCAN_TRIES:]
-    for start in reversed(starts):
-        try:
-            found, _ = _DECODER.raw_decode(tail, start)
-        except (ValueError, RecursionError):
-            continue
-        if _wanted(found, nonce, key):
-            return cast("Mapping[str, object]", found)
-    return None
 
 
 def _judgement(data: Mapping[str, object]) -> Judgement:
