@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 ToolStatus = Literal["pending", "running", "completed", "error"]
+Compaction = Literal["", "auto", "manual"]
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 
 
@@ -49,6 +50,8 @@ class Message:
     ``finish``: why the model stopped (``stop``, ``length``, ``tool-calls`` …), empty while it runs.
     ``error``: the host's error name (``MessageAbortedError`` …). ``calls`` keep the order of the parts.
     ``cost``: what the host says the answer cost in USD, None when it does not know; ``tokens`` in all.
+    ``compaction``: this user message asked for one (the host by itself, or the person); ``summary``: its
+    answer.
     """
 
     id: str
@@ -67,6 +70,7 @@ class Message:
     calls: tuple[ToolCall, ...] = ()
     cost: float | None = None
     tokens: int = 0
+    compaction: Compaction = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_args
 from msgspec import Raw, Struct, field
 
 from daemon.core.errors import BadReply
-from daemon.core.transcript import Message, Model, Todo, TodoStatus, ToolCall, ToolStatus, Transcript
+from daemon.core.transcript import (
+    Compaction,
+    Message,
+    Model,
+    Todo,
+    TodoStatus,
+    ToolCall,
+    ToolStatus,
+    Transcript,
+)
 from daemon.hosts.opencode_events import KINDS, parse_event
 from daemon.hosts.wire import Error, Info, Wire, decode, milliseconds
 
@@ -62,6 +71,7 @@ class _Part(Struct):
     text: str | None = None
     synthetic: bool | None = None
     order: str | None = None
+    auto: Any = None  # of a compaction: true when the host began it by itself
     call: str | None = field(name="callID", default=None)
     tool: str | None = None
     state: _ToolState | None = None
@@ -158,7 +168,8 @@ def _message(
     message_id: str, wire: _Message, is_ours: Callable[[str], bool], skip: Callable[[str], None]
 ) -> Message:
     info, parts = wire.info, wire.parts or []
-    order, typed, said, compaction = "", [], [], False
+    order, typed, said = "", [], []
+    compaction: Compaction = ""
     calls: dict[str, ToolCall] = {}
     for i, part in enumerate(parts):
         if part.type == "text":
@@ -174,7 +185,7 @@ def _message(
             else:
                 calls[call.id] = call
         elif part.type == "compaction":
-            compaction = True
+            compaction = "auto" if part.auto is True else "manual"
     human = info.role == "user" and bool(typed) and not order and not compaction
     time, error = info.time or _Time(), info.error or Error()
     return Message(
@@ -194,6 +205,7 @@ def _message(
         calls=tuple(calls.values()),
         cost=_amount(info.cost),
         tokens=int(_amount(info.tokens) or 0),
+        compaction=compaction if info.role == "user" else "",
     )
 
 

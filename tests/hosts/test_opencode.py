@@ -214,6 +214,24 @@ def test_who_typed_it(parts: list[Any], human: bool, order: str, said: str) -> N
     assert (got.human, got.order, got.text) == (human, order, said)
 
 
+@pytest.mark.parametrize(
+    ("part", "role", "compaction"),
+    [
+        ({"type": "compaction", "auto": True}, "user", "auto"),
+        ({"type": "compaction", "auto": False}, "user", "manual"),
+        ({"type": "compaction"}, "user", "manual"),
+        ({"type": "compaction", "auto": "yes"}, "user", "manual"),
+        ({"type": "compaction", "auto": True}, "assistant", ""),
+        ({"type": "other", "auto": True}, "user", ""),
+        (text("/compact"), "user", ""),
+    ],
+)
+def test_who_began_the_compaction(part: dict[str, Any], role: str, compaction: str) -> None:
+    """I32: only what the host marks as its own counts as automatic, and only a user message asks for one."""
+    (got,) = parse({"messages": [message("c", role, parts=[part])]}).messages
+    assert got.compaction == compaction
+
+
 def test_an_assistant_is_never_human() -> None:
     """The role comes first."""
     assert parse({"messages": [message("a", parts=[text("hi")])]}).task is None
