@@ -26,14 +26,18 @@ from daemon.core.errors import ReflectdError, Unavailable
 from daemon.core.ports import Client
 from daemon.engine.budget import Budget
 from daemon.engine.calls import Calls
+from daemon.engine.compaction import Compaction
 from daemon.engine.delivery import Delivery
 from daemon.engine.evaluation import Evaluations
 from daemon.engine.filing import Filing
 from daemon.engine.gate import Gate
 from daemon.engine.instances import Instances
 from daemon.engine.intake import Intake
+from daemon.engine.nudges import Nudges
 from daemon.engine.persist import Persist
 from daemon.engine.status import StatusReport
+from daemon.engine.stuck import Stuck
+from daemon.engine.timers import Timers
 from daemon.engine.world import World
 from daemon.files import trust as trust_file
 from daemon.files.atomic import write_atomic
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from daemon.core.orders import RunJudge
+    from daemon.core.pending import Pending
     from daemon.core.ports import Clock, Provider
     from daemon.core.settings import Settings
     from daemon.paths import Paths
@@ -125,6 +130,16 @@ class Daemon:
         self.delivery = Delivery(self.world, self.instances)
         self.evaluations = Evaluations(self.world, self.persist, self.instances, self.delivery, self.filing)
         self.gate = Gate(self.world, self.persist, self.evaluations, self.filing)
+        self.timers = Timers(self.world, self.persist)
+        nudges = Nudges(
+            self.world, self.persist, self.instances, self.delivery, self.evaluations, self.timers
+        )
+        self.stuck = Stuck(self.world, self.instances, nudges, self.evaluations, self.filing, self.timers)
+        self.compaction = Compaction(self.world, nudges, self.evaluations, self.timers)
+        self.timers.on_due = self._due
+        self.timers.on_watch = self.stuck.look
+        self.timers.on_dropped = lambda p: self.evaluations.request(p.session)
+        self.evaluations.on_verdict = self.stuck.judged
         self.intake = Intake(
             self.world,
             self.persist,
@@ -133,6 +148,8 @@ class Daemon:
             self.evaluations,
             self.gate,
             self.filing,
+            self.stuck,
+            self.compaction,
         )
         self.status = StatusReport(self.world, self.instances, self.intake, where)
 
@@ -161,6 +178,7 @@ class Daemon:
         """The workers without a socket (``serve`` adds it); ends when ``stopping`` is set."""
         filing = asyncio.create_task(self.filing.run(), name="filing")
         ticking = asyncio.create_task(self._tick(), name="tick")
+        timing = asyncio.create_task(self._guarded(self.timers.run(), "timers"), name="timers")
         watching = asyncio.create_task(
             self._guarded(watch(self._settings_folder, self._edited), "watch"), name="watch"
         )
@@ -180,12 +198,13 @@ class Daemon:
         finally:
             self._log.info("stopping")
             ticking.cancel()
+            timing.cancel()
             watching.cancel()
             await self._drain()
             for client in self._clients:
                 await client.close()
             filing.cancel()
-            await asyncio.gather(filing, ticking, watching, return_exceptions=True)
+            await asyncio.gather(filing, ticking, timing, watching, return_exceptions=True)
             with contextlib.suppress(OSError):
                 if self.paths.socket_file.read_text("utf-8").strip() == str(self.paths.socket):
                     self.paths.socket_file.unlink()
@@ -213,7 +232,7 @@ class Daemon:
         self.evaluations.closed = True
         deadline = self.clock.monotonic() + DRAIN_S
         for task in list(self._tasks):
-            if task.get_name().startswith(("evaluate", "look after")):
+            if task.get_name().startswith(("evaluate", "look", "nudge", "idle", "compaction")):
                 task.cancel()
         while self._tasks and self.clock.monotonic() < deadline:
             await asyncio.wait(self._tasks, timeout=0.5)
@@ -224,6 +243,10 @@ class Daemon:
                 await self.filing.drain()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1.0)
+
+    async def _due(self, p: Pending) -> None:
+        """A session's pending action."""
+        await (self.compaction.due(p) if p.kind == "compaction" else self.stuck.due(p))
 
     async def _tick(self) -> None:
         """Clock jumps (sleep), idle exit, retention."""
@@ -239,6 +262,7 @@ class Daemon:
             if abs(gone_s) > JUMP_S:
                 self._log.info("the clock jumped; sessions are re-read", seconds=round(gone_s))
                 self.intake.recheck_all()
+                self.timers.wake()
             quiet_s = clock.monotonic() - self.intake.last_event
             if idle_s and quiet_s > idle_s and not any(i.connected for i in self.instances):
                 self._log.info("nobody was here for a while; exiting", minutes=round(quiet_s / 60))

@@ -155,6 +155,20 @@ def may_prompt(s: Session, *, calls: int, items: tuple[str, ...], limits: Limits
     return None
 
 
+def may_nudge(
+    s: Session, task: str, now_ms: int, limits: Limits, *, children_busy: bool = False
+) -> Skip | None:
+    """A prompt that no verdict is behind: only for an idle agent, on the same task (I10, I14, I32)."""
+    no = may_judge(s, now_ms, limits, children_busy=children_busy)
+    if no is not None:
+        return no
+    if s.task != task:
+        return Skip("human_typed", "a person typed meanwhile (guard 7)")
+    if s.phase in FINAL_FOR_TASK:
+        return Skip(f"task_{s.phase}", f"this task is {s.phase} already (guard 4)")
+    return None
+
+
 def may_spend(spent: Spent, limits: Limits, *, passing: bool = False) -> Skip | None:
     """Guard 9: may a model be asked? A limit of 0 is never. The no is told once; rules judge meanwhile.
 

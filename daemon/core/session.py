@@ -57,6 +57,8 @@ class Session:
     that is or was judged last. ``final``: the turn that has its final verdict (guard 4).
     ``attempts`` … ``open_items`` count for this task only; a new human message resets them.
     ``calls``: tool calls of the task when feedback last went out (guard 6).
+    ``nudges``: nudges of this task; ``loop``: what repeated itself when the agent was last told so, and
+    ``loop_count`` how often. ``retrying``: the host backs off from a failing model.
     ``waiting``: open permissions and questions (guard 8). ``recheck``: an idle not judged yet.
     ``rejudged``: the turn that was judged again after a crash (once).
     """
@@ -88,6 +90,10 @@ class Session:
     waiting: tuple[str, ...] = ()
     recheck: bool = False
     rejudged: str = ""
+    retrying: bool = False
+    nudges: int = 0
+    loop: str = ""
+    loop_count: int = 0
 
 
 def fold(state: Session, event: SessionEvent) -> Session:
@@ -104,15 +110,9 @@ def fold(state: Session, event: SessionEvent) -> Session:
         case SessionDeleted():
             return replace(s, deleted=True, busy=False, waiting=(), recheck=False)
         case SessionBusied():
-            if s.busy:
-                return s
-            return (
-                replace(s, busy=True)
-                if s.phase in FINAL_FOR_TASK
-                else replace(s, busy=True, phase="open", reason="")
-            )
+            return _busied(s, event)
         case SessionIdled():
-            return replace(s, busy=False, idle_at=event.t, recheck=True)
+            return replace(s, busy=False, retrying=False, idle_at=event.t, recheck=True)
         case HumanMessaged():
             return _new_task(s, event.message)
         case TurnAborted():
@@ -127,6 +127,17 @@ def fold(state: Session, event: SessionEvent) -> Session:
             return s
         case _:
             assert_never(event)
+
+
+def _busied(s: Session, event: SessionBusied) -> Session:
+    """The agent works (again): a verdict that does not end the task is past."""
+    if s.retrying != event.retry:
+        s = replace(s, retrying=event.retry)
+    if s.busy:
+        return s
+    if s.phase in FINAL_FOR_TASK:
+        return replace(s, busy=True)
+    return replace(s, busy=True, phase="open", reason="")
 
 
 def _new_task(s: Session, message: str) -> Session:
@@ -147,6 +158,9 @@ def _new_task(s: Session, message: str) -> Session:
         open_items=(),
         waiting=(),
         recheck=False,
+        nudges=0,
+        loop="",
+        loop_count=0,
     )
 
 

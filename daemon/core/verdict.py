@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
 FinalState = Literal["complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"]
 State = Literal[
-    "judging", "complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"
+    "judging", "stuck", "complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"
 ]
 
 

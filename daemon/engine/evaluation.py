@@ -17,6 +17,7 @@ from daemon.core.redact import redact
 from daemon.core.session import judging, reconcile, settled, taken_back
 from daemon.core.verdict import JudgedBy, Verdict
 from daemon.engine.drive import drive
+from daemon.engine.loops import find_loop, naming_loop
 from daemon.files.verdict import Judging
 from daemon.hosts.opencode import parse_transcript
 from daemon.judge.case import make_case
@@ -25,9 +26,13 @@ from daemon.judge.flow import judge
 from daemon.store import dead_letters, outbox, verdicts
 from daemon.store.dead_letters import RAW_CHARS, DeadLetter
 from daemon.store.outbox import Stored
+from daemon.stuck.decide import may_go_on
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from daemon.core.llm import Prompt, Reply
+    from daemon.core.reply import BadForm
     from daemon.core.session import Session
     from daemon.core.transcript import Message, Transcript
     from daemon.engine.delivery import Delivery
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from daemon.engine.world import World
     from daemon.judge.case import Case
     from daemon.judge.flow import Opinion
+    from daemon.stuck.signals import Loop
 
 READ_S = 10.0
 BIG = 256 * 1024
@@ -60,6 +66,7 @@ class Evaluations:
         self._told_limits: set[tuple[int, str]] = set()
         self.closed = False
         self._foretold: dict[str, tuple[Case, Opinion, int]] = {}
+        self.on_verdict: Callable[[Verdict, bool], None] = lambda _verdict, _sent: None
 
     def request(self, session: str) -> None:
         """Judge the session's last turn, unless that is under way: then look once more afterwards."""
@@ -151,21 +158,21 @@ class Evaluations:
         settings, limits = world.project(s.directory), world.limits(s)
 
         async def ask(prompt: Prompt, left_s: float) -> Reply:
-            return await world.calls.ask(prompt, left_s, limits, lambda no: self._over_limit(s, no))
+            return await world.calls.ask(prompt, left_s, limits, lambda no: self.over_limit(s, no))
 
         flow = judge(case, second_look=settings.judge.second_look)
         opinion = await drive(flow, ask, world.clock, float(settings.judge.timeout_s))
-        self._keep_dead_letters(s, opinion)
+        self.keep_dead_letters(s, opinion.bad)
         return opinion, int((world.clock.monotonic() - started) * 1000)
 
-    def _keep_dead_letters(self, s: Session, opinion: Opinion) -> None:
+    def keep_dead_letters(self, s: Session, bad: tuple[BadForm, ...]) -> None:
         """Replies that broke the form are kept and counted (I18, I48)."""
-        if not opinion.bad:
+        if not bad:
             return
         at = self._world.clock.now_ms()
         letters = [
             DeadLetter(at, b.purpose, s.id, b.provider, b.model, b.why[:300], redact(b.raw[:RAW_CHARS]))
-            for b in opinion.bad
+            for b in bad
         ]
         for letter in letters:
             self._world.log.warning(
@@ -173,7 +180,8 @@ class Evaluations:
             )
         self._world.later(*dead_letters.add(letters))
 
-    def _over_limit(self, s: Session, no: Skip) -> None:
+    def over_limit(self, s: Session, no: Skip) -> None:
+        """A cap said no: the person is told once a day."""
         told = (self._world.clock.now_ms() // DAY_MS, s.id if no.of_session else "")
         if told in self._told_limits:
             return
@@ -254,7 +262,7 @@ class Evaluations:
         if s is None:
             return
         limits = world.limits(s)
-        no = may_judge(s, world.clock.now_ms(), limits, children_busy=self._children_busy(session))
+        no = may_judge(s, world.clock.now_ms(), limits, children_busy=self.children_busy(session))
         if no is not None and no.final is None:
             self._skipped(s, no)
             return
@@ -269,6 +277,7 @@ class Evaluations:
             await self._conclude_foretold(s, instance)
             await self._unread(session, instance, str(e))
             return
+        loop = await find_loop(transcript)
         now = world.sessions.get(session)
         if now is None:
             return
@@ -277,7 +286,7 @@ class Evaluations:
         turn = transcript.turn
         if s.task != now.task:  # a message we never heard of: the first answer was about the task before
             no = may_judge(s, world.clock.now_ms(), limits)
-        seen = may_judge_messages(s, transcript, limits)
+        seen = may_judge_messages(s, transcript, limits) or may_go_on(s, loop)
         if seen is not None and (no is None or seen.final is None):
             no = seen
         if no is None and s.phase == "judging" and s.turn == (turn.id if turn else ""):
@@ -287,9 +296,11 @@ class Evaluations:
             return
         if turn is None:
             return
-        await self._judge(s, turn, transcript, instance)
+        await self._judge(s, turn, transcript, loop, instance)
 
-    async def _judge(self, s: Session, turn: Message, transcript: Transcript, instance: Instance) -> None:
+    async def _judge(
+        self, s: Session, turn: Message, transcript: Transcript, loop: Loop | None, instance: Instance
+    ) -> None:
         world = self._world
         again = s.phase == "judging" and s.turn == turn.id
         s = judging(s, turn.id)
@@ -310,16 +321,24 @@ class Evaluations:
                 await self._skip(now, turn, no, instance)
             return
         if now is not None:
-            await self._decide(now, case, opinion, ms, instance)
+            await self._decide(now, case, opinion, ms, instance, loop)
 
-    async def _decide(self, s: Session, case: Case, opinion: Opinion, ms: int, instance: Instance) -> None:
+    async def _decide(
+        self,
+        s: Session,
+        case: Case,
+        opinion: Opinion,
+        ms: int,
+        instance: Instance,
+        loop: Loop | None = None,
+    ) -> None:
         """No await between the last guard and the decision; what follows is not cancelled half-way."""
         world = self._world
         limits = world.limits(s)
         if instance.id != s.instance:  # another process in this folder: it may be read, not prompted
             limits = replace(limits, observe=True, toasts=False)
         r = Round(s, case, limits, world.clock.now_ms(), JudgedBy("none", ms=ms))
-        await self._finish(decide(r, opinion), instance, case, opinion)
+        await self._finish(naming_loop(decide(r, opinion), loop), instance, case, opinion)
 
     async def _finish(
         self, decision: Decision, instance: Instance, case: Case | None = None, opinion: Opinion | None = None
@@ -369,6 +388,7 @@ class Evaluations:
             if isinstance(row.order, SendFeedback):
                 verdict = replace(verdict, will_prompt=status == "done", at=world.clock.now_ms())
         self._filing.final(verdict, s.directory)
+        self.on_verdict(verdict, verdict.will_prompt)
 
     async def _skip(self, s: Session, turn: Message | None, no: Skip, instance: Instance) -> None:
         """A guard's no: written when a turn ended by it, silent otherwise."""
@@ -418,7 +438,7 @@ class Evaluations:
         entry = {"session": s.id, "directory": s.directory, "guard": no.guard, "reason": no.reason, "at": at}
         self._world.stream.publish("skip", entry)
 
-    def _children_busy(self, session: str) -> bool:
+    def children_busy(self, session: str) -> bool:
         """Sub-agents that work, in a host that is there: one that died leaves its children busy for ever."""
         return any(
             s.parent == session and s.busy and self._instances.connected(s.instance) is not None

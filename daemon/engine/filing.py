@@ -12,13 +12,14 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from daemon.core.verdict import Verdict
-from daemon.files.verdict import Judging, verdict_object
+from daemon.files.verdict import Judging, Stalled, verdict_object
 from daemon.store import outbox, verdicts
 
 if TYPE_CHECKING:
+    from daemon.engine.stream import Kind
     from daemon.engine.world import World
     from daemon.files.verdict import VerdictFiles
     from daemon.judge.case import Case
@@ -31,6 +32,7 @@ LISTENED, LEFT_OVER, CASE = 0, 1, 2
 FRESH_MS = 60_000
 FRESH_KEPT = 200
 SHORT = 8
+_KINDS: Final[dict[type, Kind]] = {Judging: "judging", Stalled: "stuck"}
 Key = tuple[str, str]
 """What is written one after the other (a session; "" for the cases, whose pruning is shared), and which."""
 
@@ -61,6 +63,11 @@ class Filing:
         self._publish(judging, directory)
         self._put(LISTENED, (judging.session, ""), _Job(lambda: self._files.judging(judging, directory)))
 
+    def stalled(self, stalled: Stalled, directory: str) -> None:
+        """Say that the agent seems stuck."""
+        self._publish(stalled, directory)
+        self._put(LISTENED, (stalled.session, ""), _Job(lambda: self._files.stalled(stalled, directory)))
+
     def final(self, verdict: Verdict, directory: str) -> None:
         """The final verdict; marked as filed once it is on disk."""
         self._publish(verdict, directory)
@@ -74,7 +81,7 @@ class Filing:
         job = _Job(lambda: self._files.final(verdict, directory, collides=collides), verdict)
         self._put(lane, (verdict.session, ""), job)
 
-    def _publish(self, v: Verdict | Judging, directory: str) -> None:
+    def _publish(self, v: Verdict | Judging | Stalled, directory: str) -> None:
         """For those who watch, before the file is written."""
         stream = self._world.stream
         if stream.watched:
@@ -85,7 +92,8 @@ class Filing:
                 "directory": directory,
                 "feedback_sent": isinstance(v, Verdict) and v.will_prompt,
             }
-            stream.publish("judging" if isinstance(v, Judging) else "verdict", verdict_object(v) | more)
+            kind: Kind = _KINDS.get(type(v), "verdict")
+            stream.publish(kind, verdict_object(v) | more)
 
     def outdated(self, session: str) -> None:
         """A new task began: the verdict of the old one must not look fresh to its readers (I22)."""

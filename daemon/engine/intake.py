@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     import msgspec
 
     from daemon.core.orders import ResultStatus
+    from daemon.engine.compaction import Compaction
     from daemon.engine.delivery import Delivery
     from daemon.engine.evaluation import Evaluations
     from daemon.engine.filing import Filing
     from daemon.engine.gate import Gate
     from daemon.engine.instances import Instance, Instances
     from daemon.engine.persist import Persist
+    from daemon.engine.stuck import Stuck
     from daemon.engine.world import World
     from daemon.store.outbox import Stored
 
@@ -62,6 +64,8 @@ class Intake:
         evaluations: Evaluations,
         gate: Gate,
         filing: Filing,
+        stuck: Stuck,
+        compaction: Compaction,
     ) -> None:
         self._world = world
         self._persist = persist
@@ -70,6 +74,8 @@ class Intake:
         self._evaluations = evaluations
         self._gate = gate
         self._filing = filing
+        self._stuck = stuck
+        self._compaction = compaction
         self._wanted: set[str] = set()
         self._boot = world.clock.now_ms()
         self.events = 0
@@ -139,6 +145,7 @@ class Intake:
             for each in touched:
                 self._evaluations.cancel(each, "switched off")
                 self._supersede(world.sessions.get(each), "off")
+                self._stuck.leave(each)
                 self._delivery.expire(each)
         await self._persist.flush()
         world.log.info("switch", on=on, target=session or directory)
@@ -176,6 +183,8 @@ class Intake:
         if owner and after.instance != instance.id:
             after = replace(after, instance=instance.id)
             self._delivery.expire(after.id, keep_instance=instance.id)
+        self._stuck.heard(before, after, event)
+        self._compaction.heard(after, event)
         if after is before:
             return
         world.sessions.put(after)
@@ -240,6 +249,10 @@ class Intake:
             since = world.clock.now_ms() - DAY_MS
             for session in world.sessions.open_in(instance.directory, since):
                 self._evaluations.request(session)
+                s = world.sessions.get(session)
+                if s is not None and s.busy:
+                    self._stuck.watch(s, world.clock.now_ms())
+            self._stuck.wake()
             left = self._left_over(instance.directory)
             if left:
                 await self._instances.call(instance, DeleteSessions(left), SWEEP_S)

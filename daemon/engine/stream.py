@@ -18,7 +18,7 @@ from daemon.core.redact import redact
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-Kind = Literal["verdict", "judging", "skip"]
+Kind = Literal["verdict", "judging", "skip", "stuck", "nudge"]
 Entry = dict[str, Any]
 QUEUE = 256
 READERS = 16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,10 +87,14 @@ class World:
 
     def templates(self, directory: str) -> Templates:
         """The prompts in force for a workspace; what is wrong with an overriding one is logged once."""
+        return templates_of(self.prompt_texts(directory))
+
+    def prompt_texts(self, directory: str) -> Mapping[str, str]:
+        """The texts of every prompt in force for a workspace. Reads files: call it in a thread."""
         found = self.prompts.templates(directory)
         for problem in found.problems:
             self.log.warning("prompt", problem=problem)
-        return templates_of(found.texts)
+        return found.texts
 
     def limits(self, s: Session) -> Limits:
         """What the guards compare with for this session."""

@@ -47,6 +47,8 @@ SLOTS: Mapping[str, Slots] = {
     "judge_again": Slots(frozenset({"case", "nonce", "why"})),  # the form was broken, or a row says otherwise
     "judge_second": Slots(optional=frozenset({"nonce"})),  # the system prompt of the second look
     "judge_second_case": Slots(frozenset({"case", "nonce", "missing"})),
+    "stuck": Slots(optional=frozenset({"nonce"})),  # the system prompt: is a silent session stuck?
+    "stuck_case": Slots(frozenset({"nonce", "request", "facts", "reply"})),
 }
 _SLOT = re.compile(r"\{([a-z][a-z0-9_]{0,30})\}")
 

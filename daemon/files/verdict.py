@@ -49,7 +49,18 @@ class Judging:
     at: int
 
 
-def verdict_object(v: Verdict | Judging) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """What the full-id file says while an agent works and seems stuck; ``told`` is what the person reads."""
+
+    session: str
+    task: str
+    turn: str
+    at: int
+    told: str
+
+
+def verdict_object(v: Verdict | Judging | Stalled) -> dict[str, Any]:
     """The JSON object of a verdict file (schema: ``.reflection/schemas/verdict.schema.json``)."""
     state: State = "judging"
     severity, complete = "NONE", False
@@ -63,7 +74,10 @@ def verdict_object(v: Verdict | Judging) -> dict[str, Any]:
         "attempt": 0,
         "judge": None,
     }
-    if not isinstance(v, Judging):
+    if isinstance(v, Stalled):
+        state = "stuck"
+        extra["feedback"] = v.told
+    elif not isinstance(v, Judging):
         state, severity, complete = v.state, str(v.severity), v.complete
         extra = {
             "feedback": v.feedback,
@@ -89,12 +103,12 @@ def verdict_object(v: Verdict | Judging) -> dict[str, Any]:
     return cast("dict[str, Any]", redact_value(found))
 
 
-def alias_object(v: Verdict | Judging, *, collides: bool) -> dict[str, Any]:
+def alias_object(v: Verdict | Judging | Stalled, *, collides: bool) -> dict[str, Any]:
     """What the published plugins read: fresh only for ``complete``, and ``incomplete`` when feedback
     follows; with ``timestamp: 0`` they act as if we were not there (I22, I23).
     """
     found = verdict_object(v)
-    fresh = not isinstance(v, Judging) and not collides and (v.complete or v.will_prompt)
+    fresh = not isinstance(v, Judging | Stalled) and not collides and (v.complete or v.will_prompt)
     return found if fresh else {**found, "complete": False, "timestamp": 0}
 
 
@@ -109,6 +123,10 @@ class VerdictFiles:
     def judging(self, j: Judging, directory: str) -> Path:
         """Say at once that the turn is being judged; the alias of an older turn is made stale (I22)."""
         return self._write(directory, j, collides=False, durable=False)
+
+    def stalled(self, v: Stalled, directory: str) -> Path:
+        """Say that the agent seems stuck; the alias is stale, so readers of it act as without us."""
+        return self._write(directory, v, collides=False, durable=False)
 
     def final(self, v: Verdict, directory: str, *, collides: bool) -> Path:
         """The final verdict of a turn. Returns the path of the full-id file."""
@@ -141,7 +159,9 @@ class VerdictFiles:
             with contextlib.suppress(OSError):
                 oldest.unlink(missing_ok=True)
 
-    def _write(self, directory: str, v: Verdict | Judging, *, collides: bool, durable: bool) -> Path:
+    def _write(
+        self, directory: str, v: Verdict | Judging | Stalled, *, collides: bool, durable: bool
+    ) -> Path:
         name = f"verdict_{file_name(v.session)}.json"
         alias = f"verdict_{file_name(v.session[:SHORT])}.json"
         _, path = self._put(directory, name, _dump(verdict_object(v)), durable=durable)

@@ -92,4 +92,18 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         )
         """,
     ),
+    (
+        "0003_timers",
+        """
+        CREATE TABLE timers (
+            session TEXT PRIMARY KEY,
+            kind TEXT NOT NULL,
+            task TEXT NOT NULL,
+            turn TEXT NOT NULL,
+            due INTEGER NOT NULL,
+            length INTEGER NOT NULL,
+            tries INTEGER NOT NULL
+        ) WITHOUT ROWID
+        """,
+    ),
 )

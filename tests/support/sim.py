@@ -64,6 +64,7 @@ class SimHost:
         self.backlog: list[Wire] = []
         self.deaf = False  # orders arrive and are not answered
         self.mute = False  # events are kept back
+        self.ignores = False  # a prompt is stored, and the agent does not begin
         self._seq = 0
         self._ids = 0
         self._done: dict[str, dict[str, Any]] = {}
@@ -242,7 +243,8 @@ class SimHost:
                 await self.emit(
                     "chat.message", sessionID=s.id, messageID=message, human=False, order=order["id"]
                 )
-                await self.busy(s.id)
+                if not self.ignores:
+                    await self.busy(s.id)
                 return {"status": "done"}
             case "cancel" | "delete":
                 return {"status": "done"}
@@ -335,6 +337,13 @@ class SimDaemon:
         self.daemon.db._closed = False
         self.daemon.db.close()
         self._task = None
+
+    async def later(self, seconds: float) -> None:
+        """Time passes, and what is then due is done."""
+        self.clock.advance(seconds)
+        self.daemon.timers.wake()
+        await asyncio.sleep(0)
+        await self.settle()
 
     async def settle(self) -> None:
         """Until nothing is under way (bounded)."""

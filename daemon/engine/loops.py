@@ -1,0 +1,37 @@
+"""What repeats itself: found in a transcript off the loop, and named in the feedback that goes out anyway."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from daemon.core.orders import SendFeedback
+from daemon.stuck.decide import loop_text
+from daemon.stuck.signals import loop_in
+
+if TYPE_CHECKING:
+    from daemon.core.transcript import Transcript
+    from daemon.judge.decide import Decision
+    from daemon.stuck.signals import Loop
+
+MANY_CALLS: Final = 40
+
+
+async def find_loop(transcript: Transcript) -> Loop | None:
+    """What repeats itself at the end of the work; a long one is read in a thread."""
+    if len(transcript.calls) < MANY_CALLS:
+        return loop_in(transcript)
+    return await asyncio.to_thread(loop_in, transcript)
+
+
+def naming_loop(decision: Decision, loop: Loop | None) -> Decision:
+    """The same feedback with what repeats itself: that is then the one time that the agent is told."""
+    if loop is None or not any(isinstance(o, SendFeedback) for o in decision.orders):
+        return decision
+    orders = tuple(
+        replace(o, text=f"{o.text}\n\n{loop_text(loop)}") if isinstance(o, SendFeedback) else o
+        for o in decision.orders
+    )
+    session = replace(decision.session, loop=loop.key, loop_count=loop.count)
+    return replace(decision, session=session, orders=orders)

@@ -1,0 +1,321 @@
+"""Silent and looping sessions: when to look, what a fast model says, who is told (seed's stuck flow).
+
+Three causes. A session that works and says nothing: looked at when the silence is old enough, again with
+growing pauses, and the person is told. A turn that could not be judged, and feedback that nothing followed: the
+idle agent is nudged once. Every failure is quiet: nobody is nudged or told (I30).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from daemon.core import events as ev
+from daemon.core.errors import BadReply, ReflectdError, Unavailable
+from daemon.core.guards import Skip
+from daemon.core.orders import SendFeedback, ShowToast
+from daemon.core.pending import Pending
+from daemon.engine.drive import drive
+from daemon.engine.loops import find_loop
+from daemon.files.verdict import Stalled
+from daemon.store import outbox
+from daemon.stuck.case import Case, Seen, Templates, make_case
+from daemon.stuck.decide import decide, order_of_silence
+from daemon.stuck.flow import Assessment, assess
+from daemon.stuck.signals import Window, fold, found, step_from_digests
+
+if TYPE_CHECKING:
+    from daemon.core.llm import Prompt, Reply
+    from daemon.core.session import Session
+    from daemon.core.transcript import Transcript
+    from daemon.core.verdict import Verdict
+    from daemon.engine.evaluation import Evaluations
+    from daemon.engine.filing import Filing
+    from daemon.engine.instances import Instance, Instances
+    from daemon.engine.nudges import Nudges
+    from daemon.engine.timers import Timers
+    from daemon.engine.world import World
+
+T = TypeVar("T")
+FLOW_S: Final = 60.0
+CACHE_MS: Final = 60_000
+THROTTLE_MS: Final = 5_000  # the shim tells of activity at most this often
+LONGEST_MS: Final = 600_000
+KEPT: Final = 500
+
+
+class Stuck:
+    """Hears every event, looks at sessions, nudges and tells."""
+
+    def __init__(
+        self,
+        world: World,
+        instances: Instances,
+        nudges: Nudges,
+        evaluations: Evaluations,
+        filing: Filing,
+        timers: Timers,
+    ) -> None:
+        self._world = world
+        self._instances = instances
+        self._nudges = nudges
+        self._evaluations = evaluations
+        self._filing = filing
+        self._timers = timers
+        self._windows: OrderedDict[str, Window] = OrderedDict()
+        self._loops: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._looks: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._told: OrderedDict[str, int] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[int, tuple[object, ...], Assessment]] = OrderedDict()
+
+    def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
+        """Folding never waits: this only sets, moves and takes away timers."""
+        session = after.id
+        match event:
+            case ev.SessionBusied() if before is None or not before.busy:
+                self._timers.cancel(session, keep="compaction")
+                self.watch(after, event.t)
+            case ev.HumanMessaged() if before is None or before.task != after.task:
+                self._timers.cancel(session)
+                self._forget(session)
+            case ev.SessionIdled():
+                self._timers.unwatch(session)
+            case ev.TurnAborted() | ev.SessionDeleted():
+                self.leave(session)
+            case ev.ToolEnded():
+                self._tool(after, event)
+            case _:
+                pass
+
+    def watch(self, s: Session, since_ms: int) -> None:
+        """Look at a working session when it has been silent for long enough."""
+        if self._watched(s):
+            self._timers.watch(s.id, since_ms + self._silence_ms(s))
+
+    def wake(self) -> None:
+        """A host came back: what waited for it may be due."""
+        self._timers.wake()
+
+    def leave(self, session: str) -> None:
+        """Switched off, aborted, deleted: nothing waits for it any more."""
+        self._timers.cancel(session)
+        self._timers.unwatch(session)
+        self._forget(session)
+
+    def judged(self, verdict: Verdict, sent: bool) -> None:
+        """A turn has its verdict: after feedback, or where nothing could be said, look again in a while."""
+        world = self._world
+        s = world.sessions.get(verdict.session)
+        if s is None or s.busy or s.task != verdict.task or not world.project(s.directory).stuck.enabled:
+            return
+        instance = self._instances.connected(s.instance)
+        if instance is None or instance.mode == "run":  # it ends at idle
+            return
+        length = world.project(s.directory).stuck.after_s * 1000
+        now = world.clock.now_ms()
+        if verdict.state == "incomplete" and sent and s.phase == "incomplete" and s.turn == verdict.turn:
+            self._timers.arm(Pending(s.id, "nudge", s.task, s.turn, now + length, length))
+        elif verdict.state == "unscored" and s.phase == "unscored":
+            due = max(now, s.idle_at + length)
+            self._timers.arm(Pending(s.id, "idle", s.task, s.turn, due, length))
+
+    async def due(self, p: Pending) -> None:
+        """A nudge's time has come. It goes out only if nothing happened since it was set."""
+        found = await self._nudges.current(p)
+        if found is None or isinstance(found, Skip):
+            return
+        s, transcript, instance = found
+        if transcript.turn is None or transcript.turn.id != p.turn:
+            return
+        if p.kind == "nudge":
+            await self._unanswered(s, p, transcript, instance)
+        else:
+            await self._idle(s, p, transcript, instance)
+
+    async def _unanswered(self, s: Session, p: Pending, transcript: Transcript, instance: Instance) -> None:
+        """Feedback is the last thing in the session, and nothing followed."""
+        world = self._world
+        stored = world.outbox.get(outbox.order_id(s.id, p.turn, "feedback"))
+        if stored is None or not isinstance(stored.order, SendFeedback):
+            return
+        if not transcript.messages or transcript.messages[-1].order != stored.id:
+            return
+        was, nudge = stored.order, world.project(s.directory).stuck.nudge
+        decision = order_of_silence(s, p.turn, was.agent, was.model, world.limits(s), nudge=nudge)
+        await self._nudges.send(
+            decision.session, decision.orders, p.turn, instance, "nothing followed the feedback"
+        )
+
+    async def _idle(self, s: Session, p: Pending, transcript: Transcript, instance: Instance) -> None:
+        """A turn that could not be judged: did it break off?"""
+        case = await self._case(s, transcript)
+        if case is None or case.turn != p.turn:
+            return
+        assessed = await self._assess(s, case)
+        now = self._world.sessions.get(s.id)
+        if now is None or now.turn != s.turn or self._nudges.objection(now, p.task) is not None:
+            return
+        nudge, limits = self._world.project(now.directory).stuck.nudge, self._world.limits(now)
+        decision = decide(now, case, assessed, limits, nudge=nudge)
+        if decision.told:
+            self._tell(now, case.turn, decision.told)
+            return
+        await self._nudges.send(decision.session, decision.orders, p.turn, instance, assessed.why)
+
+    async def look(self, session: str) -> None:
+        """A working session may have been silent for too long."""
+        world = self._world
+        s = world.sessions.get(session)
+        if s is None or not s.busy or not self._watched(s):
+            return
+        now, due = world.clock.now_ms(), s.active_at + self._silence_ms(s)
+        if now < due:
+            self._timers.watch(session, due)
+            return
+        if self._told.get(session) == s.active_at:
+            self._timers.watch(session, now + LONGEST_MS)
+            return
+        self._timers.watch(session, now + self._pause_ms(s))
+        instance = self._instances.connected(s.instance)
+        if instance is None or s.waiting or s.retrying:
+            return
+        try:
+            transcript = await self._evaluations.read(s, instance)
+        except (Unavailable, BadReply) as e:
+            world.log.info("messages not read", session=session, error=str(e))
+            return
+        if transcript.busy:
+            await self._silent(s, transcript)
+
+    async def _silent(self, s: Session, transcript: Transcript) -> None:
+        case = await self._case(s, transcript)
+        if case is None:
+            return
+        assessed = await self._assess(s, case)
+        now = self._world.sessions.get(s.id)
+        if now is None or not now.busy or now.task != s.task or now.active_at != s.active_at:
+            return
+        decision = decide(now, case, assessed, self._world.limits(now), nudge=False)
+        if decision.told:
+            _keep(self._told, s.id, s.active_at)
+            self._tell(now, case.turn, decision.told)
+
+    async def _case(self, s: Session, transcript: Transcript) -> Case | None:
+        world = self._world
+        seen = Seen(
+            busy=s.busy,
+            silent_ms=world.clock.now_ms() - (s.active_at if s.busy else max(s.idle_at, s.active_at)),
+            retrying=s.retrying,
+            waiting=len(s.waiting),
+            children=self._evaluations.children_busy(s.id),
+        )
+        texts = await asyncio.to_thread(world.prompt_texts, s.directory)
+        return make_case(
+            transcript,
+            seen,
+            at=world.clock.now_ms(),
+            nonce=world.nonce(),
+            templates=Templates(texts["stuck"], texts["stuck_case"]),
+            loop=await find_loop(transcript),
+        )
+
+    async def _assess(self, s: Session, case: Case) -> Assessment:
+        """The answer for this state of the messages; asked for at most once a minute."""
+        world = self._world
+        known = self._cache.get(s.id)
+        if known is not None and known[1] == case.state and world.clock.now_ms() < known[0]:
+            return known[2]
+        limits = world.limits(s)
+
+        async def ask(prompt: Prompt, left_s: float) -> Reply:
+            return await world.calls.ask(
+                prompt, left_s, limits, lambda no: self._evaluations.over_limit(s, no)
+            )
+
+        assessed = await drive(assess(case), ask, world.clock, FLOW_S)
+        self._evaluations.keep_dead_letters(s, assessed.bad)
+        world.log.info(
+            "stuck?",
+            session=s.id,
+            turn=case.turn,
+            reason=assessed.reason or "unknown",
+            why=assessed.why,
+            provider=assessed.provider,
+        )
+        _keep(self._cache, s.id, (world.clock.now_ms() + CACHE_MS, case.state, assessed))
+        return assessed
+
+    def _tool(self, s: Session, event: ev.ToolEnded) -> None:
+        """Digests of finished calls say that something repeats; the messages then say what."""
+        if not self._watched(s):
+            return
+        step = step_from_digests(event.tool, event.call, event.result, failed=event.failed, writes=False)
+        window = fold(self._windows.get(s.id, Window()), step)
+        _keep(self._windows, s.id, window)
+        loop = found(window)
+        if loop is None:
+            return
+        key, next_ms = self._loops.get(s.id, ("", 0))
+        now = self._world.clock.now_ms()
+        if now >= next_ms:
+            _keep(self._loops, s.id, (key, now + CACHE_MS))
+            self._world.spawn(self._looping(s.id), f"look at {s.id}")
+
+    async def _looping(self, session: str) -> None:
+        """A working agent that repeats itself: the person is told, once for each loop."""
+        world = self._world
+        s = world.sessions.get(session)
+        instance = self._instances.connected(s.instance) if s is not None else None
+        if s is None or instance is None:
+            return
+        try:
+            transcript = await self._evaluations.read(s, instance)
+        except ReflectdError as e:
+            world.log.info("messages not read", session=session, error=str(e))
+            return
+        loop, now = await find_loop(transcript), world.sessions.get(session)
+        told, next_ms = self._loops.get(session, ("", 0))
+        if loop is None or loop.key == told or now is None or not now.busy or now.task != s.task:
+            return
+        _keep(self._loops, session, (loop.key, next_ms))
+        if not world.limits(now).observe:
+            self._tell(
+                now, transcript.turn.id if transcript.turn else "", f"The agent repeats itself: {loop.what}"
+            )
+
+    def _tell(self, s: Session, turn: str, told: str) -> None:
+        """Toast, verdict file, those who watch. Never a prompt."""
+        world = self._world
+        world.log.info("stuck", session=s.id, turn=turn, told=told)
+        instance = self._instances.connected(s.instance)
+        if instance is not None and world.limits(s).toasts:
+            self._instances.tell(instance, ShowToast(s.id, told[:300], "warning"))
+        self._filing.stalled(Stalled(s.id, s.task, turn, world.clock.now_ms(), told), s.directory)
+
+    def _watched(self, s: Session) -> bool:
+        settings = self._world.project(s.directory)
+        fine = settings.enabled and settings.stuck.enabled and not self._world.sessions.is_off(s.directory)
+        return fine and not (s.judge or s.parent or s.deleted or s.off or s.aborted)
+
+    def _silence_ms(self, s: Session) -> int:
+        return self._world.project(s.directory).stuck.after_s * 1000 + THROTTLE_MS
+
+    def _pause_ms(self, s: Session) -> int:
+        """A minute, then twice as long each time while nothing comes, at most ten."""
+        since, looks = self._looks.get(s.id, (0, 0))
+        looks = looks + 1 if since == s.active_at else 0
+        _keep(self._looks, s.id, (s.active_at, looks))
+        return int(min(LONGEST_MS, CACHE_MS * 2 ** min(looks, 10)))
+
+    def _forget(self, session: str) -> None:
+        for kept in (self._windows, self._loops, self._looks, self._told, self._cache):
+            kept.pop(session, None)
+
+
+def _keep(kept: OrderedDict[str, T], session: str, value: T) -> None:
+    """Newest last, the oldest go."""
+    kept[session] = value
+    kept.move_to_end(session)
+    while len(kept) > KEPT:
+        kept.popitem(last=False)
