@@ -1,0 +1,1 @@
+"""The stuck pipeline: signals of a loop, and what to think of a silent session. Pure; the engine drives it."""
