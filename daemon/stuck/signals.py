@@ -1,0 +1,261 @@
+"""Deterministic loop detectors: does a session go round in circles right now, and in which?
+
+``fold`` takes in one step, ``found`` says which loop is live at the end. A step that brings news (a new
+outcome, a new write) ends every loop, so work that moves on is never one. Waiting is no loop for a long
+time, and what a person asked to have repeated is none either. Thresholds and reasons: design/stuck.md.
+Never decides what to do about a loop, never reads text for meaning, never raises.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from daemon.stuck.digests import alike, digest
+from daemon.stuck.steps import Step, last_steps, step_from_digests, step_of, steps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from daemon.core.transcript import Transcript
+
+__all__ = [
+    "Loop",
+    "Step",
+    "Window",
+    "asks_to_repeat",
+    "fold",
+    "found",
+    "loop_in",
+    "step_from_digests",
+    "step_of",
+    "steps",
+]
+
+LoopKind = Literal["same_call", "failing_call", "alternation", "cycle", "monologue", "planning"]
+
+SIZE: Final = 128  # calls that are remembered; the longest patience fits in
+LONGEST: Final = 5  # calls of a cycle
+FAILURES: Final = 4  # like failures with other arguments
+LOOK_FAILURES: Final = 6  # of lookups: trying several addresses is how one searches
+GAP: Final = 2  # new lookups between two like failures
+IDLE: Final = 12  # calls in a row that only look at what was known, or plan it again
+TEXTS: Final = 3
+MAX_TEXTS: Final = 16
+SAME_TEXT: Final = 0.8
+SAME_PLAN: Final = 0.6
+MAX_PLANS: Final = 16
+# How often a call (or a round of 2 to 5 calls) may come with the same outcome before it is a loop.
+PATIENCE: Final = {
+    "act": (4, 3),
+    "look": (4, 3),
+    "plan": (4, 3),
+    "text": (4, 3),
+    "check": (8, 5),  # once more, to be sure that it isn't flaky
+    "other": (8, 5),  # tools that we don't know may move on without saying so
+    "probe": (12, 8),
+    "wait": (30, 20),
+}
+ASKED: Final = (40, 20)
+_IDLE_SORTS: Final = frozenset({"look", "plan", "check"})
+_ASKABLE: Final = frozenset({"act", "check", "other", "probe", "wait"})
+_WISH: Final = re.compile(
+    r"\b\d{1,6} ?(?:x|times|runs|iterations|rounds|repetitions)\b|\b(?:ten|twenty|fifty|hundred|several|many) times\b"
+    r"|\btimes in a row\b|\brepeat(?:ed(?:ly)?)?\b|\bover and over\b|\bin a loop\b|\bstress[- ]?test\w*|\bstress\b"
+    r"|\bsoak\b|\bflak\w{1,8}|\bintermittent\w*|\bbenchmark\w*|\bmonitor\b|\bpoll\b|\bkeep an eye\b"
+    r"|\bwatch (?:the|for|it|this|over)\b|\bwait (?:for|until|till)\b|\bevery \d{1,4} ?(?:s|sec|min|h|m)\w{0,6}\b"
+    r"|\b\d{1,6} ?mal\b|\bwiederhol\w*|\b\d{1,6} (?:fois|veces|vezes)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What repeats: ``what`` names it, ``count`` how often (rounds of a cycle, calls of a planning run).
+
+    ``key`` stays the same while the same loop goes on.
+    """
+
+    kind: LoopKind
+    what: str
+    count: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The last ``SIZE`` calls of a session, and the texts since the last of them.
+
+    ``symbols``: call and outcome as one text. ``known``: whether that was there before. ``idle``: calls in
+    a row that brought no news and did nothing. ``asked``: the person wants something repeated.
+    """
+
+    calls: tuple[Step, ...] = ()
+    symbols: tuple[str, ...] = ()
+    known: tuple[bool, ...] = ()
+    texts: tuple[Step, ...] = ()
+    idle: int = 0
+    asked: bool = False
+
+
+def fold(window: Window, step: Step) -> Window:
+    """The window with ``step`` as its last one."""
+    if step.kind == "text":
+        return Window(
+            window.calls,
+            window.symbols,
+            window.known,
+            (*window.texts[1 - MAX_TEXTS :], step),
+            window.idle,
+            window.asked,
+        )
+    symbol = step.call + step.result
+    known = symbol in window.symbols or (step.sort == "plan" and _planned(window.calls, step))
+    idles = known and not step.writes and step.sort in ({"look", "plan"} if window.asked else _IDLE_SORTS)
+    keep = 1 - SIZE
+    return Window(
+        (*window.calls[keep:], step),
+        (*window.symbols[keep:], symbol),
+        (*window.known[keep:], known),
+        (),
+        window.idle + 1 if idles else 0,
+        window.asked,
+    )
+
+
+def found(window: Window) -> Loop | None:
+    """The loop that is live at the end of the window, or None."""
+    if window.texts:
+        if loop := _monologue(window.texts):
+            return loop
+        if window.texts[-1].closes:  # the agent left it: what its account is worth is the judge's question
+            return None
+    if not window.calls or not (window.known[-1] or window.calls[-1].failed):
+        return None
+    return _rounds(window) or _failing(window) or _planning(window)
+
+
+def loop_in(transcript: Transcript) -> Loop | None:
+    """The loop that a session is in at the end of its transcript."""
+    window = Window(asked=asks_to_repeat("\n".join(m.text for m in transcript.requests)))
+    for step in last_steps(transcript, 2 * SIZE):
+        window = fold(window, step)
+    return found(window)
+
+
+def asks_to_repeat(request: str) -> bool:
+    """Whether a person wants something done again and again, or watched."""
+    return bool(_WISH.search(request[:20_000]))
+
+
+def _planned(calls: Sequence[Step], step: Step) -> bool:
+    """Whether a plan says what an earlier one said, with nothing done in between."""
+    earlier = [c for c in calls[-2 * MAX_PLANS :] if c.sort == "plan" and c.tool == step.tool][-MAX_PLANS:]
+    return any(c.result == step.result and alike(c.words, step.words, SAME_PLAN) for c in reversed(earlier))
+
+
+def _monologue(texts: Sequence[Step]) -> Loop | None:
+    last, count = texts[-1], 0
+    for text in reversed(texts):
+        if text.result != last.result or not alike(text.words, last.words, SAME_TEXT):
+            break
+        count += 1
+    if count < TEXTS or not last.words:
+        return None
+    first = texts[len(texts) - count]
+    return Loop("monologue", f"the text “{first.what}”", count, digest("monologue", first.result))
+
+
+def _rounds(window: Window) -> Loop | None:
+    """The same 1 to ``LONGEST`` calls with the same outcomes, round after round."""
+    if loop := _period(window.calls, window.symbols, asked=window.asked):
+        return loop
+    acts = [i for i, step in enumerate(window.calls) if not (step.sort == "look" and window.known[i])]
+    if len(acts) < 2 or len(acts) == len(window.calls) or window.calls[acts[-1]].sort == "look":
+        return None
+    calls = [window.calls[i] for i in acts]  # looking again at what is known is no step of its own
+    loop = _period(calls, [window.symbols[i] for i in acts], asked=window.asked)
+    return loop if len(window.calls) - 1 - acts[-1] <= LONGEST else None
+
+
+def _period(calls: Sequence[Step], symbols: Sequence[str], *, asked: bool) -> Loop | None:
+    end = len(symbols) - 1
+    for period in range(1, LONGEST + 1):
+        i = end
+        while i >= period and symbols[i] == symbols[i - period]:
+            i -= 1
+        rounds = (end - i + period) // period
+        if rounds < 3:
+            continue
+        members = calls[len(calls) - period :]
+        if rounds < max(_patience(step, asked)[period > 1] for step in members):
+            return None  # a longer period would be the same rounds, counted otherwise
+        return _named(members, rounds)
+    return None
+
+
+def _patience(step: Step, asked: bool) -> tuple[int, int]:
+    if asked and step.sort in _ASKABLE and not step.writes:
+        return ASKED
+    return PATIENCE["act"] if step.failed and step.sort in {"check", "other"} else PATIENCE[step.sort]
+
+
+def _named(members: Sequence[Step], rounds: int) -> Loop:
+    acts = {s.call: s for s in members if s.sort != "look"}
+    told = list(acts.values()) if len(acts) == 1 and next(iter(acts.values())).failed else members
+    names = list(dict.fromkeys(step.what or step.tool or "a call" for step in sorted(told, key=_order)))
+    what = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    kind: LoopKind = "alternation" if len(members) == 2 else "cycle"
+    if all(step.sort == "plan" for step in members):
+        kind = "planning"
+    elif len(told) == 1:
+        kind = "failing_call" if told[0].failed else "same_call"
+    return Loop(kind, what, rounds, _key(members))
+
+
+def _order(step: Step) -> tuple[bool, str]:
+    """Acts before lookups, and the same order wherever in the round it is looked at."""
+    return step.sort == "look", step.call
+
+
+def _key(members: Sequence[Step]) -> str:
+    """By what acts, so that one more look between two rounds makes no other loop of it."""
+    core = [s for s in members if s.sort != "look"] or list(members)
+    faults = {s.fault if s.failed else "" for s in core}
+    if len(faults) == 1 and (fault := faults.pop()):
+        return digest("failing", fault)
+    return digest("rounds", *sorted({s.call + s.result for s in core}))
+
+
+def _failing(window: Window) -> Loop | None:
+    """One tool fails at one thing with one error, whatever its other arguments."""
+    last: Step | None = None
+    count = gap = 0
+    for i in range(len(window.calls) - 1, -1, -1):
+        step = window.calls[i]
+        if step.failed and step.fault and (last is None or step.fault == last.fault):
+            if last is None and step.sort in {"probe", "wait"}:
+                return None
+            last, count, gap = last or step, count + 1, 0
+        elif step.sort in {"look", "plan"} and (last is None or not (step.failed and step.fault)):
+            gap += not window.known[i]
+            if gap > GAP:
+                break
+        else:
+            break
+    if last is None or count < (LOOK_FAILURES if last.sort == "look" else FAILURES):
+        return None
+    if window.asked and last.sort in _ASKABLE and not last.target and count < ASKED[0]:
+        return None
+    return Loop("failing_call", last.what or last.tool, count, digest("failing", last.fault))
+
+
+def _planning(window: Window) -> Loop | None:
+    """Plans and looks again at what it knows, and does nothing."""
+    if window.idle < IDLE:
+        return None
+    run = window.calls[-min(window.idle, SIZE) :]
+    names = [step.what or step.tool for step in run]
+    often = sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))[:3]
+    return Loop("planning", ", ".join(often), window.idle, digest("planning"))

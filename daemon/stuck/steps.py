@@ -1,0 +1,270 @@
+"""A session as steps: one for each finished tool call and each text, small enough to compare by the thousand.
+
+Owns what a call's digest, outcome, sort and name are. Never judges whether steps form a loop (``signals``),
+and never raises: what can't be read makes a step that resembles nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from daemon.core.endings import ending
+from daemon.core.reading import SHELL_TOOLS, TODO_TOOLS
+from daemon.core.redact import redact
+from daemon.core.refusals import looks_up
+from daemon.core.writes import WRITE_TOOLS
+from daemon.stuck.digests import digest, fault_of, figures, of_input, of_output, sketch
+from daemon.stuck.scripts import Script, Sort, script_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from daemon.core.transcript import Message, ToolCall, Transcript
+
+MAX_NAME: Final = 120
+REPEATS: Final = 6  # equal sentences at the end of one text
+MAX_TAIL: Final = 8_000
+SHORTEST: Final = 20  # characters of a sentence that counts
+
+_SILENT: Final = frozenset({"description", "timeout"})  # of a shell call: they change nothing
+_PATHS: Final = ("filePath", "file_path", "path", "notebook_path", "filename", "file")
+_SHOWN: Final = ("pattern", "query", "url", "name", "title", "description", "subject", "prompt")
+_PLANS: Final = re.compile(r"(?:^|_)(?:think|thinking|sequentialthinking|todo_?write|plan)(?:_|$)", re.IGNORECASE)
+_BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot|computer", re.IGNORECASE)
+_STATUS: Final = re.compile(
+    r"status|state|job|run|build|deploy|poll|progress|queue|log|check|pipeline|workflow|health", re.IGNORECASE
+)
+_BACKGROUND: Final = frozenset({"bashoutput", "taskoutput", "agentoutput", "monitor", "wait", "sleep"})
+_OWN_LOOKS: Final = frozenset(
+    (  # noqa: SIM905 -- a word list
+        "read grep glob list ls webfetch websearch notebookread codesearch lsp view skill toolsearch"
+    ).split()
+)
+_AGAIN: Final = re.compile(  # the next round is announced, so nothing is over
+    r"\b(?:let me|let's|i'll|i will|i'm going to|i am going to)\b[^.!?\n]{0,80}\b(?:again|once more|one more|another)\b"
+    r"[^\n]{0,60}$",
+    re.IGNORECASE,
+)
+_BREAK: Final = re.compile(r"(?<=[.!?…])[ \t]+|\n+")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One finished call, or one text.
+
+    ``call``: digest of the tool and its arguments. ``result``: digest of the outcome without times and the
+    like. ``what``: its name for people, one line. ``target``: the file it writes or reads, if it names one.
+    ``size``: characters of input and outcome. ``sort``: what it is good for. ``fault``: of a failed call,
+    digest of the tool, what it was used on and what the error says. ``words``: of texts and plans.
+    ``closes``: a text that ends a turn with an account or a question.
+    """
+
+    kind: Literal["call", "text"]
+    tool: str
+    call: str
+    result: str
+    failed: bool = False
+    writes: bool = False
+    what: str = ""
+    target: str = ""
+    size: int = 0
+    sort: Sort = "act"
+    fault: str = ""
+    words: frozenset[int] = frozenset()
+    closes: bool = False
+
+
+def step_of(call: ToolCall) -> Step:
+    """The step that a finished call is."""
+    name = call.tool.lower()
+    shell = name in SHELL_TOOLS
+    command = _text(call, "command", "cmd") if shell else ""
+    script = script_of(command) if command else Script(_sort(call.tool))
+    said = f"{call.output}\n{call.error}" if call.error else call.output
+    failed = call.status == "error" or call.exit not in {0, None}
+    plan = script.sort == "plan"
+    target = script.target or _text(call, *_PATHS)
+    if shell:  # a space more makes no other command; an own folder does
+        given = digest(" ".join(command.split()), of_input(call.input, _SILENT | {"command", "cmd"}))
+    else:
+        given = of_input(call.input)
+    fault = fault_of(call.error or call.output) if failed else ""
+    return Step(
+        kind="call",
+        tool=call.tool,
+        call=digest(name, given),
+        result=_progress(call) if plan and not failed else digest(of_output(said), str(call.exit), str(call.cut)),
+        failed=failed,
+        writes=not failed and (script.writes or name in WRITE_TOOLS),
+        what=_named(call, command, target),
+        target=target,
+        size=len(said) + sum(len(v) for v in call.input.values() if isinstance(v, str)),
+        sort=script.sort,
+        fault=digest(name, script.head or _used_on(call, target), fault) if fault else "",
+        words=sketch(_inside(call.input)) if plan else frozenset(),
+    )
+
+
+def step_from_digests(
+    tool: str, call: str, result: str, *, failed: bool, writes: bool, sort: Sort | None = None
+) -> Step:
+    """The step of a call of which only digests came; enough to suspect a loop, not to name it."""
+    return Step(
+        "call", tool, call, result, failed=failed, writes=writes, what=tool[:MAX_NAME], sort=sort or _sort(tool)
+    )
+
+
+def steps(transcript: Transcript) -> tuple[Step, ...]:
+    """The steps of this task, oldest first: since a person last typed, and since the last compaction, after
+    which an agent has to read again what it knew. Calls that still run are none.
+    """
+    return last_steps(transcript, len(transcript.messages) * 1000 + 1000)
+
+
+def last_steps(transcript: Transcript, most: int) -> tuple[Step, ...]:
+    """The last ``most`` of ``steps``, without the work for the others."""
+    found: list[Step] = []
+    for message in reversed(transcript.work):
+        if message.human or message.summary or len(found) >= most:
+            break
+        if message.role == "assistant":
+            found.extend(reversed([*_said(message), *_called(message.calls, most)]))
+    return tuple(reversed(found[:most]))
+
+
+def _called(calls: Sequence[ToolCall], most: int) -> Iterator[Step]:
+    done = [c for c in calls if c.status in {"completed", "error"}]
+    return map(step_of, done[-most:])
+
+
+def _said(message: Message) -> list[Step]:
+    """The steps of a message's text: one, or one for each time that it says the same."""
+    text = message.text.strip()
+    if not text:
+        return []
+    unit, times = _repeated(text)
+    if times:
+        return [_text_step(unit)] * times
+    over = message.finish == "stop" and not message.calls and not message.error
+    return [_text_step(text, closes=over and _accounts(text))]
+
+
+def _accounts(text: str) -> bool:
+    """Whether a text ends with what was done or a question, and announces no more of the same."""
+    return ending(text, "stop") in {"statement", "question"} and not _AGAIN.search(text[-300:])
+
+
+def _text_step(text: str, *, closes: bool = False) -> Step:
+    line = _line(redact(_line(text[:400])))
+    return Step(
+        "text",
+        "",
+        digest("text", _line(text[:MAX_TAIL]).casefold()),
+        figures(text),
+        what=line if len(line) <= MAX_NAME else line[: MAX_NAME - 1] + "…",
+        size=len(text),
+        sort="text",
+        words=sketch(text),
+        closes=closes,
+    )
+
+
+def _repeated(text: str) -> tuple[str, int]:
+    """What a text says over and over at its end, and how often; nothing for quoted code and tables."""
+    if len(text) < REPEATS * SHORTEST:
+        return "", 0
+    units, fenced = [], False
+    for raw in _BREAK.split(text[-MAX_TAIL:]):
+        unit = raw.strip()
+        if unit.startswith(("```", "~~~")):
+            fenced = not fenced
+            units.append("")  # what stands before it doesn't count
+        elif unit and not fenced and not unit.startswith(("|", ">", "    ")):
+            units.append(unit)
+    for end in (len(units), len(units) - 1):  # the last one may be cut off
+        for period in (1, 2, 3):
+            times = _times(units, end, period)
+            if times >= REPEATS:
+                return " ".join(units[end - period : end]), min(times, 100)
+    return "", 0
+
+
+def _times(units: list[str], end: int, period: int) -> int:
+    """How often the last ``period`` units before ``end`` stand there in a row."""
+    if end < period or sum(map(len, units[end - period : end])) < SHORTEST:
+        return 0
+    i = end - 1
+    while i >= period and units[i] == units[i - period]:
+        i -= 1
+    return (end - 1 - i + period) // period
+
+
+def _sort(tool: str) -> Sort:
+    name = tool.lower()
+    if name in WRITE_TOOLS or name in SHELL_TOOLS or name in {"task", "agent"}:
+        return "act"
+    if name in _BACKGROUND:
+        return "wait"
+    if _PLANS.search(tool):
+        return "plan"
+    if _BROWSER.search(tool):
+        return "probe"
+    if name in _OWN_LOOKS:
+        return "look"
+    if looks_up(tool):
+        return "probe" if _STATUS.search(tool) else "look"
+    return "other"
+
+
+def _progress(call: ToolCall) -> str:
+    """How far a todo list is: entries done or dropped. A plan that only changes its words stays the same."""
+    todos = call.input.get("todos")
+    if call.tool.lower() not in TODO_TOOLS or not isinstance(todos, list):
+        return ""
+    ended = sum(isinstance(t, dict) and t.get("status") in {"completed", "cancelled"} for t in todos)
+    begun = sum(isinstance(t, dict) and t.get("status") == "in_progress" for t in todos)
+    return f"{ended} ended, {begun} begun"
+
+
+def _inside(value: object, depth: int = 0) -> str:
+    """The texts in an argument, without the names and statuses around them."""
+    if isinstance(value, str):
+        return value[:2000]
+    if depth > 4:
+        return ""
+    if isinstance(value, dict):
+        inner = [v for k, v in list(value.items())[:50] if k not in {"status", "priority", "id", "activeForm"}]
+    elif isinstance(value, list | tuple):
+        inner = list(value[:50])
+    else:
+        return ""
+    return " ".join(t for v in inner if (t := _inside(v, depth + 1)))
+
+
+def _text(call: ToolCall, *names: str) -> str:
+    for name in names:
+        value = call.input.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _used_on(call: ToolCall, target: str) -> str:
+    """The file, or the site of an address."""
+    url = _text(call, "url")
+    return target or "/".join(url[:300].split("/", 3)[:3])
+
+
+def _named(call: ToolCall, command: str, target: str) -> str:
+    shown = command or target or _text(call, *_SHOWN)
+    line = _line(redact(_line(shown[:400]))) if shown else ""
+    room = MAX_NAME - len(call.tool[:40]) - 3
+    line = line if len(line) <= room else line[: room - 1] + "…"
+    tool = _line(call.tool[:40]) or "a tool"
+    return f"{tool} `{line.replace('`', chr(39))}`" if line else tool
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
