@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CONSUMERS = REPO / "examples" / "consumers"
 TOKEN = "123456789:AAE-a_token-of-a-bot_for_tests_only"
+SECRET = TOKEN.partition(":")[2]
 CHAT = "-1001234567890"
 Json = dict[str, Any]
 Done = subprocess.CompletedProcess[str]

@@ -15,6 +15,7 @@ import pytest
 from tests.examples.running import (
     CHAT,
     CONSUMERS,
+    SECRET,
     TOKEN,
     BotApi,
     answers,
@@ -26,8 +27,6 @@ from tests.examples.running import (
     sent,
     verdict,
 )
-
-SECRET = TOKEN.partition(":")[2]
 
 
 @pytest.fixture
