@@ -176,6 +176,8 @@ class Intake:
         if owner and after.instance != instance.id:
             after = replace(after, instance=instance.id)
             self._delivery.expire(after.id, keep_instance=instance.id)
+        if isinstance(event, ev.ActivitySeen) and after.busy:
+            self._filing.went_on(after.id)
         if after is before:
             return
         world.sessions.put(after)

@@ -92,8 +92,12 @@ class Stage:
         return found
 
     def state(self, session: str = SESSION) -> str:
+        return str(self.full(session)["state"])
+
+    def full(self, session: str = SESSION) -> dict[str, Any]:
         path = self.workspace / ".reflection" / f"verdict_{session}.json"
-        return str(json.loads(path.read_text("utf-8"))["state"])
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        return found
 
 
 Open = Callable[..., AbstractAsyncContextManager[Stage]]
@@ -165,6 +169,22 @@ async def test_fixed_after_feedback(stage: Open) -> None:
         await s.works(SESSION, "Fixed.", *GREEN, seconds=60)
         await s.passes(20)
         s.hears([], [(SESSION, DONE)])
+
+
+async def test_fixed_within_seconds(stage: Open) -> None:
+    """I22: the readers see the second idle before the daemon does; the first round's verdict, still young, is
+    not taken for it, because the agent was seen at work.
+    """
+    async with stage() as s:
+        await s.asks(SESSION)
+        await s.works(SESSION, "Done.", *RED)
+        await s.passes(5)
+        assert s.alias()["timestamp"] > 0
+        await s.host.emit("activity", sessionID=SESSION, bytes=100)
+        await s.works(SESSION, "Fixed.", *GREEN, seconds=5)
+        await s.passes(11)
+        s.hears([], [(SESSION, DONE)])
+        assert s.state() == "complete"
 
 
 async def test_another_session_is_not_muted(stage: Open) -> None:
@@ -290,3 +310,22 @@ async def test_a_sibling_long_ago(stage: Open) -> None:
         await s.passes(1)
         told = [(SIBLING, DONE), (SESSION, DONE)]
         s.hears(told, told)
+
+
+@pytest.mark.parametrize("first", ["done", "sent back"])
+async def test_a_sibling_that_begins_seconds_later(stage: Open, first: str) -> None:
+    """I23: a session whose alias is still young neither mutes a sibling that begins now nor stands in for it;
+    the full-id file of the first one stays as it is.
+    """
+    async with stage() as s:
+        await s.asks(SESSION)
+        await s.works(SESSION, "Done.", *(GREEN if first == "done" else RED))
+        await s.passes(1)
+        told = [(SESSION, DONE)] if first == "done" else []
+        kept = s.full(SESSION)
+        await s.asks(SIBLING)
+        await s.works(SIBLING, "Should spaces count as empty?", seconds=5)
+        await s.passes(11)
+        told.append((SIBLING, AS_WITHOUT))
+        s.hears(told, told)
+        assert s.full(SESSION) == kept
