@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from daemon.core.verdict import Verdict
@@ -31,6 +31,7 @@ WORKERS = 3
 LISTENED, LEFT_OVER, CASE = 0, 1, 2
 FRESH_MS = 60_000
 FRESH_KEPT = 200
+READ_MS = 2_000  # whoever waited for an alias has read it by then
 SHORT = 8
 _KINDS: Final[dict[type, Kind]] = {Judging: "judging", Stalled: "stuck"}
 Key = tuple[str, str]
@@ -100,6 +101,26 @@ class Filing:
         last = self._fresh.pop(session, None)
         if last is not None and self._world.clock.now_ms() - last[0].at < FRESH_MS:
             self._put(LISTENED, (session, ""), _Job(lambda: self._files.outdated(*last)))
+        s = self._world.sessions.get(session)
+        for verdict, directory in list(self._fresh.values()):
+            sibling = verdict.session != session and verdict.session[:SHORT] == session[:SHORT]
+            if sibling and s is not None and directory == s.directory:
+                self._stale_alias(verdict, directory)
+
+    def went_on(self, session: str) -> None:
+        """The agent works on its feedback: the alias has been read, and is not to be taken for the next
+        turn's, whose end its readers may see before us (I22).
+        """
+        verdict, directory = self._fresh.get(session, (None, ""))
+        if verdict is None or not verdict.will_prompt or self._world.clock.now_ms() - verdict.at < READ_MS:
+            return
+        self._fresh[session] = (replace(verdict, will_prompt=False), directory)
+        self._stale_alias(verdict, directory)
+
+    def _stale_alias(self, verdict: Verdict, directory: str) -> None:
+        if self._world.clock.now_ms() - verdict.at < FRESH_MS and (verdict.complete or verdict.will_prompt):
+            job = _Job(lambda: self._files.alias_outdated(verdict, directory))
+            self._put(LISTENED, (verdict.session, "alias"), job)
 
     def case(self, case: Case, opinion: Opinion, decision: Decision) -> None:
         """The full evaluation; its JSON is built in the thread."""

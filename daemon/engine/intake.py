@@ -185,6 +185,8 @@ class Intake:
             self._delivery.expire(after.id, keep_instance=instance.id)
         self._stuck.heard(before, after, event)
         self._compaction.heard(after, event)
+        if isinstance(event, ev.ActivitySeen) and after.busy:
+            self._filing.went_on(after.id)
         if after is before:
             return
         world.sessions.put(after)

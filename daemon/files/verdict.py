@@ -136,6 +136,11 @@ class VerdictFiles:
         """The same verdict, no longer fresh: a new task began."""
         return self._write(directory, replace(v, at=0, will_prompt=False), collides=True, durable=False)
 
+    def alias_outdated(self, v: Verdict, directory: str) -> Path:
+        """The alias alone is no longer fresh: its readers could take it for another turn (I22, I23)."""
+        name = f"verdict_{file_name(v.session[:SHORT])}.json"
+        return self._put(directory, name, _dump(alias_object(v, collides=True)), durable=False)[1]
+
     def case(self, session: str, at: int, content: dict[str, Any], directory: str) -> Path:
         """The full evaluation, for people and for replay; the oldest go when there are too many."""
         text = json.dumps(redact_value(content), ensure_ascii=False, indent=1)
