@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 RETRY_S = 0.5
 ID_CHARS = 16
+TOLD = frozenset({"verdict", "stuck"})
 EPILOG = """examples:
   reflectd watch                   verdicts on sessions of this folder and below
-  reflectd watch --all --verbose   everywhere; also when judging starts and what is left alone
+  reflectd watch --all --verbose   everywhere; also when judging starts, what is left alone, nudges
   reflectd watch --json | jq -r .feedback
   reflectd watch --exec 'jq -r .state | xargs notify-send'
 
-CMD is run by your shell for each final verdict, one after the other, with the verdict as one line of
-JSON on its standard input. One that takes too long is killed; one that fails is told, and nothing more.
+CMD is run by your shell for each final verdict, and when a working agent seems stuck ("state": "stuck"), one
+after the other, with the verdict as one line of JSON on its standard input. One that takes too long is killed; one that fails is told, and nothing more.
 
 exit codes: 1 no daemon at the start, 2 wrong arguments, 130 ended by Ctrl-C"""
 
@@ -57,7 +58,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--dir", metavar="DIR", help="this folder and what is below it (the current one)")
     parser.add_argument("--all", action="store_true", help="every folder")
     parser.add_argument(
-        "--verbose", action="store_true", help="also when judging starts, and what is left alone"
+        "--verbose", action="store_true", help="also when judging starts, what is left alone, and nudges"
     )
     parser.add_argument("--json", action="store_true", help="print each as one line of JSON")
     parser.add_argument("--exec", metavar="CMD", help="run CMD for each final verdict, its JSON on stdin")
@@ -128,7 +129,7 @@ def _entries(where: Paths, route: str, folder: str) -> Iterator[Json]:
 
 
 def _show(entry: Json, args: argparse.Namespace, hook: Hook | None) -> None:
-    final = entry.get("kind") == "verdict"
+    final = entry.get("kind") in TOLD
     if entry.get("dropped"):
         _say(f"{entry['dropped']} lines were lost: they came faster than they were read")
     if final or args.verbose:
@@ -148,6 +149,11 @@ def told(entry: Json, paint: Paint) -> str:
         return f"{head}  {paint(f'left alone: {guard}, {why}', 'dim')}"
     if entry.get("kind") == "judging":
         return f"{head}  {paint('judging', 'dim')}"
+    if entry.get("kind") == "nudge":
+        cause, why = short(entry.get("cause", ""), 30), short(entry.get("reason", ""), 100)
+        return (
+            f"{head}  {paint(f'{cause} ({short(entry.get('status') or 'no answer yet', 20)}): {why}', 'dim')}"
+        )
     severity = str(entry.get("severity", "NONE"))
     state = paint.state(str(entry.get("state", "?"))) + (
         f" {short(severity, 10)}" if severity != "NONE" else ""

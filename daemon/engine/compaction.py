@@ -80,7 +80,9 @@ class Compaction:
                 world.log.info("compaction", session=s.id, action="told", why=decision.why)
                 await self._nudges.send(s, decision.orders, "", instance, decision.why)
             case _:
-                world.log.info("compaction", session=s.id, action="nothing", why="the session goes on by itself")
+                world.log.info(
+                    "compaction", session=s.id, action="nothing", why="the session goes on by itself"
+                )
 
     async def _act(
         self, p: Pending, s: Session, transcript: Transcript, last: Verdict | None, instance: Instance

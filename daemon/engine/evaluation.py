@@ -17,7 +17,7 @@ from daemon.core.redact import redact
 from daemon.core.session import judging, reconcile, settled, taken_back
 from daemon.core.verdict import JudgedBy, Verdict
 from daemon.engine.drive import drive
-from daemon.engine.loops import find_loop, naming_loop
+from daemon.engine.loops import naming_loop, worked_in_circles
 from daemon.files.verdict import Judging
 from daemon.hosts.opencode import parse_transcript
 from daemon.judge.case import make_case
@@ -277,7 +277,7 @@ class Evaluations:
             await self._conclude_foretold(s, instance)
             await self._unread(session, instance, str(e))
             return
-        loop = await find_loop(transcript)
+        loop = await worked_in_circles(transcript)
         now = world.sessions.get(session)
         if now is None:
             return

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 MANY_CALLS: Final = 40
 
 
+async def worked_in_circles(transcript: Transcript) -> Loop | None:
+    """What repeated itself up to the last call, whatever the agent says of it: for a turn that is judged."""
+    turn = transcript.turn
+    if turn is None:
+        return None
+    silent = tuple(replace(m, text="") if m is turn else m for m in transcript.messages)
+    return await find_loop(replace(transcript, messages=silent))
+
+
 async def find_loop(transcript: Transcript) -> Loop | None:
     """What repeats itself at the end of the work; a long one is read in a thread."""
     if len(transcript.calls) < MANY_CALLS:

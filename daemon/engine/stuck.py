@@ -197,9 +197,15 @@ class Stuck:
         if now is None or not now.busy or now.task != s.task or now.active_at != s.active_at:
             return
         decision = decide(now, case, assessed, self._world.limits(now), nudge=False)
-        if decision.told:
-            _keep(self._told, s.id, s.active_at)
-            self._tell(now, case.turn, decision.told)
+        if not decision.told:
+            return
+        _keep(self._told, s.id, s.active_at)
+        if case.loop is not None:
+            told, next_ms = self._loops.get(s.id, ("", 0))
+            if told == case.loop.key:
+                return
+            _keep(self._loops, s.id, (case.loop.key, next_ms))
+        self._tell(now, case.turn, decision.told)
 
     async def _case(self, s: Session, transcript: Transcript) -> Case | None:
         world = self._world

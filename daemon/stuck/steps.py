@@ -31,7 +31,9 @@ SHORTEST: Final = 20  # characters of a sentence that counts
 _SILENT: Final = frozenset({"description", "timeout"})  # of a shell call: they change nothing
 _PATHS: Final = ("filePath", "file_path", "path", "notebook_path", "filename", "file")
 _SHOWN: Final = ("pattern", "query", "url", "name", "title", "description", "subject", "prompt")
-_PLANS: Final = re.compile(r"(?:^|_)(?:think|thinking|sequentialthinking|todo_?write|plan)(?:_|$)", re.IGNORECASE)
+_PLANS: Final = re.compile(
+    r"(?:^|_)(?:think|thinking|sequentialthinking|todo_?write|plan)(?:_|$)", re.IGNORECASE
+)
 _BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot|computer", re.IGNORECASE)
 _STATUS: Final = re.compile(
     r"status|state|job|run|build|deploy|poll|progress|queue|log|check|pipeline|workflow|health", re.IGNORECASE
@@ -95,7 +97,9 @@ def step_of(call: ToolCall) -> Step:
         kind="call",
         tool=call.tool,
         call=digest(name, given),
-        result=_progress(call) if plan and not failed else digest(of_output(said), str(call.exit), str(call.cut)),
+        result=_progress(call)
+        if plan and not failed
+        else digest(of_output(said), str(call.exit), str(call.cut)),
         failed=failed,
         writes=not failed and (script.writes or name in WRITE_TOOLS),
         what=_named(call, command, target),
@@ -112,7 +116,14 @@ def step_from_digests(
 ) -> Step:
     """The step of a call of which only digests came; enough to suspect a loop, not to name it."""
     return Step(
-        "call", tool, call, result, failed=failed, writes=writes, what=tool[:MAX_NAME], sort=sort or _sort(tool)
+        "call",
+        tool,
+        call,
+        result,
+        failed=failed,
+        writes=writes,
+        what=tool[:MAX_NAME],
+        sort=sort or _sort(tool),
     )
 
 
@@ -235,7 +246,9 @@ def _inside(value: object, depth: int = 0) -> str:
     if depth > 4:
         return ""
     if isinstance(value, dict):
-        inner = [v for k, v in list(value.items())[:50] if k not in {"status", "priority", "id", "activeForm"}]
+        inner = [
+            v for k, v in list(value.items())[:50] if k not in {"status", "priority", "id", "activeForm"}
+        ]
     elif isinstance(value, list | tuple):
         inner = list(value[:50])
     else:

@@ -306,11 +306,11 @@ async def test_a_sub_agent_is_not_watched(w: World) -> None:
 
 async def _repeats(w: World, times: int) -> None:
     """The same call with the same result, as the shim tells it and as the messages have it."""
-    await w.host.answers("ses_a", "Again.", "tool-calls", tuple(bash("npm test", 1, "boom") for _ in range(times)))
+    await w.host.answers(
+        "ses_a", "Again.", "tool-calls", tuple(bash("npm test", 1, "boom") for _ in range(times))
+    )
     for _ in range(times):
-        await w.host.emit(
-            "tool", sessionID="ses_a", tool="bash", call="c1", result="r1", failed=False
-        )
+        await w.host.emit("tool", sessionID="ses_a", tool="bash", call="c1", result="r1", failed=False)
 
 
 async def test_a_loop_while_working_is_told_once(w: World) -> None:
