@@ -104,6 +104,7 @@ class SdkProvider(ABC):
         base_url: str = "",
         fast_models: tuple[str, ...] = (),
         monotonic: Monotonic = time.monotonic,
+        list_s: float = LIST_S,
     ) -> None:
         """Raises ``UserError`` when key, model or address can't be right."""
         self._key = address.key(self.name, api_key.strip(), base_url) or NO_KEY
@@ -111,7 +112,7 @@ class SdkProvider(ABC):
         self._url = "" if url == self.official else url
         if not model:
             raise UserError(f"{self.name}: no model is set; name one")
-        self._model = model
+        self._model, self._list_s = model, list_s
         self._fast = FastOfApi(fast_models, model, self._list, monotonic, official=not self._url)
         self._lock = asyncio.Lock()
         self._client: Any = None
@@ -274,11 +275,13 @@ class SdkProvider(ABC):
         asked, found = self._asked(""), None
         problem: Unavailable
         try:
-            async with asyncio.timeout(LIST_S):
+            async with asyncio.timeout(self._list_s):
                 await self._ready()
-                found = await self._post(lambda wait: self._send_list(self._client, wait), asked, LIST_S)
+                found = await self._post(
+                    lambda wait: self._send_list(self._client, wait), asked, self._list_s
+                )
         except TimeoutError:
-            problem = faults.of_timeout(asked, LIST_S)
+            problem = faults.of_timeout(asked, self._list_s)
         if found is None:
             raise problem
         if not isinstance(found, bytes):
