@@ -65,9 +65,10 @@ def first_offered(wanted: tuple[str, ...], ids: tuple[str, ...]) -> str:
     A name also stands for its dated and ``latest`` forms, with a vendor before it, dots as good as dashes;
     never for another size or kind (``gemini-2.5-flash`` is not ``gemini-2.5-flash-lite``).
     """
-    plain = [(i, _plain(i)) for i in ids]
-    for name in wanted:
-        start = _plain(name)
+    starts = {name: _plain(name) for name in wanted}
+    every = tuple(starts.values())
+    plain = [(i, p) for i in ids if (p := _plain(i)).startswith(every)]  # few of thousands
+    for name, start in starts.items():
         rest = {i: p[len(start) :] for i, p in plain if p.startswith(start)}
         forms = [i for i, r in rest.items() if _VERSION.fullmatch(r)]
         if forms:
