@@ -29,6 +29,7 @@ from daemon.engine.calls import Calls
 from daemon.engine.compaction import Compaction
 from daemon.engine.delivery import Delivery
 from daemon.engine.evaluation import Evaluations
+from daemon.engine.fast import HostModels
 from daemon.engine.filing import Filing
 from daemon.engine.gate import Gate
 from daemon.engine.instances import Instances
@@ -63,10 +64,12 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
+    from daemon.core.fast import Offered
     from daemon.core.orders import RunJudge
     from daemon.core.pending import Pending
     from daemon.core.ports import Clock, Provider
     from daemon.core.settings import Settings
+    from daemon.engine.instances import Instance
     from daemon.paths import Paths
 
 TICK_S = 5.0
@@ -104,6 +107,7 @@ class Daemon:
         self._settings_folder = paths.config_file(os.environ).parent
         prompts = Prompts(paths.shipped("prompts"), self._settings_folder / "prompts", trust)
         self.instances = Instances(secrets.token_hex(4))
+        self.host_models = HostModels(self.instances, self.clock, self._log)
         self.world = World(
             settings=settings,
             clock=self.clock,
@@ -301,17 +305,24 @@ class Daemon:
             budget.ended(entry)
             self.spawn(store(entry), "ledger")
 
+        def host_of(session: str) -> Instance | None:
+            s = self.world.sessions.get(session)
+            return self.instances.connected(s.instance, s.directory) if s is not None else None
+
         async def run(order: RunJudge, deadline_s: float) -> Raw:
-            s = self.world.sessions.get(order.session)
-            instance = self.instances.connected(s.instance, s.directory) if s is not None else None
+            instance = host_of(order.session)
             if instance is None:
                 raise Unavailable("the session's host is not connected")
             return await self.instances.call(instance, order, deadline_s)
 
+        async def look(session: str) -> Offered | None:
+            instance = host_of(session)
+            return await self.host_models.of(instance) if instance is not None else None
+
         if provider is not None:
             found: tuple[Provider, ...] = (provider, OfflineProvider())
         else:
-            found = providers(settings.judge.provider, settings, keys, run)
+            found = providers(settings.judge.provider, settings, keys, run, look)
         return Calls(found, self.clock, self._log, record, budget, rules=OfflineProvider())
 
 

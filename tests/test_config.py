@@ -64,7 +64,7 @@ def test_a_host_that_starts_us_changes_a_default_only() -> None:
 def test_every_setting_can_come_from_environment_and_flag(key: str) -> None:
     """One table feeds them all, so no setting is reachable in one way only."""
     setting = config.SETTINGS[key]
-    forms = {"model": "a/b", "path": "/s", "url": "http://h", "name": "m"}
+    forms = {"model": "a/b", "path": "/s", "url": "http://h", "name": "m", "names": "m, n"}
     typed = forms.get(setting.form)
     if typed is None:
         other = {bool: "no" if setting.default else "yes", int: str(setting.range[1])}
@@ -103,6 +103,11 @@ def test_reflection_debug_is_lenient_and_weaker_than_ours() -> None:
         ("[openai]\nbase_url = 'http://a b'", "an address with http:// or https://"),
         ("[anthropic]\nmodel = ''", "a model's name"),
         ("[anthropic]\nkey_file = 'key'", "an absolute path"),
+        ("[fast]\nopenai = 'a,,b'", "fast.openai must be models' names with commas between them"),
+        ("[fast]\ngoogle = 'a b'", "models' names with commas between them"),
+        ("[fast]\nanthropic = ','", "models' names with commas between them"),
+        (f"[fast]\nopenai = '{'a,' * 50}a'", "models' names with commas between them"),
+        ("[fast]\nopenai = ['a', 'b']", "not a list"),
         ("[judge]\nmodel = 'sonnet'", '"provider/model" or ""'),
         ("enabled = 1", "true or false"),
         ("toasts = [{a.b = 1}]", "not a list"),

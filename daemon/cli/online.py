@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from daemon import config
 from daemon.cli.finding import Check
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt
-from daemon.core.ports import Client
+from daemon.core.ports import Chooses, Client
 from daemon.llm.select import providers
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ async def _ask(provider: Provider) -> Check:
     try:
         async with asyncio.timeout(ASK_S):
             reply = await provider.complete(prompt, ASK_S)
+            small = await _small(provider, prompt)
     except BadReply:  # it answered, at a length of its own
         return Check("online", "ok", f"{name} answers")
     except TimeoutError:
@@ -62,4 +64,13 @@ async def _ask(provider: Provider) -> Check:
     finally:
         if isinstance(provider, Client):
             await provider.close()
-    return Check("online", "ok", f"{name} answers in {reply.seconds:.1f} s")
+    return Check("online", "ok", f"{name} answers in {reply.seconds:.1f} s{small}")
+
+
+async def _small(provider: Provider, prompt: Prompt) -> str:
+    """Which model gets the quick questions, when it is another one."""
+    if not isinstance(provider, Chooses):
+        return ""
+    quick = await provider.chosen(replace(prompt, tier="fast"))
+    small = provider.model_for(quick)[1]
+    return f"; quick questions go to {small}" if small != provider.model_for(prompt)[1] else ""

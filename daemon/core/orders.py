@@ -83,7 +83,12 @@ class DeleteSessions:
     sessions: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadProviders:
+    """Read which models the host's providers offer: ids only, never a key."""
+
+
 Prompting = SendFeedback | SendNudge
 StoredOrder = Prompting | ShowToast
-CallOrder = ReadMessages | RunJudge | CancelOrder | DeleteSessions
+CallOrder = ReadMessages | RunJudge | CancelOrder | DeleteSessions | ReadProviders
 Order = StoredOrder | CallOrder

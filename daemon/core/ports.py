@@ -31,6 +31,19 @@ class Client(Protocol):
         """End its connections."""
 
 
+@runtime_checkable
+class Chooses(Protocol):
+    """What a provider has besides that must look which models are there before it can name one."""
+
+    async def chosen(self, prompt: Prompt) -> Prompt:
+        """``prompt`` as ``model_for`` and ``complete`` want it: with the model that will be asked.
+
+        It looks at most every few minutes, and briefly; when that fails, the usual model is meant. Never
+        fails itself.
+        """
+        ...
+
+
 class Provider(Protocol):
     """Answers prompts. Raises ``Unavailable`` when it cannot, ``Rejected`` when it must not."""
 

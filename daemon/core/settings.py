@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Value = bool | int | str
 Tighten = Literal["", "off", "lower", "observe", "on"]  # what a project may do to a setting
 _T = TypeVar("_T")
+MOST_NAMES = 50  # in one list
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off"})
 
@@ -29,7 +30,7 @@ class Setting:
     doc: str
     choices: tuple[str, ...] = ()
     range: tuple[int, int] = (0, 0)
-    form: Literal["", "path", "model", "url", "name"] = ""
+    form: Literal["", "path", "model", "url", "name", "names"] = ""
     tighten: Tighten = ""
     env: str = ""
     in_file: bool = True
@@ -53,6 +54,7 @@ class Setting:
             "model": '"provider/model" or ""',
             "url": 'an address with http:// or https://, or ""',
             "name": "a model's name",
+            "names": 'models\' names with commas between them, or ""',
         }
         return forms.get(self.form, "a text")
 
@@ -75,6 +77,9 @@ class Setting:
                 return not value or (value.startswith(("http://", "https://")) and _is_word(value))
             if self.form == "name":
                 return bool(value) and _is_word(value)
+            if self.form == "names":
+                found = names(value)
+                return not value or (len(found) <= MOST_NAMES and all(n and _is_word(n) for n in found))
             provider, _, model = value.partition("/")
             return not value or (bool(provider and model) and _is_word(value))
         return isinstance(value, bool) or (isinstance(value, int) and self.range[0] <= value <= self.range[1])
@@ -88,6 +93,11 @@ class Setting:
             digits = text.strip()
             return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else text
         return text
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The names of a list in one text, without the blanks around them; none of an empty text."""
+    return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
 def _is_word(value: str) -> bool:
@@ -146,6 +156,33 @@ class OpenAI:
         "", "another address that speaks this API; a key only from `key_file`", form="url"
     )
     key_file: str = _setting("", "a file with the key, for a daemon that a service starts", form="path")
+
+
+@dataclass(frozen=True, slots=True)
+class Fast:
+    """Small models for quick questions, best first; the first that is really offered is asked."""
+
+    anthropic: str = _setting(
+        "claude-haiku-5-5, claude-haiku-4-5, claude-haiku-4, claude-3-5-haiku-20241022",
+        "small models of Anthropic for quick questions, best first: the first that is really offered is "
+        "asked; without one, the usual model",
+        form="names",
+    )
+    openai: str = _setting(
+        "gpt-6-luna, gpt-5.6-luna, gpt-5.4-mini, gpt-5-mini, gpt-4.1-mini, gpt-4o-mini, gpt-3.5-turbo",
+        "the same of OpenAI",
+        form="names",
+    )
+    google: str = _setting(
+        "gemini-3.5-flash-lite, gemini-3.1-flash-lite, gemini-2.5-flash, gemini-2.0-flash, gemini-1.5-flash",
+        "the same of Google, through opencode",
+        form="names",
+    )
+    github_copilot: str = _setting(
+        "claude-haiku-5.5, gpt-6-luna, claude-haiku-4.5, gpt-5-mini, gpt-4o-mini",
+        "the same of GitHub Copilot, through opencode",
+        form="names",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +273,7 @@ class Settings:
     judge: Judge = Judge()
     anthropic: Anthropic = Anthropic()
     openai: OpenAI = OpenAI()
+    fast: Fast = Fast()
     run: Run = Run()
     stuck: Stuck = Stuck()
     compaction: Compaction = Compaction()

@@ -14,7 +14,7 @@ from daemon.core.errors import BadReply, Fault, ReflectdError, Unavailable
 from daemon.core.guards import Skip
 from daemon.core.llm import Usage
 from daemon.core.policy import POLICIES, Policy
-from daemon.core.ports import Clock, Provider
+from daemon.core.ports import Chooses, Clock, Provider
 from daemon.core.redact import redact
 from daemon.engine.budget import Budget, OverLimitError, Reserved
 from daemon.log import Logger
@@ -82,7 +82,7 @@ class Calls:
                 if self.clock.monotonic() >= end:
                     break
             else:
-                self._answered(provider)
+                self._answered(_who(provider, prompt))
                 if over is not None and provider.name == "offline":
                     _tell(over, on_limit)
                 return reply
@@ -121,7 +121,11 @@ class Calls:
         )
 
         def passes(e: BaseException) -> bool:
-            if not isinstance(e, Unavailable) or e.fault not in policy.retry:
+            if not isinstance(e, Unavailable):
+                return False
+            if e.fault == "model" and prompt.tier == "fast":  # refused: the next of the list is chosen
+                return isinstance(provider, Chooses) and self.clock.monotonic() < end
+            if e.fault not in policy.retry:
                 return False
             wanted = e.retry_after_s or policy.first_delay_s
             return wanted <= policy.max_delay_s and self.clock.monotonic() + wanted < end
@@ -130,6 +134,8 @@ class Calls:
             outcome = state.outcome  # type: ignore[attr-defined]  # tenacity's RetryCallState
             error = outcome.exception()
             asked = error.retry_after_s if isinstance(error, Unavailable) else None
+            if isinstance(error, Unavailable) and error.fault == "model":
+                return 0.0
             longest = max(0.0, end - self.clock.monotonic())
             return float(min(asked if asked is not None else pause(state), longest))
 
@@ -145,11 +151,20 @@ class Calls:
 
     async def _call(self, provider: Provider, prompt: Prompt, end: float, limits: Limits) -> Reply:
         """One call with its ledger row, inside the budget."""
+        if isinstance(provider, Chooses):
+            prompt = await self._chosen(provider, prompt, end)
         if self.budget is None:
             return await self._timed(provider, prompt, end)
         most = provider.most_tokens(prompt)
         async with self.budget.reserve(prompt, provider.model_for(prompt), most, limits) as reserved:
             return await self._timed(provider, prompt, end, reserved)
+
+    async def _chosen(self, provider: Chooses, prompt: Prompt, end: float) -> Prompt:
+        try:
+            async with asyncio.timeout(max(0.0, end - self.clock.monotonic())):
+                return await provider.chosen(prompt)
+        except TimeoutError:
+            return prompt  # there is no time left for the call either, and ``_timed`` says so
 
     async def _timed(
         self, provider: Provider, prompt: Prompt, end: float, reserved: Reserved | None = None
@@ -157,7 +172,7 @@ class Calls:
         left_s = end - self.clock.monotonic()
         if left_s <= 0:
             raise Unavailable("the deadline for judging is over", "timeout")
-        started = self.clock.monotonic()
+        started, asked = self.clock.monotonic(), provider.model_for(prompt)[1]
         outcome, reply, usage = "cancelled", None, None
         try:
             async with asyncio.timeout(left_s):
@@ -179,7 +194,7 @@ class Calls:
             outcome = f"error: a bug of reflectd: {type(e).__name__}"
             raise
         finally:
-            model = reply.model if reply else provider.model_for(prompt)[1]
+            model = reply.model if reply else asked
             usage = reply.usage if reply else usage
             entry = ledger.Entry(
                 at=self.clock.now_ms(),
@@ -207,15 +222,14 @@ class Calls:
             self._held[_scope(provider, prompt)] = self.clock.monotonic() + seconds
             while len(self._held) > HOLDS_KEPT:
                 del self._held[next(iter(self._held))]
-        if len(self.providers) > 1 and provider.name not in self._fallen:
-            self._fallen[provider.name] = str(error)
-            self.log.warning(
-                "a judge does not answer; the next one is asked", provider=provider.name, error=str(error)
-            )
+        who = _who(provider, prompt)
+        if len(self.providers) > 1 and who not in self._fallen:
+            self._fallen[who] = str(error)
+            self.log.warning("a judge does not answer; the next one is asked", provider=who, error=str(error))
 
-    def _answered(self, provider: Provider) -> None:
-        if self._fallen.pop(provider.name, None) is not None:
-            self.log.info("a judge answers again", provider=provider.name)
+    def _answered(self, who: str) -> None:
+        if self._fallen.pop(who, None) is not None:
+            self.log.info("a judge answers again", provider=who)
 
     @property
     def down(self) -> dict[str, str]:
@@ -235,6 +249,11 @@ def _tell(no: Skip, on_limit: OnLimit | None) -> None:
         on_limit(no)
 
 
+def _who(provider: Provider, prompt: Prompt) -> str:
+    """A small model that fails says nothing about the judge behind the same door."""
+    return f"{provider.name} (fast)" if prompt.tier == "fast" else provider.name
+
+
 def _scope(provider: Provider, prompt: Prompt) -> tuple[str, str]:
     """The host answers for one session; an API for all."""
-    return provider.name, prompt.session if provider.name == "host" else ""
+    return _who(provider, prompt), prompt.session if provider.name == "host" else ""

@@ -11,6 +11,7 @@ from daemon.core.orders import (
     CancelOrder,
     DeleteSessions,
     ReadMessages,
+    ReadProviders,
     RunJudge,
     SendFeedback,
     SendNudge,
@@ -51,6 +52,8 @@ def order_object(identity: str, order: StoredOrder | CallOrder) -> dict[str, Any
             found |= {"kind": "cancel", "data": {"order": order.order}}
         case DeleteSessions():
             found |= {"kind": "delete", "data": {"sessions": list(order.sessions)}}
+        case ReadProviders():
+            found |= {"kind": "providers", "data": {}}
         case _:
             assert_never(order)
     return found

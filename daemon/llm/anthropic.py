@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from daemon.llm.faults import Asked
 
 CUT = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
+MOST_IN_A_PAGE = 1_000  # models
 
 
 class _Block(Struct):
@@ -58,7 +59,7 @@ _decode = msgspec.json.Decoder(_Message, strict=False).decode
 
 
 class AnthropicProvider(SdkProvider):
-    """``fast_model`` answers prompts of the tier ``fast``. ``base_url`` may end in ``/v1`` or not."""
+    """``base_url`` may end in ``/v1`` or not."""
 
     name = "anthropic"
     official: ClassVar[str] = "https://api.anthropic.com"
@@ -117,6 +118,11 @@ class AnthropicProvider(SdkProvider):
 
     async def _send(self, client: Any, body: Body, wait: Any) -> Response:  # noqa: ANN401 - see the base
         raw = await client.messages.with_raw_response.create(**body, timeout=wait)
+        response: Response = raw.http_response
+        return response
+
+    async def _send_list(self, client: Any, wait: Any) -> Response:  # noqa: ANN401 - see the base
+        raw = await client.models.with_raw_response.list(limit=MOST_IN_A_PAGE, timeout=wait)
         response: Response = raw.http_response
         return response
 

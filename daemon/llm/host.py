@@ -1,11 +1,15 @@
 """Provider ``host``: a tool-less judge session inside the host, on the user's own models, without a key.
 
-The session is announced, prompted and deleted by the shim; here is only the call and its answer.
+The session is announced, prompted and deleted by the shim; here is only the call and its answer. A prompt of
+the tier ``fast`` goes to a small model of the person's lists that the host offers, else to the session's own;
+one that the host then refuses as unknown is left out for a while.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -13,15 +17,26 @@ import msgspec
 from msgspec import Raw, Struct
 
 from daemon.core.errors import BadReply, Unavailable
+from daemon.core.fast import choose
 from daemon.core.llm import Reply, Usage
 from daemon.core.orders import RunJudge
 from daemon.core.transcript import Model
+from daemon.llm.offered import Refused
 
 if TYPE_CHECKING:
+    from daemon.core.fast import Lists, Offered
     from daemon.core.llm import Prompt
+    from daemon.llm.offered import Monotonic
 
 Run = Callable[[RunJudge, float], Awaitable[Raw]]
+Look = Callable[[str], Awaitable["Offered | None"]]
+"""A session's id to what its host offers, None while the host does not say. Never fails."""
 SLACK_S = 2.0
+ERROR_CHARS = 2_000
+_UNKNOWN = re.compile(
+    r"model_?not_?found|unknown model|no such model|throughput isn.t supported"
+    r"|model[^\n]{0,120}(?:not found|does not exist|not supported|not available|not enabled)"
+)
 
 
 class _Tokens(Struct):
@@ -51,21 +66,43 @@ def _name(said: _Model | None, asked: Model | None) -> str:
 
 
 class HostProvider:
-    """Runs prompts through the instance that owns the session. ``model`` overrides the session's own.
+    """Runs prompts through the instance that owns the session. ``model`` overrides the session's own, but not
+    for the tier ``fast``: there the first of ``lists`` does that the host offers, as ``look`` says.
 
     A cost of 0 is what a host says about a model whose price it does not know: unknown, not free (I41).
     """
 
     name = "host"
 
-    def __init__(self, run: Run, model: str = "") -> None:
+    def __init__(
+        self,
+        run: Run,
+        model: str = "",
+        *,
+        lists: Lists | None = None,
+        look: Look | None = None,
+        monotonic: Monotonic = monotonic,
+    ) -> None:
         self._run = run
         provider, _, name = model.partition("/")
         self._model = Model(provider, name) if model else None
+        self._lists, self._look = lists or {}, look
+        self._refused = Refused(monotonic)
+
+    async def chosen(self, prompt: Prompt) -> Prompt:
+        """A ``fast`` prompt with its small model, if the host has one; any other as it is."""
+        if prompt.tier != "fast" or self._look is None or not any(self._lists.values()):
+            return prompt
+        offered = await self._look(prompt.session)
+        model = choose(self._lists, offered, prompt.model, self._refused.now) if offered else None
+        return prompt if model is None else replace(prompt, model=model)
+
+    def _asked(self, prompt: Prompt) -> Model | None:
+        return prompt.model or self._model if prompt.tier == "fast" else self._model or prompt.model
 
     def model_for(self, prompt: Prompt) -> tuple[str, str]:
-        """The setting's model, else the session's own."""
-        model = self._model or prompt.model
+        """The setting's model, else the prompt's; for the tier ``fast`` the prompt's."""
+        model = self._asked(prompt)
         return (model.provider, model.model) if model is not None else ("", "")
 
     def most_tokens(self, prompt: Prompt) -> int:
@@ -74,11 +111,17 @@ class HostProvider:
 
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One judge session. Raises ``Unavailable`` when the host cannot, or answers out of form."""
-        model = self._model or prompt.model
+        model = self._asked(prompt)
         started = monotonic()
         timeout_ms = int(max(1.0, deadline_s - SLACK_S) * 1000)
         order = RunJudge(prompt.session, prompt.system, prompt.text, model, timeout_ms)
-        data = await self._run(order, deadline_s)
+        try:
+            data = await self._run(order, deadline_s)
+        except Unavailable as e:
+            if prompt.tier == "fast" and model is not None and _UNKNOWN.search(str(e)[:ERROR_CHARS].lower()):
+                self._refused.add(model)
+                e.fault = "model"
+            raise
         try:
             found = _decode(data)
         except msgspec.MsgspecError as e:

@@ -72,7 +72,7 @@ _decode_failed = msgspec.json.Decoder(_Failed).decode
 
 
 class OpenAIProvider(SdkProvider):
-    """``fast_model`` answers prompts of the tier ``fast``. A ``base_url`` without a path gets ``/v1``."""
+    """A ``base_url`` without a path gets ``/v1``."""
 
     name = "openai"
     official: ClassVar[str] = "https://api.openai.com/v1"
@@ -137,6 +137,11 @@ class OpenAIProvider(SdkProvider):
 
     async def _send(self, client: Any, body: Body, wait: Any) -> Response:  # noqa: ANN401 - see the base
         raw = await client.chat.completions.with_raw_response.create(**body, timeout=wait)
+        response: Response = raw.http_response
+        return response
+
+    async def _send_list(self, client: Any, wait: Any) -> Response:  # noqa: ANN401 - see the base
+        raw = await client.models.with_raw_response.list(timeout=wait)
         response: Response = raw.http_response
         return response
 

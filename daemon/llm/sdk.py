@@ -6,7 +6,8 @@ nothing, and takes nothing from the environment: no key, address, header, organi
 ``base_url`` is the SDK's official address.
 
 A server may refuse a parameter that we would like (structured output, temperature …). Then it is left out
-for that model from then on, and asked again at once. Failures are ``Unavailable`` with a fault, a reply
+for that model from then on, and asked again at once. The tier ``fast`` goes to the first of ``fast_models``
+that the server lists; the others never do. Failures are ``Unavailable`` with a fault, a reply
 that was cut off or is empty is ``BadReply``; a cancelled call drops its connection.
 """
 
@@ -18,7 +19,8 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import msgspec
 
@@ -26,19 +28,24 @@ from daemon.core.errors import BadReply, Unavailable, UserError
 from daemon.core.llm import Prompt, Reply, Usage
 from daemon.llm import address, faults, prices
 from daemon.llm.faults import Asked
+from daemon.llm.offered import FastOfApi
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from httpx2 import AsyncBaseTransport, AsyncClient, Request, Response
 
     from daemon.core.errors import ReflectdError
+    from daemon.llm.offered import Monotonic
 
 Body = dict[str, Any]
+T = TypeVar("T")
 
 NO_KEY: Final = "none"  # servers without keys ignore it; the SDKs want one
 CONNECT_S: Final = 15.0
+LIST_S: Final = 5.0
+MOST_LISTED: Final = 5_000
 LARGE: Final = 256 * 1024
 LONGEST_NAME: Final = 200
 THINKING_TOKENS: Final = 8_000  # more room for a model that was seen to think and was cut off
@@ -71,6 +78,17 @@ class Answer:
     refusal: str | None = None
 
 
+class _Entry(msgspec.Struct):
+    id: str
+
+
+class _Listed(msgspec.Struct):
+    data: list[_Entry]
+
+
+_decode_listed = msgspec.json.Decoder(_Listed).decode
+
+
 class SdkProvider(ABC):
     """A provider (``core.ports.Provider``) on top of an SDK, for one loop. Making one imports nothing."""
 
@@ -78,14 +96,24 @@ class SdkProvider(ABC):
     wishes: ClassVar[tuple[tuple[str, re.Pattern[str]], ...]]
     """What can be left out, and how a server's error text names it; the first match goes."""
 
-    def __init__(self, *, api_key: str, model: str, base_url: str = "", fast_model: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        model: str,
+        base_url: str = "",
+        fast_models: tuple[str, ...] = (),
+        monotonic: Monotonic = time.monotonic,
+        list_s: float = LIST_S,
+    ) -> None:
         """Raises ``UserError`` when key, model or address can't be right."""
         self._key = address.key(self.name, api_key.strip(), base_url) or NO_KEY
         url = self._address(address.url(self.name, base_url.strip().rstrip("/")))
         self._url = "" if url == self.official else url
         if not model:
             raise UserError(f"{self.name}: no model is set; name one")
-        self._model, self._fast_model = model, fast_model or model
+        self._model, self._list_s = model, list_s
+        self._fast = FastOfApi(fast_models, model, self._list, monotonic, official=not self._url)
         self._lock = asyncio.Lock()
         self._client: Any = None
         self._sdk: Any = None
@@ -119,6 +147,10 @@ class SdkProvider(ABC):
     @abstractmethod
     async def _send(self, client: Any, body: Body, wait: Any) -> Response:  # noqa: ANN401 - the SDK's
         """One call. Raises the SDK's errors."""
+
+    @abstractmethod
+    async def _send_list(self, client: Any, wait: Any) -> Response:  # noqa: ANN401 - the SDK's
+        """One call for the models that there are. Raises the SDK's errors."""
 
     @abstractmethod
     def _read(self, content: bytes, asked: Asked) -> Answer:
@@ -196,9 +228,17 @@ class SdkProvider(ABC):
 
     # --- one call -----------------------------------------------------------------------------------
 
+    async def chosen(self, prompt: Prompt) -> Prompt:
+        """``prompt`` itself; of the tier ``fast`` after a look, if need be, at which models there are."""
+        if prompt.tier == "fast":
+            await self._fast.look()
+        return prompt
+
     def model_for(self, prompt: Prompt) -> tuple[str, str]:
-        """The setting's model; who sells it is unknown behind an address of one's own."""
-        model = self._fast_model if prompt.tier == "fast" else self._model
+        """The setting's model, for the tier ``fast`` the small one that is there; who sells it is unknown
+        behind an address of one's own.
+        """
+        model = self._fast.model if prompt.tier == "fast" else self._model
         return ("" if self._url else self.name), model
 
     def most_tokens(self, prompt: Prompt) -> int:
@@ -209,13 +249,7 @@ class SdkProvider(ABC):
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One reply. Raises ``Unavailable`` with a fault, or ``BadReply`` with the raw text."""
         started = time.monotonic()
-        _, model = self.model_for(prompt)
-        asked = Asked(
-            self.name,
-            address.host(self._url or self.official),
-            model,
-            "" if self._key == NO_KEY else self._key,
-        )
+        asked = self._asked(self.model_for(prompt)[1])
         answer: Answer | None = None
         problem: ReflectdError
         try:
@@ -224,9 +258,36 @@ class SdkProvider(ABC):
                 answer = await self._ask(prompt, asked, started + deadline_s)
         except TimeoutError:
             problem = faults.of_timeout(asked, deadline_s)
+        except Unavailable as e:
+            if e.fault == "model" and prompt.tier == "fast":
+                self._fast.refuse(asked.model)
+            raise
         if answer is None:
             raise problem
         return self._reply(prompt, asked, answer, time.monotonic() - started)
+
+    def _asked(self, model: str) -> Asked:
+        host = address.host(self._url or self.official)
+        return Asked(self.name, host, model, "" if self._key == NO_KEY else self._key)
+
+    async def _list(self) -> tuple[str, ...]:
+        """The ids of the models that the API lists. Raises ``Unavailable``."""
+        asked, found = self._asked(""), None
+        problem: Unavailable
+        try:
+            async with asyncio.timeout(self._list_s):
+                await self._ready()
+                found = await self._post(
+                    lambda wait: self._send_list(self._client, wait), asked, self._list_s
+                )
+        except TimeoutError:
+            problem = faults.of_timeout(asked, self._list_s)
+        if found is None:
+            raise problem
+        if not isinstance(found, bytes):
+            raise faults.of_status(asked, *found, time.time())
+        listed = await self._understand(_decode_listed, found, asked)
+        return tuple(entry.id for entry in listed.data[:MOST_LISTED])
 
     async def _ask(self, prompt: Prompt, asked: Asked, end: float) -> Answer:
         """Ask, and again without what the server refuses: each time there is one wish fewer."""
@@ -234,9 +295,10 @@ class SdkProvider(ABC):
             without = self._without.get(asked.model, frozenset())
             room = THINKING_TOKENS if asked.model in self._thinks else 0
             body = self._body(prompt, asked.model, prompt.max_tokens + room, without)
-            found = await self._post(body, asked, max(0.1, end - time.monotonic()))
+            send = partial(self._send, self._client, body)
+            found = await self._post(send, asked, max(0.1, end - time.monotonic()))
             if isinstance(found, bytes):
-                return await self._understand(found, asked)
+                return await self._understand(partial(self._read, asked=asked), found, asked)
             status, headers, text = found
             refused = self._refused(status, text, self._used(prompt, without))
             if not refused:
@@ -244,7 +306,7 @@ class SdkProvider(ABC):
             self._without[asked.model] = self._without.get(asked.model, frozenset()) | {refused}
 
     async def _post(
-        self, body: Body, asked: Asked, left_s: float
+        self, send: Callable[[Any], Awaitable[Response]], asked: Asked, left_s: float
     ) -> bytes | tuple[int, Mapping[str, str], str]:
         """A success's body, or status, headers and body of a failure."""
         import httpx2
@@ -252,7 +314,7 @@ class SdkProvider(ABC):
         problem: Unavailable
         try:
             wait = httpx2.Timeout(left_s, connect=min(left_s, CONNECT_S))
-            response = await self._send(self._client, body, wait)
+            response = await send(wait)
         except self._sdk.APITimeoutError:
             problem = faults.of_timeout(asked, left_s)
         except self._sdk.APIStatusError as e:
@@ -264,11 +326,11 @@ class SdkProvider(ABC):
         # raised here, not in the handler: the SDK's errors hold the request with the key
         raise problem
 
-    async def _understand(self, content: bytes, asked: Asked) -> Answer:
+    async def _understand(self, read: Callable[[bytes], T], content: bytes, asked: Asked) -> T:
         try:
             if len(content) > LARGE:
-                return await asyncio.to_thread(self._read, content, asked)
-            return self._read(content, asked)
+                return await asyncio.to_thread(read, content)
+            return read(content)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             what = "a web page" if content[:200].lstrip().startswith(b"<") else "not of the agreed form"
             problem = faults.of_form(asked, what)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daemon.core.errors import UserError
+from daemon.core.fast import lists_of
 from daemon.llm.host import HostProvider
 from daemon.llm.offline import OfflineProvider
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from daemon.config import Keys
     from daemon.core.ports import Provider
     from daemon.core.settings import Settings
-    from daemon.llm.host import Run
+    from daemon.llm.host import Look, Run
 
 MISSING = {
     "host": "the judge `host` needs a running agent; choose anthropic, openai or offline here",
@@ -21,17 +22,20 @@ MISSING = {
 }
 
 
-def providers(name: str, settings: Settings, keys: Keys, run: Run | None = None) -> tuple[Provider, ...]:
+def providers(
+    name: str, settings: Settings, keys: Keys, run: Run | None = None, look: Look | None = None
+) -> tuple[Provider, ...]:
     """The providers of ``judge.provider``, best first: one, or all that are set up for ``auto`` (rules last).
 
-    ``run`` is how a host is asked, None outside the daemon. Raises ``UserError`` for one that isn't set up.
+    ``run`` is how a host is asked and ``look`` how one learns what it offers, None outside the daemon. Raises
+    ``UserError`` for one that isn't set up.
     """
     if name != "auto":
-        found = _one(name, settings, keys, run)
+        found = _one(name, settings, keys, run, look)
         if found is None:
             raise UserError(MISSING[name])
         return (found,)
-    all_of = (_one(n, settings, keys, run) for n in ("host", "anthropic", "openai", "offline"))
+    all_of = (_one(n, settings, keys, run, look) for n in ("host", "anthropic", "openai", "offline"))
     return tuple(p for p in all_of if p is not None)
 
 
@@ -42,21 +46,26 @@ def estimate_usd(vendor: str, model: str, tokens_in: int, tokens_out: int) -> fl
     return prices.estimate_usd(vendor, model, tokens_in, tokens_out)
 
 
-def _one(name: str, settings: Settings, keys: Keys, run: Run | None) -> Provider | None:
+def _one(name: str, settings: Settings, keys: Keys, run: Run | None, look: Look | None) -> Provider | None:
+    fast = lists_of(settings.fast)
     if name == "host":
-        return HostProvider(run, settings.judge.model) if run is not None else None
+        return HostProvider(run, settings.judge.model, lists=fast, look=look) if run is not None else None
     if name == "anthropic":
         if not keys.anthropic and not settings.anthropic.base_url:
             return None
         from daemon.llm.anthropic import AnthropicProvider
 
         a = settings.anthropic
-        return AnthropicProvider(api_key=keys.anthropic, model=a.model, base_url=a.base_url)
+        return AnthropicProvider(
+            api_key=keys.anthropic, model=a.model, base_url=a.base_url, fast_models=fast["anthropic"]
+        )
     if name == "openai":
         o = settings.openai
         if not keys.openai and not o.base_url:
             return None
         from daemon.llm.openai_compat import OpenAIProvider
 
-        return OpenAIProvider(api_key=keys.openai, model=o.model, base_url=o.base_url)
+        return OpenAIProvider(
+            api_key=keys.openai, model=o.model, base_url=o.base_url, fast_models=fast["openai"]
+        )
     return OfflineProvider()

@@ -24,6 +24,7 @@ from tests.support.llm_servers import (
     Cuts,
     Fails,
     Hangs,
+    Lists,
     LlmServer,
     Says,
     Sends,
@@ -139,16 +140,6 @@ async def test_object_without_schema_is_text(provider: SdkProvider, server: LlmS
     assert (await provider.complete(prompt(), LONG)).data is None
 
 
-async def test_fast_tier_has_its_model(wire: Wire, server: LlmServer) -> None:
-    """The tier ``fast`` asks the fast model, every other tier the model."""
-    provider = make(wire, server.url, fast_model="little")
-    server.script(Says(), Says(), Says())
-    for tier in ("fast", "judge", "reflect"):
-        await provider.complete(prompt(tier=tier), LONG)
-    await provider.close()
-    assert [g.body["model"] for g in server.got] == ["little", MODEL[wire], MODEL[wire]]
-
-
 @pytest.mark.parametrize(
     ("url", "sold_by_us"),
     [
@@ -160,11 +151,10 @@ async def test_fast_tier_has_its_model(wire: Wire, server: LlmServer) -> None:
 )
 def test_model_that_will_answer(wire: Wire, url: str, sold_by_us: bool) -> None:
     """I41: what a call will cost can be told before it where the API is the vendor's own, and only there."""
-    provider = make(wire, url, fast_model="little")
+    provider = make(wire, url)
     theirs = url and wire not in url
     vendor = wire if sold_by_us and not theirs else ""
     assert provider.model_for(prompt()) == (vendor, MODEL[wire])
-    assert provider.model_for(prompt(tier="fast")) == (vendor, "little")
 
 
 async def test_no_temperature_when_none_is_wanted(provider: SdkProvider, server: LlmServer) -> None:
@@ -280,11 +270,13 @@ async def test_limit_under_its_other_name(server: LlmServer) -> None:
 
 async def test_what_one_model_refuses_the_other_still_gets(wire: Wire, server: LlmServer) -> None:
     """What is left out is remembered per model."""
-    provider = make(wire, server.url, fast_model="little")
+    provider = make(wire, server.url, fast_models=("little",))
+    server.models = Lists(("little",))
     server.script(Fails(400, "temperature is not supported"), Says(), Says())
-    await provider.complete(prompt(tier="fast"), LONG)
+    await provider.complete(await provider.chosen(prompt(tier="fast")), LONG)
     await provider.complete(prompt(), LONG)
     await provider.close()
+    assert [g.body["model"] for g in server.got] == ["little", "little", MODEL[wire]]
     assert ["temperature" in g.body for g in server.got] == [True, False, True]
 
 

@@ -22,6 +22,7 @@ from daemon.core.orders import (
     DeleteSessions,
     Order,
     ReadMessages,
+    ReadProviders,
     RunJudge,
     SendFeedback,
     ShowToast,
@@ -196,6 +197,7 @@ ORDERS: list[Order] = [
     RunJudge("ses_a", "system", "text", None, 60_000),
     CancelOrder("boot-1"),
     DeleteSessions(("ses_j",)),
+    ReadProviders(),
 ]
 
 

@@ -1,4 +1,5 @@
-"""Model APIs on loopback in the wire formats of Anthropic messages and OpenAI chat completions.
+"""Model APIs on loopback in the wire formats of Anthropic messages and OpenAI chat completions, with their
+lists of models.
 
 A test queues steps that read the same for both; one request takes one step, and a request that nobody
 scripted is refused with a 418. What came in is kept as it came: body, headers, path.
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Wire = Literal["anthropic", "openai"]
 MODEL = {"anthropic": "claude-sonnet-5", "openai": "gpt-4.1"}
 PATH = {"anthropic": "/v1/messages", "openai": "/v1/chat/completions"}
+MODELS_PATH = "/v1/models"
 
 
 # --- steps ---------------------------------------------------------------------------------------
@@ -170,6 +172,27 @@ class Cuts(Step):
         return response
 
 
+@dataclass(frozen=True)
+class Lists(Step):
+    """The models that there are, as ``GET /v1/models`` tells them: Anthropic in pages, of 20 if not asked."""
+
+    ids: tuple[str, ...]
+
+    async def play(self, wire: Wire, body: dict[str, Any], request: web.Request) -> web.StreamResponse:
+        if wire == "openai":
+            data = [{"id": i, "object": "model", "created": 1, "owned_by": "us"} for i in self.ids]
+            return web.json_response({"object": "list", "data": data})
+        page = self.ids[: int(request.query.get("limit", "20"))]
+        at = "2026-01-01T00:00:00Z"
+        told = {
+            "data": [{"type": "model", "id": i, "display_name": i, "created_at": at} for i in page],
+            "first_id": page[0] if page else None,
+            "last_id": page[-1] if page else None,
+            "has_more": len(page) < len(self.ids),
+        }
+        return web.json_response(told)
+
+
 # --- the server ------------------------------------------------------------------------------------
 
 
@@ -208,11 +231,15 @@ class Got:
 
 
 class LlmServer:
-    """``url`` is its address, without a path."""
+    """``url`` is its address, without a path. ``models`` answers every request for the list of models (None:
+    there is no such list); ``listed`` has the headers of each.
+    """
 
     def __init__(self) -> None:
         self.url = ""
         self.got: list[Got] = []
+        self.models: Step | None = None
+        self.listed: list[dict[str, str]] = []
         self._steps: deque[Step] = deque()
 
     def script(self, *steps: Step) -> None:
@@ -232,6 +259,13 @@ class LlmServer:
             return web.Response(status=418, text="nobody scripted this request")
         return await self._steps.popleft().play(wire, body, request)
 
+    async def handle_models(self, request: web.Request) -> web.StreamResponse:
+        self.listed.append({k.lower(): v for k, v in request.headers.items()})
+        wire: Wire = "anthropic" if "anthropic-version" in request.headers else "openai"
+        if self.models is None:
+            return web.Response(status=404, text="404 page not found")
+        return await self.models.play(wire, {}, request)
+
 
 @asynccontextmanager
 async def llm_server() -> AsyncIterator[LlmServer]:
@@ -240,6 +274,7 @@ async def llm_server() -> AsyncIterator[LlmServer]:
     app = web.Application(client_max_size=64 << 20)
     for path in PATH.values():
         app.router.add_post(path, server.handle)
+    app.router.add_get(MODELS_PATH, server.handle_models)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     try:

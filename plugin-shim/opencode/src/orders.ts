@@ -12,6 +12,8 @@ import { isRecord, JUDGE_TITLE, list, model, order as parse, reason, record, tex
 import type { Json, Order, Result } from "./wire.ts"
 
 const LIMITS = [60, 240, 960, 3840, 15_360]
+const MOST_MODELS = 5000
+const LONGEST_ID = 200
 const VARIANTS = ["info", "success", "warning", "error"] as const
 
 type Outcome = Omit<Result, "id">
@@ -69,8 +71,8 @@ export class Orders {
 
   #finish(order: Order, outcome: Outcome): void {
     const result = { id: order.id, ...outcome }
-    // A read may be repeated, and its data is large.
-    if (order.kind !== "read") this.#done.set(order.id, result)
+    // What is read may be read again, and its data is large.
+    if (order.kind !== "read" && order.kind !== "providers") this.#done.set(order.id, result)
     this.#answer(result)
   }
 
@@ -90,6 +92,8 @@ export class Orders {
         return { status: "done" }
       case "delete":
         return this.#delete(list(order.data["sessions"]).map(text).filter(Boolean))
+      case "providers":
+        return { status: "done", data: await this.#providers() }
       default:
         return { status: "failed", error: `unknown order ${order.kind.slice(0, 50)}` }
     }
@@ -162,6 +166,26 @@ export class Orders {
       if (messages.length < limit || isEnough(task) || (task.covered && step > 0)) return messages
     }
     return list((await this.#client.session.messages({ path: { id } })).data)
+  }
+
+  /** The ids of what can be used, and nothing else: beside them the host's answer holds keys. */
+  async #providers(): Promise<Json> {
+    const got = await this.#client.config.providers()
+    if (!isRecord(got.data) || got.error) throw new Error(reason(got.error))
+    const fits = (id: string) => id !== "" && id.length <= LONGEST_ID
+    const providers: { id: string; models: string[] }[] = []
+    let left = MOST_MODELS
+    for (const provider of list(got.data["providers"]).map(record)) {
+      const id = text(provider["id"])
+      if (!fits(id)) continue
+      const models = Object.entries(record(provider["models"]))
+        .filter(([model, about]) => fits(model) && record(about)["status"] !== "deprecated")
+        .map(([model]) => model)
+        .slice(0, left)
+      left -= models.length
+      if (models.length > 0) providers.push({ id, models })
+    }
+    return { providers }
   }
 
   /** Only what is a judge session by its title: never anybody's work. */

@@ -17,6 +17,7 @@ export class HostDouble {
   readonly messages = new Map<string, unknown>()
   readonly toasts: Json[] = []
   status: Json = {}
+  providers: unknown = { data: { providers: [], default: {} } }
   prompt: Handler = () => ({ data: { info: {}, parts: [{ type: "text", text: "verdict" }] } })
   promptAsync: Handler = () => ({ response: { status: 204 } })
   #ids = 0
@@ -56,8 +57,9 @@ export class HostDouble {
       promptAsync: call("promptAsync", (args) => this.promptAsync(args)),
     }
     const tui = { showToast: call("toast", ({ body }) => ({ data: this.toasts.push(body) > 0 })) }
+    const config = { providers: call("providers", () => this.providers) }
     const app = { log: call("log", () => ({ data: true })) }
-    return { session, tui, app } as unknown as Client
+    return { session, tui, config, app } as unknown as Client
   }
 }
 

@@ -272,3 +272,57 @@ test("delete removes judge sessions and nothing else", async () => {
   assert.equal((await send("delete", { sessions: ["ses_left", S, "ses_gone", 7] })).status, "done")
   assert.deepEqual([...host.sessions.keys()], [S])
 })
+
+test("I46: providers gives ids of providers and models, and nothing of the keys beside them", async () => {
+  const model = { id: "m", name: "M", options: { apiKey: "sk-model" }, headers: { authorization: "sk-head" } }
+  host.providers = {
+    data: {
+      providers: [
+        {
+          id: "acme",
+          key: "sk-key",
+          env: ["ACME_KEY"],
+          options: { apiKey: "sk-opt" },
+          models: { "m-1": model },
+        },
+        { id: "old", models: { gone: { status: "deprecated" }, "old-1": { status: "active" } } },
+      ],
+      default: { acme: "m-1" },
+    },
+  }
+  const { status, data } = await send("providers", {}, { session: "" })
+  assert.equal(status, "done")
+  assert.deepEqual(data, {
+    providers: [
+      { id: "acme", models: ["m-1"] },
+      { id: "old", models: ["old-1"] },
+    ],
+  })
+  assert.doesNotMatch(JSON.stringify(daemon.results), /sk-/)
+})
+
+test("I36, I44: providers of another form are left out, and what is sent is bounded", async () => {
+  const many = Object.fromEntries(Array.from({ length: 6000 }, (_, i) => [`m-${i}`, {}]))
+  const odd = [null, 7, {}, { id: 1, models: { a: {} } }, { id: "x", models: [] }, { id: "y" }]
+  const long = { id: "z", models: { ["m".repeat(201)]: {} } }
+  const providers = [...odd, long, { id: "big", models: many }, { id: "late", models: { a: {} } }]
+  host.providers = { data: { providers } }
+  const found = (await send("providers")).data?.["providers"] as { id: string; models: string[] }[]
+  assert.deepEqual(
+    found.map((one) => [one.id, one.models.length]),
+    [["big", 5000]],
+  )
+  for (const nothing of [{ data: {} }, { data: { providers: {} } }]) {
+    host.providers = nothing
+    assert.deepEqual((await send("providers")).data, { providers: [] })
+  }
+  host.providers = { error: { name: "Broken", data: { message: "no" } } }
+  assert.equal((await send("providers")).error, "Broken: no")
+})
+
+test("providers are read again each time they are asked for", async () => {
+  await send("providers", {}, { id: "twice" })
+  daemon.order({ id: "twice", kind: "providers", session: "", data: {} })
+  await until(() => daemon.results.length === 2)
+  assert.equal(host.named("providers").length, 2)
+})
