@@ -1,8 +1,9 @@
 """``reflectd service install|uninstall|status``: the daemon as a service of the person's own.
 
 Owns what the person is told, and the order of the steps; ``daemon.service`` owns files and managers.
-Nothing needs root. Exit codes: 0 done (status: installed) · 1 the files are as asked, but the service manager can't be
-reached or said no: what to run by hand is printed · 2 wrong arguments or settings · 3 status: not installed.
+Nothing needs root. Exit codes: 0 done (status: installed) · 1 the files are as asked, but the service manager
+can't be reached or said no: what to run by hand is printed · 2 wrong arguments or settings · 3 status: not
+installed.
 """
 
 from __future__ import annotations
@@ -235,6 +236,7 @@ def _uninstall(here: Manager, plan: Plan, where: Paths, report: Report) -> int:
 
         if Lock(where.lock).is_free():
             where.socket_file.unlink(missing_ok=True)
+            units.remove_empty(where.run_dir, 1)
     if report.unreachable:
         report.by_hand = list(here.down_by_hand)
         report.error = f"the files are gone, but {here.name} cannot be asked from here: {report.unreachable}"

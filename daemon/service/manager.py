@@ -8,6 +8,7 @@ elsewhere (another home, another user) is not ours and counts as out of reach. A
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 COMMAND_S = 90.0
 PROPERTIES = ("LoadState", "UnitFileState", "ActiveState", "SubState", "Result", "MainPID", "NRestarts")
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')  # systemctl quotes what a shell would not take as one word
 
 
 class Manager(Protocol):
@@ -106,7 +108,8 @@ class Systemd:
         done = self._systemctl("show", "--property=UnitPath", "--value", check=False)
         if done.returncode:
             return done.stderr.strip() or f"systemctl ended with {done.returncode}"
-        if str(self.folder) not in done.stdout.split():
+        folders = [re.sub(r"\\(.)", r"\1", word.strip('"')) for word in _WORD.findall(done.stdout)]
+        if str(self.folder) not in folders:
             return f"the user manager does not read units from {self.folder}"
         return ""
 
@@ -129,7 +132,9 @@ class Systemd:
     def install(self) -> None:
         """Reload, let go of what ran before, enable and start the socket."""
         self._systemctl("daemon-reload")
-        self.down()
+        self._systemctl(
+            "stop", systemd.SOCKET, systemd.SERVICE, check=False
+        )  # the next one tells what is wrong
         self._systemctl("reset-failed", systemd.SOCKET, systemd.SERVICE, check=False)
         self._systemctl("enable", "--now", systemd.SOCKET)
 

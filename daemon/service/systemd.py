@@ -37,6 +37,8 @@ class Plan:
 def render(plan: Plan) -> dict[str, str]:
     """File name → text."""
     first, *rest = plan.command()
+    if not first.isprintable() or set(first) & set("\"'\\"):
+        raise UserError(f"systemd runs no program whose path has quotes or backslashes: {first}")
     command = " ".join([quote(f":{first}"), *map(quote, rest)])
     environment = "".join(
         f"Environment={quote(f'{name}={value}')}\n" for name, value in sorted(plan.environment.items())
@@ -110,9 +112,9 @@ SyslogIdentifier=reflectd
 # namespace (ProtectSystem=, ProtectHome=, PrivateTmp= …): the daemon writes `.reflection` folders into any
 # workspace, /tmp included, and where user namespaces are forbidden the service would not start at all.
 NoNewPrivileges=yes
-# programs' own calls, without those that need a privilege which the daemon never has
+# what services call, without what needs a privilege or changes scheduling
 SystemCallFilter=@system-service
-SystemCallFilter=~@privileged
+SystemCallFilter=~@privileged @resources
 SystemCallErrorNumber=EPERM
 SystemCallArchitectures=native
 # its own socket and the models' APIs; netlink is how names are looked up
