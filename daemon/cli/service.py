@@ -32,8 +32,9 @@ ANSWER_S = 20.0
 EPILOG = """examples:
   reflectd service install --dry-run   what would be written and run, and nothing is
   reflectd service install             systemd: start at the first connection; launchd: start at login
-  reflectd service status              is it installed, enabled, active, as this version writes it
+  reflectd service status --json       is it installed, enabled, active, as this version writes it
   reflectd service uninstall           all of it taken back
+  reflectd service install --socket /run/me/r.sock --state-dir /data/reflectd
 
 exit codes: 0 done (status: installed), 1 the service manager cannot be reached or refused: what to run by
 hand is printed, 2 wrong arguments or settings, 3 not installed (status)"""
@@ -79,11 +80,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         action.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace, *, env: Mapping[str, str] = os.environ) -> int:
-    """Do it, say it."""
+def run(args: argparse.Namespace, *, env: Mapping[str, str] = os.environ, here: Manager | None = None) -> int:
+    """Do it, say it. ``here`` is this system's manager unless another is given."""
     from daemon.service import manager
 
-    here = manager.here(env)
+    here = here or manager.here(env)
     report = Report(args.action, here.name, getattr(args, "dry_run", False))
     settings, where = _load(args, env)
     plan = plan_for(env, where)
