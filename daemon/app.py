@@ -60,6 +60,7 @@ from daemon.store.sessions import Sessions
 from daemon.store.verdicts import Verdicts
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Coroutine
 
     from msgspec import Raw
@@ -94,6 +95,7 @@ class Daemon:
         self.paths = where
         self.clock: Clock = clock or SystemClock()
         self.stopping = asyncio.Event()
+        self._lasting = False
         self._own: dict[Path, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._log = log.get("daemon")
@@ -157,14 +159,20 @@ class Daemon:
         )
         self.status = StatusReport(self.world, self.instances, self.intake, where)
 
-    async def serve(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Listen until SIGTERM, SIGINT or ``stopping``. Call with the lock held."""
+    async def serve(
+        self, ready: Callable[[], None] = lambda: None, inherited: socket.socket | None = None
+    ) -> None:
+        """Listen until SIGTERM, SIGINT or ``stopping``. Call with the lock held.
+
+        A socket that was ``inherited`` from a service manager stays where it is, and so does its address.
+        """
         routes = Routes(self.intake, self.instances, self.status, os.getuid())
         app = web.Application(client_max_size=MAX_BODY)
         routes.add_to(app)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await runner.setup()
-        sock = listener.bind(self.paths.socket)
+        self._lasting = inherited is not None
+        sock = inherited or listener.bind(self.paths.socket)
         inode = self.paths.socket.stat().st_ino
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -176,7 +184,8 @@ class Daemon:
         finally:
             self.instances.close()
             await runner.cleanup()
-            listener.remove(self.paths.socket, inode)
+            if not self._lasting:
+                listener.remove(self.paths.socket, inode)
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """The workers without a socket (``serve`` adds it); ends when ``stopping`` is set."""
@@ -210,7 +219,9 @@ class Daemon:
             filing.cancel()
             await asyncio.gather(filing, ticking, timing, watching, return_exceptions=True)
             with contextlib.suppress(OSError):
-                if self.paths.socket_file.read_text("utf-8").strip() == str(self.paths.socket):
+                if not self._lasting and self.paths.socket_file.read_text("utf-8").strip() == str(
+                    self.paths.socket
+                ):
                     self.paths.socket_file.unlink()
             self.db.close()
             self._log.info("stopped")

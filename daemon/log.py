@@ -1,7 +1,8 @@
 """The daemon's own log: one line per event, redacted (I46), bounded on disk (I44). Never raises.
 
 Only the server side imports this; structlog costs a tenth of a second, which the command line can't spare.
-A line is logfmt (``timestamp level event key=value``), or columns on a terminal and when debugging. A logger
+A line is logfmt (``timestamp level event key=value``), or columns on a terminal and when debugging; systemd's
+journal gets a priority and no time. A logger
 bound with ``debug=True`` keeps its debug lines whatever the level: that is how one host instance is debugged.
 When a line can't be written (disk full, terminal gone) it is lost; the daemon goes on.
 """
@@ -43,6 +44,7 @@ DIAGNOSTICS = 50
 DIAGNOSTIC_CHARS = 256 * 1024
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # syslog's
 # a terminal would obey them; line ends are quoted by the renderers
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
@@ -51,7 +53,8 @@ def configure(settings: Settings, target: TextIO | Path) -> None:
     """Log to a stream, or to a file that is rotated. A path that can't be opened loses its lines."""
     debug = settings.log.debug
     stream = None if isinstance(target, Path) else target
-    columns = debug or (stream is not None and _is_terminal(stream))
+    journal = stream is not None and is_journal(stream)
+    columns = not journal and (debug or (stream is not None and _is_terminal(stream)))
     renderer: Callable[[WrappedLogger, str, EventDict], str]
     if columns:
         renderer = structlog.dev.ConsoleRenderer(
@@ -61,20 +64,30 @@ def configure(settings: Settings, target: TextIO | Path) -> None:
     else:
         order = ["timestamp", "level", "part", "event", "session"]
         renderer = structlog.processors.LogfmtRenderer(key_order=order, drop_missing=True, bool_as_flag=False)
+    stamps = [] if journal else [structlog.processors.TimeStamper(fmt="iso", utc=True)]
     structlog.configure(
         processors=[
             _Threshold("debug" if debug else settings.log.level),
             structlog.processors.format_exc_info,
             _clean,
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            renderer,
+            *stamps,
+            _Prioritised(renderer) if journal else renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(0),  # _Threshold decides, it knows the logger
         logger_factory=_Sink(target),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(level=logging.WARNING, handlers=[_Forward()], force=True)
+
+
+def is_journal(stream: TextIO) -> bool:
+    """Whether systemd passes the stream on to its journal (which knows the time, and asks for priorities)."""
+    try:
+        found = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
 
 
 def get(name: str) -> Logger:
@@ -134,6 +147,16 @@ class _Threshold:
         if not event.pop("debug", False) and _LEVELS.get(method, _LEVELS["error"]) < self._least:
             raise structlog.DropEvent
         return event
+
+
+class _Prioritised:
+    """Renders for the journal: ``<3>`` before a line makes `journalctl -p err` find it."""
+
+    def __init__(self, renderer: Callable[[WrappedLogger, str, EventDict], str]) -> None:
+        self._renderer = renderer
+
+    def __call__(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
+        return f"<{_PRIORITIES.get(method, 3)}>{self._renderer(logger, method, event)}"
 
 
 def _clean(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -20,7 +20,7 @@ from daemon.core.settings import SETTINGS
 
 REPO = Path(__file__).resolve().parents[1]
 DESIGN = sorted(f"design/{page.name}" for page in (REPO / "design").glob("*.md"))
-NAMES = ["README.md", "CHANGELOG.md", ".reflection/README.md", "docs/prompts.md", *DESIGN]
+NAMES = ["README.md", "CHANGELOG.md", ".reflection/README.md", "docs/prompts.md", "docs/service.md", *DESIGN]
 README = (REPO / "README.md").read_text("utf-8")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -88,6 +88,7 @@ def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
         ("state", i.state),
         ("space", i.space),
         ("socket", i.sockets),
+        ("service", i.service),
         ("daemon", o.daemon),
         ("opencode", o.opencode),
         ("plugin", o.plugin),

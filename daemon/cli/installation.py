@@ -130,6 +130,32 @@ def sockets(about: About) -> Iterator[Check]:
         yield Check("socket", "warn", f"{path} is stale: nobody listens", "reflectd start replaces it")
 
 
+def service(about: About) -> Iterator[Check]:
+    """The service, where it is installed: as this version writes it, and taken up by its manager."""
+    from daemon.cli.service import plan_for
+    from daemon.service import manager, units
+
+    here = manager.here(about.env)
+    files = here.render(plan_for(about.env, about.where))
+    states = {units.state(here.folder / name, text) for name, text in files.items()}
+    why = here.unreachable() if states != {"missing"} else ""
+    if states == {"missing"}:
+        yield Check("service", "ok", "not installed: the plugin starts the daemon")
+    elif states != {"current"}:
+        yield Check(
+            "service",
+            "warn",
+            "not as this version writes it",
+            "reflectd service status, reflectd service install",
+        )
+    elif why:
+        yield Check("service", "ok", f"installed; {here.name} cannot be asked from here: {why}")
+    elif about.where.stopped.exists() or here.active():
+        yield Check("service", "ok", f"installed, {here.name} runs it")
+    else:
+        yield Check("service", "warn", f"installed, {here.name} does not run it", "reflectd start")
+
+
 def _listens(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(CONNECT_S)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
 from collections import deque
@@ -28,15 +30,25 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the tail; a daemon in the foreground or under systemd logs elsewhere, and that is said."""
+    """Print the tail; of a systemd service the journal's. A daemon in the foreground logs elsewhere."""
     _, where = load(args)
+    from daemon.service import manager
+
+    lines = max(0, min(args.lines, MAX_LINES))
+    if manager.holding(os.environ, where) is not None:
+        follow = ["--follow"] if args.follow else []
+        sys.stdout.flush()
+        return subprocess.run(  # noqa: S603 - journalctl, constant words and a number
+            ["journalctl", "--user", "--no-pager", "--unit=reflectd.service", f"--lines={lines}", *follow],  # noqa: S607 - systemd's own
+            check=False,
+        ).returncode
     if not where.log_file.exists():
         raise Unavailable(
             f"there is no log at {where.log_file}; `reflectd start` writes one "
             "(`reflectd serve` logs to its terminal)"
         )
     with where.log_file.open(encoding="utf-8", errors="replace") as f:
-        sys.stdout.writelines(deque(f, maxlen=max(0, min(args.lines, MAX_LINES))))
+        sys.stdout.writelines(deque(f, maxlen=lines))
     if args.follow:
         _follow(where.log_file)
     return 0

@@ -1,7 +1,8 @@
 """Entry point. Knows the verbs and the exit codes; imports the one module that is asked for.
 
 Exit codes: 0 done · 1 something outside does not work (no daemon, disk full) · 2 wrong arguments or
-settings · 3 `status`: not running · 10 `judge`: incomplete · 11 `judge`: unscored · 130 interrupted.
+settings · 3 `status`: not running, `service status`: not installed · 10 `judge`: incomplete · 11 `judge`:
+unscored · 130 interrupted.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "cost": ("cost", "what judging cost"),
     "doctor": ("doctor", "what is wrong with this installation, and how to mend it"),
     "logs": ("logs", "show the daemon's log"),
+    "service": ("service", "run the daemon as a service (systemd, launchd)"),
     "setup": ("setup", "connect a coding agent to reflectd"),
     "on": ("switch", "judge this project (or one session) again"),
     "off": ("switch", "leave this project (or one session) alone"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
+    from daemon.paths import Paths
+
 WAIT_S = 10.0
 
 
@@ -29,15 +32,32 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start unless one runs; returns when it answers. A host's start respects `reflectd stop`."""
+    """Start unless one runs; returns when it answers. A host's start respects `reflectd stop`.
+
+    Where the service is installed and its manager can be asked, that one starts it.
+    """
+    from daemon.service import manager
+
     _, where = load(args, from_shim=args.from_shim)
     if args.from_shim and where.stopped.exists():
         print("reflectd was stopped by `reflectd stop`; `reflectd start` starts it")
         return 0
+    service = manager.holding(os.environ, where)
+    if service is not None:
+        where.stopped.unlink(missing_ok=True)  # the units respect the mark, and a request may start them
     running = _status(find_socket(where))
     if running is not None:
         print(f"reflectd runs already (pid {running['pid']})")
         return 0
+    if service is not None:
+        service.up(find_socket(where), forgive=not args.from_shim)
+        return _started_by_service(find_socket(where))
+    return _start(args, where)
+
+
+def _start(args: argparse.Namespace, where: Paths) -> int:
+    from daemon.service.notify import without
+
     command = [sys.executable, "-m", "daemon", "serve", "--log-file"]
     if args.from_shim:
         command.append("--from-shim")
@@ -53,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
         stderr=said,
         start_new_session=True,
         cwd="/",
+        env=without(os.environ),
     )
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
@@ -70,6 +91,17 @@ def run(args: argparse.Namespace) -> int:
                 raise Unavailable(f"the daemon did not start: {words}")
         time.sleep(0.02)
     raise Unavailable(f"the daemon does not answer after {WAIT_S:.0f} s; see {where.log_file}")
+
+
+def _started_by_service(socket: Path) -> int:
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        running = _status(socket)
+        if running is not None:
+            print(f"reflectd {running['version']} started as a service (pid {running['pid']})")
+            return 0
+        time.sleep(0.02)
+    raise Unavailable(f"the service does not answer after {WAIT_S:.0f} s; see `reflectd logs`")
 
 
 def _status(socket: Path) -> dict[str, object] | None:

@@ -16,6 +16,8 @@ from daemon.server.listener import Lock
 if TYPE_CHECKING:
     import argparse
 
+    from daemon.paths import Paths
+
 WAIT_S = 15.0
 
 
@@ -34,19 +36,37 @@ def run(args: argparse.Namespace) -> int:
     _, where = load(args)
     where.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     where.stopped.touch(mode=0o600)
+    pid = _end_service(where) or end(where)
+    what = "is not running" if pid is None else f"stopped (pid {pid})"
+    print(f"reflectd {what}; hosts will not start it until `reflectd start`")
+    return 0
+
+
+def end(where: Paths) -> int | None:
+    """SIGTERM, and wait until it has ended; the pid, None when none ran. Raises ``Unavailable``."""
     try:
         pid = int(request(find_socket(where), "GET", "/v1/status")["pid"])
     except Unavailable:
-        print("reflectd is not running; hosts will not start it until `reflectd start`")
-        return 0
+        return None
     lock = Lock(where.lock)
     os.kill(pid, signal.SIGTERM)
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
         if lock.is_free():
-            print(f"reflectd stopped (pid {pid}); hosts will not start it until `reflectd start`")
-            return 0
+            return pid
         time.sleep(0.02)
     raise Unavailable(
         f"reflectd (pid {pid}) still runs after {WAIT_S:.0f} s; `kill -9 {pid}` loses nothing stored"
     )
+
+
+def _end_service(where: Paths) -> int | None:
+    """Its socket too, or the next host to connect would start it again. (The units respect the mark too.)"""
+    from daemon.service import manager
+
+    service = manager.holding(os.environ, where)
+    if service is None:
+        return None
+    pid = service.pid()
+    service.down()
+    return pid or None

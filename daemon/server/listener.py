@@ -1,6 +1,7 @@
 """One daemon per user: the lock, the socket, who may connect (DESIGN §7).
 
 A live socket is never stolen, a stale one is replaced, anything that is not a socket is never unlinked.
+A socket that a service manager hands over (``LISTEN_FDS``) is taken instead, and stays when the daemon ends.
 The lock is held by the kernel (``flock``) and goes with the process, however it dies (I45).
 """
 
@@ -12,15 +13,18 @@ import os
 import socket
 import stat
 import struct
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.core.errors import UserError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import MutableMapping
 
 BACKLOG = 4096
 CONNECT_S = 1.0
+_HANDED_OVER = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
+FIRST_INHERITED = 3  # the descriptor by which a service manager hands over its first socket
 
 
 class AlreadyRunning(UserError):
@@ -92,6 +96,36 @@ def bind(path: Path) -> socket.socket:
     except OSError as e:
         sock.close()
         raise UserError(f"cannot listen on {path}: {e.strerror}. Set REFLECTD_SOCKET to another path") from e
+    return sock
+
+
+def inherited(env: MutableMapping[str, str], pid: int) -> socket.socket | None:
+    """The listening socket that a service manager handed to the process ``pid``, None when there is none.
+
+    Takes its variables out of ``env``, so that no child process believes they are meant for it. Raises
+    ``UserError`` when what was handed over is not one listening Unix socket in a private folder of ours.
+    """
+    count, whose, *_ = (env.pop(name, "") for name in _HANDED_OVER)
+    if whose != str(pid) or count in {"", "0"}:
+        return None
+    if count != "1":
+        raise UserError(f"LISTEN_FDS is {count!r}: the daemon takes exactly one socket; mend the socket unit")
+    try:
+        found = stat.S_ISSOCK(os.fstat(FIRST_INHERITED).st_mode)
+        sock = socket.socket(fileno=FIRST_INHERITED) if found else None
+    except OSError as e:
+        raise UserError(f"LISTEN_FDS is set, but descriptor {FIRST_INHERITED}: {e.strerror}") from e
+    path = sock.getsockname() if sock is not None and sock.family == socket.AF_UNIX else ""
+    listens = sock is not None and bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+    if sock is None or not listens or not isinstance(path, str) or not path.startswith("/"):
+        raise UserError("the inherited socket must be ListenStream= with a path; mend the socket unit")
+    try:
+        _private_folder(Path(path).parent)
+        Path(path).chmod(0o600)
+    except OSError as e:
+        raise UserError(f"cannot use the inherited socket {path}: {e.strerror}") from e
+    sock.set_inheritable(False)
+    sock.setblocking(False)
     return sock
 
 
