@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 MAX_REFERENCES: Final = 20
 TEXTS: Final = 60  # newest messages of the task whose text is read
-TEXT_CHARS: Final = 20_000
+TEXT_CHARS: Final = 20_000  # of each
+ALL_CHARS: Final = 200_000
 OUTPUT_CHARS: Final = 6_000
 WORK: Final = frozenset(
     {
@@ -104,11 +105,14 @@ def _without(references: list[Reference], other: Reference) -> list[Reference]:
 
 def _told(transcript: Transcript) -> list[Reference]:
     """What the task's texts name, by its newest mention."""
-    texts = [*(m.text for m in transcript.requests)]
-    texts += [m.text for m in transcript.work[-TEXTS:] if not m.human]
+    messages = [*transcript.requests, *(m for m in transcript.work[-TEXTS:] if not m.human)]
+    left, texts = ALL_CHARS, []
+    for text in (m.text[-TEXT_CHARS:] for m in reversed(messages)):
+        texts.append(text[-left:] if left > 0 else "")
+        left -= len(text)
     found: dict[tuple[Kind, int, str], Reference] = {}
-    for text in texts:
-        for reference in text_references(text[-TEXT_CHARS:]):
+    for text in reversed(texts):
+        for reference in text_references(text):
             key = (reference.kind, reference.number, reference.repo)
             found.pop(key, None)
             found[key] = reference

@@ -143,7 +143,7 @@ def test_failed_commands_do_not_count(failed: ToolCall) -> None:
 
 
 def test_part_of_a_failed_script_that_worked() -> None:
-    """`git commit && git push` with a rejected push is a commit; a failed script names no place to write to."""
+    """`git commit && git push` with a rejected push is a commit; a failed script names no target."""
     output = "[main 1a2b3c4] Fix\n 1 file changed\n! [rejected] main -> main\nerror: failed to push"
     assert ran(("git commit -m Fix && git push", output, 1)).tools == ("git commit",)
     found = ran((f"gh pr create --fill && npm test # {ISSUE}", f"{PR}\nFAIL", 1))
@@ -192,7 +192,7 @@ def test_the_target_comes_from_results(command: str, output: str, expected: tupl
     [
         (
             "git push -u origin x",
-            "remote: Create a pull request:\nremote:  https://github.com/a/b/pull/new/x",
+            "remote: Create one:\nremote:  https://github.com/a/b/pull/new/x",
         ),
         ("gh pr list", f"12\tFix\tx\tOPEN\n{PR}"),
         ("cat README.md", PR),
