@@ -17,6 +17,7 @@ from daemon.cli.main import VERBS, main
 from daemon.config import settings_table
 from daemon.core.policy import POLICIES
 from daemon.core.settings import SETTINGS
+from daemon.files.prompts import SLOTS
 
 REPO = Path(__file__).resolve().parents[1]
 DESIGN = sorted(f"design/{page.name}" for page in (REPO / "design").glob("*.md"))
@@ -47,7 +48,7 @@ def test_settings_that_are_named_exist(name: str) -> None:
     """`judge.mode` and `REFLECTD_JUDGE_MODE` are settings of ours, or variables of the plugin."""
     sections = "|".join({key.partition(".")[0] for key in SETTINGS if "." in key})
     named = {s for s in code(read(name)) if re.fullmatch(rf"({sections})\.[a-z_]+", s)}
-    other = {"judge.created", "judge.txt", *POLICIES}  # an event, a file, and what calls are for
+    other = {"judge.created", *POLICIES, *(f"{n}.txt" for n in SLOTS)}  # an event, what calls are for, files
     assert named - other <= set(SETTINGS)
     plugin = read("plugin-shim/opencode/README.md")
     known = {s.env for s in SETTINGS.values()} | set(re.findall(r"REFLECT\w+", plugin)) | {"REFLECTD_CHILD"}

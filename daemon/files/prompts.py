@@ -49,6 +49,9 @@ SLOTS: Mapping[str, Slots] = {
     "judge_second_case": Slots(frozenset({"case", "nonce", "missing"})),
     "stuck": Slots(optional=frozenset({"nonce"})),  # the system prompt: is a silent session stuck?
     "stuck_case": Slots(frozenset({"nonce", "request", "facts", "reply"})),
+    "compaction": Slots(optional=frozenset({"nonce"})),  # the system prompt of the look after a compaction
+    "compaction_case": Slots(frozenset({"nonce", "requests", "open", "tools", "github", "reply", "summary"})),
+    "compaction_again": Slots(frozenset({"case", "nonce", "why"})),
 }
 _SLOT = re.compile(r"\{([a-z][a-z0-9_]{0,30})\}")
 

@@ -1,0 +1,1 @@
+"""After a compaction: github, case, flow, parse, decide. Pure; the engine drives it (DESIGN §3)."""

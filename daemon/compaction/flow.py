@@ -1,0 +1,88 @@
+"""The look after a compaction as a flow: ``case -> Generator[Prompt, Reply, Outcome]`` (DESIGN §3).
+
+One call, none where the outcome is certain, one more where the reply broke the form. Any failure ends without
+an action, and nothing is sent (I30).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from daemon.compaction import prompts
+from daemon.compaction.parse import Action, Answer, parse
+from daemon.core.errors import BadReply, Unavailable
+from daemon.core.llm import Prompt, Reply
+from daemon.core.reply import BadForm, Talk
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from daemon.compaction.case import Case
+
+TRIES: Final = 2
+RULES: Final = "rules"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the flow ended. ``action`` is None when nothing was decided.
+
+    ``why``: the model's reason, or the failure. ``message``: its words for the agent, not cleaned.
+    ``prompts`` and ``replies`` keep what was asked and answered; ``bad`` what could not be read.
+    """
+
+    action: Action | None
+    why: str = ""
+    confidence: float = 0.0
+    message: str = ""
+    provider: str = ""
+    model: str = ""
+    cost: float | None = None
+    prompts: tuple[Prompt, ...] = ()
+    replies: tuple[Reply, ...] = ()
+    bad: tuple[BadForm, ...] = ()
+
+
+def certain(case: Case) -> Outcome | None:
+    """The outcome where no call is needed."""
+    if not case.task:
+        return Outcome(None, "nobody asked for anything", provider=RULES, cost=0.0)
+    if case.phase == "complete":
+        return Outcome("task_complete", "the task was judged complete", 1.0, provider=RULES, cost=0.0)
+    return None
+
+
+def evaluate(case: Case) -> Generator[Prompt, Reply, Outcome]:
+    """What the agent needs after the compaction. Yields prompts, returns the outcome."""
+    if (sure := certain(case)) is not None:
+        return sure
+    talk, prompt = Talk(), prompts.first(case)
+    try:
+        for _ in range(TRIES):
+            reply = yield from talk.ask(prompt)
+            if reply is not None:
+                try:
+                    return _outcome(talk, parse(reply, case.nonce))
+                except BadReply as e:
+                    talk.broke(reply, prompt, e)
+            prompt = prompts.again(case, f"The reply could not be used: {talk.why[:300]}.")
+    except Unavailable as e:
+        return _outcome(talk, None, f"no model answered: {e}")
+    return _outcome(talk, None, talk.why)
+
+
+def _outcome(talk: Talk, found: Answer | None, why: str = "") -> Outcome:
+    provider, model = talk.by
+    return Outcome(
+        action=found.action if found else None,
+        why=found.reason if found else why,
+        confidence=found.confidence if found else 0.0,
+        message=found.message if found else "",
+        provider=provider,
+        model=model,
+        cost=talk.cost,
+        prompts=tuple(talk.prompts),
+        replies=tuple(talk.replies),
+        bad=tuple(talk.bad),
+    )

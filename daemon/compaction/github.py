@@ -1,0 +1,180 @@
+"""GitHub work of this task: which commands really ran, and which pull request or issue they were about.
+
+A command that failed does not count. A **target**, the place an update may go to, comes from the arguments
+or the result of a command alone: text that the agent, the person or a web page wrote can name a reference,
+never choose where something is posted. In doubt there is no target.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from daemon.compaction.invocations import Invocation, invocations
+from daemon.compaction.references import QUOTE_CHARS, URL, Kind, Reference, from_url, text_references
+from daemon.core.actions import Deed, DeedKind
+from daemon.core.deeds import result
+
+if TYPE_CHECKING:
+    from daemon.core.transcript import ToolCall, Transcript
+
+MAX_REFERENCES: Final = 20
+TEXTS: Final = 60  # newest messages of the task whose text is read
+TEXT_CHARS: Final = 20_000  # of each
+ALL_CHARS: Final = 200_000
+OUTPUT_CHARS: Final = 6_000
+WORK: Final = frozenset(
+    {
+        *("gh pr create", "gh pr comment", "gh pr edit", "gh pr review", "gh pr ready", "gh pr reopen"),
+        *("gh issue create", "gh issue comment", "gh issue edit", "gh issue develop", "gh issue reopen"),
+        *("git commit", "git push", "git branch"),
+    }
+)
+"""Commands that change something: with one of them the agent works for GitHub. The others only look."""
+CLOSING: Final = frozenset({"gh pr merge", "gh pr close", "gh issue close", "gh issue delete"})
+_NUMBER: Final = re.compile(r"#?(?P<n>[1-9]\d{0,8})$")
+_PRINTED: Final = re.compile(r"^[ \t]{0,8}(?=https?://)", re.MULTILINE)
+_SHOWN: Final = re.compile(
+    r"^url:[ \t]{1,4}(?=https?://)|\"url\": ?\"(?=https?://)|\A\s{0,8}(?=https?://\S{1,300}\s{0,8}\Z)",
+    re.MULTILINE,
+)
+_FIELD: Final = re.compile(r"^number:[ \t]{1,4}(\d{1,9})[ \t]*$|\"number\":\s?(\d{1,9})\b", re.MULTILINE)
+_ANSWER: Final = re.compile(
+    r"(?:pull request|issue) (?:[\w./-]{1,160})?#(\d{1,9})\b(?: \(|$| is )()", re.IGNORECASE | re.MULTILINE
+)
+_REFUSED: Final = re.compile(
+    r"^no (?:open )?(?:pull requests?|issues?) (?:found|associated)|Could not resolve to"
+    r"|none of the git remotes|already exists:|^accepts (?:at most|\d)|^unknown (?:command|flag|shorthand)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_KINDS: Final[dict[str, DeedKind]] = {"git commit": "commit", "git push": "push"}
+
+
+@dataclass(frozen=True, slots=True)
+class GithubWork:
+    """``tools``: the commands that ran, each once. ``references``: of the texts, then of the commands.
+
+    ``active``: something was changed for GitHub, or a pull request or issue is named. ``target``: what the
+    newest command was about that named one and left it open; what was written to counts before what was only
+    looked at.
+    """
+
+    tools: tuple[str, ...] = ()
+    references: tuple[Reference, ...] = ()
+    active: bool = False
+    target: Reference | None = None
+
+
+def github_work(transcript: Transcript) -> GithubWork:
+    """The GitHub work of the transcript's task."""
+    from daemon.core.reading import SHELL_TOOLS  # heavy, and the engine starts without it
+
+    tools: dict[str, None] = {}
+    named: list[Reference] = []
+    written: list[Reference] = []
+    for call in transcript.calls:
+        script = call.input.get("command") if call.tool.lower() in SHELL_TOOLS else None
+        found = _done(call, script) if isinstance(script, str) else []
+        for done in found:
+            tools[done.tool] = None
+            for reference in _references(done, call, found):
+                named = _without(named, reference)
+                written = _without(written, reference) if done.tool in CLOSING | WORK else written
+                if done.tool not in CLOSING:
+                    named.append(reference)
+                    written += [reference] if done.tool in WORK else []
+    told = _told(transcript)
+    return GithubWork(
+        tools=tuple(tools),
+        references=(*told, *named)[-MAX_REFERENCES:],
+        active=bool(told or named or WORK & tools.keys()),
+        target=next(reversed(written or named), None),
+    )
+
+
+def _without(references: list[Reference], other: Reference) -> list[Reference]:
+    """All that are surely something else than ``other``."""
+
+    def same(r: Reference) -> bool:
+        repo = r.repo == other.repo or not (r.repo and other.repo)
+        return repo and (r.kind, r.number) == (other.kind, other.number)
+
+    return [r for r in references if not same(r)]
+
+
+def _told(transcript: Transcript) -> list[Reference]:
+    """What the task's texts name, by its newest mention."""
+    messages = [*transcript.requests, *(m for m in transcript.work[-TEXTS:] if not m.human)]
+    left, texts = ALL_CHARS, []
+    for text in (m.text[-TEXT_CHARS:] for m in reversed(messages)):
+        texts.append(text[-left:] if left > 0 else "")
+        left -= len(text)
+    found: dict[tuple[Kind, int, str], Reference] = {}
+    for text in reversed(texts):
+        for reference in text_references(text):
+            key = (reference.kind, reference.number, reference.repo)
+            found.pop(key, None)
+            found[key] = reference
+    return [*found.values()][-MAX_REFERENCES:]
+
+
+def _done(call: ToolCall, script: str) -> list[Invocation]:
+    """The invocations of a call that did what they say."""
+    if call.status != "completed" or not ("git" in script or "gh" in script):
+        return []
+    found = list(invocations(script))
+    return [done for done in found if _worked(done, call, alone=len(found) == 1)]
+
+
+def _worked(done: Invocation, call: ToolCall, *, alone: bool) -> bool:
+    """With exit code 0 unless the output says otherwise; with another one only where the output proves it."""
+    output, ok = call.output[-OUTPUT_CHARS:], _passed(call)
+    if done.tool == "git branch":
+        return ok and not (alone and output.lstrip().startswith(("fatal:", "error:")))
+    if done.kind and _REFUSED.search(output):
+        return False
+    kind: DeedKind = _KINDS.get(done.tool) or ("pr" if done.kind == "pr" else "issue")
+    outcome, _ = result(Deed(kind, "", proves_pass=False, proves_fail=False), output, call.exit, alone=alone)
+    proven = outcome == "passed" and (done.kind is None or done.tool.endswith((" create", " comment")))
+    return proven or (ok and outcome != "failed")
+
+
+def _passed(call: ToolCall) -> bool:
+    return call.exit in {0, None} and not call.error
+
+
+def _references(done: Invocation, call: ToolCall, all_done: list[Invocation]) -> list[Reference]:
+    """What a ``gh`` command was about: its argument, else its output."""
+    kind = done.kind
+    if kind is None or not _passed(call):
+        return []
+    output = call.output[-OUTPUT_CHARS:]
+    if done.tool.endswith(" view"):  # a body or a comment of others may follow
+        output = call.output[:OUTPUT_CHARS].partition("\n--\n")[0]
+    urls = [url for url in _addresses(done, output) if url.kind == kind]
+    if done.tool.endswith(" create"):
+        creates = sum(other.tool == done.tool for other in all_done)
+        return urls if len({(u.repo, u.number) for u in urls}) <= creates else []
+    if url := URL.match(done.argument):
+        return [from_url(url, "tool")]
+    if number := _NUMBER.match(done.argument):
+        return [_numbered(done, kind, int(number["n"]), " ".join(done.words), urls)]
+    found = (_FIELD if done.tool.endswith(" view") else _ANSWER).search(output)
+    if found:
+        return [_numbered(done, kind, int(found[1] or found[2]), found[0].strip(), urls)]
+    if {"-q", "--jq"} & set(done.words) and (alone := _NUMBER.match(output.strip())):
+        return [_numbered(done, kind, int(alone["n"]), output.strip(), urls)]
+    return urls if len(urls) == 1 else []
+
+
+def _numbered(done: Invocation, kind: Kind, number: int, quote: str, urls: list[Reference]) -> Reference:
+    """The reference with this number, with the repository that the output or the command names."""
+    known = next((u for u in urls if u.number == number), None)
+    return known or Reference(kind, number, "tool", quote[:QUOTE_CHARS], done.repo)
+
+
+def _addresses(done: Invocation, output: str) -> list[Reference]:
+    """The addresses that ``gh`` itself prints, not what a body mentions."""
+    places = (_SHOWN if done.tool.endswith(" view") else _PRINTED).finditer(output)
+    return [from_url(url, "tool") for place in places if (url := URL.match(output, place.end()))]

@@ -1,0 +1,73 @@
+"""A compacted session, its parts exchangeable: transcript, case, session, verdict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from daemon.compaction.case import Case, Templates, make_case
+from daemon.core.session import Session
+from daemon.core.transcript import Compaction, Message, Model, Todo, ToolCall, Transcript
+from daemon.core.verdict import FinalState, Missing, Verdict
+
+FOLDER = Path(__file__).resolve().parents[2] / "prompts"
+TEMPLATES = Templates(
+    *(
+        (FOLDER / f"{name}.txt").read_text("utf-8")
+        for name in ("compaction", "compaction_case", "compaction_again")
+    )
+)
+NONCE = "n0nce"
+SESSION = "ses_1"
+TASK = "msg_2"
+SUMMARY = "msg_6"
+REQUEST = "Add a login page, write tests for it and open a pull request"
+PR = "https://github.com/acme/shop/pull/12"
+CREATED = ToolCall(
+    "c2",
+    "bash",
+    "completed",
+    {"command": "git push && gh pr create --fill"},
+    f"To github.com\n{PR}\n",
+    exit=0,
+)
+CALLS = (ToolCall("c1", "edit", "completed", {"filePath": "login.py"}), CREATED)
+MESSAGES = (
+    Message("msg_1", "user", text="Look at the shop first", human=True),
+    Message("msg_1b", "assistant", text="Looked.", finish="stop"),
+    Message(TASK, "user", text=REQUEST, human=True, agent="build", model=Model("acme", "big")),
+    Message(
+        "msg_3", "assistant", text="The page is there. Tests come next.", calls=CALLS, finish="tool-calls"
+    ),
+    Message("msg_5", "user", compaction="manual"),
+    Message(SUMMARY, "assistant", text="## Goal\nLogin page.\n## Next\nTests.", summary=True, finish="stop"),
+)
+CONTINUATION = Message("msg_7", "user", text="Continue if you have next steps")
+
+
+def transcript(
+    compaction: Compaction = "manual", *after: Message, calls: tuple[ToolCall, ...] = CALLS, **changes: Any
+) -> Transcript:
+    """The session up to its summary, and what came ``after``."""
+    messages = [
+        replace(m, compaction=compaction) if m.compaction else replace(m, calls=calls) if m.calls else m
+        for m in MESSAGES
+    ]
+    todos = (Todo("write tests", "in_progress"), Todo("page", "completed"))
+    return Transcript(**({"session": SESSION, "messages": (*messages, *after), "todos": todos} | changes))
+
+
+def verdict(state: FinalState = "incomplete", task: str = TASK) -> Verdict:
+    missing = (Missing("No test covers the login page", "E1"),) if state == "incomplete" else ()
+    return Verdict(SESSION, task, "msg_3", state, 5, missing=missing)
+
+
+def session(**changes: Any) -> Session:
+    """The session as it is when the compaction is over: idle, the task open again."""
+    return Session(**({"id": SESSION, "task": TASK, "attempts": 1} | changes))
+
+
+def case(last: Verdict | None = None, found: Transcript | None = None, **changes: Any) -> Case:
+    made = make_case(found or transcript(), at=7, nonce=NONCE, templates=TEMPLATES, last=last or verdict())
+    return replace(made, **changes)
