@@ -38,8 +38,9 @@ EPILOG = """examples:
   reflectd watch --json | jq -r .feedback
   reflectd watch --exec 'jq -r .state | xargs notify-send'
 
-CMD is run by your shell for each final verdict, and when a working agent seems stuck ("state": "stuck"), one
-after the other, with the verdict as one line of JSON on its standard input. One that takes too long is killed; one that fails is told, and nothing more.
+CMD is run by your shell for each final verdict, and when an agent at work seems stuck ("state": "stuck"),
+one after the other, with the verdict as one line of JSON on its standard input. One that takes too long is
+killed; one that fails is told, and nothing more.
 
 exit codes: 1 no daemon at the start, 2 wrong arguments, 130 ended by Ctrl-C"""
 
@@ -150,10 +151,9 @@ def told(entry: Json, paint: Paint) -> str:
     if entry.get("kind") == "judging":
         return f"{head}  {paint('judging', 'dim')}"
     if entry.get("kind") == "nudge":
+        status = short(entry.get("status") or "no answer yet", 20)
         cause, why = short(entry.get("cause", ""), 30), short(entry.get("reason", ""), 100)
-        return (
-            f"{head}  {paint(f'{cause} ({short(entry.get('status') or 'no answer yet', 20)}): {why}', 'dim')}"
-        )
+        return f"{head}  {paint(f'{cause} ({status}): {why}', 'dim')}"
     severity = str(entry.get("severity", "NONE"))
     state = paint.state(str(entry.get("state", "?"))) + (
         f" {short(severity, 10)}" if severity != "NONE" else ""

@@ -1,8 +1,8 @@
 """Silent and looping sessions: when to look, what a fast model says, who is told (seed's stuck flow).
 
 Three causes. A session that works and says nothing: looked at when the silence is old enough, again with
-growing pauses, and the person is told. A turn that could not be judged, and feedback that nothing followed: the
-idle agent is nudged once. Every failure is quiet: nobody is nudged or told (I30).
+growing pauses, and the person is told. A turn that could not be judged, and feedback that nothing followed:
+the idle agent is nudged once. Every failure is quiet: nobody is nudged or told (I30).
 """
 
 from __future__ import annotations

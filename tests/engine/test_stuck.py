@@ -1,4 +1,4 @@
-"""Stuck agents through the engine: silence, loops, nudges, timers over restarts (the seed's scenario table)."""
+"""Stuck agents through the engine: silence, loops, nudges, timers over restarts (the seed's scenarios)."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ async def test_a_complete_task_is_left_alone(w: World) -> None:
 
 @pytest.mark.parametrize("what", ["types", "escapes", "off", "asks", "works"])
 async def test_what_takes_a_nudge_away(w: World, what: str) -> None:
-    """I10, I11, I14, I16, I40: a person, Esc, the switch, a permission or work of its own, and it is dropped."""
+    """I10, I11, I14, I16, I40: a person, Esc, the switch, a permission or work of its own: dropped."""
     await w.begin()
     await w.unscored("Now I will change the")
     if what == "types":
@@ -224,7 +224,7 @@ async def test_observe_and_the_setting_send_nothing(tmp_path: Path) -> None:
 
 
 async def test_busy_and_silent_the_person_is_told(w: World) -> None:
-    """I10: a stuck agent that still counts as working is never prompted; toast and file tell the person, once."""
+    """I10: a stuck agent that still counts as working is never prompted; the person is told, once."""
     await w.begin()
     await w.host.answers("ses_a", "Let me", finish="")
     w.llm.add(answer("genuinely_stuck"))
