@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from daemon.core.transcript import ToolCall, Transcript
 
 MAX_REFERENCES: Final = 20
+REQUESTS: Final = 5
 TEXTS: Final = 60  # newest messages of the task whose text is read
 TEXT_CHARS: Final = 20_000  # of each
 ALL_CHARS: Final = 200_000
@@ -105,11 +106,11 @@ def _without(references: list[Reference], other: Reference) -> list[Reference]:
 
 def _told(transcript: Transcript) -> list[Reference]:
     """What the task's texts name, by its newest mention."""
-    messages = [*transcript.requests, *(m for m in transcript.work[-TEXTS:] if not m.human)]
     left, texts = ALL_CHARS, []
-    for text in (m.text[-TEXT_CHARS:] for m in reversed(messages)):
-        texts.append(text[-left:] if left > 0 else "")
-        left -= len(text)
+    for m in reversed([m for m in transcript.work[-TEXTS:] if not m.human]):
+        texts.append(m.text[-min(TEXT_CHARS, left) :] if left > 0 else "")
+        left -= len(texts[-1])
+    texts += [m.text[-TEXT_CHARS:] for m in reversed(transcript.requests[-REQUESTS:])]
     found: dict[tuple[Kind, int, str], Reference] = {}
     for text in reversed(texts):
         for reference in text_references(text):

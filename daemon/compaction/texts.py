@@ -57,7 +57,7 @@ def github_text(case: Case, message: str, target: Reference) -> str:
             "checked, no secrets; skip it if it says this already. Then go on with the task.",
             "",
             *_context(case, message),
-            STOP,
+            "Besides that: " + STOP,
         ]
     )
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from daemon.compaction.decide import Decision, Wanted, decide, only_told, wanted
 from daemon.compaction.flow import Outcome
+from daemon.compaction.github import GithubWork
 from daemon.compaction.parse import Action
+from daemon.compaction.references import Reference
 from daemon.compaction.texts import CONTINUE, NOTE_CHARS, clean
 from daemon.core.guards import Limits
 from daemon.core.orders import SendNudge, ShowToast
@@ -76,6 +78,7 @@ def test_needs_github_update() -> None:
     assert decision.action == "needs_github_update"
     assert text.startswith("## Reflection-3: Update PR #12 after compaction\n")
     assert "`gh pr comment 12 --repo acme/shop`" in text
+    assert "Besides that: Do only what was asked." in text
     assert f"> {REQUEST}" in text
 
 
@@ -86,7 +89,9 @@ def test_an_issue_is_updated_as_an_issue() -> None:
     assert "`gh issue comment 7`" in nudge(decision).text
 
 
-@pytest.mark.parametrize("why", ["setting", "no target", "only text", "forbidden", "no comments"])
+@pytest.mark.parametrize(
+    "why", ["setting", "no target", "only text", "a target from text", "forbidden", "no comments"]
+)
 def test_no_github_update_without_leave_and_a_number(why: str) -> None:
     """A setting, a number from a tool result, and no word of the person against it; else the work goes on."""
     changes: dict[str, Any] = {}
@@ -98,14 +103,16 @@ def test_no_github_update_without_leave_and_a_number(why: str) -> None:
         changes = {"found": transcript(messages=texted)}
     elif why == "forbidden":
         changes = {"forbids": ("pr",)}
+    elif why == "a target from text":  # none is made today
+        changes = {"github": GithubWork(target=Reference("pr", 99, "text"))}
     elif why == "no comments":
         changes = {"requests": ("Fix the bug of PR 12, but don't write on GitHub or post anything",)}
-    decision = run("needs_github_update", github=why != "setting", **changes)
+    outcome = said("needs_github_update")
+    decision = decide(session(), case(**changes), outcome, Limits(), github=why != "setting")
     assert decision.action == "continue_task"
     text = nudge(decision).text
     assert text.startswith(CONTINUE)
     assert " comment " not in text
-    assert "99" not in text
 
 
 def test_needs_clarification() -> None:

@@ -246,7 +246,8 @@ def test_what_was_written_to_counts_before_what_was_looked_at() -> None:
     [
         call("gh pr merge 12 --squash -d", "✓ Squashed and merged pull request acme/shop#12 (Fix)"),
         call("gh pr merge -m", "✓ Merged pull request acme/shop#12 (Fix)"),
-        call("gh pr close -c 'not needed' 12", "✓ Closed pull request acme/shop#12 (Fix)"),
+        call("gh pr close -c 'not needed' 12", ""),
+        call("gh pr close 12", "✓ Closed pull request acme/shop#12 (Fix)"),
     ],
 )
 def test_what_is_closed_is_no_target(closing: ToolCall) -> None:
@@ -266,6 +267,16 @@ def test_only_this_task_counts() -> None:
         Message("m4", "assistant", text="Renamed.", finish="stop"),
     )
     assert github_work(Transcript("ses_1", messages)) == GithubWork()
+
+
+def test_the_newest_texts_are_read_first() -> None:
+    """A long session costs bounded work: what was said long ago is left out, not what was said last."""
+    said = [
+        Message(f"a{i}", "assistant", text=f"PR #{i + 1} " + "x" * 20_000 + f" PR #{i + 101}")
+        for i in range(30)
+    ]
+    found = github_work(Transcript("ses_1", (Message("m1", "user", text="Do PR #7", human=True), *said)))
+    assert [r.number for r in found.references] == [7, *range(121, 131)]
 
 
 def test_claude_codes_shell_is_read_too() -> None:

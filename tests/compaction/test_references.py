@@ -52,6 +52,7 @@ NOTHING = [
     "set the theme's accent to #222",
     "fill #334 and stroke #556",
     '<path fill="#123"/>',
+    '<img alt="see PR 12 there">',
     "<a href=#123>top</a>",
     "`#123`",
     "`git commit -m 'PR #34'`",
