@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import accept, evidence, hosted, judged, starts, turns
+from bench import accept, evidence, hosted, judged, starts, turns, watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "help": starts.command_help,
     "evidence": evidence.run,
     "memory": turns.memory,
+    "watching": watching.idle_cpu,
 }
 
 

@@ -91,7 +91,9 @@ class Compaction:
         texts = await asyncio.to_thread(world.prompt_texts, s.directory)
         templates = Templates(texts["compaction"], texts["compaction_case"], texts["compaction_again"])
         at, nonce = world.clock.now_ms(), world.nonce()
-        case = make_case(transcript, at=at, nonce=nonce, templates=templates, last=last)
+        case = await asyncio.to_thread(
+            make_case, transcript, at=at, nonce=nonce, templates=templates, last=last
+        )
 
         async def ask(prompt: Prompt, left_s: float) -> Reply:
             return await world.calls.ask(
