@@ -7,7 +7,7 @@ HOSTS  := tests/e2e/hosts
 # `install`, not `ci`: a registry mirror may lack other platforms' optional packages, which `ci` wants in the lock
 NPM    := npm install --no-save --no-fund --no-audit --loglevel=error
 
-.PHONY: demo test test-fast check format bench eval-judge setup setup-run shim hosts local-model lock clean
+.PHONY: demo test test-fast check format bench eval-judge eval-stuck setup setup-run shim hosts local-model lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
@@ -36,6 +36,9 @@ bench: setup              ## medians and ratios, one run
 
 eval-judge: setup         ## how often the judge is right: PROVIDER=offline|anthropic|openai|auto SPLIT=tuning|heldout|all CASES=dir
 	@$(BIN)/python -m evals.judge --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) $(if $(CASES),--cases $(CASES))
+
+eval-stuck: setup         ## how often the loop detectors are right: SPLIT=tuning|heldout|all
+	@$(BIN)/python -m evals.stuck --split $(or $(SPLIT),all)
 
 # --- setting up ----------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import accept, evidence, hosted, judged, starts, turns, watching
+from bench import accept, detector, evidence, hosted, judged, starts, turns, watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "start": starts.cold_start,
     "help": starts.command_help,
     "evidence": evidence.run,
+    "detector": detector.run,
     "memory": turns.memory,
     "watching": watching.idle_cpu,
 }

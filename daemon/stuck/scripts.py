@@ -28,22 +28,24 @@ _LOOKS: Final = frozenset(
 )
 _GIT_LOOKS: Final = frozenset(
     (  # noqa: SIM905 -- a word list
-        "status log diff show branch blame grep ls-files rev-parse remote describe tag shortlog ls-tree reflog"
+        "status log diff show branch blame grep ls-files rev-parse remote describe tag shortlog ls-tree "
+        "reflog"
     ).split()
 )
 _WAITS: Final = frozenset({"sleep", "wait", "inotifywait", "watch"})
 _PROBES: Final = frozenset(
     (  # noqa: SIM905 -- a word list
-        "kubectl oc aws gcloud az flyctl fly heroku vercel netlify argocd helm ps pgrep pidof lsof ss netstat "
-        "nc ping nvidia-smi squeue sacct journalctl top uptime free df adb xcrun tmux screen dig nslookup host "
-        "pg_isready redis-cli"
+        "kubectl oc aws gcloud az flyctl fly heroku vercel netlify argocd helm ps pgrep pidof lsof ss "
+        "netstat nc ping nvidia-smi squeue sacct journalctl top uptime free df adb xcrun tmux screen dig "
+        "nslookup host pg_isready redis-cli"
     ).split()
 )
 _PROBING: Final = re.compile(
     r"\bgh (?:run|pr (?:checks|view|status)|workflow|api)\b|\bglab (?:ci|pipeline)\b"
-    r"|\bdocker(?:[ -]compose)? (?:ps|logs|inspect|stats|port|top)\b|\bsystemctl (?:[-\w=]+ ){0,3}(?:status|is-)"
-    r"|\b(?:curl|wget|http|nc)\b[^\n|;&]{0,200}(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|health|ready|status"
-    r"|ping)"
+    r"|\bdocker(?:[ -]compose)? (?:ps|logs|inspect|stats|port|top)\b"
+    r"|\bsystemctl (?:[-\w=]{1,40} ){0,3}(?:status|is-)"
+    r"|\b(?:curl|wget|http|nc)\b[^\n|;&]{0,200}(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|health"
+    r"|ready|status|ping)"
     r"|\b(?:tail|cat|grep)\b[^\n|;&]{0,200}\.(?:log|out)\b|nohup\.out|\bgit ls-remote\b"
     r"|\bterraform (?:show|state)\b"
 )
@@ -79,9 +81,7 @@ def _read(script: str) -> Script:
     head = next((h for n, w in zip(names, commands, strict=True) if (h := _head(n, w))), "")
     looks = all(_looks(n, w) for n, w in zip(names, commands, strict=True))
     sort: Sort = "act"
-    if _WAITS & set(names):
-        sort = "wait"
-    elif not writes and not looks and _WAITING.search(script):
+    if _WAITS & set(names) or (not writes and not looks and _WAITING.search(script)):
         sort = "wait"
     elif not writes and (_PROBES & set(names) or _PROBING.search(script)):
         sort = "probe"

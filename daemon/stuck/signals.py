@@ -37,15 +37,16 @@ LoopKind = Literal["same_call", "failing_call", "alternation", "cycle", "monolog
 
 SIZE: Final = 128  # calls that are remembered; the longest patience fits in
 LONGEST: Final = 5  # calls of a cycle
+RECENT: Final = 64  # calls in which rounds with other lookups between them are sought
 FAILURES: Final = 4  # like failures with other arguments
 LOOK_FAILURES: Final = 6  # of lookups: trying several addresses is how one searches
-GAP: Final = 2  # new lookups between two like failures
+MAX_READ: Final = 20  # new lookups between like failures; more than half as many as failures are work
 IDLE: Final = 12  # calls in a row that only look at what was known, or plan it again
 TEXTS: Final = 3
 MAX_TEXTS: Final = 16
 SAME_TEXT: Final = 0.8
 SAME_PLAN: Final = 0.6
-MAX_PLANS: Final = 16
+MAX_PLANS: Final = 8
 # How often a call (or a round of 2 to 5 calls) may come with the same outcome before it is a loop.
 PATIENCE: Final = {
     "act": (4, 3),
@@ -61,11 +62,11 @@ ASKED: Final = (40, 20)
 _IDLE_SORTS: Final = frozenset({"look", "plan", "check"})
 _ASKABLE: Final = frozenset({"act", "check", "other", "probe", "wait"})
 _WISH: Final = re.compile(
-    r"\b\d{1,6} ?(?:x|times|runs|iterations|rounds|repetitions)\b|\b(?:ten|twenty|fifty|hundred|several|many) times\b"
-    r"|\btimes in a row\b|\brepeat(?:ed(?:ly)?)?\b|\bover and over\b|\bin a loop\b|\bstress[- ]?test\w*|\bstress\b"
-    r"|\bsoak\b|\bflak\w{1,8}|\bintermittent\w*|\bbenchmark\w*|\bmonitor\b|\bpoll\b|\bkeep an eye\b"
-    r"|\bwatch (?:the|for|it|this|over)\b|\bwait (?:for|until|till)\b|\bevery \d{1,4} ?(?:s|sec|min|h|m)\w{0,6}\b"
-    r"|\b\d{1,6} ?mal\b|\bwiederhol\w*|\b\d{1,6} (?:fois|veces|vezes)\b",
+    r"\b(?:[4-9]|\d{2,6}) ?(?:x|times|runs|iterations|rounds|repetitions)\b|\btimes in a row\b"
+    r"|\b(?:ten|twenty|fifty|hundred|several|many) times\b|\brepeat(?:ed(?:ly)?)?\b|\bover and over\b"
+    r"|\bin a loop\b|\bstress(?:[- ]?test\w{0,3})?\b|\bsoak\b|\bflak\w{1,8}|\bintermittent|\bbenchmark"
+    r"|\bmonitor\b|\bpoll\b|\bkeep an eye\b|\bwatch (?:the|for|it|this|over)\b|\bwait (?:for|until|till)\b"
+    r"|\bevery \d{1,4} ?(?:s|sec|min|h|m)\w{0,6}\b|\b\d{1,6} ?(?:mal|fois|veces|vezes)\b|\bwiederhol",
     re.IGNORECASE,
 )
 
@@ -151,6 +152,8 @@ def asks_to_repeat(request: str) -> bool:
 
 def _planned(calls: Sequence[Step], step: Step) -> bool:
     """Whether a plan says what an earlier one said, with nothing done in between."""
+    if not step.words:  # only digests came: a plan is a plan
+        return any(c.sort == "plan" for c in calls[-MAX_PLANS:])
     earlier = [c for c in calls[-2 * MAX_PLANS :] if c.sort == "plan" and c.tool == step.tool][-MAX_PLANS:]
     return any(c.result == step.result and alike(c.words, step.words, SAME_PLAN) for c in reversed(earlier))
 
@@ -171,12 +174,19 @@ def _rounds(window: Window) -> Loop | None:
     """The same 1 to ``LONGEST`` calls with the same outcomes, round after round."""
     if loop := _period(window.calls, window.symbols, asked=window.asked):
         return loop
-    acts = [i for i, step in enumerate(window.calls) if not (step.sort == "look" and window.known[i])]
-    if len(acts) < 2 or len(acts) == len(window.calls) or window.calls[acts[-1]].sort == "look":
+    end = len(window.calls)
+    while end and window.known[end - 1] and window.calls[end - 1].sort == "look":
+        end -= 1
+        if len(window.calls) - end > LONGEST:
+            return None
+    if not end or window.calls[end - 1].sort in {"look", "plan"}:
         return None
-    calls = [window.calls[i] for i in acts]  # looking again at what is known is no step of its own
-    loop = _period(calls, [window.symbols[i] for i in acts], asked=window.asked)
-    return loop if len(window.calls) - 1 - acts[-1] <= LONGEST else None
+    acts = [  # looking again at what is known is no step of its own
+        i
+        for i in range(max(0, end - RECENT), end)
+        if not (window.known[i] and window.calls[i].sort == "look")
+    ]
+    return _period([window.calls[i] for i in acts], [window.symbols[i] for i in acts], asked=window.asked)
 
 
 def _period(calls: Sequence[Step], symbols: Sequence[str], *, asked: bool) -> Loop | None:
@@ -225,37 +235,40 @@ def _key(members: Sequence[Step]) -> str:
     faults = {s.fault if s.failed else "" for s in core}
     if len(faults) == 1 and (fault := faults.pop()):
         return digest("failing", fault)
+    if all(s.sort == "plan" for s in core):
+        return digest("planning")
     return digest("rounds", *sorted({s.call + s.result for s in core}))
 
 
 def _failing(window: Window) -> Loop | None:
-    """One tool fails at one thing with one error, whatever its other arguments."""
+    """One tool fails at one thing with one error, whatever its other arguments, and little new is read."""
     last: Step | None = None
-    count = gap = 0
+    count = read = enough = 0
     for i in range(len(window.calls) - 1, -1, -1):
         step = window.calls[i]
         if step.failed and step.fault and (last is None or step.fault == last.fault):
             if last is None and step.sort in {"probe", "wait"}:
                 return None
-            last, count, gap = last or step, count + 1, 0
+            last, count = last or step, count + 1
+            enough = count if read <= count // 2 else enough
         elif step.sort in {"look", "plan"} and (last is None or not (step.failed and step.fault)):
-            gap += not window.known[i]
-            if gap > GAP:
-                break
+            read += not window.known[i]
         else:
             break
-    if last is None or count < (LOOK_FAILURES if last.sort == "look" else FAILURES):
+        if read > MAX_READ or (last is None and len(window.calls) - i > LONGEST):
+            break
+    if last is None or enough < (LOOK_FAILURES if last.sort == "look" else FAILURES):
         return None
-    if window.asked and last.sort in _ASKABLE and not last.target and count < ASKED[0]:
+    if window.asked and last.sort in _ASKABLE and not last.target and enough < ASKED[0]:
         return None
-    return Loop("failing_call", last.what or last.tool, count, digest("failing", last.fault))
+    return Loop("failing_call", last.what or last.tool, enough, digest("failing", last.fault))
 
 
 def _planning(window: Window) -> Loop | None:
     """Plans and looks again at what it knows, and does nothing."""
     if window.idle < IDLE:
         return None
-    run = window.calls[-min(window.idle, SIZE) :]
+    run = window.calls[-min(window.idle, 2 * IDLE) :]
     names = [step.what or step.tool for step in run]
     often = sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))[:3]
     return Loop("planning", ", ".join(often), window.idle, digest("planning"))

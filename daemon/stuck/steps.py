@@ -45,10 +45,11 @@ _OWN_LOOKS: Final = frozenset(
     ).split()
 )
 _AGAIN: Final = re.compile(  # the next round is announced, so nothing is over
-    r"\b(?:let me|let's|i'll|i will|i'm going to|i am going to)\b[^.!?\n]{0,80}\b(?:again|once more|one more|another)\b"
-    r"[^\n]{0,60}$",
+    r"\b(?:let me|let's|i'll|i will|i'm going to|i am going to)\b[^.!?\n]{0,80}"
+    r"\b(?:again|once more|one more|another)\b[^\n]{0,60}$",
     re.IGNORECASE,
 )
+_EXACT: Final = frozenset({"read", "grep", "glob", "list", "ls", "notebookread"})  # no noise in these
 _BREAK: Final = re.compile(r"(?<=[.!?…])[ \t]+|\n+")
 
 
@@ -92,14 +93,13 @@ def step_of(call: ToolCall) -> Step:
         given = digest(" ".join(command.split()), of_input(call.input, _SILENT | {"command", "cmd"}))
     else:
         given = of_input(call.input)
+    outcome = said if name in _EXACT else of_output(said)
     fault = fault_of(call.error or call.output) if failed else ""
     return Step(
         kind="call",
         tool=call.tool,
         call=digest(name, given),
-        result=_progress(call)
-        if plan and not failed
-        else digest(of_output(said), str(call.exit), str(call.cut)),
+        result=_progress(call) if plan and not failed else digest(outcome, str(call.exit), str(call.cut)),
         failed=failed,
         writes=not failed and (script.writes or name in WRITE_TOOLS),
         what=_named(call, command, target),
@@ -114,16 +114,21 @@ def step_of(call: ToolCall) -> Step:
 def step_from_digests(
     tool: str, call: str, result: str, *, failed: bool, writes: bool, sort: Sort | None = None
 ) -> Step:
-    """The step of a call of which only digests came; enough to suspect a loop, not to name it."""
+    """The step of a call of which only digests came: enough to suspect a loop, not to name it.
+
+    Without the command and the words it alarms more often, and its loops have other keys: read the
+    transcript and ask ``loop_in`` before anything is said.
+    """
     return Step(
-        "call",
-        tool,
-        call,
-        result,
+        kind="call",
+        tool=tool,
+        call=call,
+        result=result,
         failed=failed,
         writes=writes,
         what=tool[:MAX_NAME],
         sort=sort or _sort(tool),
+        fault=digest(tool.lower(), result) if failed else "",
     )
 
 
