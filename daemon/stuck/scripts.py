@@ -54,7 +54,7 @@ _WAITING: Final = re.compile(r"(?:^|\s)(?:--watch|--wait|watch|wait)(?:\s|$|=)")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """``head``: the program and its verb. ``target``: the first file it writes."""
+    """``head``: the program, its verb and the folder. ``target``: the first file it writes."""
 
     sort: Sort
     writes: bool = False
@@ -79,9 +79,16 @@ def _read(script: str) -> Script:
     written = next((a.path for a in actions if isinstance(a, Write)), "")
     writes = bool(written) or any(isinstance(a, Stash) for a in actions)
     head = next((h for n, w in zip(names, commands, strict=True) if (h := _head(n, w))), "")
+    folders = [w[1] for n, w in zip(names, commands, strict=True) if n in {"cd", "pushd"} and len(w) > 1]
+    if folders:  # one command in many folders is a batch
+        head = f"{head} in {folders[0]}"
     looks = all(_looks(n, w) for n, w in zip(names, commands, strict=True))
     sort: Sort = "act"
-    if _WAITS & set(names) or (not writes and not looks and _WAITING.search(script)):
+    if (
+        _WAITS & set(names)
+        or "tmux send-keys" in script
+        or (not writes and not looks and _WAITING.search(script))
+    ):
         sort = "wait"
     elif not writes and (_PROBES & set(names) or _PROBING.search(script)):
         sort = "probe"

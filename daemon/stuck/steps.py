@@ -35,6 +35,9 @@ _PLANS: Final = re.compile(
     r"(?:^|_)(?:think|thinking|sequentialthinking|todo_?write|plan)(?:_|$)", re.IGNORECASE
 )
 _BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot|computer", re.IGNORECASE)
+_ACTS_ON: Final = re.compile(
+    r"click|press|key|scroll|type|fill|drag|hover|evaluate|wait|tab|back", re.IGNORECASE
+)
 _STATUS: Final = re.compile(
     r"status|state|job|run|build|deploy|poll|progress|queue|log|check|pipeline|workflow|health", re.IGNORECASE
 )
@@ -106,7 +109,9 @@ def step_of(call: ToolCall) -> Step:
         target=target,
         size=len(said) + sum(len(v) for v in call.input.values() if isinstance(v, str)),
         sort=script.sort,
-        fault=digest(name, script.head or _used_on(call, target), fault) if fault else "",
+        fault=digest(name, script.head or _used_on(call, target), _text(call, "workdir", "cwd"), fault)
+        if fault
+        else "",
         words=sketch(_inside(call.input)) if plan else frozenset(),
     )
 
@@ -197,7 +202,7 @@ def _repeated(text: str) -> tuple[str, int]:
         if unit.startswith(("```", "~~~")):
             fenced = not fenced
             units.append("")  # what stands before it doesn't count
-        elif unit and not fenced and not unit.startswith(("|", ">", "    ")):
+        elif unit and not fenced and not unit.startswith(("|", ">")) and not raw.startswith(("    ", "\t")):
             units.append(unit)
     for end in (len(units), len(units) - 1):  # the last one may be cut off
         for period in (1, 2, 3):
@@ -225,8 +230,8 @@ def _sort(tool: str) -> Sort:
         return "wait"
     if _PLANS.search(tool):
         return "plan"
-    if _BROWSER.search(tool):
-        return "probe"
+    if _BROWSER.search(tool):  # each press of a key may show another page
+        return "wait" if _ACTS_ON.search(tool) else "probe"
     if name in _OWN_LOOKS:
         return "look"
     if looks_up(tool):
