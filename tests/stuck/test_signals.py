@@ -148,6 +148,9 @@ def test_the_same_words_without_a_tool() -> None:
     assert (got.kind, got.count) == ("monologue", 3)
     assert text[:20] in got.what
     assert quiet(*[f"Step {i} of 9 of the long migration is complete now." for i in range(6)])
+    assert quiet(
+        "The handlers use it.", order, "The handlers fail without it.", order, "The tests use the old one."
+    )
     assert quiet("It sorts by time.", order, "When none is free it raises.", order, "See pick() and offer().")
 
 
@@ -156,6 +159,7 @@ def test_one_text_that_repeats_itself() -> None:
     line = "I will now check the network configuration. "
     assert loop("Let me see. " + line * 9 + "I will n").kind == "monologue"
     assert quiet("It prints:\n\n```\n" + "waiting for the lock of the worker\n" * 12 + "```\n\nFor ever.")
+    assert quiet("- Waits for the lock\n" * 4 + "\n```\nx\n```\n" + "- Waits for the lock\n" * 3)
     assert quiet("| shard group eu-west | in sync with the primary |\n" * 12)
 
 
@@ -163,7 +167,7 @@ def test_planning_without_doing() -> None:
     """Plans in other words and looks at what is known; a list that moves on, or one new file, is news."""
 
     def todo(words: str, done: int = 0) -> ToolCall:
-        states = ["completed"] * done + ["pending"] * (9 - done)
+        states = ["completed"] * done + ["pending"] * (20 - done)
         return tool(
             "todowrite", todos=[{"content": f"{words} {i}", "status": s} for i, s in enumerate(states)]
         )
@@ -173,7 +177,12 @@ def test_planning_without_doing() -> None:
     known = [read(f"{i}.py", str(i)) for i in range(4)]
     got = loop(*known, *[part for i, p in enumerate(plans) for part in (p, known[i * i % 4])])
     assert (got.kind, got.count >= IDLE) == ("planning", True)
-    assert quiet(*[todo("Move the module", i) for i in range(10)])
+    assert (
+        got.key
+        == loop(*known, *[part for i, p in enumerate(plans[1:]) for part in (p, known[i * i % 4])]).key
+    )
+    assert loop(*[todo("Look at it"), todo("Look at it first")] * 4).kind == "planning"
+    assert quiet(*[todo("Move the module", i) for i in range(20)])
     assert quiet(*[part for i, p in enumerate(plans) for part in (p, read(f"{i}.py", str(i)))])
 
 
@@ -212,6 +221,11 @@ def test_batches_are_no_loop() -> None:
     assert quiet(*[edit(f"{i}.py", "a", "b") for i in range(30)])
     assert quiet(*[edit(f"{i}.py", "a", "b", NOT_FOUND if i % 3 else "") for i in range(30)])
     assert quiet(*[bash(f"rg -n name{i} src", "", 1) for i in range(30)])
+    pages = [
+        tool("webfetch", "Request failed with status code: 404", url=f"https://x.y/{i}") for i in range(6)
+    ]
+    assert quiet(*pages[:5])
+    assert loop(*pages).kind == "failing_call"
     assert quiet(*[tool("read", f"File not found: {i}.yml", filePath=f"{i}.yml") for i in range(12)])
 
 
@@ -257,7 +271,9 @@ def test_reading_on_is_no_loop() -> None:
 
 
 def test_a_few_tries_are_no_loop() -> None:
-    """A flaky download twice, a flaky test seven times."""
+    """A flaky download twice, a flaky test seven times, a tool that we don't know and that may move on."""
+    assert quiet(*[tool("slides_next", output="ok")] * 7)
+    assert loop(*[tool("slides_next", output="ok")] * 8)
     assert quiet(*[bash("npm ci", "ECONNRESET", 1)] * 3, bash("npm ci", "added 9"))
     assert quiet(*[bash("pytest -q", f"1 passed in 0.{i}s") for i in range(7)])
 
@@ -275,6 +291,7 @@ def test_what_the_person_wants_repeated() -> None:
         assert quiet(*runs, ask=ask)
     assert not asks_to_repeat("The client should retry 3 times, then give up. Go on until the tests pass.")
     assert loop(*[edit("a.py", "a", "b", NOT_FOUND)] * 4, ask="why is the test flaky?")
+    assert loop(*[bash("echo x > a.txt")] * 4, ask="why is the test flaky?")
 
 
 def test_a_loop_that_was_left() -> None:
