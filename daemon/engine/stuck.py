@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from daemon.core import events as ev
@@ -22,7 +23,7 @@ from daemon.files.verdict import Stalled
 from daemon.store import outbox
 from daemon.stuck.case import Case, Seen, Templates, make_case
 from daemon.stuck.decide import decide, order_of_silence
-from daemon.stuck.flow import Assessment, assess
+from daemon.stuck.flow import Assessment, assess, certain
 from daemon.stuck.signals import Window, fold, found, step_from_digests
 
 if TYPE_CHECKING:
@@ -193,6 +194,8 @@ class Stuck:
         if case is None:
             return
         assessed = await self._assess(s, case)
+        if case.pending:  # it tells when it ends, and until then the answer is the same
+            self._timers.watch(s.id, self._world.clock.now_ms() + LONGEST_MS)
         now = self._world.sessions.get(s.id)
         if now is None or not now.busy or now.task != s.task or now.active_at != s.active_at:
             return
@@ -216,13 +219,11 @@ class Stuck:
             waiting=len(s.waiting),
             children=self._evaluations.children_busy(s.id),
         )
-        texts = await asyncio.to_thread(world.prompt_texts, s.directory)
         return make_case(
             transcript,
             seen,
             at=world.clock.now_ms(),
             nonce=world.nonce(),
-            templates=Templates(texts["stuck"], texts["stuck_case"]),
             loop=await find_loop(transcript),
         )
 
@@ -233,6 +234,9 @@ class Stuck:
         if known is not None and known[1] == case.state and world.clock.now_ms() < known[0]:
             return known[2]
         limits = world.limits(s)
+        if certain(case) is None:
+            texts = await asyncio.to_thread(world.prompt_texts, s.directory)
+            case = replace(case, templates=Templates(texts["stuck"], texts["stuck_case"]))
 
         async def ask(prompt: Prompt, left_s: float) -> Reply:
             return await world.calls.ask(

@@ -86,7 +86,7 @@ def make_case(
     *,
     at: int,
     nonce: str,
-    templates: Templates,
+    templates: Templates = Templates("", ""),
     loop: Loop | None = None,
 ) -> Case | None:
     """The case of the session as it stands; None when nobody asked for anything."""

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto"
 import { hostError, isHuman, orderOf, sessionInfo } from "./project.ts"
 import type { Session, Tracker } from "./tracker.ts"
-import { isRecord, JUDGE_TITLE, record, text } from "./wire.ts"
+import { isRecord, JUDGE_TITLE, number, record, text } from "./wire.ts"
 import type { Fact, Json } from "./wire.ts"
 
 const ACTIVITY_MS = 5000
@@ -164,18 +164,22 @@ function arrivedPart(
 function ended(part: Json, sessionID: string, tracker: Tracker): Fact | undefined {
   const state = record(part["state"])
   const failed = state["status"] === "error"
+  const exit = number(record(state["metadata"])["exit"]) ?? 0
   if (!(failed || state["status"] === "completed") || !tracker.ended.add(text(part["id"]))) return undefined
   const output = text(state["output"]) || text(state["error"])
   const said = output.length > 2 * DIGESTED ? output.slice(0, DIGESTED) + output.slice(-DIGESTED) : output
   const data = {
     sessionID,
     tool: text(part["tool"]),
-    call: digest(JSON.stringify(state["input"] ?? {}).slice(0, MOST)),
+    call: digest(JSON.stringify(told(record(state["input"]))).slice(0, MOST)),
     result: digest(said.replace(/\d+/g, "#")),
-    failed,
+    failed: failed || exit !== 0, // a shell that failed is a call that completed
   }
   return { kind: "tool", data }
 }
+
+/** Of a shell call only its command: models word the description anew each time. */
+const told = (input: Json): Json => (text(input["command"]) ? { command: input["command"] } : input)
 
 /** Short, and the same for the same text; nobody's secret depends on it. */
 const digest = (value: string): string => createHash("sha1").update(value).digest("hex").slice(0, 16)

@@ -211,13 +211,13 @@ test("I44: ten thousand sessions leave a bounded tracker, and a token costs micr
 test("a finished tool call is said once, as digests; numbers in its output do not count", () => {
   const tracker = new Tracker()
   const tool = (id: string, state: Json) => part({ id, type: "tool", tool: "bash", messageID: "m", state })
-  const run = (id: string, command: string, output: string) =>
-    tool(id, { status: "completed", input: { command }, output })
+  const run = (id: string, command: string, output: string, description = "tests") =>
+    tool(id, { status: "completed", input: { command, description }, output, metadata: { exit: 1 } })
   const facts = [
     tool("p1", { status: "running", input: { command: "npm test" } }),
     run("p1", "npm test", "2 failed in 1.24 s"),
     run("p1", "npm test", "2 failed in 1.24 s"),
-    run("p2", "npm test", "2 failed in 3.10 s"),
+    run("p2", "npm test", "2 failed in 3.10 s", "again"),
     run("p3", "npm run lint", "2 failed in 3.10 s"),
     tool("p4", { status: "error", input: {}, error: "no such file" }),
   ]
@@ -229,6 +229,6 @@ test("a finished tool call is said once, as digests; numbers in its output do no
   assert.deepEqual(a, b)
   assert.notEqual(a?.["call"], c?.["call"])
   assert.equal(a?.["result"], c?.["result"])
-  assert.deepEqual([a?.["failed"], d?.["failed"]], [false, true])
+  assert.deepEqual([a?.["failed"], d?.["failed"]], [true, true])
   assert.ok(!JSON.stringify(facts).includes("npm test"))
 })
