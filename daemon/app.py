@@ -26,6 +26,7 @@ from daemon.core.errors import ReflectdError, Unavailable
 from daemon.core.ports import Client
 from daemon.engine.budget import Budget
 from daemon.engine.calls import Calls
+from daemon.engine.claude_code import ClaudeCode
 from daemon.engine.compaction import Compaction
 from daemon.engine.delivery import Delivery
 from daemon.engine.evaluation import Evaluations
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from daemon.core.fast import Offered
+    from daemon.core.llm import Prompt
     from daemon.core.orders import RunJudge
     from daemon.core.pending import Pending
     from daemon.core.ports import Clock, Provider
@@ -157,6 +159,8 @@ class Daemon:
             self.stuck,
             self.compaction,
         )
+        self.claude = ClaudeCode(self.world, self.instances, self.intake, self.evaluations)
+        self.world.calls.serves = self._serves
         self.status = StatusReport(self.world, self.instances, self.intake, where)
 
     async def serve(
@@ -166,7 +170,7 @@ class Daemon:
 
         A socket that was ``inherited`` from a service manager stays where it is, and so does its address.
         """
-        routes = Routes(self.intake, self.instances, self.status, os.getuid())
+        routes = Routes(self.intake, self.instances, self.claude, self.status, os.getuid())
         app = web.Application(client_max_size=MAX_BODY)
         routes.add_to(app)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
@@ -259,6 +263,11 @@ class Daemon:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1.0)
 
+    def _serves(self, provider: Provider, prompt: Prompt) -> bool:
+        """A host lends its models to its own sessions, and Claude Code lends none."""
+        s = self.world.sessions.get(prompt.session)
+        return provider.name != "host" or s is None or s.host == "opencode"
+
     async def _due(self, p: Pending) -> None:
         """A session's pending action."""
         await (self.compaction.due(p) if p.kind == "compaction" else self.stuck.due(p))
@@ -278,6 +287,7 @@ class Daemon:
                 self._log.info("the clock jumped; sessions are re-read", seconds=round(gone_s))
                 self.intake.recheck_all()
                 self.timers.wake()
+            self.claude.sweep()
             quiet_s = clock.monotonic() - self.intake.last_event
             if idle_s and quiet_s > idle_s and not any(i.connected for i in self.instances):
                 self._log.info("nobody was here for a while; exiting", minutes=round(quiet_s / 60))

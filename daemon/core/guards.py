@@ -34,6 +34,7 @@ class Limits:
     usd_per_day: float = 2.0
     usd_per_session: float = 0.5
     tokens_per_day: int = 500_000
+    wait_s: int = 600  # as long as the host waits for a verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,6 +194,18 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaudeCode:
+    """Claude Code as a host."""
+
+    strict: bool = _setting(
+        False, "a turn of Claude Code ends only when it was judged, instead of being woken afterwards"
+    )
+    headless: bool = _setting(
+        False, "judge `claude -p` and SDK sessions too; they wait for it (also `REFLECTD_HEADLESS=1`)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Stuck:
     """Agents that stall or repeat themselves."""
 
@@ -275,6 +287,7 @@ class Settings:
     openai: OpenAI = OpenAI()
     fast: Fast = Fast()
     run: Run = Run()
+    claude_code: ClaudeCode = ClaudeCode()
     stuck: Stuck = Stuck()
     compaction: Compaction = Compaction()
     spend: Spend = Spend()

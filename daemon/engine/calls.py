@@ -49,6 +49,7 @@ class Calls:
     record: Callable[[ledger.Entry], None]
     budget: Budget | None = None
     rules: Provider | None = None
+    serves: Callable[[Provider, Prompt], bool] = lambda _provider, _prompt: True
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _held: dict[tuple[str, str], float] = field(default_factory=dict)
     _fallen: dict[str, str] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class Calls:
         end = self.clock.monotonic() + left_s
         last, over = "nobody is set up to be asked", None
         sent = replace(prompt, text=redact(prompt.text))
-        order = [p for p in self._order(policy) if not self._is_held(p, prompt)]
+        order = [p for p in self._order(policy) if self.serves(p, prompt) and not self._is_held(p, prompt)]
         for i, provider in enumerate(order):
             until = self._share(order[i + 1 :], end)
             if provider.name != "offline" and until - self.clock.monotonic() < LEAST_S:

@@ -104,6 +104,10 @@ class Evaluations:
         await self._persist.flush()
         self._filing.final(verdict, directory)
 
+    def task(self, session: str) -> asyncio.Task[None] | None:
+        """What judges this session right now."""
+        return self._running.get(session)
+
     def running(self, instance: str) -> list[asyncio.Task[None]]:
         """The evaluations of this instance's sessions."""
         found = []
@@ -121,6 +125,8 @@ class Evaluations:
 
     async def read(self, s: Session, instance: Instance) -> Transcript:
         """The host's messages: the truth. Over 256 KB they are parsed in a thread. Raises ``Unavailable``."""
+        if instance.read is not None:
+            return await instance.read(s)
         data = bytes(await self._instances.call(instance, ReadMessages(s.id), READ_S))
 
         def parse() -> Transcript:
@@ -161,7 +167,8 @@ class Evaluations:
             return await world.calls.ask(prompt, left_s, limits, lambda no: self.over_limit(s, no))
 
         flow = judge(case, second_look=settings.judge.second_look)
-        opinion = await drive(flow, ask, world.clock, float(settings.judge.timeout_s))
+        longest = min(settings.judge.timeout_s, world.limits(s).wait_s)
+        opinion = await drive(flow, ask, world.clock, float(longest))
         self.keep_dead_letters(s, opinion.bad)
         return opinion, int((world.clock.monotonic() - started) * 1000)
 

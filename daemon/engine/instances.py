@@ -16,11 +16,13 @@ from daemon.core.errors import Unavailable
 from daemon.hosts.opencode_orders import wire_order
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     import msgspec
 
     from daemon.core.orders import CallOrder, ResultStatus, ShowToast, StoredOrder
+    from daemon.core.session import Session
+    from daemon.core.transcript import Transcript
 
 Mode = Literal["run", "serve", "tui"]
 QUEUE = 1_000
@@ -30,7 +32,10 @@ HEARTBEAT_S = 15.0
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """One host process in one directory. ``seq``: its highest event folded. ``stream``: counts streams."""
+    """One host process in one directory. ``seq``: its highest event folded. ``stream``: counts streams.
+
+    ``take`` and ``read``: of a host without an order stream, who carries out its orders and reads its messages.
+    """
 
     id: str
     host: str
@@ -42,6 +47,20 @@ class Instance:
     stream: int = 0
     connected: bool = False
     queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(QUEUE))
+    take: Callable[[str, StoredOrder | CallOrder], None] | None = None
+    read: Callable[[Session], Awaitable[Transcript]] | None = None
+
+    @property
+    def local(self) -> bool:
+        """Its orders are carried out in the daemon (Claude Code): it can be prompted only when it asks."""
+        return self.take is not None
+
+    def order(self, identity: str, order: StoredOrder | CallOrder) -> None:
+        """Hand it an order. Raises ``Unavailable`` when it can't take it."""
+        if self.take is not None:
+            self.take(identity, order)
+        else:
+            self.push(wire_order(identity, order))
 
     def renew(self) -> asyncio.Queue[bytes | None]:
         """A queue for a new stream, with what the old one has not sent, unless it never read at all."""
@@ -130,7 +149,7 @@ class Instances:
         answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
         self._calls[identity] = (instance.id, answer)
         try:
-            instance.push(wire_order(identity, order))
+            instance.order(identity, order)
             async with asyncio.timeout(timeout_s):
                 return await answer
         except TimeoutError:
@@ -144,12 +163,12 @@ class Instances:
 
     def send(self, instance: Instance, identity: str, order: StoredOrder) -> None:
         """Send an order of the outbox; its outcome comes through ``delivery``."""
-        instance.push(wire_order(identity, order))
+        instance.order(identity, order)
 
     def tell(self, instance: Instance, toast: ShowToast) -> None:
         """Show something that is not worth storing; lost when the host does not listen."""
         with contextlib.suppress(Unavailable):
-            instance.push(wire_order(f"{self._boot}-{next(self._count)}", toast))
+            instance.order(f"{self._boot}-{next(self._count)}", toast)
 
     def result(self, identity: str, status: ResultStatus, data: msgspec.Raw, error: str) -> bool:
         """The outcome of a call; False when no call waits for it (an outbox order, or too late)."""
@@ -183,5 +202,5 @@ class Instances:
         """Nobody waits any more: a judge session must not go on spending."""
         from daemon.core.orders import CancelOrder, RunJudge
 
-        if isinstance(order, RunJudge) and not instance.queue.full():
+        if isinstance(order, RunJudge) and not (instance.local or instance.queue.full()):
             instance.push(wire_order(f"{identity}-cancel", CancelOrder(identity)))

@@ -106,10 +106,23 @@ class Intake:
         self.last_event = self._world.clock.monotonic()
         self._persist.mark(instance.id, instance.seq)
         await self._persist.flush()
+        self._request()
+        return instance.seq
+
+    def _request(self) -> None:
         wanted, self._wanted = self._wanted, set()
         for session in wanted:
             self._evaluations.request(session)
-        return instance.seq
+
+    async def hear(self, instance: Instance, events: Sequence[ev.Event]) -> None:
+        """Fold events of a host that tells each once (a hook); stored when it returns. Raises ``Unavailable``."""
+        for event in events:
+            if not isinstance(event, ev.InstanceDisposed) and len(event.session) <= ID_CHARS:
+                self.events += 1
+                self._session_event(instance, event)
+        self.last_event = self._world.clock.monotonic()
+        await self._persist.flush()
+        self._request()
 
     async def result(self, identity: str, status: ResultStatus, data: msgspec.Raw, error: str) -> None:
         """The outcome of an order: of a call, of the outbox, or of nothing we know."""
@@ -175,7 +188,9 @@ class Intake:
     def _session_event(self, instance: Instance, event: ev.SessionEvent) -> None:
         world = self._world
         before = world.sessions.get(event.session)
-        known = before or Session(id=event.session, directory=instance.directory, instance=instance.id)
+        known = before or Session(
+            id=event.session, host=instance.host, directory=instance.directory, instance=instance.id
+        )
         if isinstance(event, ev.SessionSeen):
             event = replace(event, title=redact(event.title))
         after = fold(known, event)

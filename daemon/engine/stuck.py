@@ -111,7 +111,7 @@ class Stuck:
         if s is None or s.busy or s.task != verdict.task or not world.project(s.directory).stuck.enabled:
             return
         instance = self._instances.connected(s.instance)
-        if instance is None or instance.mode == "run":  # it ends at idle
+        if instance is None or instance.local or instance.mode == "run":  # it ends at idle
             return
         length = world.project(s.directory).stuck.after_s * 1000
         now = world.clock.now_ms()
@@ -306,7 +306,9 @@ class Stuck:
     def _watched(self, s: Session) -> bool:
         settings = self._world.project(s.directory)
         fine = settings.enabled and settings.stuck.enabled and not self._world.sessions.is_off(s.directory)
-        return fine and not (s.judge or s.parent or s.deleted or s.off or s.aborted)
+        # Claude Code tells of no deltas, so its silence says nothing; and it can't be prompted unasked
+        left_alone = s.judge or s.parent or s.deleted or s.off or s.aborted or s.host != "opencode"
+        return fine and not left_alone
 
     def _silence_ms(self, s: Session) -> int:
         return self._world.project(s.directory).stuck.after_s * 1000 + THROTTLE_MS

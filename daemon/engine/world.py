@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from daemon.store.db import Statement
 
 PROJECT_TTL_MS = 2_000
+WAKES = 8  # Claude Code ends the ninth wake of a prompt without a result
+HOOK_S = 100  # and kills a hook that waits longer than the plugin says
 DAY_MS = 86_400_000
 PROJECTS_KEPT = 500
 
@@ -99,11 +101,13 @@ class World:
     def limits(self, s: Session) -> Limits:
         """What the guards compare with for this session."""
         settings = self.project(s.directory)
+        hooked = s.host == "claude-code"
         return Limits(
             enabled=settings.enabled and not self.sessions.is_off(s.directory),
             observe=settings.judge.mode == "observe",
             toasts=settings.toasts,
-            max_attempts=settings.judge.max_attempts,
+            max_attempts=min(settings.judge.max_attempts, WAKES) if hooked else settings.judge.max_attempts,
+            wait_s=HOOK_S if hooked else 600,
             max_idle_age_ms=int(settings.judge.max_idle_age_s * 1000),
             usd_per_day=settings.spend.cents_per_day / 100,
             usd_per_session=settings.spend.cents_per_session / 100,

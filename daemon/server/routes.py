@@ -33,6 +33,7 @@ from daemon.server.listener import peer_uid
 if TYPE_CHECKING:
     import asyncio
 
+    from daemon.engine.claude_code import ClaudeCode
     from daemon.engine.instances import Instances
     from daemon.engine.intake import Intake
     from daemon.engine.status import StatusReport
@@ -54,9 +55,12 @@ def answer(status: int = 200, **fields: Any) -> web.Response:  # noqa: ANN401 - 
 class Routes:
     """Handlers bound to the engine's parts."""
 
-    def __init__(self, intake: Intake, instances: Instances, status: StatusReport, uid: int) -> None:
+    def __init__(
+        self, intake: Intake, instances: Instances, claude: ClaudeCode, status: StatusReport, uid: int
+    ) -> None:
         self._intake = intake
         self._instances = instances
+        self._claude = claude
         self._status = status
         self._uid = uid
         self._trusted: WeakSet[asyncio.Transport] = WeakSet()  # connections whose user was checked
@@ -70,6 +74,7 @@ class Routes:
             ("POST", "/v1/results", self.results),
             ("POST", "/v1/ask", self.ask),
             ("POST", "/v1/switch", self.switch),
+            ("POST", "/v1/hooks/{event}", self.hook),
             ("GET", "/v1/status", self.status),
             ("GET", "/v1/sessions", self.sessions),
             ("GET", "/v1/verdicts", self.verdicts),
@@ -142,6 +147,16 @@ class Routes:
             return answer()
         feedback = await self._intake.ask_gate(instance, a.data.session, a.data.message, a.data.text)
         return answer(feedback=feedback)
+
+    async def hook(self, request: web.Request) -> web.Response:
+        """``POST /v1/hooks/<Event>``: 200 with the hook's output, 204, or 422 with the text that wakes."""
+        body = await request.read()
+        strict = request.query.get("strict") == "1"
+        found = await self._claude.hook(
+            request.match_info["event"][:ID], body, request.headers, strict=strict
+        )
+        kind = JSON if found.status == 200 else "text/plain"  # noqa: PLR2004
+        return web.Response(status=found.status, body=found.body or None, content_type=kind)
 
     async def switch(self, request: web.Request) -> web.Response:
         """``POST /v1/switch``."""

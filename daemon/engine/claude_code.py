@@ -1,0 +1,273 @@
+"""Claude Code as a host: hooks come in, their answers are the only way out (facts of the host: docs/claude-code.md).
+
+A hook is an event of its session, folded like any other; the messages are the transcript file. A Stop hook waits
+for its turn's verdict: feedback is its answer, which wakes the session; nothing to say is 204. There is no order
+stream, so a prompt without a waiting Stop hook is stale, and toasts are shown only in strict mode.
+
+Every failure is an empty answer: the host goes on as if we were not there (I35).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from daemon.core import events as ev
+from daemon.core.errors import Unavailable
+from daemon.core.orders import SendFeedback, SendNudge, ShowToast
+from daemon.core.redact import redact
+from daemon.engine.instances import Instance
+from daemon.hosts.claude_code import Hook, TranscriptReader, events_of, parse_hook
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from daemon.core.orders import CallOrder, StoredOrder
+    from daemon.core.session import Session
+    from daemon.core.transcript import Transcript
+    from daemon.engine.evaluation import Evaluations
+    from daemon.engine.instances import Instances
+    from daemon.engine.intake import Intake
+    from daemon.engine.world import World
+
+HOST: Final = "claude-code"
+WAIT_S: Final = 105.0  # the judge has 100, curl 110, the hook 120
+LAG_S: Final = 1.5
+POLL_S: Final = 0.05
+READERS: Final = 200
+CONTEXT_CHARS: Final = 9_000  # the host cuts at 10,000
+REQUEST_CHARS: Final = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the hook gets: a status, and a body that is JSON for 200 and plain text for a wake."""
+
+    status: int = 204
+    body: bytes = b""
+
+
+NOTHING: Final = Answer()
+
+
+@dataclass(slots=True, eq=False)
+class _Stop:
+    """A Stop hook that waits for its verdict."""
+
+    strict: bool
+    prompt: asyncio.Future[tuple[str, str]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    toasts: list[str] = field(default_factory=list)
+
+
+class ClaudeCode:
+    """Answers hooks."""
+
+    def __init__(self, world: World, instances: Instances, intake: Intake, evaluations: Evaluations) -> None:
+        self._world = world
+        self._instances = instances
+        self._intake = intake
+        self._evaluations = evaluations
+        self._stops: dict[str, _Stop] = {}
+        self._readers: OrderedDict[str, TranscriptReader] = OrderedDict()
+        self._expected: dict[str, str] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def hook(self, event: str, body: bytes, headers: Mapping[str, str], *, strict: bool) -> Answer:
+        """One hook. Raises ``BadReply`` for what is no hook of this host."""
+        hook = parse_hook(event, body, headers)
+        if not hook.session or (hook.agent_id and event != "SubagentStop"):
+            return NOTHING
+        directory = hook.project or hook.cwd
+        settings = self._world.project(directory)
+        if not settings.enabled or (
+            _is_headless(hook) and not (hook.headless or settings.claude_code.headless)
+        ):
+            return NOTHING
+        if event == "Stop" and strict != settings.claude_code.strict:
+            return NOTHING
+        instance = self._instance(hook, directory)
+        if hook.transcript:
+            self._reader(hook.session, Path(hook.transcript))
+        if event == "Stop":
+            return await self._stop(hook, instance, strict=strict)
+        found = events_of(hook, self._world.clock.now_ms())
+        if any(isinstance(e, ev.HumanMessaged) for e in found):
+            self._release(hook.session)
+        await self._intake.hear(instance, found)
+        if event == "SessionEnd":
+            self._release(hook.session)
+            instance.connected = False
+            self._readers.pop(hook.session, None)
+        if event == "SessionStart" and hook.source == "compact":
+            return await self._carried_over(hook, instance)
+        return NOTHING
+
+    def sweep(self) -> None:
+        """Sessions whose process is gone without a word are not connected any more."""
+        for instance in self._instances:
+            if instance.host == HOST and instance.connected and not _alive(instance.pid):
+                instance.connected = False
+                self._release(instance.id.removeprefix(f"{HOST}-"))
+
+    async def _stop(self, hook: Hook, instance: Instance, *, strict: bool) -> Answer:
+        """Judge the turn, and answer when there is something to say or nothing left to wait for."""
+        session = hook.session
+        self._release(session)
+        stop = self._stops[session] = _Stop(strict)
+        self._expected[session] = hook.last_assistant_message
+        try:
+            await self._intake.hear(instance, events_of(hook, self._world.clock.now_ms()))
+            judged = self._evaluations.task(session)
+            if judged is None:
+                return NOTHING
+            await asyncio.wait({stop.prompt, judged}, timeout=WAIT_S, return_when=asyncio.FIRST_COMPLETED)
+            if not stop.prompt.done():
+                return _toasted(stop)
+            if stop.prompt.cancelled():
+                return NOTHING
+            order, text = stop.prompt.result()
+            if not order:
+                return NOTHING
+            self._stops.pop(session, None)
+            await self._intake.result(order, "done", msgspec.Raw(b"null"), "")
+            await self._intake.hear(instance, [ev.SessionBusied(session, self._world.clock.now_ms())])
+            return _woken(text, strict=strict)
+        finally:
+            if self._stops.get(session) is stop:
+                del self._stops[session]
+
+    def _release(self, session: str) -> None:
+        """The person typed, or the session ended: a Stop hook that still waits has nothing to say."""
+        stop = self._stops.pop(session, None)
+        if stop is not None and not stop.prompt.done():
+            stop.prompt.set_result(("", ""))
+
+    def _instance(self, hook: Hook, directory: str) -> Instance:
+        """The session's own instance: orders are carried out here, not in the host."""
+        identity = f"{HOST}-{hook.session}"
+        known = self._instances.get(identity)
+        mode = "run" if _is_headless(hook) else "tui"
+        instance = self._instances.add(Instance(identity, HOST, mode, hook.pid, directory))
+        instance.take = lambda order_id, order: self._take(hook.session, order_id, order)
+        instance.read = self._read
+        was = known is not None and known.connected
+        instance.connected = True
+        if not was and self._instances.on_connected is not None:
+            self._instances.on_connected(instance)
+        return instance
+
+    def _take(self, session: str, identity: str, order: StoredOrder | CallOrder) -> None:
+        """An order for the host: a prompt is the answer of the Stop hook that waits, if one does."""
+        stop = self._stops.get(session)
+        match order:
+            case SendFeedback() | SendNudge():
+                if stop is None or stop.prompt.done():
+                    self._result(identity, "stale", "no Stop hook waits for it")
+                    return
+                stop.prompt.set_result((identity, f"{order.text}\n(reflectd {identity})"))
+            case ShowToast():
+                if stop is not None:
+                    stop.toasts.append(order.message)
+                self._result(identity, "done", "")
+            case _:
+                raise Unavailable(f"Claude Code does not take {type(order).__name__}")
+
+    def _result(self, identity: str, status: Any, error: str) -> None:  # noqa: ANN401 - ResultStatus
+        self._world.spawn(
+            self._intake.result(identity, status, msgspec.Raw(b"null"), error), "claude-code result"
+        )
+
+    def _reader(self, session: str, path: Path) -> TranscriptReader:
+        known = self._readers.get(session)
+        if known is None or known.path != path:
+            known = self._readers[session] = TranscriptReader(path, is_ours=self._world.outbox.is_ours)
+        self._readers.move_to_end(session)
+        while len(self._readers) > READERS:
+            gone, _ = self._readers.popitem(last=False)
+            self._locks.pop(gone, None)
+        return known
+
+    async def _read(self, s: Session) -> Transcript:
+        """The transcript; the file may lag behind the hook that says how the turn ended."""
+        reader, expect = self._readers.get(s.id), self._expected.get(s.id, "")
+        if reader is None:
+            raise Unavailable("its transcript is not known yet")
+        end = self._world.clock.monotonic() + LAG_S
+        async with self._locks.setdefault(s.id, asyncio.Lock()):
+            while True:
+                try:
+                    found = await asyncio.to_thread(reader.read, expect)
+                except OSError as e:
+                    raise Unavailable(f"the transcript cannot be read: {e}") from e
+                if reader.settled or self._world.clock.monotonic() >= end:
+                    break
+                await asyncio.sleep(POLL_S)
+        return replace(found, session=s.id, busy=s.busy, title=redact(found.title), directory=s.directory)
+
+    async def _carried_over(self, hook: Hook, instance: Instance) -> Answer:
+        """After a compaction: what was asked and what is open, as facts beside the summary."""
+        world = self._world
+        s = world.sessions.get(hook.session)
+        if s is None or not world.project(s.directory).compaction.enabled or s.aborted or s.off:
+            return NOTHING
+        with contextlib.suppress(Unavailable):
+            transcript = await self._read(s)
+            requests = [redact(m.text)[:REQUEST_CHARS] for m in transcript.requests]
+            newest = world.verdicts.newest(s.id, 1)
+            verdict = newest[0].verdict if newest else None
+            if not requests or (verdict is not None and verdict.complete and verdict.task == s.task):
+                return NOTHING
+            text = _context(requests, verdict.missing if verdict and verdict.task == s.task else ())
+            world.log.info("compaction", session=s.id, action="context", instance=instance.id)
+            output = {"hookEventName": "SessionStart", "additionalContext": text[:CONTEXT_CHARS]}
+            return Answer(200, msgspec.json.encode({"hookSpecificOutput": output}))
+        return NOTHING
+
+
+def _context(requests: list[str], missing: Any) -> str:  # noqa: ANN401 - tuple[Missing, ...]
+    lines = [
+        "The context of this session was compacted. What the person asked for in the current task, word for word:"
+    ]
+    lines += [f"> {line}" for text in requests for line in text.splitlines()]
+    if missing:
+        lines += ["What was still open when the last turn was checked:"]
+        lines += [f"- {m.text}" for m in missing]
+    return "\n".join(lines)
+
+
+def _is_headless(hook: Hook) -> bool:
+    """`claude -p` and the SDKs: nobody sits before it."""
+    return hook.entrypoint.startswith("sdk")
+
+
+def _woken(text: str, *, strict: bool) -> Answer:
+    if strict:
+        return Answer(200, msgspec.json.encode({"decision": "block", "reason": text}))
+    return Answer(422, text.encode())
+
+
+def _toasted(stop: _Stop) -> Answer:
+    if stop.strict and stop.toasts:
+        return Answer(200, msgspec.json.encode({"systemMessage": f"reflectd: {stop.toasts[-1]}"}))
+    return NOTHING
+
+
+def _alive(pid: int) -> bool:
+    if pid <= 0:
+        return True  # not told: an end of the session will say so
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
