@@ -325,6 +325,38 @@ async def test_it_takes_the_place_of_a_nudge(w: World) -> None:
     assert [n.startswith(CONTINUE) for n in w.nudges] == [True]
 
 
+async def test_a_nudge_that_stood_back_comes_later(make: Make) -> None:
+    """I32: feedback that nothing followed, while a look still waited: nudged after the look found nothing."""
+    async with make() as w:
+        await w.begin()
+        await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
+        await w.host.compacts("ses_a", auto=True, continued=True)
+        await w.sim.later(DUE_S)
+        w.host.ignores = True
+        w.llm.add(INCOMPLETE)
+        await w.host.works("ses_a", "Half of it.")
+        await w.sim.settle()
+        assert w.pending.kind == "compaction"
+        await w.sim.later(15)
+        assert w.pending.kind == "nudge"
+        await w.sim.later(31)
+        (nudge,) = w.nudges
+        assert "feedback above is still open" in nudge
+        await w.sim.later(EVER_S)
+        assert len(w.nudges) == 1
+
+
+async def test_a_short_busy_does_not_take_it_away(w: World) -> None:
+    """I32: the host says busy and idle again before the look, and nothing came of it: the look comes."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    await w.host.busy("ses_a")
+    await w.host.idle("ses_a")
+    w.llm.add(answer("continue_task"))
+    await w.sim.later(DUE_S)
+    assert len(w.nudges) == 1
+
+
 # --- people ---------------------------------------------------------------------------------------------
 
 
