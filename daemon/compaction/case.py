@@ -43,11 +43,14 @@ class Templates:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The newest compaction of a transcript. ``after``: messages came after its summary."""
+    """The newest compaction of a transcript. ``after``: messages came after its summary. ``in_vain``: our
+    words after the compaction before this one brought no tool call.
+    """
 
     summary: Message
     auto: bool
     after: bool
+    in_vain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +91,13 @@ def compacted(transcript: Transcript) -> Compacted | None:
     at = next((i for i in reversed(range(len(messages))) if _is_summary(messages[i])), -1)
     if at < 0:
         return None
-    asked = next((m for m in reversed(messages[:at]) if m.role == "user"), None)
+    before = messages[:at]
+    asked = next((m for m in reversed(before) if m.role == "user"), None)
     return Compacted(
-        messages[at], auto=asked is not None and asked.compaction == "auto", after=at + 1 < len(messages)
+        messages[at],
+        auto=asked is not None and asked.compaction == "auto",
+        after=at + 1 < len(messages),
+        in_vain=_in_vain(before),
     )
 
 
@@ -148,6 +155,13 @@ def cut(text: str, limit: int) -> str:
 
 def _is_summary(m: Message) -> bool:
     return m.role == "assistant" and m.summary and not m.error
+
+
+def _in_vain(before: tuple[Message, ...]) -> bool:
+    """The last prompt followed a summary, is ours, and brought no tool call (I8): the context is full."""
+    at = next((i for i in reversed(range(len(before))) if before[i].human or before[i].order), 0)
+    ours = at > 0 and bool(before[at].order) and _is_summary(before[at - 1])
+    return ours and not any(m.calls for m in before[at:])
 
 
 def _last_reply(messages: tuple[Message, ...]) -> str:

@@ -60,7 +60,7 @@ def wanted(session: Session, transcript: Transcript, last: Verdict | None = None
         return "nothing"
     last = verdict_of(transcript, last)
     state = last.state if last else ""
-    if state in _DONE or session.phase in _DONE or task.agent in PLAN_AGENTS:
+    if state in _DONE or session.phase in _DONE or task.agent in PLAN_AGENTS or found.in_vain:
         return "toast"
     return "act" if found.auto or state == "incomplete" else "toast"
 
@@ -90,8 +90,9 @@ def decide(session: Session, case: Case, outcome: Outcome, limits: Limits, *, gi
         return Decision(toast, action, outcome.why)
     if outcome.confidence < SURE:
         return Decision(why=f"not sure enough of {action} ({outcome.confidence:.2f})")
-    if session.attempts >= limits.max_attempts:
-        return Decision(why=f"{session.attempts} attempts on this task already (guard 5)")
+    prompted = session.attempts + session.nudges
+    if prompted >= limits.max_attempts:
+        return Decision(why=f"{prompted} prompts on this task already (guard 5)")
     message = _allowed(outcome.message, case)
     target = _target(case) if github and action == "needs_github_update" else None
     if target is not None:

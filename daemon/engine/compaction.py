@@ -83,6 +83,8 @@ class Compaction:
                 world.log.info(
                     "compaction", session=s.id, action="nothing", why="the session goes on by itself"
                 )
+                if last is not None:  # its nudge had to stand back for this look
+                    self._evaluations.on_verdict(last, True)
 
     async def _act(
         self, p: Pending, s: Session, transcript: Transcript, last: Verdict | None, instance: Instance

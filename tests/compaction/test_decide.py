@@ -156,7 +156,8 @@ def test_observe_mode_sends_nothing(action: Action) -> None:
         ({"deleted": True}, "deleted"),
         ({"busy": True}, "works again"),
         ({"waiting": ("per_1",)}, "permission"),
-        ({"attempts": 16}, "16 attempts"),
+        ({"attempts": 16}, "16 prompts"),
+        ({"attempts": 6, "nudges": 10}, "16 prompts"),
     ],
 )
 def test_a_session_that_moved_on_is_left_alone(changes: dict[str, Any], why: str) -> None:

@@ -182,6 +182,31 @@ class SimHost:
         await self.emit("session.error", sessionID=session, error=error)
         await self.idle(session)
 
+    async def compacts(
+        self,
+        session: str,
+        *,
+        auto: bool = False,
+        continued: bool = False,
+        busy: bool = False,
+        summary: str = "Goal: the thing.",
+    ) -> str:
+        """The host replaces the context by a summary (its id is given) and stops; ``continued``: it says "go
+        on" to itself and the agent works; ``busy``: the agent works on without a word.
+        """
+        await self.busy(session)
+        asked = self._add(session, "user", "", marked={"type": "compaction", "auto": auto})
+        await self.emit("chat.message", sessionID=session, messageID=asked, human=False)
+        made = self._add(session, "assistant", summary, finish="stop", summary=True, agent="compaction")
+        await self.emit("session.compacted", sessionID=session)
+        if continued:
+            synthetic = {"type": "text", "text": "Continue if you have next steps", "synthetic": True}
+            message = self._add(session, "user", "", marked=synthetic)
+            await self.emit("chat.message", sessionID=session, messageID=message, human=False)
+        elif not busy:
+            await self.idle(session)
+        return made
+
     def last(self, session: str, role: str = "assistant") -> str:
         """Id of the last message of this role, or empty."""
         found = [m["info"]["id"] for m in self.sessions[session].messages if m["info"]["role"] == role]
@@ -192,7 +217,7 @@ class SimHost:
         found = [
             m["info"]["id"]
             for m in self.sessions[session].messages
-            if m["info"]["role"] == "user" and "order" not in m["parts"][0]
+            if m["info"]["role"] == "user" and not {"order", "auto", "synthetic"} & m["parts"][0].keys()
         ]
         return found[-1] if found else ""
 
@@ -225,7 +250,10 @@ class SimHost:
                 }
                 return {"status": "done", "data": data}
             case "feedback" | "nudge":
-                if s is None or s.busy or self.human(s.id) != order["if"]["task"]:
+                only = order["if"]
+                if s is None or s.busy or self.human(s.id) != only["task"]:
+                    return {"status": "stale"}
+                if only["turn"] != self.last(s.id):
                     return {"status": "stale"}
                 turn = self.last(s.id)
                 self.prompts.append(
@@ -259,10 +287,11 @@ class SimHost:
         *,
         order: str = "",
         tools: tuple[dict[str, Any], ...] = (),
+        marked: dict[str, Any] | None = None,
         **info: Any,
     ) -> str:
         message = self.next_id("msg")
-        part: dict[str, Any] = {"type": "text", "id": message + "p", "text": text}
+        part: dict[str, Any] = {"id": message + "p", **(marked or {"type": "text", "text": text})}
         if order:
             part["order"] = order
         parts = [
