@@ -13,6 +13,7 @@ from daemon.core.endings import ending
 from daemon.core.evidence import Ending, Evidence, Row, Topic
 from daemon.core.gaps import gaps
 from daemon.core.look import Look
+from daemon.core.moves import moves
 from daemon.core.reading import read
 from daemon.core.requirements import prose, requirements, topics, wants
 from daemon.core.rows import (
@@ -86,8 +87,9 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
     errors = tuple(r.detail for r in rows if r.kind == "tool_error")
     said = "\n".join(prose(m) for m in messages)[:MAX_FINAL]
     look = Look(
-        asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied), errors, said
-    )
+        asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied), errors, said,
+        moves(calls),
+    )  # fmt: skip
     rows += _numbered([*gaps(look), _ending_row(final, end)], len(rows) + 1)
     return Evidence(
         rows=(*requirement_rows(asked), *rows),

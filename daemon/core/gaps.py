@@ -16,6 +16,7 @@ from daemon.core.named import named
 from daemon.core.offers import leave_asked, offers, only_extras
 from daemon.core.requirements import words
 from daemon.core.shortfall import shortfall
+from daemon.core.structure import structure
 from daemon.core.undone import undone
 from daemon.core.unmet import unmet
 
@@ -54,7 +55,7 @@ def gaps(look: Look) -> list[Row]:
     """The rows of kind ``unmet``, ``offer`` and ``claim``, in this order, without ids."""
     put_off = _offers(look)
     missing = [] if look.ending == "question" or look.denied else unmet(look)
-    missing += [*undone(look), *shortfall(look)]
+    missing += [*undone(look), *shortfall(look), *structure(look)]
     missing += named(look, missing)
     half = [] if any(r.open for r in (*missing, *put_off)) else left(look)
     covered: set[str] = {r.topic for r in missing if r.topic}

@@ -13,6 +13,8 @@ from daemon.core.requirements import Requirement
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from daemon.core.moves import Move
+
 GATES: Final[dict[Topic, CheckKind]] = {"tests": "test", "build": "build", "lint": "lint"}
 
 
@@ -32,6 +34,7 @@ class Look:
     denied: bool = False
     errors: tuple[str, ...] = ()  # the calls that failed at the very end
     said: str = ""  # what the person wrote, without code and logs
+    moves: Sequence[Move] = ()
 
     @property
     def live(self) -> Iterator[tuple[str, Requirement]]:
