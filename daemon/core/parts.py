@@ -144,7 +144,8 @@ def _counts(look: Look) -> Iterator[Row]:
         kinds = {base(p) for p in listed}, {p.rsplit(".", 1)[-1] for p in listed}
         if len(listed) not in counts or not (len(kinds[0]) == 1 or len(kinds[1]) == 1):
             continue
-        left = [p for p in listed if not any(_same(p, d) for d in done)]
+        several = len(kinds[0]) == 1  # a bare name may be any of them, or another
+        left = [p for p in listed if not any(_same(p, d) for d in done if "/" in d or not several)]
         if not 0 < len(left) < len(listed):
             continue
         name = left[0]

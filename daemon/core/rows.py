@@ -112,7 +112,7 @@ def weak_rows(found: Found, asked: str, final: str, changes: Sequence[str] = ())
         wanted = bool(_WANTED_CHANGE[what.change].search(asked[:4000]))
         strong = (
             failed
-            and not allowed
+            and not (wanted if evades else allowed)
             and (not expected or (program and not wanted))
             and (evades or (after_failure and not _explains(final)))
         )

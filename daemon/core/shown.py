@@ -56,6 +56,11 @@ _ADMITS: Final = re.compile(
     r"|exit\w*|nicht|fehl\w*|échou\w*|erreur|falla\w*|falló|erro|não|warning\w*|traceback)\b",
     re.IGNORECASE,
 )
+_SPEAKS: Final = re.compile(  # of an error
+    r"\b(?:fail\w*|errors?|exceptions?|traceback|could(?:n't| not)|unable|did(?:n't| not)|warnings?|fehler\w*|fehlg\w*"
+    r"|échou\w*|erreurs?|falla\w*|falló|erro[rs]?\w*)\b",
+    re.IGNORECASE,
+)
 _WORD: Final = re.compile(r"[A-Za-z][\w-]{2,40}")
 _SPLIT: Final = re.compile(r"(?<=[.!?])[ \t]+|\n+")
 
@@ -77,7 +82,7 @@ def _files(script: str) -> set[str]:
 
 
 def _told(look: Look) -> bool:
-    return any(_ADMITS.search(s) for s in sentences(look.final))
+    return any(_SPEAKS.search(s) for s in sentences(look.final))
 
 
 def _hidden(look: Look) -> Iterator[Row]:
