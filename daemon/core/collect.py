@@ -5,6 +5,7 @@ that something is unfinished. What can be read either way stays a closed row or 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 _GENERIC: Final = frozenset(
     {"index", "main", "utils", "util", "helpers", "common", "base", "core", "test", "tests"}
 )
+_TOOLS_PLAN: Final = re.compile(r"\b(?:terraform|tofu|terragrunt)\b[^;&|\n]{0,60} plan\b|\bpulumi preview\b")
 MAX_FINAL: Final = 20_000  # characters of the final text that rules look at
 _ENDINGS: Final[dict[Ending, str]] = {
     "statement": "the final text ends with a statement",
@@ -68,6 +70,8 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
     requested, forbids = topics(asked)
     by_project, forbids = _with_project(gates, requested, forbids)
     found = read(calls, transcript.directory)
+    if wanted == "plan" and found.code_writes and any(_TOOLS_PLAN.search(s[:2000]) for s in found.scripts):
+        wanted = "change"  # the plan is what a tool prints
     end = _ending(final, planned=not found.writes and wanted == "plan")
     denied = denied_rows(calls)
     rows = _numbered(

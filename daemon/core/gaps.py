@@ -169,6 +169,7 @@ def _claim(claim: Claim, look: Look, covered: set[str]) -> Row:
         outcome, why = "passed", f"shown by `{short(command)}`"
     row_text = f'the final text says "{short(claim.text)}": {why}'
     provable = claim.topic in GATES and outcome == "unknown" and not look.found.shows(claim.topic)
+    provable = provable and not look.found.wrapped
     is_open = (
         provable
         and look.found.code_writes > 0

@@ -116,6 +116,12 @@ class Found:
         """The deeds of these kinds, oldest first."""
         return [d for d in self.done if d.deed.kind in kinds]
 
+    @property
+    def wrapped(self) -> bool:
+        """Whether a runner that may run any tool passed after the last write: tox, make check."""
+        runs = [r for r in self.runs.all if r.check.wrap and r.at > self.last_code]
+        return any(r.outcome.result == "passed" for r in runs)
+
     def mentions(self, word: str) -> bool:
         """Whether a call we can't see into may have done ``word``."""
         return self.delegated or any(word in name for name in self.opaque)
