@@ -60,6 +60,7 @@ _NEEDS_PERSON: Final = re.compile(
     r"|(?:or|and|just) (?:give|send|tell|hand) me|please have (?:someone|an? \w+|your))\b",
     re.IGNORECASE,
 )
+_ASKS_IN_JAPANESE: Final = re.compile(r"(?:ましょうか|でしょうか|ですか|ますか)(?:。|$)")
 _DIRECTED: Final = re.compile(
     r"\b(?:should i|shall i|may i|can i|would you|do you want|do you prefer|would it|could you|can you"
     r"|want me to"
@@ -219,6 +220,8 @@ def _asks(lines: list[str]) -> bool:
     end = lines[-1].strip()
     bare = end.rstrip(_TRIM + "🙂😊🚀✨")
     if bare.endswith(("?", "\uff1f", "?:")) and not end.startswith("|"):
+        return True
+    if any(_ASKS_IN_JAPANESE.search(line[-400:]) for line in lines[-2:]):
         return True
     if _question_listed(lines):
         return True

@@ -168,8 +168,9 @@ def _claim(claim: Claim, look: Look, covered: set[str]) -> Row:
     if outcome == "unknown" and (command := _quoted(claim, look)):
         outcome, why = "passed", f"shown by `{short(command)}`"
     row_text = f'the final text says "{short(claim.text)}": {why}'
+    if outcome == "unknown" and claim.topic in GATES and look.found.wrapped:
+        outcome, why = "", "a runner that may have done it passed"
     provable = claim.topic in GATES and outcome == "unknown" and not look.found.shows(claim.topic)
-    provable = provable and not look.found.wrapped
     is_open = (
         provable
         and look.found.code_writes > 0

@@ -22,7 +22,7 @@ from daemon.core.outcomes import judge_check
 from daemon.core.refusals import looks_up
 from daemon.core.remarks import only_remarks
 from daemon.core.requirements import keys
-from daemon.core.stubs import Stub, stubs
+from daemon.core.stubs import Stub, hollow, stubs
 from daemon.core.weakened import Weakening, edits, has_tests, is_test, weakenings
 from daemon.core.writes import WRITE_TOOLS, is_prose, matters, written_by_tool
 
@@ -212,7 +212,8 @@ def _last(call: ToolCall, script: str, actions: tuple[Action, ...], found: Found
         found.search = (script[:MAX_COMMAND], call.output)
         return
     acts = [a for a in actions if isinstance(a, Deed)]
-    failed = call.exit not in {0, None} and bool(acts) and all(a.kind == "unknown" for a in acts)
+    differs = call.exit == 2 and "-detailed-exitcode" in script  # it only says that there is a difference
+    failed = call.exit not in {0, None} and not differs and bool(acts) and all(a.kind == "unknown" for a in acts)
     found.last_failed = script[:MAX_COMMAND] if failed and len(acts) == len(actions) else ""
 
 
@@ -297,7 +298,7 @@ def _stubs(path: str, old: str, new: str, found: Found) -> None:
     """Takes in the stand-ins of an edit and drops those it replaced."""
     was, part = found.shown.get(path, ""), old.strip()
     before = [s for s in found.stubs.get(path, ()) if old and s.line not in old and part not in s.line]
-    now = (*before, *(s for s in stubs(path, old, new) if f"{s.line}\n" not in was))
+    now = (*before, *(s for s in (*stubs(path, old, new), *hollow(path, old, new)) if f"{s.line}\n" not in was))
     found.stubs = {**found.stubs, path: now} if now else {p: s for p, s in found.stubs.items() if p != path}
 
 

@@ -12,7 +12,7 @@ from daemon.core.claims import sentences
 from daemon.core.evidence import Position, Row
 from daemon.core.reading import LASTING_SHELL, TODO_TOOLS, text_of
 from daemon.core.refusals import is_denied, looks_up
-from daemon.core.weakened import describe, is_test
+from daemon.core.weakened import Weakening, describe, is_test
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,10 +125,25 @@ def weak_rows(found: Found, asked: str, final: str, changes: Sequence[str] = ())
                 shorten(text, 300),
                 open=strong,
                 detail=shorten(describe(what), 200),
-                settled=wanted,
+                settled=wanted or _goes_along(what, found, asked),
             )
         )
     return rows[-MAX_ROWS:]
+
+
+def _goes_along(what: Weakening, found: Found, asked: str) -> bool:
+    """Whether a test went with the code of the same name, which the request names, and the rest passes."""
+    if what.change not in {"deleted", "tests_removed", "assertions"}:
+        return False
+    gone = {
+        w.path.rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0].lower().rstrip("s")
+        for w in found.writes
+        if w.by in {"rm", "git rm", "unlink"} and not is_test(w.path)
+    }
+    names = {stem for stem in gone if len(stem) >= 4 and stem in asked.lower()}
+    if not names or not any(r.outcome.result == "passed" and r.at > found.last_code for r in found.runs.all):
+        return False
+    return what.change != "deleted" or any(stem in what.path.lower() for stem in names)
 
 
 def _explains(final: str) -> bool:
