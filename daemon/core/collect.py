@@ -13,6 +13,7 @@ from daemon.core.checks import excused, wanted_red
 from daemon.core.endings import ending
 from daemon.core.evidence import Ending, Evidence, Row, Topic
 from daemon.core.gaps import gaps
+from daemon.core.handover import handed_over
 from daemon.core.look import Look
 from daemon.core.moves import moves
 from daemon.core.reading import read
@@ -73,7 +74,8 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
     if wanted == "plan" and found.code_writes and any(_TOOLS_PLAN.search(s[:2000]) for s in found.scripts):
         wanted = "change"  # the plan is what a tool prints
     end = _ending(final, planned=not found.writes and wanted == "plan")
-    denied = denied_rows(calls)
+    steps = moves(calls)
+    denied = denied_rows(calls) or handed_over(steps, text, "\n".join(messages))
     rows = _numbered(
         [
             *(Row("", "gate", f"the project's rules: {line}") for line, _ in gates),
@@ -92,7 +94,7 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
     said = "\n".join(prose(m) for m in messages)[:MAX_FINAL]
     look = Look(
         asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied), errors, said,
-        moves(calls),
+        steps,
     )  # fmt: skip
     rows += _numbered([*gaps(look), _ending_row(final, end)], len(rows) + 1)
     return Evidence(

@@ -99,6 +99,8 @@ def _git(words: tuple[str, ...], rest: list[str]) -> tuple[Action, ...]:
         return (Stash(away=False),) if what in {"pop", "apply"} else ()
     back = (verb == "checkout" and "--" in words) or (verb == "reset" and "--hard" in words)
     if back or (verb in _GIT_WRITES and not {"--check", "--cached", "--staged", "--abort"} & set(words)):
+        if verb == "rm" and len(rest) > 1:
+            return tuple(Write(path, "git rm") for path in rest[1:])
         return (Write(rest[-1] if len(rest) > 1 else f"git {verb}", f"git {verb}"),)
     return ()
 
