@@ -31,7 +31,7 @@ _PROGRAMS: Final = (
     r"|semgrep|bandit|pre-commit|actionlint|hadolint|yamllint|vale|hugo|mkdocs|sphinx-build|psql|sqlx|prisma"
 )
 _COMMAND: Final = re.compile(
-    rf"(?<![\w./-])(?P<program>{_PROGRAMS})(?P<args>(?:[ ][\w@:./*=+%^-]{{1,60}}){{1,10}})"
+    rf"(?<![\w./-])(?P<program>{_PROGRAMS})(?P<args>(?:[ ](?:(?:with|mit|avec|con|com) (?=-|[A-Z]+=))?[\w@:./*=+%^-]{{1,60}}){{1,10}})"
 )
 _ARGUMENT: Final = re.compile(r"^(?:--?[A-Za-z]|[\w.-]*[:/=*@])|^[\w.-]{1,30}\.\w{1,6}$")
 _SUB: Final = re.compile(r"^[a-z][a-z0-9:_-]{1,24}$")
@@ -68,7 +68,7 @@ class _Form:
     sub: str
     marks: tuple[str, ...]
     text: str
-    sentence: str
+    around: str
 
 
 def forms(look: Look) -> list[Row]:
@@ -89,7 +89,7 @@ def _asked(said: str) -> Iterator[_Form]:
         if "-" not in text and ":" not in text:
             continue
         for m in _COMMAND.finditer(" ".join(text.split())):
-            args = m["args"].split()
+            args = [a for a in m["args"].split() if a not in {"with", "mit", "avec", "con", "com"}]
             kept: list[str] = []
             for i, raw in enumerate(args):
                 arg = raw.rstrip(".,:")
@@ -101,19 +101,22 @@ def _asked(said: str) -> Iterator[_Form]:
             marks = tuple(dict.fromkeys(mark for a in kept if (mark := _mark(a))))
             if marks:
                 sub = kept[0] if kept and _SUB.match(kept[0]) else ""
-                yield _Form(m["program"].rsplit("/", 1)[-1], sub, marks, f"{m['program']} {' '.join(kept)}", text)
+                around = f"{m.string[: m.start()][-60:]} | {m.string[m.start() + len(m['program']) + len(' '.join(kept)) + 1 :][:30]}"
+                yield _Form(m["program"].rsplit("/", 1)[-1], sub, marks, f"{m['program']} {' '.join(kept)}", around)
 
 
 def _mark(argument: str) -> str:
     if _TASK.match(argument):
         return argument
+    if argument[:1].isupper() and (inner := argument.partition("=")[2]).startswith("-"):
+        argument = inner  # CFLAGS=-fsanitize=address
     m = _FLAG.match(argument)
     return "" if m is None or m["name"] in _LOOSE else argument.split("=", 1)[0]
 
 
 def _short_of(form: _Form, look: Look) -> Row | None:
     """A form that never ran, or never ended well while a looser one did."""
-    if _ASIDE.search(form.sentence.replace(form.text, " ")):
+    if _ASIDE.search(form.around):
         return None
     ran = [m for m in look.moves if m.script and not m.looks and form.program in m.script]
     missing = [mark for mark in form.marks if not any(_holds(m, mark) for m in look.moves)]

@@ -24,17 +24,18 @@ if TYPE_CHECKING:
 MAX_ROWS: Final = 3
 MAX_NAMES: Final = 12
 _CODE: Final = (  # what looks like a name in code: a hump, an underscore, a dot or a slash inside
-    r"[A-Za-z][a-z0-9]*[A-Z]\w*|[A-Za-z]\w*_\w+|[\w@-]+(?:[./-][\w@-]+)+|[A-Z][a-z]+\d*"
+    r"[A-Za-z][a-z0-9]*[A-Z]\w*|[A-Za-z]\w*_\w+|[./]{0,3}[\w@-]+(?:[./-][\w@-]+)+|[./][\w@-]{2,}|[A-Z][a-z]+\d*"
 )
 
-_ONE: Final = r"`?(?:[A-Za-z@][\w@./-]{1,60})`?"
-_JOIN: Final = r"(?:, (?:and |und |et |y |e |og |och |en )?|、|/| (?:and|und|et|y|e|og|och|en|&|\+) )"
+_ONE: Final = r"`?(?:[A-Za-z@./][\w@./-]{1,60})`?"
+_AND: Final = r"(?:and|und|et|y|e|og|och|en|ve|i|oraz|и|та|és|și)"
+_JOIN: Final = rf"(?:, (?:{_AND} )?|、|と|和| (?:{_AND}|&|\+) )"
 _LIST: Final = re.compile(rf"(?<![\w./@-]){_ONE}(?:{_JOIN}{_ONE}){{1,{MAX_NAMES - 1}}}(?![\w/@-])")
 _NAMES: Final = re.compile(rf"^(?:{_CODE})$")
 _JOINS: Final = re.compile(_JOIN)
 _SHARED: Final = re.compile(  # one of them may be enough
     r"\b(?:or|oder|ou|either|between|cycle|conflict\w*|mismatch|circular|race|bug|crash\w*|error\w*|fail\w*|see"
-    r"|like|e\.g|such as|based on|according|as in|instead of|than|using|with|from|via|by|not|except|without|don't"
+    r"|like|use|uses|look|read|review|compare|merge|fix|e\.g|such as|based on|according|as in|instead of|than|using|with|from|via|by|not|except|without|don't"
     r"|never|zwischen|von|aus|mit|wie|ohne|nicht|entre|avec|comme|sauf|con|como|sin|sem|exceto)\b[^.;:\n]{0,40}$",
     re.IGNORECASE,
 )
@@ -61,7 +62,7 @@ _NUMBERS: Final = {
     )
     for word in group.split()
 }
-_COUNT: Final = re.compile(rf"\b(?:{'|'.join(_NUMBERS)})\b", re.IGNORECASE)
+_COUNT: Final = re.compile(rf"\b(?P<n>{'|'.join(_NUMBERS)})\b(?P<what>(?: [\w`-]{{2,30}}){{0,3}})", re.IGNORECASE)
 _PATH: Final = re.compile(r"^(?P<path>(?:[\w.@+-]{1,80}/|/|\./){0,20}[\w.@+-]{1,80}\.\w{1,8})(?=$|:)")
 _IDENTIFIER: Final = re.compile(r"(?<![\w.-])(?:[A-Za-z]\w*_\w+|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)(?![\w-])")
 _KEPT_PATHS: Final = re.compile(r"change-?log|history|migrat|/db/|\.lock$|legacy|archive|snap$", re.IGNORECASE)
@@ -114,14 +115,19 @@ def _lists(look: Look) -> Iterator[Row]:
         alike = any(all(_flat(n) in where for n in done) for where in (paths, scripts))
         told = _excused(look, left[0])
         text = f"of {short(', '.join(names))} nothing written or run touches {left[0]}"
-        sure = alike and (len(done) >= 2 or bool(_COUNT.search(look.said)))
+        counted = len(names) in {_NUMBERS[m["n"].lower()] for m in _COUNT.finditer(look.said[:6000])}
+        files = all("." in n[1:] or "/" in n[1:] for n in names)
+        sure = (alike and (len(done) >= 2 or counted or files)) or (counted and len(done) >= 2)
         yield _row(text, f"{left[0]} was asked for and not touched", look, left[0], is_open=sure and not told)
 
 
 def _names(m: re.Match[str], said: str) -> list[str]:
     """The names of a list, where all of them look alike."""
-    names = [n.strip("`") for n in _JOINS.split(m[0])]
-    names = [n.rstrip(".") for n in names]
+    names = [n.strip("`").rstrip(".") for n in _JOINS.split(m[0])]
+    while names and not _NAMES.match(names[0]):
+        del names[0]
+    while names and not _NAMES.match(names[-1]):
+        del names[-1]
     before = said[max(0, m.start() - 60) : m.start()]
     same = len(names) >= 2 and all(len(n) >= 3 and _NAMES.match(n) for n in names)
     plain = all(re.match(r"^[A-Z][a-z]+\d*$", n) for n in names)
@@ -132,7 +138,7 @@ def _names(m: re.Match[str], said: str) -> list[str]:
 
 def _counts(look: Look) -> Iterator[Row]:
     """Files of one kind that a look listed, as many as the request counts, of which some were never written."""
-    counts = {_NUMBERS[m[0].lower()] for m in _COUNT.finditer(look.said[:6000])}
+    counts = [(_NUMBERS[m["n"].lower()], _stems(m["what"])) for m in _COUNT.finditer(look.said[:6000])]
     if not counts or look.found.blind_writes:
         return
     done = [path for path, _, _ in written(look.moves)] + [w.path for w in look.found.writes]
@@ -142,7 +148,8 @@ def _counts(look: Look) -> Iterator[Row]:
         lines = [m["path"] for line in move.output[:6000].split("\n") if (m := _PATH.match(line.strip()))]
         listed = list(dict.fromkeys(lines))
         kinds = {base(p) for p in listed}, {p.rsplit(".", 1)[-1] for p in listed}
-        if len(listed) not in counts or not (len(kinds[0]) == 1 or len(kinds[1]) == 1):
+        named = [n for n, stems in counts if any(all(stem in p.lower() for p in listed) for stem in stems)]
+        if len(listed) not in named or not (len(kinds[0]) == 1 or len(kinds[1]) == 1):
             continue
         several = len(kinds[0]) == 1  # a bare name may be any of them, or another
         left = [p for p in listed if not any(_same(p, d) for d in done if "/" in d or not several)]
@@ -155,6 +162,11 @@ def _counts(look: Look) -> Iterator[Row]:
         text = f"the request counts {len(listed)}; of the {len(listed)} files listed {short(', '.join(left))} was not written"
         yield _row(text, f"{short(name)} was not changed", look, "", is_open=not told and not ran)
         return
+
+
+def _stems(what: str) -> list[str]:
+    """The words behind a count, short enough that plural and singular meet."""
+    return [w[:-1] if len(w) > 4 else w for w in re.findall(r"[^\W_]{4,}", what.lower())]
 
 
 def _same(listed: str, done: str) -> bool:

@@ -44,6 +44,11 @@ LASTING_SHELL: Final = "Bash"  # Claude Code's shell keeps its folder from call 
 TODO_TOOLS: Final = frozenset({"todowrite", "todo_write", "todoread", "taskcreate", "taskupdate", "tasklist"})
 _BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot", re.IGNORECASE)
 _TESTISH: Final = re.compile(r"test|spec|check|verif|valid|smoke", re.IGNORECASE)
+_TESTS_SHOWN: Final = re.compile(  # a runner behind a target or a script whose name doesn't tell
+    r"^\s*(?:[>$+] )?(?:pytest|go test|cargo test|vitest|jest|mocha|rspec|phpunit|ctest|mvn|npm test)\b"
+    r"|\b\d+ (?:passed|passing)\b|^ok\s+\S+\s+[\d.]+s|\bTests run: \d",
+    re.MULTILINE,
+)
 _SEARCH: Final = re.compile(r"^\s*(?:cd \S{1,200} && )?(?:git grep|grep|rg|ag|ack)\b[^;&\n]{1,400}$")
 _HUSH: Final = re.compile(
     r"eslint-disable|#\s?noqa|@ts-(?:ignore|expect-error|nocheck)|#\s?type:\s?ignore|pyright:\s?ignore"
@@ -267,7 +272,7 @@ def _edited(call: ToolCall, at: int, found: Found, created: set[str]) -> None:
 def _deed(done: Deed, at: int, call: ToolCall, found: Found, *, alone: bool) -> None:
     if done.kind in {"unknown", "run"}:
         found.opaque.append(done.text.lower())
-        if _TESTISH.search(done.text):
+        if _TESTISH.search(done.text) or _TESTS_SHOWN.search(call.output[-4000:]):
             found.testish = at
     del found.opaque[:-MAX_DEEDS]
     if done.kind == "unknown" or len(found.done) >= MAX_DEEDS:

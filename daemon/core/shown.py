@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BROKEN: Final = re.compile(  # at the start of a line, as programs print what stopped them
     r"^(?:Traceback \(most recent call last\)|panic: |fatal: |FATAL\b|Unhandled (?:exception|rejection)"
     r"|(?:[\w.]{1,60}\.)?[A-Z]\w{0,40}(?:Error|Exception|Violation|Failure)\b: "
-    r"|[\w.]{1,60}\.errors\.\w{1,40}: |ERROR[: ] ?\S|error(?:\[\w{1,8}\])?: \S|npm ERR! |SQLSTATE\[)",
+    r"|[\w.]{1,60}\.errors\.\w{1,40}: |[\w.:]{2,60}: ERROR\b|ERROR[: ] ?\S|error(?:\[\w{1,8}\])?: \S|npm ERR! |SQLSTATE\[)",
     re.MULTILINE,
 )
 _KNOWN_TOOLS: Final = re.compile(  # checks, whose outcome is read elsewhere, and what quotes errors
@@ -37,7 +37,7 @@ _UP: Final = re.compile(
     r"(?<![\w-])(?:healthy|Running|Up \d|Ready|active \(running\)|Started|Completed|ok|OK|200)(?![\w-])"
 )
 _DRY: Final = re.compile(
-    r"(?<![\w-])--?(?:dry-?run|what-?if|simulate|pretend|noop|no-act)\b|\bDRY_?RUN=(?:1|true)", re.IGNORECASE
+    r"(?<![\w-])--?(?:dry-?run|what-?if|simulate|pretend|noop|no-act)\b|\bDRY_?RUN=(?:1|true)|(?<=ansible-playbook )[^\n]{0,200}--check\b", re.IGNORECASE
 )
 _DRY_WANTED: Final = re.compile(
     r"\bdry|what-?if|simul|pretend|no-?op|preview|trocken|probelauf|à blanc|à vide|en seco|prueba|rehears", re.IGNORECASE
@@ -114,9 +114,12 @@ def _down(look: Look) -> Iterator[Row]:
     for move in look.moves:
         if move.read or not move.script or not (_DOWN.search(move.output) or states):
             continue
+        above = ""
         for line in move.output.split("\n")[-200:]:
+            above = above if line.startswith((" ", "\t")) else line
             if down := _DOWN.search(line):
                 names = {w for w in _WORD.findall(line[:200].lower()) if w in asked}
+                names = names or {w for w in _WORD.findall(above[:200].lower()) if w in asked}
                 states.update(dict.fromkeys(names - {down[0].lower()}, (True, line.strip())))
             elif states and _UP.search(line):
                 low = line.lower()
@@ -142,8 +145,9 @@ def _dry(look: Look) -> Iterator[Row]:
         if not core and any(words(m.script) >= words(_DRY.sub("", move.script)) for m in real):
             return
         said = [s for s in _SPLIT.split(look.said) if not _NEVER.search(s)]
-        named = bool(core) and any(n in look.said for n in core)
-        ordered = named and any(_ORDERS_RUN.search(s) for s in said)
+        bare = " ".join(_DRY.split(move.script)[0].split()[:3])
+        whole = bare.count(" ") >= 1 and any(bare in s for s in said)
+        ordered = whole or any(any(n in look.said for n in core) and _ORDERS_RUN.search(s) for s in said)
         told = any(re.search(r"\bdry|simul|preview|trocken|à blanc|en seco|rehears|\bnot\b", s, re.IGNORECASE) for s in sentences(look.final))
         text = f"`{short(move.script)}` ran dry only, and never for real"
         yield _row(text, f"`{short(move.script)}` ran dry only", look, "", is_open=ordered and not told)

@@ -55,6 +55,12 @@ _HOLLOW: Final = re.compile(  # a function whose body is a remark, with or witho
     r"(?:[ \t]{0,40}(?://|#|/\*)[^\n]{3,160}\n){1,3}"
     r"[ \t]{0,40}(?:(?:return )?(?:nil|null|None|undefined|false|0|\"\"|''|\[\]|\{\}|Ok\(\(\)\)|Optional\.empty\(\))?;?\s{0,40})\}"
 )
+_HOLLOW_PY: Final = re.compile(
+    r"^[ \t]{0,24}(?:async )?def (?P<name>\w{2,60})\([^()\n]{0,200}\)[^:\n]{0,60}:[ ]?\n"
+    r"(?:[ \t]{1,32}\"\"\"[^\"\n]{0,200}\"\"\"\n)?(?:[ \t]{1,32}#[^\n]{3,160}\n){1,3}"
+    r"[ \t]{1,32}return(?: (?:None|0|0\.0|\"\"|''|\[\]|\{\}|False|True|\(\)))?[ \t]{0,8}(?:\n|$)",
+    re.MULTILINE,
+)
 _MEANT: Final = re.compile(  # empty on purpose
     r"\b(?:no-?op|nothing|intentional\w*|deliberate\w*|on purpose|ignor\w*|unused|empty|default|not (?:needed|found|used"
     r"|supported|applicable)|never|no longer|absichtlich|leer|rien|vide|nada|vacío)\b",
@@ -106,10 +112,10 @@ def hollow(path: str, old: str, new: str) -> tuple[Stub, ...]:
     text, found = new[:MAX_TEXT], list[Stub]()
     if _ABSTRACT.search(text):
         return ()
-    for m in _HOLLOW.finditer(text):
+    for m in (*_HOLLOW.finditer(text), *_HOLLOW_PY.finditer(text)):
         line = next((part.strip() for part in m[0].split("\n")[1:] if part.strip()), m["name"])[:200]
         if not _MEANT.search(m[0]) and line not in old and len(found) < MAX_MARKS:
-            found.append(Stub(path, line, words(f"{m['name']} {path.rsplit('/', 1)[-1]}")))
+            found.append(Stub(path, line, words(m["name"])))
     return tuple(found)
 
 

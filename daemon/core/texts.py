@@ -13,7 +13,6 @@ from daemon.core.claims import sentences
 from daemon.core.evidence import Row
 from daemon.core.look import Look, short
 from daemon.core.moves import base, written
-from daemon.core.requirements import words
 from daemon.core.weakened import is_test
 from daemon.core.writes import is_prose
 
@@ -129,7 +128,7 @@ def _swapped(look: Look) -> Iterator[Row]:
 def _pairs(sentence: str) -> list[tuple[str, frozenset[str]]]:
     """(value, the words that only its clause has)."""
     found = [
-        (values[0], words(clause))
+        (values[0], _stems(clause))
         for clause in _CLAUSE.split(sentence)
         if len(values := [m[1] for m in _VALUE.finditer(clause)]) == 1
     ]
@@ -139,13 +138,21 @@ def _pairs(sentence: str) -> list[tuple[str, frozenset[str]]]:
     return [(v, w) for v, w in own if w]
 
 
+def _stems(clause: str) -> frozenset[str]:
+    """The words beside a value, cut short so that inflections and compounds meet."""
+    head, _, tail = clause.rpartition(": ")
+    near = tail if head and re.search(r"[^\W\d_]{3}", tail) else clause
+    near = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", near)
+    return frozenset(w[:4].lower() for w in re.findall(r"[^\W\d_]{3,}", near))
+
+
 def _tie(line: str, pairs: list[tuple[str, frozenset[str]]]) -> set[tuple[int, int]]:
     """(word of, value of) a line that has one value and words of one clause only."""
     if len(line) > 160:
         return set()
     numbers = {m[1] for m in _VALUE.finditer(line.replace('"', " ").replace("'", " "))}
     values = [i for i, (v, _) in enumerate(pairs) if v in numbers]
-    mine = words(line) if len(values) == 1 else frozenset[str]()
+    mine = _stems(line) if len(values) == 1 else frozenset[str]()
     labels = [i for i, (_, w) in enumerate(pairs) if w & mine]
     return {(labels[0], values[0])} if len(labels) == 1 else set()
 
