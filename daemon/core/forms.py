@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from daemon.core.claims import sentences
 from daemon.core.evidence import Row
 from daemon.core.look import Look, short
+from daemon.core.moves import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ _COMMAND: Final = re.compile(
 )
 _ARGUMENT: Final = re.compile(r"^(?:--?[A-Za-z]|[\w.-]*[:/=*@])|^[\w.-]{1,30}\.\w{1,6}$")
 _SUB: Final = re.compile(r"^[a-z][a-z0-9:_-]{1,24}$")
-_FLAG: Final = re.compile(r"^--?(?P<name>[A-Za-z][\w-]{2,40})(?:=|$)")
+_FLAG: Final = re.compile(r"^--?(?P<name>[A-Za-z][\w-]{2,40}|W)(?:=|$)")
 _TASK: Final = re.compile(r"^:(?:[\w-]{1,40}:){0,4}[\w-]{2,40}$")
 _LOOSE: Final = frozenset(  # they change what is shown, or are met in other ways
     (  # noqa: SIM905 -- a word list
@@ -47,9 +48,11 @@ _LOOSE: Final = frozenset(  # they change what is shown, or are met in other way
 )
 _ASIDE: Final = re.compile(  # the command is told about, or somebody else's
     r"\b(?:don't|do not|not|never|without|no need|instead of|if|when|whenever|unless|after i|i(?:'ll| will)?"
-    r" (?:run|apply|do|ran|see|get)|we (?:run|use)|our|ci|currently|already|error|errors|crash\w*|hangs?"
-    r"|prints?|fails?|failed|failing|gives|shows|says|like|e\.g|such as|or|nicht|ohne|wenn|falls|kein\w*|oder"
-    r"|fehler|ne|pas|sans|si|ou|erreur|no|sin|cuando|o|sem|quando|não|non|senza|se)\b",
+    r" (?:run|apply|do|ran|see|get)|we (?:run|use)|our|ci|currently|already|like|e\.g|such as|or|than|people|users?"
+    r"|(?:fail\w*|crash\w*|broken|hangs?|errors?) (?:on|with|in|when|during|for)"
+    r"|nicht|ohne|wenn|falls|kein\w*|oder|ne|pas|sans|si|ou|sin|cuando|o|sem|quando|não|non|senza|se)\b[^|]{0,60}\|"
+    r"|\|[^|]{0,12}\b(?:fails?|failed|crash\w*|hangs?|prints?|gives|shows|says|throws|complains|errors?|takes|schlägt"
+    r"|échoue|falla|or)\b",
     re.IGNORECASE,
 )
 _TELLS: Final = re.compile(
@@ -80,7 +83,7 @@ def forms(look: Look) -> list[Row]:
     for form in _asked(look.said):
         if len(rows) < MAX_ROWS and (row := _short_of(form, look)):
             rows.append(row)
-    return rows
+    return rows or list(_scripts(look))
 
 
 def _asked(said: str) -> Iterator[_Form]:
@@ -114,12 +117,38 @@ def _mark(argument: str) -> str:
     return "" if m is None or m["name"] in _LOOSE else argument.split("=", 1)[0]
 
 
+def _scripts(look: Look) -> Iterator[Row]:
+    """A package script that the request names ("npm run e2e"), where only other scripts of the package ran."""
+    for m in _SCRIPT.finditer(look.said[:6000]):
+        name = m["name"].rstrip(".,:")
+        after = look.said[m.end() : m.end() + 30]
+        if _ASIDE.search(f"{look.said[max(0, m.start() - 60) : m.start()].rsplit(chr(10), 1)[-1]} | {after}"):
+            continue
+        acts = [s for s in look.moves if s.script and not s.looks]
+        if not acts or any(name in s.script or name in s.output[:600] for s in acts):
+            continue
+        checks = [r for r in look.checks if r.position == "after_last_write"]
+        others = bool(checks) and all(_PACKAGE_RUN.match(r.command) for r in checks)
+        told = any(name in s and _TELLS.search(s) for s in sentences(look.final))
+        text = f"the request names `{short(m[0])}`; it was not run"
+        yield Row("", "unmet", text, open=others and not told, detail=f"`{short(m[0])}` was to be run", cites=())
+        return
+
+
+_SCRIPT: Final = re.compile(r"(?<![\w./-])(?:npm|pnpm|yarn|bun) run (?P<name>[\w:.-]{2,40})")
+_PACKAGE_RUN: Final = re.compile(r"(?:cd \S{1,100} && )?(?:npm|pnpm|yarn|bun) (?:run |test\b|t\b)")
+
+
 def _short_of(form: _Form, look: Look) -> Row | None:
     """A form that never ran, or never ended well while a looser one did."""
     if _ASIDE.search(form.around):
         return None
     ran = [m for m in look.moves if m.script and not m.looks and form.program in m.script]
-    missing = [mark for mark in form.marks if not any(_holds(m, mark) for m in look.moves)]
+    missing = [
+        mark
+        for mark in form.marks
+        if not any(_holds(m, mark) for m in look.moves) and not _set_in_file(mark, look)
+    ]
     told = any(
         any(mark.lstrip("-:") in s for mark in form.marks) and _TELLS.search(s) for s in sentences(look.final)
     )
@@ -138,10 +167,21 @@ def _short_of(form: _Form, look: Look) -> Row | None:
 
 
 def _holds(move: Move, mark: str) -> bool:
-    """Whether a script has ``mark`` as a word of its own; a task path may lack its leading colon."""
-    return bool(move.script) and bool(
-        re.search(rf"(?<![\w-]){re.escape(mark.lstrip(':'))}(?![\w-])", move.script[:4000])
+    """Whether a script, or what it echoed first, has ``mark`` as a word of its own. A task path may lack its
+    first colon.
+    """
+    if not move.script or move.looks:
+        return False
+    text = f"{move.script[:4000]}\n{move.output[:600]}"
+    return mark.lstrip(":") in text and bool(
+        re.search(rf"(?<![\w-]){re.escape(mark.lstrip(':'))}(?![\w-])", text)
     )
+
+
+def _set_in_file(mark: str, look: Look) -> bool:
+    """Whether a written text has the name of a flag: a configuration may set it."""
+    name = mark.lstrip("-")
+    return mark.startswith("-") and len(name) > 2 and any(name in new for _, _, new in written(look.moves))
 
 
 def _row(text: str, form: _Form, look: Look, *, is_open: bool) -> Row:

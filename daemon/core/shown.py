@@ -27,7 +27,7 @@ _BROKEN: Final = re.compile(  # at the start of a line, as programs print what s
 )
 _KNOWN_TOOLS: Final = re.compile(  # checks, whose outcome is read elsewhere, and what quotes errors
     r"\b(?:pytest|jest|vitest|mocha|phpunit|rspec|cargo|go (?:test|vet|build)|mvn|gradlew?|ctest|tox|nox|test|tests"
-    r"|e2e|lint|check|ruff|eslint|mypy|tsc|logs?|journalctl|git|grep|rg|repro\w*|\|\| ?(?:true|:))\b|\|\|"
+    r"|e2e|lint|check|ruff|eslint|mypy|tsc|\w+ logs|journalctl|git|grep|rg|repro\w*|\|\| ?(?:true|:))\b|\|\|"
 )
 _DOWN: Final = re.compile(
     r"(?<![\w-])(?:unhealthy|CrashLoopBackOff|ImagePullBackOff|ErrImagePull|OOMKilled|Evicted|CreateContainerError"
@@ -37,7 +37,7 @@ _UP: Final = re.compile(
     r"(?<![\w-])(?:healthy|Running|Up \d|Ready|active \(running\)|Started|Completed|ok|OK|200)(?![\w-])"
 )
 _DRY: Final = re.compile(
-    r"(?<![\w-])--?(?:dry-?run|what-?if|simulate|pretend|noop|no-act)\b|\bDRY_?RUN=(?:1|true)|(?<=ansible-playbook )[^\n]{0,200}--check\b", re.IGNORECASE
+    r"(?<![\w-])--?(?:dry-?run|what-?if|simulate|pretend|noop|no-act)\b|\bDRY_?RUN=(?:1|true)|(?<=[\w/] )--check(?= --diff\b)", re.IGNORECASE
 )
 _DRY_WANTED: Final = re.compile(
     r"\bdry|what-?if|simul|pretend|no-?op|preview|trocken|probelauf|à blanc|à vide|en seco|prueba|rehears", re.IGNORECASE
@@ -145,7 +145,7 @@ def _dry(look: Look) -> Iterator[Row]:
         if not core and any(words(m.script) >= words(_DRY.sub("", move.script)) for m in real):
             return
         said = [s for s in _SPLIT.split(look.said) if not _NEVER.search(s)]
-        bare = " ".join(_DRY.split(move.script)[0].split()[:3])
+        bare = " ".join(re.sub(r" --?\S+", "", move.script).split()[:3])
         whole = bare.count(" ") >= 1 and any(bare in s for s in said)
         ordered = whole or any(any(n in look.said for n in core) and _ORDERS_RUN.search(s) for s in said)
         told = any(re.search(r"\bdry|simul|preview|trocken|à blanc|en seco|rehears|\bnot\b", s, re.IGNORECASE) for s in sentences(look.final))

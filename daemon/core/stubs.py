@@ -85,6 +85,7 @@ class Stub:
     line: str
     words: frozenset[str]
     elided: bool = False
+    hollow: bool = False
 
 
 def stubs(path: str, old: str, new: str) -> tuple[Stub, ...]:
@@ -115,7 +116,7 @@ def hollow(path: str, old: str, new: str) -> tuple[Stub, ...]:
     for m in (*_HOLLOW.finditer(text), *_HOLLOW_PY.finditer(text)):
         line = next((part.strip() for part in m[0].split("\n")[1:] if part.strip()), m["name"])[:200]
         if not _MEANT.search(m[0]) and line not in old and len(found) < MAX_MARKS:
-            found.append(Stub(path, line, words(m["name"])))
+            found.append(Stub(path, line, words(m["name"]), hollow=True))
     return tuple(found)
 
 

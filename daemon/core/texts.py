@@ -112,11 +112,16 @@ def _swapped(look: Look) -> Iterator[Row]:
         pairs = _pairs(sentence[:800])
         if len(pairs) < 2:
             continue
-        ties: set[tuple[int, int]] = set()
-        for path, _, new in written(look.moves):
-            if not is_prose(path) and not is_test(path):
-                for line in new[:MAX_LINES].split("\n"):
-                    ties |= _tie(line, pairs)
+        beside = [
+            found
+            for path, _, new in written(look.moves)
+            if not is_prose(path) and not is_test(path)
+            for line in new[:MAX_LINES].split("\n")
+            if (found := _beside(line, pairs))
+        ]
+        both = [frozenset[str]().union(*(w for i, w in beside if i == k)) for k in range(len(pairs))]
+        common = {w for k, ws in enumerate(both) for w in ws if any(w in o for j, o in enumerate(both) if j != k)}
+        ties = {tie for i, w in beside if (tie := _tie(i, w - common, pairs))}
         for a, b in ties:
             if a < b and (b, a) in ties and (a, a) not in ties and (b, b) not in ties:
                 first, second = (f"{pairs[i][0]} for {sorted(pairs[i][1])[0]}…" for i in (a, b))
@@ -146,15 +151,19 @@ def _stems(clause: str) -> frozenset[str]:
     return frozenset(w[:4].lower() for w in re.findall(r"[^\W\d_]{3,}", near))
 
 
-def _tie(line: str, pairs: list[tuple[str, frozenset[str]]]) -> set[tuple[int, int]]:
-    """(word of, value of) a line that has one value and words of one clause only."""
+def _beside(line: str, pairs: list[tuple[str, frozenset[str]]]) -> tuple[int, frozenset[str]] | None:
+    """Which of the values a line has, where it has one, and the words beside it."""
     if len(line) > 160:
-        return set()
+        return None
     numbers = {m[1] for m in _VALUE.finditer(line.replace('"', " ").replace("'", " "))}
     values = [i for i, (v, _) in enumerate(pairs) if v in numbers]
-    mine = _stems(line) if len(values) == 1 else frozenset[str]()
-    labels = [i for i, (_, w) in enumerate(pairs) if w & mine]
-    return {(labels[0], values[0])} if len(labels) == 1 else set()
+    return (values[0], _stems(line)) if len(values) == 1 else None
+
+
+def _tie(value: int, beside: frozenset[str], pairs: list[tuple[str, frozenset[str]]]) -> tuple[int, int] | None:
+    """(word of, value of) a line whose words are those of one clause only."""
+    labels = [i for i, (_, w) in enumerate(pairs) if w & beside]
+    return (labels[0], value) if len(labels) == 1 else None
 
 
 def _withdrawn(look: Look) -> Iterator[Row]:
