@@ -96,7 +96,8 @@ def _asked(said: str) -> Iterator[_Form]:
             kept: list[str] = []
             for i, raw in enumerate(args):
                 arg = raw.rstrip(".,:")
-                if not (_ARGUMENT.match(arg) or (i == 0 and _SUB.match(arg))):
+                valued = bool(kept) and len(kept[-1]) == 2 and kept[-1][0] == "-"
+                if not (_ARGUMENT.match(arg) or (_SUB.match(arg) and (i == 0 or valued))):
                     break
                 kept.append(arg)
                 if arg != raw:

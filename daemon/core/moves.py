@@ -39,6 +39,11 @@ _GIT_LOOKS: Final = frozenset(
 _BACK: Final = re.compile(
     r"\bgit (?:checkout (?:[\w./~^-]{1,60} )?--(?!\w)|checkout \.|restore (?!--staged)|reset --hard|revert\b)"
 )
+_BACK_TO: Final = re.compile(  # what a rollback takes back: the paths named, or everything
+    r"\bgit (?:checkout (?:HEAD )?(?:-- ?)?|restore (?!--staged)(?:--\S+ )?)(?P<paths>[^;&|\n]{1,300})"
+    r"|\bgit (?P<all>reset --hard(?! [\w/]{2})|stash drop)"
+)
+_KEEPS: Final = re.compile(r"\bgit (?:commit|stash (?:pop|apply))\b")
 _NEAR: Final = 3  # calls within which a rollback answers a failure
 
 
@@ -73,7 +78,29 @@ def moves(calls: Sequence[ToolCall]) -> tuple[Move, ...]:
         end = next((k for k, m in enumerate(after) if m.edits), len(after))
         if any(_BACK.search(m.script) for m in after[:end] if m.script):
             found[i] = replace(move, held=False)
-    return tuple(found)
+    return tuple(_voided(found))
+
+
+def _voided(found: list[Move]) -> list[Move]:
+    """``found``, with the edits marked that a later rollback of their files took back."""
+    for i, move in enumerate(found):
+        if "git " not in move.script or not (m := _BACK_TO.search(move.script[:MAX_SCRIPT])) or not move.ok:
+            continue
+        paths = [w for w in (m["paths"] or "").split() if not w.startswith("-")]
+        paths = [w for w in paths if w in {".", ":/"} or "." in w.strip("./") or "/" in w.strip("/")]
+        for k in range(i - 1, -1, -1):
+            if _KEEPS.search(found[k].script):
+                break
+            hit = [any(_under(path, p) for p in paths) or bool(m["all"]) for path, _, _ in found[k].edits]
+            if hit and all(hit):
+                found[k] = replace(found[k], held=False)
+    return found
+
+
+def _under(path: str, rolled: str) -> bool:
+    """Whether a rollback of ``rolled``, as typed, reaches ``path``."""
+    rolled = rolled.removeprefix("./").rstrip("/")
+    return rolled in {"", ".", ":"} or path == rolled or path.endswith(f"/{rolled}") or f"/{rolled}/" in f"/{path}"
 
 
 def _move(call: ToolCall) -> Move | None:
@@ -123,9 +150,10 @@ def _only_looks(script: str) -> bool:
 
 
 def written(found: Sequence[Move]) -> Iterator[tuple[str, str, str]]:
-    """All edits, in order."""
+    """All edits that held, in order."""
     for move in found:
-        yield from move.edits
+        if move.held:
+            yield from move.edits
 
 
 def base(path: str) -> str:

@@ -61,7 +61,7 @@ _SPEAKS: Final = re.compile(  # of an error
     r"|échou\w*|erreurs?|falla\w*|falló|erro[rs]?\w*)\b",
     re.IGNORECASE,
 )
-_WORD: Final = re.compile(r"[A-Za-z][\w-]{2,40}")
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{2,40}")
 _SPLIT: Final = re.compile(r"(?<=[.!?])[ \t]+|\n+")
 
 

@@ -11,6 +11,7 @@ from daemon.core.forms import forms
 from daemon.core.parts import parts
 from daemon.core.shown import shown
 from daemon.core.texts import texts
+from daemon.core.values import values
 
 if TYPE_CHECKING:
     from daemon.core.evidence import Row
@@ -23,4 +24,4 @@ def structure(look: Look) -> list[Row]:
     """The rows of kind ``unmet``, without ids."""
     if look.wants in {"plan", "answer"} or look.denied or look.ending == "question":
         return []
-    return [*forms(look), *parts(look), *shown(look), *texts(look)][:MAX_ROWS]
+    return [*forms(look), *parts(look), *shown(look), *texts(look), *values(look)][:MAX_ROWS]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.claims import sentences
+from daemon.core.claims import gives_reason_in, sentences
 from daemon.core.evidence import Row
 from daemon.core.look import Look, short
 from daemon.core.moves import base, written
+from daemon.core.requirements import words
 from daemon.core.weakened import is_test
 from daemon.core.writes import is_prose
 
@@ -49,6 +50,10 @@ _NEVER: Final = re.compile(
     r"\b(?:don't|do not|not|never|without|no|nicht|kein\w*|ohne|pas|sans|sin|não|sem|non|from|aus|desde|instead)\b[^.;\n]{0,60}$",
     re.IGNORECASE,
 )
+_SAYS: Final = re.compile(
+    r"\b(?:not|n't|no|without|instead|reverted|rolled back|removed|dropped|back|nicht|kein\w*|zurück\w*|pas|sin|não)\b",
+    re.IGNORECASE,
+)
 _NEEDS_PERSON: Final = re.compile(
     r"\b(?:permission\w*|credential\w*|denied|approv\w*|password|licen[cs]e|network|offline|your|you)\b", re.IGNORECASE
 )
@@ -58,7 +63,7 @@ def texts(look: Look) -> list[Row]:
     """The rows of kind ``unmet``, without ids."""
     if look.found.delegated or not look.found.writes:
         return []
-    return [*_copies(look), *_swapped(look), *_withdrawn(look), *_unopened(look)]
+    return [*_copies(look), *_swapped(look), *_withdrawn(look), *_rolled_back(look), *_unopened(look)]
 
 
 def _row(text: str, detail: str, look: Look, word: str, *, is_open: bool) -> Row:
@@ -186,6 +191,24 @@ def _withdrawn(look: Look) -> Iterator[Row]:
             text = f"{name} is asked for; the agent's own code wrote it, and an edit took that out"
             yield _row(text, f"{name} was to be made", look, name, is_open=not told)
             return
+
+
+def _rolled_back(look: Look) -> Iterator[Row]:
+    """What the request speaks of and only an edit had that was rolled back later, and was never written again."""
+    gone = [e for m in look.moves if not m.held for e in m.edits if not is_test(e[0])]
+    if not gone:
+        return
+    asked = words(look.said, 4000)
+    kept = [words(f"{path} {old} {new}", MAX_LINES) for path, old, new in written(look.moves)]
+    kept += [words(m.script, MAX_LINES) for m in look.moves if m.acts]
+    left = frozenset[str]().union(*(words(f"{new}", MAX_LINES) - words(old, MAX_LINES) for _, old, new in gone))
+    left = (left & asked) - frozenset[str]().union(*kept)
+    if left:
+        told = any(words(s) & left and (_SAYS.search(s) or gives_reason_in(s)) for s in sentences(look.final))
+        name = base(gone[-1][0])
+        word = next((w for w in re.findall(r"[^\W_]{4,40}", look.said) if w.lower()[:5] in left), name)
+        text = f'the edit of {name} was rolled back; nothing else written has "{word}"'
+        yield _row(text, f'"{word}" was rolled back and not written again', look, word, is_open=not told)
 
 
 def _unopened(look: Look) -> Iterator[Row]:

@@ -243,6 +243,8 @@ def _not_seen(topic: Topic, look: Look) -> str:
         "commit": "no commit was seen",
         "push": "no push was seen",
         "pr": "no pull request was seen",
+        "ci": "no passing pipeline was seen",
+        "deploy": "no deployment was seen",
     }.get(topic, f"no {kind} run was seen")
 
 
