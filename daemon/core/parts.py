@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 MAX_ROWS: Final = 3
 MAX_NAMES: Final = 12
 _CODE: Final = (  # what looks like a name in code: a hump, an underscore, a dot or a slash inside
-    r"[A-Za-z][a-z0-9]*[A-Z]\w*|[A-Za-z]\w*_\w+|[./]{0,3}[\w@-]+(?:[./-][\w@-]+)+|[./][\w@-]{2,}|[A-Z][a-z]+\d*"
+    r"[A-Za-z][a-z0-9]*[A-Z]\w*|[A-Za-z]\w*_\w+|[./]{0,3}[\w@-]+(?:[./-][\w@-]+)+|[./][\w@-]{2,}|--[\w-]{2,}|#\d+|[A-Z][a-z]+\d*"
 )
 
-_ONE: Final = r"`?(?:[A-Za-z@./][\w@./-]{1,60})`?"
+_ONE: Final = r"`?(?:(?:--?|#)?[\w@./][\w@./-]{1,60})`?"
 _AND: Final = r"(?:and|und|et|y|e|og|och|en|ve|i|oraz|и|та|és|și)"
-_JOIN: Final = rf"(?:, (?:{_AND} )?|、|と|和| (?:{_AND}|&|\+) )"
+_JOIN: Final = rf"(?:, (?:{_AND} )?| ?(?:、|と|和|及) ?| (?:{_AND}|&|\+) )"
 _LIST: Final = re.compile(rf"(?<![\w./@-]){_ONE}(?:{_JOIN}{_ONE}){{1,{MAX_NAMES - 1}}}(?![\w/@-])")
 _NAMES: Final = re.compile(rf"^(?:{_CODE})$")
 _JOINS: Final = re.compile(_JOIN)
@@ -64,7 +64,7 @@ _NUMBERS: Final = {
 }
 _COUNT: Final = re.compile(rf"\b(?P<n>{'|'.join(_NUMBERS)})\b(?P<what>(?: [\w`-]{{2,30}}){{0,3}})", re.IGNORECASE)
 _PATH: Final = re.compile(r"^(?P<path>(?:[\w.@+-]{1,80}/|/|\./){0,20}[\w.@+-]{1,80}\.\w{1,8})(?=$|:)")
-_IDENTIFIER: Final = re.compile(r"(?<![\w.-])(?:[A-Za-z]\w*_\w+|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)(?![\w-])")
+_IDENTIFIER: Final = re.compile(r"(?<![\w./-])(?:[A-Za-z]\w*_\w+|[a-z]{2,30}\.[a-z]{2,30}(?=\(| calls?| usages?| statements?)|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)(?![\w-])")
 _KEPT_PATHS: Final = re.compile(r"change-?log|history|migrat|/db/|\.lock$|legacy|archive|snap$", re.IGNORECASE)
 
 
@@ -117,8 +117,16 @@ def _lists(look: Look) -> Iterator[Row]:
         text = f"of {short(', '.join(names))} nothing written or run touches {left[0]}"
         counted = len(names) in {_NUMBERS[m["n"].lower()] for m in _COUNT.finditer(look.said[:6000])}
         files = all("." in n[1:] or "/" in n[1:] for n in names)
-        sure = (alike and (len(done) >= 2 or counted or files)) or (counted and len(done) >= 2)
+        fresh = len(done) >= 2 and _together(done, look) and not any(
+            left[0] in text for m in look.moves for text in (m.output, m.script)
+        )
+        sure = fresh or (alike and (len(done) >= 2 or counted or files)) or (counted and len(done) >= 2)
         yield _row(text, f"{left[0]} was asked for and not touched", look, left[0], is_open=sure and not told)
+
+
+def _together(names: list[str], look: Look) -> bool:
+    """Whether one edit put all of ``names`` in."""
+    return any(all(n in new and n not in old for n in names) for _, old, new in written(look.moves))
 
 
 def _names(m: re.Match[str], said: str) -> list[str]:
@@ -129,8 +137,10 @@ def _names(m: re.Match[str], said: str) -> list[str]:
     while names and not _NAMES.match(names[-1]):
         del names[-1]
     before = said[max(0, m.start() - 60) : m.start()]
-    same = len(names) >= 2 and all(len(n) >= 3 and _NAMES.match(n) for n in names)
+    same = len(names) >= 2 and all(len(n) >= 2 and _NAMES.match(n) for n in names)
     plain = all(re.match(r"^[A-Z][a-z]+\d*$", n) for n in names)
+    if all(n[0] == "#" for n in names):
+        before = ""
     if not same or (plain and len(names) < 3) or _SHARED.search(before) or len(set(names)) < len(names):
         return []
     return names

@@ -59,6 +59,11 @@ _NEEDS_PERSON: Final = re.compile(
 )
 
 
+_WITHIN: Final = re.compile(
+    r"\b(?:in|into|to|dans|en|em|im|nel|nei|w|на|в|på|til|naar|für|for)[ `\"']+(?:[\w-]{1,30}/){0,8}$", re.IGNORECASE
+)
+
+
 def texts(look: Look) -> list[Row]:
     """The rows of kind ``unmet``, without ids."""
     if look.found.delegated or not look.found.writes:
@@ -222,4 +227,6 @@ def _unopened(look: Look) -> Iterator[Row]:
     left = [n for n in dict.fromkeys(names) if n not in seen]
     if left:
         text = f"the request names {short(', '.join(left))}; nothing opened or wrote it"
-        yield _row(text, f"{short(', '.join(left))} was not touched", look, left[0], is_open=len(left) >= 2)
+        at = look.said.find(left[0])
+        within = bool(_WITHIN.search(look.said[max(0, at - 40) : at]))
+        yield _row(text, f"{short(', '.join(left))} was not touched", look, left[0], is_open=within and len(left) >= 2)
