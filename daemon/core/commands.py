@@ -182,7 +182,9 @@ def _check(words: tuple[str, ...], step: Step, cwd: str | None) -> Check | None:
 def _part(before: tuple[str, ...]) -> tuple[str, ...]:
     """The package that a package manager's options before the verb choose: ``pnpm --filter web test``."""
     pairs = zip(before, before[1:], strict=False)
-    return tuple(f"{word} {value}" for word, value in pairs if word in {"--filter", "-F", "--workspace", "-w"})
+    return tuple(
+        f"{word} {value}" for word, value in pairs if word in {"--filter", "-F", "--workspace", "-w"}
+    )
 
 
 def _only_builds(words: tuple[str, ...]) -> bool:

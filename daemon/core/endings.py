@@ -232,8 +232,8 @@ def _asks(lines: list[str]) -> bool:
         return True
     close = "\n".join(lines[-6:])[-700:]
     return bool(
-        _CHOOSE.search(close)
-        or _NEEDS_PERSON.search("\n".join(lines[-3:])[-400:]) or _DIRECTED.search(close))
+        _CHOOSE.search(close) or _NEEDS_PERSON.search("\n".join(lines[-3:])[-400:]) or _DIRECTED.search(close)
+    )
 
 
 def _question_listed(lines: list[str]) -> bool:

@@ -106,7 +106,9 @@ def _asked(said: str) -> Iterator[_Form]:
             if marks:
                 sub = kept[0] if kept and _SUB.match(kept[0]) else ""
                 around = f"{m.string[: m.start()][-60:]} | {m.string[m.start() + len(m['program']) + len(' '.join(kept)) + 1 :][:30]}"
-                yield _Form(m["program"].rsplit("/", 1)[-1], sub, marks, f"{m['program']} {' '.join(kept)}", around)
+                yield _Form(
+                    m["program"].rsplit("/", 1)[-1], sub, marks, f"{m['program']} {' '.join(kept)}", around
+                )
 
 
 def _mark(argument: str) -> str:
@@ -132,7 +134,9 @@ def _scripts(look: Look) -> Iterator[Row]:
         others = bool(checks) and all(_PACKAGE_RUN.match(r.command) for r in checks)
         told = any(name in s and _TELLS.search(s) for s in sentences(look.final))
         text = f"the request names `{short(m[0])}`; it was not run"
-        yield Row("", "unmet", text, open=others and not told, detail=f"`{short(m[0])}` was to be run", cites=())
+        yield Row(
+            "", "unmet", text, open=others and not told, detail=f"`{short(m[0])}` was to be run", cites=()
+        )
         return
 
 
@@ -189,5 +193,3 @@ def _row(text: str, form: _Form, look: Look, *, is_open: bool) -> Row:
     source = next((i for i, r in look.live if form.text.split()[-1] in r.text), "")
     detail = f"`{short(form.text)}` was to be run"
     return Row("", "unmet", text, open=is_open, detail=detail, cites=(source,) if source else ())
-
-

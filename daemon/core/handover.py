@@ -28,7 +28,8 @@ _WANTS_PERSON: Final = re.compile(
     r"|Could not resolve host|No route to host|VPN",
 )
 _MISSING: Final = re.compile(
-    r"KeyError|not set|unset|missing|required|undefined|no value|must be set|not found|not provided|empty", re.IGNORECASE
+    r"KeyError|not set|unset|missing|required|undefined|no value|must be set|not found|not provided|empty",
+    re.IGNORECASE,
 )
 _CORE: Final = re.compile(r"[\w./:-]{4,80}")
 
@@ -42,7 +43,10 @@ def handed_over(found: Sequence[Move], final: str, asked: str) -> list[Row]:
         if m["name"] and not _MISSING.search(move.output[-4000:]):
             continue
         core = set(_CORE.findall(move.script[:300]))
-        if any(later.ok and not later.looks and core <= set(_CORE.findall(later.script)) for later in scripts[i + 1 :]):
+        if any(
+            later.ok and not later.looks and core <= set(_CORE.findall(later.script))
+            for later in scripts[i + 1 :]
+        ):
             continue
         last = move.script.rsplit("&&", 1)[-1].strip()
         words = [w for w in last.split() if not w.startswith("-")][:4]

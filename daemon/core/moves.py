@@ -100,7 +100,12 @@ def _voided(found: list[Move]) -> list[Move]:
 def _under(path: str, rolled: str) -> bool:
     """Whether a rollback of ``rolled``, as typed, reaches ``path``."""
     rolled = rolled.removeprefix("./").rstrip("/")
-    return rolled in {"", ".", ":"} or path == rolled or path.endswith(f"/{rolled}") or f"/{rolled}/" in f"/{path}"
+    return (
+        rolled in {"", ".", ":"}
+        or path == rolled
+        or path.endswith(f"/{rolled}")
+        or f"/{rolled}/" in f"/{path}"
+    )
 
 
 def _move(call: ToolCall) -> Move | None:

@@ -62,10 +62,16 @@ _NUMBERS: Final = {
     )
     for word in group.split()
 }
-_COUNT: Final = re.compile(rf"\b(?P<n>{'|'.join(_NUMBERS)})\b(?P<what>(?: [\w`-]{{2,30}}){{0,3}})", re.IGNORECASE)
+_COUNT: Final = re.compile(
+    rf"\b(?P<n>{'|'.join(_NUMBERS)})\b(?P<what>(?: [\w`-]{{2,30}}){{0,3}})", re.IGNORECASE
+)
 _PATH: Final = re.compile(r"^(?P<path>(?:[\w.@+-]{1,80}/|/|\./){0,20}[\w.@+-]{1,80}\.\w{1,8})(?=$|:)")
-_IDENTIFIER: Final = re.compile(r"(?<![\w./-])(?:[A-Za-z]\w*_\w+|[a-z]{2,30}\.[a-z]{2,30}(?=\(| calls?| usages?| statements?)|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)(?![\w-])")
-_KEPT_PATHS: Final = re.compile(r"change-?log|history|migrat|/db/|\.lock$|legacy|archive|snap$", re.IGNORECASE)
+_IDENTIFIER: Final = re.compile(
+    r"(?<![\w./-])(?:[A-Za-z]\w*_\w+|[a-z]{2,30}\.[a-z]{2,30}(?=\(| calls?| usages?| statements?)|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)(?![\w-])"
+)
+_KEPT_PATHS: Final = re.compile(
+    r"change-?log|history|migrat|/db/|\.lock$|legacy|archive|snap$", re.IGNORECASE
+)
 
 
 def parts(look: Look) -> list[Row]:
@@ -117,8 +123,10 @@ def _lists(look: Look) -> Iterator[Row]:
         text = f"of {short(', '.join(names))} nothing written or run touches {left[0]}"
         counted = len(names) in {_NUMBERS[m["n"].lower()] for m in _COUNT.finditer(look.said[:6000])}
         files = all("." in n[1:] or "/" in n[1:] for n in names)
-        fresh = len(done) >= 2 and _together(done, look) and not any(
-            left[0] in text for m in look.moves for text in (m.output, m.script)
+        fresh = (
+            len(done) >= 2
+            and _together(done, look)
+            and not any(left[0] in text for m in look.moves for text in (m.output, m.script))
         )
         sure = fresh or (alike and (len(done) >= 2 or counted or files)) or (counted and len(done) >= 2)
         yield _row(text, f"{left[0]} was asked for and not touched", look, left[0], is_open=sure and not told)
@@ -209,5 +217,3 @@ def _still(output: str, whole: re.Pattern[str]) -> set[str]:
     lines = [line for line in output[:20_000].split("\n") if whole.search(line)]
     paths = [m["path"] for line in lines if (m := _PATH.match(line.strip()))]
     return {p for p in paths if not is_prose(p) and not _KEPT_PATHS.search(p)}
-
-

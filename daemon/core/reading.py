@@ -218,7 +218,9 @@ def _last(call: ToolCall, script: str, actions: tuple[Action, ...], found: Found
         return
     acts = [a for a in actions if isinstance(a, Deed)]
     differs = call.exit == 2 and "-detailed-exitcode" in script  # it only says that there is a difference
-    failed = call.exit not in {0, None} and not differs and bool(acts) and all(a.kind == "unknown" for a in acts)
+    failed = (
+        call.exit not in {0, None} and not differs and bool(acts) and all(a.kind == "unknown" for a in acts)
+    )
     found.last_failed = script[:MAX_COMMAND] if failed and len(acts) == len(actions) else ""
 
 
@@ -303,7 +305,10 @@ def _stubs(path: str, old: str, new: str, found: Found) -> None:
     """Takes in the stand-ins of an edit and drops those it replaced."""
     was, part = found.shown.get(path, ""), old.strip()
     before = [s for s in found.stubs.get(path, ()) if old and s.line not in old and part not in s.line]
-    now = (*before, *(s for s in (*stubs(path, old, new), *hollow(path, old, new)) if f"{s.line}\n" not in was))
+    now = (
+        *before,
+        *(s for s in (*stubs(path, old, new), *hollow(path, old, new)) if f"{s.line}\n" not in was),
+    )
     found.stubs = {**found.stubs, path: now} if now else {p: s for p, s in found.stubs.items() if p != path}
 
 

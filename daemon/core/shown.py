@@ -37,19 +37,24 @@ _UP: Final = re.compile(
     r"(?<![\w-])(?:healthy|Running|Up \d|Ready|active \(running\)|Started|Completed|ok|OK|200)(?![\w-])"
 )
 _DRY: Final = re.compile(
-    r"(?<![\w-])--?(?:dry-?run|what-?if|simulate|pretend|noop|no-act)\b|\bDRY_?RUN=(?:1|true)|(?<=[\w/] )--check(?= --diff\b)", re.IGNORECASE
+    r"(?<![\w-])--?(?:dry-?run|what-?if|simulate|pretend|noop|no-act)\b|\bDRY_?RUN=(?:1|true)|(?<=[\w/] )--check(?= --diff\b)",
+    re.IGNORECASE,
 )
 _DRY_WANTED: Final = re.compile(
-    r"\bdry|what-?if|simul|pretend|no-?op|preview|trocken|probelauf|à blanc|à vide|en seco|prueba|rehears", re.IGNORECASE
+    r"\bdry|what-?if|simul|pretend|no-?op|preview|trocken|probelauf|à blanc|à vide|en seco|prueba|rehears",
+    re.IGNORECASE,
 )
 _ORDERS_RUN: Final = re.compile(
     r"\b(?:run|execute|apply|start|launch|import|load|backfill|migrate|sync|send|convert|führ\w*|lass\w*|lance[rz]?"
     r"|exécute[rz]?|ejecut\w+|lánza\w*|corr[ae]|rod[ae]|execut\w+|esegui\w*|uruchom\w*|kör|kjør|draai)\b|実行|запусти",
     re.IGNORECASE,
 )
-_FILE: Final = re.compile(r"(?:[\w.-]{1,60}/){0,8}[\w-]{2,60}\.(?:py|[cm]?[jt]s|rb|sh|pl|php|sql|ps1|exs?|R|lua)\b")
+_FILE: Final = re.compile(
+    r"(?:[\w.-]{1,60}/){0,8}[\w-]{2,60}\.(?:py|[cm]?[jt]s|rb|sh|pl|php|sql|ps1|exs?|R|lua)\b"
+)
 _NEVER: Final = re.compile(
-    r"\b(?:don't|do not|not|never|without|no|nicht|kein\w*|ohne|ne|pas|sans|sin|não|sem|non|i(?:'ll| will))\b", re.IGNORECASE
+    r"\b(?:don't|do not|not|never|without|no|nicht|kein\w*|ohne|ne|pas|sans|sin|não|sem|non|i(?:'ll| will))\b",
+    re.IGNORECASE,
 )
 _ADMITS: Final = re.compile(
     r"\b(?:fail\w*|error\w*|could(?:n't| not)|can(?:'t|not)|unable|unhealthy|down|crash\w*|not|n't|broken|still"
@@ -127,9 +132,13 @@ def _down(look: Look) -> Iterator[Row]:
         if move.ok and states and len(move.output) < 200 and _UP.search(move.output):
             states = {n: (b and n not in move.script.lower(), text) for n, (b, text) in states.items()}
     down_now = [(n, text) for n, (b, text) in states.items() if b]
-    if down_now and not any(n in s.lower() and _ADMITS.search(s) for n, _ in down_now for s in sentences(look.final)):
+    if down_now and not any(
+        n in s.lower() and _ADMITS.search(s) for n, _ in down_now for s in sentences(look.final)
+    ):
         name, line = down_now[0]
-        yield _row(f"the last state shown of {name}: {short(line)}", f"{name} is down", look, name, is_open=True)
+        yield _row(
+            f"the last state shown of {name}: {short(line)}", f"{name} is down", look, name, is_open=True
+        )
 
 
 def _dry(look: Look) -> Iterator[Row]:
@@ -148,6 +157,9 @@ def _dry(look: Look) -> Iterator[Row]:
         bare = " ".join(re.sub(r" --?\S+", "", move.script).split()[:3])
         whole = bare.count(" ") >= 1 and any(bare in s for s in said)
         ordered = whole or any(any(n in look.said for n in core) and _ORDERS_RUN.search(s) for s in said)
-        told = any(re.search(r"\bdry|simul|preview|trocken|à blanc|en seco|rehears|\bnot\b", s, re.IGNORECASE) for s in sentences(look.final))
+        told = any(
+            re.search(r"\bdry|simul|preview|trocken|à blanc|en seco|rehears|\bnot\b", s, re.IGNORECASE)
+            for s in sentences(look.final)
+        )
         text = f"`{short(move.script)}` ran dry only, and never for real"
         yield _row(text, f"`{short(move.script)}` ran dry only", look, "", is_open=ordered and not told)

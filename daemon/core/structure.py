@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from daemon.core.aims import aims
 from daemon.core.forms import forms
 from daemon.core.parts import parts
 from daemon.core.shown import shown
@@ -24,4 +25,4 @@ def structure(look: Look) -> list[Row]:
     """The rows of kind ``unmet``, without ids."""
     if look.wants in {"plan", "answer"} or look.denied or look.ending == "question":
         return []
-    return [*forms(look), *parts(look), *shown(look), *texts(look), *values(look)][:MAX_ROWS]
+    return [*forms(look), *parts(look), *shown(look), *texts(look), *values(look), *aims(look)][:MAX_ROWS]

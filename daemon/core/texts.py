@@ -25,7 +25,9 @@ _LANGUAGE: Final = re.compile(
     r"(?<![A-Za-z])(?P<code>de|en|fr|es|it|pt|nl|pl|sv|da|nb|no|nn|fi|cs|sk|hu|ro|bg|el|tr|ru|uk|ar|he|fa|hi|bn|ta"
     r"|th|vi|id|ms|ja|ko|zh|ca|eu|gl|hr|sr|sl|et|lv|lt|is|ga|cy)(?:[-_]\w{2,4})?(?![A-Za-z])"
 )
-_TEXT: Final = re.compile(r"(?:[:=>][ \t]*[\"'`>]?|[\"'`>])(?P<text>[^\"'`<>\n]{0,200}[^\W\d_]{2,}[ ][^\"'`<>\n]{1,200})")
+_TEXT: Final = re.compile(
+    r"(?:[:=>][ \t]*[\"'`>]?|[\"'`>])(?P<text>[^\"'`<>\n]{0,200}[^\W\d_]{2,}[ ][^\"'`<>\n]{1,200})"
+)
 _NUMBERED: Final = re.compile(r"^[ \t]{0,8}\d{1,6}[:|→\t] ?", re.MULTILINE)
 _COPY_WANTED: Final = re.compile(
     r"\b(?:cop(?:y|ies)|placeholders?|fallbacks?|skeleton|untranslated|duplicate|english (?:text|string)s?|translators?"
@@ -55,12 +57,14 @@ _SAYS: Final = re.compile(
     re.IGNORECASE,
 )
 _NEEDS_PERSON: Final = re.compile(
-    r"\b(?:permission\w*|credential\w*|denied|approv\w*|password|licen[cs]e|network|offline|your|you)\b", re.IGNORECASE
+    r"\b(?:permission\w*|credential\w*|denied|approv\w*|password|licen[cs]e|network|offline|your|you)\b",
+    re.IGNORECASE,
 )
 
 
 _WITHIN: Final = re.compile(
-    r"\b(?:in|into|to|dans|en|em|im|nel|nei|w|на|в|på|til|naar|für|for)[ `\"']+(?:[\w-]{1,30}/){0,8}$", re.IGNORECASE
+    r"\b(?:in|into|to|dans|en|em|im|nel|nei|w|на|в|på|til|naar|für|for)[ `\"']+(?:[\w-]{1,30}/){0,8}$",
+    re.IGNORECASE,
 )
 
 
@@ -130,7 +134,9 @@ def _swapped(look: Look) -> Iterator[Row]:
             if (found := _beside(line, pairs))
         ]
         both = [frozenset[str]().union(*(w for i, w in beside if i == k)) for k in range(len(pairs))]
-        common = {w for k, ws in enumerate(both) for w in ws if any(w in o for j, o in enumerate(both) if j != k)}
+        common = {
+            w for k, ws in enumerate(both) for w in ws if any(w in o for j, o in enumerate(both) if j != k)
+        }
         ties = {tie for i, w in beside if (tie := _tie(i, w - common, pairs))}
         for a, b in ties:
             if a < b and (b, a) in ties and (a, a) not in ties and (b, b) not in ties:
@@ -149,7 +155,10 @@ def _pairs(sentence: str) -> list[tuple[str, frozenset[str]]]:
     ]
     if len(found) < 2 or len({v for v, _ in found}) < len(found) or len(found) > 8:
         return []
-    own = [(v, w - frozenset[str]().union(*(o for k, (_, o) in enumerate(found) if k != i))) for i, (v, w) in enumerate(found)]
+    own = [
+        (v, w - frozenset[str]().union(*(o for k, (_, o) in enumerate(found) if k != i)))
+        for i, (v, w) in enumerate(found)
+    ]
     return [(v, w) for v, w in own if w]
 
 
@@ -170,7 +179,9 @@ def _beside(line: str, pairs: list[tuple[str, frozenset[str]]]) -> tuple[int, fr
     return (values[0], _stems(line)) if len(values) == 1 else None
 
 
-def _tie(value: int, beside: frozenset[str], pairs: list[tuple[str, frozenset[str]]]) -> tuple[int, int] | None:
+def _tie(
+    value: int, beside: frozenset[str], pairs: list[tuple[str, frozenset[str]]]
+) -> tuple[int, int] | None:
     """(word of, value of) a line whose words are those of one clause only."""
     labels = [i for i, (_, w) in enumerate(pairs) if w & beside]
     return (labels[0], value) if len(labels) == 1 else None
@@ -189,7 +200,9 @@ def _withdrawn(look: Look) -> Iterator[Row]:
                     state = "in"
                 elif name in old and state == "in":
                     state = "out"
-            if state == "out" and (name in move.script or (move.script and move.acts and name in move.output)):
+            if state == "out" and (
+                name in move.script or (move.script and move.acts and name in move.output)
+            ):
                 state = ""
         if state == "out":
             told = any(name in s and _NEEDS_PERSON.search(s) for s in sentences(look.final))
@@ -206,7 +219,9 @@ def _rolled_back(look: Look) -> Iterator[Row]:
     asked = words(look.said, 4000)
     kept = [words(f"{path} {old} {new}", MAX_LINES) for path, old, new in written(look.moves)]
     kept += [words(m.script, MAX_LINES) for m in look.moves if m.acts]
-    left = frozenset[str]().union(*(words(f"{new}", MAX_LINES) - words(old, MAX_LINES) for _, old, new in gone))
+    left = frozenset[str]().union(
+        *(words(f"{new}", MAX_LINES) - words(old, MAX_LINES) for _, old, new in gone)
+    )
     left = (left & asked) - frozenset[str]().union(*kept)
     if left:
         told = any(words(s) & left and (_SAYS.search(s) or gives_reason_in(s)) for s in sentences(look.final))
@@ -223,10 +238,18 @@ def _unopened(look: Look) -> Iterator[Row]:
     if not names:
         return
     seen = " ".join([*(m.script for m in look.moves), *(m.read for m in look.moves), look.final])
-    seen += " ".join(f"{p} {new}" for p, _, new in written(look.moves)) + " ".join(w.path for w in look.found.writes)
+    seen += " ".join(f"{p} {new}" for p, _, new in written(look.moves)) + " ".join(
+        w.path for w in look.found.writes
+    )
     left = [n for n in dict.fromkeys(names) if n not in seen]
     if left:
         text = f"the request names {short(', '.join(left))}; nothing opened or wrote it"
         at = look.said.find(left[0])
         within = bool(_WITHIN.search(look.said[max(0, at - 40) : at]))
-        yield _row(text, f"{short(', '.join(left))} was not touched", look, left[0], is_open=within and len(left) >= 2)
+        yield _row(
+            text,
+            f"{short(', '.join(left))} was not touched",
+            look,
+            left[0],
+            is_open=within and len(left) >= 2,
+        )

@@ -53,14 +53,24 @@ def _other_value(look: Look) -> Iterator[Row]:
         around = look.said[max(0, m.start() - 25) : m.end() + 12]
         if value in everywhere or _RANGE.search(around) or look.found.blind_writes:
             continue
-        name = re.compile(rf"(?<![\w-]){re.escape(m['name'])}(?![\w-])[\"'`]?[^\n\w]{{1,6}}(?P<value>{_NUMBER.pattern})", re.IGNORECASE)
+        name = re.compile(
+            rf"(?<![\w-]){re.escape(m['name'])}(?![\w-])[\"'`]?[^\n\w]{{1,6}}(?P<value>{_NUMBER.pattern})",
+            re.IGNORECASE,
+        )
         found = {_plain(hit["value"]) for _, new in texts for hit in name.finditer(new)}
         if not found or found & numbers or any(_unit(value, other) for other in found):
             continue
         told = any(m["name"] in s and gives_reason_in(s) for s in sentences(look.final))
         text = f"the request wants {short(m[0])}; {m['name']} was written as {sorted(found)[0]:g}"
         source = next((i for i, r in look.live if m["name"] in r.text), look.first())
-        yield Row("", "unmet", text, open=not told, detail=f"{short(m[0])} was asked for", cites=(source,) if source else ())
+        yield Row(
+            "",
+            "unmet",
+            text,
+            open=not told,
+            detail=f"{short(m[0])} was asked for",
+            cites=(source,) if source else (),
+        )
         return
 
 
@@ -90,9 +100,17 @@ def _tests_beside(look: Look) -> Iterator[Row]:
         name = base(new[-1])
         text = f"the new tests in {name} are in the scope of no run after them"
         told = any(name in s and gives_reason_in(s) for s in sentences(look.final))
-        yield Row("", "unmet", text, open=not told, detail=f"The new tests in {name} were not run", topic="tests")
+        yield Row(
+            "", "unmet", text, open=not told, detail=f"The new tests in {name} were not run", topic="tests"
+        )
 
 
 def _reaches(scope: str, path: str) -> bool:
     scope = scope.removeprefix("./").removesuffix("/...").rstrip("/*")
-    return not scope or scope == "." or f"/{scope}/" in f"/{path}/" or path.endswith(scope) or base(path).startswith(base(scope))
+    return (
+        not scope
+        or scope == "."
+        or f"/{scope}/" in f"/{path}/"
+        or path.endswith(scope)
+        or base(path).startswith(base(scope))
+    )

@@ -85,7 +85,12 @@ def changes(words: tuple[str, ...], step: Step, *, log: bool) -> tuple[Action, .
 def _manifest(name: str, words: tuple[str, ...], rest: list[str]) -> str:
     """The file in which a package manager notes what it adds, updates or removes, or an empty text."""
     verbs, path = _MANIFESTS.get(name, (frozenset[str](), ""))
-    if rest[:1] and rest[0] in verbs and len(rest) > 1 and not {"-g", "--global", "--dry-run", "--no-save"} & set(words):
+    if (
+        rest[:1]
+        and rest[0] in verbs
+        and len(rest) > 1
+        and not {"-g", "--global", "--dry-run", "--no-save"} & set(words)
+    ):
         return path
     return ""
 
