@@ -1,5 +1,5 @@
-"""What the request aims at, against the last word of the calls: a command that failed and was left, a figure or
-a status that was missed, a deed no command did, a file of the same name elsewhere.
+"""What the request aims at, against the last word of the calls: a command that failed and was left, a figure
+or a status that was missed, a deed no command did, a file of the same name elsewhere.
 
 Rows only. Where a later call may have put it right, or the text speaks of it, a row is closed or away.
 """
@@ -18,15 +18,15 @@ from daemon.core.requirements import words
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from daemon.core.moves import Move
-
 _SPEAKS: Final = re.compile(
-    r"\b(?:fail\w*|errors?|could(?:n't| not)|can(?:'t|not)|unable|did(?:n't| not)|does(?:n't| not)|not|only|still"
+    r"\b(?:fail\w*|errors?|could(?:n't| not)|can(?:'t|not)|unable"
+    r"|did(?:n't| not)|does(?:n't| not)|not|only|still"
     r"|instead|fehl\w*|nicht|échou\w*|pas|falla\w*|falló|não|erro)\b",
     re.IGNORECASE,
 )
 _ASIDE: Final = re.compile(
-    r"\b(?:don't|do not|not|never|without|if|when|unless|i(?:'ll| will)|nicht|ohne|wenn|pas|sans|sin|cuando|não|sem"
+    r"\b(?:don't|do not|not|never|without|if|when|unless|i(?:'ll"
+    r"| will)|nicht|ohne|wenn|pas|sans|sin|cuando|não|sem"
     r"|fails?|failed|failing|crash\w*|errors?|why|reproduce)\b",
     re.IGNORECASE,
 )
@@ -46,26 +46,35 @@ _COVER: Final = re.compile(
 )
 _PERCENT: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,2})?) ?%")
 _SHOWN_COVER: Final = re.compile(
-    r"(?:^TOTAL\b[^\n%]{0,80}|^All files[ |][^\n%]{0,10}|coverage: |Lines +: |Statements +: |\btotal:[^\n%]{0,40})"
+    r"(?:^TOTAL\b[^\n%]{0,80}|^All files[ |][^\n%]{0,10}|coverage: "
+    r"|Lines +: |Statements +: |\btotal:[^\n%]{0,40})"
     r"\s{0,8}(?P<value>\d{1,3}(?:\.\d{1,2})?)(?: ?%|[ |])",
     re.MULTILINE,
 )
 _DEEDS: Final = (  # a word for a deed right before its object, and what commands that do it are called
     (
-        re.compile(r"\b(?:reload|restart|neu starten|neustart\w*|redémarre[rz]?|reinici[ae]r?|recharge[rz]?|riavvia)\b", re.IGNORECASE),
-        re.compile(r"reload|restart|\bstart\b|\bup\b|rollout|\bkill|-HUP|\bHUP\b|service|systemctl|pm2|supervisor", re.IGNORECASE),
+        re.compile(r"\b(?:reload|restart|neu starten|neustart\w*|redémarre[rz]?"
+        r"|reinici[ae]r?|recharge[rz]?|riavvia)\b", re.IGNORECASE),
+        re.compile(r"reload|restart|\bstart\b|\bup\b|rollout|\bkill|-HUP|\bHUP\b"
+        r"|service|systemctl|pm2|supervisor", re.IGNORECASE),
     ),
     (
-        re.compile(r"\b(?:and|then|,|und|et|y|e) (?:apply|run) (?:the migrations?|a migration|migrations)\b|\bapply (?:a|the) migration", re.IGNORECASE),
-        re.compile(r"migrat|upgrade|apply|psql|mysql|sqlite3|\bdb\b|sqlx|flyway|liquibase|prisma|knex|\.sql|manage\.py|python|node|\./|sh ", re.IGNORECASE),
+        re.compile(r"\b(?:and|then|,|und|et|y|e) (?:apply|run) (?:the migrations?"
+        r"|a migration|migrations)\b|\bapply (?:a|the) migration", re.IGNORECASE),
+        re.compile(r"migrat|upgrade|apply|psql|mysql|sqlite3|\bdb\b|sqlx|flyway"
+        r"|liquibase|prisma|knex|\.sql|manage\.py|python|node|\./|sh ", re.IGNORECASE),
     ),
     (
-        re.compile(r"\b(?:bench\w*|before/after (?:numbers|figures|timings)|measure (?:it|the|before))\b", re.IGNORECASE),
-        re.compile(r"bench|hyperfine|\btime\b|timeit|criterion|perf|wrk|\bab\b|k6|pprof|profil|measure|load|python|node|\./|sh ", re.IGNORECASE),
+        re.compile(r"\b(?:bench\w*|before/after (?:numbers|figures|timings)|measure (?:it"
+        r"|the|before))\b", re.IGNORECASE),
+        re.compile(r"bench|hyperfine|\btime\b|timeit|criterion|perf|wrk|\bab\b"
+        r"|k6|pprof|profil|measure|load|python|node|\./|sh ", re.IGNORECASE),
     ),
 )  # fmt: skip
 _PLAIN_LIST: Final = re.compile(
-    r"(?<![\w-])(?P<names>[a-zà-ÿ]{4,24}(?:, [a-zà-ÿ]{4,24}){1,8},? (?:and|und|et|y|e|og|och|en) [a-zà-ÿ]{4,24}) (?P<noun>[a-zà-ÿ]{4,24}s|[A-ZÀ-Ý]?[a-zà-ÿ]{4,24}(?:en|er|e|s))\b"
+    r"(?<![\w-])(?P<names>[a-zà-ÿ]{4,24}(?:, [a-zà-ÿ]{4,24}){1,8},? (?:and"
+    r"|und|et|y|e|og|och|en) [a-zà-ÿ]{4,24}) (?P<noun>[a-zà-ÿ]{4,24}s"
+    r"|[A-ZÀ-Ý]?[a-zà-ÿ]{4,24}(?:en|er|e|s))\b"
 )
 _PATH: Final = re.compile(r"(?<![\w/.-])(?P<path>(?:[\w.-]{1,60}/){1,8}[\w-]{1,60}\.\w{1,8})(?![\w-])")
 
@@ -104,18 +113,19 @@ def _left_failed(look: Look) -> Iterator[Row]:
     clauses = [s for s in _SPLIT.split(look.said.replace("`", ""))[:60] if not _ASIDE.search(s)]
     if not clauses:
         return
-    last: dict[str, Move] = {}
-    for move in look.moves:
+    last: dict[str, int] = {}
+    for i, move in enumerate(look.moves):
         if move.script and not move.looks:
             for form in {m[0] for m in _WORKS.finditer(move.script[:1000])}:
                 if any(form in s for s in clauses):
-                    last[form] = move
-    for form, move in last.items():
+                    last[form] = i
+    for form, at in last.items():
+        move = look.moves[at]
         known = any(form in r.command for r in look.checks)
         differs = "-detailed-exitcode" in move.script or "diff" in form
         if move.ok or known or differs or form.split()[0] in {"grep", "rg", "test", "git", "cd"}:
             continue
-        after = look.moves[look.moves.index(move) + 1 :]
+        after = look.moves[at + 1 :]
         if any(m.ok and m.acts and form.split()[0] in m.script for m in after):
             continue
         told = any(_SPEAKS.search(s) for s in sentences(look.final))
@@ -161,8 +171,8 @@ def _status(look: Look) -> Iterator[Row]:
     codes = [{c["code"] for c in _STATUS.finditer(m.output[-1500:])} for m in shown]
     codes = [found for found in codes if found]
     if codes and not codes[-1] & wanted and all(c >= "400" for c in codes[-1]):
-        seen = sorted(codes[-1])[0]
-        text = f"{sorted(wanted)[0]} was to be answered; the last answer seen is {seen}"
+        seen = min(codes[-1])
+        text = f"{min(wanted)} was to be answered; the last answer seen is {seen}"
         yield _row(text, f"The answer is {seen}", look, "", is_open=not _told(look, seen))
 
 
@@ -203,7 +213,7 @@ def _deeds(look: Look) -> Iterator[Row]:
 
 
 def _elsewhere(look: Look) -> Iterator[Row]:
-    """A file that the request names with its folder, where only its namesake in another folder was written."""
+    """A file that the request names with its folder, where only its namesake elsewhere was written."""
     if look.found.blind_writes:
         return
     done = [w.path for w in look.found.writes]

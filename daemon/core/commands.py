@@ -6,6 +6,7 @@ Pure text work over ``shell.steps``. What is not recognised is neither a check n
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 from dataclasses import replace
@@ -181,7 +182,7 @@ def _check(words: tuple[str, ...], step: Step, cwd: str | None) -> Check | None:
 
 def _part(before: tuple[str, ...]) -> tuple[str, ...]:
     """The package that a package manager's options before the verb choose: ``pnpm --filter web test``."""
-    pairs = zip(before, before[1:], strict=False)
+    pairs = itertools.pairwise(before)
     return tuple(
         f"{word} {value}" for word, value in pairs if word in {"--filter", "-F", "--workspace", "-w"}
     )

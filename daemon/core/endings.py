@@ -61,7 +61,8 @@ _NEEDS_PERSON: Final = re.compile(
     re.IGNORECASE,
 )
 _CHOOSE: Final = re.compile(  # above a list of ways to go on
-    r"\b(?:please (?:decide|choose|pick)|your (?:call|choice)|bitte entscheide\w*|décide[zr]?)\b[^.\n]{0,60}:\s{0,4}\n"
+    r"\b(?:please (?:decide|choose|pick)|your (?:call|choice)|bitte entscheide\w*"
+    r"|décide[zr]?)\b[^.\n]{0,60}:\s{0,4}\n"
     r"\s{0,6}(?:[-*]|\(?[\da-zA-Z][.)]) ",
     re.IGNORECASE,
 )

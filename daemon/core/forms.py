@@ -16,7 +16,7 @@ from daemon.core.look import Look, short
 from daemon.core.moves import written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from daemon.core.moves import Move
 
@@ -32,7 +32,8 @@ _PROGRAMS: Final = (
     r"|semgrep|bandit|pre-commit|actionlint|hadolint|yamllint|vale|hugo|mkdocs|sphinx-build|psql|sqlx|prisma"
 )
 _COMMAND: Final = re.compile(
-    rf"(?<![\w./-])(?P<program>{_PROGRAMS})(?P<args>(?:[ ](?:(?:with|mit|avec|con|com) (?=-|[A-Z]+=))?[\w@:./*=+%^-]{{1,60}}){{1,10}})"
+    rf"(?<![\w./-])(?P<program>{_PROGRAMS})(?P<args>(?:[ ](?:(?:with"
+    rf"|mit|avec|con|com) (?=-|[A-Z]+=))?[\w@:./*=+%^-]{{1,60}}){{1,10}})"
 )
 _ARGUMENT: Final = re.compile(r"^(?:--?[A-Za-z]|[\w.-]*[:/=*@])|^[\w.-]{1,30}\.\w{1,6}$")
 _SUB: Final = re.compile(r"^[a-z][a-z0-9:_-]{1,24}$")
@@ -48,7 +49,8 @@ _LOOSE: Final = frozenset(  # they change what is shown, or are met in other way
 )
 _ASIDE: Final = re.compile(  # the command is told about, or somebody else's
     r"\b(?:don't|do not|not|never|without|no need|instead of|if|when|whenever|unless|after i|i(?:'ll| will)?"
-    r" (?:run|apply|do|ran|see|get)|we (?:run|use)|our|ci|currently|already|like|e\.g|such as|or|than|people|users?"
+    r" (?:run|apply|do|ran|see|get)|we (?:run|use)|our|ci|currently"
+    r"|already|like|e\.g|such as|or|than|people|users?"
     r"|(?:fail\w*|crash\w*|broken|hangs?|errors?) (?:on|with|in|when|during|for)"
     r"|nicht|ohne|wenn|falls|kein\w*|oder|ne|pas|sans|si|ou|sin|cuando|o|sem|quando|não|non|senza|se)\b[^|]{0,60}\|"
     r"|\|[^|]{0,12}\b(?:fails?|failed|crash\w*|hangs?|prints?|gives|shows|says|throws|complains|errors?|takes|schlägt"
@@ -105,10 +107,10 @@ def _asked(said: str) -> Iterator[_Form]:
             marks = tuple(dict.fromkeys(mark for a in kept if (mark := _mark(a))))
             if marks:
                 sub = kept[0] if kept and _SUB.match(kept[0]) else ""
-                around = f"{m.string[: m.start()][-60:]} | {m.string[m.start() + len(m['program']) + len(' '.join(kept)) + 1 :][:30]}"
-                yield _Form(
-                    m["program"].rsplit("/", 1)[-1], sub, marks, f"{m['program']} {' '.join(kept)}", around
-                )
+                shown = f"{m['program']} {' '.join(kept)}"
+                behind = m.string[m.start() + len(shown) :][:30]
+                around = f"{m.string[: m.start()][-60:]} | {behind}"
+                yield _Form(m["program"].rsplit("/", 1)[-1], sub, marks, shown, around)
 
 
 def _mark(argument: str) -> str:
@@ -121,7 +123,7 @@ def _mark(argument: str) -> str:
 
 
 def _scripts(look: Look) -> Iterator[Row]:
-    """A package script that the request names ("npm run e2e"), where only other scripts of the package ran."""
+    """A package script that the request names ("npm run e2e"), where only other scripts ran."""
     for m in _SCRIPT.finditer(look.said[:6000]):
         name = m["name"].rstrip(".,:")
         after = look.said[m.end() : m.end() + 30]
@@ -160,11 +162,11 @@ def _short_of(form: _Form, look: Look) -> Row | None:
     if missing:
         text = f"the request spells out `{short(form.text)}`; nothing ran with {missing[0]}"
         return _row(text, form, look, is_open=bool(ran) and not told)
-    whole = [m for m in ran if all(_holds(m, mark) for mark in form.marks)]
-    if not whole or any(m.ok for m in whole):
+    whole = [i for i, m in enumerate(ran) if all(_holds(m, mark) for mark in form.marks)]
+    if not whole or any(ran[i].ok for i in whole):
         return None
-    looser = [m for m in ran if m.ok and form.sub in m.script and not all(_holds(m, x) for x in form.marks)]
-    if not looser or look.moves.index(looser[-1]) < look.moves.index(whole[-1]):
+    looser = [m for m in ran[whole[-1] + 1 :] if m.ok and form.sub in m.script]
+    if not looser:
         return None
     lost = next(mark for mark in form.marks if not _holds(looser[-1], mark))
     text = f"`{short(form.text)}` never passed; what passed ran without {lost}"

@@ -24,7 +24,8 @@ _WANTS_PERSON: Final = re.compile(
     r"|certificate[^\n]{0,60}\b(?:expired|revoked)|not logged in|log ?in required|please (?:log|sign) in"
     r"|authentication required|AuthenticationError|could not read (?:Username|Password)|401 Unauthorized"
     r"|403 Forbidden|AccessDenied|not authorized to perform|insufficient (?:scope|permissions?|privileges)"
-    r"|Permission denied \(publickey|requires? (?:approval|an? (?:owner|admin))|Input stream is not a terminal"
+    r"|Permission denied \(publickey|requires? (?:approval|an? (?:owner"
+    r"|admin))|Input stream is not a terminal"
     r"|Could not resolve host|No route to host|VPN",
 )
 _MISSING: Final = re.compile(
@@ -52,6 +53,7 @@ def handed_over(found: Sequence[Move], final: str, asked: str) -> list[Row]:
         words = [w for w in last.split() if not w.startswith("-")][:4]
         told = " ".join(words) in " ".join(final.split()) or bool(m["name"] and m["name"] in final)
         if told and (m["name"] or core & set(_CORE.findall(asked[:6000])) or "`" in final):
-            text = f"`{short(move.script)}` wants what only a person has ({short(m[0])}), and the text hands it over"
+            wanted = f"`{short(move.script)}` wants what only a person has ({short(m[0])})"
+            text = f"{wanted}, and the text hands it over"
             return [Row("", "denied", text)]
     return []

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from daemon.core.evidence import CheckKind, Ending, Row, Topic, Wants
+from daemon.core.moves import Move
 from daemon.core.reading import Found
 from daemon.core.requirements import Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from daemon.core.moves import Move
 
 GATES: Final[dict[Topic, CheckKind]] = {"tests": "test", "build": "build", "lint": "lint"}
 

@@ -49,9 +49,8 @@ _NEAR: Final = 3  # calls within which a rollback answers a failure
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One finished call. ``edits``: (path, old, new); ``script``: what a shell ran; ``read``: a file it showed.
-
-    ``held``: it ended well, or nothing took it back; ``looks``: it only looked.
+    """One finished call. ``edits``: (path, old, new); ``script``: what a shell ran; ``read``: what it
+    showed. ``held``: it ended well, or nothing took it back; ``looks``: it only looked.
     """
 
     script: str = ""

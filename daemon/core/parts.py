@@ -17,9 +17,8 @@ from daemon.core.moves import base, written
 from daemon.core.writes import is_prose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from daemon.core.moves import Move
 
 MAX_ROWS: Final = 3
 MAX_NAMES: Final = 12
@@ -35,7 +34,9 @@ _NAMES: Final = re.compile(rf"^(?:{_CODE})$")
 _JOINS: Final = re.compile(_JOIN)
 _SHARED: Final = re.compile(  # one of them may be enough
     r"\b(?:or|oder|ou|either|between|cycle|conflict\w*|mismatch|circular|race|bug|crash\w*|error\w*|fail\w*|see"
-    r"|like|use|uses|look|read|review|compare|merge|fix|e\.g|such as|based on|according|as in|instead of|than|using|with|from|via|by|not|except|without|don't"
+    r"|like|use|uses|look|read|review|compare|merge|fix|e\.g|such as"
+    r"|based on|according|as in|instead of|than|using|with|from"
+    r"|via|by|not|except|without|don't"
     r"|never|zwischen|von|aus|mit|wie|ohne|nicht|entre|avec|comme|sauf|con|como|sin|sem|exceto)\b[^.;:\n]{0,40}$",
     re.IGNORECASE,
 )
@@ -67,7 +68,8 @@ _COUNT: Final = re.compile(
 )
 _PATH: Final = re.compile(r"^(?P<path>(?:[\w.@+-]{1,80}/|/|\./){0,20}[\w.@+-]{1,80}\.\w{1,8})(?=$|:)")
 _IDENTIFIER: Final = re.compile(
-    r"(?<![\w./-])(?:[A-Za-z]\w*_\w+|[a-z]{2,30}\.[a-z]{2,30}(?=\(| calls?| usages?| statements?)|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)(?![\w-])"
+    r"(?<![\w./-])(?:[A-Za-z]\w{0,60}_\w{1,60}|[a-z]{2,30}\.[a-z]{2,30}(?=\(| calls?| usages?| statements?)"
+    r"|[a-z]{1,30}[A-Z]\w{1,60}|[A-Z][a-z]{1,30}[A-Z]\w{1,60})(?![\w-])"
 )
 _KEPT_PATHS: Final = re.compile(
     r"change-?log|history|migrat|/db/|\.lock$|legacy|archive|snap$", re.IGNORECASE
@@ -155,7 +157,7 @@ def _names(m: re.Match[str], said: str) -> list[str]:
 
 
 def _counts(look: Look) -> Iterator[Row]:
-    """Files of one kind that a look listed, as many as the request counts, of which some were never written."""
+    """Files that a look listed, as many as the request counts, of which some were never written."""
     counts = [(_NUMBERS[m["n"].lower()], _stems(m["what"])) for m in _COUNT.finditer(look.said[:6000])]
     if not counts or look.found.blind_writes:
         return
@@ -177,7 +179,7 @@ def _counts(look: Look) -> Iterator[Row]:
         folder = name.rsplit("/", 2)[-2] if name.count("/") >= 1 else ""
         ran = any((folder or base(name)) in m.script for m in look.moves if m.acts)
         told = _excused(look, base(name)) or (folder and _excused(look, folder))
-        text = f"the request counts {len(listed)}; of the {len(listed)} files listed {short(', '.join(left))} was not written"
+        text = f"of the {len(listed)} files that the request counts {short(', '.join(left))} was not written"
         yield _row(text, f"{short(name)} was not changed", look, "", is_open=not told and not ran)
         return
 

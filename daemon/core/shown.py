@@ -22,22 +22,26 @@ if TYPE_CHECKING:
 _BROKEN: Final = re.compile(  # at the start of a line, as programs print what stopped them
     r"^(?:Traceback \(most recent call last\)|panic: |fatal: |FATAL\b|Unhandled (?:exception|rejection)"
     r"|(?:[\w.]{1,60}\.)?[A-Z]\w{0,40}(?:Error|Exception|Violation|Failure)\b: "
-    r"|[\w.]{1,60}\.errors\.\w{1,40}: |[\w.:]{2,60}: ERROR\b|ERROR[: ] ?\S|error(?:\[\w{1,8}\])?: \S|npm ERR! |SQLSTATE\[)",
+    r"|[\w.]{1,60}\.errors\.\w{1,40}: |[\w.:]{2,60}: ERROR\b|ERROR[: ] ?\S"
+    r"|error(?:\[\w{1,8}\])?: \S|npm ERR! |SQLSTATE\[)",
     re.MULTILINE,
 )
 _KNOWN_TOOLS: Final = re.compile(  # checks, whose outcome is read elsewhere, and what quotes errors
-    r"\b(?:pytest|jest|vitest|mocha|phpunit|rspec|cargo|go (?:test|vet|build)|mvn|gradlew?|ctest|tox|nox|test|tests"
+    r"\b(?:pytest|jest|vitest|mocha|phpunit|rspec|cargo|go (?:test"
+    r"|vet|build)|mvn|gradlew?|ctest|tox|nox|test|tests"
     r"|e2e|lint|check|ruff|eslint|mypy|tsc|\w+ logs|journalctl|git|grep|rg|repro\w*|\|\| ?(?:true|:))\b|\|\|"
 )
 _DOWN: Final = re.compile(
     r"(?<![\w-])(?:unhealthy|CrashLoopBackOff|ImagePullBackOff|ErrImagePull|OOMKilled|Evicted|CreateContainerError"
-    r"|Restarting \(\d|Exited \([1-9]\d{0,2}\)|failed \(Result:|inactive \(dead\)|NotReady|UNHEALTHY|DEGRADED)"
+    r"|Restarting \(\d|Exited \([1-9]\d{0,2}\)|failed \(Result:"
+    r"|inactive \(dead\)|NotReady|UNHEALTHY|DEGRADED)"
 )
 _UP: Final = re.compile(
     r"(?<![\w-])(?:healthy|Running|Up \d|Ready|active \(running\)|Started|Completed|ok|OK|200)(?![\w-])"
 )
 _DRY: Final = re.compile(
-    r"(?<![\w-])--?(?:dry-?run|what-?if|simulate|pretend|noop|no-act)\b|\bDRY_?RUN=(?:1|true)|(?<=[\w/] )--check(?= --diff\b)",
+    r"(?<![\w-])--?(?:dry-?run|what-?if|simulate|pretend|noop|no-act)\b"
+    r"|\bDRY_?RUN=(?:1|true)|(?<=[\w/] )--check(?= --diff\b)",
     re.IGNORECASE,
 )
 _DRY_WANTED: Final = re.compile(
@@ -53,16 +57,19 @@ _FILE: Final = re.compile(
     r"(?:[\w.-]{1,60}/){0,8}[\w-]{2,60}\.(?:py|[cm]?[jt]s|rb|sh|pl|php|sql|ps1|exs?|R|lua)\b"
 )
 _NEVER: Final = re.compile(
-    r"\b(?:don't|do not|not|never|without|no|nicht|kein\w*|ohne|ne|pas|sans|sin|não|sem|non|i(?:'ll| will))\b",
+    r"\b(?:don't|do not|not|never|without|no|nicht|kein\w*|ohne"
+    r"|ne|pas|sans|sin|não|sem|non|i(?:'ll| will))\b",
     re.IGNORECASE,
 )
 _ADMITS: Final = re.compile(
-    r"\b(?:fail\w*|error\w*|could(?:n't| not)|can(?:'t|not)|unable|unhealthy|down|crash\w*|not|n't|broken|still"
+    r"\b(?:fail\w*|error\w*|could(?:n't| not)|can(?:'t|not)|unable"
+    r"|unhealthy|down|crash\w*|not|n't|broken|still"
     r"|exit\w*|nicht|fehl\w*|échou\w*|erreur|falla\w*|falló|erro|não|warning\w*|traceback)\b",
     re.IGNORECASE,
 )
 _SPEAKS: Final = re.compile(  # of an error
-    r"\b(?:fail\w*|errors?|exceptions?|traceback|could(?:n't| not)|unable|did(?:n't| not)|warnings?|fehler\w*|fehlg\w*"
+    r"\b(?:fail\w*|errors?|exceptions?|traceback|could(?:n't| not)"
+    r"|unable|did(?:n't| not)|warnings?|fehler\w*|fehlg\w*"
     r"|échou\w*|erreurs?|falla\w*|falló|erro[rs]?\w*)\b",
     re.IGNORECASE,
 )

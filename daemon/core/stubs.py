@@ -53,7 +53,8 @@ _HOLLOW: Final = re.compile(  # a function whose body is a remark, with or witho
     r"\b(?:func|fn|fun|function|public|private|protected|internal|static|async|suspend|export|void)\b[^\n{};=]{0,120}?"
     r"\b(?P<name>[A-Za-z_]\w{1,60})\s{0,2}\([^()\n{}]{0,200}\)[^\n{};=]{0,80}\{[ \t]{0,8}\n?"
     r"(?:[ \t]{0,40}(?://|#|/\*)[^\n]{3,160}\n){1,3}"
-    r"[ \t]{0,40}(?:(?:return )?(?:nil|null|None|undefined|false|0|\"\"|''|\[\]|\{\}|Ok\(\(\)\)|Optional\.empty\(\))?;?\s{0,40})\}"
+    r"[ \t]{0,40}(?:(?:return )?(?:nil|null|None|undefined|false"
+    r"|0|\"\"|''|\[\]|\{\}|Ok\(\(\)\)|Optional\.empty\(\))?;?\s{0,40})\}"
 )
 _HOLLOW_PY: Final = re.compile(
     r"^[ \t]{0,24}(?:async )?def (?P<name>\w{2,60})\([^()\n]{0,200}\)[^:\n]{0,60}:[ ]?\n"
@@ -62,7 +63,8 @@ _HOLLOW_PY: Final = re.compile(
     re.MULTILINE,
 )
 _MEANT: Final = re.compile(  # empty on purpose
-    r"\b(?:no-?op|nothing|intentional\w*|deliberate\w*|on purpose|ignor\w*|unused|empty|default|not (?:needed|found|used"
+    r"\b(?:no-?op|nothing|intentional\w*|deliberate\w*|on purpose"
+    r"|ignor\w*|unused|empty|default|not (?:needed|found|used"
     r"|supported|applicable)|never|no longer|absichtlich|leer|rien|vide|nada|vacío)\b",
     re.IGNORECASE,
 )

@@ -1,5 +1,5 @@
-"""What the written texts themselves show: a translation that is a copy, values put the wrong way round, a file
-of the request that the agent wrote and then took out again.
+"""What the written texts themselves show: a translation that is a copy, values put the wrong way round, a
+file of the request that the agent wrote and then took out again.
 
 Compares texts of one task with each other and with the request; never reads a file.
 """
@@ -30,17 +30,19 @@ _TEXT: Final = re.compile(
 )
 _NUMBERED: Final = re.compile(r"^[ \t]{0,8}\d{1,6}[:|→\t] ?", re.MULTILINE)
 _COPY_WANTED: Final = re.compile(
-    r"\b(?:cop(?:y|ies)|placeholders?|fallbacks?|skeleton|untranslated|duplicate|english (?:text|string)s?|translators?"
+    r"\b(?:cop(?:y|ies)|placeholders?|fallbacks?|skeleton|untranslated"
+    r"|duplicate|english (?:text|string)s?|translators?"
     r"|kopie\w*|platzhalter|copie\w*|copia\w*)\b",
     re.IGNORECASE,
 )
 _COPY_TOLD: Final = re.compile(
-    r"\b(?:cop(?:y|ied|ies)|placeholders?|untranslated|still (?:in )?english|english|not (?:yet )?translated|translators?"
+    r"\b(?:cop(?:y|ied|ies)|placeholders?|untranslated|still (?:in )?english"
+    r"|english|not (?:yet )?translated|translators?"
     r"|fallbacks?|englisch\w*|anglais\w*|inglés\w*)\b",
     re.IGNORECASE,
 )
 _MIN_TEXTS: Final = 3
-_CLAUSE: Final = re.compile(r"[,;\n]| and | und | et | y | e | og | och |、|，|/ ")
+_CLAUSE: Final = re.compile(r"[,;\n]| and | und | et | y | e | og | och |、|\uff0c|/ ")
 _VALUE: Final = re.compile(r"(?<![\w.-])(\d{1,9}(?:\.\d{1,4})?)(?![\d.]*\d)(?!st\b|nd\b|rd\b|th\b)")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])[ \t]+|\n+")
 _OUTPUT: Final = re.compile(
@@ -49,11 +51,13 @@ _OUTPUT: Final = re.compile(
     re.IGNORECASE,
 )
 _NEVER: Final = re.compile(
-    r"\b(?:don't|do not|not|never|without|no|nicht|kein\w*|ohne|pas|sans|sin|não|sem|non|from|aus|desde|instead)\b[^.;\n]{0,60}$",
+    r"\b(?:don't|do not|not|never|without|no|nicht|kein\w*|ohne"
+    r"|pas|sans|sin|não|sem|non|from|aus|desde|instead)\b[^.;\n]{0,60}$",
     re.IGNORECASE,
 )
 _SAYS: Final = re.compile(
-    r"\b(?:not|n't|no|without|instead|reverted|rolled back|removed|dropped|back|nicht|kein\w*|zurück\w*|pas|sin|não)\b",
+    r"\b(?:not|n't|no|without|instead|reverted|rolled back|removed"
+    r"|dropped|back|nicht|kein\w*|zurück\w*|pas|sin|não)\b",
     re.IGNORECASE,
 )
 _NEEDS_PERSON: Final = re.compile(
@@ -140,7 +144,7 @@ def _swapped(look: Look) -> Iterator[Row]:
         ties = {tie for i, w in beside if (tie := _tie(i, w - common, pairs))}
         for a, b in ties:
             if a < b and (b, a) in ties and (a, a) not in ties and (b, b) not in ties:
-                first, second = (f"{pairs[i][0]} for {sorted(pairs[i][1])[0]}…" for i in (a, b))
+                first, second = (f"{pairs[i][0]} for {min(pairs[i][1])}…" for i in (a, b))
                 text = f"the request ties {first} and {second}; the code has them the other way round"
                 yield _row(text, "Two values are the wrong way round", look, pairs[a][0], is_open=True)
                 return
@@ -212,7 +216,7 @@ def _withdrawn(look: Look) -> Iterator[Row]:
 
 
 def _rolled_back(look: Look) -> Iterator[Row]:
-    """What the request speaks of and only an edit had that was rolled back later, and was never written again."""
+    """What the request speaks of and only an edit had that was rolled back later."""
     gone = [e for m in look.moves if not m.held for e in m.edits if not is_test(e[0])]
     if not gone:
         return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_LINES: Final = 8_000
 _ASKED: Final = re.compile(
-    r"(?<![\w./-])(?P<name>[A-Za-z]\w*_\w+|[a-z]+[A-Z]\w+|[A-Z]{2}[A-Z_]+)`?"
+    r"(?<![\w./-])(?P<name>[A-Za-z]\w{0,60}_\w{1,60}|[a-z]{1,30}[A-Z]\w{1,60}|[A-Z]{2}[A-Z_]{1,60})`?"
     r"(?: ?[=:] ?| (?:to|auf|à|a|at|на|op|til) | (?:should|must|soll|doit|debe) (?:be|sein|être|ser) )`?"
     r"(?P<value>\d{1,9}(?:\.\d{1,4})?)(?![\w.]*\w)",
 )
@@ -41,7 +41,7 @@ def values(look: Look) -> list[Row]:
 
 def _other_value(look: Look) -> Iterator[Row]:
     """A setting for which one number was asked and only another one was written."""
-    asked = [m for m in _ASKED.finditer(look.said[:6000])]
+    asked = list(_ASKED.finditer(look.said[:6000]))
     if not asked:
         return
     texts = [(p, new[:MAX_LINES]) for p, _, new in written(look.moves) if not is_prose(p)]
@@ -61,7 +61,7 @@ def _other_value(look: Look) -> Iterator[Row]:
         if not found or found & numbers or any(_unit(value, other) for other in found):
             continue
         told = any(m["name"] in s and gives_reason_in(s) for s in sentences(look.final))
-        text = f"the request wants {short(m[0])}; {m['name']} was written as {sorted(found)[0]:g}"
+        text = f"the request wants {short(m[0])}; {m['name']} was written as {min(found):g}"
         source = next((i for i, r in look.live if m["name"] in r.text), look.first())
         yield Row(
             "",
