@@ -41,7 +41,7 @@ _FLAG: Final = re.compile(r"^--?(?P<name>[A-Za-z][\w-]{2,40}|W)(?:=|$)")
 _TASK: Final = re.compile(r"^:(?:[\w-]{1,40}:){0,4}[\w-]{2,40}$")
 _LOOSE: Final = frozenset(  # they change what is shown, or are met in other ways
     (  # noqa: SIM905 -- a word list
-        "quiet verbose all workspace silent color colour no-color progress reporter format watch watchAll run "
+        "quiet verbose all workspace silent color no-color progress reporter format watch watchAll run "
         "yes force help version exact maxfail tb fail-fast short bail timeout parallel jobs output out "
         "prod production config env project package features all-features all-targets locked frozen-lockfile "
         "no-cov detach build rm interactive tty name filter target no-install"

@@ -199,6 +199,7 @@ def _untouched(look: Look) -> Row | None:
     if len(live) < 2:
         return None
     said, done = keys(look.final, 4_000), found.touched
+    met = mine_all = 0  # words of the other items of the list that the work has, and all of them
     near = {w[:4] for w in (*done, *said) if len(w) >= 5 and w[4] in _INFLECTED}
     left: list[tuple[str, Requirement, bool]] = []
     for source, r, mine in live:
@@ -211,6 +212,8 @@ def _untouched(look: Look) -> Row | None:
         most = r.step and len(unseen) >= 3 and 3 * len(unseen) >= 2 * len(own)
         if (r.step and own and unseen == own and len(own) >= 2) or (later and shared) or most:
             left.append((source, r, len(unseen) >= 3 and (unseen == own or not r.step)))
+        elif r.step:
+            met, mine_all = met + len(own & (done | said)), mine_all + len(own)
     if len(left) != 1 or len(left) == len([r for _, r, _ in live if r.step or r.message]) > 1:
         return None  # none, or words that this work's language doesn't share
     source, r, clear = left[0]
@@ -220,7 +223,7 @@ def _untouched(look: Look) -> Row | None:
         "",
         "unmet",
         text,
-        open=bool(clear and tasks),
+        open=bool(clear and tasks and (not r.step or 2 * met >= mine_all)),
         detail=f'"{short(r.text)}" was not done',
         cites=(source,),
     )
