@@ -1,4 +1,4 @@
-"""What was asked against what the calls reached: forms of commands, lists, counts, old names; and look-alikes."""
+"""What was asked against what the calls reached: commands, lists, counts, old names; and look-alikes."""
 
 from __future__ import annotations
 
@@ -130,9 +130,7 @@ JOBS = "replace print by logger in jobs/a.py, jobs/b.py, jobs/c.py"
         ),
     ],
 )
-def test_the_one_name_of_a_list(
-    ask: str, calls: tuple[ToolCall, ...], final: str, *, is_open: bool
-) -> None:
+def test_the_one_name_of_a_list(ask: str, calls: tuple[ToolCall, ...], final: str, *, is_open: bool) -> None:
     """I24: open where all others of the list were reached and nothing may have reached the one."""
     assert bool(judged(ask, *calls, final=final).open) is is_open
 
@@ -149,10 +147,20 @@ DONE2 = (glob(*CRATES), edit(CRATES[1]), edit(CRATES[2]))
         (CUT, (*DONE2, edit(CRATES[0])), "The crates are on 0.9.0.", False),
         (CUT, DONE2, "cli already had 0.9.0.", False),
         (CUT, (*DONE2, bash("sed -i s/8/9/ crates/cli/Cargo.toml")), "Done.", False),
-        ("Two users say export fails. Fix it.", (glob("/r/export.ts", "/r/import.ts"), edit("/r/export.ts")), "Fixed.", False),
-        ("Support both CSV and TSV", (glob("/r/reader.py", "/r/readers.py"), edit("/r/reader.py")), "Done.", False),
+        (
+            "Two users say export fails. Fix it.",
+            (glob("/r/export.ts", "/r/import.ts"), edit("/r/export.ts")),
+            "Fixed.",
+            False,
+        ),
+        (
+            "Support both CSV and TSV",
+            (glob("/r/reader.py", "/r/readers.py"), edit("/r/reader.py")),
+            "Done.",
+            False,
+        ),
     ],
-)  # fmt: skip
+)
 def test_as_many_as_the_request_counts(
     ask: str, calls: tuple[ToolCall, ...], final: str, *, is_open: bool
 ) -> None:
@@ -168,7 +176,11 @@ TAKEN = (edit("/r/a.go", "LEDGER_DB", "LEDGER_URL"), edit("/r/b.go", "LEDGER_DB"
     ("found", "final", "is_open"),
     [
         ("deploy/compose.yaml:14: LEDGER_DB: x", "Renamed across the repository.", True),
-        ("deploy/compose.yaml:14: LEDGER_DB: x", "compose.yaml has to keep it, because of the old image.", False),
+        (
+            "deploy/compose.yaml:14: LEDGER_DB: x",
+            "compose.yaml has to keep it, because of the old image.",
+            False,
+        ),
         ("CHANGELOG.md:3: LEDGER_DB", "Renamed.", False),
         ("db/migrate/1.sql:3: LEDGER_DB", "Renamed.", False),
         ("deploy/compose.yaml:14: LEDGER_DB_POOL: x", "Renamed.", False),
