@@ -55,8 +55,10 @@ def gaps(look: Look) -> list[Row]:
     """The rows of kind ``unmet``, ``offer`` and ``claim``, in this order, without ids."""
     put_off = _offers(look)
     missing = [] if look.ending == "question" or look.denied else unmet(look)
-    missing += [*undone(look), *shortfall(look), *structure(look)]
+    missing += [*undone(look), *shortfall(look)]
     missing += named(look, missing)
+    known = "\n".join(r.text for r in missing if r.open)
+    missing += [r for r in structure(look) if r.detail.split(" ", 1)[0] not in known]
     half = [] if any(r.open for r in (*missing, *put_off)) else left(look)
     covered: set[str] = {r.topic for r in missing if r.topic}
     return [

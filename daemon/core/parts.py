@@ -121,7 +121,7 @@ def _lists(look: Look) -> Iterator[Row]:
             continue  # none, or words that stand for something else
         done = [n for n in names if n not in left]
         alike = any(all(_flat(n) in where for n in done) for where in (paths, scripts))
-        told = _excused(look, left[0])
+        told = _excused(look, left[0]) or _excused(look, base(left[0]))
         text = f"of {short(', '.join(names))} nothing written or run touches {left[0]}"
         counted = len(names) in {_NUMBERS[m["n"].lower()] for m in _COUNT.finditer(look.said[:6000])}
         files = all("." in n[1:] or "/" in n[1:] for n in names)
