@@ -167,7 +167,8 @@ def _status(look: Look) -> Iterator[Row]:
     wanted = {m["code"] for m in _ANSWERS.finditer(look.said[:6000])}
     if not wanted:
         return
-    shown = [m for m in look.moves if m.script and _HTTP.search(m.script) and not m.edits]
+    last = max((i for i, m in enumerate(look.moves) if m.edits), default=-1)
+    shown = [m for m in look.moves[last + 1 :] if m.script and _HTTP.search(m.script)]
     codes = [{c["code"] for c in _STATUS.finditer(m.output[-1500:])} for m in shown]
     codes = [found for found in codes if found]
     if codes and not codes[-1] & wanted and all(c >= "400" for c in codes[-1]):

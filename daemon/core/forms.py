@@ -99,7 +99,13 @@ def _asked(said: str) -> Iterator[_Form]:
             for i, raw in enumerate(args):
                 arg = raw.rstrip(".,:")
                 valued = bool(kept) and len(kept[-1]) == 2 and kept[-1][0] == "-"
-                if not (_ARGUMENT.match(arg) or (_SUB.match(arg) and (i == 0 or valued))):
+                if not (
+                    _ARGUMENT.match(arg)
+                    or (
+                        _SUB.match(arg)
+                        and (i == 0 or valued or (args[i + 1 : i + 2] and args[i + 1][0] == "-"))
+                    )
+                ):
                     break
                 kept.append(arg)
                 if arg != raw:

@@ -59,6 +59,7 @@ class Move:
     ok: bool = True
     held: bool = True
     looks: bool = False
+    gave_up: bool = False  # an edit taken back after something had failed
     read: str = ""
 
     @property
@@ -92,7 +93,8 @@ def _voided(found: list[Move]) -> list[Move]:
                 break
             hit = [any(_under(path, p) for p in paths) or bool(m["all"]) for path, _, _ in found[k].edits]
             if hit and all(hit):
-                found[k] = replace(found[k], held=False)
+                failed = any(m.script and not m.ok for m in found[k + 1 : i])
+                found[k] = replace(found[k], held=False, gave_up=failed)
     return found
 
 

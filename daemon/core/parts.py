@@ -34,7 +34,7 @@ _NAMES: Final = re.compile(rf"^(?:{_CODE})$")
 _JOINS: Final = re.compile(_JOIN)
 _SHARED: Final = re.compile(  # one of them may be enough
     r"\b(?:or|oder|ou|either|between|cycle|conflict\w*|mismatch|circular|race|bug|crash\w*|error\w*|fail\w*|see"
-    r"|like|use|uses|look|read|review|compare|merge|fix|e\.g|such as"
+    r"|like|use|uses|look|reads?|loads?|imports?|parses?|calls?|handles?|review|compare|merge|fix|e\.g|such as"
     r"|based on|according|as in|instead of|than|using|with|from"
     r"|via|by|not|except|without|don't"
     r"|never|zwischen|von|aus|mit|wie|ohne|nicht|entre|avec|comme|sauf|con|como|sin|sem|exceto)\b[^.;:\n]{0,40}$",
@@ -70,6 +70,9 @@ _PATH: Final = re.compile(r"^(?P<path>(?:[\w.@+-]{1,80}/|/|\./){0,20}[\w.@+-]{1,
 _IDENTIFIER: Final = re.compile(
     r"(?<![\w./-])(?:[A-Za-z]\w{0,60}_\w{1,60}|[a-z]{2,30}\.[a-z]{2,30}(?=\(| calls?| usages?| statements?)"
     r"|[a-z]{1,30}[A-Z]\w{1,60}|[A-Z][a-z]{1,30}[A-Z]\w{1,60})(?![\w-])"
+)
+_LISTS: Final = re.compile(
+    r"^(?:cd \S+ && )?(?:rg|grep|git grep|ag)\b[^|;&\n]{0,200} (?:-\w*l\w*|--files-with-matches)\b"
 )
 _KEPT_PATHS: Final = re.compile(
     r"change-?log|history|migrat|/db/|\.lock$|legacy|archive|snap$", re.IGNORECASE
@@ -130,7 +133,11 @@ def _lists(look: Look) -> Iterator[Row]:
             and _together(done, look)
             and not any(left[0] in text for m in look.moves for text in (m.output, m.script))
         )
-        sure = fresh or (alike and (len(done) >= 2 or counted or files)) or (counted and len(done) >= 2)
+        sure = (
+            (fresh and not files)
+            or (alike and (len(done) >= 2 or counted or files))
+            or (counted and len(done) >= 2)
+        )
         yield _row(text, f"{left[0]} was asked for and not touched", look, left[0], is_open=sure and not told)
 
 
@@ -197,10 +204,9 @@ def _same(listed: str, done: str) -> bool:
 def _old_names(look: Look) -> Iterator[Row]:
     """A name of the request that edits took out, and that the last search after them still finds in code."""
     script, output = look.found.search
-    if not script or not output:
-        return
     for name in dict.fromkeys(_IDENTIFIER.findall(look.said[:6000])):
-        if name not in script:
+        if name not in script or not output:
+            yield from _unfinished(name, look)
             continue
         whole = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
         gone = sum(1 for _, old, new in written(look.moves) if whole.search(old) and not whole.search(new))
@@ -212,6 +218,26 @@ def _old_names(look: Look) -> Iterator[Row]:
             text = f"edits took {name} out, and the last search still finds it in {some}"
             yield _row(text, f"{name} is still used in {some}", look, name, is_open=True)
             return
+
+
+def _unfinished(name: str, look: Look) -> Iterator[Row]:
+    """Files that a list of all that hold ``name`` shows and that were never written, where others were."""
+    listing = next((m for m in look.moves if m.looks and name in m.script and _LISTS.search(m.script)), None)
+    if listing is None or look.found.blind_writes or not WHOLE.search(look.said):
+        return
+    later = look.moves[look.moves.index(listing) + 1 :]
+    paths = [line.strip() for line in listing.output[:6000].split("\n") if _PATH.match(line.strip())]
+    paths = [p for p in paths if not is_prose(p) and not _KEPT_PATHS.search(p)]
+    gone = [p for m in later for p, old, new in m.edits if name in old and name not in new]
+    done = [w.path for w in look.found.writes]
+    left = [p for p in paths if not any(_same(p, d) for d in done)]
+    ran = any(base(p) in m.script for p in left for m in later if m.acts)
+    if not gone or not 0 < len(left) < len(paths) or ran or any(name in m.script for m in later):
+        return
+    told = any(_excused(look, base(p)) for p in left)
+    sure = bool(re.search(r"\\b| -\w*w", listing.script))
+    text = f"{short(', '.join(left))} has {name} and was not written"
+    yield _row(text, f"{short(left[0])} still has {name}", look, name, is_open=sure and not told)
 
 
 def _still(output: str, whole: re.Pattern[str]) -> set[str]:

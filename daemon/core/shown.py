@@ -39,6 +39,7 @@ _DOWN: Final = re.compile(
 _UP: Final = re.compile(
     r"(?<![\w-])(?:healthy|Running|Up \d|Ready|active \(running\)|Started|Completed|ok|OK|200)(?![\w-])"
 )
+_STARTS: Final = re.compile(r"\b(?:restart|reload|start|up|rollout|apply|deploy|upgrade|wait|delete)\b")
 _DRY: Final = re.compile(
     r"(?<![\w-])--?(?:dry-?run|what-?if|simulate|pretend|noop|no-act)\b"
     r"|\bDRY_?RUN=(?:1|true)|(?<=[\w/] )--check(?= --diff\b)",
@@ -123,7 +124,8 @@ def _down(look: Look) -> Iterator[Row]:
     """A part that the request names, and whose last line in any output says that it is down."""
     asked = {w.lower() for w in _WORD.findall(look.said[:6000])}
     states: dict[str, tuple[bool, str]] = {}
-    for move in look.moves:
+    at = -1  # the last look that showed one down
+    for i, move in enumerate(look.moves):
         if move.read or not move.script or not (_DOWN.search(move.output) or states):
             continue
         above = ""
@@ -132,6 +134,7 @@ def _down(look: Look) -> Iterator[Row]:
             if down := _DOWN.search(line):
                 names = {w for w in _WORD.findall(line[:200].lower()) if w in asked}
                 names = names or {w for w in _WORD.findall(above[:200].lower()) if w in asked}
+                at = i if names else at
                 states.update(dict.fromkeys(names - {down[0].lower()}, (True, line.strip())))
             elif states and _UP.search(line):
                 low = line.lower()
@@ -143,9 +146,9 @@ def _down(look: Look) -> Iterator[Row]:
         n in s.lower() and _ADMITS.search(s) for n, _ in down_now for s in sentences(look.final)
     ):
         name, line = down_now[0]
-        yield _row(
-            f"the last state shown of {name}: {short(line)}", f"{name} is down", look, name, is_open=True
-        )
+        mended = any(m.edits or _STARTS.search(m.script) for m in look.moves[at + 1 :])  # and not looked at
+        text = f"the last state shown of {name}: {short(line)}"
+        yield _row(text, f"{name} is down", look, name, is_open=not mended)
 
 
 def _dry(look: Look) -> Iterator[Row]:

@@ -217,7 +217,7 @@ def _withdrawn(look: Look) -> Iterator[Row]:
 
 def _rolled_back(look: Look) -> Iterator[Row]:
     """What the request speaks of and only an edit had that was rolled back later."""
-    gone = [e for m in look.moves if not m.held for e in m.edits if not is_test(e[0])]
+    gone = [e for m in look.moves if m.gave_up for e in m.edits if not is_test(e[0])]
     if not gone:
         return
     asked = words(look.said, 4000)
