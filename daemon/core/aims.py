@@ -239,7 +239,7 @@ def _elsewhere(look: Look) -> Iterator[Row]:
 
 def _plain_lists(look: Look) -> Iterator[Row]:
     """The one word of a list that nothing written, run, shown or said has, where one edit has all others."""
-    if look.found.blind_writes or not look.found.writes:
+    if look.found.blind_writes:
         return
     for m in _PLAIN_LIST.finditer(look.said[:6000]):
         names = [n for n in re.split(r",? (?:and|und|et|y|e|og|och|en) |, ", m["names"]) if n]
@@ -247,6 +247,7 @@ def _plain_lists(look: Look) -> Iterator[Row]:
         if len(names) < 3 or len(set(stems.values())) < len(names):
             continue
         news = [words(f"{p} {new}", 20_000) - words(old, 20_000) for p, old, new in written(look.moves)]
+        news.append(frozenset[str]().union(*(words(m.script, 2000) for m in look.moves if m.acts)))
         for new in news:
             left = [n for n in names if stems[n] not in new]
             if len(left) != 1:

@@ -34,7 +34,7 @@ _NAMES: Final = re.compile(rf"^(?:{_CODE})$")
 _JOINS: Final = re.compile(_JOIN)
 _SHARED: Final = re.compile(  # one of them may be enough
     r"\b(?:or|oder|ou|either|between|cycle|conflict\w*|mismatch|circular|race|bug|crash\w*|error\w*|fail\w*|see"
-    r"|like|use|uses|look|reads?|loads?|imports?|parses?|calls?|handles?|review|compare|merge|fix|e\.g|such as"
+    r"|like|use|uses|look|reads?|loads?|imports?|parses?|calls?|review|compare|merge|fix|e\.g|such as"
     r"|based on|according|as in|instead of|than|using|with|from"
     r"|via|by|not|except|without|don't"
     r"|never|zwischen|von|aus|mit|wie|ohne|nicht|entre|avec|comme|sauf|con|como|sin|sem|exceto)\b[^.;:\n]{0,40}$",

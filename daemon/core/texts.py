@@ -72,6 +72,12 @@ _WITHIN: Final = re.compile(
 )
 
 
+_INTO: Final = re.compile(  # a place in code that the request names
+    r"\b(?:in|into|dans|en|em|im|nel|w|в|på|naar) [`\"']?(?:[\w-]{1,30}/){0,8}"
+    r"(?P<name>[\w-]{3,60}\.(?:py|[cm]?[jt]sx?|go|rs|java|kt|rb|php|cs|swift|vue|svelte|tf|sql|sh))\b"
+)
+
+
 def texts(look: Look) -> list[Row]:
     """The rows of kind ``unmet``, without ids."""
     if look.found.delegated or not look.found.writes:
@@ -239,6 +245,7 @@ def _unopened(look: Look) -> Iterator[Row]:
     """Files that the request names together, that a listing shows, and that nothing opened, wrote or ran."""
     listed = "\n".join(m.output for m in look.moves if m.looks and not m.read)
     names = [m["name"] for m in _OUTPUT.finditer(look.said[:6000]) if m["name"] in listed]
+    names += [m["name"] for m in _INTO.finditer(look.said[:6000])]
     if not names:
         return
     seen = " ".join([*(m.script for m in look.moves), *(m.read for m in look.moves), look.final])
@@ -255,5 +262,5 @@ def _unopened(look: Look) -> Iterator[Row]:
             f"{short(', '.join(left))} was not touched",
             look,
             left[0],
-            is_open=within and len(left) >= 2,
+            is_open=within and len(left) >= 2 and all(n in listed for n in left),
         )
