@@ -45,7 +45,8 @@ TODO_TOOLS: Final = frozenset({"todowrite", "todo_write", "todoread", "taskcreat
 _BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot", re.IGNORECASE)
 _TESTISH: Final = re.compile(r"test|spec|check|verif|valid|smoke", re.IGNORECASE)
 _TESTS_SHOWN: Final = re.compile(  # a runner behind a target or a script whose name doesn't tell
-    r"^[ \t]{0,8}(?:[>$+] )?(?:pytest|go test|cargo test|vitest|jest|mocha|rspec|phpunit|ctest|mvn|npm test)\b"
+    r"^[ \t]{0,8}(?:[>$+] )?(?:pytest|go test|cargo test|vitest|jest|mocha|rspec|phpunit|ctest|mvn"
+    r"|npm test)\b"
     r"|\b\d{1,9} (?:passed|passing)\b|^ok[ \t]{1,8}\S{1,200}[ \t]{1,8}[\d.]{1,12}s|\bTests run: \d",
     re.MULTILINE,
 )
