@@ -1,37 +1,41 @@
-"""Stuck agents with the real opencode: who is nudged, who is told, who is left alone (the seed's scenario table).
+"""Stuck agents with the real opencode: who is nudged, who is told, who is left alone (the seed's table).
 
-The daemon's clock is moved (``tests.support.shifted``), never its code. A look at a silent session leaves a line
-`stuck?` in its log; "nothing happened" is asserted after that line where there is one.
+The daemon's clock is moved (``tests.support.shifted``), never its code. A look at a silent session leaves a
+line `stuck?` in its log; "nothing happened" is asserted after that line where there is one.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import re
-import signal
-import sqlite3
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support import processes
 from tests.support.model_server import Tool, bash, fail, silent, slow, text
 from tests.support.opencode import OpencodeServe, Session, is_feedback, text_of
 from tests.support.reflectd import verdict_file
-from tests.support.sandbox import OTHER_MODEL, REPO
+from tests.support.sandbox import OTHER_MODEL, SHIM
 from tests.support.scripts import COMPLETE, HEADING, REQUEST, finished, unfinished, verdict
 from tests.support.shifted import ShiftedDaemon
+from tests.support.stuck import (
+    connected,
+    deaf,
+    deaf_plugin,
+    known,
+    looks,
+    pending,
+    running,
+    says,
+    wait_look,
+    wait_pending,
+    watching,
+)
 from tests.support.tui import OpencodeTui
 from tests.support.waiting import stays, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
-    from tests.support.model_server import ModelServer, Request
+    from tests.support.model_server import ModelServer
     from tests.support.sandbox import Sandbox
 
 Json = dict[str, Any]
@@ -39,8 +43,9 @@ NUDGE = "## Reflection-3: Continue"
 LATER = 40  # past the 35 s of silence; under the 60 s at which a pending nudge is overdue
 CUT_OFF = "The model is there. Now I will change the"
 NEXT_STEPS = "The model is there.\n\n## Next Steps\n1. Add the route\n2. Add tests"
+BUILD = bash("until [ -f go ]; do sleep 0.1; done; rm go")
 UNREADABLE = (text("It looks fine to me!"), text("Really."))
-PERMISSIONS = {"bash": {"*": "allow", "touch *": "ask"}, "doom_loop": "allow"}
+PERMISSION = {"bash": {"*": "allow", "touch *": "ask"}}
 BACKED = verdict(
     complete=False,
     severity="HIGH",
@@ -49,57 +54,20 @@ BACKED = verdict(
     next_actions=["make the tests pass"],
 )
 
-# what keeps an agent from starting: the host takes the message and begins no turn
-DEAF = """
-import { existsSync } from "node:fs"
-export default {
-  id: "deaf",
-  server: async ({ client }) => {
-    const start = client.session.promptAsync.bind(client.session)
-    client.session.promptAsync = (call) =>
-      existsSync(FILE) ? start({ ...call, body: { ...call.body, noReply: true } }) : start(call)
-    return {}
-  },
-}
-"""
-
-
-def says(reason: str, message: str = "") -> Callable[[Request], str]:
-    """What the fast model answers about a silent session."""
-
-    def reply(request: Request) -> str:
-        nonce = re.search(r"^--- what the person asked last (\S+)$", request.prompt, re.MULTILINE)
-        assert nonce, f"no question about a silent session:\n{request.prompt[:2000]}"
-        answer = {
-            "reasons": "scripted",
-            "nonce": nonce[1],
-            "stuck": reason == "genuinely_stuck",
-            "reason": reason,
-            "confidence": 0.9,
-            "shouldNudge": reason == "genuinely_stuck",
-            "nudgeMessage": message,
-        }
-        return json.dumps(answer)
-
-    return reply
-
 
 @pytest.fixture(scope="module")
 def module_daemon(box: Sandbox) -> Iterator[ShiftedDaemon]:
-    with ShiftedDaemon(box, REFLECTD_JUDGE_PROVIDER="host") as running:
-        yield running
+    with ShiftedDaemon(box, REFLECTD_JUDGE_PROVIDER="host") as serving:
+        yield serving
 
 
 @pytest.fixture(scope="module")
 def module_host(
     box: Sandbox, module_daemon: ShiftedDaemon, model_server: ModelServer
 ) -> Iterator[OpencodeServe]:
-    plugin = box.root / "deaf.js"
-    plugin.write_text(DEAF.replace("FILE", json.dumps(str(deaf(box)))), "utf-8")
-    shim = REPO / "plugin-shim" / "opencode" / "src" / "index.ts"
-    config = {"permission": PERMISSIONS, "plugin": [plugin.as_uri(), shim.as_uri()]}
-    with OpencodeServe(box, model_server.url, config=config) as running:
-        yield running
+    config = {"permission": PERMISSION, "plugin": [deaf_plugin(box), SHIM.as_uri()]}
+    with OpencodeServe(box, model_server.url, config=config) as serving:
+        yield serving
 
 
 @pytest.fixture
@@ -121,39 +89,6 @@ def session(host: OpencodeServe, daemon: ShiftedDaemon) -> Iterator[Session]:
     made = host.create_session()
     yield made
     made.delete()
-
-
-def deaf(box: Sandbox) -> Path:
-    """While this file is there, prompts of ours start no turn."""
-    return box.root / "deaf"
-
-
-def connected(host: OpencodeServe, daemon: ShiftedDaemon) -> None:
-    """Until the shim has said hello to this daemon."""
-    host.sessions()
-    wait_until(lambda: daemon.status()["instances"], 15, "hello of the shim", daemon.log)
-
-
-def looks(daemon: ShiftedDaemon, session: str) -> list[str]:
-    """The log's lines on what was found of a silent session."""
-    return [line for line in daemon.new_log().splitlines() if "stuck?" in line and session in line]
-
-
-def wait_look(daemon: ShiftedDaemon, session: str, words: str) -> None:
-    """Until a silent session was looked at, and the log says ``words`` of it."""
-    wait_until(lambda: words in " ".join(looks(daemon, session)), 15, f"look: {words!r}", daemon.new_log)
-
-
-def pending(daemon: ShiftedDaemon, session: str) -> str:
-    """The kind of the stored action that waits for its time; empty when there is none."""
-    (file,) = daemon.box.state.glob("*.sqlite3")
-    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=10)) as db:
-        row = db.execute("SELECT kind FROM timers WHERE session = ?", (session,)).fetchone()
-    return str(row[0]) if row else ""
-
-
-def wait_pending(daemon: ShiftedDaemon, session: str, kind: str) -> None:
-    wait_until(lambda: pending(daemon, session) == kind, 15, f"pending {kind!r}", daemon.new_log)
 
 
 def breaks_off(session: Session, daemon: ShiftedDaemon, llm: ModelServer, words: str = CUT_OFF) -> None:
@@ -179,8 +114,7 @@ def test_a_tool_that_runs_longer_than_the_limits(
     """I29, seed's rows 1 and 5: a shell command of minutes is `working`: no model is asked, nobody is told,
     nothing is sent.
     """
-    go = host.box.project / "go"
-    llm.script(bash(f"until [ -f {go} ]; do sleep 0.1; done; rm {go}"), text("Built."), session=session.id)
+    llm.script(BUILD, text("Built."), session=session.id)
     session.prompt_async("Build it")
     wait_until(lambda: running(session), 15, "running tool", session.outline)
     with daemon.shifted(LATER):
@@ -188,15 +122,9 @@ def test_a_tool_that_runs_longer_than_the_limits(
         untouched(session, host)
     assert llm.of("judge") == []
     llm.judge(COMPLETE)
-    go.touch()
+    (host.box.project / "go").touch()
     daemon.wait_verdict(session.id, "complete")
     assert len(session.users()) == 1
-
-
-def running(session: Session) -> bool:
-    """A tool call has begun and not ended."""
-    parts = (p for m in session.messages() for p in m["parts"] if p["type"] == "tool")
-    return any(p["state"]["status"] == "running" for p in parts)
 
 
 def test_a_question_to_the_user(
@@ -210,24 +138,36 @@ def test_a_question_to_the_user(
     assert len(llm.of("judge")) == 2
 
 
-@pytest.mark.parametrize("kind", ["permission", "question"])
+QUESTION: Json = {
+    "question": "Which database?",
+    "header": "Database",
+    "options": [
+        {"label": "sqlite", "description": "a file"},
+        {"label": "postgres", "description": "a server"},
+    ],
+}
+PROMPTS = {
+    "permission": (bash("touch made.txt"), {"reply": "once"}),
+    "question": (Tool("question", {"questions": [QUESTION]}), {"answers": [["sqlite"]]}),
+}
+
+
+@pytest.mark.parametrize("kind", PROMPTS)
 def test_the_hosts_own_prompts(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer, kind: str
 ) -> None:
     """I16, I29: opencode asks the person itself (`permission.asked`, `question.asked`); as long as nobody
     answers, the silence is the person's.
     """
-    options = [{"label": "sqlite", "description": "a file"}, {"label": "postgres", "description": "a server"}]
-    asked = {"question": "Which database?", "header": "Database", "options": options}
-    step = bash("touch made.txt") if kind == "permission" else Tool("question", {"questions": [asked]})
+    step, answer = PROMPTS[kind]
     llm.script(step, text("It is there."), session=session.id)
     session.prompt_async("Make a database")
     (event, *_) = host.events.wait(f"{kind}.asked", session.id)
+    wait_until(lambda: known(daemon, session.id).get("waiting"), 10, "open question", daemon.new_log)
     with daemon.shifted(LATER):
         untouched(session, host)
     assert (looks(daemon, session.id), llm.of("judge")) == ([], [])
     llm.judge(COMPLETE)
-    answer: Json = {"reply": "once"} if kind == "permission" else {"answers": [["sqlite"]]}
     host.request("POST", f"/{kind}/{event['properties']['id']}/reply", answer)
     daemon.wait_verdict(session.id, "complete")
     assert len(session.users()) == 1
@@ -241,7 +181,7 @@ def test_a_rate_limited_provider(
     llm.script(fail(status, "slow down"), text("Two."), session=session.id)
     llm.judge(COMPLETE)
     session.prompt_async("Say two")
-    wait_until(lambda: retries(host, session), 15, "retry of opencode", host.events.of)
+    wait_until(lambda: known(daemon, session.id).get("retrying"), 15, "retry of opencode", daemon.new_log)
     with daemon.shifted(LATER):
         untouched(session, host)
     assert looks(daemon, session.id) == []
@@ -249,16 +189,11 @@ def test_a_rate_limited_provider(
     assert len(session.users()) == 1
 
 
-def retries(host: OpencodeServe, session: Session) -> bool:
-    found = host.events.of("session.status", session=session.id)
-    return any(e["properties"]["status"]["type"] == "retry" for e in found)
-
-
 def test_a_provider_that_refuses(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
     """I33: the host gave up (HTTP 400): the turn is an error of the host, and no nudge waits for it."""
-    llm.script(bash("ls"), fail(400, "context length exceeded"), session=session.id)
+    llm.script(bash("ls"), fail(400, "bad request"), session=session.id)
     session.prompt("Say two")
     daemon.wait_verdict(session.id, "error")
     assert pending(daemon, session.id) == ""
@@ -308,7 +243,8 @@ def test_cut_off_in_the_middle_of_a_sentence(
         person, nudge = session.wait_users(2)
     assert text_of(nudge).startswith(NUDGE)
     assert "You broke off before the route." in text_of(nudge)
-    assert is_feedback(nudge)
+    (part,) = nudge["parts"]
+    assert part["metadata"]["reflectd"]["order"].startswith("rfl_")
     same = ("agent", "model")
     assert [nudge["info"][k] for k in same] == [person["info"][k] for k in same]
     done = daemon.wait_verdict(session.id, "complete")
@@ -385,15 +321,15 @@ def test_a_typed_message_takes_a_nudge_away(
 ) -> None:
     """I14, I10: the person went on: the nudge for the older task is gone, and nothing comes for it."""
     breaks_off(session, daemon, llm)
-    working = slow("Working")
-    llm.script(working, session=session.id)
-    session.prompt_async("Never mind, say two")
-    working.wait_started()
+    llm.script(BUILD, text("Built."), session=session.id)
+    session.prompt_async("Never mind, build it")
+    wait_until(lambda: running(session), 15, "running tool", session.outline)
     wait_pending(daemon, session.id, "")
     with daemon.shifted(LATER):
+        wait_look(daemon, session.id, "a tool runs: bash until")
         untouched(session, host, users=2)
     llm.judge(COMPLETE)
-    working.release("two.")
+    (host.box.project / "go").touch()
     daemon.wait_verdict(session.id, "complete")
     assert len(session.users()) == 2
 
@@ -417,34 +353,58 @@ def test_escape_takes_a_nudge_away(
     assert len(llm.of("judge")) == 3
 
 
+def test_escape_at_an_idle_agent(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I11: opencode answers an abort of an idle session with one more idle and nothing else: whoever stops
+    that agent does not want it to be woken.
+    """
+    breaks_off(session, daemon, llm)
+    session.abort()
+    host.events.wait("session.idle", session.id, count=2)
+    wait_pending(daemon, session.id, "")
+    with daemon.shifted(LATER):
+        untouched(session, host)
+    assert len(llm.of("judge")) == 2
+
+
 # --- restarts ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("gone", "nudges"), [(LATER, 1), (100, 0)], ids=["in time", "too late"])
 def test_killed_with_a_pending_nudge(
-    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer, gone: int, nudges: int
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I35, I42: SIGKILL while a nudge waits. Back in time it goes out, once; overdue by more than its length
-    it is dropped.
+    """I35, I42: SIGKILL while a nudge waits; the next daemon, there in time, sends it once."""
+    breaks_off(session, daemon, llm)
+    daemon.kill9()
+    daemon.start()
+    connected(host, daemon)
+    assert pending(daemon, session.id) == "idle"
+    llm.script(*finished(), session=session.id)
+    llm.judge(says("genuinely_stuck"), COMPLETE)
+    with daemon.shifted(LATER):
+        session.wait_users(2)
+    daemon.wait_verdict(session.id, "complete")
+    stays(lambda: len(session.users()) == 2, 0.7, "one nudge")
+    assert len(llm.of("judge")) == 4
+
+
+def test_back_too_late(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I35: the machine slept, or nobody started the daemon: a nudge overdue by more than its length is
+    dropped, and the turn keeps its verdict.
     """
     breaks_off(session, daemon, llm)
     daemon.kill9()
-    daemon.shift(gone)
-    if nudges:
-        llm.script(*finished(), session=session.id)
-        llm.judge(says("genuinely_stuck"), COMPLETE)
+    daemon.shift(100)
     daemon.start()
     connected(host, daemon)
-    if nudges:
-        session.wait_users(2)
-        daemon.wait_verdict(session.id, "complete")
-    else:
-        wait_until(lambda: "timer dropped" in daemon.new_log(), 10, "dropped timer", daemon.new_log)
-    untouched_but_for(session, nudges)
-
-
-def untouched_but_for(session: Session, nudges: int) -> None:
-    stays(lambda: len(session.users()) == 1 + nudges, 0.7, f"{nudges} nudges")
+    wait_until(lambda: "timer dropped" in daemon.new_log(), 10, "dropped timer", daemon.new_log)
+    untouched(session, host)
+    wait_pending(daemon, session.id, "")
+    assert [v["state"] for v in daemon.verdicts(session.id)] == ["unscored"]
+    assert len(llm.of("judge")) == 2
 
 
 # --- an agent that counts as working ------------------------------------------------------------------------
@@ -455,7 +415,7 @@ def test_a_long_answer_and_a_model_that_stopped(
 ) -> None:
     """I10, I29: two agents, 27 s of silence ahead of the machine. One streams a long answer, from which the
     host says nothing but deltas: working. The other's model stopped in the middle: the person is told, by a
-    toast, the verdict file and `reflectd watch`; it is not prompted. When it goes on, the file says so no more.
+    toast, the verdict file and `reflectd watch`; it is not prompted. When it went on, it is judged as ever.
     """
     streams, hangs, other = slow("Once"), silent("Let me"), host.create_session()
     llm.script(streams, session=other.id)
@@ -482,25 +442,6 @@ def test_a_long_answer_and_a_model_that_stopped(
         daemon.wait_verdict(each.id, "complete")
     assert not session.feedback()
     other.delete()
-
-
-@contextlib.contextmanager
-def watching(daemon: ShiftedDaemon) -> Iterator[Callable[[], list[Json]]]:
-    """`reflectd watch --json` of the project: gives what it has printed."""
-    box = daemon.box
-    out = box.root / "watch.out"
-    command = [sys.executable, "-m", "daemon", "watch", "--json", "--dir", str(box.project)]
-    env = box.env(PYTHONPATH=str(REPO), PYTHONUNBUFFERED="1")
-    with out.open("wb") as to, (box.root / "watch.err").open("wb") as err:
-        process = processes.start(command, env, box.home, to, err)
-    try:
-        wait_until(lambda: (box.root / "watch.err").stat().st_size, 15, "word of watch")
-        yield lambda: [json.loads(line) for line in out.read_text("utf-8").splitlines()]
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
-    finally:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            processes.end_group(process, gently=0)
 
 
 def test_a_loop_is_told_then_named_then_stopped(
@@ -532,9 +473,7 @@ def test_a_loop_is_told_then_named_then_stopped(
 # --- in the terminal ----------------------------------------------------------------------------------------
 
 
-def test_the_person_sees_it_and_presses_escape(
-    box: Sandbox, daemon: ShiftedDaemon, llm: ModelServer
-) -> None:
+def test_the_person_sees_it_and_presses_escape(box: Sandbox, daemon: ShiftedDaemon, llm: ModelServer) -> None:
     """I10, I11: the TUI shows the toast while the model hangs; Esc ends it, and nothing comes afterwards."""
     hangs = silent("Let me")
     llm.script(hangs)

@@ -1,4 +1,4 @@
-"""The daemon with a clock that a test moves (see ``shifted_daemon``): silence of 30 s without waiting for it."""
+"""The daemon with a clock that a test moves (see ``shifted_daemon``): 30 s without waiting."""
 
 from __future__ import annotations
 

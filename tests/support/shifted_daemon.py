@@ -1,7 +1,7 @@
 """``reflectd serve`` with a clock that a test moves: the machine's time plus the milliseconds in a file.
 
-Composed as ``daemon.cli.serve`` composes it; only the clock is another. When the number in the file changes the
-timers look at the clock again, and a line in the log says so.
+Composed as ``daemon.cli.serve`` composes it; only the clock is another. When the number in the file changes
+the timers look at the clock again, and a line in the log says so.
 """
 
 from __future__ import annotations
