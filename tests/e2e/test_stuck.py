@@ -202,6 +202,24 @@ def test_a_provider_that_refuses(
     assert (looks(daemon, session.id), llm.of("judge")) == ([], [])
 
 
+def test_a_context_that_is_full(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I33, I32: the provider refuses a prompt that is too long; opencode compacts and goes on by itself, and
+    nothing of ours comes in between or afterwards.
+    """
+    llm.script(bash("ls"), fail(400, "context length exceeded"), text("Two."), session=session.id)
+    llm.judge(COMPLETE)
+    session.prompt("Say two")
+    done = daemon.wait_verdict(session.id, "complete")
+    assert done["task"] == session.users()[0]["info"]["id"]
+    assert len(llm.of("compaction")) == 1
+    with daemon.shifted(LATER):
+        wait_pending(daemon, session.id, "")
+        stays(lambda: not session.feedback(), 0.5, "no prompt of ours")
+    assert len(llm.of("judge")) == 1
+
+
 def test_a_silent_sub_agent(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
