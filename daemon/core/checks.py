@@ -78,6 +78,9 @@ _LEAVES_OUT: Final = re.compile(
 )
 
 
+_PACKAGE: Final = re.compile(r"(?:--filter|-F|--workspace|-w|--package|--project)[ =]")
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One check that ran, at position ``at``; ``code_at`` is the last write before it (-1: none)."""
@@ -136,7 +139,10 @@ class Runs:
         return [
             later
             for later in self.current
-            if later.at > run.at and later.outcome.result == "passed" and later.check.same_kind(run.check)
+            if later.at > run.at
+            and later.outcome.result == "passed"
+            and later.check.same_kind(run.check)
+            and not _other_part(later.check, run.check)
         ]
 
 
@@ -169,6 +175,12 @@ def excused(
 def wanted_red(request: str) -> bool:
     """Whether the person asked for a test that fails, or for a run, and for no fix."""
     return bool(_WANTED.search(request)) and not _THEN_FIX.search(_NO_FIX.sub("", request))
+
+
+def _other_part(new: Check, old: Check) -> bool:
+    """Whether two runs look at different packages of one repository."""
+    parts = [{f for f in c.filters if _PACKAGE.match(f)} for c in (new, old)]
+    return bool(parts[0] and parts[1]) and not parts[0] & parts[1]
 
 
 def _leaves_out(check: Check) -> bool:

@@ -5,6 +5,7 @@ that something is unfinished. What can be read either way stays a closed row or 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,9 @@ from daemon.core.checks import excused, wanted_red
 from daemon.core.endings import ending
 from daemon.core.evidence import Ending, Evidence, Row, Topic
 from daemon.core.gaps import gaps
+from daemon.core.handover import handed_over
 from daemon.core.look import Look
+from daemon.core.moves import moves
 from daemon.core.reading import read
 from daemon.core.requirements import prose, requirements, topics, wants
 from daemon.core.rows import (
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 _GENERIC: Final = frozenset(
     {"index", "main", "utils", "util", "helpers", "common", "base", "core", "test", "tests"}
 )
+_TOOLS_PLAN: Final = re.compile(r"\b(?:terraform|tofu|terragrunt)\b[^;&|\n]{0,60} plan\b|\bpulumi preview\b")
 MAX_FINAL: Final = 20_000  # characters of the final text that rules look at
 _ENDINGS: Final[dict[Ending, str]] = {
     "statement": "the final text ends with a statement",
@@ -67,8 +71,11 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
     requested, forbids = topics(asked)
     by_project, forbids = _with_project(gates, requested, forbids)
     found = read(calls, transcript.directory)
+    if wanted == "plan" and found.code_writes and any(_TOOLS_PLAN.search(s[:2000]) for s in found.scripts):
+        wanted = "change"  # the plan is what a tool prints
     end = _ending(final, planned=not found.writes and wanted == "plan")
-    denied = denied_rows(calls)
+    steps = moves(calls)
+    denied = denied_rows(calls) or handed_over(steps, text, "\n".join(messages))
     rows = _numbered(
         [
             *(Row("", "gate", f"the project's rules: {line}") for line, _ in gates),
@@ -86,8 +93,9 @@ def collect(transcript: Transcript, project: str = "") -> Evidence:
     errors = tuple(r.detail for r in rows if r.kind == "tool_error")
     said = "\n".join(prose(m) for m in messages)[:MAX_FINAL]
     look = Look(
-        asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied), errors, said
-    )
+        asked, requested, by_project, forbids, wanted, found, text, end, checks, bool(denied), errors, said,
+        steps,
+    )  # fmt: skip
     rows += _numbered([*gaps(look), _ending_row(final, end)], len(rows) + 1)
     return Evidence(
         rows=(*requirement_rows(asked), *rows),

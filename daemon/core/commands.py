@@ -6,6 +6,7 @@ Pure text work over ``shell.steps``. What is not recognised is neither a check n
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 from dataclasses import replace
@@ -172,10 +173,19 @@ def _check(words: tuple[str, ...], step: Step, cwd: str | None) -> Check | None:
     runner, start = found
     kind = "build" if _only_builds(words) else runner.kind
     paths, filters = _scope(words[start:], cwd, bare=runner.bare)
+    filters = tuple(sorted({*filters, *_part(words[1:start])}))
     if runner.eco == "jvm":
         paths = tuple(w for w in words[1:] if w.startswith(":"))
     text = " ".join(step.text.split()).removeprefix("then ").removeprefix("do ").removeprefix("if ")
     return Check(kind, runner.tool, runner.eco, text, runner.wrap, cwd, paths, filters)
+
+
+def _part(before: tuple[str, ...]) -> tuple[str, ...]:
+    """The package that a package manager's options before the verb choose: ``pnpm --filter web test``."""
+    pairs = itertools.pairwise(before)
+    return tuple(
+        f"{word} {value}" for word, value in pairs if word in {"--filter", "-F", "--workspace", "-w"}
+    )
 
 
 def _only_builds(words: tuple[str, ...]) -> bool:

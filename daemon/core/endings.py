@@ -60,6 +60,13 @@ _NEEDS_PERSON: Final = re.compile(
     r"|(?:or|and|just) (?:give|send|tell|hand) me|please have (?:someone|an? \w+|your))\b",
     re.IGNORECASE,
 )
+_CHOOSE: Final = re.compile(  # above a list of ways to go on
+    r"\b(?:please (?:decide|choose|pick)|your (?:call|choice)|bitte entscheide\w*"
+    r"|décide[zr]?)\b[^.\n]{0,60}:\s{0,4}\n"
+    r"\s{0,6}(?:[-*]|\(?[\da-zA-Z][.)]) ",
+    re.IGNORECASE,
+)
+_ASKS_IN_JAPANESE: Final = re.compile(r"(?:ましょうか|でしょうか|ですか|ますか)(?:。|$)")
 _DIRECTED: Final = re.compile(
     r"\b(?:should i|shall i|may i|can i|would you|do you want|do you prefer|would it|could you|can you"
     r"|want me to"
@@ -220,10 +227,14 @@ def _asks(lines: list[str]) -> bool:
     bare = end.rstrip(_TRIM + "🙂😊🚀✨")
     if bare.endswith(("?", "\uff1f", "?:")) and not end.startswith("|"):
         return True
+    if any(_ASKS_IN_JAPANESE.search(line[-400:]) for line in lines[-2:]):
+        return True
     if _question_listed(lines):
         return True
     close = "\n".join(lines[-6:])[-700:]
-    return bool(_NEEDS_PERSON.search("\n".join(lines[-3:])[-400:]) or _DIRECTED.search(close))
+    return bool(
+        _CHOOSE.search(close) or _NEEDS_PERSON.search("\n".join(lines[-3:])[-400:]) or _DIRECTED.search(close)
+    )
 
 
 def _question_listed(lines: list[str]) -> bool:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from daemon.core.evidence import CheckKind, Ending, Row, Topic, Wants
+from daemon.core.moves import Move
 from daemon.core.reading import Found
 from daemon.core.requirements import Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 GATES: Final[dict[Topic, CheckKind]] = {"tests": "test", "build": "build", "lint": "lint"}
 
@@ -32,6 +34,7 @@ class Look:
     denied: bool = False
     errors: tuple[str, ...] = ()  # the calls that failed at the very end
     said: str = ""  # what the person wrote, without code and logs
+    moves: Sequence[Move] = ()
 
     @property
     def live(self) -> Iterator[tuple[str, Requirement]]:

@@ -142,6 +142,8 @@ def _files(look: Look, known: str) -> Iterator[Row]:
             continue
         for m in _ORDER.finditer(s):
             name = m["path"].rsplit("/", 1)[-1].lower()
+            if name == "license" and m["path"].islower():
+                continue  # a word
             if name in seen or name in known or name in written or f"{name}.md" in written or _aside(m, s):
                 continue
             if ("change" in name and "\nchangelog" in known) or (is_prose(name) and "\ndocs" in known):

@@ -63,7 +63,9 @@ _STYLE: Final = frozenset(  # they look at each file on its own: what one file h
         "hadolint yamllint markdownlint"
     ).split()
 )
-_FAILING: Final = re.compile(r"^(?:FAILED|ERROR|FAIL)[ \t]+([\w./@-]{1,200})", re.MULTILINE)
+_FAILING: Final = re.compile(
+    r"^(?:\d{1,6} of \d{1,6} )?(?:FAILED|ERROR|FAIL)[ \t]+(?:\d{1,6}[ \t]+)?([\w./@-]{1,200})", re.MULTILINE
+)
 
 
 def judge_check(check: Check, output: str, exit_code: int | None) -> Outcome:

@@ -22,7 +22,7 @@ from daemon.core.outcomes import judge_check
 from daemon.core.refusals import looks_up
 from daemon.core.remarks import only_remarks
 from daemon.core.requirements import keys
-from daemon.core.stubs import Stub, stubs
+from daemon.core.stubs import Stub, hollow, stubs
 from daemon.core.weakened import Weakening, edits, has_tests, is_test, weakenings
 from daemon.core.writes import WRITE_TOOLS, is_prose, matters, written_by_tool
 
@@ -44,6 +44,12 @@ LASTING_SHELL: Final = "Bash"  # Claude Code's shell keeps its folder from call 
 TODO_TOOLS: Final = frozenset({"todowrite", "todo_write", "todoread", "taskcreate", "taskupdate", "tasklist"})
 _BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot", re.IGNORECASE)
 _TESTISH: Final = re.compile(r"test|spec|check|verif|valid|smoke", re.IGNORECASE)
+_TESTS_SHOWN: Final = re.compile(  # a runner behind a target or a script whose name doesn't tell
+    r"^[ \t]{0,8}(?:[>$+] )?(?:pytest|go test|cargo test|vitest|jest|mocha|rspec|phpunit|ctest|mvn"
+    r"|npm test)\b"
+    r"|\b\d{1,9} (?:passed|passing)\b|^ok[ \t]{1,8}\S{1,200}[ \t]{1,8}[\d.]{1,12}s|\bTests run: \d",
+    re.MULTILINE,
+)
 _SEARCH: Final = re.compile(r"^\s*(?:cd \S{1,200} && )?(?:git grep|grep|rg|ag|ack)\b[^;&\n]{1,400}$")
 _HUSH: Final = re.compile(
     r"eslint-disable|#\s?noqa|@ts-(?:ignore|expect-error|nocheck)|#\s?type:\s?ignore|pyright:\s?ignore"
@@ -115,6 +121,12 @@ class Found:
     def did(self, *kinds: str) -> list[Done]:
         """The deeds of these kinds, oldest first."""
         return [d for d in self.done if d.deed.kind in kinds]
+
+    @property
+    def wrapped(self) -> bool:
+        """Whether a runner that may run any tool passed after the last write: tox, make check."""
+        runs = [r for r in self.runs.all if r.check.wrap and r.at > self.last_code]
+        return any(r.outcome.result == "passed" for r in runs)
 
     def mentions(self, word: str) -> bool:
         """Whether a call we can't see into may have done ``word``."""
@@ -206,7 +218,10 @@ def _last(call: ToolCall, script: str, actions: tuple[Action, ...], found: Found
         found.search = (script[:MAX_COMMAND], call.output)
         return
     acts = [a for a in actions if isinstance(a, Deed)]
-    failed = call.exit not in {0, None} and bool(acts) and all(a.kind == "unknown" for a in acts)
+    differs = call.exit == 2 and "-detailed-exitcode" in script  # it only says that there is a difference
+    failed = (
+        call.exit not in {0, None} and not differs and bool(acts) and all(a.kind == "unknown" for a in acts)
+    )
     found.last_failed = script[:MAX_COMMAND] if failed and len(acts) == len(actions) else ""
 
 
@@ -260,7 +275,7 @@ def _edited(call: ToolCall, at: int, found: Found, created: set[str]) -> None:
 def _deed(done: Deed, at: int, call: ToolCall, found: Found, *, alone: bool) -> None:
     if done.kind in {"unknown", "run"}:
         found.opaque.append(done.text.lower())
-        if _TESTISH.search(done.text):
+        if _TESTISH.search(done.text) or _TESTS_SHOWN.search(call.output[-4000:]):
             found.testish = at
     del found.opaque[:-MAX_DEEDS]
     if done.kind == "unknown" or len(found.done) >= MAX_DEEDS:
@@ -291,7 +306,10 @@ def _stubs(path: str, old: str, new: str, found: Found) -> None:
     """Takes in the stand-ins of an edit and drops those it replaced."""
     was, part = found.shown.get(path, ""), old.strip()
     before = [s for s in found.stubs.get(path, ()) if old and s.line not in old and part not in s.line]
-    now = (*before, *(s for s in stubs(path, old, new) if f"{s.line}\n" not in was))
+    now = (
+        *before,
+        *(s for s in (*stubs(path, old, new), *hollow(path, old, new)) if f"{s.line}\n" not in was),
+    )
     found.stubs = {**found.stubs, path: now} if now else {p: s for p, s in found.stubs.items() if p != path}
 
 

@@ -12,7 +12,7 @@ from daemon.core.claims import sentences
 from daemon.core.evidence import Position, Row
 from daemon.core.reading import LASTING_SHELL, TODO_TOOLS, text_of
 from daemon.core.refusals import is_denied, looks_up
-from daemon.core.weakened import describe, is_test
+from daemon.core.weakened import Weakening, describe, is_test
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,9 +89,10 @@ def write_rows(found: Found) -> list[Row]:
     shown = ", ".join(shorten(p, 120) for p in paths[-10:])
     more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
     text = f"files written: {shown}{more}; last write: {shorten(writes[-1].path, 200)} ({writes[-1].by})"
-    if found.stubs:
-        text += f'; left as "not implemented" in {shorten(", ".join(sorted(found.stubs)[:3]), 200)}'
-    return [Row("", "write", text, outcome="failed" if found.stubs else "", detail=writes[-1].path)]
+    left = sorted(path for path, marks in found.stubs.items() if not all(m.hollow for m in marks))
+    if left:
+        text += f'; left as "not implemented" in {shorten(", ".join(left[:3]), 200)}'
+    return [Row("", "write", text, outcome="failed" if left else "", detail=writes[-1].path)]
 
 
 def weak_rows(found: Found, asked: str, final: str, changes: Sequence[str] = ()) -> list[Row]:
@@ -112,7 +113,7 @@ def weak_rows(found: Found, asked: str, final: str, changes: Sequence[str] = ())
         wanted = bool(_WANTED_CHANGE[what.change].search(asked[:4000]))
         strong = (
             failed
-            and not allowed
+            and not (wanted if evades else allowed)
             and (not expected or (program and not wanted))
             and (evades or (after_failure and not _explains(final)))
         )
@@ -125,10 +126,25 @@ def weak_rows(found: Found, asked: str, final: str, changes: Sequence[str] = ())
                 shorten(text, 300),
                 open=strong,
                 detail=shorten(describe(what), 200),
-                settled=wanted,
+                settled=wanted or _goes_along(what, found, asked),
             )
         )
     return rows[-MAX_ROWS:]
+
+
+def _goes_along(what: Weakening, found: Found, asked: str) -> bool:
+    """Whether a test went with the code of the same name, which the request names, and the rest passes."""
+    if what.change not in {"deleted", "tests_removed", "assertions"}:
+        return False
+    gone = {
+        w.path.rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0].lower().rstrip("s")
+        for w in found.writes
+        if w.by in {"rm", "git rm", "unlink"} and not is_test(w.path)
+    }
+    names = {stem for stem in gone if len(stem) >= 4 and stem in asked.lower()}
+    if not names or not any(r.outcome.result == "passed" and r.at > found.last_code for r in found.runs.all):
+        return False
+    return what.change != "deleted" or any(stem in what.path.lower() for stem in names)
 
 
 def _explains(final: str) -> bool:

@@ -154,6 +154,7 @@ _VERBS: Final[dict[str, dict[str, Runner]]] = {
     "rake": {"test": _r("test", "rake", "ruby", wrap=True), "spec": _r("test", "rake", "ruby", wrap=True)},
     "artisan": {"test": _r("test", "phpunit", "php")},
     "manage.py": {"test": _r("test", "django", "python", bare=True)},
+    "dbt": {"test": _r("test", "dbt", "any"), "build": _r("build", "dbt", "any")},
     "next": {"build": _r("build", "next", "js"), "lint": _r("lint", "eslint", "js")},
     "vite": {"build": _r("build", "vite", "js")},
     "pre-commit": {"run": _r("lint", "pre-commit", "any", wrap=True)},

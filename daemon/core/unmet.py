@@ -97,6 +97,7 @@ _OBLIGES: Final = re.compile(  # of the work, not of a person: "I have to leave 
     r".{0,120}\b(?:must|should|needs? to|ha(?:s|ve) to)\b",
     re.IGNORECASE,
 )
+_INFLECTED: Final = "eisdrnaoyu"  # the fifth letters of a stem that may belong to an ending
 _IF_NEEDED: Final = re.compile(
     r"\b(?:(?:if|where|when|as|wenn|falls|wo|si|se) (?:(?:it(?:'s| is)?|that(?:'s| is)?|they|there|you|this"
     r"|really|es|il"
@@ -198,16 +199,21 @@ def _untouched(look: Look) -> Row | None:
     if len(live) < 2:
         return None
     said, done = keys(look.final, 4_000), found.touched
+    met = mine_all = 0  # words of the other items of the list that the work has, and all of them
+    near = {w[:4] for w in (*done, *said) if len(w) >= 5 and w[4] in _INFLECTED}
     left: list[tuple[str, Requirement, bool]] = []
     for source, r, mine in live:
         own = mine - frozenset[str]().union(*(k for _, other, k in live if other is not r))
-        unseen = own - done - said
+        unseen = frozenset(w for w in own - done - said if not _met(w, near))
         must = not (r.change or r.step) and bool(_OBLIGES.search(r.text))
         later = r.message > 0 and not own & said and 3 * len(unseen) >= 2 * len(own)
         later = later and (r.change or bool(r.step) or must) and len(unseen) >= (4 if must else 3)
         shared = any(len(k & (said | done)) >= 2 for _, other, k in live if other.message < r.message)
-        if (r.step and own and unseen == own and len(own) >= 2) or (later and shared):
-            left.append((source, r, len(unseen) >= 3))
+        most = r.step and len(unseen) >= 3 and 3 * len(unseen) >= 2 * len(own)
+        if (r.step and own and unseen == own and len(own) >= 2) or (later and shared) or most:
+            left.append((source, r, len(unseen) >= 3 and (unseen == own or not r.step)))
+        elif r.step:
+            met, mine_all = met + len(own & (done | said)), mine_all + len(own)
     if len(left) != 1 or len(left) == len([r for _, r, _ in live if r.step or r.message]) > 1:
         return None  # none, or words that this work's language doesn't share
     source, r, clear = left[0]
@@ -217,10 +223,15 @@ def _untouched(look: Look) -> Row | None:
         "",
         "unmet",
         text,
-        open=bool(clear and tasks),
+        open=bool(clear and tasks and (not r.step or 2 * met >= mine_all)),
         detail=f'"{short(r.text)}" was not done',
         cites=(source,),
     )
+
+
+def _met(word: str, near: set[str]) -> bool:
+    """Whether a longer word is an inflection of one that was written or said: "loading", "loader"."""
+    return len(word) >= 5 and word[4] in _INFLECTED and word[:4] in near
 
 
 def _sure(topic: Topic, look: Look) -> bool:
@@ -243,6 +254,8 @@ def _not_seen(topic: Topic, look: Look) -> str:
         "commit": "no commit was seen",
         "push": "no push was seen",
         "pr": "no pull request was seen",
+        "ci": "no passing pipeline was seen",
+        "deploy": "no deployment was seen",
     }.get(topic, f"no {kind} run was seen")
 
 

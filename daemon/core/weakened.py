@@ -54,7 +54,7 @@ _TEST_START: Final = re.compile(
     r"^[ \t]{0,40}(?:async )?def test_?\w|^[ \t]{0,40}(?:it|test)(?:\.\w{1,12})?\("
     r"|^[ \t]{0,40}#\[(?:tokio::)?test\]|^func Test\w|^[ \t]{0,40}@Test\b"
     r"|^[ \t]{0,40}\[(?:Fact|Test|TestMethod|Theory)\b|^[ \t]{0,40}test \""
-    r"|^[ \t]{0,40}public function test\w",
+    r"|^[ \t]{0,40}public function test\w|^[ \t]{1,40}data_tests:",
     re.MULTILINE,
 )
 _LITERAL: Final = re.compile(

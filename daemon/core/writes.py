@@ -31,6 +31,19 @@ _IN_PLACE: Final = re.compile(r"-[a-zA-Z]*i(?:\..*)?$|--in-place")
 _GIT_WRITES: Final = frozenset(
     ["apply", "am", "revert", "merge", "rebase", "cherry-pick", "pull", "mv", "rm", "restore"]
 )
+_JS_VERBS: Final = frozenset(["add", "install", "i", "remove", "uninstall", "up", "update", "upgrade"])
+_MANIFESTS: Final[dict[str, tuple[frozenset[str], str]]] = {
+    "go": (frozenset(["get"]), "go.mod"),
+    "cargo": (frozenset(["add", "remove"]), "Cargo.toml"),
+    "npm": (_JS_VERBS, "package.json"),
+    "pnpm": (_JS_VERBS, "package.json"),
+    "yarn": (_JS_VERBS, "package.json"),
+    "bun": (_JS_VERBS, "package.json"),
+    "uv": (frozenset(["add", "remove"]), "pyproject.toml"),
+    "poetry": (frozenset(["add", "remove"]), "pyproject.toml"),
+    "pdm": (frozenset(["add", "remove"]), "pyproject.toml"),
+    "composer": (frozenset(["require", "remove"]), "composer.json"),
+}
 _TEMPORARY: Final = ("/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/dev/", "/proc/")  # noqa: S108 -- compared
 _BY_PRODUCT: Final = re.compile(
     r"(?:^|/)(?:node_modules|__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache|htmlcov|coverage|dist"
@@ -60,11 +73,26 @@ def changes(words: tuple[str, ...], step: Step, *, log: bool) -> tuple[Action, .
         found += rest[:1] or ["a patch"]
     elif name == "git" and rest:
         return _git(words, rest)
+    elif manifest := _manifest(name, words, rest):
+        found.append(manifest)
     elif (name.startswith("python") or name in {"node", "ruby"}) and _SCRIPTED.search(
         step.body[:20_000] or " ".join(words[1:])[:20_000]
     ):
         found.append(f"files, by a {name} script")
     return tuple(Write(path, name or "shell") for path in found)
+
+
+def _manifest(name: str, words: tuple[str, ...], rest: list[str]) -> str:
+    """The file in which a package manager notes what it adds, updates or removes, or an empty text."""
+    verbs, path = _MANIFESTS.get(name, (frozenset[str](), ""))
+    if (
+        rest[:1]
+        and rest[0] in verbs
+        and len(rest) > 1
+        and not {"-g", "--global", "--dry-run", "--no-save"} & set(words)
+    ):
+        return path
+    return ""
 
 
 def _git(words: tuple[str, ...], rest: list[str]) -> tuple[Action, ...]:
@@ -76,6 +104,8 @@ def _git(words: tuple[str, ...], rest: list[str]) -> tuple[Action, ...]:
         return (Stash(away=False),) if what in {"pop", "apply"} else ()
     back = (verb == "checkout" and "--" in words) or (verb == "reset" and "--hard" in words)
     if back or (verb in _GIT_WRITES and not {"--check", "--cached", "--staged", "--abort"} & set(words)):
+        if verb == "rm" and len(rest) > 1:
+            return tuple(Write(path, "git rm") for path in rest[1:])
         return (Write(rest[-1] if len(rest) > 1 else f"git {verb}", f"git {verb}"),)
     return ()
 

@@ -43,6 +43,7 @@ class Compaction:
         self._nudges = nudges
         self._evaluations = evaluations
         self._timers = timers
+        self._looking: set[str] = set()
 
     def heard(self, after: Session, event: ev.SessionEvent) -> None:
         """A compaction sets the timer; folding never waits."""
@@ -56,17 +57,32 @@ class Compaction:
         self._timers.arm(Pending(after.id, "compaction", after.task, "", now + FIRST_MS, AGAIN_MS))
 
     async def due(self, p: Pending) -> None:
-        """One attempt."""
+        """One attempt; one at a time for a session, and the next one finds what this one did."""
+        if p.session in self._looking:
+            self._later(p, "a look is under way")
+            return
+        self._looking.add(p.session)
+        try:
+            await self._attempt(p)
+        finally:
+            self._looking.discard(p.session)
+
+    async def _attempt(self, p: Pending) -> None:
         found = await self._nudges.current(p, but=FINISHED)
         if isinstance(found, Skip):
-            later = put_off(p, self._world.clock.now_ms()) if found.wait else None
-            if later is not None:
-                self._timers.arm(later)
-            elif found.wait:
-                self._world.log.info("compaction", session=p.session, action="given up", why=found.reason)
+            if found.wait:
+                self._later(p, found.reason)
             return
         if found is not None:
             await self._look(p, *found)
+
+    def _later(self, p: Pending, why: str) -> None:
+        """Try again in a while, or give up. What was set meanwhile is newer, and stays."""
+        later = put_off(p, self._world.clock.now_ms())
+        if later is not None and self._timers.pending(p.session) is None:
+            self._timers.arm(later)
+        elif later is None:
+            self._world.log.info("compaction", session=p.session, action="given up", why=why)
 
     async def _look(self, p: Pending, s: Session, transcript: Transcript, instance: Instance) -> None:
         world = self._world

@@ -82,6 +82,8 @@ class Stuck:
                 self._forget(session)
             case ev.SessionIdled():
                 self._timers.unwatch(session)
+                if before is not None and not before.busy:  # what opencode says when an idle one is stopped
+                    self._timers.cancel(session, keep="compaction")
             case ev.TurnAborted() | ev.SessionDeleted():
                 self.leave(session)
             case ev.ToolEnded():

@@ -234,3 +234,15 @@ def test_killed_before_the_look(host: OpencodeServe, daemon: Daemon, llm: ModelS
     daemon.wait_verdict(session.id, "complete")
     wait_ledger(host.box, session.id, ("compaction", "host", "ok"), ("judge", "host", "ok"))
     assert len(nudged(session)) == 1
+
+
+@pytest.mark.usefixtures("stay")
+def test_the_host_stops_after_finished_work(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I2: the model says that nothing is open: a success toast, and nothing reaches the agent."""
+    session = host.create_session()
+    llm.script(*finished(text(DONE, tokens_in=FULL)), session=session.id)
+    llm.judge(look("task_complete", ""))
+    session.prompt_async(REQUEST)
+    assert host.wait_toast("Context compacted: the task is complete")["variant"] == "success"
+    stays(lambda: not session.feedback(), QUIET_S, "no feedback")
+    wait_ledger(host.box, session.id, ("compaction", "host", "ok"))

@@ -296,6 +296,29 @@ async def test_sent_once_when_the_session_is_idle(make: Make, tries: int) -> Non
         assert (len(w.nudges), w.looks, w.pending) == (1, 1, None)
 
 
+async def test_one_look_at_a_time(w: World) -> None:
+    """I32: the host tells of it again while the model thinks: no second question, and one order."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    w.llm.hold = asyncio.Event()
+    w.llm.add(answer("continue_task"))
+    await w.looked()
+    await w.host.emit("session.compacted", sessionID="ses_a")
+    w.clock.advance(DUE_S)
+    w.sim.daemon.timers.wake()
+    for _ in range(2000):
+        if w.pending is not None and w.pending.tries:
+            break
+        await asyncio.sleep(0.001)
+    w.llm.hold.set()
+    await w.sim.settle()
+    w.host.sessions["ses_a"].busy = False
+    await w.host.idle("ses_a")
+    await w.sim.later(15)
+    assert (len(w.nudges), w.looks, w.pending) == (1, 1, None)
+    assert not w.sim.daemon.world.degraded
+
+
 async def test_it_outranks_a_nudge(w: World) -> None:
     """DESIGN §3: while a compaction waits to be looked at no other nudge takes its place, and one is sent."""
     await w.incomplete()

@@ -67,10 +67,14 @@ class Fail:
 
 @dataclass(slots=True)
 class Slow:
-    """Tokens flow until the test releases it, or the client hangs up, or ``limit`` seconds are over."""
+    """Tokens flow until the test releases it, or the client hangs up, or ``limit`` seconds are over.
+
+    ``silent``: after ``text`` nothing flows any more. That the client hung up shows only at the release then.
+    """
 
     text: str = "Thinking"
     limit: float = 60.0
+    silent: bool = False
     started: threading.Event = field(default_factory=threading.Event)
     hung_up: threading.Event = field(default_factory=threading.Event)
     _released: threading.Event = field(default_factory=threading.Event)
@@ -154,6 +158,11 @@ def todos(*entries: tuple[str, str]) -> Tool:
 
 def slow(words: str = "Thinking", *, limit: float = 60.0) -> Slow:
     return Slow(words, limit)
+
+
+def silent(words: str = "Let me") -> Slow:
+    """A model that stops in the middle of an answer, and keeps the line open."""
+    return Slow(words, silent=True)
 
 
 def fail(status: int, message: str = "scripted failure") -> Fail:
@@ -388,7 +397,8 @@ async def _words(step: Step, request: Request) -> Any:
         end = time.monotonic() + step.limit
         while not step._released.is_set() and time.monotonic() < end:
             await asyncio.sleep(0.05)
-            yield "… "
+            if not step.silent:
+                yield "… "
         final: Step | Reply = step._end
     elif isinstance(step, Text | Tool):
         final = step.text

@@ -26,6 +26,7 @@ class Daemon:
 
     def __init__(self, box: Sandbox, **env: str) -> None:
         self.box, self._extra = box, env
+        self.program: tuple[str, ...] = ("-m", "daemon", "serve")
         self._process: subprocess.Popen[bytes] | None = None
         self._log = box.root / "reflectd.log"
         self._mark = 0
@@ -43,7 +44,7 @@ class Daemon:
         assert self._process is None, "it runs already"
         self._extra |= env
         where: list[str | Path] = ["--socket", self.box.socket, "--state-dir", self.box.state]
-        command: list[str | Path] = [sys.executable, "-m", "daemon", "serve", *where]
+        command: list[str | Path] = [sys.executable, *self.program, *where]
         settings = {"PYTHONPATH": str(REPO), "PYTHONUNBUFFERED": "1", "REFLECTD_JUDGE_PROVIDER": "offline"}
         with self._log.open("ab") as log:
             self._process = processes.start(

@@ -1,0 +1,511 @@
+"""Stuck agents with the real opencode: who is nudged, who is told, who is left alone (the seed's table).
+
+The daemon's clock is moved (``tests.support.shifted``), never its code. A look at a silent session leaves a
+line `stuck?` in its log; "nothing happened" is asserted after that line where there is one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.model_server import Tool, bash, fail, silent, slow, text
+from tests.support.opencode import OpencodeServe, Session, is_feedback, text_of
+from tests.support.reflectd import verdict_file
+from tests.support.sandbox import OTHER_MODEL, SHIM
+from tests.support.scripts import COMPLETE, HEADING, REQUEST, finished, unfinished, verdict
+from tests.support.shifted import ShiftedDaemon
+from tests.support.stuck import (
+    connected,
+    deaf,
+    deaf_plugin,
+    known,
+    looks,
+    pending,
+    running,
+    says,
+    wait_look,
+    wait_pending,
+    watching,
+)
+from tests.support.tui import OpencodeTui
+from tests.support.waiting import stays, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.model_server import ModelServer
+    from tests.support.sandbox import Sandbox
+
+Json = dict[str, Any]
+NUDGE = "## Reflection-3: Continue"
+LATER = 40  # past the 35 s of silence; under the 60 s at which a pending nudge is overdue
+CUT_OFF = "The model is there. Now I will change the"
+NEXT_STEPS = "The model is there.\n\n## Next Steps\n1. Add the route\n2. Add tests"
+BUILD = bash("until [ -f go ]; do sleep 0.1; done; rm go")
+UNREADABLE = (text("It looks fine to me!"), text("Really."))
+PERMISSION = {"bash": {"*": "allow", "touch *": "ask"}}
+BACKED = verdict(
+    complete=False,
+    severity="HIGH",
+    missing=[("the tests do not pass", "")],
+    row="`make test` failed",
+    next_actions=["make the tests pass"],
+)
+
+
+@pytest.fixture(scope="module")
+def module_daemon(box: Sandbox) -> Iterator[ShiftedDaemon]:
+    with ShiftedDaemon(box, REFLECTD_JUDGE_PROVIDER="host") as serving:
+        yield serving
+
+
+@pytest.fixture(scope="module")
+def module_host(
+    box: Sandbox, module_daemon: ShiftedDaemon, model_server: ModelServer
+) -> Iterator[OpencodeServe]:
+    config = {"permission": PERMISSION, "plugin": [deaf_plugin(box), SHIM.as_uri()]}
+    with OpencodeServe(box, model_server.url, config=config) as serving:
+        yield serving
+
+
+@pytest.fixture
+def daemon(module_daemon: ShiftedDaemon) -> Iterator[ShiftedDaemon]:
+    """The module's daemon, at the machine's time."""
+    module_daemon.mark()
+    module_daemon.shift(0)
+    if not module_daemon.running:
+        module_daemon.start()
+    yield module_daemon
+    module_daemon.shift(0)
+    module_daemon.new_log()
+
+
+@pytest.fixture
+def session(host: OpencodeServe, daemon: ShiftedDaemon) -> Iterator[Session]:
+    """A session that no other test has to think of afterwards."""
+    connected(host, daemon)
+    made = host.create_session()
+    yield made
+    made.delete()
+
+
+def breaks_off(session: Session, daemon: ShiftedDaemon, llm: ModelServer, words: str = CUT_OFF) -> None:
+    """A turn ends with ``words``, the judge's replies are useless, and a look at the idle agent is set."""
+    llm.script(text(words), session=session.id)
+    llm.judge(*UNREADABLE)
+    session.prompt("Add the model, the route and the tests")
+    daemon.wait_verdict(session.id, "unscored")
+    wait_pending(daemon, session.id, "idle")
+
+
+def untouched(session: Session, host: OpencodeServe, *, users: int = 1) -> None:
+    """Nobody was prompted or told; and it stays so."""
+    stays(lambda: len(session.users()) == users and not host.toasts(), 0.5, "quiet")
+
+
+# --- left alone: at work, waiting, in trouble of the host's own -----------------------------------------
+
+
+def test_a_tool_that_runs_longer_than_the_limits(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I29, seed's rows 1 and 5: a shell command of minutes is `working`: no model is asked, nobody is told,
+    nothing is sent.
+    """
+    llm.script(BUILD, text("Built."), session=session.id)
+    session.prompt_async("Build it")
+    wait_until(lambda: running(session), 15, "running tool", session.outline)
+    with daemon.shifted(LATER):
+        wait_look(daemon, session.id, "a tool runs: bash until")
+        untouched(session, host)
+    assert llm.of("judge") == []
+    llm.judge(COMPLETE)
+    (host.box.project / "go").touch()
+    daemon.wait_verdict(session.id, "complete")
+    assert len(session.users()) == 1
+
+
+def test_a_question_to_the_user(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I29, seed's row 2: "Which database?" waits for the person: a rule says so, no model is asked."""
+    breaks_off(session, daemon, llm, "I can do that. Which database should I use?")
+    with daemon.shifted(LATER):
+        wait_look(daemon, session.id, "reason=waiting_for_user")
+        untouched(session, host)
+    assert len(llm.of("judge")) == 2
+
+
+QUESTION: Json = {
+    "question": "Which database?",
+    "header": "Database",
+    "options": [
+        {"label": "sqlite", "description": "a file"},
+        {"label": "postgres", "description": "a server"},
+    ],
+}
+PROMPTS = {
+    "permission": (bash("touch made.txt"), {"reply": "once"}),
+    "question": (Tool("question", {"questions": [QUESTION]}), {"answers": [["sqlite"]]}),
+}
+
+
+@pytest.mark.parametrize("kind", PROMPTS)
+def test_the_hosts_own_prompts(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer, kind: str
+) -> None:
+    """I16, I29: opencode asks the person itself (`permission.asked`, `question.asked`); as long as nobody
+    answers, the silence is the person's.
+    """
+    step, answer = PROMPTS[kind]
+    llm.script(step, text("It is there."), session=session.id)
+    session.prompt_async("Make a database")
+    (event, *_) = host.events.wait(f"{kind}.asked", session.id)
+    wait_until(lambda: known(daemon, session.id).get("waiting"), 10, "open question", daemon.new_log)
+    with daemon.shifted(LATER):
+        untouched(session, host)
+    assert (looks(daemon, session.id), llm.of("judge")) == ([], [])
+    llm.judge(COMPLETE)
+    host.request("POST", f"/{kind}/{event['properties']['id']}/reply", answer)
+    daemon.wait_verdict(session.id, "complete")
+    assert len(session.users()) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500])
+def test_a_rate_limited_provider(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer, status: int
+) -> None:
+    """I33: opencode backs off from its provider (`retry`) and says nothing meanwhile: not a stuck agent."""
+    llm.script(fail(status, "slow down"), text("Two."), session=session.id)
+    llm.judge(COMPLETE)
+    session.prompt_async("Say two")
+    wait_until(lambda: known(daemon, session.id).get("retrying"), 15, "retry of opencode", daemon.new_log)
+    with daemon.shifted(LATER):
+        untouched(session, host)
+    assert looks(daemon, session.id) == []
+    daemon.wait_verdict(session.id, "complete")
+    assert len(session.users()) == 1
+
+
+def test_a_provider_that_refuses(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I33: the host gave up (HTTP 400): the turn is an error of the host, and no nudge waits for it."""
+    llm.script(bash("ls"), fail(400, "bad request"), session=session.id)
+    session.prompt("Say two")
+    daemon.wait_verdict(session.id, "error")
+    assert pending(daemon, session.id) == ""
+    with daemon.shifted(LATER):
+        untouched(session, host)
+    assert (looks(daemon, session.id), llm.of("judge")) == ([], [])
+
+
+def test_a_context_that_is_full(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I33, I32: the provider refuses a prompt that is too long; opencode compacts and goes on by itself, and
+    nothing of ours comes in between or afterwards.
+    """
+    llm.script(bash("ls"), fail(400, "context length exceeded"), text("Two."), session=session.id)
+    llm.judge(COMPLETE)
+    session.prompt("Say two")
+    done = daemon.wait_verdict(session.id, "complete")
+    assert done["task"] == session.users()[0]["info"]["id"]
+    assert len(llm.of("compaction")) == 1
+    with daemon.shifted(LATER):
+        wait_pending(daemon, session.id, "")
+        stays(lambda: not session.feedback(), 0.5, "no prompt of ours")
+    assert len(llm.of("judge")) == 1
+
+
+def test_a_silent_sub_agent(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I17: a sub-agent's model hangs: the parent is `working`, the child is nobody's business."""
+    hangs = silent("Looking")
+    task = {"description": "look", "prompt": "LOOK-AROUND please", "subagent_type": "general"}
+    llm.script(Tool("task", task), text("It looked around."), session=session.id)
+    llm.script(hangs, marker="LOOK-AROUND")
+    session.prompt_async("Have someone look around")
+    hangs.wait_started()
+    (child,) = session.children()
+    wait_until(lambda: running(session), 10, "running task tool", session.outline)
+    with daemon.shifted(LATER):
+        wait_look(daemon, session.id, "a tool runs: task")
+        untouched(session, host)
+    assert (looks(daemon, child["id"]), llm.of("judge")) == ([], [])
+    llm.judge(COMPLETE)
+    hangs.release("and found nothing.")
+    daemon.wait_verdict(session.id, "complete")
+    assert verdict_file(host.box.project, child["id"]) is None
+    assert len(llm.of("judge")) == 1
+
+
+# --- an idle agent that broke off is nudged ---------------------------------------------------------------
+
+
+def test_cut_off_in_the_middle_of_a_sentence(
+    host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I31, I4, I5, seed's row 3: finished for the host, but mid-sentence: one nudge reaches the agent, as the
+    person's own agent and model; it opens no task, the agent goes on, and the next idle is judged.
+    """
+    connected(host, daemon)
+    session = host.create_session(agent="careful", model=OTHER_MODEL)
+    breaks_off(session, daemon, llm)
+    llm.script(*finished(), session=session.id)
+    llm.judge(says("genuinely_stuck", "You broke off before the route."), COMPLETE)
+    with daemon.shifted(LATER):
+        person, nudge = session.wait_users(2)
+    assert text_of(nudge).startswith(NUDGE)
+    assert "You broke off before the route." in text_of(nudge)
+    (part,) = nudge["parts"]
+    assert part["metadata"]["reflectd"]["order"].startswith("rfl_")
+    same = ("agent", "model")
+    assert [nudge["info"][k] for k in same] == [person["info"][k] for k in same]
+    done = daemon.wait_verdict(session.id, "complete")
+    assert done["task"] == person["info"]["id"]
+    assert daemon.verdicts(session.id)[0]["attempt"] == 0
+    assert len(session.users()) == 2
+    assert len(llm.of("judge")) == 4
+    session.delete()
+
+
+def test_next_steps_listed_and_stopped(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I31, seed's row 4: "Next Steps" that belong to the task, and nothing more: nudged once."""
+    breaks_off(session, daemon, llm, NEXT_STEPS)
+    llm.script(*finished(), session=session.id)
+    llm.judge(says("genuinely_stuck"), COMPLETE)
+    with daemon.shifted(LATER):
+        nudge = session.wait_users(2)[1]
+    assert "You stopped before the task was finished." in text_of(nudge)
+    daemon.wait_verdict(session.id, "complete")
+    assert len(session.users()) == 2
+
+
+@pytest.mark.parametrize("reason", ["unreadable", "complete"])
+def test_a_look_that_finds_nothing_sends_nothing(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer, reason: str
+) -> None:
+    """I30: the fast model says that all is well, or nothing that can be read: no nudge, nobody is told."""
+    breaks_off(session, daemon, llm)
+    llm.judge(text("Hm.") if reason == "unreadable" else says(reason))
+    with daemon.shifted(LATER):
+        wait_look(daemon, session.id, f"reason={'unknown' if reason == 'unreadable' else reason}")
+        untouched(session, host)
+
+
+def test_feedback_that_nothing_follows(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I8, I4: the host stores the feedback and starts no turn (a second plugin makes the real binary do that:
+    `noReply`): one nudge after 30 s, by rule and without a model; then the agent goes on and is judged.
+
+    The shim holds a session that it has prompted for busy for 10 s of the machine, which a moved clock of the
+    daemon does not change; so this one waits.
+    """
+    flag = deaf(host.box)
+    flag.touch()
+    try:
+        llm.script(*unfinished(), session=session.id)
+        llm.judge(BACKED)
+        session.prompt(REQUEST)
+        feedback = session.wait_users(2)[1]
+        assert text_of(feedback).startswith(HEADING)
+        wait_pending(daemon, session.id, "nudge")
+        stays(lambda: len(session.users()) == 2 and not session.busy(), 10.2, "an agent that does nothing")
+    finally:
+        flag.unlink()
+    llm.script(*finished(), session=session.id)
+    llm.judge(COMPLETE)
+    with daemon.shifted(LATER):
+        nudge = session.wait_users(3)[2]
+    assert "feedback above is still open" in text_of(nudge)
+    assert is_feedback(nudge)
+    done = daemon.wait_verdict(session.id, "complete")
+    assert done["task"] == session.users()[0]["info"]["id"]
+    assert (len(session.users()), len(llm.of("judge"))) == (3, 2)
+
+
+# --- what takes a nudge away ------------------------------------------------------------------------------
+
+
+def test_a_typed_message_takes_a_nudge_away(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I14, I10: the person went on: the nudge for the older task is gone, and nothing comes for it."""
+    breaks_off(session, daemon, llm)
+    llm.script(BUILD, text("Built."), session=session.id)
+    session.prompt_async("Never mind, build it")
+    wait_until(lambda: running(session), 15, "running tool", session.outline)
+    wait_pending(daemon, session.id, "")
+    with daemon.shifted(LATER):
+        wait_look(daemon, session.id, "a tool runs: bash until")
+        untouched(session, host, users=2)
+    llm.judge(COMPLETE)
+    (host.box.project / "go").touch()
+    daemon.wait_verdict(session.id, "complete")
+    assert len(session.users()) == 2
+
+
+def test_escape_takes_a_nudge_away(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I11: a nudged agent is stopped with Esc: no second nudge, no look, nothing, also when time goes by."""
+    breaks_off(session, daemon, llm)
+    working = slow("Working")
+    llm.script(working, session=session.id)
+    llm.judge(says("genuinely_stuck"))
+    with daemon.shifted(LATER):
+        session.wait_users(2)
+        working.wait_started()
+    session.abort()
+    daemon.wait_verdict(session.id, "stopped")
+    assert pending(daemon, session.id) == ""
+    with daemon.shifted(LATER):
+        untouched(session, host, users=2)
+    assert len(llm.of("judge")) == 3
+
+
+def test_escape_at_an_idle_agent(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I11: opencode answers an abort of an idle session with one more idle and nothing else: whoever stops
+    that agent does not want it to be woken.
+    """
+    breaks_off(session, daemon, llm)
+    session.abort()
+    host.events.wait("session.idle", session.id, count=2)
+    wait_pending(daemon, session.id, "")
+    with daemon.shifted(LATER):
+        untouched(session, host)
+    assert len(llm.of("judge")) == 2
+
+
+# --- restarts ---------------------------------------------------------------------------------------------
+
+
+def test_killed_with_a_pending_nudge(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I35, I42: SIGKILL while a nudge waits; the next daemon, there in time, sends it once."""
+    breaks_off(session, daemon, llm)
+    daemon.kill9()
+    daemon.start()
+    connected(host, daemon)
+    assert pending(daemon, session.id) == "idle"
+    llm.script(*finished(), session=session.id)
+    llm.judge(says("genuinely_stuck"), COMPLETE)
+    with daemon.shifted(LATER):
+        session.wait_users(2)
+    daemon.wait_verdict(session.id, "complete")
+    stays(lambda: len(session.users()) == 2, 0.7, "one nudge")
+    assert len(llm.of("judge")) == 4
+
+
+def test_back_too_late(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I35: the machine slept, or nobody started the daemon: a nudge overdue by more than its length is
+    dropped, and the turn keeps its verdict.
+    """
+    breaks_off(session, daemon, llm)
+    daemon.kill9()
+    daemon.shift(100)
+    daemon.start()
+    connected(host, daemon)
+    wait_until(lambda: "timer dropped" in daemon.new_log(), 10, "dropped timer", daemon.new_log)
+    untouched(session, host)
+    wait_pending(daemon, session.id, "")
+    assert [v["state"] for v in daemon.verdicts(session.id)] == ["unscored"]
+    assert len(llm.of("judge")) == 2
+
+
+# --- an agent that counts as working ------------------------------------------------------------------------
+
+
+def test_a_long_answer_and_a_model_that_stopped(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I10, I29: two agents, 27 s of silence ahead of the machine. One streams a long answer, from which the
+    host says nothing but deltas: working. The other's model stopped in the middle: the person is told, by a
+    toast, the verdict file and `reflectd watch`; it is not prompted. When it went on, it is judged as ever.
+    """
+    streams, hangs, other = slow("Once"), silent("Let me"), host.create_session()
+    llm.script(streams, session=other.id)
+    llm.script(hangs, session=session.id)
+    llm.judge(says("genuinely_stuck"))
+    with watching(daemon) as lines, daemon.shifted(27):
+        other.prompt_async("Tell a long story")
+        session.prompt_async("Change the route")
+        hangs.wait_started()
+        streams.wait_started()
+        toast = host.wait_toast("The agent seems stuck: scripted", 30)
+        assert toast["variant"] == "warning"
+        told = daemon.wait_verdict(session.id, "stuck")
+        assert (told["complete"], told["feedback"]) == (False, "The agent seems stuck: scripted")
+        (line,) = wait_until(lambda: [x for x in lines() if x["state"] == "stuck"], 10, "line", daemon.log)
+        assert (line["session"], line["feedback"]) == (session.id, told["feedback"])
+        stays(lambda: len(host.toasts()) == 1, 1, "one toast")
+    assert looks(daemon, other.id) == []
+    assert [len(s.users()) for s in (session, other)] == [1, 1]
+    llm.judge(COMPLETE, COMPLETE)
+    hangs.release("change it. Done.")
+    streams.release("upon a time.")
+    for each in (session, other):
+        daemon.wait_verdict(each.id, "complete")
+    assert not session.feedback()
+    other.delete()
+
+
+def test_a_loop_is_told_then_named_then_stopped(
+    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+) -> None:
+    """I8, I10: the same command with the same result, eight times: the person is told once while the agent
+    works; at idle the feedback names what repeats; when it goes on all the same, no model is asked any more.
+    """
+    again, waits = bash("make test"), slow("Trying")
+    llm.script(*unfinished(*[again] * 7, waits), session=session.id)
+    llm.judge(BACKED)
+    session.prompt_async(REQUEST)
+    waits.wait_started(40)
+    host.wait_toast("The agent repeats itself")
+    stays(lambda: len(session.users()) == 1 and len(host.toasts()) == 1, 0.5, "one toast, no prompt")
+    assert llm.of("judge") == []
+    llm.script(*[again] * 4, text("Still failing."), session=session.id)
+    waits.release("and stopping.")
+    feedback = text_of(session.wait_users(2)[1])
+    assert "You repeat yourself" in feedback
+    assert "make test" in feedback
+    daemon.wait_verdict(session.id, "stopped")
+    host.wait_toast("repeats itself although it was told")
+    assert daemon.verdicts(session.id)[0]["reason"] == "guard:loop"
+    stays(lambda: len(session.users()) == 2, 0.5, "one feedback")
+    assert len(llm.of("judge")) == 1
+
+
+# --- in the terminal ----------------------------------------------------------------------------------------
+
+
+def test_the_person_sees_it_and_presses_escape(box: Sandbox, daemon: ShiftedDaemon, llm: ModelServer) -> None:
+    """I10, I11: the TUI shows the toast while the model hangs; Esc ends it, and nothing comes afterwards."""
+    hangs = silent("Let me")
+    llm.script(hangs)
+    llm.judge(says("genuinely_stuck"))
+    with OpencodeTui(box, llm.url) as tui:
+        tui.ask("Change the route")
+        hangs.wait_started()
+        tui.wait_for("Let me")
+        session = llm.of("main")[0].session
+        with daemon.shifted(LATER):
+            tui.wait_for("The agent seems stuck")
+        tui.interrupt()
+        daemon.wait_verdict(session, "stopped")
+        assert pending(daemon, session) == ""
+        with daemon.shifted(LATER):
+            stays(lambda: NUDGE not in tui.screen, 0.7, "screen without a nudge")
+    assert (len(llm.of("main")), len(llm.of("judge"))) == (1, 1)
