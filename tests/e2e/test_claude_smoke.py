@@ -78,7 +78,7 @@ def test_the_terminal_ui_answers_and_is_interrupted(claude: ClaudeCode, llm: Mod
 
 
 def test_the_terminal_ui_compacts(claude: ClaudeCode, llm: ModelServer) -> None:
-    """``/compact``: the summary is asked for apart from the turns (by the newest version in two parts), and is
+    """``/compact``: the summary is asked for apart from the turns (by the newest version in two parts) and is
     what the next one begins with.
     """
     llm.script(*[text(f"Answer {n}.") for n in range(4)])
