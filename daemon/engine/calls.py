@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from daemon.core.errors import BadReply, Fault, ReflectdError, Unavailable
 from daemon.core.guards import Skip
-from daemon.core.llm import Usage
+from daemon.core.llm import Prompt, Usage
 from daemon.core.policy import POLICIES, Policy
 from daemon.core.ports import Chooses, Clock, Provider
 from daemon.core.redact import redact
@@ -22,7 +22,7 @@ from daemon.store import ledger
 
 if TYPE_CHECKING:
     from daemon.core.guards import Limits
-    from daemon.core.llm import Prompt, Reply
+    from daemon.core.llm import Reply
 
 HOLD_S: Final = 60.0
 LONG_HOLD_S: Final = 600.0

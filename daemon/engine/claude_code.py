@@ -1,8 +1,8 @@
-"""Claude Code as a host: hooks come in, their answers are the only way out (facts of the host: docs/claude-code.md).
+"""Claude Code as a host: hooks come in, and their answers are the only way out (docs/claude-code.md).
 
-A hook is an event of its session, folded like any other; the messages are the transcript file. A Stop hook waits
-for its turn's verdict: feedback is its answer, which wakes the session; nothing to say is 204. There is no order
-stream, so a prompt without a waiting Stop hook is stale, and toasts are shown only in strict mode.
+A hook is an event of its session, folded like any other; the messages are the transcript file. A Stop hook
+waits for its turn's verdict: feedback is its answer, which wakes the session; nothing to say is 204. There is
+no order stream, so a prompt without a waiting Stop hook is stale, and toasts are shown only in strict mode.
 
 Every failure is an empty answer: the host goes on as if we were not there (I35).
 """
@@ -23,8 +23,9 @@ from daemon.core import events as ev
 from daemon.core.errors import Unavailable
 from daemon.core.orders import SendFeedback, SendNudge, ShowToast
 from daemon.core.redact import redact
-from daemon.engine.instances import Instance
-from daemon.hosts.claude_code import Hook, TranscriptReader, events_of, parse_hook
+from daemon.engine.instances import Instance, Mode
+from daemon.hosts.claude_code import Hook, events_of, parse_hook
+from daemon.hosts.claude_transcript import TranscriptReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from daemon.core.orders import CallOrder, StoredOrder
     from daemon.core.session import Session
     from daemon.core.transcript import Transcript
+    from daemon.core.verdict import Missing
     from daemon.engine.evaluation import Evaluations
     from daemon.engine.instances import Instances
     from daemon.engine.intake import Intake
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
 
 HOST: Final = "claude-code"
 WAIT_S: Final = 105.0  # the judge has 100, curl 110, the hook 120
-LAG_S: Final = 1.5
 POLL_S: Final = 0.05
+POLLS: Final = 30  # the file may be 1.5 s behind the hook
 READERS: Final = 200
 CONTEXT_CHARS: Final = 9_000  # the host cuts at 10,000
 REQUEST_CHARS: Final = 3_000
@@ -86,7 +88,7 @@ class ClaudeCode:
         hook = parse_hook(event, body, headers)
         if not hook.session or (hook.agent_id and event != "SubagentStop"):
             return NOTHING
-        directory = hook.project or hook.cwd
+        directory = hook.directory
         settings = self._world.project(directory)
         if not settings.enabled or (
             _is_headless(hook) and not (hook.headless or settings.claude_code.headless)
@@ -105,11 +107,19 @@ class ClaudeCode:
         await self._intake.hear(instance, found)
         if event == "SessionEnd":
             self._release(hook.session)
-            instance.connected = False
-            self._readers.pop(hook.session, None)
+            self._world.spawn(self._end(hook.session, instance), "claude-code end")
         if event == "SessionStart" and hook.source == "compact":
             return await self._carried_over(hook, instance)
         return NOTHING
+
+    async def _end(self, session: str, instance: Instance) -> None:
+        """The session is over: what is left to file is filed, then it is forgotten."""
+        judged = self._evaluations.task(session)
+        if judged is not None:
+            await asyncio.wait([judged], timeout=WAIT_S)
+        instance.connected = False
+        for kept in (self._readers, self._expected, self._locks):
+            kept.pop(session, None)
 
     def sweep(self) -> None:
         """Sessions whose process is gone without a word are not connected any more."""
@@ -129,7 +139,11 @@ class ClaudeCode:
             judged = self._evaluations.task(session)
             if judged is None:
                 return NOTHING
-            await asyncio.wait({stop.prompt, judged}, timeout=WAIT_S, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                (asyncio.ensure_future(stop.prompt), asyncio.ensure_future(judged)),
+                timeout=WAIT_S,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
             if not stop.prompt.done():
                 return _toasted(stop)
             if stop.prompt.cancelled():
@@ -144,6 +158,7 @@ class ClaudeCode:
         finally:
             if self._stops.get(session) is stop:
                 del self._stops[session]
+            self._expected.pop(session, None)
 
     def _release(self, session: str) -> None:
         """The person typed, or the session ended: a Stop hook that still waits has nothing to say."""
@@ -155,7 +170,7 @@ class ClaudeCode:
         """The session's own instance: orders are carried out here, not in the host."""
         identity = f"{HOST}-{hook.session}"
         known = self._instances.get(identity)
-        mode = "run" if _is_headless(hook) else "tui"
+        mode: Mode = "run" if _is_headless(hook) else "tui"
         instance = self._instances.add(Instance(identity, HOST, mode, hook.pid, directory))
         instance.take = lambda order_id, order: self._take(hook.session, order_id, order)
         instance.read = self._read
@@ -201,14 +216,13 @@ class ClaudeCode:
         reader, expect = self._readers.get(s.id), self._expected.get(s.id, "")
         if reader is None:
             raise Unavailable("its transcript is not known yet")
-        end = self._world.clock.monotonic() + LAG_S
         async with self._locks.setdefault(s.id, asyncio.Lock()):
-            while True:
+            for left in reversed(range(POLLS)):
                 try:
                     found = await asyncio.to_thread(reader.read, expect)
                 except OSError as e:
                     raise Unavailable(f"the transcript cannot be read: {e}") from e
-                if reader.settled or self._world.clock.monotonic() >= end:
+                if not left or reader.found or not expect:
                     break
                 await asyncio.sleep(POLL_S)
         return replace(found, session=s.id, busy=s.busy, title=redact(found.title), directory=s.directory)
@@ -233,10 +247,9 @@ class ClaudeCode:
         return NOTHING
 
 
-def _context(requests: list[str], missing: Any) -> str:  # noqa: ANN401 - tuple[Missing, ...]
-    lines = [
-        "The context of this session was compacted. What the person asked for in the current task, word for word:"
-    ]
+def _context(requests: list[str], missing: tuple[Missing, ...]) -> str:
+    """Facts, not orders: the host's model reads them beside its own summary."""
+    lines = ["The context was compacted. What the person asked for in the current task, word for word:"]
     lines += [f"> {line}" for text in requests for line in text.splitlines()]
     if missing:
         lines += ["What was still open when the last turn was checked:"]
@@ -246,7 +259,7 @@ def _context(requests: list[str], missing: Any) -> str:  # noqa: ANN401 - tuple[
 
 def _is_headless(hook: Hook) -> bool:
     """`claude -p` and the SDKs: nobody sits before it."""
-    return hook.entrypoint.startswith("sdk")
+    return not hook.interactive
 
 
 def _woken(text: str, *, strict: bool) -> Answer:

@@ -50,7 +50,8 @@ class Compaction:
         if not isinstance(event, ev.SessionCompacted):
             return
         settings = self._world.project(after.directory)
-        ours = after.judge or after.parent or after.off or after.deleted
+        # Claude Code is told what to go on with when it asks (engine/claude_code.py)
+        ours = after.judge or after.parent or after.off or after.deleted or after.host != "opencode"
         if ours or not (settings.enabled and settings.compaction.enabled):
             return
         now = self._world.clock.now_ms()

@@ -9,20 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from daemon.core.errors import Unavailable
+from daemon.core.orders import CallOrder, StoredOrder
+from daemon.core.session import Session
+from daemon.core.transcript import Transcript
 from daemon.hosts.opencode_orders import wire_order
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     import msgspec
 
-    from daemon.core.orders import CallOrder, ResultStatus, ShowToast, StoredOrder
-    from daemon.core.session import Session
-    from daemon.core.transcript import Transcript
+    from daemon.core.orders import ResultStatus, ShowToast
 
 Mode = Literal["run", "serve", "tui"]
 QUEUE = 1_000
@@ -34,7 +36,8 @@ HEARTBEAT_S = 15.0
 class Instance:
     """One host process in one directory. ``seq``: its highest event folded. ``stream``: counts streams.
 
-    ``take`` and ``read``: of a host without an order stream, who carries out its orders and reads its messages.
+    ``take`` and ``read``: of a host without an order stream, who carries out its orders and reads its
+    messages.
     """
 
     id: str

@@ -115,7 +115,7 @@ class Intake:
             self._evaluations.request(session)
 
     async def hear(self, instance: Instance, events: Sequence[ev.Event]) -> None:
-        """Fold events of a host that tells each once (a hook); stored when it returns. Raises ``Unavailable``."""
+        """Fold events that are told once (hooks); they are stored when it returns. Raises ``Unavailable``."""
         for event in events:
             if not isinstance(event, ev.InstanceDisposed) and len(event.session) <= ID_CHARS:
                 self.events += 1

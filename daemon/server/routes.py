@@ -155,7 +155,7 @@ class Routes:
         found = await self._claude.hook(
             request.match_info["event"][:ID], body, request.headers, strict=strict
         )
-        kind = JSON if found.status == 200 else "text/plain"  # noqa: PLR2004
+        kind = JSON if found.status == 200 else "text/plain"
         return web.Response(status=found.status, body=found.body or None, content_type=kind)
 
     async def switch(self, request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""Claude Code through the engine: its hooks and its transcript file, against the real daemon in one process."""
+"""Claude Code through the engine: its hooks and its transcript file, the real daemon in one process."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def w(tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def test_woken_with_feedback_then_complete(w: World) -> None:
-    """I2, I5, I21: the Stop hook's answer wakes the session, the next one is judged again, complete is silent."""
+    """I2, I5, I21: the Stop hook's answer wakes the session; the next is judged; complete is silent."""
     w.add(INCOMPLETE, COMPLETE)
     c = await w.begin()
     task = await c.types()
@@ -79,7 +79,7 @@ async def test_woken_with_feedback_then_complete(w: World) -> None:
 
 
 async def test_rules_judge_the_same_story_as_for_opencode(tmp_path: Path) -> None:
-    """I24: a failed check after the last edit, read from the transcript file, wakes the agent with the command."""
+    """I24: a failed check after the last edit, read from the file, wakes the agent with the command."""
     world = World(tmp_path)
     world.sim.provider = None
     await world.sim.start()
@@ -116,7 +116,7 @@ async def test_the_same_words_again_are_a_new_task(w: World) -> None:
 
 
 async def test_at_most_eight_wakes_for_a_prompt(w: World) -> None:
-    """I5: the ninth wake would empty the result of `-p`; it never comes, and the person's next prompt counts anew."""
+    """I5: the ninth wake would empty the result of `-p`; it never comes. The next prompt counts anew."""
     c = await w.begin()
     await c.types()
     for n in range(9):
@@ -155,7 +155,7 @@ async def test_background_tasks_are_no_idle(w: World) -> None:
 
 
 async def test_typing_releases_the_waiting_hook_at_once(w: World) -> None:
-    """I14: a person who types while the judge thinks ends the wait with nothing, and the verdict is dropped."""
+    """I14: a person who types while the judge thinks ends the wait, and the verdict is dropped."""
     w.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
     c = await w.begin()
@@ -171,7 +171,7 @@ async def test_typing_releases_the_waiting_hook_at_once(w: World) -> None:
 
 
 async def test_a_hook_that_went_away_is_not_prompted(w: World) -> None:
-    """I35: the host killed the hook while the judge thought; the order is stale, nothing is counted as sent."""
+    """I35: the host killed the hook while the judge thought; the order is stale."""
     w.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
     c = await w.begin()
@@ -197,7 +197,10 @@ async def test_an_interrupt_is_not_judged(w: World) -> None:
     c = await w.begin()
     await c.types("First")
     c.answers("Working on")
-    c.line("user", message={"role": "user", "content": [{"type": "text", "text": "[Request interrupted by user]"}]})
+    c.line(
+        "user",
+        message={"role": "user", "content": [{"type": "text", "text": "[Request interrupted by user]"}]},
+    )
     await c.types("Second")
     await c.works()
     (prompt,) = w.llm.prompts
@@ -209,7 +212,10 @@ async def test_an_interrupted_turn_is_left_alone(w: World) -> None:
     c = await w.begin()
     await c.types()
     c.answers("Working on")
-    c.line("user", message={"role": "user", "content": [{"type": "text", "text": "[Request interrupted by user]"}]})
+    c.line(
+        "user",
+        message={"role": "user", "content": [{"type": "text", "text": "[Request interrupted by user]"}]},
+    )
     assert (await c.stops()).status == 204
     await w.sim.settle()
     assert w.llm.prompts == []

@@ -112,7 +112,9 @@ class ClaudeSim:
         )
         return self.prompt_id
 
-    def answers(self, text: str = "All done.", tools: tuple[tuple[str, dict[str, Any], str, int], ...] = ()) -> str:
+    def answers(
+        self, text: str = "All done.", tools: tuple[tuple[str, dict[str, Any], str, int], ...] = ()
+    ) -> str:
         """The agent's turn: each tool ``(name, input, output, exit code)`` with its result, then the text."""
         for name, given, output, code in tools:
             use = self.id()
@@ -122,10 +124,17 @@ class ClaudeSim:
             self.line(
                 "user",
                 message={"role": "user", "content": [result]},
-                toolUseResult={"stdout": output, "stderr": "", "interrupted": False} if code == 0 else f"Error: {content}",
+                toolUseResult={"stdout": output, "stderr": "", "interrupted": False}
+                if code == 0
+                else f"Error: {content}",
             )
         self._said = text
         return self._assistant([{"type": "text", "text": text}], "end_turn")
+
+    def interrupted(self) -> None:
+        """Esc, as the file has it; no hook is called."""
+        said = [{"type": "text", "text": "[Request interrupted by user]"}]
+        self.line("user", message={"role": "user", "content": said})
 
     def _assistant(self, content: list[dict[str, Any]], stop: str) -> str:
         message = {
