@@ -23,6 +23,7 @@ _PACKAGE = Path(__file__).resolve().parent
 _IN_CHECKOUT = {
     "prompts": "prompts",
     "shims/opencode": "plugin-shim/opencode/src",
+    "shims/claude-code": "plugin-shim/claude-code",
     "reflection": ".reflection",
 }
 
@@ -124,7 +125,7 @@ def find_socket(paths: Paths) -> Path:
 
 
 def shipped(name: str) -> Path:
-    """A file or folder that comes with reflectd: ``prompts/…``, ``shims/opencode/…`` or ``reflection/…``.
+    """A file or folder that comes with reflectd: ``prompts/…``, ``shims/<host>/…`` or ``reflection/…``.
 
     In a wheel it lies inside the package, in a checkout at its place in the repository. ``UserError`` when it
     is in neither (an incomplete installation); ``ValueError`` for a name that leaves these folders.
