@@ -15,7 +15,7 @@ case $program in
     ;;
 esac
 case $session in
-'' | *[!A-Za-z0-9_-]*)
+'' | -* | *[!A-Za-z0-9_-]*)
     echo "reflectd: Claude Code gave no id of this session"
     exit 0
     ;;

@@ -1,0 +1,363 @@
+"""The real hook.sh, run by dash and bash, with curl and without, against a real Unix socket."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.plugin.hook_runs import JSON, SCRIPTS, SILENT, Hook, http, made
+from tests.support.reflectd import call
+from tests.support.sandbox import REPO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+WAKE = (
+    b"## Reflection-3: Task Incomplete (HIGH)\nRun `make test`: it's red. \xc3\xbc\n"
+    b"\n(reflectd rfl_0123456789abcdef0123)"
+)
+SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)] or ["sh"]
+RUNS = [
+    pytest.param((shell, client), id=f"{shell}-{client}", marks=pytest.mark.needs(client))
+    for shell in SHELLS
+    for client in ("curl", "python3")
+]
+
+
+@pytest.fixture(params=RUNS)
+def hook(request: pytest.FixtureRequest) -> Iterator[Hook]:
+    with made(*request.param) as found:
+        yield found
+
+
+@pytest.fixture
+def plain() -> Iterator[Hook]:
+    """For what does not depend on the shell or the client."""
+    with made("sh", "python3") as found:
+        yield found
+
+
+# --- the wire -------------------------------------------------------------------------------------
+
+
+def test_an_event_goes_out_and_its_json_comes_back(hook: Hook) -> None:
+    """The body is the hook's stdin, byte for byte; who asks is in headers; the answer is printed as it is."""
+    sent = '{"prompt": "ü \\" $(id) `id` \\\\ \\u0000", "x": [1]}\n\n'.encode()
+    hook.env["REFLECTD_HEADLESS"] = "1"
+    with hook.daemon() as daemon:
+        assert hook("UserPromptSubmit", stdin=sent) == (0, JSON + b"\n", b"")
+    (request,) = daemon.requests
+    assert request.line.split()[:2] == ["POST", "/v1/hooks/UserPromptSubmit"]
+    assert request.body == sent
+    wanted = {
+        "host": "reflectd",
+        "content-type": "application/json",
+        "x-cc-entrypoint": "cli",
+        "x-cc-attended": "1",
+        "x-cc-pid": "4242",
+        "x-cc-project": str(hook.project),
+        "x-cc-headless": "1",
+    }
+    assert {name: request.headers[name] for name in wanted} == wanted
+    assert "secret" not in repr(request)  # I46
+
+
+def test_a_megabyte_goes_through(hook: Hook) -> None:
+    """Long prompts and answers are neither cut nor changed; nothing waits for a `100 Continue`."""
+    sent = json.dumps({"prompt": "ü\n$x`'\"\\" * 150_000}, ensure_ascii=False).encode()
+    answer = json.dumps({"systemMessage": "y" * 300_000}).encode()
+    with hook.daemon(http(200, answer)) as daemon:
+        for event in ("PreCompact", "SessionStart"):
+            assert hook(event, stdin=sent) == (0, answer + b"\n", b"")
+    assert [request.body for request in daemon.requests] == [sent, sent]
+    assert len(sent) > 1_000_000
+
+
+def test_nothing_to_say_is_silent(hook: Hook) -> None:
+    """204 is the usual answer."""
+    with hook.daemon(http(204)) as daemon:
+        for args in (["Stop", "wake"], ["Stop", "strict"], ["SessionStart"], ["SessionEnd"]):
+            assert hook(*args) == SILENT
+    routes = [request.line.split()[1].removeprefix("/v1/hooks/") for request in daemon.requests]
+    assert routes == ["Stop", "Stop?strict=1", "SessionStart", "SessionEnd"]
+
+
+@pytest.mark.parametrize("status", [400, 409, 499])
+def test_feedback_wakes_the_agent(hook: Hook, status: int) -> None:
+    """A 4xx that begins as our feedback does: stderr and exit code 2, for the one hook that wakes."""
+    with hook.daemon(http(status, WAKE)):
+        assert hook("Stop", "wake") == (2, b"", WAKE + b"\n")
+        assert hook("Stop", "strict") == SILENT
+        assert hook("UserPromptSubmit") == SILENT
+
+
+def test_strict_feedback_is_json(hook: Hook) -> None:
+    """The hook that Claude Code waits for prints the decision."""
+    answer = json.dumps({"decision": "block", "reason": WAKE.decode()}).encode()
+    with hook.daemon(http(200, answer)):
+        assert hook("Stop", "strict") == (0, answer + b"\n", b"")
+
+
+# --- failing open ---------------------------------------------------------------------------------
+
+ODD = {
+    "an older daemon": http(404, b'{"api": 1, "error": "no route"}'),
+    "refused": http(403, b'{"api": 1, "error": "another user"}'),
+    "too big": http(413, b"## Too big"),
+    "broken": http(500, b"## Reflection-3: not from a broken daemon"),
+    "full": http(503, b"{}"),
+    "moved": http(302, b"## Reflection-3", b"Location: http://127.0.0.1:1/"),
+    "not json": http(200, b"Traceback (most recent call last):"),
+    "a list": http(200, b'["x"]'),
+    "nothing": http(200),
+    "half of it": http(200, JSON).replace(b"Content-Length: ", b"Content-Length: 9"),
+    "half a wake": http(409, WAKE).replace(b"Content-Length: ", b"Content-Length: 9"),
+    "half a head": b"HTTP/1.1 200 OK\r\nContent-",
+    "no http": b"## Reflection-3: Task Incomplete\r\n\r\n{}",
+    "no status": b"HTTP/1.1\r\n\r\n{}",
+    "zeros": b"\0" * 5000,
+    "closed": b"",
+    "endless": http(200, b'{"a": "' + b"x" * (2 << 20) + b'"}'),
+}
+
+
+@pytest.mark.parametrize("answer", ODD.values(), ids=ODD.keys())
+def test_any_other_answer_is_silence(hook: Hook, answer: bytes) -> None:
+    """I35: whatever is wrong with the daemon, Claude Code goes on as if we were not installed."""
+    with hook.daemon(answer):
+        assert hook("Stop", "wake") == SILENT
+        assert hook("UserPromptSubmit") == SILENT
+
+
+def test_a_daemon_that_hangs_is_given_up(hook: Hook) -> None:
+    """I35: the deadline is the hook's own; Claude Code is not the one to end it."""
+    with hook.daemon(None) as daemon:
+        assert hook("SessionEnd") == SILENT
+    assert len(daemon.requests) == 1
+
+
+@pytest.mark.parametrize("event", [["Stop", "wake"], ["SessionStart"], ["UserPromptSubmit"]])
+def test_no_daemon_is_silence(hook: Hook, event: list[str]) -> None:
+    """I35: no socket, one that nobody listens on, a file in its place, no folder at all."""
+    assert hook(*event) == SILENT
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(hook.socket))
+    assert hook(*event) == SILENT
+    hook.socket.unlink()
+    hook.socket.write_text("no socket")
+    assert hook(*event) == SILENT
+    hook.env["REFLECTD_SOCKET"] = "/nowhere/r.sock"
+    assert hook(*event) == SILENT
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"HOME": "", "REFLECTD_STATE_DIR": "", "REFLECTD_SOCKET": ""},
+        {"REFLECTD_STATE_DIR": "relative", "REFLECTD_SOCKET": "relative"},
+        {"REFLECTD_SOCKET": "/" + "x" * 5000},
+        {"REFLECTD_SOCKET": "", "XDG_RUNTIME_DIR": "relative"},
+        {"PATH": "/nowhere"},
+    ],
+)
+def test_odd_surroundings_are_silence(hook: Hook, change: dict[str, str]) -> None:
+    """I35: sh ends with 2 on errors of its own, which would wake the agent; the trap makes it 0."""
+    hook.env |= change
+    for args in (["Stop", "wake"], ["SessionStart"], []):
+        assert hook(*args) == SILENT
+
+
+@pytest.mark.parametrize("variable", ["REFLECTD_CHILD", "REFLECTD_DISABLE"])
+def test_our_own_children_say_nothing(hook: Hook, variable: str) -> None:
+    """No recursion into our own hooks: a judge's `claude -p` is not even heard of, and starts nothing."""
+    hook.env |= {variable: "1", "REFLECTD_NO_START": "0"}
+    hook.program("reflectd", f"touch '{hook.state}/ran'")
+    with hook.daemon() as daemon:
+        for args in (["SessionStart"], ["Stop", "wake"], ["Stop", "strict"], ["SessionEnd"]):
+            assert hook(*args) == SILENT
+    assert daemon.requests == []
+    assert list(hook.state.iterdir()) == []
+
+
+def test_a_line_break_in_a_folder_is_no_header(hook: Hook) -> None:
+    """A folder's name can't add headers, and the event still arrives."""
+    hook.env |= {"CLAUDE_PROJECT_DIR": "/a\r\nOrigin: evil", "CLAUDE_PID": "1\nX-Evil: 1"}
+    with hook.daemon() as daemon:
+        assert hook("PreCompact") == (0, JSON + b"\n", b"")
+    (request,) = daemon.requests
+    assert not {"origin", "x-evil"} & set(request.headers)
+    assert request.headers.get("x-cc-project", "") == ""
+
+
+def test_a_persons_curl_settings_are_not_ours(hook: Hook) -> None:
+    """`.curlrc` and proxies are for other uses of curl."""
+    (hook.root / ".curlrc").write_text(
+        'verbose\nfail\nheader = "Origin: http://evil"\nproxy = "http://127.0.0.1:1"\n'
+    )
+    proxies = ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy")
+    hook.env |= dict.fromkeys(proxies, "http://127.0.0.1:1") | {"CURL_HOME": str(hook.root)}
+    with hook.daemon(http(409, WAKE)) as daemon:
+        assert hook("Stop", "wake") == (2, b"", WAKE + b"\n")
+    assert "origin" not in daemon.requests[0].headers
+
+
+# --- where the socket is --------------------------------------------------------------------------
+
+
+def places(hook: Hook) -> dict[str, tuple[Path, dict[str, str]]]:
+    """By what it is found → the socket, and the environment that says so."""
+    unset = {"REFLECTD_SOCKET": "", "REFLECTD_STATE_DIR": ""}
+    run, state = hook.root / "xdg" / "reflectd", hook.root / ".local" / "state" / "reflectd"
+    elsewhere = hook.root / "elsewhere"
+    for folder in (run, state / "run", hook.state / "run", elsewhere / "reflectd" / "run"):
+        folder.mkdir(parents=True)
+    return {
+        "~": (hook.root / "r.sock", {"REFLECTD_SOCKET": "~/r.sock"}),
+        "runtime folder": (run / "reflectd.sock", unset | {"XDG_RUNTIME_DIR": str(hook.root / "xdg")}),
+        "state folder": (hook.state / "run" / "reflectd.sock", {"REFLECTD_SOCKET": ""}),
+        "XDG_STATE_HOME": (
+            elsewhere / "reflectd" / "run" / "reflectd.sock",
+            unset | {"XDG_STATE_HOME": str(elsewhere)},
+        ),
+        "home": (state / "run" / "reflectd.sock", unset | {"XDG_STATE_HOME": "relative"}),
+    }
+
+
+@pytest.mark.parametrize("place", ["~", "runtime folder", "state folder", "XDG_STATE_HOME", "home"])
+def test_the_socket_is_found_as_the_daemon_places_it(plain: Hook, place: str) -> None:
+    """The variable, the runtime folder, the state folder: as in design/protocol.md."""
+    at, env = places(plain)[place]
+    plain.env |= env
+    with plain.daemon(at=at):
+        assert plain("PreCompact") == (0, JSON + b"\n", b"")
+
+
+def test_the_path_that_the_daemon_wrote_is_read(plain: Hook) -> None:
+    """XDG_RUNTIME_DIR differs between shells, so the written path wins; a stale one is passed over."""
+    at, env = places(plain)["runtime folder"]
+    written = plain.root / "written.sock"
+    plain.env |= env | {"REFLECTD_STATE_DIR": str(plain.state)}
+    (plain.state / "socket").write_text(str(written))  # no line end, as the daemon may write it
+    with plain.daemon(at=at) as default:
+        assert plain("PreCompact")[0] == 0
+        with plain.daemon(at=written) as chosen:
+            assert plain("PreCompact")[0] == 0
+    assert (len(default.requests), len(chosen.requests)) == (1, 1)
+
+
+# --- starting the daemon --------------------------------------------------------------------------
+
+RECORD = """\
+printf '%s\\n' "$*" >>"$REFLECTD_STATE_DIR/ran"
+env >"$REFLECTD_STATE_DIR/env"
+printf '%s\\n' '{socket}' >"$REFLECTD_STATE_DIR/socket"
+"""
+
+
+def starts(hook: Hook) -> list[str]:
+    """How `reflectd` was run."""
+    ran = hook.state / "ran"
+    return ran.read_text().splitlines() if ran.exists() else []
+
+
+@pytest.fixture
+def asleep(hook: Hook) -> Hook:
+    """No daemon where one is looked for; `reflectd start` makes one known."""
+    hook.program("env", 'exec /usr/bin/env "$@"')
+    hook.env |= {"REFLECTD_SOCKET": "", "REFLECTD_NO_START": "0"}
+    name = str(hook.socket).replace("'", "'\\''")
+    hook.program("reflectd", RECORD.replace("{socket}", name))
+    return hook
+
+
+def test_session_start_starts_the_daemon_and_asks_it(asleep: Hook) -> None:
+    """Started as a host's start, once, without Claude Code's variables; then the same event is forwarded."""
+    asleep.env |= {"CLAUDECODE": "1", "ANTHROPIC_API_KEY": "kept"}
+    with asleep.daemon() as daemon:
+        assert asleep("SessionStart", stdin=b'{"source": "startup"}') == (0, JSON + b"\n", b"")
+        assert asleep("SessionStart") == (0, JSON + b"\n", b"")
+    assert starts(asleep) == ["start --from-shim"]
+    assert [request.body for request in daemon.requests] == [b'{"source": "startup"}', b"{}"]
+    given = (asleep.state / "env").read_text()
+    assert "ANTHROPIC_API_KEY=kept" in given
+    assert not [line for line in given.splitlines() if line.startswith(("CLAUDE", "AI_AGENT"))]
+
+
+@pytest.mark.parametrize(("age", "started"), [(30, 0), (61, 1), (-500, 1), (None, 1)])
+def test_at_most_one_start_a_minute(asleep: Hook, age: int | None, started: int) -> None:
+    """A daemon that can't start is not tried at every session; an unreadable or future mark is no mark."""
+    mark = asleep.state / "started-by-hook"
+    mark.write_text("0999 rubbish" if age is None else f"{int(time.time()) - age}\n")
+    with asleep.daemon():
+        code, _, err = asleep("SessionStart")
+    assert (code, err) == (0, b"")
+    assert len(starts(asleep)) == started
+
+
+def test_other_events_start_nothing(asleep: Hook) -> None:
+    """Only a session's beginning may wait for a start."""
+    for args in (["UserPromptSubmit"], ["Stop", "wake"], ["SessionEnd"]):
+        assert asleep(*args) == SILENT
+    assert starts(asleep) == []
+
+
+def test_a_stopped_daemon_stays_stopped(asleep: Hook) -> None:
+    """`reflectd stop` and REFLECTD_NO_START are respected, at once."""
+    (asleep.state / "stopped").touch()
+    assert asleep("SessionStart") == SILENT
+    (asleep.state / "stopped").unlink()
+    asleep.env["REFLECTD_NO_START"] = "1"
+    assert asleep("SessionStart") == SILENT
+    assert sorted(asleep.state.iterdir()) == []
+
+
+def test_a_program_of_the_project_is_never_run(asleep: Hook) -> None:
+    """Relative folders of PATH are passed over; REFLECTD_BIN says which one it is."""
+    asleep.program("reflectd", "touch ran-by-name").rename(asleep.project / "reflectd")
+    asleep.env["PATH"] = f".::{asleep.bin}"
+    assert asleep("SessionStart") == SILENT
+    assert list(asleep.project.iterdir()) == [asleep.project / "reflectd"]
+    chosen = asleep.program("chosen", RECORD.replace("{socket}", "/nowhere"))
+    asleep.env["REFLECTD_BIN"] = str(chosen)
+    (asleep.state / "started-by-hook").unlink(missing_ok=True)
+    with asleep.daemon():
+        chosen.write_text(chosen.read_text().replace("/nowhere", str(asleep.socket).replace("'", "'\\''")))
+        assert asleep("SessionStart") == (0, JSON + b"\n", b"")
+    assert starts(asleep) == ["start --from-shim"]
+
+
+def test_exec_form_needs_the_executable_bit(plain: Hook) -> None:
+    """Claude Code runs the script itself, no shell between; whatever the shell, its checks are clean."""
+    for name in ("hook.sh", "ctl.sh"):
+        assert (SCRIPTS / name).stat().st_mode & 0o111 == 0o111
+    with plain.daemon():
+        done = subprocess.run(
+            [SCRIPTS / "hook.sh", "PreCompact"], env=plain.env, input=b"{}", capture_output=True, check=False
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (0, JSON + b"\n", b"")
+
+
+def test_the_real_daemon_is_started_and_stays(plain: Hook) -> None:
+    """I45: started from SessionStart it answers once the hook is over, and lives on until `reflectd stop`."""
+    command = f'exec "{sys.executable}" -m daemon "$@"'
+    program = plain.program("reflectd", command)
+    plain.env |= {"REFLECTD_NO_START": "0", "PYTHONPATH": str(REPO), "REFLECTD_JUDGE_PROVIDER": "offline"}
+    plain.socket.parent.chmod(0o700)
+    try:
+        code, _, err = plain("SessionStart", stdin=b'{"session_id": "s", "source": "startup"}')
+        assert (code, err) == (0, b"")
+        assert call(plain.socket, "GET", "/v1/status")["pid"]
+    finally:
+        done = subprocess.run(
+            [program, "stop"], env=plain.env, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not plain.socket.exists()

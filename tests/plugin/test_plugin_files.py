@@ -1,0 +1,137 @@
+"""What the plugin's files promise Claude Code, old and new."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from daemon import __version__
+from daemon.paths import shipped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLUGIN = shipped("shims/claude-code")
+HOOKS: dict[str, list[Any]] = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
+OLD_NAMES = {
+    "SessionStart",
+    "UserPromptSubmit",
+    "Stop",
+    "SubagentStop",
+    "PreCompact",
+    "SessionEnd",
+    "Notification",
+    "StopFailure",
+}  # every one is known to 2.1.197, the oldest version that we support
+FIELDS = {"type", "command", "args", "timeout", "async", "asyncRewake"}
+
+
+def handlers() -> list[tuple[str, dict[str, Any]]]:
+    return [(event, handler) for event, entries in HOOKS.items() for e in entries for handler in e["hooks"]]
+
+
+def test_only_old_event_names_are_shipped() -> None:
+    """I39: one name or field that an older version doesn't know would disable the whole plugin there."""
+    assert set(HOOKS) == OLD_NAMES
+    assert {name for _, handler in handlers() for name in handler} == FIELDS
+    assert {name for entries in HOOKS.values() for entry in entries for name in entry} == {"hooks"}
+
+
+def test_every_hook_is_our_script_in_exec_form() -> None:
+    """No shell between: `sh hook.sh` would end with 2, a wake, once the file is gone."""
+    for event, handler in handlers():
+        assert handler["type"] == "command"
+        assert handler["command"] == "${CLAUDE_PLUGIN_ROOT}/scripts/hook.sh"
+        assert handler["args"][0] == event
+
+
+def test_stop_has_a_hook_that_wakes_and_one_that_is_waited_for() -> None:
+    """asyncRewake by default, the other for strict mode; sub-agents' ends are told in the background."""
+    wakes, waits = [handler for event, handler in handlers() if event == "Stop"]
+    assert (wakes["args"][1:], wakes.get("asyncRewake")) == (["wake"], True)
+    assert (waits["args"][1:], waits.get("asyncRewake"), waits.get("async")) == (["strict"], None, None)
+    assert [event for event, handler in handlers() if handler.get("async")] == ["SubagentStop"]
+
+
+def test_deadlines_nest() -> None:
+    """The script's own deadline ends before Claude Code's, so that nothing of it is killed half-way."""
+    script = (PLUGIN / "scripts" / "hook.sh").read_text()
+    own = {name: int(s) for name, s in re.findall(r"^(\w+|\*)\) seconds=(\d+) ;;$", script, re.MULTILINE)}
+    assert own["Stop"] == 110
+    for event, handler in handlers():
+        assert own.get(event, own["*"]) < handler["timeout"], event
+    assert {handler["timeout"] for event, handler in handlers() if event == "Stop"} == {120}
+
+
+def test_the_marketplace_names_the_plugin_beside_it() -> None:
+    """Names are what settings refer to; the version is the daemon's."""
+    market = json.loads((PLUGIN / ".claude-plugin" / "marketplace.json").read_text())
+    plugin = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
+    assert (market["name"], plugin["name"], plugin["version"]) == ("reflectd", "reflectd", __version__)
+    assert [(p["name"], p["source"]) for p in market["plugins"]] == [("reflectd", "./")]
+
+
+# --- slash commands -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["status", "on", "off", "why"])
+def test_slash_commands_run_our_script_for_this_session(name: str) -> None:
+    """Typed by a person only, allowed to run nothing else, and free of what the permission check refuses."""
+    text = (PLUGIN / "commands" / f"{name}.md").read_text()
+    _, head, body = text.split("---\n", 2)
+    fields = dict(line.split(": ", 1) for line in head.splitlines())
+    assert fields["allowed-tools"] == "Bash(${CLAUDE_PLUGIN_ROOT}/scripts/ctl.sh:*)"
+    assert fields["disable-model-invocation"] == "true"
+    assert ": " not in fields["description"]  # YAML would read it as another field
+    assert f'!`"${{CLAUDE_PLUGIN_ROOT}}/scripts/ctl.sh" {name} ${{CLAUDE_SESSION_ID}}`' in body
+    assert "$(" not in body
+    assert ":-" not in body
+
+
+def ctl(tmp_path: Path, *args: str, found: bool = True) -> tuple[int, str, str]:
+    program = tmp_path / "reflectd"
+    program.write_text('#!/bin/sh\necho "ran: $*"\nenv\necho "said so" >&2\nexit 1\n')
+    program.chmod(0o755)
+    env = {
+        "PATH": f"{tmp_path}:/usr/bin:/bin" if found else "/nowhere",
+        "CLAUDE_CODE_MESSAGING_TOKEN": "a-secret",
+    }
+    done = subprocess.run(
+        [PLUGIN / "scripts" / "ctl.sh", *args], env=env, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "ran"),
+    [
+        (["status", "1b-2"], "ran: status\n"),
+        (["on", "1b-2"], "ran: on --session 1b-2\n"),
+        (["off", "1b-2"], "ran: off --session 1b-2\n"),
+        (["why", "1b-2"], "ran: why 1b-2\n"),
+    ],
+)
+def test_ctl_says_what_reflectd_says(tmp_path: Path, args: list[str], ran: str) -> None:
+    """I40: about this session only; errors are shown, not raised; Claude Code's secrets stay out (I46)."""
+    code, out, err = ctl(tmp_path, *args)
+    assert (code, err) == (0, "")
+    assert ran in out
+    assert "said so" in out
+    assert "a-secret" not in out
+
+
+def test_ctl_never_guesses(tmp_path: Path) -> None:
+    """No session, a strange one, no program: it says so, and switches nothing."""
+    for args in (["off"], ["off", ""], ["off", "--dir"], ["off", "a b"], ["off", "$(x)"], ["rm", "1b-2"]):
+        code, out, _ = ctl(tmp_path, *args)
+        assert code == 0
+        assert "ran: " not in out
+        assert out.startswith(("reflectd: ", "ctl.sh knows "))
+    assert ctl(tmp_path, "off", "1b-2", found=False)[:2] == (
+        0,
+        "reflectd is not on PATH: see its README, or run reflectd doctor in a terminal\n",
+    )
