@@ -52,7 +52,7 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
         return _remove(args, env, file, old, settings)
     folder = str(shipped("shims/claude-code"))
     text = _with_ours(file, old, settings, folder)
-    warnings = tuple(filter(None, [fleeting(folder), _shared(args)]))
+    warnings = tuple(filter(None, [fleeting(folder), *_about_project(args)]))
     if text == old:
         return Report(file, "unchanged", folder, None, "", warnings)
     check_editable(file, force=args.force)
@@ -176,10 +176,11 @@ def _others(env: Mapping[str, str], file: Path) -> list[Path]:
     return [other for other, _, on in enabled_in(env, Path.cwd()) if on and other != file]
 
 
-def _shared(args: argparse.Namespace) -> str:
+def _about_project(args: argparse.Namespace) -> Iterator[str]:
+    if args.project:
+        yield "Claude Code reads this file only in a trusted folder: start it here once and say yes"
     if args.project and Path(".git").exists():
-        return "this file is usually shared with others: the path in it is of this machine"
-    return ""
+        yield "this file is usually shared with others: the path in it is of this machine"
 
 
 def config_folder(env: Mapping[str, str]) -> Path:

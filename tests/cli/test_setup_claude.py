@@ -148,7 +148,10 @@ def test_a_moved_installation_is_updated(desk: Desk) -> None:
 def test_where_the_file_is(desk: Desk) -> None:
     """CLAUDE_CONFIG_DIR, the home, or this project; a relative folder could be anywhere and is refused."""
     assert desk.json("--user", "--dry-run")["file"] == str(desk.file)
-    assert desk.json("--project")["file"] == str(desk.project / ".claude" / "settings.json")
+    assert desk("--project", "--json") == 0
+    done = json.loads(desk.out)
+    assert done["file"] == str(desk.project / ".claude" / "settings.json")
+    assert "trusted" in done["warnings"][0]
     desk.env["CLAUDE_CONFIG_DIR"] = str(desk.root / "cc")
     assert desk.json()["file"] == str(desk.root / "cc" / "settings.json")
     desk.env["CLAUDE_CONFIG_DIR"] = "cc"
