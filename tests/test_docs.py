@@ -21,7 +21,16 @@ from daemon.files.prompts import SLOTS
 
 REPO = Path(__file__).resolve().parents[1]
 DESIGN = sorted(f"design/{page.name}" for page in (REPO / "design").glob("*.md"))
-NAMES = ["README.md", "CHANGELOG.md", ".reflection/README.md", "docs/prompts.md", "docs/service.md", *DESIGN]
+NAMES = [
+    "README.md",
+    "CHANGELOG.md",
+    ".reflection/README.md",
+    "docs/claude-code.md",
+    "docs/prompts.md",
+    "docs/service.md",
+    "plugin-shim/claude-code/README.md",
+    *DESIGN,
+]
 README = (REPO / "README.md").read_text("utf-8")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -50,7 +59,7 @@ def test_settings_that_are_named_exist(name: str) -> None:
     named = {s for s in code(read(name)) if re.fullmatch(rf"({sections})\.[a-z_]+", s)}
     other = {"judge.created", *POLICIES, *(f"{n}.txt" for n in SLOTS)}  # an event, what calls are for, files
     assert named - other <= set(SETTINGS)
-    plugin = read("plugin-shim/opencode/README.md")
+    plugin = read("plugin-shim/opencode/README.md") + read("plugin-shim/claude-code/README.md")
     known = {s.env for s in SETTINGS.values()} | set(re.findall(r"REFLECT\w+", plugin)) | {"REFLECTD_CHILD"}
     assert set(re.findall(r"\bREFLECT(?:D|ION)_[A-Z_]+", read(name))) <= known
 
@@ -63,7 +72,7 @@ def test_commands_that_are_named_exist(name: str, capsys: pytest.CaptureFixture[
             assert verb in VERBS, line
             flags = re.findall(r"(?<!\w)--?[a-z][a-z-]*", rest)
             with pytest.raises(SystemExit):
-                main([verb, *(["opencode"] if verb == "setup" else []), "--help"])
+                main([verb, *(rest.split()[:1] if verb == "setup" else []), "--help"])
             shown = capsys.readouterr().out
             assert [f for f in flags if not re.search(rf"{f}\b", shown)] == [], line
 

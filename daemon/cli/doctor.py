@@ -69,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
     """All findings, in the order in which one would mend them."""
+    from daemon.cli import claude_code as c
     from daemon.cli import installation as i
     from daemon.cli import operation as o
 
@@ -92,6 +93,8 @@ def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
         ("daemon", o.daemon),
         ("opencode", o.opencode),
         ("plugin", o.plugin),
+        ("claude code", c.program),
+        ("hooks", c.plugin),
         ("providers", o.providers),
         ("database", o.database),
         ("replies", o.replies),

@@ -37,6 +37,7 @@ VERBS: dict[str, tuple[str, str]] = {
 
 EPILOG = """examples:
   reflectd setup opencode          add the plugin line to opencode's settings
+  reflectd setup claude-code       load the plugin in Claude Code
   reflectd status                  is it running, and what does it see
   reflectd why                     why the last turn was judged as it was
   reflectd watch --exec notify-me  run a command for each verdict

@@ -43,15 +43,16 @@ def opencode(about: About) -> Iterator[Check]:
     if found is None and not connected:
         yield Check("opencode", "warn", "there is no `opencode` on PATH", "see https://opencode.ai")
         return
-    version = f"{_version(found, about.env)} ({found})" if found else "not on PATH"
+    version = f"{version_of(found, about.env)} ({found})" if found else "not on PATH"
     yield Check("opencode", "ok", f"{version}, {len(connected)} connected")
 
 
-def _version(program: str, env: Mapping[str, str]) -> str:
+def version_of(program: str, env: Mapping[str, str]) -> str:
+    """What a host says of itself, in one word."""
     import subprocess
 
     try:
-        done = subprocess.run(  # noqa: S603 - the person's own opencode, from PATH
+        done = subprocess.run(  # noqa: S603 - the person's own program, from PATH
             [program, "--version"],
             env={**env, "REFLECTD_CHILD": "1"},
             stdin=subprocess.DEVNULL,
@@ -68,7 +69,7 @@ def _version(program: str, env: Mapping[str, str]) -> str:
 
 def plugin(about: About) -> Iterator[Check]:
     """Our line in opencode's settings, as it would be loaded in this folder."""
-    from daemon.cli.setup import loaded
+    from daemon.cli.setup_opencode import loaded
 
     found = list(loaded(about.env, Path.cwd()))
     for file, spec in found:

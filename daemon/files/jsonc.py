@@ -1,59 +1,24 @@
 """Edits the ``plugin`` list of an opencode settings text (JSON with comments); every other byte stays.
 
-Owns: finding that list, and splices that keep comments, indentation, trailing commas, CRLF and BOM. Never
-touches files, and never prints a document anew. Accepts just what opencode's own parser accepts; anything
-else is a ``UserError`` with line and column. Every edit is parsed again and compared before it is returned.
-
-Why not a library (tried, 2026): json-five keeps a text but not an edit. A new element becomes ``,"new"],``
-on the bracket's line, a removed one takes its neighbour's comment along; and it accepts single quotes, bare
-names and tabs in text, which opencode refuses. jsonc-edit runs node; jsonc-document needs Python 3.12.
+Owns: finding that list, and what its entries mean. Never touches files. Accepts just what opencode's own
+parser accepts; anything else is a ``UserError`` with line and column. Every edit is
+parsed again and compared before it is returned.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from daemon.core.errors import UserError
+from daemon.files.jsonc_text import append, apply, begun, cut, parse, place, top
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    _Edit: TypeAlias = tuple[int, int, str]  # from, to, what stands there instead
+    from daemon.files.jsonc_text import Item, Node
 
 KEY = "plugin"
-MAX_DEPTH = 200
-
-_COMMENT = r"//[^\r\n]*|/\*.*?\*/"
-_TRIVIA = re.compile(rf"(?:[ \t\r\n]+|{_COMMENT})*", re.DOTALL)
-_REST_OF_LINE = re.compile(rf"(?:[ \t]*(?:{_COMMENT}))*(?:[ \t]*(?=[\r\n]))?", re.DOTALL)
-_NEWLINE = re.compile(r"\r\n|\n|\r")
-_SPACES = re.compile(r"[ \t]*")
-_PLAIN = r'[^"\\\x00-\x1f]*'
-_STRING = re.compile(rf'"{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*"')
-_SCALAR = re.compile(r"(?:true|false|null)\b|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    start: int
-    end: int
-    value: Any
-    items: tuple[_Item, ...] = ()  # the elements of an array, the members of an object
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    start: int  # of the name in an object
-    node: _Node
-    comma: int | None
-    name: str = ""
-
-    @property
-    def end(self) -> int:
-        return self.node.end if self.comma is None else self.comma + 1
 
 
 def plugins(text: str) -> list[Any]:
@@ -75,11 +40,10 @@ def add_plugin(text: str, spec: str) -> str:
     if any(spec_of(entry) == spec for entry in before):
         return text
     if root is None:
-        gap = _newline(text) if text.strip(" \t\ufeff") and text[-1] not in "\r\n" else ""
-        return add_plugin(f"{text}{gap}{{}}{_newline(text)}", spec)
+        return add_plugin(begun(text), spec)
     quoted = json.dumps(spec, ensure_ascii=False)
     where, new = (member.node, quoted) if member else (root, f'"{KEY}": [{quoted}]')
-    after = _apply(text, _append(text, where, new))
+    after = apply(text, append(text, where, new))
     return _checked(root, after, [*before, spec])
 
 
@@ -91,11 +55,11 @@ def replace_plugin(text: str, matches: Callable[[str], bool], spec: str) -> str:
     if not found:
         return text
     for index in reversed(found[1:]):
-        text = _cut(text, index)
+        text = cut(text, cast("Item", _find(text)[1]).node, index)
     place = found[0]
-    node = cast("_Item", _find(text)[1]).node.items[place].node
+    node = cast("Item", _find(text)[1]).node.items[place].node
     old = node.items[0].node if node.items else node
-    text = _apply(text, [(old.start, old.end, json.dumps(spec, ensure_ascii=False))])
+    text = apply(text, [(old.start, old.end, json.dumps(spec, ensure_ascii=False))])
     entries[place] = [spec, *entries[place][1:]] if node.items else spec
     return _checked(root, text, [entry for i, entry in enumerate(entries) if i not in found[1:]])
 
@@ -106,194 +70,28 @@ def remove_plugin(text: str, matches: Callable[[str], bool]) -> str:
     if not found:
         return text
     for index in reversed(found):
-        text = _cut(text, index)
+        text = cut(text, cast("Item", _find(text)[1]).node, index)
     return _checked(root, text, [entry for i, entry in enumerate(entries) if i not in found])
 
 
-def _matching(text: str, matches: Callable[[str], bool]) -> tuple[_Node | None, list[Any], list[int]]:
+def _matching(text: str, matches: Callable[[str], bool]) -> tuple[Node | None, list[Any], list[int]]:
     entries = plugins(text)
     return _find(text)[0], entries, [i for i, entry in enumerate(entries) if matches(spec_of(entry))]
 
 
-def _find(text: str) -> tuple[_Node | None, _Item | None]:
+def _find(text: str) -> tuple[Node | None, Item | None]:
     """The top-level object (None for a text of spaces and comments) and its plugin list."""
-    root = _Parser(text).document()
+    root = top(text)
     if root is None:
         return None, None
-    if not isinstance(root.value, dict):
-        raise UserError(f"{_place(text, root.start)}: the settings must be an object in braces, {{ }}")
-    seen: dict[str, int] = {}
-    for item in root.items:
-        if item.name in seen:
-            both = f"{_place(text, seen[item.name])} and {_place(text, item.start)}"
-            raise UserError(
-                f"{both}: {item.name!r} stands twice, and opencode reads only the last: join them"
-            )
-        seen[item.name] = item.start
     member = next((item for item in root.items if item.name == KEY), None)
     if member and not isinstance(member.node.value, list):
-        raise UserError(f'{_place(text, member.node.start)}: "{KEY}" must be a list in brackets, [ ]')
+        raise UserError(f'{place(text, member.node.start)}: "{KEY}" must be a list in brackets, [ ]')
     return root, member
 
 
-def _append(text: str, node: _Node, new: str) -> list[_Edit]:
-    if not node.items:
-        return [_fill(text, node, new)]
-    last = node.items[-1]
-    begin = _line_start(text, last.start)
-    indent = text[begin : last.start]
-    if begin == 0 or indent.strip(" \t"):  # on one line with what is before it
-        return [(last.end, last.end, f", {new}" if last.comma is None else f" {new},")]
-    at, line = _end(_REST_OF_LINE, text, last.end), f"{_newline(text)}{indent}{new}"
-    return [(at, at, line), (last.end, last.end, ",")] if last.comma is None else [(at, at, f"{line},")]
-
-
-def _fill(text: str, node: _Node, new: str) -> _Edit:
-    """Put the first item between brackets that hold nothing but spaces and comments."""
-    inner = text[node.start + 1 : node.end - 1]
-    at = node.start + 1 + len(inner.rstrip(" \t\r\n"))
-    nl = _newline(text)
-    begin = _line_start(text, node.start)
-    outer = text[begin : _end(_SPACES, text, begin)]
-    line = f"{nl}{outer}{outer or '  '}{new}"
-    if "\n" in inner or "\r" in inner:
-        at = _end(_REST_OF_LINE, text, at)
-        return at, at, line
-    if inner.strip():
-        return at, at, f" {new}"
-    return at, at, f"{line}{nl}{outer}" if text[node.start] == "{" else new
-
-
-def _cut(text: str, index: int) -> str:
-    """Without one entry: its line if it has one for itself, and the comma that it needed."""
-    node = cast("_Item", _find(text)[1]).node
-    items, item = node.items, node.items[index]
-    start, end = item.start, item.node.end
-    cuts: list[_Edit] = []
-    if item.comma is None and index:
-        before = cast("int", items[index - 1].comma)  # the parser saw it
-        cuts.append((before, before + 1, ""))
-    elif item.comma is not None and text[end : item.comma].strip():  # a comment stands between them
-        cuts.append((item.comma, item.comma + 1, ""))
-    else:
-        end = item.end
-    left, right = len(text[:start].rstrip(" \t")), len(text) - len(text[end:].lstrip(" \t"))
-    own_line, line_ends = text[left - 1] in "\r\n", text[right] in "\r\n"
-    newline = left - (2 if text.startswith("\r\n", left - 2) else 1)
-    if own_line and line_ends:
-        start, end = newline, right
-    elif own_line and text[right] == "]":
-        gap = text[items[index - 1].end if index else node.start + 1 : newline]
-        # the bracket moves up a line, unless a // comment would swallow it there
-        start = newline if _end(_TRIVIA, f"{gap}]", 0) == len(gap) else start
-    elif own_line or (index == 0 and item.comma is not None):
-        end = right
-    elif text[left - 1] != "[":
-        start = left
-    return _apply(text, [*cuts, (start, end, "")])
-
-
-def _apply(text: str, cuts: list[_Edit]) -> str:
-    for start, end, new in sorted(cuts, key=lambda cut: cut[0], reverse=True):  # stable
-        text = text[:start] + new + text[end:]
-    return text
-
-
-def _checked(before: _Node | None, after: str, wanted: list[Any]) -> str:
-    old, new = (before.value if before else {}), _Parser(after).document()
+def _checked(before: Node | None, after: str, wanted: list[Any]) -> str:
+    old, new = (before.value if before else {}), parse(after)
     if new is None or new.value != {**old, KEY: wanted}:
         raise RuntimeError("the edit would have changed more than the plugin list; nothing was done")
     return after
-
-
-def _line_start(text: str, at: int) -> int:
-    return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
-
-
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return found.end() if found else at
-
-
-def _newline(text: str) -> str:
-    return next(iter(_NEWLINE.findall(text)), "\n")
-
-
-def _place(text: str, at: int) -> str:
-    line = len(_NEWLINE.findall(text[:at])) + 1
-    return f"line {line}, column {at - _line_start(text, at) + 1}"
-
-
-class _Parser:
-    """Strict JSON plus comments and trailing commas, remembering where everything is."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 1 if text.startswith("\ufeff") else 0
-
-    def document(self) -> _Node | None:
-        if self.peek() == "":
-            return None
-        node = self.value(0)
-        if self.peek():
-            raise self.wrong("nothing may follow the closing bracket")
-        return node
-
-    def peek(self) -> str:
-        """The next character that means something; empty at the end."""
-        self.at = _end(_TRIVIA, self.text, self.at)
-        if self.text.startswith("/*", self.at):
-            raise self.wrong("this comment has no end, */ is missing")
-        return self.text[self.at : self.at + 1]
-
-    def wrong(self, what: str) -> UserError:
-        where = "the end" if self.at >= len(self.text) else _place(self.text, self.at)
-        return UserError(f"not valid JSON at {where}: {what}")
-
-    def value(self, depth: int) -> _Node:
-        first, start = self.peek(), self.at
-        if first in ("{", "["):
-            return self.container("}" if first == "{" else "]", depth + 1)
-        if first == '"':
-            text = self.string()
-            return _Node(start, self.at, text)
-        found = _SCALAR.match(self.text, start)
-        if not found:
-            raise self.wrong("a value is missing (text needs double quotes)")
-        self.at = found.end()
-        return _Node(start, self.at, json.loads(found.group()))
-
-    def string(self) -> str:
-        found = _STRING.match(self.text, self.at)
-        if not found:
-            raise self.wrong("this text is not closed on its line, or holds a backslash that means nothing")
-        self.at = found.end()
-        return cast("str", json.loads(found.group()))
-
-    def container(self, closing: str, depth: int) -> _Node:
-        if depth > MAX_DEPTH:
-            raise self.wrong(f"more than {MAX_DEPTH} brackets inside each other")
-        start, items = self.at, list[_Item]()
-        self.at += 1
-        while self.peek() != closing:
-            if items and items[-1].comma is None:
-                raise self.wrong(f"a comma or {closing} is missing")
-            items.append(self.item(closing, depth))
-        self.at += 1
-        values = [item.node.value for item in items]
-        value = values if closing == "]" else {item.name: item.node.value for item in items}
-        return _Node(start, self.at, value, tuple(items))
-
-    def item(self, closing: str, depth: int) -> _Item:
-        start, name = self.at, ""
-        if closing == "}":
-            if self.peek() != '"':
-                raise self.wrong("a name in double quotes, or }, is missing")
-            name = self.string()
-            if self.peek() != ":":
-                raise self.wrong("a colon is missing after the name")
-            self.at += 1
-        node = self.value(depth)
-        comma = self.at if self.peek() == "," else None
-        self.at += comma is not None
-        return _Item(start, node, comma, name)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from daemon import __version__
 from daemon.paths import shipped
+from tests.support.sandbox import REPO
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,6 +76,24 @@ def test_the_marketplace_names_the_plugin_beside_it() -> None:
     plugin = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
     assert (market["name"], plugin["name"], plugin["version"]) == ("reflectd", "reflectd", __version__)
     assert [(p["name"], p["source"]) for p in market["plugins"]] == [("reflectd", "./")]
+
+
+def test_the_wheel_brings_the_plugin_with_its_executable_bits(tmp_path: Path) -> None:
+    """Whoever installs from a wheel gets every file, and scripts that can be run."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=REPO, capture_output=True, timeout=60, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    top = "daemon/shims/claude-code/"
+    with zipfile.ZipFile(wheel) as packed:
+        modes = {
+            i.filename.removeprefix(top): i.external_attr >> 16
+            for i in packed.infolist()
+            if top in i.filename
+        }
+    source = REPO / "plugin-shim" / "claude-code"
+    files = [f for f in source.rglob("*") if f.is_file() and "__pycache__" not in f.parts]
+    assert set(modes) == {str(f.relative_to(source)) for f in files}
+    assert {name for name, mode in modes.items() if mode & 0o100} == {"scripts/hook.sh", "scripts/ctl.sh"}
 
 
 # --- slash commands -------------------------------------------------------------------------------
