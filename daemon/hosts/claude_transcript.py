@@ -90,13 +90,14 @@ class TranscriptReader:
         file, size = (found.st_dev, found.st_ino), found.st_size
         cursor, live = self._cursor, self._live
         if cursor is None or live is None or not _is_same(fd, cursor, file, size):
-            self._directory = self._given or _first_folder(fd)
+            self._directory = self._given
             live, end = self._locate(fd, size)
         else:
             end = _feed(fd, live, cursor.at, size)
             if not live.opened:  # a line follows one that was let go: look further back
                 live, end = self._locate(fd, size)
         self._live = live
+        self._directory = self._directory or _folder_in(os.pread(fd, BLOCK, 0))
         self._cursor = _Cursor(file, end, os.pread(fd, min(_MARK, end), max(0, end - _MARK)))
         return _named(live.transcript(self._directory), self.path.stem)
 
@@ -168,10 +169,6 @@ def _is_same(fd: int, cursor: _Cursor, file: tuple[int, int], size: int) -> bool
     if cursor.file != file or size < cursor.at:
         return False
     return os.pread(fd, len(cursor.mark), cursor.at - len(cursor.mark)) == cursor.mark
-
-
-def _first_folder(fd: int) -> str:
-    return _folder_in(os.pread(fd, BLOCK, 0))
 
 
 def _folder_in(data: bytes) -> str:
