@@ -28,7 +28,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "on": ("switch", "judge this project (or one session) again"),
     "off": ("switch", "leave this project (or one session) alone"),
     "trust": ("trust", "let a project's own prompts be used, after looking at them"),
-    "judge": ("judge", "judge a saved case or an exported session, without a daemon"),
+    "judge": ("judge", "judge a saved case or a session, without a daemon"),
     "dispute": ("dispute", "say that a verdict was wrong, and keep its case as a test"),
     "case": ("case", "keep cases, label, list or remove them"),
     "config": ("config", "show every setting, its value and where it comes from"),

@@ -1,4 +1,4 @@
-"""Files to cases: what the daemon saved, a labelled case, or an exported opencode session.
+"""Files to cases: what the daemon saved, a labelled case, a session of opencode or of Claude Code.
 
 A case with its transcript gets its evidence computed anew, so that a changed rule shows; one without (from
 an older reflectd) is judged on the evidence it was saved with. Reads bytes, never files, and nothing is
@@ -9,27 +9,33 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import asdict, dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
 
 from daemon.core.errors import BadReply, UserError
+from daemon.core.guards import Limits, may_judge_messages
+from daemon.core.session import Session
 from daemon.core.transcript import Transcript
+from daemon.hosts.claude_transcript import is_transcript, transcript_of
 from daemon.hosts.opencode_export import parse_export
 from daemon.judge.case import Case, Templates, make_case
+from daemon.judge.decide import Decision, skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Expect = Literal["complete", "incomplete", "awaiting_user"]
-Source = Literal["saved", "labelled", "export"]
+Source = Literal["saved", "labelled", "export", "transcript"]
 Json = dict[str, Any]
 T = TypeVar("T")
 VERSION: Final = 1
 RENAMED: Final = {"request": "requirement"}  # kinds of rows
 FORMS: Final = (
     "a case that the daemon saved (<folder>/.reflection/<session>_<time>.json), a labelled case "
-    "(see tests/data/judge/README.md), or what `opencode export SESSION` prints"
+    "(see tests/data/judge/README.md), what `opencode export SESSION` prints, or a transcript of Claude Code "
+    "(~/.claude/projects/<folder>/<session>.jsonl)"
 )
 
 
@@ -46,7 +52,8 @@ class Label:
 class Loaded:
     """A case that can be judged, and what the file says about it besides.
 
-    ``judged`` is the verdict that was saved with it (state, feedback …), None if there is none.
+    ``judged`` is the verdict that was saved with it (state, feedback …), None if there is none. ``decided``:
+    what a guard says of a turn that the daemon would not have judged either.
     """
 
     case: Case
@@ -56,6 +63,7 @@ class Loaded:
     split: str = ""
     tags: tuple[str, ...] = ()
     judged: Json | None = None
+    decided: Decision | None = None
 
 
 def load(data: bytes, name: str, templates: Callable[[str], Templates]) -> Loaded:
@@ -64,6 +72,8 @@ def load(data: bytes, name: str, templates: Callable[[str], Templates]) -> Loade
 
     Each load gets a fresh nonce: the one that fenced the text before may be in the text by now.
     """
+    if is_transcript(data):
+        return of_transcript(transcript_of(data, PurePath(name).stem), name, templates)
     found = _json(data, name)
     fence = secrets.token_hex(8)
     if isinstance(found, dict) and "version" in found:
@@ -81,6 +91,19 @@ def load(data: bytes, name: str, templates: Callable[[str], Templates]) -> Loade
             raise UserError(f"{name}: not an exported session: {e}") from None
         return Loaded(_make(transcript, name, templates, fence), None, "export", name)
     raise UserError(f"{name} is none of these: {FORMS}")
+
+
+def of_transcript(
+    transcript: Transcript, name: str, templates: Callable[[str], Templates], project: str = ""
+) -> Loaded:
+    """The case of a session's last turn, guarded as in the daemon. Raises ``UserError`` if none is over."""
+    case = _make(transcript, name, templates, secrets.token_hex(8), project=project)
+    session, limits = Session(id=case.session, task=case.task, turn=case.turn), Limits()
+    no = may_judge_messages(session, transcript, limits)
+    decided = skip(session, case.turn, no, case.at, limits) if no is not None else None
+    if no is not None and decided is None:
+        raise UserError(f"{name}: nothing to judge: {no.reason}")
+    return Loaded(case, None, "transcript", name, decided=decided)
 
 
 def templates_of(texts: Mapping[str, str]) -> Templates:

@@ -275,8 +275,7 @@ def _raw(value: Raw | UnsetType) -> Raw | None:
 
 
 def _kind(origin: object) -> str:
-    kind = origin.get("kind") if isinstance(origin, dict) else None
-    return kind if isinstance(kind, str) else ""
+    return _text(origin.get("kind")) if isinstance(origin, dict) else ""
 
 
 def _tokens(usage: object) -> int:

@@ -10,9 +10,13 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as default
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct, field
 
 from daemon.core.errors import Unavailable
 from daemon.core.transcript import Transcript
@@ -38,7 +42,7 @@ class Reach:
 
     window: int = 1 << 20
     context: int = 16 << 20
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: Bounds = default(default_factory=Bounds)
 
 
 @dataclass(slots=True)
@@ -74,29 +78,33 @@ class TranscriptReader:
         self._cursor: _Cursor | None = None
         self._live: Path | None = None
 
-    def read(self, expect: str = "") -> Transcript:
+    def read(self, expect: str = "", *, closed: bool = False) -> Transcript:
         """The task and its work so far. ``expect``: the final text as the Stop hook has it, which may be
-        earlier than the file: see ``found``.
+        earlier than the file: see ``found``. ``closed``: nobody writes any more, so that a last line without
+        an end counts; read no further after that.
         """
         transcript = Transcript(self.path.stem, directory=self._directory)
         with _opened(self.path) as fd:
             if fd >= 0:
-                transcript = self._read(fd)
+                transcript = self._read(fd, closed=closed)
         self.found = _says(transcript, expect)
         return transcript
 
-    def _read(self, fd: int) -> Transcript:
+    def _read(self, fd: int, *, closed: bool) -> Transcript:
         found = os.fstat(fd)
         file, size = (found.st_dev, found.st_ino), found.st_size
         cursor, live = self._cursor, self._live
         if cursor is None or live is None or not _is_same(fd, cursor, file, size):
-            self._directory = self._given or _first_folder(fd)
+            self._directory = self._given
             live, end = self._locate(fd, size)
         else:
             end = _feed(fd, live, cursor.at, size)
             if not live.opened:  # a line follows one that was let go: look further back
                 live, end = self._locate(fd, size)
+        if closed and size - end <= MAX_LINE:
+            _take(live, os.pread(fd, size - end, end))
         self._live = live
+        self._directory = self._directory or _folder_in(os.pread(fd, BLOCK, 0))
         self._cursor = _Cursor(file, end, os.pread(fd, min(_MARK, end), max(0, end - _MARK)))
         return _named(live.transcript(self._directory), self.path.stem)
 
@@ -121,11 +129,21 @@ def transcript_of(data: bytes, name: str, *, directory: str = "") -> Transcript:
     return _named(live.transcript(directory or _folder_in(data[:BLOCK])), name)
 
 
+class _Mark(Struct):
+    """What every line of Claude Code has."""
+
+    type: str
+    session: str = field(name="sessionId")
+
+
 def is_transcript(data: bytes) -> bool:
-    """Whether this looks like the lines of Claude Code: the first whole one says whose session it is."""
+    """Whether the first whole line is one of Claude Code's; the head of a file will do."""
     for line in data[:BLOCK].split(b"\n", 20)[:20]:
-        if line.startswith(b"{") and b'"sessionId":' in line and b'"type":' in line:
-            return True
+        try:
+            msgspec.json.decode(line, type=_Mark)
+        except (ValueError, RecursionError):
+            continue
+        return True
     return False
 
 
@@ -168,10 +186,6 @@ def _is_same(fd: int, cursor: _Cursor, file: tuple[int, int], size: int) -> bool
     if cursor.file != file or size < cursor.at:
         return False
     return os.pread(fd, len(cursor.mark), cursor.at - len(cursor.mark)) == cursor.mark
-
-
-def _first_folder(fd: int) -> str:
-    return _folder_in(os.pread(fd, BLOCK, 0))
 
 
 def _folder_in(data: bytes) -> str:

@@ -82,7 +82,7 @@ def test_session_start() -> None:
 
 
 def test_a_prompt_that_a_person_typed() -> None:
-    """I7: the task's id is the prompt's id; plan mode is the agent's name; a missing id still opens a task."""
+    """I7: the task's id is the prompt's id; plan mode is the agent's name; without an id it is a task too."""
     busy = ev.SessionBusied(SESSION, 7)
     assert said("UserPromptSubmit", prompt="Fix it") == (ev.HumanMessaged(SESSION, 7, "9d3c0001"), busy)
     planned = said("UserPromptSubmit", prompt="/plugin:do it", permission_mode="plan")
@@ -204,8 +204,8 @@ JSON = st.recursive(
     max_leaves=6,
 )
 FIELDS = [
-    "session_id", "cwd", "prompt", "prompt_id", "background_tasks", "source", "agent_id", "agent_type", "error",
-    "stop_hook_active", "notification_type", "message", "last_assistant_message", "permission_mode",
+    "session_id", "cwd", "prompt", "prompt_id", "background_tasks", "source", "agent_id", "agent_type",
+    "error", "stop_hook_active", "notification_type", "message", "last_assistant_message", "permission_mode",
 ]  # fmt: skip
 
 

@@ -32,14 +32,15 @@ class Story:
         """A line of the conversation; ``parent`` and ``uuid`` may be given. Returns its uuid."""
         uuid = more.pop("uuid", None) or self.new_id()
         parent = more.pop("parent", self.tip)
-        second, ms = divmod(self._n, 1000)
+        seconds, ms = divmod(self._n, 1000)
+        clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{ms:03d}"
         line = {
             "parentUuid": parent,
             "isSidechain": False,
             **more,
             "type": kind,
             "uuid": uuid,
-            "timestamp": f"2026-11-20T{10 + second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}.{ms:03d}Z",
+            "timestamp": f"2026-11-20T{clock}Z",
             "userType": "external",
             "entrypoint": "cli",
             "cwd": self.cwd,
