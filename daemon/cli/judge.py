@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 INCOMPLETE = 10
 UNSCORED = 11
-PROVIDERS = ("auto", "anthropic", "openai", "offline")
+PROVIDERS = ("auto", "anthropic", "openai", "claude-cli", "offline")
 EPILOG = """FILE is a case that the daemon saved, a labelled case, what `opencode export` prints, or `-` for
 stdin. The name of a case of yours (`reflectd case list`) will do.
 
@@ -77,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
         data, name = read_bytes(path), str(path)
     loaded = load_case(data, name, _templates(where))
     chosen = args.provider or ("auto" if settings.judge.provider == "host" else settings.judge.provider)
-    judges = providers(chosen, settings, config.load_keys(os.environ, settings))
+    keys = config.load_keys(os.environ, settings)
+    judges = providers(chosen, settings, keys, folder=where.judge_folder)
     log.configure(settings, sys.stderr)
     found = asyncio.run(_judge(loaded, judges, settings))
     verdict = found.decision.verdict
