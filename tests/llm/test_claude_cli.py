@@ -198,9 +198,10 @@ async def test_no_hook_of_ours_runs_in_the_call(claude: ClaudeCode, llm: ModelSe
     for words in (["marketplace", "add", str(market)], ["install", "p@m"]):
         done = claude.call("plugin", *words)
         assert done.code == 0, done
+    ran.unlink(missing_ok=True)  # `claude plugin` itself ends a session
     llm.judge(structured(complete=True, why="seen"))
     await provider(claude).complete(prompt(schema=SCHEMA), LONG)
-    assert not ran.exists()
+    assert not ran.exists(), ran.read_text("utf-8")
     llm.script(text("Hello."))
     claude.run("Hello")
     lines = ran.read_text("utf-8").splitlines()
