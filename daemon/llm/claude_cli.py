@@ -6,8 +6,9 @@ attachments are switched off and reading is denied, each of which is enough. Of 
 take from the environment only the settings folder and the login token are passed on: the daemon's may be one
 project's. It never retries (the caller's job), prints nothing, and keeps nothing.
 
-The process has a group of its own, which is killed when the call is cancelled or its time is over. Failures
-are ``Unavailable`` with a fault; a reply that is cut off, empty or not of the form is ``BadReply``.
+The process has a group of its own, which is killed when the call is cancelled or its time is over; on Linux
+the kernel kills it when the daemon dies before that (elsewhere it ends with its answer). Failures are
+``Unavailable`` with a fault; a reply that is cut off, empty or not of the form is ``BadReply``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -44,6 +46,7 @@ KEPT: Final = frozenset({"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN"})
 DROPPED: Final = ("CLAUDE", "ANTHROPIC_")
 GUARDS: Final = {"disableAllHooks": True, "permissions": {"deny": ["Read"]}}
 PLACES: Final = (".local/bin/claude", ".claude/local/claude")  # a service's PATH lacks them
+INSTALL: Final = "Install Claude Code or set claude_cli.path"
 COMMAND: Final = (
     *("-p", "--safe-mode", "--output-format", "json", "--tools", "", "--strict-mcp-config"),
     *("--no-session-persistence", "--settings", msgspec.json.encode(GUARDS).decode()),
@@ -104,7 +107,7 @@ class ClaudeCliProvider:
 
     def _command(self, prompt: Prompt, model: str) -> list[str]:
         """The system prompt is an argument: it holds no data of the session."""
-        command = [str(self._program), *COMMAND, "--model", model]
+        command = [*_with_us(), str(self._program), *COMMAND, "--model", model]
         command += ["--max-turns", str(TURNS if prompt.schema is not None else 1)]
         command += ["--system-prompt", encodable(prompt.system).replace("\0", "")]
         if prompt.schema is not None:
@@ -113,6 +116,8 @@ class ClaudeCliProvider:
 
     async def _run(self, command: list[str], env: dict[str, str], text: bytes) -> tuple[int, bytes, bytes]:
         pipe = asyncio.subprocess.PIPE
+        if not os.access(self._program, os.X_OK):
+            raise Unavailable(f"{self.name}: {self._program} is gone. {INSTALL}")
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             process = await asyncio.create_subprocess_exec(
@@ -126,8 +131,7 @@ class ClaudeCliProvider:
             )
         except OSError as e:
             raise Unavailable(
-                f"{self.name}: {self._program} can't be started ({e.strerror}). Install Claude Code or set "
-                "claude_cli.path"
+                f"{self.name}: {self._program} can't be started ({e.strerror}). {INSTALL}"
             ) from None
         try:
             out, err = await process.communicate(text)
@@ -163,6 +167,12 @@ def child_env(env: Mapping[str, str], max_tokens: int, deadline_s: float) -> dic
         "DISABLE_AUTOUPDATER": "1",
         "API_TIMEOUT_MS": str(int(deadline_s * 1000)),  # it ends by itself when the daemon was killed
     }
+
+
+def _with_us() -> list[str]:
+    """The program that asks Linux to kill the call with its parent, also after ``kill -9`` (I45)."""
+    found = shutil.which("setpriv") if sys.platform == "linux" else None
+    return [found, "--pdeathsig", "KILL", "--"] if found else []
 
 
 def _stdin(text: str) -> bytes:

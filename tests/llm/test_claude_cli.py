@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -296,6 +300,31 @@ async def test_a_cancelled_call_is_killed(claude: ClaudeCode, llm: ModelServer) 
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
+    await asyncio.to_thread(held.wait_hung_up)
+
+
+ASK = """
+import asyncio, os, sys
+from pathlib import Path
+from daemon.core.llm import Prompt
+from daemon.llm.claude_cli import ClaudeCliProvider
+
+made = ClaudeCliProvider(Path(sys.argv[1]), "sonnet", Path(sys.argv[2]))
+asyncio.run(made.complete(Prompt("judge", "judge", "You judge.", "The data."), 60))
+"""
+
+
+@pytest.mark.needs("setpriv")
+async def test_a_call_goes_with_a_killed_daemon(claude: ClaudeCode, llm: ModelServer) -> None:
+    """I45: ``kill -9`` of whoever asked ends the call too."""
+    held = slow("Thinking")
+    llm.judge(held)
+    command = [sys.executable, "-c", ASK, str(binary(claude.version)), str(claude.box.state / "judge")]
+    env = claude.env | {"CLAUDE_CODE_OAUTH_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with none_left_over(grace=2), subprocess.Popen(command, env=env) as asking:
+        await asyncio.to_thread(held.wait_started)
+        asking.send_signal(signal.SIGKILL)
+        asking.wait(10)
     await asyncio.to_thread(held.wait_hung_up)
 
 
