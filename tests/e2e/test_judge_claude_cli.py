@@ -10,7 +10,7 @@ from tests.support.claude import ClaudeCode, binary
 from tests.support.claude_model import structured
 from tests.support.model_server import bash, text
 from tests.support.reflectd import Daemon
-from tests.support.state import wait_ledger, written
+from tests.support.state import wait_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,13 +56,12 @@ def test_claude_code_judges_an_opencode_session(
     }
     llm.judge(structured(**verdict))
     session.prompt("Write answer.txt")
-    found = written(host.box, session.id, "complete")
+    found = daemon.wait_verdict(session.id, "complete")
     assert found["judge"]["provider"] == "claude-cli"
     assert found["judge"]["model"].startswith("claude-sonnet-")
-    (row,) = wait_ledger(host.box, session.id)
-    assert (row["provider"], row["outcome"]) == ("claude-cli", "ok")
-    assert (row["input"], row["output"]) == (100, 10)
-    assert row["cost"] > 0
+    (call,) = wait_ledger(host.box, session.id, ("judge", "claude-cli", "ok"))
+    assert (call.model, call.input, call.output) == (found["judge"]["model"], 100, 10)
+    assert call.cost
     (asked,) = llm.of("judge")
     assert "touch answer.txt" in asked.everything
     assert len(session.users()) == 1
