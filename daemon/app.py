@@ -343,7 +343,9 @@ class Daemon:
         if provider is not None:
             found: tuple[Provider, ...] = (provider, OfflineProvider())
         else:
-            found = providers(settings.judge.provider, settings, keys, run, look)
+            found = providers(
+                settings.judge.provider, settings, keys, run, look, folder=self.paths.judge_folder
+            )
         return Calls(found, self.clock, self._log, record, budget, rules=OfflineProvider())
 
 

@@ -63,6 +63,11 @@ class Paths:
         return self.state_dir / "reflectd.log"
 
     @property
+    def judge_folder(self) -> Path:
+        """Where a program that judges is run: nothing is in it, and it is in no project."""
+        return self.state_dir / "judge"
+
+    @property
     def diagnostics(self) -> Path:
         """Raw replies that broke the form (``log.save_diagnostic``)."""
         return self.state_dir / "diagnostics"

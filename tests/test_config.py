@@ -98,7 +98,10 @@ def test_reflection_debug_is_lenient_and_weaker_than_ours() -> None:
         ("[judge]\ntimeout_s = true", "a whole number"),
         ("[judge]\ntimeout_s = 9.5", "a whole number"),
         ("[judge]\ntimeout_s = 1", "from 5 to 600"),
-        ("[judge]\nprovider = 'gpt'", '"auto" or "host" or "anthropic" or "openai" or "offline"'),
+        (
+            "[judge]\nprovider = 'gpt'",
+            '"auto" or "host" or "anthropic" or "openai" or "claude-cli" or "offline"',
+        ),
         ("[openai]\nbase_url = 'localhost:8080'", "an address with http:// or https://"),
         ("[openai]\nbase_url = 'http://a b'", "an address with http:// or https://"),
         ("[anthropic]\nmodel = ''", "a model's name"),

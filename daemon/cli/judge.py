@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 INCOMPLETE = 10
 UNSCORED = 11
-PROVIDERS = ("auto", "anthropic", "openai", "offline")
+PROVIDERS = ("auto", "anthropic", "openai", "claude-cli", "offline")
 EPILOG = """FILE is a case that the daemon saved, a labelled case, what `opencode export` prints, or `-` for
 stdin. The name of a case of yours (`reflectd case list`) will do, and so will a transcript of Claude Code
 (~/.claude/projects/<folder>/<session>.jsonl). --last takes Claude Code's newest session of this project;
@@ -95,10 +95,12 @@ def run(args: argparse.Namespace) -> int:
         from daemon.cli.transcripts import corpus
 
         files = corpus(os.environ, args.all)
-        judges = providers(chosen, settings, config.load_keys(os.environ, settings))
+        judges = providers(
+            chosen, settings, config.load_keys(os.environ, settings), folder=where.judge_folder
+        )
         return asyncio.run(_corpus(args, files, judges, settings, where))
     loaded = _one(args, where)
-    judges = providers(chosen, settings, config.load_keys(os.environ, settings))
+    judges = providers(chosen, settings, config.load_keys(os.environ, settings), folder=where.judge_folder)
     log.configure(settings, sys.stderr)
     found = asyncio.run(_judge(loaded, judges, settings))
     verdict = found.decision.verdict

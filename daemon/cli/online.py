@@ -33,6 +33,8 @@ def online(about: About) -> Iterator[Check]:
     """One finding per API; the host's own models are asked only for a session that is there."""
     keys = config.load_keys(about.env, about.settings)
     found = [p for p in providers("auto", about.settings, keys) if p.name != "offline"]
+    if about.settings.judge.provider == "claude-cli":
+        found += providers("claude-cli", about.settings, keys, folder=about.where.judge_folder)
     if not found:
         yield Check("online", "ok", "no model API is set up; the host's models need no key")
     for provider in found:

@@ -91,6 +91,7 @@ def plugin(about: About) -> Iterator[Check]:
 def providers(about: About) -> Iterator[Check]:
     """Who judges, in order; whether what was chosen is set up. Keys are counted, never shown."""
     from daemon import config
+    from daemon.llm.claude_cli import find
     from daemon.llm.select import MISSING
 
     chosen = about.settings.judge.provider
@@ -104,12 +105,14 @@ def providers(about: About) -> Iterator[Check]:
         "host": True,
         "anthropic": bool(keys.anthropic or s.anthropic.base_url),
         "openai": bool(keys.openai or s.openai.base_url),
+        "claude-cli": find(s.claude_cli.path, about.env) is not None,
         "offline": True,
     }
     if not there.get(chosen, True):
         yield Check("providers", "fail", f"judge.provider is {chosen}, which is not set up", MISSING[chosen])
     else:
-        names = [n for n, found in there.items() if found] if chosen == "auto" else [chosen]
+        of_auto = [n for n, found in there.items() if found and n != "claude-cli"]
+        names = of_auto if chosen == "auto" else [chosen]
         yield Check("providers", "ok", f"{chosen}: {', then '.join(names)}")
     for name, error in (about.status or {}).get("providers_down", {}).items():
         yield Check(

@@ -25,7 +25,7 @@ class Policy:
     retry: frozenset[Fault] = PASSING
 
 
-MODELS: Final = ("host", "anthropic", "openai")
+MODELS: Final = ("host", "anthropic", "openai", "claude-cli")
 POLICIES: Final[dict[str, Policy]] = {
     "judge": Policy((*MODELS, "offline")),
     # rules have no second opinion: without a model these go unanswered, and nothing is sent

@@ -119,11 +119,12 @@ class Judge:
         choices=("act", "observe"),
         tighten="observe",
     )
-    provider: Literal["auto", "host", "anthropic", "openai", "offline"] = _setting(
+    provider: Literal["auto", "host", "anthropic", "openai", "claude-cli", "offline"] = _setting(
         "auto",
         '"host" asks your own model through opencode, "anthropic" and "openai" ask these APIs (or any like '
-        'them), "offline" judges by fixed rules; "auto" takes the first of these that is there and works',
-        choices=("auto", "host", "anthropic", "openai", "offline"),
+        'them), "claude-cli" asks your Claude Code on your own login and limits, "offline" judges by fixed '
+        'rules; "auto" takes the first of these that is there and works, never "claude-cli"',
+        choices=("auto", "host", "anthropic", "openai", "claude-cli", "offline"),
     )
     model: str = _setting("", "which model the host asks; empty means the session's own", form="model")
     second_look: bool = _setting(True, "ask once more before feedback that only a model wants", tighten="on")
@@ -156,6 +157,14 @@ class OpenAI:
         "", "another address that speaks this API; a key only from `key_file`", form="url"
     )
     key_file: str = _setting("", "a file with the key, for a daemon that a service starts", form="path")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeCli:
+    """The person's own Claude Code as the judge, only with `judge.provider = "claude-cli"`."""
+
+    path: str = _setting("", "the program; empty means `claude` from `PATH`", form="path")
+    model: str = _setting("sonnet", "which model judges", form="name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +294,7 @@ class Settings:
     judge: Judge = Judge()
     anthropic: Anthropic = Anthropic()
     openai: OpenAI = OpenAI()
+    claude_cli: ClaudeCli = ClaudeCli()
     fast: Fast = Fast()
     run: Run = Run()
     claude_code: ClaudeCode = ClaudeCode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from daemon.core.errors import UserError
@@ -10,6 +11,8 @@ from daemon.llm.host import HostProvider
 from daemon.llm.offline import OfflineProvider
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from daemon.config import Keys
     from daemon.core.ports import Provider
     from daemon.core.settings import Settings
@@ -18,18 +21,28 @@ if TYPE_CHECKING:
 MISSING = {
     "host": "the judge `host` needs a running agent; choose anthropic, openai or offline here",
     "anthropic": "no key for Anthropic: set ANTHROPIC_API_KEY or anthropic.key_file",
+    "claude-cli": "there is no Claude Code: install it, or set claude_cli.path to the program",
     "openai": "no key for OpenAI: set OPENAI_API_KEY or openai.key_file, or openai.base_url",
 }
 
 
 def providers(
-    name: str, settings: Settings, keys: Keys, run: Run | None = None, look: Look | None = None
+    name: str,
+    settings: Settings,
+    keys: Keys,
+    run: Run | None = None,
+    look: Look | None = None,
+    *,
+    folder: Path | None = None,
 ) -> tuple[Provider, ...]:
     """The providers of ``judge.provider``, best first: one, or all that are set up for ``auto`` (rules last).
 
-    ``run`` is how a host is asked and ``look`` how one learns what it offers, None outside the daemon. Raises
-    ``UserError`` for one that isn't set up.
+    ``run`` is how a host is asked and ``look`` how one learns what it offers, None outside the daemon.
+    ``folder`` is where a program is run, outside every project. Raises ``UserError`` for one that isn't set
+    up.
     """
+    if name == "claude-cli":
+        return (_claude(settings, folder),)
     if name != "auto":
         found = _one(name, settings, keys, run, look)
         if found is None:
@@ -44,6 +57,16 @@ def estimate_usd(vendor: str, model: str, tokens_in: int, tokens_out: int) -> fl
     from daemon.llm import prices
 
     return prices.estimate_usd(vendor, model, tokens_in, tokens_out)
+
+
+def _claude(settings: Settings, folder: Path | None) -> Provider:
+    """Only by its own name: it uses the person's login, which nobody is to find out by surprise."""
+    from daemon.llm.claude_cli import ClaudeCliProvider, find
+
+    program = find(settings.claude_cli.path, os.environ)
+    if program is None or folder is None:
+        raise UserError(MISSING["claude-cli"])
+    return ClaudeCliProvider(program, settings.claude_cli.model, folder)
 
 
 def _one(name: str, settings: Settings, keys: Keys, run: Run | None, look: Look | None) -> Provider | None:
