@@ -82,7 +82,7 @@ class Stuck:
                 self._forget(session)
             case ev.SessionIdled():
                 self._timers.unwatch(session)
-            case ev.TurnAborted() | ev.SessionDeleted():
+            case ev.TurnAborted() | ev.SessionDeleted() if after.aborted or after.deleted:
                 self.leave(session)
             case ev.ToolEnded():
                 self._tool(after, event)
@@ -93,6 +93,12 @@ class Stuck:
         """Look at a working session when it has been silent for long enough."""
         if self._watched(s):
             self._timers.watch(s.id, since_ms + self._silence_ms(s))
+
+    def back(self, session: str) -> None:
+        """Switched on again: the silence counts from now."""
+        s = self._world.sessions.get(session)
+        if s is not None and s.busy:
+            self.watch(s, self._world.clock.now_ms())
 
     def wake(self) -> None:
         """A host came back: what waited for it may be due."""
