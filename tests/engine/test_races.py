@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.engine.test_stuck import INCOMPLETE, UNREADABLE, World, answer, running
-from tests.support.sim import bash
+from tests.support.sim import SimHost, bash
 
 
 @pytest.fixture
@@ -81,3 +82,58 @@ async def test_the_late_error_of_an_older_answer(w: World) -> None:
     w.llm.add(answer("genuinely_stuck"))
     await w.sim.later(36)
     assert len(w.host.toasts) == 1
+
+
+# --- what happens while the messages are read, or while a model thinks --------------------------------
+
+
+class SlowHost(SimHost):
+    """Its answer to a read comes late: ``then`` happens between the two, and is heard first."""
+
+    then: Callable[[], Awaitable[object]] | None = None
+
+    async def _do(self, order: dict[str, Any]) -> dict[str, Any]:
+        found = json.loads(json.dumps(await super()._do(order)))
+        if order["kind"] == "read" and self.then is not None:
+            then, self.then = self.then, None
+            await then()
+        return dict(found)
+
+
+@pytest.fixture
+async def slow(w: World) -> AsyncIterator[SlowHost]:
+    await w.host.disconnect()
+    w.host = host = SlowHost(str(w.workspace), w.clock, "slow")
+    await host.connect(w.sim.daemon)
+    yield host
+    await host.disconnect()
+
+
+async def test_a_person_who_types_while_the_messages_are_read(w: World, slow: SlowHost) -> None:
+    """I14: messages read before the person typed do not bring the old task back; nothing is sent."""
+    await _ignored(w)
+
+    async def types() -> None:
+        await slow.types("ses_a", "Something else")
+
+    slow.then = types
+    await w.sim.later(31)
+    s = w.sim.daemon.world.sessions.get("ses_a")
+    assert s is not None
+    assert (s.task, s.busy, s.nudges) == (slow.human("ses_a"), True, 0)
+    assert not [o for o in slow.orders if o["kind"] == "nudge"]
+
+
+async def test_work_that_begins_while_the_messages_are_read(w: World, slow: SlowHost) -> None:
+    """I10: messages read before the agent went on do not make it look idle; no nudge leaves."""
+    await _ignored(w)
+
+    async def begins() -> None:
+        await slow.busy("ses_a")
+
+    slow.then = begins
+    await w.sim.later(31)
+    s = w.sim.daemon.world.sessions.get("ses_a")
+    assert s is not None
+    assert (s.busy, s.nudges) == (True, 0)
+    assert not [o for o in slow.orders if o["kind"] == "nudge"]
