@@ -65,10 +65,7 @@ class Sessions:
 
     def statement(self, states: dict[str, Session], now: int) -> Statement:
         """The upsert of these states."""
-        rows = [
-            (s.id, s.directory, s.phase, _open(s), _top(s), now, _encode(s))
-            for s in states.values()
-        ]
+        rows = [(s.id, s.directory, s.phase, _open(s), _top(s), now, _encode(s)) for s in states.values()]
         return (
             "INSERT INTO sessions (id, directory, phase, open, top, updated, state) "
             "VALUES (?, ?, ?, ?, ?, ?, ?) "
@@ -82,7 +79,7 @@ class Sessions:
         return list((self._memory | self._pinned).values())
 
     def open_in(self, directory: str, since: int) -> list[str]:
-        """Ids of a directory's sessions, stored after ``since`` (epoch ms), that work or wait to be judged."""
+        """Sessions of a directory, stored after ``since`` (epoch ms), that work or wait to be judged."""
         rows = self._db.read(
             "SELECT id FROM sessions WHERE directory = ? AND open = 1 AND updated >= ?", (directory, since)
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.test_stuck import INCOMPLETE, UNREADABLE, World, answer, running
+from tests.engine.test_stuck import INCOMPLETE, World, answer
 from tests.support.sim import SimHost, bash
 
 
@@ -37,7 +37,7 @@ async def _ignored(w: World) -> None:
 
 @pytest.mark.parametrize("killed", [True, False], ids=["daemon killed", "stream broke"])
 async def test_a_working_session_is_watched_again(w: World, killed: bool) -> None:
-    """I35: an agent that worked when the daemon died, or the stream broke, is still noticed when it stalls."""
+    """I35: an agent that worked when the daemon died, or the stream broke, is noticed when it stalls."""
     await w.begin()
     await w.host.answers("ses_a", "I am about", finish="")
     await w.sim.settle()
@@ -137,3 +137,108 @@ async def test_work_that_begins_while_the_messages_are_read(w: World, slow: Slow
     assert s is not None
     assert (s.busy, s.nudges) == (True, 0)
     assert not [o for o in slow.orders if o["kind"] == "nudge"]
+
+
+@pytest.mark.parametrize("when", ["off", "person types"])
+async def test_what_happens_while_a_model_thinks_about_silence(w: World, when: str) -> None:
+    """I40, I14: an answer about a session that was switched off, or has a new task, is not told."""
+    await w.begin()
+    await w.host.answers("ses_a", "I am about", finish="")
+    w.llm.add(answer("genuinely_stuck"))
+    w.llm.hold = asyncio.Event()
+    w.clock.advance(36)
+    w.sim.daemon.timers.wake()
+    while not w.llm.prompts:
+        await asyncio.sleep(0.001)
+    if when == "off":
+        await w.sim.daemon.intake.switch(on=False, session="ses_a")
+    else:
+        await w.host.types("ses_a", "Something else")
+    w.llm.hold.set()
+    await w.sim.settle()
+    assert w.host.toasts == []
+
+
+# --- what is bounded ----------------------------------------------------------------------------------
+
+
+async def test_a_silent_session_is_asked_about_a_few_times_only(w: World) -> None:
+    """I8, I41: a session that is silent all day and never called stuck costs a bounded number of calls."""
+    await w.begin()
+    await w.host.answers("ses_a", "I am about", finish="")
+    w.llm.add(*[answer("working") for _ in range(200)])
+    for _ in range(150):
+        await w.sim.later(601)
+    assert 4 <= len(w.llm.prompts) <= 8
+    w.llm.prompts.clear()
+    await w.host.emit("activity", sessionID="ses_a", bytes=10)
+    await w.sim.later(601)
+    assert len(w.llm.prompts) == 1, "the next silence is another one"
+
+
+async def test_hosts_that_died_leave_no_watches(w: World) -> None:
+    """I44: sessions whose host went away while they worked are not looked at for ever."""
+    for n in range(30):
+        await w.host.create(f"ses_{n:03}")
+        await w.host.types(f"ses_{n:03}")
+    await w.sim.settle()
+    await w.host.disconnect()
+    await w.sim.later(36)
+    assert w.sim.daemon.timers.watched == 0
+
+
+async def test_switched_off_loops_are_not_named(tmp_path: Path) -> None:
+    """`stuck.enabled = false`: repetition is neither named nor a reason to stop."""
+    w = World(tmp_path, "[stuck]\nenabled = false\n")
+    await w.host.connect(await w.sim.start())
+    await w.begin()
+    for _ in range(2):
+        w.llm.add(INCOMPLETE)
+        calls = tuple(bash("npm test", 1, "boom") for _ in range(8))
+        await w.host.works("ses_a", "Still failing, trying again", tools=calls)
+        await w.sim.settle()
+    assert w.host.prompts
+    assert not [p for p in w.host.prompts if "You repeat yourself" in p.text]
+    s = w.sim.daemon.world.sessions.get("ses_a")
+    assert s is not None
+    assert s.loop == ""
+    await w.host.disconnect()
+    await w.sim.stop()
+
+
+@pytest.mark.parametrize(("away_s", "prompts"), [(120, 1), (1200, 0)])
+async def test_a_prompt_that_waited_too_long_is_dropped(w: World, away_s: int, prompts: int) -> None:
+    """I42: feedback without an outcome is carried out when its host comes back, but not much later."""
+    await w.begin()
+    w.host.deaf_to = "feedback"
+    w.llm.add(INCOMPLETE)
+    await w.host.works("ses_a", "Half done.", tools=(bash("ls"),))
+    for _ in range(400):
+        if w.sim.daemon.world.outbox.open("ses_a"):
+            break
+        await asyncio.sleep(0.005)
+    await w.host.disconnect()
+    await w.sim.kill()
+    w.clock.advance(away_s)
+    w.host.deaf_to = ""
+    await w.host.connect(await w.sim.start())
+    await w.sim.settle()
+    assert len(w.host.prompts) == prompts
+
+
+async def test_feedback_that_was_not_stored_named_no_loop(w: World) -> None:
+    """I8: with a full disk the agent is not told of its loop, so the loop does not end the task later."""
+    await w.begin()
+    w.llm.add(INCOMPLETE)
+    w.llm.hold = asyncio.Event()
+    calls = tuple(bash("npm test", 1, "boom") for _ in range(8))
+    await w.host.works("ses_a", "Still failing, trying again", tools=calls)
+    while not w.llm.prompts:
+        await asyncio.sleep(0.001)
+    w.sim.daemon.db._conn.execute("PRAGMA query_only = 1")
+    w.llm.hold.set()
+    await w.sim.settle()
+    s = w.sim.daemon.world.sessions.get("ses_a")
+    assert s is not None
+    assert (w.host.prompts, s.loop, s.attempts) == ([], "", 0)
+    w.sim.daemon.db._conn.execute("PRAGMA query_only = 0")
