@@ -205,8 +205,8 @@ def tighten(base: Settings, text: str, name: str = PROJECT_FILE) -> tuple[Settin
 
 def _loosens(setting: Setting, wish: Any) -> bool:  # noqa: ANN401 - one of Value
     """Whether a project's wish can tighten nothing, whatever the person's value is."""
-    if setting.tighten == "on":
-        return wish is not True
+    if setting.tighten in {"on", "off"}:
+        return wish is not setting.tightest
     return bool(wish == setting.default or (setting.tighten == "lower" and wish > setting.default))
 
 

@@ -214,6 +214,19 @@ def test_a_project_may_ask_for_the_second_look() -> None:
     assert config.tighten(loose, "[judge]\nsecond_look = 'yes'")[0].judge.second_look
 
 
+@pytest.mark.parametrize("key", sorted(k for k, s in config.SETTINGS.items() if s.tighten in {"on", "off"}))
+def test_a_switch_goes_one_way_only(key: str) -> None:
+    """A clone's file sets a switch to its tight end, never to the other, whatever the default is."""
+    section, _, name = f".{key}".rpartition(".")
+    tight, loose = (
+        str(v).lower() for v in (config.SETTINGS[key].tightest, not config.SETTINGS[key].tightest)
+    )
+    head = f"[{section[1:]}]\n" if section else ""
+    strict, lax = config.from_text(f"{head}{name} = {tight}"), config.from_text(f"{head}{name} = {loose}")
+    assert config.tighten(lax, f"{head}{name} = {tight}")[0] == strict
+    assert config.tighten(strict, f"{head}{name} = {loose}")[0] == strict
+
+
 @pytest.mark.parametrize(
     ("text", "tight"),
     [

@@ -198,7 +198,7 @@ def settled(s: Session, turn: str, phase: Phase, reason: str) -> Session:
 
 
 def taken_back(s: Session, before: Session) -> Session:
-    """The round is as if it had not been: its counters are those of ``before``."""
+    """The prompt is as if it had not been: the counters are those of ``before``."""
     return replace(
         s,
         attempts=before.attempts,
@@ -206,4 +206,7 @@ def taken_back(s: Session, before: Session) -> Session:
         repeated=before.repeated,
         calls=before.calls,
         open_items=before.open_items,
+        nudges=before.nudges,
+        loop=before.loop,
+        loop_count=before.loop_count,
     )

@@ -107,10 +107,14 @@ class Delivery:
         moved = s is None or turn is None or transcript.busy
         if moved or not isinstance(stored.order, Prompting) or turn is None or s is None:
             await self.result(stored.id, "stale", "not in the messages, and the session moved on")
-        elif turn.id == stored.order.turn and still_wanted(stored.order, s):
+        elif turn.id == stored.order.turn and still_wanted(stored.order, s) and not self._old(s):
             await self.dispatch(stored)
         else:
             await self.result(stored.id, "stale", "not in the messages, and the session moved on")
+
+    def _old(self, s: Session) -> bool:
+        """As an idle that nobody judged in time: hours later nobody expects the agent to go on."""
+        return self._world.clock.now_ms() - s.idle_at > self._world.limits(s).max_idle_age_ms
 
     def _set(self, stored: Stored, status: OutboxStatus) -> None:
         now = self._world.clock.now_ms()

@@ -284,7 +284,8 @@ class Evaluations:
             await self._conclude_foretold(s, instance)
             await self._unread(session, instance, str(e))
             return
-        loop = await worked_in_circles(transcript)
+        noticed = world.project(s.directory).stuck.enabled
+        loop = await worked_in_circles(transcript) if noticed else None
         now = world.sessions.get(session)
         if now is None:
             return

@@ -154,12 +154,14 @@ class Intake:
         else:
             self._persist.add(world.sessions.switch(directory, on=on, now=world.clock.now_ms()))
             touched = [s.id for s in world.sessions.in_memory() if s.directory == directory]
-        if not on:
-            for each in touched:
-                self._evaluations.cancel(each, "switched off")
-                self._supersede(world.sessions.get(each), "off")
-                self._stuck.leave(each)
-                self._delivery.expire(each)
+        for each in touched:
+            if on:
+                self._stuck.back(each)
+                continue
+            self._evaluations.cancel(each, "switched off")
+            self._supersede(world.sessions.get(each), "off")
+            self._stuck.leave(each)
+            self._delivery.expire(each)
         await self._persist.flush()
         world.log.info("switch", on=on, target=session or directory)
 
@@ -265,10 +267,11 @@ class Intake:
                     await self._look_up(stored, s, instance)
             since = world.clock.now_ms() - DAY_MS
             for session in world.sessions.open_in(instance.directory, since):
-                self._evaluations.request(session)
                 s = world.sessions.get(session)
                 if s is not None and s.busy:
                     self._stuck.watch(s, world.clock.now_ms())
+                if s is None or not s.busy or s.recheck or s.phase == "judging":
+                    self._evaluations.request(session)
             self._stuck.wake()
             left = self._left_over(instance.directory)
             if left:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.guards import Skip, may_nudge
 from daemon.core.orders import ShowToast
-from daemon.core.session import reconcile
+from daemon.core.session import reconcile, taken_back
 from daemon.store import outbox
 from daemon.store.outbox import Stored
 
@@ -73,6 +73,8 @@ class Nudges:
         now = world.sessions.get(p.session)
         if now is None:
             return None
+        if (no := self.objection(now, p.task, but)) is not None:  # heard while the messages were under way
+            return no
         s = reconcile(now, transcript)
         world.sessions.put(s)
         return self.objection(s, p.task, but) or (s, transcript, instance)
@@ -120,8 +122,9 @@ class Nudges:
         except Unavailable as e:
             world.degraded = str(e)
             world.log.warning("nudge not stored, nothing is sent", session=after.id, error=str(e))
-            if before is not None:
-                world.update(after.id, nudges=before.nudges, loop=before.loop, loop_count=before.loop_count)
+            now_state = world.sessions.get(after.id)
+            if before is not None and now_state is not None and now_state.task == before.task:
+                world.sessions.put(taken_back(now_state, before))
             return
         for row in rows:
             status = await self._delivery.dispatch(row)

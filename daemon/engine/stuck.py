@@ -43,6 +43,7 @@ FLOW_S: Final = 60.0
 CACHE_MS: Final = 60_000
 THROTTLE_MS: Final = 5_000  # the shim tells of activity at most this often
 LONGEST_MS: Final = 600_000
+LOOKS: Final = 8  # at one silence, in three quarters of an hour; more would find nothing else
 KEPT: Final = 500
 
 
@@ -84,7 +85,7 @@ class Stuck:
                 self._timers.unwatch(session)
                 if before is not None and not before.busy:  # what opencode says when an idle one is stopped
                     self._timers.cancel(session, keep="compaction")
-            case ev.TurnAborted() | ev.SessionDeleted():
+            case ev.TurnAborted() | ev.SessionDeleted() if after.aborted or after.deleted:
                 self.leave(session)
             case ev.ToolEnded():
                 self._tool(after, event)
@@ -95,6 +96,12 @@ class Stuck:
         """Look at a working session when it has been silent for long enough."""
         if self._watched(s):
             self._timers.watch(s.id, since_ms + self._silence_ms(s))
+
+    def back(self, session: str) -> None:
+        """Switched on again: the silence counts from now."""
+        s = self._world.sessions.get(session)
+        if s is not None and s.busy:
+            self.watch(s, self._world.clock.now_ms())
 
     def wake(self) -> None:
         """A host came back: what waited for it may be due."""
@@ -161,9 +168,8 @@ class Stuck:
             return
         nudge, limits = self._world.project(now.directory).stuck.nudge, self._world.limits(now)
         decision = decide(now, case, assessed, limits, nudge=nudge)
-        if decision.told:
-            self._tell(now, case.turn, decision.told)
-            return
+        if decision.told:  # a toast: the turn's verdict file is final (I21)
+            self._world.log.info("stuck", session=s.id, turn=case.turn, told=decision.told)
         await self._nudges.send(decision.session, decision.orders, p.turn, instance, assessed.why)
 
     async def look(self, session: str) -> None:
@@ -179,9 +185,12 @@ class Stuck:
         if self._told.get(session) == s.active_at:
             self._timers.watch(session, now + LONGEST_MS)
             return
-        self._timers.watch(session, now + self._pause_ms(s))
         instance = self._instances.connected(s.instance)
-        if instance is None or s.waiting or s.retrying:
+        if instance is None:  # watched again when it comes back
+            return
+        looks = self._looked(s)
+        self._timers.watch(session, now + int(min(LONGEST_MS, CACHE_MS * 2**looks)))
+        if looks >= LOOKS or s.waiting or s.retrying:
             return
         try:
             transcript = await self._evaluations.read(s, instance)
@@ -196,11 +205,11 @@ class Stuck:
         if case is None:
             return
         assessed = await self._assess(s, case)
+        now = self._world.sessions.get(s.id)
+        if now is None or not self._goes_on(s, now) or now.active_at != s.active_at:
+            return
         if case.pending:  # it tells when it ends, and until then the answer is the same
             self._timers.watch(s.id, self._world.clock.now_ms() + LONGEST_MS)
-        now = self._world.sessions.get(s.id)
-        if now is None or not now.busy or now.task != s.task or now.active_at != s.active_at:
-            return
         decision = decide(now, case, assessed, self._world.limits(now), nudge=False)
         if not decision.told:
             return
@@ -286,9 +295,10 @@ class Stuck:
         except ReflectdError as e:
             world.log.info("messages not read", session=session, error=str(e))
             return
-        loop, now = await find_loop(transcript), world.sessions.get(session)
+        loop = await find_loop(transcript)
+        now = world.sessions.get(session)
         told, next_ms = self._loops.get(session, ("", 0))
-        if loop is None or loop.key == told or now is None or not now.busy or now.task != s.task:
+        if loop is None or loop.key == told or now is None or not self._goes_on(s, now):
             return
         _keep(self._loops, session, (loop.key, next_ms))
         if not world.limits(now).observe:
@@ -305,6 +315,10 @@ class Stuck:
             self._instances.tell(instance, ShowToast(s.id, told[:300], "warning"))
         self._filing.stalled(Stalled(s.id, s.task, turn, world.clock.now_ms(), told), s.directory)
 
+    def _goes_on(self, s: Session, now: Session) -> bool:
+        """Does it still work on what it worked on as ``s``?"""
+        return now.busy and now.task == s.task and self._watched(now)
+
     def _watched(self, s: Session) -> bool:
         settings = self._world.project(s.directory)
         fine = settings.enabled and settings.stuck.enabled and not self._world.sessions.is_off(s.directory)
@@ -315,12 +329,12 @@ class Stuck:
     def _silence_ms(self, s: Session) -> int:
         return self._world.project(s.directory).stuck.after_s * 1000 + THROTTLE_MS
 
-    def _pause_ms(self, s: Session) -> int:
-        """A minute, then twice as long each time while nothing comes, at most ten."""
+    def _looked(self, s: Session) -> int:
+        """How often this silence was looked at before; counts up to ``LOOKS``."""
         since, looks = self._looks.get(s.id, (0, 0))
-        looks = looks + 1 if since == s.active_at else 0
+        looks = min(looks + 1, LOOKS) if since == s.active_at else 0
         _keep(self._looks, s.id, (s.active_at, looks))
-        return int(min(LONGEST_MS, CACHE_MS * 2 ** min(looks, 10)))
+        return looks
 
     def _forget(self, session: str) -> None:
         for kept in (self._windows, self._loops, self._looks, self._told, self._cache):

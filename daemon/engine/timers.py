@@ -74,6 +74,11 @@ class Timers:
         """It stopped working."""
         self._watched.pop(session, None)
 
+    @property
+    def watched(self) -> int:
+        """How many sessions are watched."""
+        return len(self._watched)
+
     def wake(self) -> None:
         """Look at the clock again: it jumped, or a host came back."""
         self._news.set()

@@ -65,10 +65,7 @@ class Sessions:
 
     def statement(self, states: dict[str, Session], now: int) -> Statement:
         """The upsert of these states."""
-        rows = [
-            (s.id, s.directory, s.phase, s.recheck or s.phase == "judging", _top(s), now, _encode(s))
-            for s in states.values()
-        ]
+        rows = [(s.id, s.directory, s.phase, _open(s), _top(s), now, _encode(s)) for s in states.values()]
         return (
             "INSERT INTO sessions (id, directory, phase, open, top, updated, state) "
             "VALUES (?, ?, ?, ?, ?, ?, ?) "
@@ -82,11 +79,11 @@ class Sessions:
         return list((self._memory | self._pinned).values())
 
     def open_in(self, directory: str, since: int) -> list[str]:
-        """Ids of a directory's sessions, stored after ``since`` (epoch ms), that wait to be judged."""
+        """Sessions of a directory, stored after ``since`` (epoch ms), that work or wait to be judged."""
         rows = self._db.read(
             "SELECT id FROM sessions WHERE directory = ? AND open = 1 AND updated >= ?", (directory, since)
         )
-        waiting = {s.id for s in self._pinned.values() if s.directory == directory and s.recheck}
+        waiting = {s.id for s in self._pinned.values() if s.directory == directory and _open(s)}
         return sorted({i for (i,) in rows} | waiting)
 
     def has_sibling(self, session: str, prefix: str, since: int) -> bool:
@@ -166,6 +163,11 @@ class Sessions:
         self._memory.move_to_end(state.id)
         if len(self._memory) > KEPT:
             self._memory.popitem(last=False)
+
+
+def _open(s: Session) -> bool:
+    """To be looked after when its host comes back: it waits to be judged, or works."""
+    return s.recheck or s.phase == "judging" or (s.busy and _top(s))
 
 
 def _top(s: Session) -> bool:

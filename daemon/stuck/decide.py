@@ -103,7 +103,7 @@ def unanswered_text() -> str:
 def order_of_silence(
     s: Session, turn: str, agent: str, model: Model | None, limits: Limits, *, nudge: bool
 ) -> Decision:
-    """Feedback went out and nothing happened: one nudge (issue's part 4), or a word to the person."""
+    """Feedback went out and nothing happened: one nudge, unless the task had its share of them."""
     if limits.observe or not nudge or s.nudges >= MAX_NUDGES:
         return Decision(s)
     order = SendNudge(s.id, s.task, turn, unanswered_text(), "feedback", agent=agent, model=model)

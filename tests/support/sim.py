@@ -63,6 +63,7 @@ class SimHost:
         self.orders: list[dict[str, Any]] = []
         self.backlog: list[Wire] = []
         self.deaf = False  # orders arrive and are not answered
+        self.deaf_to = ""  # orders of this kind arrive and are not answered
         self.mute = False  # events are kept back
         self.ignores = False  # a prompt is stored, and the agent does not begin
         self._seq = 0
@@ -116,8 +117,11 @@ class SimHost:
         lines = daemon.instances.lines(instance)
         try:
             async for line in lines:
-                if line.strip() and not self.deaf:
-                    await self._carry_out(daemon, json.loads(line))
+                if not line.strip() or self.deaf:
+                    continue
+                order = json.loads(line)
+                if order["kind"] != self.deaf_to:
+                    await self._carry_out(daemon, order)
         finally:
             await lines.aclose()  # type: ignore[attr-defined]
 

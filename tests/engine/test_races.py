@@ -1,0 +1,244 @@
+"""Watches and nudges against what happens between a question and its answer, and over restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.test_stuck import INCOMPLETE, World, answer
+from tests.support.sim import SimHost, bash
+
+
+@pytest.fixture
+async def w(tmp_path: Path) -> AsyncIterator[World]:
+    world = World(tmp_path)
+    await world.host.connect(await world.sim.start())
+    yield world
+    await world.host.disconnect()
+    await world.sim.stop()
+
+
+async def _ignored(w: World) -> None:
+    """Feedback went out, and the agent did not begin."""
+    await w.begin()
+    w.host.ignores = True
+    w.llm.add(INCOMPLETE)
+    await w.host.works("ses_a", "Half done.", tools=(bash("ls"),))
+    await w.sim.settle()
+
+
+# --- a watch is never lost ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["daemon killed", "stream broke"])
+async def test_a_working_session_is_watched_again(w: World, killed: bool) -> None:
+    """I35: an agent that worked when the daemon died, or the stream broke, is noticed when it stalls."""
+    await w.begin()
+    await w.host.answers("ses_a", "I am about", finish="")
+    await w.sim.settle()
+    await w.host.disconnect()
+    if killed:
+        await w.sim.kill()
+        await w.sim.start()
+    w.llm.add(answer("genuinely_stuck"))
+    await w.host.connect(w.sim.daemon)
+    await w.sim.settle()
+    await w.sim.later(36)
+    assert (len(w.host.toasts), w.verdict()["state"]) == (1, "stuck")
+
+
+@pytest.mark.parametrize("target", ["session", "directory"])
+async def test_switched_on_while_it_works(w: World, target: str) -> None:
+    """I40: a session that became busy while switched off is watched once it is switched on again."""
+    where: dict[str, Any] = {"session": "ses_a"} if target == "session" else {"directory": str(w.workspace)}
+    await w.host.create("ses_a")
+    await w.sim.daemon.intake.switch(on=False, **where)
+    await w.host.types("ses_a")
+    await w.host.answers("ses_a", "I am about", finish="")
+    await w.sim.later(100)
+    assert (w.llm.prompts, w.host.toasts) == ([], [])
+    await w.sim.daemon.intake.switch(on=True, **where)
+    w.llm.add(answer("genuinely_stuck"))
+    await w.sim.later(36)
+    assert len(w.host.toasts) == 1
+
+
+async def test_the_late_error_of_an_older_answer(w: World) -> None:
+    """I13: Esc on the task before says nothing about this one, which is watched as ever."""
+    await w.host.create("ses_a")
+    await w.host.types("ses_a")
+    old = await w.host.answers("ses_a", "", finish="")
+    await w.host.idle("ses_a")
+    await w.host.types("ses_a", "Another thing")
+    await w.host.answers("ses_a", "I am about", finish="")
+    error = {"name": "MessageAbortedError", "message": "Aborted"}
+    await w.host.emit("message.error", sessionID="ses_a", messageID=old, error=error)
+    await w.sim.settle()
+    w.llm.add(answer("genuinely_stuck"))
+    await w.sim.later(36)
+    assert len(w.host.toasts) == 1
+
+
+# --- what happens while the messages are read, or while a model thinks --------------------------------
+
+
+class SlowHost(SimHost):
+    """Its answer to a read comes late: ``then`` happens between the two, and is heard first."""
+
+    then: Callable[[], Awaitable[object]] | None = None
+
+    async def _do(self, order: dict[str, Any]) -> dict[str, Any]:
+        found = json.loads(json.dumps(await super()._do(order)))
+        if order["kind"] == "read" and self.then is not None:
+            then, self.then = self.then, None
+            await then()
+        return dict(found)
+
+
+@pytest.fixture
+async def slow(w: World) -> AsyncIterator[SlowHost]:
+    await w.host.disconnect()
+    w.host = host = SlowHost(str(w.workspace), w.clock, "slow")
+    await host.connect(w.sim.daemon)
+    yield host
+    await host.disconnect()
+
+
+async def test_a_person_who_types_while_the_messages_are_read(w: World, slow: SlowHost) -> None:
+    """I14: messages read before the person typed do not bring the old task back; nothing is sent."""
+    await _ignored(w)
+
+    async def types() -> None:
+        await slow.types("ses_a", "Something else")
+
+    slow.then = types
+    await w.sim.later(31)
+    s = w.sim.daemon.world.sessions.get("ses_a")
+    assert s is not None
+    assert (s.task, s.busy, s.nudges) == (slow.human("ses_a"), True, 0)
+    assert not [o for o in slow.orders if o["kind"] == "nudge"]
+
+
+async def test_work_that_begins_while_the_messages_are_read(w: World, slow: SlowHost) -> None:
+    """I10: messages read before the agent went on do not make it look idle; no nudge leaves."""
+    await _ignored(w)
+
+    async def begins() -> None:
+        await slow.busy("ses_a")
+
+    slow.then = begins
+    await w.sim.later(31)
+    s = w.sim.daemon.world.sessions.get("ses_a")
+    assert s is not None
+    assert (s.busy, s.nudges) == (True, 0)
+    assert not [o for o in slow.orders if o["kind"] == "nudge"]
+
+
+@pytest.mark.parametrize("when", ["off", "person types"])
+async def test_what_happens_while_a_model_thinks_about_silence(w: World, when: str) -> None:
+    """I40, I14: an answer about a session that was switched off, or has a new task, is not told."""
+    await w.begin()
+    await w.host.answers("ses_a", "I am about", finish="")
+    w.llm.add(answer("genuinely_stuck"))
+    w.llm.hold = asyncio.Event()
+    w.clock.advance(36)
+    w.sim.daemon.timers.wake()
+    while not w.llm.prompts:
+        await asyncio.sleep(0.001)
+    if when == "off":
+        await w.sim.daemon.intake.switch(on=False, session="ses_a")
+    else:
+        await w.host.types("ses_a", "Something else")
+    w.llm.hold.set()
+    await w.sim.settle()
+    assert w.host.toasts == []
+
+
+# --- what is bounded ----------------------------------------------------------------------------------
+
+
+async def test_a_silent_session_is_asked_about_a_few_times_only(w: World) -> None:
+    """I8, I41: a session that is silent all day and never called stuck costs a bounded number of calls."""
+    await w.begin()
+    await w.host.answers("ses_a", "I am about", finish="")
+    w.llm.add(*[answer("working") for _ in range(200)])
+    for _ in range(150):
+        await w.sim.later(601)
+    assert 4 <= len(w.llm.prompts) <= 8
+    w.llm.prompts.clear()
+    await w.host.emit("activity", sessionID="ses_a", bytes=10)
+    await w.sim.later(601)
+    assert len(w.llm.prompts) == 1, "the next silence is another one"
+
+
+async def test_hosts_that_died_leave_no_watches(w: World) -> None:
+    """I44: sessions whose host went away while they worked are not looked at for ever."""
+    for n in range(30):
+        await w.host.create(f"ses_{n:03}")
+        await w.host.types(f"ses_{n:03}")
+    await w.sim.settle()
+    await w.host.disconnect()
+    await w.sim.later(36)
+    assert w.sim.daemon.timers.watched == 0
+
+
+async def test_switched_off_loops_are_not_named(tmp_path: Path) -> None:
+    """`stuck.enabled = false`: repetition is neither named nor a reason to stop."""
+    w = World(tmp_path, "[stuck]\nenabled = false\n")
+    await w.host.connect(await w.sim.start())
+    await w.begin()
+    for _ in range(2):
+        w.llm.add(INCOMPLETE)
+        calls = tuple(bash("npm test", 1, "boom") for _ in range(8))
+        await w.host.works("ses_a", "Still failing, trying again", tools=calls)
+        await w.sim.settle()
+    assert w.host.prompts
+    assert not [p for p in w.host.prompts if "You repeat yourself" in p.text]
+    s = w.sim.daemon.world.sessions.get("ses_a")
+    assert s is not None
+    assert s.loop == ""
+    await w.host.disconnect()
+    await w.sim.stop()
+
+
+@pytest.mark.parametrize(("away_s", "prompts"), [(120, 1), (1200, 0)])
+async def test_a_prompt_that_waited_too_long_is_dropped(w: World, away_s: int, prompts: int) -> None:
+    """I42: feedback without an outcome is carried out when its host comes back, but not much later."""
+    await w.begin()
+    w.host.deaf_to = "feedback"
+    w.llm.add(INCOMPLETE)
+    await w.host.works("ses_a", "Half done.", tools=(bash("ls"),))
+    for _ in range(400):
+        if w.sim.daemon.world.outbox.open("ses_a"):
+            break
+        await asyncio.sleep(0.005)
+    await w.host.disconnect()
+    await w.sim.kill()
+    w.clock.advance(away_s)
+    w.host.deaf_to = ""
+    await w.host.connect(await w.sim.start())
+    await w.sim.settle()
+    assert len(w.host.prompts) == prompts
+
+
+async def test_feedback_that_was_not_stored_named_no_loop(w: World) -> None:
+    """I8: with a full disk the agent is not told of its loop, so the loop does not end the task later."""
+    await w.begin()
+    w.llm.add(INCOMPLETE)
+    w.llm.hold = asyncio.Event()
+    calls = tuple(bash("npm test", 1, "boom") for _ in range(8))
+    await w.host.works("ses_a", "Still failing, trying again", tools=calls)
+    while not w.llm.prompts:
+        await asyncio.sleep(0.001)
+    w.sim.daemon.db._conn.execute("PRAGMA query_only = 1")
+    w.llm.hold.set()
+    await w.sim.settle()
+    s = w.sim.daemon.world.sessions.get("ses_a")
+    assert s is not None
+    assert (w.host.prompts, s.loop, s.attempts) == ([], "", 0)
+    w.sim.daemon.db._conn.execute("PRAGMA query_only = 0")
