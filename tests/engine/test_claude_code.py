@@ -236,7 +236,7 @@ async def test_headless_only_when_enabled(w: World, entrypoint: str) -> None:
 
 
 async def test_strict_mode(tmp_path: Path) -> None:
-    """`claude_code.strict`: the turn itself waits; feedback is a block, "complete" a message to the person."""
+    """`claude_code.strict`: the turn itself waits; feedback is a block, "complete" a message."""
     w = World(tmp_path, "[claude_code]\nstrict = true\n")
     await w.sim.start()
     w.add(INCOMPLETE, COMPLETE)
@@ -253,7 +253,7 @@ async def test_strict_mode(tmp_path: Path) -> None:
 
 
 async def test_after_a_compaction_the_task_is_carried_over(w: World) -> None:
-    """I7, part 4: SessionStart(compact) is answered with what was asked and what is open, as facts."""
+    """I7: SessionStart(compact) is answered with what was asked and what is open, as facts."""
     w.add(INCOMPLETE)
     c = await w.begin()
     await c.types("Do the thing with the parser")
@@ -324,7 +324,7 @@ async def test_what_is_no_hook(w: World, body: bytes) -> None:
 
 
 async def test_no_transcript_ends_in_error(w: World) -> None:
-    """I21, I36: a transcript that is not there is nobody's fault; the turn ends in `error`, nothing is sent."""
+    """I21, I36: a transcript that is not there: nothing is sent, nothing breaks."""
     c = await w.begin()
     await c.types()
     c.file.unlink()

@@ -1,7 +1,7 @@
 """A simulated Claude Code in front of the real engine: it writes its transcript file and calls its hooks.
 
-Stands where the host is: lines as the host writes them, hooks with the fields that it sends. What wakes the agent
-is recorded in ``wakes``.
+Stands where the host is: lines as the host writes them, hooks with the fields that it sends. What wakes the
+agent is recorded in ``wakes``.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class ClaudeSim:
         return self.line("assistant", message=message)
 
     async def stops(self, *, background: int = 0) -> Heard:
-        """The turn ends. A wake is written into the transcript as the host does, and the agent starts again."""
+        """The turn ends. A wake is written into the transcript as the host does."""
         tasks = [{"id": f"b{n}", "type": "subagent", "status": "running"} for n in range(background)]
         heard = await self.hook(
             "Stop",
