@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from daemon.engine.world import World
 
 HOST: Final = "claude-code"
+OURS: Final = "/reflectd:"
 WAIT_S: Final = 105.0  # the judge has 100, curl 110, the hook 120
 POLL_S: Final = 0.05
 POLLS: Final = 30  # the file may be 1.5 s behind the hook
@@ -81,6 +82,7 @@ class ClaudeCode:
         self._stops: dict[str, _Stop] = {}
         self._readers: OrderedDict[str, TranscriptReader] = OrderedDict()
         self._expected: dict[str, str] = {}
+        self._asides: set[str] = set()
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def hook(self, event: str, body: bytes, headers: Mapping[str, str], *, strict: bool) -> Answer:
@@ -95,6 +97,8 @@ class ClaudeCode:
         ):
             return NOTHING
         if event == "Stop" and strict != settings.claude_code.strict:
+            return NOTHING
+        if self._is_about_us(hook):
             return NOTHING
         instance = self._instance(hook, directory)
         if hook.transcript:
@@ -112,12 +116,26 @@ class ClaudeCode:
             return await self._carried_over(hook, instance)
         return NOTHING
 
+    def _is_about_us(self, hook: Hook) -> bool:
+        """A turn of `/reflectd:status` is no work: neither its prompt nor its end counts (I9)."""
+        if hook.event == "UserPromptSubmit":
+            self._asides.discard(hook.session)
+            if hook.prompt.startswith(OURS):
+                self._asides.add(hook.session)
+                self._release(hook.session)
+                return True
+        elif hook.event == "Stop" and hook.session in self._asides:
+            self._asides.discard(hook.session)
+            return True
+        return False
+
     async def _end(self, session: str, instance: Instance) -> None:
         """The session is over: what is left to file is filed, then it is forgotten."""
         judged = self._evaluations.task(session)
         if judged is not None:
             await asyncio.wait([judged], timeout=WAIT_S)
         instance.connected = False
+        self._asides.discard(session)
         for kept in (self._readers, self._expected, self._locks):
             kept.pop(session, None)
 
@@ -126,7 +144,9 @@ class ClaudeCode:
         for instance in self._instances:
             if instance.host == HOST and instance.connected and not _alive(instance.pid):
                 instance.connected = False
-                self._release(instance.id.removeprefix(f"{HOST}-"))
+                session = instance.id.removeprefix(f"{HOST}-")
+                self._release(session)
+                self._asides.discard(session)
 
     async def _stop(self, hook: Hook, instance: Instance, *, strict: bool) -> Answer:
         """Judge the turn, and answer when there is something to say or nothing left to wait for."""

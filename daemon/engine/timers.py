@@ -80,7 +80,11 @@ class Timers:
         return len(self._watched)
 
     def wake(self) -> None:
-        """Look at the clock again: it jumped, or a host came back."""
+        """Look at the clock again: it jumped, or a host came back, so that what was held may be done."""
+        now = self._world.clock.now_ms()
+        for p in self._pending.values():
+            if p.due <= now:
+                self._push(now, p.session, watch=False)
         self._news.set()
 
     def hold(self, p: Pending) -> None:

@@ -276,6 +276,22 @@ async def test_a_complete_task_needs_no_carrying_over(w: World) -> None:
     assert (await c.start("compact")).status == 204
 
 
+async def test_our_own_commands_are_no_work(w: World) -> None:
+    """I9: the turn of `/reflectd:status` is not judged, and opens no task."""
+    w.add(INCOMPLETE)
+    c = await w.begin()
+    task = await c.types()
+    await c.works()
+    await w.sim.settle()
+    await c.hook("UserPromptSubmit", prompt="/reflectd:status")
+    c.answers("It says incomplete.")
+    assert (await c.stops()).status == 204
+    await w.sim.settle()
+    s = w.sim.daemon.world.sessions.get("s1")
+    assert s is not None
+    assert (s.task, len(w.llm.prompts), len(c.wakes)) == (task, 1, 1)
+
+
 async def test_two_sessions_do_not_hear_each_other(w: World) -> None:
     """I40: the switch of one session is not the other's; each Stop gets its own answer."""
     w.add(INCOMPLETE)
