@@ -27,7 +27,7 @@ def daemon(about: About) -> Iterator[Check]:
         yield Check("daemon", "warn", "it was stopped with `reflectd stop`", "reflectd start")
         return
     if s is None:
-        yield Check("daemon", "warn", "it does not run", "reflectd start; opencode's plugin starts it too")
+        yield Check("daemon", "warn", "it does not run", "reflectd start; the agent's plugin starts it too")
         return
     other = s["version"] != __version__
     mend = f"this is {__version__}: reflectd stop, then reflectd start" if other else ""
@@ -39,12 +39,24 @@ def daemon(about: About) -> Iterator[Check]:
 def opencode(about: About) -> Iterator[Check]:
     """The host: installed, and connected."""
     found = shutil.which("opencode", path=about.env.get("PATH", ""))
-    connected = about.status["instances"] if about.status else []
+    instances = about.status["instances"] if about.status else []
+    connected = [i for i in instances if i.get("host", "opencode") == "opencode"]
     if found is None and not connected:
-        yield Check("opencode", "warn", "there is no `opencode` on PATH", "see https://opencode.ai")
+        missing = "there is no `opencode` on PATH"
+        if _with_claude_code(about):
+            yield Check("opencode", "ok", missing)
+        else:
+            yield Check("opencode", "warn", missing, "see https://opencode.ai")
         return
     version = f"{version_of(found, about.env)} ({found})" if found else "not on PATH"
     yield Check("opencode", "ok", f"{version}, {len(connected)} connected")
+
+
+def _with_claude_code(about: About) -> bool:
+    """Whether Claude Code has reflectd: then opencode need not have it."""
+    from daemon.cli.setup_claude import enabled_in
+
+    return any(on for _, _, on in enabled_in(about.env, Path.cwd()))
 
 
 def version_of(program: str, env: Mapping[str, str]) -> str:
@@ -80,7 +92,9 @@ def plugin(about: About) -> Iterator[Check]:
             )
         else:
             yield Check("plugin", "ok", f"{file} loads {spec}" if spec else f"{file} is reflectd's")
-    if not found:
+    if not found and _with_claude_code(about):
+        yield Check("plugin", "ok", "opencode does not load reflectd here (reflectd setup opencode)")
+    elif not found:
         yield Check("plugin", "warn", "opencode does not load reflectd here", "reflectd setup opencode")
     if len({spec or str(file) for file, spec in found}) > 1:
         yield Check(

@@ -46,6 +46,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+HOSTS = {"opencode": "opencode", "claude-code": "Claude Code"}
+
+
 def render(status: dict[str, Any], sessions: list[dict[str, Any]]) -> list[str]:
     """Status for people."""
     lines = [
@@ -60,11 +63,12 @@ def render(status: dict[str, Any], sessions: list[dict[str, Any]]) -> list[str]:
         lines.append(f"  DEGRADED {status['degraded']}")
     counts = ", ".join(f"{n} {state}" for state, n in sorted(status["verdicts"].items())) or "none yet"
     lines.append(f"  verdicts {counts}")
-    lines += [
-        f"  host     opencode {i['mode']} (pid {i['pid']}) in {i['directory']}" for i in status["instances"]
+    for i in status["instances"]:
+        name = HOSTS.get(i.get("host", ""), "opencode")
+        lines.append(f"  host     {name} {i['mode']} (pid {i['pid']}) in {i['directory']}")
     ]
     if not status["instances"]:
-        lines.append("  host     none connected; start opencode, or run `reflectd setup opencode`")
+        lines.append("  host     none connected; start your agent, or see `reflectd setup --help`")
     for s in sessions:
         state = "off" if s["off"] else "busy" if s["busy"] else s["phase"]
         reason = f" ({s['reason']})" if s["reason"] not in {"", "judged"} and state == s["phase"] else ""

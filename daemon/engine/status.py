@@ -65,7 +65,7 @@ class StatusReport:
             "mode": world.settings.judge.mode,
             "degraded": world.degraded,
             "instances": [
-                {"instance": i.id, "mode": i.mode, "pid": i.pid, "directory": i.directory}
+                {"instance": i.id, "host": i.host, "mode": i.mode, "pid": i.pid, "directory": i.directory}
                 for i in self._instances
                 if i.connected
             ],
