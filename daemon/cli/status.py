@@ -66,7 +66,6 @@ def render(status: dict[str, Any], sessions: list[dict[str, Any]]) -> list[str]:
     for i in status["instances"]:
         name = HOSTS.get(i.get("host", ""), "opencode")
         lines.append(f"  host     {name} {i['mode']} (pid {i['pid']}) in {i['directory']}")
-    ]
     if not status["instances"]:
         lines.append("  host     none connected; start your agent, or see `reflectd setup --help`")
     for s in sessions:
