@@ -63,5 +63,5 @@ def test_claude_code_judges_an_opencode_session(
     assert (call.model, call.input, call.output) == (found["judge"]["model"], 100, 10)
     assert call.cost
     (asked,) = llm.of("judge")
-    assert "touch answer.txt" in asked.everything
+    assert "Write answer.txt" in asked.everything
     assert len(session.users()) == 1
