@@ -11,6 +11,7 @@ import re
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from daemon.core.errors import BadReply
@@ -48,39 +49,6 @@ _COMMAND: Final = re.compile(r"<command-name>\s{0,9}/?([^<]{1,200})</command-nam
 _ARGUMENTS: Final = re.compile(r"<command-args>([^<]{0,20000})")
 
 
-class _Origin(Struct):
-    kind: Any = None
-
-
-class _Line(Struct, rename="camel"):
-    """All that any kind of line has; what may be of a wrong type is looked at before it is used."""
-
-    type: Any = None
-    uuid: Any = None
-    parent: Any = field(name="parentUuid", default=UNSET)
-    is_sidechain: Any = None
-    is_meta: Any = None
-    is_compact_summary: Any = None
-    is_visible_in_transcript_only: Any = None
-    is_api_error_message: Any = None
-    message: Raw | UnsetType = UNSET
-    attachment: Raw | UnsetType = UNSET
-    tool_use_result: Raw | UnsetType = UNSET
-    source_tool: Any = field(name="sourceToolAssistantUUID", default=None)
-    timestamp: Any = None
-    cwd: Any = None
-    session_id: Any = None
-    prompt_id: Any = None
-    permission_mode: Any = None
-    prompt_source: Any = None
-    origin: Any = None
-    user_feedback: Any = None
-    tool_denial_kind: Any = None
-    subtype: Any = None
-    compact_metadata: Any = None
-    error: Any = None
-
-
 class _Message(Struct):
     id: Any = None
     model: Any = None
@@ -97,6 +65,38 @@ class _Attachment(Struct, rename="camel"):
     is_meta: Any = None
 
 
+class _Line(Struct, rename="camel"):
+    """All that any kind of line has; what may be of a wrong type is looked at before it is used."""
+
+    type: Any = None
+    uuid: Any = None
+    parent: Any = field(name="parentUuid", default=UNSET)
+    is_sidechain: Any = None
+    is_meta: Any = None
+    is_compact_summary: Any = None
+    is_visible_in_transcript_only: Any = None
+    is_api_error_message: Any = None
+    message: _Message | None = None
+    attachment: _Attachment | None = None
+    tool_use_result: Raw | UnsetType = UNSET
+    source_tool: Any = field(name="sourceToolAssistantUUID", default=None)
+    timestamp: Any = None
+    cwd: Any = None
+    session_id: Any = None
+    prompt_id: Any = None
+    permission_mode: Any = None
+    prompt_source: Any = None
+    origin: Any = None
+    user_feedback: Any = None
+    tool_denial_kind: Any = None
+    subtype: Any = None
+    compact_metadata: Any = None
+    error: Any = None
+
+
+_LINES: Final = msgspec.json.Decoder(_Line)
+
+
 def is_bulky(head: bytes | bytearray) -> bool:
     """Whether the first bytes of a line say that it is one of those nobody needs."""
     at = head.find(TYPE_MARK, 0, HEAD)
@@ -106,7 +106,10 @@ def is_bulky(head: bytes | bytearray) -> bool:
 def entry_of(line: bytes) -> Entry | None:
     """The line as an entry, None for what has no place in the conversation (rule 1) or is no JSON."""
     try:
-        wire = decode(line, _Line)
+        try:
+            wire = _LINES.decode(line)
+        except ValueError:
+            wire = decode(line, _Line)  # knows what is wrong with JSON in practice
         if wire.is_sidechain is True or not isinstance(wire.uuid, str) or not wire.uuid:
             return None
         return _entry(wire)
@@ -154,7 +157,7 @@ def _parent(value: object) -> str | None:
 
 
 def _answer(wire: _Line) -> Entry:
-    message = _message(wire)
+    message = wire.message or _Message()
     content = message.content if isinstance(message.content, list) else []
     uses = tuple(_use(b) for b in content[:MAX_BLOCKS] if _is(b, "tool_use"))
     said = text_of(message.content)
@@ -185,7 +188,7 @@ def _use(block: dict[str, Any]) -> Use:
 
 
 def _user(wire: _Line) -> Entry:
-    message = _message(wire)
+    message = wire.message or _Message()
     blocks = message.content if isinstance(message.content, list) else []
     said = text_of(message.content)
     if any(_is(b, "tool_result") for b in blocks):  # rule 3
@@ -219,10 +222,8 @@ def _user(wire: _Line) -> Entry:
 
 def _attached(wire: _Line) -> Entry:
     """Rule 2: what a person types while the agent works is no user line."""
-    if isinstance(wire.attachment, UnsetType):
-        return _made(wire, "link")
-    found = decode(wire.attachment, _Attachment)
-    if found.type != "queued_command":
+    found = wire.attachment
+    if found is None or found.type != "queued_command":
         return _made(wire, "link")
     said = found.prompt if isinstance(found.prompt, str) else text_of(found.prompt)
     by_person = _kind(found.origin) in {"", "human"} and found.command_mode in {None, "prompt"}
@@ -263,10 +264,6 @@ def text_of(content: object) -> str:
 
 def _is(block: object, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
-
-
-def _message(wire: _Line) -> _Message:
-    return _Message() if isinstance(wire.message, UnsetType) else decode(wire.message, _Message)
 
 
 def _raw(value: Raw | UnsetType) -> Raw | None:

@@ -7,7 +7,6 @@ The host writes a result twice: as the model saw it (``tool_result``) and as a v
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, Struct
@@ -38,8 +37,7 @@ class _Own(Struct, rename="camel"):
     task: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """``exit`` is a shell's, None where it can't be known; ``task``: the id that a new todo entry got."""
 
     id: str
