@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from daemon.core.errors import BadReply
 from daemon.hosts.claude_entries import Entry, Kind, Use
-from daemon.hosts.claude_results import results_of, said_by_person
+from daemon.hosts.claude_results import own_of, results_of, said_by_person
 from daemon.hosts.cuts import TEXT, cut, cut_deep, size_of
 from daemon.hosts.wire import decode
 
@@ -38,6 +38,7 @@ BULKY: Final = (  # large or many, and never part of the conversation
 OUR_COMMANDS: Final = "/reflectd:"
 ORDER: Final = re.compile(r"\brfl_[0-9a-f]{20}\b")
 MAX_BLOCKS: Final = 2_000
+_USAGE: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _INTERRUPT: Final = "[Request interrupted by user"
 _FEEDBACK: Final = "Stop hook feedback:"
 _NOT_TYPED: Final = re.compile(
@@ -159,7 +160,7 @@ def _parent(value: object) -> str | None:
 def _answer(wire: _Line) -> Entry:
     message = wire.message or _Message()
     content = message.content if isinstance(message.content, list) else []
-    uses = tuple(_use(b) for b in content[:MAX_BLOCKS] if _is(b, "tool_use"))
+    uses = tuple([_use(b) for b in content[:MAX_BLOCKS] if _is(b, "tool_use")])
     said = text_of(message.content)
     failed = wire.is_api_error_message is True
     model = _text(message.model)
@@ -173,7 +174,7 @@ def _answer(wire: _Line) -> Entry:
         error=(_text(wire.error)[:100] or "APIError") if failed else "",
         tokens=_tokens(message.usage),
         uses=uses,
-        size=sum(size_of(u.input) for u in uses),
+        size=sum([size_of(u.input) for u in uses]) if uses else 0,
     )
 
 
@@ -192,11 +193,12 @@ def _user(wire: _Line) -> Entry:
     blocks = message.content if isinstance(message.content, list) else []
     said = text_of(message.content)
     if any(_is(b, "tool_result") for b in blocks):  # rule 3
-        results = results_of(blocks[:MAX_BLOCKS], _raw(wire.tool_use_result), _text(wire.tool_denial_kind))
-        person = said_by_person(wire.user_feedback, _raw(wire.tool_use_result))
+        own = own_of(wire.tool_use_result)
+        results = results_of(blocks[:MAX_BLOCKS], own, _text(wire.tool_denial_kind))
+        person = said_by_person(wire.user_feedback, own)
         size = sum(len(r.output) + len(r.error) for r in results)
         return _made(wire, "result", person, results=results, size=size)
-    if _raw(wire.tool_use_result) is not None or wire.source_tool:
+    if own_of(wire.tool_use_result) is not None or wire.source_tool:
         return _made(wire, "link")
     if wire.is_compact_summary is True or wire.is_visible_in_transcript_only is True:  # rule 4
         return _made(wire, "summary", said)
@@ -258,17 +260,12 @@ def text_of(content: object) -> str:
         return content
     if not isinstance(content, list):
         return ""
-    said = (b.get("text") for b in content[:MAX_BLOCKS] if _is(b, "text"))
-    return "\n\n".join(s for s in said if isinstance(s, str) and s)
+    said = [b.get("text") for b in content[:MAX_BLOCKS] if _is(b, "text")]
+    return "\n\n".join([s for s in said if isinstance(s, str) and s]) if said else ""
 
 
 def _is(block: object, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
-
-
-def _raw(value: Raw | UnsetType) -> Raw | None:
-    """None for a field that is not there, or null."""
-    return None if isinstance(value, UnsetType) or bytes(memoryview(value)[:4]) == b"null" else value
 
 
 def _kind(origin: object) -> str:
@@ -279,9 +276,12 @@ def _tokens(usage: object) -> int:
     """All tokens of an answer, read from and written to a cache too."""
     if not isinstance(usage, dict):
         return 0
-    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    found = (usage.get(n) for n in names)
-    return sum(n for n in found if type(n) is int and 0 < n < 1 << 40)
+    total = 0
+    for name in _USAGE:
+        used = usage.get(name)
+        if type(used) is int and 0 < used < 1 << 40:
+            total += used
+    return total
 
 
 def _text(value: object) -> str:
