@@ -1,8 +1,8 @@
 """One line of a Claude Code transcript as an ``Entry``: which rule it falls under, and what of it is kept.
 
 Owns the format of the lines and the eleven rules that tell a person's messages from all others
-(``design/claude-transcripts.md``). Keeps no state and does no I/O. A line that can't be read gives None; unknown
-fields and kinds are skipped (I36).
+(``design/claude-transcripts.md``). Keeps no state and does no I/O. A line that can't be read gives None;
+unknown fields and kinds are skipped (I36).
 """
 
 from __future__ import annotations
