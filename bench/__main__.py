@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import accept, detector, evidence, hosted, judged, starts, turns, watching
+from bench import accept, detector, evidence, hosted, judged, starts, transcripts, turns, watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "help": starts.command_help,
     "evidence": evidence.run,
     "detector": detector.run,
+    "transcript": transcripts.run,
     "memory": turns.memory,
     "watching": watching.idle_cpu,
 }
@@ -41,6 +42,7 @@ def main(argv: list[str]) -> int:
         "--only", action="append", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS)
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE")
+    parser.add_argument("--mb", type=int, default=100, help="size of the generated transcript (100)")
     args = parser.parse_args(argv)
     load = os.getloadavg()[0]
     loop = "uvloop" if find_spec("uvloop") else "asyncio"
@@ -50,7 +52,8 @@ def main(argv: list[str]) -> int:
     values = {}
     try:
         for name in args.only or BENCHMARKS:
-            table = BENCHMARKS[name](quick=args.quick)
+            sized = {"mb": args.mb} if name == "transcript" else {}
+            table = BENCHMARKS[name](quick=args.quick, **sized)
             values[name] = table.values
             print(f"\n{table.text()}", flush=True)
     except KeyboardInterrupt:

@@ -1,9 +1,13 @@
-"""What is kept of the lines of a Claude Code transcript. Values only: nothing here parses or decides."""
+"""What is kept of the lines of a Claude Code transcript. Values only: nothing here parses or decides.
+
+Structs, not dataclasses: a file may have 100,000 lines, and making one costs a tenth.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from daemon.core.transcript import Compaction
 from daemon.hosts.claude_results import Result
@@ -11,8 +15,7 @@ from daemon.hosts.claude_results import Result
 Kind = Literal["human", "note", "answer", "result", "boundary", "summary", "interrupt", "link"]
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """A tool call as the model wrote it."""
 
     id: str
@@ -20,8 +23,7 @@ class Use:
     input: dict[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """What is kept of one line. ``link``: nothing but its place between two others.
 
     ``parent`` is None for the root of a conversation and empty where the line does not say. ``size``:

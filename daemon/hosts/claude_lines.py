@@ -1,8 +1,8 @@
 """One line of a Claude Code transcript as an ``Entry``: which rule it falls under, and what of it is kept.
 
 Owns the format of the lines and the eleven rules that tell a person's messages from all others
-(``design/claude-code.md``). Keeps no state and does no I/O. A line that can't be read gives None; unknown
-fields and kinds are skipped (I36).
+(``design/claude-transcripts.md``). Keeps no state and does no I/O. A line that can't be read gives None;
+unknown fields and kinds are skipped (I36).
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import re
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from daemon.core.errors import BadReply
 from daemon.hosts.claude_entries import Entry, Kind, Use
-from daemon.hosts.claude_results import results_of, said_by_person
+from daemon.hosts.claude_results import own_of, results_of, said_by_person
 from daemon.hosts.cuts import TEXT, cut, cut_deep, size_of
 from daemon.hosts.wire import decode
 
@@ -37,6 +38,7 @@ BULKY: Final = (  # large or many, and never part of the conversation
 OUR_COMMANDS: Final = "/reflectd:"
 ORDER: Final = re.compile(r"\brfl_[0-9a-f]{20}\b")
 MAX_BLOCKS: Final = 2_000
+_USAGE: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _INTERRUPT: Final = "[Request interrupted by user"
 _FEEDBACK: Final = "Stop hook feedback:"
 _NOT_TYPED: Final = re.compile(
@@ -46,39 +48,6 @@ _NOT_TYPED: Final = re.compile(
 )
 _COMMAND: Final = re.compile(r"<command-name>\s{0,9}/?([^<]{1,200})</command-name>")
 _ARGUMENTS: Final = re.compile(r"<command-args>([^<]{0,20000})")
-
-
-class _Origin(Struct):
-    kind: Any = None
-
-
-class _Line(Struct, rename="camel"):
-    """All that any kind of line has; what may be of a wrong type is looked at before it is used."""
-
-    type: Any = None
-    uuid: Any = None
-    parent: Any = field(name="parentUuid", default=UNSET)
-    is_sidechain: Any = None
-    is_meta: Any = None
-    is_compact_summary: Any = None
-    is_visible_in_transcript_only: Any = None
-    is_api_error_message: Any = None
-    message: Raw | UnsetType = UNSET
-    attachment: Raw | UnsetType = UNSET
-    tool_use_result: Raw | UnsetType = UNSET
-    source_tool: Any = field(name="sourceToolAssistantUUID", default=None)
-    timestamp: Any = None
-    cwd: Any = None
-    session_id: Any = None
-    prompt_id: Any = None
-    permission_mode: Any = None
-    prompt_source: Any = None
-    origin: Any = None
-    user_feedback: Any = None
-    tool_denial_kind: Any = None
-    subtype: Any = None
-    compact_metadata: Any = None
-    error: Any = None
 
 
 class _Message(Struct):
@@ -97,6 +66,38 @@ class _Attachment(Struct, rename="camel"):
     is_meta: Any = None
 
 
+class _Line(Struct, rename="camel"):
+    """All that any kind of line has; what may be of a wrong type is looked at before it is used."""
+
+    type: Any = None
+    uuid: Any = None
+    parent: Any = field(name="parentUuid", default=UNSET)
+    is_sidechain: Any = None
+    is_meta: Any = None
+    is_compact_summary: Any = None
+    is_visible_in_transcript_only: Any = None
+    is_api_error_message: Any = None
+    message: _Message | None = None
+    attachment: _Attachment | None = None
+    tool_use_result: Raw | UnsetType = UNSET
+    source_tool: Any = field(name="sourceToolAssistantUUID", default=None)
+    timestamp: Any = None
+    cwd: Any = None
+    session_id: Any = None
+    prompt_id: Any = None
+    permission_mode: Any = None
+    prompt_source: Any = None
+    origin: Any = None
+    user_feedback: Any = None
+    tool_denial_kind: Any = None
+    subtype: Any = None
+    compact_metadata: Any = None
+    error: Any = None
+
+
+_LINES: Final = msgspec.json.Decoder(_Line)
+
+
 def is_bulky(head: bytes | bytearray) -> bool:
     """Whether the first bytes of a line say that it is one of those nobody needs."""
     at = head.find(TYPE_MARK, 0, HEAD)
@@ -106,7 +107,10 @@ def is_bulky(head: bytes | bytearray) -> bool:
 def entry_of(line: bytes) -> Entry | None:
     """The line as an entry, None for what has no place in the conversation (rule 1) or is no JSON."""
     try:
-        wire = decode(line, _Line)
+        try:
+            wire = _LINES.decode(line)
+        except ValueError:
+            wire = decode(line, _Line)  # knows what is wrong with JSON in practice
         if wire.is_sidechain is True or not isinstance(wire.uuid, str) or not wire.uuid:
             return None
         return _entry(wire)
@@ -154,9 +158,9 @@ def _parent(value: object) -> str | None:
 
 
 def _answer(wire: _Line) -> Entry:
-    message = _message(wire)
+    message = wire.message or _Message()
     content = message.content if isinstance(message.content, list) else []
-    uses = tuple(_use(b) for b in content[:MAX_BLOCKS] if _is(b, "tool_use"))
+    uses = tuple([_use(b) for b in content[:MAX_BLOCKS] if _is(b, "tool_use")])
     said = text_of(message.content)
     failed = wire.is_api_error_message is True
     model = _text(message.model)
@@ -170,7 +174,7 @@ def _answer(wire: _Line) -> Entry:
         error=(_text(wire.error)[:100] or "APIError") if failed else "",
         tokens=_tokens(message.usage),
         uses=uses,
-        size=sum(size_of(u.input) for u in uses),
+        size=sum([size_of(u.input) for u in uses]) if uses else 0,
     )
 
 
@@ -185,15 +189,16 @@ def _use(block: dict[str, Any]) -> Use:
 
 
 def _user(wire: _Line) -> Entry:
-    message = _message(wire)
+    message = wire.message or _Message()
     blocks = message.content if isinstance(message.content, list) else []
     said = text_of(message.content)
     if any(_is(b, "tool_result") for b in blocks):  # rule 3
-        results = results_of(blocks[:MAX_BLOCKS], _raw(wire.tool_use_result), _text(wire.tool_denial_kind))
-        person = said_by_person(wire.user_feedback, _raw(wire.tool_use_result))
+        own = own_of(wire.tool_use_result)
+        results = results_of(blocks[:MAX_BLOCKS], own, _text(wire.tool_denial_kind))
+        person = said_by_person(wire.user_feedback, own)
         size = sum(len(r.output) + len(r.error) for r in results)
         return _made(wire, "result", person, results=results, size=size)
-    if _raw(wire.tool_use_result) is not None or wire.source_tool:
+    if own_of(wire.tool_use_result) is not None or wire.source_tool:
         return _made(wire, "link")
     if wire.is_compact_summary is True or wire.is_visible_in_transcript_only is True:  # rule 4
         return _made(wire, "summary", said)
@@ -219,10 +224,8 @@ def _user(wire: _Line) -> Entry:
 
 def _attached(wire: _Line) -> Entry:
     """Rule 2: what a person types while the agent works is no user line."""
-    if isinstance(wire.attachment, UnsetType):
-        return _made(wire, "link")
-    found = decode(wire.attachment, _Attachment)
-    if found.type != "queued_command":
+    found = wire.attachment
+    if found is None or found.type != "queued_command":
         return _made(wire, "link")
     said = found.prompt if isinstance(found.prompt, str) else text_of(found.prompt)
     by_person = _kind(found.origin) in {"", "human"} and found.command_mode in {None, "prompt"}
@@ -257,21 +260,12 @@ def text_of(content: object) -> str:
         return content
     if not isinstance(content, list):
         return ""
-    said = (b.get("text") for b in content[:MAX_BLOCKS] if _is(b, "text"))
-    return "\n\n".join(s for s in said if isinstance(s, str) and s)
+    said = [b.get("text") for b in content[:MAX_BLOCKS] if _is(b, "text")]
+    return "\n\n".join([s for s in said if isinstance(s, str) and s]) if said else ""
 
 
 def _is(block: object, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
-
-
-def _message(wire: _Line) -> _Message:
-    return _Message() if isinstance(wire.message, UnsetType) else decode(wire.message, _Message)
-
-
-def _raw(value: Raw | UnsetType) -> Raw | None:
-    """None for a field that is not there, or null."""
-    return None if isinstance(value, UnsetType) or bytes(memoryview(value)[:4]) == b"null" else value
 
 
 def _kind(origin: object) -> str:
@@ -282,9 +276,12 @@ def _tokens(usage: object) -> int:
     """All tokens of an answer, read from and written to a cache too."""
     if not isinstance(usage, dict):
         return 0
-    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    found = (usage.get(n) for n in names)
-    return sum(n for n in found if type(n) is int and 0 < n < 1 << 40)
+    total = 0
+    for name in _USAGE:
+        used = usage.get(name)
+        if type(used) is int and 0 < used < 1 << 40:
+            total += used
+    return total
 
 
 def _text(value: object) -> str:

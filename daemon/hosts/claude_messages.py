@@ -125,10 +125,8 @@ def _message(answer: _Answer, results: dict[str, tuple[Entry, Result]]) -> Messa
     first, last = answer.entries[0], answer.entries[-1]
     said = "\n\n".join(e.text for e in answer.entries if e.text)
     error = next((e.error for e in reversed(answer.entries) if e.error), "")
-    stop = next((e.stop for e in reversed(answer.entries) if e.stop), "")
     model = next((e.model for e in answer.entries if e.model), "")
-    # old versions write a line before they know why the model stopped
-    finish = _FINISH.get(stop, stop) or ("tool-calls" if answer.calls else "stop" if said else "")
+    finish = _finish(answer.entries)
     if answer.interrupted:
         error, told, finish = ABORT_ERROR, answer.interrupted, ""
     elif error:
@@ -178,9 +176,29 @@ def _call(
     )
 
 
-def is_finished(m: Message) -> bool:
-    """An answer that ends a task: what a person types after it opens a new one."""
-    return m.role == "assistant" and m.finish == "stop" and not m.summary and not m.error
+def finished_in(entries: Iterable[Entry]) -> str:
+    """The last answer that ends a task, by its name, or empty: what a person types after it is a new task."""
+    groups: dict[str, list[Entry]] = {}
+    stopped: set[str] = set()
+    last = ""
+    for e in entries:
+        if e.kind == "answer":
+            groups.setdefault(e.message, []).append(e)
+            last = e.message
+        elif e.kind == "interrupt":
+            stopped.add(last)
+        elif e.kind == "note":
+            last = ""
+    ended = (n for n in reversed(groups) if n not in stopped and _finish(groups[n]) == "stop")
+    return next((n for n in ended if not any(e.error for e in groups[n])), "")
+
+
+def _finish(lines: list[Entry]) -> str:
+    """Why the model stopped. Old versions write a line before they know."""
+    stop = next((e.stop for e in reversed(lines) if e.stop), "")
+    if stop:
+        return _FINISH.get(stop, stop)
+    return "tool-calls" if any(e.uses for e in lines) else "stop" if any(e.text for e in lines) else ""
 
 
 def todos_of(messages: Sequence[Message], entries: Iterable[Entry]) -> tuple[Todo, ...]:

@@ -11,12 +11,15 @@ What it holds depends on the lines alone, not on how they were fed. It may be sh
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from daemon.core.transcript import Transcript
-from daemon.hosts.claude_messages import is_finished, messages_of, todos_of
+from daemon.hosts.claude_messages import finished_in, messages_of, todos_of
 from daemon.hosts.cuts import cut, cut_deep
 
 if TYPE_CHECKING:
@@ -155,12 +158,15 @@ class Path:
     def _human(self, e: Entry) -> None:
         """A person's message: after a finished answer it opens a new task, and the old one is let go."""
         since = list(takewhile(lambda x: x.kind != "human", reversed(self._entries)))[::-1]
-        if not any(is_finished(m) for m in messages_of(since, self._is_ours)):
+        answer = finished_in(since)
+        if not answer:
             return
-        done = self._messages()
-        before = max((i for i, m in enumerate(done) if is_finished(m)), default=len(done) - 1)
-        earlier = [m for m in (*self._context, *done[:before]) if m.human]
-        context = (*(_bare(m) for m in earlier[-EARLIER:]), _bare(done[before]))
+        said = [x for x in self._entries if x.kind == "human" or (x.text and x.results)]
+        (done,) = messages_of([x for x in since if x.message == answer], self._is_ours)
+        known = [m.id for m in self._context if m.human]
+        requests = messages_of(said, self._is_ours, known=known)
+        earlier = [m for m in (*self._context, *requests) if m.human]
+        context = (*earlier[-EARLIER:], _bare(done))
         self._reset(context, rooted=self._rooted)
         self._places.clear()
         self.opened = True
@@ -201,12 +207,12 @@ class Path:
         """What is to be judged now."""
         messages = (*self._context, *self._messages(directory))
         found = Transcript(self.session, messages, directory=directory)
-        return replace(found, todos=todos_of(found.work, self._entries))
+        return with_fields(found, todos=todos_of(found.work, self._entries))
 
 
 def _bare(m: Message) -> Message:
     """Of an earlier message only what was said."""
-    return m if not m.calls else replace(m, calls=())
+    return m if not m.calls else with_fields(m, calls=())
 
 
 def _thinned(e: Entry) -> Entry:

@@ -7,10 +7,9 @@ The host writes a result twice: as the model saw it (``tool_result``) and as a v
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, UnsetType
 
 from daemon.hosts.cuts import OUTPUT, cut
 from daemon.hosts.wire import decode
@@ -22,10 +21,10 @@ SHELL: Final = "Bash"
 _EXIT: Final = re.compile(r"(?:Error: )?Exit code (\d{1,3})(?:\n|$)")
 _SAID: Final = "the user said:\n"
 _DENIED: Final = "The user rejected this tool call. "
-_TASK_ID: Final = re.compile(r"#(\d{1,9})\b")
+_TASK_ID: Final = re.compile(r"Task #(\d{1,9})\b")
 
 
-class _Own(Struct, rename="camel"):
+class Own(Struct, rename="camel"):
     """What tools of interest say of themselves."""
 
     stdout: Any = None
@@ -38,8 +37,7 @@ class _Own(Struct, rename="camel"):
     task: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """``exit`` is a shell's, None where it can't be known; ``task``: the id that a new todo entry got."""
 
     id: str
@@ -55,37 +53,33 @@ class Result:
         return "error" if self.failed and not (tool == SHELL and self.exit is not None) else "completed"
 
 
-def results_of(blocks: list[Any], own: Raw | None, denial: str) -> tuple[Result, ...]:
+def own_of(raw: Raw | UnsetType) -> Own | str | None:
+    """What the tool says of itself: None where it says nothing, or something that nobody asks for."""
+    start = b"" if isinstance(raw, UnsetType) else bytes(memoryview(raw)[:1])
+    if start == b"{":
+        return decode(cast("Raw", raw), Own)
+    return decode(cast("Raw", raw), str) if start == b'"' else None
+
+
+def results_of(blocks: list[Any], own: Own | str | None, denial: str) -> tuple[Result, ...]:
     """The results in a user line. ``own`` belongs to the only one there is."""
     found = [b for b in blocks if isinstance(b, dict) and b.get("type") == "tool_result"]
-    value = _own(own) if own is not None and len(found) == 1 else _Own()
-    return tuple(_result(b, value, denial) for b in found)
+    value = own if isinstance(own, Own) and len(found) == 1 else Own()
+    return tuple([_result(b, value, denial) for b in found])
 
 
-def said_by_person(feedback: object, own: Raw | None) -> str:
+def said_by_person(feedback: object, own: Own | str | None) -> str:
     """What a person said where a tool asked: why not, or the answer to a question. Else empty."""
     if isinstance(feedback, str) and feedback.strip():
         return feedback.strip()
-    if own is None:
-        return ""
-    start = bytes(memoryview(own)[:1])
-    if start == b'"':
-        text = decode(own, str)
-        return text.split(_SAID, 1)[1].strip() if _SAID in text else ""
-    if start != b"{":
-        return ""
-    value = _own(own)
-    if isinstance(value.answers, dict) and value.questions:
-        answers = [a for a in value.answers.values() if isinstance(a, str)]
-        return "\n".join(answers[:20])
+    if isinstance(own, str):
+        return own.split(_SAID, 1)[1].strip() if _SAID in own else ""
+    if own is not None and own.questions and isinstance(own.answers, dict):
+        return "\n".join([a for a in own.answers.values() if isinstance(a, str)][:20])
     return ""
 
 
-def _own(raw: Raw | None) -> _Own:
-    return decode(raw, _Own) if raw is not None and bytes(memoryview(raw)[:1]) == b"{" else _Own()
-
-
-def _result(block: dict[str, Any], own: _Own, denial: str) -> Result:
+def _result(block: dict[str, Any], own: Own, denial: str) -> Result:
     call = block.get("tool_use_id")
     call = call[:200] if isinstance(call, str) else ""
     shown = _shown(block.get("content"))
@@ -104,7 +98,7 @@ def _result(block: dict[str, Any], own: _Own, denial: str) -> Result:
     return Result(call, output, exit=_exit(own), cut=missing, task=_task(task, shown))
 
 
-def _exit(own: _Own) -> int | None:
+def _exit(own: Own) -> int | None:
     """0, or 1 for "nothing found" and the like; None while it runs on, or when it was stopped."""
     if not isinstance(own.stdout, str) or own.interrupted is True or own.background_task_id:
         return None
@@ -114,7 +108,7 @@ def _exit(own: _Own) -> int | None:
 def _task(value: object, shown: str) -> str:
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)[:40]
-    found = _TASK_ID.search(shown[:200])
+    found = _TASK_ID.match(shown[:200])
     return found[1] if found else ""
 
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from daemon.core.transcript import Message
 
-BLOCK: Final = 1 << 20
+BLOCK: Final = 4 << 20
+HEAD_OF_FILE: Final = 1 << 20
 MAX_LINE: Final = 64 << 20
 _MARK: Final = 64  # bytes before the cursor by which a rewritten file is known
 _COMPARED: Final = 200  # characters of the final text
@@ -104,7 +105,7 @@ class TranscriptReader:
         if closed and size - end <= MAX_LINE:
             _take(live, os.pread(fd, size - end, end))
         self._live = live
-        self._directory = self._directory or _folder_in(os.pread(fd, BLOCK, 0))
+        self._directory = self._directory or _folder_in(os.pread(fd, HEAD_OF_FILE, 0))
         self._cursor = _Cursor(file, end, os.pread(fd, min(_MARK, end), max(0, end - _MARK)))
         return _named(live.transcript(self._directory), self.path.stem)
 
@@ -126,7 +127,7 @@ def transcript_of(data: bytes, name: str, *, directory: str = "") -> Transcript:
     live = Path(lambda _: True, Bounds(), whole=True)
     for line in data.split(b"\n"):
         _take(live, line)
-    return _named(live.transcript(directory or _folder_in(data[:BLOCK])), name)
+    return _named(live.transcript(directory or _folder_in(data[:HEAD_OF_FILE])), name)
 
 
 class _Mark(Struct):
@@ -138,7 +139,7 @@ class _Mark(Struct):
 
 def is_transcript(data: bytes) -> bool:
     """Whether the first whole line is one of Claude Code's; the head of a file will do."""
-    for line in data[:BLOCK].split(b"\n", 20)[:20]:
+    for line in data[:HEAD_OF_FILE].split(b"\n", 20)[:20]:
         try:
             msgspec.json.decode(line, type=_Mark)
         except (ValueError, RecursionError):
@@ -201,7 +202,7 @@ def _line_start(fd: int, start: int, size: int) -> int:
     if start == 0:
         return 0
     at = start - 1
-    while at < size and (block := os.pread(fd, BLOCK, at)):
+    while at < size and (block := os.pread(fd, HEAD_OF_FILE, at)):
         end = block.find(b"\n")
         if end >= 0:
             return at + end + 1
@@ -216,12 +217,12 @@ def _take(live: Path, line: bytes) -> None:
 
 def _feed(fd: int, live: Path, at: int, size: int) -> int:
     """Feed all whole lines from ``at`` on; returns where the next line begins."""
-    buffer = bytearray(BLOCK)
+    buffer = bytearray(max(0, min(BLOCK, size - at)))
     view = memoryview(buffer)
     parts: list[bytes] = []  # of a line that began in an earlier block
     held, bulky, begins = 0, False, at
     while at < size:
-        got = os.preadv(fd, [view[: min(BLOCK, size - at)]], at)
+        got = os.preadv(fd, [view[: size - at]], at)
         if got <= 0:
             break
         pos = 0
@@ -237,8 +238,11 @@ def _feed(fd: int, live: Path, at: int, size: int) -> int:
             held += stop - pos
             if end < 0:
                 break
-            if not bulky and held <= MAX_LINE:
-                _take(live, parts[0] if len(parts) == 1 else b"".join(parts))
+            if len(parts) == 1:
+                if parts[0].startswith(b"{") and (entry := entry_of(parts[0])) is not None:
+                    live.feed(entry)
+            elif parts:
+                _take(live, b"".join(parts))
             parts, held, pos = [], 0, end + 1
             begins = at + pos
         at += got

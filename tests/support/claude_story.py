@@ -126,4 +126,7 @@ class Story:
         self.raw(type="last-prompt", lastPrompt="x", leafUuid=self.tip, sessionId=self.session)
 
     def data(self) -> bytes:
-        return b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in self.lines)
+        return b"".join(
+            json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+            for line in self.lines
+        )
