@@ -273,7 +273,8 @@ class Evaluations:
         if no is not None and no.final is None:
             self._skipped(s, no)
             return
-        instance = self._instances.connected(s.instance, s.directory)
+        fallback = s.directory if s.host == "opencode" else ""  # whose sessions any of its processes can read
+        instance = self._instances.connected(s.instance, fallback)
         if instance is None:
             world.log.info("not judged yet", session=session, reason="its host is not connected")
             return

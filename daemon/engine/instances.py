@@ -114,13 +114,13 @@ class Instances:
         return self._all.get(instance)
 
     def connected(self, instance: str, directory: str = "") -> Instance | None:
-        """The instance if its stream is open, else (given a directory) the newest open one there."""
+        """The instance if its stream is open, else (given a directory) the newest of opencode open there."""
         found = self._all.get(instance)
         if found is not None and found.connected:
             return found
         if directory:
-            same = (i for i in reversed(self._all.values()) if i.connected and i.directory == directory)
-            return next(same, None)
+            there = (i for i in reversed(self._all.values()) if i.connected and i.directory == directory)
+            return next((i for i in there if not i.local), None)
         return None
 
     async def lines(self, instance: Instance, heartbeat_s: float = HEARTBEAT_S) -> AsyncIterator[bytes]:

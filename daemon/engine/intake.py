@@ -273,7 +273,7 @@ class Intake:
                 if s is None or not s.busy or s.recheck or s.phase == "judging":
                     self._evaluations.request(session)
             self._stuck.wake()
-            left = self._left_over(instance.directory)
+            left = () if instance.local else self._left_over(instance.directory)
             if left:
                 await self._instances.call(instance, DeleteSessions(left), SWEEP_S)
                 now = world.clock.now_ms()

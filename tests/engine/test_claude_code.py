@@ -14,7 +14,7 @@ from daemon import config
 from daemon.core.errors import BadReply
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.claude_sim import ClaudeSim, bash, until, write
-from tests.support.sim import SimDaemon
+from tests.support.sim import SimDaemon, SimHost
 
 INCOMPLETE = {
     "complete": False,
@@ -290,6 +290,36 @@ async def test_our_own_commands_are_no_work(w: World) -> None:
     s = w.sim.daemon.world.sessions.get("s1")
     assert s is not None
     assert (s.task, len(w.llm.prompts), len(c.wakes)) == (task, 1, 1)
+
+
+async def test_two_hosts_in_one_folder(w: World) -> None:
+    """I35: a session is read by its own host only: not by the other one that works in the same folder."""
+    w.add(INCOMPLETE, COMPLETE)
+    host = SimHost(str(w.workspace), w.clock)
+    await host.connect(w.sim.daemon)
+    await host.create("ses_a")
+    await host.types("ses_a")
+    c = await w.begin()
+    await c.types()
+    await host.answers("ses_a")
+    host.mute = True
+    await host.idle("ses_a")
+    await host.disconnect()
+    assert (await c.works()).status == 422
+    host.mute = False
+    again = await w.begin("s2")  # its first hook looks after the folder
+    await again.types()
+    await w.sim.settle()
+    s = w.sim.daemon.world.sessions.get("ses_a")
+    assert s is not None
+    assert (s.deleted, s.phase) == (False, "open")
+    await host.connect(w.sim.daemon)
+    await w.sim.settle()
+    assert w.verdict("ses_a")["state"] == "complete"
+    s = w.sim.daemon.world.sessions.get("s1")
+    assert s is not None
+    assert (s.deleted, s.phase) == (False, "open")
+    await host.disconnect()
 
 
 async def test_two_sessions_do_not_hear_each_other(w: World) -> None:
