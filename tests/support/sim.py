@@ -47,6 +47,7 @@ class Prompted:
     was_busy: bool
     aborted: bool
     kind: str = "feedback"
+    order: str = ""
 
 
 class SimHost:
@@ -269,6 +270,7 @@ class SimHost:
                         s.busy,
                         s.id in self.aborted,
                         order["kind"],
+                        order["id"],
                     )
                 )
                 message = self._add(s.id, "user", order["data"]["text"], order=order["id"])
