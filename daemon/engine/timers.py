@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from daemon.store import timers as rows
@@ -80,11 +81,17 @@ class Timers:
         return len(self._watched)
 
     def wake(self) -> None:
-        """Look at the clock again: it jumped, or a host came back, so that what was held may be done."""
+        """Look at the clock again: it jumped, or a host came back, so that what was held may be done. An action
+        that a clock set back has put further away than it was set for counts from now.
+        """
         now = self._world.clock.now_ms()
-        for p in self._pending.values():
-            if p.due <= now:
-                self._push(now, p.session, watch=False)
+        for session, p in self._pending.items():
+            if p.due - now > p.length:
+                self._pending[session] = later = replace(p, due=now + p.length)
+                self._store(rows.put(later))
+                self._push(later.due, session, watch=False)
+            elif p.due <= now:
+                self._push(now, session, watch=False)
         self._news.set()
 
     def hold(self, p: Pending) -> None:

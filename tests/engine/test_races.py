@@ -242,3 +242,14 @@ async def test_feedback_that_was_not_stored_named_no_loop(w: World) -> None:
     assert s is not None
     assert (w.host.prompts, s.loop, s.attempts) == ([], "", 0)
     w.sim.daemon.db._conn.execute("PRAGMA query_only = 0")
+
+
+async def test_a_clock_that_is_set_back(w: World) -> None:
+    """A deadline counts from now when the clock was set back: no nudge hours later, out of the blue."""
+    await _ignored(w)
+    w.clock.jump(-7200)
+    w.sim.daemon.intake.recheck_all()
+    await w.sim.settle()
+    assert w.nudges == []
+    await w.sim.later(31)
+    assert len(w.nudges) == 1
