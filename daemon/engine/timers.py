@@ -81,8 +81,9 @@ class Timers:
         return len(self._watched)
 
     def wake(self) -> None:
-        """Look at the clock again: it jumped, or a host came back, so that what was held may be done. An action
-        that a clock set back has put further away than it was set for counts from now.
+        """Look at the clock again: it jumped, or a host came back, so that what was held may be done.
+
+        An action that a clock set back has put further away than it was set for counts from now.
         """
         now = self._world.clock.now_ms()
         for session, p in self._pending.items():
