@@ -182,11 +182,11 @@ class Stuck:
         if now < due:
             self._timers.watch(session, due)
             return
-        if self._told.get(session) == s.active_at:
-            self._timers.watch(session, now + LONGEST_MS)
-            return
         instance = self._instances.connected(s.instance)
         if instance is None:  # watched again when it comes back
+            return
+        if self._told.get(session) == s.active_at:
+            self._timers.watch(session, now + LONGEST_MS)
             return
         looks = self._looked(s)
         self._timers.watch(session, now + int(min(LONGEST_MS, CACHE_MS * 2**looks)))

@@ -176,14 +176,17 @@ async def test_a_silent_session_is_asked_about_a_few_times_only(w: World) -> Non
     assert len(w.llm.prompts) == 1, "the next silence is another one"
 
 
-async def test_hosts_that_died_leave_no_watches(w: World) -> None:
+@pytest.mark.parametrize("told", [True, False])
+async def test_hosts_that_died_leave_no_watches(w: World, told: bool) -> None:
     """I44: sessions whose host went away while they worked are not looked at for ever."""
     for n in range(30):
         await w.host.create(f"ses_{n:03}")
         await w.host.types(f"ses_{n:03}")
-    await w.sim.settle()
+    w.llm.add(*[answer("genuinely_stuck") for _ in range(30)])
+    await w.sim.later(36 if told else 1)
+    assert len(w.host.toasts) == (30 if told else 0)
     await w.host.disconnect()
-    await w.sim.later(36)
+    await w.sim.later(601)
     assert w.sim.daemon.timers.watched == 0
 
 
