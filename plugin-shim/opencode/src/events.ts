@@ -137,12 +137,7 @@ function arrivedMessage(info: Json, sessionID: string, tracker: Tracker): Fact |
   return { kind: "message.error", data: { sessionID, messageID, error } }
 }
 
-function arrivedPart(
-  part: Json,
-  sessionID: string,
-  tracker: Tracker,
-  now: number,
-): (Fact | undefined)[] {
+function arrivedPart(part: Json, sessionID: string, tracker: Tracker, now: number): (Fact | undefined)[] {
   const session = tracker.session(sessionID)
   if (session.incoming && text(part["messageID"]) === session.incoming.messageID) {
     const { parts } = session.incoming
