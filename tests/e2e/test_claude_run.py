@@ -53,8 +53,8 @@ def states(daemon: Daemon, session: str) -> list[str]:
 
 
 def test_the_round_trip(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I39, I2, I5, I6, I37: in both versions the plugin loads, the turn is judged and woken with feedback, and
-    passes then; both rounds are of one task, and only the person's session is among Claude Code's.
+    """I39, I2, I5, I6: in both versions the plugin loads, the turn is judged and woken with feedback, and
+    passes then; both rounds are of one task.
     """
     llm.script(*unfinished(claude), *mended())
     ran = claude.run(REQUEST, **HEADLESS)
@@ -68,13 +68,11 @@ def test_the_round_trip(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) ->
     assert (first["state"], second["state"], found["attempt"]) == ("incomplete", "complete", 1)
     typed = next(line for line in claude.transcript(ran.session) if line.get("promptId"))
     assert first["task"] == second["task"] == typed["promptId"]
-    assert [f.stem for f in claude.transcripts()].count(ran.session) == 1
-    assert not [p for p in (claude.config / "projects").iterdir() if "reflectd" in p.name]
 
 
 def test_at_most_eight_wakes(own_box: Sandbox, llm: ModelServer) -> None:
-    """I5: each round gets something else done, so nothing else stops it; the ninth wake, which would empty the
-    result of ``-p``, never comes.
+    """I5: each round gets something else done, so nothing else stops it; the ninth wake, which would empty
+    the result of ``-p``, never comes.
     """
     newest = ClaudeCode(own_box, llm.url, plugin=PLUGIN)
     for n in range(WAKES + 1):
