@@ -66,7 +66,7 @@ def test_without_a_daemon(claude: ClaudeCode, llm: ModelServer) -> None:
 
 
 def test_killed_while_it_judges(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I35, I42: the hook that waits ends with the daemon; ``-p`` prints what the agent said, not a word of us.
+    """I35, I42: the waiting hook ends with the daemon; ``-p`` prints what the agent said, not a word of us.
     The next daemon does not send what the dead one was about to.
     """
     held = slow("Let me see")
