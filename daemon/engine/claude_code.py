@@ -105,7 +105,8 @@ class ClaudeCode:
             self._reader(hook.session, Path(hook.transcript))
         if event == "Stop":
             return await self._stop(hook, instance, strict=strict)
-        found = events_of(hook, self._world.clock.now_ms())
+        over = event == "SessionEnd" and hook.session in self._asides  # nothing was left without its verdict
+        found = () if over else events_of(hook, self._world.clock.now_ms())
         if any(isinstance(e, ev.HumanMessaged) for e in found):
             self._release(hook.session)
         await self._intake.hear(instance, found)
@@ -124,10 +125,7 @@ class ClaudeCode:
                 self._asides.add(hook.session)
                 self._release(hook.session)
                 return True
-        elif hook.event == "Stop" and hook.session in self._asides:
-            self._asides.discard(hook.session)
-            return True
-        return False
+        return hook.event == "Stop" and hook.session in self._asides
 
     async def _end(self, session: str, instance: Instance) -> None:
         """The session is over: what is left to file is filed, then it is forgotten."""
