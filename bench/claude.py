@@ -48,6 +48,7 @@ def hooks(*, quick: bool) -> Table:
             env = claude.env | {"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_PROJECT_DIR": str(box.project)}
             ours = _bare([str(HOOK), "UserPromptSubmit"], env, json.dumps(told).encode(), turns)
             _row(table, "  hook.sh for a prompt, no host", ours)
+            _row(table, "  curl --version, no host", _bare(["curl", "-q", "--version"], env, b"", turns))
             _row(
                 table, "  /bin/sh that does nothing, no host", _bare(["/bin/sh", "-c", ":"], env, b"", turns)
             )
