@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import accept, detector, evidence, hosted, judged, starts, transcripts, turns, watching
+from bench import accept, claude, detector, evidence, hosted, judged, starts, transcripts, turns, watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "evidence": evidence.run,
     "detector": detector.run,
     "transcript": transcripts.run,
+    "hook": claude.hooks,
     "memory": turns.memory,
     "watching": watching.idle_cpu,
 }

@@ -173,6 +173,11 @@ class ClaudeCode:
             await self._intake.result(order, "done", msgspec.Raw(b"null"), "")
             await self._intake.hear(instance, [ev.SessionBusied(session, self._world.clock.now_ms())])
             return _woken(text, strict=strict)
+        except asyncio.CancelledError:
+            if strict and not self._evaluations.closed:  # the host waited for it and hung up: Esc
+                aborted = ev.TurnAborted(session, self._world.clock.now_ms())
+                self._world.spawn(self._intake.hear(instance, [aborted]), "claude-code esc")
+            raise
         finally:
             if self._stops.get(session) is stop:
                 del self._stops[session]

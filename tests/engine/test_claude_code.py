@@ -252,6 +252,27 @@ async def test_strict_mode(tmp_path: Path) -> None:
     await w.sim.stop()
 
 
+async def test_esc_while_strict_mode_waits(tmp_path: Path) -> None:
+    """I12: the host hangs up on the hook that it waited for: the judgement ends, the turn is "stopped"."""
+    w = World(tmp_path, "[claude_code]\nstrict = true\n")
+    await w.sim.start()
+    w.add(INCOMPLETE)
+    w.llm.hold = asyncio.Event()
+    c = await w.begin()
+    c.strict = True
+    await c.types()
+    c.answers()
+    waiting = asyncio.create_task(c.stops())
+    await until(lambda: w.llm.prompts)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await w.sim.settle()
+    assert c.wakes == []
+    assert w.verdict()["state"] == "stopped"
+    await w.sim.stop()
+
+
 async def test_after_a_compaction_the_task_is_carried_over(w: World) -> None:
     """I7: SessionStart(compact) is answered with what was asked and what is open, as facts."""
     w.add(INCOMPLETE)

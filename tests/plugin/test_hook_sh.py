@@ -144,6 +144,16 @@ def test_a_daemon_that_hangs_is_given_up(hook: Hook) -> None:
     assert len(daemon.requests) == 1
 
 
+@pytest.mark.parametrize("client", ["curl", "python3"])
+def test_a_daemon_that_hangs_is_not_waited_for_long(client: str) -> None:
+    """I35: where it answers nothing at all, the two hooks of Stop don't wait as long as they do for a judge:
+    the turn is not even told of.
+    """
+    with made("sh", client) as hook, hook.daemon(None) as daemon:
+        assert hook("Stop", "wake") == SILENT
+    assert not daemon.requests
+
+
 @pytest.mark.parametrize("event", [["Stop", "wake"], ["SessionStart"], ["UserPromptSubmit"]])
 def test_no_daemon_is_silence(hook: Hook, event: list[str]) -> None:
     """I35: no socket, one that nobody listens on, a file in its place, no folder at all."""

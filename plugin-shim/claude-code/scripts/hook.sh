@@ -61,12 +61,16 @@ find_socket() {
 
 # stdin to the daemon; prints the answer's body, a newline and its status. 7: nobody listens.
 # Runs in a subshell, which it replaces: a process less to wait for.
+# Stop, which may wait long, first asks whether anybody answers at all: a daemon that hangs is given up soon.
 # -q, --noproxy: what a person set for other uses of curl is not for this one.
 send() {
     [ -S "$socket" ] || return 7
     if command -v curl >/dev/null; then
-        set -- curl -q -s --noproxy '*' --max-time "$seconds" --max-filesize 1048576 --unix-socket "$socket" \
+        set -- -s --noproxy '*' --max-time "$seconds" --max-filesize 1048576 --unix-socket "$socket" \
             --data-binary @- -H 'Expect:' -w '\n%{http_code}' "http://reflectd$route"
+        [ "$event" = Stop ] && set -- -s --noproxy '*' --max-time 3 --unix-socket "$socket" -o /dev/null \
+            --fail-early http://reflectd/v1/status --next "$@"
+        set -- curl -q "$@"
     else
         set -- python3 -I -S "${0%/*}/post.py" "$socket" "$route" "$seconds"
     fi

@@ -11,12 +11,25 @@ import time
 from socket import AF_UNIX, SOCK_STREAM, socket
 
 LIMIT = 1 << 20
+PROBE_S = 3.0
+
+
+def probe(path):
+    """Whether the daemon answers anything, before it is waited for long. Raises OSError if not."""
+    with socket(AF_UNIX, SOCK_STREAM) as link:
+        link.settimeout(PROBE_S)
+        link.connect(path)
+        link.sendall(b"GET /v1/status HTTP/1.0\r\nHost: reflectd\r\n\r\n")
+        if not link.recv(1):
+            raise OSError("no answer")
 
 
 def main():
     path, route, seconds = (os.fsencode(value) for value in sys.argv[1:4])
     headers = [os.fsencode(value) for value in sys.argv[5::2]]
     body = sys.stdin.buffer.read()
+    if route.partition(b"?")[0] == b"/v1/hooks/Stop":
+        probe(path)
     end = time.monotonic() + float(seconds)
     with socket(AF_UNIX, SOCK_STREAM) as link:
         link.settimeout(float(seconds))

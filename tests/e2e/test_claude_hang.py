@@ -1,0 +1,48 @@
+"""The real Claude Code beside a daemon that hangs: it goes on, and nothing of ours is left waiting."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from tests.support import processes
+from tests.support.claude import ClaudeCode
+from tests.support.model_server import slow
+from tests.support.reflectd import Daemon
+from tests.support.sandbox import REPO
+
+if TYPE_CHECKING:
+    from tests.support.model_server import ModelServer
+    from tests.support.sandbox import Sandbox
+
+pytestmark = pytest.mark.needs("claude")
+
+
+def test_a_daemon_that_hangs_in_the_middle_of_a_turn(own_box: Sandbox, llm: ModelServer) -> None:
+    """I35, I45: SIGSTOP while the agent works: ``claude -p`` ends by itself, with its answer and without a
+    word of ours, long before a judge's time is over; no hook outlives it; the daemon goes on afterwards.
+    """
+    held = slow("It says")
+    llm.script(held)
+    plugin = REPO / "plugin-shim" / "claude-code"
+    claude = ClaudeCode(own_box, llm.url, plugin=plugin, REFLECTD_HEADLESS="1")
+    with Daemon(own_box) as daemon:
+        pid = int(daemon.status()["pid"])
+        mine = {pid, *(p.pid for p in processes.left_over())}
+        with claude.start("Say it") as running:
+            held.wait_started()
+            psutil.Process(pid).send_signal(signal.SIGSTOP)
+            try:
+                held.release("hello.")
+                ran = running.wait(60)
+                _, left = psutil.wait_procs([p for p in processes.left_over() if p.pid not in mine], 5)
+            finally:
+                psutil.Process(pid).send_signal(signal.SIGCONT)
+        assert (ran.code, ran.stderr) == (0, "")
+        assert ran.result.endswith("hello.")
+        assert not left, processes.describe(left)
+        assert daemon.status()["pid"] == pid
+        daemon.new_log()

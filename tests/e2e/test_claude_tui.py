@@ -1,0 +1,284 @@
+"""Claude Code's terminal UI with our plugin, set up as the README says: what a person types and sees."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from tests.support.claude import ClaudeCode, Ran, Running
+from tests.support.claude_model import bash, write
+from tests.support.claude_tui import ClaudeTui
+from tests.support.model_server import slow, text
+from tests.support.reflectd import Daemon, verdict_file
+from tests.support.sandbox import REPO
+from tests.support.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED
+from tests.support.waiting import stays, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.support.model_server import ModelServer, Step
+    from tests.support.sandbox import Sandbox
+
+pytestmark = pytest.mark.needs("claude")
+OURS = re.compile(r"Stop hook[^\n]*|reflect\w*|Reflect\S*", re.IGNORECASE)
+
+
+def unfinished(box: Sandbox, *then: Step) -> list[Step]:
+    """A file is written, the tests fail, the agent says that all is done (or goes on with ``then``)."""
+    path = str(box.project / "hello.py")
+    return [write(path, "print('hello')\n"), bash("make test"), *(then or (text(CLAIM),))]
+
+
+def finished() -> list[Step]:
+    """What was missing is made, and the tests pass."""
+    return [bash("echo 42 > answer.txt && make test"), text(DONE)]
+
+
+def hooks(tui: ClaudeTui) -> list[str]:
+    """The Stop hooks of ours that run."""
+    found = []
+    for process in psutil.Process(tui.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            line = " ".join(process.cmdline())
+            found += [line] if "hook.sh" in line or "/v1/hooks/" in line else []
+    return found
+
+
+def model_daemon(box: Sandbox, llm: ModelServer, **more: str) -> Daemon:
+    """A daemon that asks the scripted model to judge."""
+    settings = {"REFLECTD_JUDGE_PROVIDER": "openai", "REFLECTD_OPENAI_BASE_URL": llm.url}
+    return Daemon(box, **settings, **more)
+
+
+def program(box: Sandbox) -> Path:
+    """A folder for PATH with ``reflectd`` in it."""
+    folder = box.root / "bin"
+    folder.mkdir(exist_ok=True)
+    file = folder / "reflectd"
+    file.write_text(f'#!/bin/sh\nPYTHONPATH="{REPO}" exec "{sys.executable}" -m daemon "$@"\n', "utf-8")
+    file.chmod(0o755)
+    return folder
+
+
+def reflectd(box: Sandbox, *words: str) -> Ran:
+    """``reflectd`` in a terminal of the sandbox's person."""
+    env = box.env(CLAUDE_CONFIG_DIR=str(box.home / ".claude"))
+    with Running(box.root, [str(program(box) / "reflectd"), *words], "", env, box.project) as running:
+        return running.wait(30)
+
+
+def set_up(box: Sandbox, llm: ModelServer) -> ClaudeCode:
+    """Claude Code with the two settings keys."""
+    claude = ClaudeCode(box, llm.url, PATH=f"{program(box)}:{box.env()['PATH']}")
+    ran = reflectd(box, "setup", "claude-code")
+    assert ran.code == 0, ran.stderr
+    return claude
+
+
+@pytest.fixture(scope="module")
+def module_daemon(box: Sandbox, model_server: ModelServer) -> Iterator[Daemon]:
+    with model_daemon(box, model_server) as running:
+        yield running
+
+
+@pytest.fixture
+def claude(box: Sandbox, daemon: Daemon, llm: ModelServer) -> ClaudeCode:
+    """The module's Claude Code, set up; ``answer.txt`` is not there yet."""
+    for name in ("answer.txt", "hello.py"):
+        (box.project / name).unlink(missing_ok=True)
+    return set_up(box, llm)
+
+
+def test_the_round_trip(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
+    """I5, I34: stopped too early, woken with the feedback, judged again and done; the person reads nothing
+    of ours but that.
+    """
+    llm.script(*unfinished(claude.box), *finished())
+    llm.api(INCOMPLETE, UNDEFENDED, COMPLETE)
+    with ClaudeTui(claude) as tui:
+        tui.ask(REQUEST)
+        tui.wait_for(DONE)
+        session = llm.of("main")[0].session
+        final = daemon.wait_verdict(session, "complete")
+        assert OURS.findall(tui.screen) == ["Stop hook feedback"]
+        assert tui.quit() == 0
+        assert not OURS.findall(tui.text_after_exit())
+    last, first = daemon.verdicts(session)
+    assert (first["state"], last["state"], last["turn"]) == ("incomplete", "complete", final["turn"])
+    assert first["task"] == last["task"]
+    assert HEADING in llm.of("main")[-1].everything
+
+
+def test_esc_while_the_agent_works(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
+    """I11, I13: nothing is judged; what is typed next is a task of its own, and judged."""
+    held = slow("Working")
+    llm.script(*unfinished(claude.box, held), *finished())
+    llm.api(COMPLETE)
+    with ClaudeTui(claude) as tui:
+        tui.ask(REQUEST)
+        held.wait_started()
+        tui.interrupt()
+        held.wait_hung_up()
+        assert not hooks(tui)
+        tui.ask("Now make the tests pass")
+        tui.wait_for(DONE)
+        session = llm.of("main")[0].session
+        final = daemon.wait_verdict(session, "complete")
+        assert tui.quit() == 0
+    (asked,) = llm.of("api")
+    assert "Now make the tests pass" in asked.prompt
+    verdicts = daemon.verdicts(session)
+    assert [v["state"] for v in verdicts if v["task"] == final["task"]] == ["complete"]
+    assert {v["state"] for v in verdicts if v["task"] != final["task"]} <= {"stopped"}
+    assert HEADING not in llm.of("main")[-1].everything
+
+
+def test_esc_in_the_woken_turn(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
+    """I11: the agent that was sent on is stopped by the person: that task is judged no more."""
+    held = slow("Working")
+    llm.script(*unfinished(claude.box), held)
+    llm.api(INCOMPLETE, UNDEFENDED)
+    with ClaudeTui(claude) as tui:
+        tui.ask(REQUEST)
+        held.wait_started()
+        tui.interrupt()
+        held.wait_hung_up()
+        session = llm.of("main")[0].session
+        assert tui.quit() == 0
+    daemon.wait_verdict(session, "stopped")
+    assert len(llm.of("api")) == 2
+
+
+def test_typing_while_the_judge_thinks(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
+    """I14: the hook that waits is let go at once, and the old turn's feedback never comes."""
+    thinking, working = slow("Hm"), slow("Working")
+    llm.script(*unfinished(claude.box), working)
+    llm.api(thinking, COMPLETE)
+    with ClaudeTui(claude) as tui:
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        tui.wait_idle()
+        assert hooks(tui)
+        tui.ask("Only say what you did")
+        working.wait_started()
+        wait_until(lambda: not hooks(tui), 5, "end of the hook that waited", lambda: hooks(tui))
+        thinking.release(INCOMPLETE)
+        working.release("I wrote hello.py.")
+        session = llm.of("main")[0].session
+        final = daemon.wait_verdict(session, "complete")
+        stays(lambda: len(llm.of("main")) == 4, 0.7, "four requests")
+        assert not OURS.findall(tui.screen)
+        assert tui.quit() == 0
+    assert len(llm.of("api")) == 2
+    assert [v["state"] for v in daemon.verdicts(session) if v["task"] != final["task"]] == ["skipped"]
+
+
+def test_the_switch_and_the_status(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
+    """I9, I40: off, on and status are answered, and are no work; what is asked while off is not judged."""
+    llm.script(text("It is off."), *unfinished(claude.box))
+    llm.script(text("It is on."), text("That is it."), *finished())
+    llm.api(COMPLETE)
+    with ClaudeTui(claude) as tui:
+        tui.ask("/reflectd:off")
+        tui.wait_for("It is off.")
+        tui.wait_idle()
+        session = llm.of("main")[0].session
+        assert f"reflectd is off for session {session}" in llm.of("main")[-1].everything
+        assert daemon.session(session)["off"]
+        tui.ask(REQUEST)
+        tui.wait_for(CLAIM)
+        tui.wait_idle()
+        tui.ask("/reflectd:on")
+        tui.wait_for("It is on.")
+        tui.wait_idle()
+        assert not daemon.session(session)["off"]
+        tui.ask("/reflectd:status")
+        tui.wait_for("That is it.")
+        tui.wait_idle()
+        assert f"this session: {session}" in llm.of("main")[-1].everything
+        assert not llm.of("api")
+        assert not daemon.verdicts(session)
+        tui.ask("Now make the tests pass")
+        tui.wait_for(DONE)
+        daemon.wait_verdict(session, "complete")
+        assert tui.quit() == 0
+    assert [v["state"] for v in daemon.verdicts(session)] == ["complete"]
+    (asked,) = llm.of("api")
+    assert "/reflectd:" not in asked.prompt
+
+
+def test_a_permission_dialog(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
+    """I16: while the person is asked, the turn is not over; when they said yes it goes on, and is judged."""
+    llm.script(*unfinished(claude.box), *finished())
+    llm.api(INCOMPLETE, UNDEFENDED, COMPLETE)
+    with ClaudeTui(claude, "--permission-mode", "default") as tui:
+        tui.ask(REQUEST)
+        tui.wait_for("Do you want to create hello.py?")
+        session = llm.of("main")[0].session
+        stays(lambda: daemon.session(session)["busy"], 1, "work")
+        assert not llm.of("api")
+        assert not daemon.verdicts(session)
+        tui.enter()
+        tui.wait_for(DONE)
+        daemon.wait_verdict(session, "complete")
+        assert tui.quit() == 0
+
+
+def test_esc_while_the_host_waits_for_the_judge(own_box: Sandbox, llm: ModelServer) -> None:
+    """I12, I13: strict mode: Esc ends the wait and the judgement; what is typed next is judged."""
+    thinking = slow("Hm")
+    llm.script(*unfinished(own_box), *finished())
+    llm.api(thinking, COMPLETE)
+    with model_daemon(own_box, llm, REFLECTD_CLAUDE_CODE_STRICT="true") as daemon:
+        with ClaudeTui(set_up(own_box, llm)) as tui:
+            tui.ask(REQUEST)
+            thinking.wait_started()
+            assert hooks(tui)
+            tui.interrupt()
+            wait_until(lambda: not hooks(tui), 5, "end of the hook that waited", lambda: hooks(tui))
+            session = llm.of("main")[0].session
+            daemon.wait_verdict(session, "stopped")
+            thinking.release(INCOMPLETE)
+            tui.ask("Now make the tests pass")
+            tui.wait_for(DONE)
+            daemon.wait_verdict(session, "complete")
+            tui.wait_idle()
+            assert tui.quit() == 0
+        assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "stopped"]
+        assert len(llm.of("api")) == 2
+        daemon.new_log()
+
+
+def test_from_set_up_to_remove(own_box: Sandbox, llm: ModelServer) -> None:
+    """I45: the steps of the README: set up, start, be judged, remove. The first session starts the daemon;
+    nothing of ours is left in what Claude Code reads.
+    """
+    own_box.extra |= {"REFLECTD_NO_START": "0", "PATH": f"{program(own_box)}:{own_box.env()['PATH']}"}
+    claude = ClaudeCode(own_box, llm.url)
+    before = claude.write_settings({"theme": "dark"}).read_bytes()
+    assert reflectd(own_box, "setup", "claude-code").code == 0
+    assert claude.config.joinpath("settings.json").read_bytes() != before
+    llm.script(*unfinished(own_box), *finished())
+    try:
+        with ClaudeTui(claude) as tui:
+            tui.ask(REQUEST)
+            tui.wait_for(DONE)
+            session = llm.of("main")[0].session
+            wait_until(lambda: (verdict_file(own_box.project, session) or {}).get("state") == "complete", 15)
+            assert tui.quit() == 0
+    finally:
+        stopped = reflectd(own_box, "stop")
+    assert stopped.code == 0, stopped.stderr
+    assert reflectd(own_box, "setup", "claude-code", "--remove").code == 0
+    assert claude.config.joinpath("settings.json").read_bytes() == before
+    files = [p for p in claude.config.rglob("*") if p.is_file()]
+    assert not [p for p in (*files, *claude.config.glob("plugins/**/*")) if "reflectd" in p.name]
+    named = {p for p in files if b"reflectd" in p.read_bytes() and p.suffix != ".jsonl"}
+    assert named <= {claude.config / ".claude.json"}  # how often a plugin was used, which is Claude Code's
