@@ -311,6 +311,7 @@ def test_compaction_is_no_turn(host: OpencodeServe, daemon: Daemon, llm: ModelSe
     session.wait_idle()
     stays(lambda: len(daemon.verdicts(session.id)) == 1, 0.5, "the one verdict")
     assert verdict_file(host.box.project, session.id) == done
+    host.wait_toast("Context compacted: the task was complete before")  # so that it is no later test's
     assert not session.feedback()
 
 
