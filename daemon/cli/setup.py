@@ -75,7 +75,7 @@ def _tell(report: Report, args: argparse.Namespace, env: Mapping[str, str]) -> N
     else:
         print(SAID[report.action].format(file=report.file))
         if report.line:
-            print(f"  loads:  {report.line}")
+            print(f"  {'loaded:' if args.remove else 'loads: '} {report.line}")
         if report.backup:
             back = " (the same command with --undo brings it back)" if "undo" in args else ""
             print(f"  backup: {report.backup}{back}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 from daemon.core.errors import BadReply, Unavailable
+from daemon.core.guards import PLAN_AGENTS
 from daemon.core.llm import Prompt, Reply
 from daemon.core.reply import BadForm, Talk, wanted_object
 from daemon.core.template import fill
@@ -26,7 +27,6 @@ YOUNG_MS: Final = 30_000
 SURE: Final = 0.6
 MESSAGE_CHARS: Final = 300
 RULES: Final = "rules"
-PLAN_AGENTS: Final = frozenset({"plan"})
 _PLAIN: Final = re.compile(r"[\w\s.,:;!?'\"()–—-]*")  # noqa: RUF001 -- dashes as people write them
 _TEXT: Final = {"type": "string"}
 ANSWER: Final[dict[str, object]] = {
