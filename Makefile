@@ -14,16 +14,8 @@ NPM    := npm install --no-save --no-fund --no-audit --loglevel=error
 demo: $(VENV)/.run        ## a recorded session judged through a real daemon; leaves the clone clean
 	@$(BIN)/python -m demo
 
-# a shell starts what runs beside it with Ctrl-C ignored
-HOSTS_TESTS = 'import signal, sys, pytest; signal.signal(signal.SIGINT, signal.default_int_handler); \
-	sys.exit(pytest.main(["-m", "e2e", "-p", "no:cacheprovider"]))'
-
 test: setup shim hosts local-model  ## every test, with the real opencode and Claude Code and a real local model
-	@echo "the tests with the real hosts run beside the others; their output comes last"
-	@log=$$(mktemp); $(BIN)/python -c $(HOSTS_TESTS) >"$$log" 2>&1 & hosts=$$!; \
-	trap 'kill -INT $$hosts; wait $$hosts; rm -f "$$log"; exit 130' INT TERM; \
-	$(BIN)/python -m pytest -m "not e2e"; rest=$$?; \
-	wait $$hosts; code=$$?; cat "$$log"; rm -f "$$log"; [ $$rest -eq 0 ] && [ $$code -eq 0 ]
+	$(BIN)/python -m pytest
 
 test-fast: $(VENV)/.dev   ## the loop: everything but the real hosts, in seconds
 	$(BIN)/python -m pytest -q -m "not e2e" -x
