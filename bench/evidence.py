@@ -1,18 +1,26 @@
-"""Evidence: how long ``collect`` takes and how long the judge's prompt is, by size of the transcript."""
+"""The judge's prompt by size of the transcript: how long its parts take, its tokens, and the memory."""
 
 from __future__ import annotations
 
 import time
+import tracemalloc
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.stand import REPO, Table, median
-from daemon.core.collect import collect
+from daemon.core.cuts import tokens
 from daemon.core.transcript import Message, ToolCall, Transcript
-from daemon.judge.case import Templates, make_case
+from daemon.evidence.activity import activity
+from daemon.evidence.calls.reading import read
+from daemon.evidence.collect import collect
+from daemon.evidence.diffs import file_changes
+from daemon.judge.case import Case, Templates, make_case
 from daemon.judge.prompts import first
 
-SIZES = (1_000, 10_000, 100_000, 1_000_000)
-CHARS_PER_TOKEN = 4
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 ASK = """Please add a retry to the uploader:
 1. retry three times with a growing delay
 2. make the number configurable in config.toml
@@ -61,25 +69,53 @@ def transcript(size: int) -> Transcript:
 
 
 def run(*, quick: bool) -> Table:
-    """Median time of ``collect`` and size of the whole call, per size of the transcript."""
-    runs = 3 if quick else 11
+    """Medians per size: the log, the changes and the prompt together; ``collect``; the whole case with its
+    redaction; then the size of the prompt, and the most memory that the case and the prompt took.
+    """
+    runs = 3 if quick else 7
     prompts = Path(REPO) / "prompts"
     templates = Templates((prompts / "judge.txt").read_text(), (prompts / "judge_case.txt").read_text())
     table = Table(
-        f"Evidence and prompt by transcript size ({runs} runs)",
-        ("characters", "collect ms", "rows", "tokens"),
+        f"The judge's prompt by transcript size ({runs} runs)",
+        ("characters", "log+changes+prompt ms", "collect ms", "case ms", "rows", "tokens", "peak MB"),
     )
-    for size in SIZES:
+    for size in SIZES[: -1 if quick else None]:
         sample = transcript(size)
-        seconds = []
-        for _ in range(runs):
-            began = time.perf_counter()
-            evidence = collect(sample, PROJECT)
-            seconds.append(time.perf_counter() - began)
-        prompt = first(make_case(sample, at=1, nonce="n" * 12, templates=templates, project=PROJECT))
-        tokens = (len(prompt.system) + len(prompt.text)) // CHARS_PER_TOKEN
-        ms = median(seconds) * 1000
-        table.rows.append((f"{size:,}", f"{ms:.1f}", str(len(evidence.rows)), str(tokens)))
-        table.values[str(size)] = {"ms": ms, "rows": len(evidence.rows), "tokens": tokens}
-    table.notes.append("aim: < 10 ms for 100,000 characters, < 2,500 tokens (characters / 4)")
+        work = read(sample.calls, sample.directory)
+        case = _case(sample, templates)
+        log = _median(runs, activity, sample, work)
+        changes = _median(runs, file_changes, sample.calls, work, sample.directory)
+        prompt = _median(runs, first, case)
+        collected = _median(runs, collect, sample, PROJECT)
+        whole = _median(min(runs, 3), _case, sample, templates)
+        tracemalloc.start()
+        made = first(_case(sample, templates))
+        peak = tracemalloc.get_traced_memory()[1] / 1e6
+        tracemalloc.stop()
+        count = tokens(made.system) + tokens(made.text)
+        built = log + changes + prompt
+        cells = (f"{built:.1f}", f"{collected:.1f}", f"{whole:.1f}", str(len(case.evidence.rows)), str(count))
+        table.rows.append((f"{size:,}", *cells, f"{peak:.1f}"))
+        table.values[str(size)] = {
+            "ms": collected,
+            "built_ms": built,
+            "case_ms": whole,
+            "tokens": count,
+            "mb": peak,
+        }
+    table.notes.append("aims: log+changes+prompt <= 20 ms for 1,000,000 characters; never over 6,000 tokens")
     return table
+
+
+def _case(sample: Transcript, templates: Templates) -> Case:
+    return make_case(sample, at=1, nonce="n" * 12, templates=templates, project=PROJECT)
+
+
+def _median(runs: int, call: Callable[..., object], *args: object) -> float:
+    """In milliseconds."""
+    seconds = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        call(*args)
+        seconds.append(time.perf_counter() - began)
+    return median(seconds) * 1000

@@ -8,14 +8,14 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 from bench.stand import Table, median, percentile
-from tests.support.model_server import ModelServer, text
-from tests.support.opencode import OpencodeServe, find_opencode
-from tests.support.reflectd import Daemon
-from tests.support.sandbox import sandbox
-from tests.support.scripts import COMPLETE
+from harness.hosts.opencode import OpencodeServe, find_opencode
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import sandbox
+from harness.models.scripts import COMPLETE
+from harness.models.server import ModelServer, text
 
 if TYPE_CHECKING:
-    from tests.support.model_server import Request
+    from harness.models.server import Request
 
 
 def overhead(*, quick: bool) -> Table:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.stand import Table, median
-from daemon.hosts.claude_transcript import BLOCK, Reach, TranscriptReader
+from daemon.hosts.claude_code.transcript import BLOCK, Reach, TranscriptReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

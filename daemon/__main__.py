@@ -1,6 +1,6 @@
-"""``python -m daemon``: the same as ``reflectd``."""
+"""``python -m`` with this package's name does the same as the command ``reflectd``."""
 
-from daemon.cli.main import entry
+from .cli.main import entry
 
 if __name__ == "__main__":
     entry()

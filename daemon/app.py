@@ -1,6 +1,7 @@
-"""Composition root: builds every part, owns the one TaskGroup, the signals and the shutdown (DESIGN §2).
+"""Composition root: builds every part, owns the tasks, the signals and the shutdown (design/architecture.md).
 
-SIGTERM and SIGINT drain: no new evaluation, files written, state stored, socket and lock given back.
+SIGTERM and SIGINT drain: no new evaluation, files written, state stored, socket and lock given back. The file
+is longer than others because all parts are built here and nowhere else.
 """
 
 from __future__ import annotations
@@ -11,74 +12,66 @@ import gc
 import os
 import secrets
 import signal
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from daemon.imports import without_certificates
+from .imports import without_certificates
 
 with without_certificates():
     from aiohttp import web
 
-from daemon import __version__, log, paths
-from daemon.clock import SystemClock
-from daemon.config import Keys
-from daemon.core.errors import ReflectdError, Unavailable
-from daemon.core.ports import Client
-from daemon.engine.budget import Budget
-from daemon.engine.calls import Calls
-from daemon.engine.claude_code import ClaudeCode
-from daemon.engine.compaction import Compaction
-from daemon.engine.delivery import Delivery
-from daemon.engine.evaluation import Evaluations
-from daemon.engine.fast import HostModels
-from daemon.engine.filing import Filing
-from daemon.engine.gate import Gate
-from daemon.engine.instances import Instances
-from daemon.engine.intake import Intake
-from daemon.engine.nudges import Nudges
-from daemon.engine.persist import Persist
-from daemon.engine.status import StatusReport
-from daemon.engine.stuck import Stuck
-from daemon.engine.timers import Timers
-from daemon.engine.world import World
-from daemon.files import trust as trust_file
-from daemon.files.atomic import write_atomic
-from daemon.files.project import ProjectGates
-from daemon.files.prompts import Prompts
-from daemon.files.trust import Trust
-from daemon.files.verdict import VerdictFiles
-from daemon.files.watch import watch
-from daemon.llm.offline import OfflineProvider
-from daemon.llm.select import estimate_usd, providers
-from daemon.server import listener
-from daemon.server.codec import MAX_BODY
-from daemon.server.routes import Routes
-from daemon.store import ledger, outbox, sessions, verdicts
-from daemon.store.db import Database
-from daemon.store.dead_letters import DeadLetters
-from daemon.store.outbox import Outbox
-from daemon.store.sessions import Sessions
-from daemon.store.verdicts import Verdicts
+from . import __version__, log, paths
+from .clock import SystemClock
+from .core.errors import ReflectdError
+from .core.ports import Client
+from .engine.engine import assemble
+from .engine.features.compaction import Compaction
+from .engine.features.gate import Gate
+from .engine.features.playbook import Playbook
+from .engine.features.stuck import Stuck
+from .engine.health import Health
+from .engine.instances import Instances
+from .engine.models import Models
+from .engine.status import StatusReport
+from .engine.upgrade import Upgrade
+from .engine.world import World
+from .files import trust as trust_file
+from .files.atomic import remove_leftovers, write_atomic
+from .files.project_rules import ProjectRules
+from .files.prompts import Prompts
+from .files.trust import Trust
+from .files.verdict import VerdictFiles
+from .files.watch import watch
+from .files.workspace import Workspace
+from .keys import Keys
+from .server import listener
+from .server.accepting import Accepting
+from .server.codec import MAX_BODY
+from .server.routes import Routes
+from .store.db import Database
+from .store.dead_letters import DeadLetters
+from .store.ledger import Ledger
+from .store.outbox import Outbox
+from .store.sessions import Sessions
+from .store.verdicts import Verdicts
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
-    from msgspec import Raw
+    from .core.ports import Clock, Provider
+    from .core.settings import Settings
+    from .engine.engine import MakeFeature
+    from .engine.world import Group
+    from .paths import Paths
 
-    from daemon.core.fast import Offered
-    from daemon.core.llm import Prompt
-    from daemon.core.orders import RunJudge
-    from daemon.core.pending import Pending
-    from daemon.core.ports import Clock, Provider
-    from daemon.core.settings import Settings
-    from daemon.engine.instances import Instance
-    from daemon.paths import Paths
-
+FEATURES: Final[tuple[MakeFeature, ...]] = (Stuck, Compaction, Gate, Playbook)
+"""What hangs on the engine. The order is the order in which they hear."""
 TICK_S = 5.0
 JUMP_S = 60.0
-PRUNE_S = 3600.0
 DRAIN_S = 5.0
+LEFT_NS = 60_000_000_000  # a temporary file that is older belongs to nobody any more
 
 
 class Daemon:
@@ -92,14 +85,17 @@ class Daemon:
         clock: Clock | None = None,
         provider: Provider | None = None,
         keys: Keys | None = None,
+        features: Sequence[MakeFeature] = FEATURES,
     ) -> None:
         """Open the database and build the parts. Nothing listens yet. Raises ``UserError``."""
         self.paths = where
         self.clock: Clock = clock or SystemClock()
         self.stopping = asyncio.Event()
+        self.replaced = False
+        self.handed_on: socket.socket | None = None
         self._lasting = False
         self._own: dict[Path, tuple[int, int]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Group] = {}
         self._log = log.get("daemon")
         self.db = Database(where.database, self.clock.now_ms)
         aside = self.db.opened.aside
@@ -107,100 +103,117 @@ class Daemon:
             self._log.error(
                 "the database was corrupt; it is kept aside and a new one begun", aside=str(aside)
             )
-        trust = Trust(where.state_dir / trust_file.FILE, self.clock)
+        for table, rows in self.db.opened.rows.items():
+            self._log.error(
+                "damaged rows of the database are kept aside, in its table unreadable", table=table, rows=rows
+            )
         self._settings_folder = paths.config_file(os.environ).parent
-        prompts = Prompts(paths.shipped("prompts"), self._settings_folder / "prompts", trust)
-        self.instances = Instances(secrets.token_hex(4))
-        self.host_models = HostModels(self.instances, self.clock, self._log)
+        trust = Trust(where.state_dir / trust_file.FILE, self.clock)
+        sessions = Sessions(self.db, self._unreadable)
+        instances = Instances(secrets.token_hex(4))
+        models = Models(self.db, sessions, instances, self.clock, self._log, self.spawn)
+        calls = models.calls(settings, keys or Keys(), where.judge_folder, provider)
+        self._clients = [p for p in calls.providers if isinstance(p, Client)]
         self.world = World(
             settings=settings,
             clock=self.clock,
             db=self.db,
-            sessions=Sessions(self.db),
-            outbox=Outbox(self.db),
-            verdicts=Verdicts(self.db),
-            ledger=ledger.Ledger(self.db),
-            calls=self._calls(settings, keys or Keys(), provider),
+            sessions=sessions,
+            outbox=Outbox(self.db, self._unreadable_order),
+            verdicts=Verdicts(self.db, self._unreadable_verdict),
+            ledger=Ledger(self.db),
+            calls=calls,
             dead_letters=DeadLetters(self.db),
-            prompts=prompts,
-            gates=ProjectGates(self.clock),
+            prompts=Prompts(paths.shipped("prompts"), self._settings_folder / "prompts", trust),
+            project_rules=ProjectRules(self.clock),
             nonce=lambda: secrets.token_hex(8),
             log=self._log,
             spawn=self.spawn,
+            health=Health(self._log),
         )
-        self._clients = [p for p in self.world.calls.providers if isinstance(p, Client)]
-        self.world.sessions.on_unreadable = lambda session, error: self._log.error(
-            "a stored session cannot be read; it is kept aside and begun anew", session=session, error=error
-        )
-        home = Path(os.environ.get("HOME", "/"))
-        self.filing = Filing(self.world, VerdictFiles(where.fallback_reflection, home))
-        self.persist = Persist(self.world)
-        self.delivery = Delivery(self.world, self.instances)
-        self.evaluations = Evaluations(self.world, self.persist, self.instances, self.delivery, self.filing)
-        self.gate = Gate(self.world, self.persist, self.evaluations, self.filing)
-        self.timers = Timers(self.world, self.persist)
-        nudges = Nudges(
-            self.world, self.persist, self.instances, self.delivery, self.evaluations, self.timers
-        )
-        self.stuck = Stuck(self.world, self.instances, nudges, self.evaluations, self.filing, self.timers)
-        self.compaction = Compaction(self.world, nudges, self.evaluations, self.timers)
-        self.timers.on_due = self._due
-        self.timers.on_watch = self.stuck.look
-        self.timers.on_dropped = lambda p: self.evaluations.request(p.session)
-        self.evaluations.on_verdict = self.stuck.judged
-        self.intake = Intake(
+        files = VerdictFiles(where.fallback_reflection, Path(os.environ.get("HOME", "/")))
+        self.engine = assemble(self.world, instances, files, Workspace(trust), features)
+        self.upgrade = Upgrade(self.world, self.engine.intake, self._idle)
+        self.status = StatusReport(
             self.world,
-            self.persist,
-            self.instances,
-            self.delivery,
-            self.evaluations,
-            self.gate,
-            self.filing,
-            self.stuck,
-            self.compaction,
+            instances,
+            self.engine.intake,
+            self.engine.features,
+            self.engine.jobs,
+            self.engine.filing,
+            where,
+            keys or Keys(),
+            self.upgrade,
+            paths.config_file(os.environ),
         )
-        self.claude = ClaudeCode(self.world, self.instances, self.intake, self.evaluations)
-        self.world.calls.serves = self._serves
-        self.status = StatusReport(self.world, self.instances, self.intake, where)
 
     async def serve(
-        self, ready: Callable[[], None] = lambda: None, inherited: socket.socket | None = None
+        self,
+        ready: Callable[[], None] = lambda: None,
+        inherited: socket.socket | None = None,
+        *,
+        lasting: bool = True,
     ) -> None:
         """Listen until SIGTERM, SIGINT or ``stopping``. Call with the lock held.
 
-        A socket that was ``inherited`` from a service manager stays where it is, and so does its address.
+        ``inherited``: a socket that listens already. If it is ``lasting``, that of a service manager, it
+        stays where it is, and so does its address; else an earlier daemon of this process made it.
+
+        When the daemon makes way for the program on the disk (``replaced``), ``handed_on`` is the socket,
+        which listens all the while.
         """
-        routes = Routes(self.intake, self.instances, self.claude, self.status, os.getuid())
+        e = self.engine
+        routes = Routes(e.intake, e.instances, e.claude, self.status, e.features, self.upgrade, os.getuid())
         app = web.Application(client_max_size=MAX_BODY)
         routes.add_to(app)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await runner.setup()
-        self._lasting = inherited is not None
+        self._lasting = inherited is not None and lasting
         sock = inherited or listener.bind(self.paths.socket)
         inode = self.paths.socket.stat().st_ino
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(ValueError, RuntimeError):  # not the main thread (tests)
-                loop.add_signal_handler(number, self.stopping.set)
+                loop.add_signal_handler(number, self._stop)
+        assert runner.server is not None  # noqa: S101 - `setup` made it
+        accepting = Accepting(sock, runner.server, self.world.health)
         try:
-            await web.SockSite(runner, sock, backlog=listener.BACKLOG).start()
+            accepting.start()
             await self.run(ready)
         finally:
-            self.instances.close()
+            if self.replaced:
+                self.handed_on = sock.dup()
+            accepting.stop()
+            self.engine.instances.close()
             await runner.cleanup()
-            if not self._lasting:
+            if not self.replaced and self.handed_on is not None:  # asked to end meanwhile
+                self.handed_on.close()
+                self.handed_on = None
+            if not self._lasting and self.handed_on is None:
                 listener.remove(self.paths.socket, inode)
+
+    def _stop(self) -> None:
+        """A signal: end for good."""
+        self.replaced = False
+        self.stopping.set()
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """The workers without a socket (``serve`` adds it); ends when ``stopping`` is set."""
-        filing = asyncio.create_task(self.filing.run(), name="filing")
-        ticking = asyncio.create_task(self._tick(), name="tick")
-        timing = asyncio.create_task(self._guarded(self.timers.run(), "timers"), name="timers")
-        watching = asyncio.create_task(
-            self._guarded(watch(self._settings_folder, self._edited), "watch"), name="watch"
-        )
+        filing = asyncio.create_task(self.engine.filing.run(), name="filing")
+        workers = [
+            asyncio.create_task(self._guarded(work, name), name=name)
+            for work, name in (
+                (self._tick(), "tick"),
+                (self.engine.run_timers(), "timers"),
+                (self.engine.run_jobs(), "jobs"),
+                (watch(self._settings_folder, self._edited), "watch"),
+                (self._make_way(), "upgrade"),
+            )
+        ]
         try:
-            left = self.filing.recover()
+            remove_leftovers(self.paths.state_dir, time.time_ns() - LEFT_NS)
+            self.engine.filing.tidy()
+            left = self.engine.filing.recover()
             self._announce()
             mine = (self.paths.lock, self.paths.database, self.paths.socket)
             self._own = {path: found for path in mine if (found := _identity(path)) is not None}
@@ -214,27 +227,26 @@ class Daemon:
             await self.stopping.wait()
         finally:
             self._log.info("stopping")
-            ticking.cancel()
-            timing.cancel()
-            watching.cancel()
+            for worker in workers:
+                worker.cancel()
             await self._drain()
             for client in self._clients:
                 await client.close()
             filing.cancel()
-            await asyncio.gather(filing, ticking, timing, watching, return_exceptions=True)
+            await asyncio.gather(filing, *workers, return_exceptions=True)
             with contextlib.suppress(OSError):
-                if not self._lasting and self.paths.socket_file.read_text("utf-8").strip() == str(
-                    self.paths.socket
-                ):
+                if not (self._lasting or self.replaced) and self.paths.socket_file.read_text(
+                    "utf-8"
+                ).strip() == str(self.paths.socket):
                     self.paths.socket_file.unlink()
             self.db.close()
             self._log.info("stopped")
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, group: Group = "") -> asyncio.Task[None]:
         """Run beside everything else. A failure is a bug of ours: logged with its trace, never fatal."""
         task = asyncio.get_running_loop().create_task(self._guarded(work, name), name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = group
+        task.add_done_callback(self._tasks.pop)
         task.add_done_callback(lambda _: work.close())  # cancelled before it ever ran
         return task
 
@@ -248,48 +260,58 @@ class Daemon:
 
     async def _drain(self) -> None:
         """Let what is under way finish, a few seconds at most; state is stored in any case."""
-        self.evaluations.closed = True
+        engine = self.engine
+        engine.schedule.close()
         deadline = self.clock.monotonic() + DRAIN_S
-        for task in list(self._tasks):
-            if task.get_name().startswith(("evaluate", "look", "nudge", "idle", "compaction")):
+        for task, group in list(self._tasks.items()):
+            if group:  # it is done again after the next start
                 task.cancel()
-        while self._tasks and self.clock.monotonic() < deadline:
-            await asyncio.wait(self._tasks, timeout=0.5)
-        with contextlib.suppress(ReflectdError):
-            await self.persist.flush()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_S):
-                await self.filing.drain()
+                await engine.features.drain()
+        while self._tasks and self.clock.monotonic() < deadline:
+            await asyncio.wait(list(self._tasks), timeout=0.5)
+        with contextlib.suppress(ReflectdError):
+            await engine.persist.flush()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_S):
+                await engine.filing.drain()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=1.0)
+            await asyncio.wait(list(self._tasks), timeout=1.0)
 
-    def _serves(self, provider: Provider, prompt: Prompt) -> bool:
-        """A host lends its models to its own sessions, and Claude Code lends none."""
-        s = self.world.sessions.get(prompt.session)
-        return provider.name != "host" or s is None or s.host == "opencode"
+    def _unreadable(self, session: str, error: str) -> None:
+        self._log.error(
+            "a stored session cannot be read; it is kept aside and begun anew", session=session, error=error
+        )
 
-    async def _due(self, p: Pending) -> None:
-        """A session's pending action."""
-        await (self.compaction.due(p) if p.kind == "compaction" else self.stuck.due(p))
+    def _unreadable_verdict(self, _session: str, error: str) -> None:
+        self._log.error("a stored verdict cannot be read; it is left as it is", error=error)
+
+    def _unreadable_order(self, order: str, error: str) -> None:
+        self._log.error("a stored order cannot be read; it is not sent", order=order, error=error)
 
     async def _tick(self) -> None:
-        """Clock jumps (sleep), idle exit, retention."""
+        """Clock jumps (sleep), idle exit, files that could not be written, processes that are gone."""
+        engine = self.engine
         clock, idle_s = self.clock, self.world.settings.daemon.idle_exit_minutes * 60.0
-        wall, mono, pruned = clock.now_ms(), clock.monotonic(), -PRUNE_S
+        wall, mono = clock.now_ms(), clock.monotonic()
         while True:
-            if clock.monotonic() - pruned >= PRUNE_S:
-                pruned = clock.monotonic()
-                await self._prune()
             await asyncio.sleep(TICK_S)
             gone_s = (clock.now_ms() - wall) / 1000 - (clock.monotonic() - mono)
             wall, mono = clock.now_ms(), clock.monotonic()
             if abs(gone_s) > JUMP_S:
                 self._log.info("the clock jumped; sessions are re-read", seconds=round(gone_s))
-                self.intake.recheck_all()
-                self.timers.wake()
-            self.claude.sweep()
-            quiet_s = clock.monotonic() - self.intake.last_event
-            if idle_s and quiet_s > idle_s and not any(i.connected for i in self.instances):
+                engine.intake.recheck_all()
+                engine.timers.wake()
+                engine.jobs.wake()
+            looks = (engine.claude.sweep, engine.filing.retry, engine.abandoned.sweep, self.upgrade.sweep)
+            for look in looks:
+                try:
+                    look()
+                except Exception:  # noqa: BLE001 - one look that fails must not end all the others
+                    self._log.exception("bug", task="tick")
+            quiet_s = clock.monotonic() - engine.intake.last_event
+            if idle_s and quiet_s > idle_s and not any(i.connected for i in engine.instances):
                 self._log.info("nobody was here for a while; exiting", minutes=round(quiet_s / 60))
                 self.stopping.set()
             gone = [str(path) for path, was in self._own.items() if _identity(path) != was]
@@ -297,13 +319,15 @@ class Daemon:
                 self._log.error("our files are gone; exiting so that a new daemon can take over", gone=gone)
                 self.stopping.set()
 
-    async def _prune(self) -> None:
-        now = self.clock.now_ms()
-        statements = (*sessions.prune(now), *outbox.prune(now), verdicts.prune(now), ledger.prune(now))
-        try:
-            await self.db.commit(*statements)
-        except Unavailable as e:
-            self._log.warning("retention", error=str(e))
+    def _idle(self) -> bool:
+        """Nothing is done or written: no turn is judged, and nothing follows from one."""
+        return not self._tasks and not self.engine.schedule.busy() and not self.engine.filing.waiting
+
+    async def _make_way(self) -> None:
+        await self.upgrade.wanted.wait()
+        self._log.info("making way for the program on the disk", version=__version__)
+        self.replaced = True
+        self.stopping.set()
 
     def _edited(self) -> None:
         """The person changed a file in the settings folder: say at once what is wrong with a prompt."""
@@ -311,42 +335,14 @@ class Daemon:
         self.world.templates("")
 
     def _announce(self) -> None:
-        """Write down where we listen: ``XDG_RUNTIME_DIR`` differs between shells."""
+        """Write down where we listen, because ``XDG_RUNTIME_DIR`` differs between shells, and which hook of
+        Stop counts.
+        """
         write_atomic(self.paths.socket_file, f"{self.paths.socket}\n", mode=0o600, durable=False)
-
-    def _calls(self, settings: Settings, keys: Keys, provider: Provider | None) -> Calls:
-        """Who may be asked; ``provider`` (a test's) is then the only one beside the rules."""
-        budget = Budget(ledger.Ledger(self.db), self.clock, estimate_usd)
-
-        async def store(entry: ledger.Entry) -> None:
-            await self.db.commit(ledger.add(entry))
-            budget.stored(entry)
-
-        def record(entry: ledger.Entry) -> None:
-            budget.ended(entry)
-            self.spawn(store(entry), "ledger")
-
-        def host_of(session: str) -> Instance | None:
-            s = self.world.sessions.get(session)
-            return self.instances.connected(s.instance, s.directory) if s is not None else None
-
-        async def run(order: RunJudge, deadline_s: float) -> Raw:
-            instance = host_of(order.session)
-            if instance is None:
-                raise Unavailable("the session's host is not connected")
-            return await self.instances.call(instance, order, deadline_s)
-
-        async def look(session: str) -> Offered | None:
-            instance = host_of(session)
-            return await self.host_models.of(instance) if instance is not None else None
-
-        if provider is not None:
-            found: tuple[Provider, ...] = (provider, OfflineProvider())
+        if self.world.settings.claude_code.strict:
+            write_atomic(self.paths.strict, "", mode=0o600, durable=False)
         else:
-            found = providers(
-                settings.judge.provider, settings, keys, run, look, folder=self.paths.judge_folder
-            )
-        return Calls(found, self.clock, self._log, record, budget, rules=OfflineProvider())
+            self.paths.strict.unlink(missing_ok=True)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -1,16 +1,21 @@
-"""A small client for the socket, standard library only: the CLI must start fast.
+"""A small client for the daemon's socket. It uses the standard library only, because the CLI must start fast.
 
-``Unavailable`` when no daemon answers, ``UserError`` with the daemon's own words when it refuses.
+Nothing is sent to a socket that another user owns, could have put there, or listens on. Raises
+``Unavailable`` when no daemon answers, ``UserError`` for such a socket, and ``Refused`` with the daemon's own
+words.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import select
 import socket
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from daemon.core.errors import Unavailable, UserError
+from .core.errors import Refused, Unavailable, UserError, words
+from .owners import check_private, peer_uid
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -22,21 +27,57 @@ STREAM_S = 60.0  # a heartbeat comes every 15 s
 LINE_BYTES = 16 * 1024 * 1024
 
 
+class _Socket(socket.socket):
+    """A socket on which waiting also ends when something can be read from ``wake``.
+
+    Python runs a signal's handler between two instructions. A signal that comes just before the wait does not
+    end the wait, so its handler would run only when the daemon sends something: up to 15 s after Ctrl-C.
+    """
+
+    wake: socket.socket | None = None
+
+    def recv_into(self, *args: Any, **kwargs: Any) -> int:  # noqa: ANN401 - as the class above has it
+        if self.wake is not None:
+            self._wait(self.wake)
+        return super().recv_into(*args, **kwargs)
+
+    def _wait(self, wake: socket.socket) -> None:
+        """Until the daemon sent something. Whatever a handler raises ends it."""
+        poll, timeout = select.poll(), self.gettimeout()
+        for end in (self, wake):
+            poll.register(end, select.POLLIN)
+        while True:
+            found = dict(poll.poll(None if timeout is None else timeout * 1000))
+            if not found:
+                raise TimeoutError("timed out")
+            if wake.fileno() in found:
+                wake.recv(4096)
+            if self.fileno() in found:
+                return
+
+
 class _Connection(HTTPConnection):
-    def __init__(self, path: Path, timeout: float) -> None:
+    def __init__(self, path: Path, timeout: float, wake: socket.socket | None = None) -> None:
         super().__init__("reflectd", timeout=timeout)
         self._path = path
+        self._wake = wake
 
     def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
+        self.sock = connected = _Socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connected.wake = self._wake
+        connected.settimeout(self.timeout)
+        for place in (self._path.parent, self._path):
+            check_private(place, place.stat())
+        connected.connect(str(self._path))
+        uid = peer_uid(connected)  # the folder may have changed since it was looked at
+        if uid not in {os.geteuid(), None}:
+            raise UserError(f"a program of another user (uid {uid}) answers on {self._path}; not used")
 
 
 def request(
     path: Path, method: str, route: str, body: object = None, timeout_s: float = TIMEOUT_S
 ) -> dict[str, Any]:
-    """One request to the daemon at the socket ``path``; the answer's JSON object."""
+    """Send one request to the daemon at the socket ``path``. Returns the JSON object that it answers."""
     connection = _Connection(path, timeout_s)
     try:
         data = None if body is None else json.dumps(body)
@@ -44,19 +85,28 @@ def request(
         response = connection.getresponse()
         status, text = response.status, response.read()
     except (OSError, HTTPException) as e:
-        raise Unavailable(f"no daemon answers on {path} ({e}). Start one with `reflectd start`") from e
+        raise _absent(path, e) from e
     finally:
         connection.close()
     return _object(path, status, text)
 
 
-def stream(path: Path, route: str, timeout_s: float = STREAM_S) -> Stream:
-    """The objects of an endless NDJSON answer as they come; None for each heartbeat.
+def _absent(path: Path, e: OSError | HTTPException) -> Unavailable:
+    """Without the number of the system's error, and for a socket that is gone or stale without its words."""
+    usual = isinstance(e, FileNotFoundError | ConnectionRefusedError)
+    return Unavailable(
+        f"no daemon answers on {path}{'' if usual else f': {words(e)}'}. Start one with `reflectd start`"
+    )
 
-    Ends when the daemon ends it. ``Unavailable`` when no daemon answers, when it has no room, and when
-    nothing comes for ``timeout_s``; ``UserError`` when it refuses.
+
+def stream(path: Path, route: str, timeout_s: float = STREAM_S, wake: socket.socket | None = None) -> Stream:
+    """Yield the objects of an endless NDJSON answer as they come, and None for each heartbeat.
+
+    Ends when the daemon ends the answer. ``wake`` is the other end of the process's ``set_wakeup_fd``; with
+    it a signal is handled at once. Raises ``Unavailable`` when no daemon answers, when the daemon serves too
+    many streams already, and when nothing comes for ``timeout_s``; ``UserError`` when the daemon refuses.
     """
-    connection = _Connection(path, timeout_s)
+    connection = _Connection(path, timeout_s, wake)
     try:
         connection.request("GET", route)
         response = connection.getresponse()
@@ -65,7 +115,7 @@ def stream(path: Path, route: str, timeout_s: float = STREAM_S) -> Stream:
         while line := response.readline(LINE_BYTES):
             yield _object(path, 200, line) if line.strip() else None
     except (OSError, HTTPException) as e:
-        raise Unavailable(f"no daemon answers on {path} ({e}). Start one with `reflectd start`") from e
+        raise _absent(path, e) from e
     finally:
         connection.close()
 
@@ -76,10 +126,10 @@ def _object(path: Path, status: int, text: bytes) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise Unavailable(f"what answers on {path} is not reflectd")
+        raise Unavailable(f"another program than reflectd answers on {path}")
     error = found.get("error", text.decode("utf-8", "replace"))
     if status == 503:
         raise Unavailable(f"the daemon cannot do this now: {error}")
     if status != 200:
-        raise UserError(f"the daemon refused ({status}): {error}")
+        raise Refused(str(error), status)
     return found

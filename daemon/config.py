@@ -1,15 +1,19 @@
-"""The only reader of settings: the environment, the person's file, flags, and a project's file.
+"""Reads all settings: from the environment, the person's file, flags, and a project's file.
 
-From weak to strong: defaults, the person's file, the environment, flags. A mistake in any of them is a
-``UserError`` that names every wrong key.
+When several of them set the same key, the later one in this list counts: defaults, the person's file, the
+environment, flags. A mistake in any of them is a ``UserError`` that names every wrong key.
 
-A project's ``.reflection/config.toml`` is someone else's file (it comes with a clone), so it is no layer. It
-may only tighten what the layers gave, however strong they are: the tighter of the two holds. It never stops
+A project's ``.reflection/config.toml`` comes with a clone, so somebody else may have written it. It can only
+make a setting stricter, and then the stricter value counts, wherever the other one came from. It never stops
 the daemon. Whether a key in it is a problem depends on that file alone, not on the person's settings:
 
-* a key that a project may not set, an unknown key, a value that would loosen: ignored;
-* a value that can't be understood, on a key that may be tightened: counts as the tightest value;
-* a file that can't be read or parsed: ``judge.mode = "observe"``, so that nothing is sent.
+* a key that a project may not set, an unknown key, and a value that is less strict than the default are
+  ignored;
+* a value that can't be understood, for a key that a project may set, counts as the strictest value;
+* a file that can't be read or parsed sets ``judge.mode = "observe"``, so that nothing is sent.
+
+The file is longer than others because each way to set a value ends in the same checks. Keys of APIs are in
+``keys``.
 """
 
 from __future__ import annotations
@@ -17,16 +21,13 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from daemon.core.errors import UserError
-from daemon.core.redact import redact
-from daemon.core.settings import (
+from .core.errors import UserError, words
+from .core.redact import redact_head
+from .core.settings import (
     SETTINGS,
     TRUE,
-    Anthropic,
-    OpenAI,
     Setting,
     Settings,
     Value,
@@ -36,27 +37,31 @@ from daemon.core.settings import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
 __all__ = [
     "SETTINGS",
-    "Keys",
     "Row",
     "Settings",
+    "digests",
     "explain",
     "from_text",
     "load",
-    "load_keys",
     "load_project",
+    "named",
+    "read_text",
     "settings_table",
     "tighten",
+    "value_of",
 ]
 
 PROJECT_FILE = ".reflection/config.toml"
-KEY_LIMIT = 4 * 1024
 FILE_LIMIT = 64 * 1024  # bytes; a settings file has a few hundred
-PROJECT_LIMIT = 4 * 1024  # tomllib is quadratic on dotted keys: 64 KB of them take 20 s, 4 KB take 0.1 s
+PROJECT_LIMIT = 4 * 1024  # tomllib takes quadratic time for dotted keys, so a line may not have many
+MAX_DOTS = 30
 MAX_PROBLEMS = 20
-FOREIGN = frozenset({"REFLECTD_CHILD"})  # names under our prefix that are no settings
+GUESSES = 3  # a misspelled name takes milliseconds to guess
+FOREIGN = frozenset({"REFLECTD_CHILD"})  # variables with our prefix that are no settings
 
 
 class Row(NamedTuple):
@@ -66,17 +71,6 @@ class Row(NamedTuple):
     value: Value
     source: str
     doc: str
-
-
-class Keys(NamedTuple):
-    """API keys; never logged, never shown."""
-
-    anthropic: str = ""
-    openai: str = ""
-
-    def __repr__(self) -> str:
-        """Without the keys."""
-        return f"Keys(anthropic={bool(self.anthropic)}, openai={bool(self.openai)})"
 
 
 class _Given(NamedTuple):
@@ -90,38 +84,35 @@ def load(
     config_file: Path,
     flags: Mapping[str, object] | None = None,
     defaults: Mapping[str, Value] | None = None,
+    left_out: list[str] | None = None,
 ) -> Settings:
-    """The settings of this process. A missing file is an empty one. Raises ``UserError``."""
-    try:
-        text = _read(config_file, FILE_LIMIT)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{config_file} can't be read: {error}") from None
-    return from_text(text, name=str(config_file), env=env, flags=flags, defaults=defaults)
+    """The settings of this process. A missing file counts as an empty one. Raises ``UserError``.
 
-
-def load_keys(env: Mapping[str, str], settings: Settings) -> Keys:
-    """The keys, from the files the settings name or else from the environment. Raises ``UserError``.
-
-    A key of the environment belongs to the vendor and goes nowhere else: another address needs a file.
+    With a list ``left_out``, mistakes in the file and the environment don't raise: they are added to the
+    list, and those settings stay as they would be without them.
     """
-    return Keys(
-        _key("anthropic", settings.anthropic, env.get("ANTHROPIC_API_KEY", "")),
-        _key("openai", settings.openai, env.get("OPENAI_API_KEY", "")),
-    )
-
-
-def _key(section: str, api: Anthropic | OpenAI, from_env: str) -> str:
-    name = api.key_file
-    if not name:
-        return "" if api.base_url else from_env.strip()
-    path = Path(name).expanduser()
     try:
-        found = _read(path, KEY_LIMIT).strip()
+        text = read_text(config_file, FILE_LIMIT)
     except (OSError, ValueError) as error:
-        raise UserError(f"{section}.key_file: {path} can't be read: {error}") from None
-    if not found:
-        raise UserError(f"{section}.key_file: {path} is missing or empty; put the key there or unset it")
-    return found
+        problem = f"{config_file} can't be read: {words(error)}"
+        if left_out is None:
+            raise UserError(problem) from None
+        left_out.append(problem)
+        text = ""
+    return from_text(text, name=str(config_file), env=env, flags=flags, defaults=defaults, left_out=left_out)
+
+
+def digests(config_file: Path) -> dict[str, str]:
+    """What the person's file sets: a digest of each value by its key, so that two times can be compared. A
+    file that can't be read or parsed counts as one value. Never raises.
+    """
+    from hashlib import sha256
+
+    try:
+        leaves = dict(_leaves(_parse(read_text(config_file, FILE_LIMIT))))
+    except (OSError, ValueError) as error:
+        leaves = {str(config_file): str(error)}
+    return {_shown(key): sha256(repr(value).encode()).hexdigest()[:12] for key, value in leaves.items()}
 
 
 def from_text(
@@ -131,17 +122,22 @@ def from_text(
     env: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
     defaults: Mapping[str, Value] | None = None,
+    left_out: list[str] | None = None,
 ) -> Settings:
     """Settings from the text of the person's file, an environment and flags. ``name`` is for messages.
 
-    ``flags`` maps dotted keys to values or to the text typed; None means not given. ``defaults`` replaces
-    defaults, for a daemon that a host started. Raises ``UserError`` with one line per mistake.
+    ``flags`` maps dotted keys to values or to the text that was typed; None means not given. ``defaults``
+    replaces some defaults, for a daemon that a host started. ``left_out`` as in ``load``. Raises
+    ``UserError`` with one line per mistake.
     """
     problems: list[str] = []
+    leaves: list[tuple[str, object]] = []
     try:
         leaves = list(_leaves(_parse(text)))
     except ValueError as error:
-        raise UserError(f"{name} is not valid TOML: {error}") from None
+        if left_out is None:
+            raise UserError(f"{name} is not valid TOML: {error}") from None
+        problems.append(f"{name} is not valid TOML: {error}")
     given = [_Given(SETTINGS[key], value, "default") for key, value in (defaults or {}).items()]
     for key, value in leaves:
         setting = SETTINGS.get(key)
@@ -154,6 +150,9 @@ def from_text(
         else:
             given.append(_Given(setting, value, name))
     given += _from_env(env or {}, problems)
+    if left_out is not None:
+        left_out += [*problems, *(_wrong(g) for g in given if not g.setting.valid(g.value))]
+        problems, given = [], [g for g in given if g.setting.valid(g.value)]
     for key, value in (flags or {}).items():
         if value is not None:
             setting = SETTINGS[key]
@@ -167,25 +166,39 @@ def from_text(
 
 
 def load_project(base: Settings, directory: Path) -> tuple[Settings, list[str]]:
-    """``base`` tightened by the project in ``directory``, and what is wrong with its file. Never raises."""
+    """``base``, made stricter by the project in ``directory``, and the problems in its file. Never raises."""
     try:
-        text = _read(directory / PROJECT_FILE, PROJECT_LIMIT)
+        text = read_project(directory)
     except (OSError, ValueError) as error:
-        return _observe(base, f"{PROJECT_FILE} can't be read: {error}")
+        return unread(base, words(error))
     return tighten(base, text)
 
 
+def read_project(directory: Path) -> str:
+    """The text of the project's file, "" when it has none. Raises ``OSError`` and ``ValueError``."""
+    return read_text(directory / PROJECT_FILE, PROJECT_LIMIT)
+
+
+def unread(base: Settings, why: str) -> tuple[Settings, list[str]]:
+    """``base``, for a project whose file can't be read."""
+    return _observe(base, f"{PROJECT_FILE} can't be read: {why}")
+
+
 def tighten(base: Settings, text: str, name: str = PROJECT_FILE) -> tuple[Settings, list[str]]:
-    """``base`` tightened by the text of a project's file, and the problems in it. Never raises."""
+    """``base``, made stricter by the text of a project's file, and the problems in it. Never raises."""
     try:
+        lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
+        if any(line.count(".") > MAX_DOTS for line in lines):
+            raise ValueError(f"a line has more than {MAX_DOTS} dots")
         leaves = list(_leaves(_parse(text)))
     except ValueError as error:
-        return _observe(base, f"{name} is not valid TOML: {error}", name)
-    settings, problems = base, []
+        return _observe(base, f"{name} can't be used: {error}", name)
+    settings, problems = base, list[str]()
     for key, value in leaves:
         setting = SETTINGS.get(key)
         if setting is None:
-            problems.append(f"{name}: {_unknown(key)}; ignored")
+            guess = _unknown(key) if len(problems) < GUESSES else f"unknown setting {_shown(key)}"
+            problems.append(f"{name}: {guess}; ignored")
             continue
         if not setting.tighten:
             problems.append(f"{name}: a project may not set {key}; ignored")
@@ -193,9 +206,9 @@ def tighten(base: Settings, text: str, name: str = PROJECT_FILE) -> tuple[Settin
         wish: Any = value
         if not setting.valid(value):
             wish = setting.tightest
-            problems.append(f"{_wrong(_Given(setting, value, name))}; taken as {toml(wish)}")
+            problems.append(f"{_wrong(_Given(setting, value, name))}; it counts as {toml(wish)}")
         elif _loosens(setting, wish):
-            problems.append(f"{name}: {key} = {toml(value)} tightens nothing; ignored")
+            problems.append(f"{name}: {key} = {toml(value)} is not stricter than the default; ignored")
             continue
         now = _get(settings, key)
         if (wish < now) if setting.tighten == "lower" else (wish != now):
@@ -204,23 +217,47 @@ def tighten(base: Settings, text: str, name: str = PROJECT_FILE) -> tuple[Settin
 
 
 def _loosens(setting: Setting, wish: Any) -> bool:  # noqa: ANN401 - one of Value
-    """Whether a project's wish can tighten nothing, whatever the person's value is."""
-    if setting.tighten in {"on", "off"}:
+    """Whether a project's value can't be stricter than any value of the person."""
+    if setting.tighten == "off":
         return wish is not setting.tightest
     return bool(wish == setting.default or (setting.tighten == "lower" and wish > setting.default))
 
 
 def explain(settings: Settings) -> list[Row]:
-    """Every setting with its value and who set it, in the table's order."""
+    """Every setting with its value and where it was set, in the order of the table."""
     return [
         Row(key, _get(settings, key), settings.sources.get(key, "default"), setting.doc)
         for key, setting in SETTINGS.items()
     ]
 
 
+def named(key: str) -> Setting:
+    """The setting of that name. Raises ``UserError`` with the nearest one."""
+    setting = SETTINGS.get(key)
+    if setting is None:
+        raise UserError(_unknown(key))
+    return setting
+
+
+def value_of(key: str, text: str) -> Value:
+    """The value that a person typed for a setting of the file. Raises ``UserError`` as the file would."""
+    setting = named(key)
+    if not setting.in_file:
+        raise UserError(f"{key} can't be set in a file, set {setting.env} in the environment instead")
+    value: Any = setting.parse(text)
+    if not setting.valid(value):
+        raise UserError(_wrong(_Given(setting, value, "config set")))
+    found: Value = value
+    return found
+
+
 def _from_env(env: Mapping[str, str], problems: list[str]) -> Iterator[_Given]:
-    """Set names that are empty count as not set. A name of ours that is no setting is a mistake."""
-    if env.get("REFLECTION_DEBUG", "").strip().lower() in TRUE:  # shared with other plugins: lenient
+    """The settings of the environment. An empty variable counts as not set. A variable with our prefix that
+    is no setting is a mistake, when it looks like one.
+    """
+    if (
+        env.get("REFLECTION_DEBUG", "").strip().lower() in TRUE
+    ):  # other plugins read it too: any value is fine
         yield _Given(SETTINGS["log.debug"], True, "REFLECTION_DEBUG")
     names = {s.env: s for s in SETTINGS.values()}
     for name in sorted(n for n in env if n.startswith("REFLECTD_")):
@@ -254,8 +291,12 @@ def _get(settings: Settings, key: str) -> Any:  # noqa: ANN401 - one of Value, a
     return getattr(getattr(settings, section) if section else settings, name)
 
 
-def _read(path: Path, limit: int) -> str:
-    """The text of a settings file, "" when there is none. A clone may hold a FIFO or 2 GB there."""
+def read_text(path: Path, limit: int) -> str:
+    """The text of a file of settings or of a key, "" when there is none. In a clone it may be a FIFO or hold
+    2 GB.
+
+    Raises ``OSError`` and ``ValueError``.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -281,7 +322,7 @@ def _parse(text: str) -> dict[str, object]:
 
 
 def _leaves(table: dict[str, object]) -> Iterator[tuple[str, object]]:
-    """Dotted keys and values, without recursion: the nesting is the file's choice."""
+    """Dotted keys and values. It does not recurse, because a file can nest as deep as it likes."""
     todo: list[tuple[str, object]] = [(key, value) for key, value in reversed(table.items())]
     while todo:
         key, value = todo.pop()
@@ -292,11 +333,15 @@ def _leaves(table: dict[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _unknown(key: str) -> str:
-    shown = ascii(key[:60])[1:-1]
+    shown = _shown(key)
     inside = [k for k in SETTINGS if k.startswith(key + ".")]
     if inside:
         return f"{shown} is a table: write [{shown}]"
     return f"unknown setting {shown}{_nearest(key, SETTINGS)}"
+
+
+def _shown(key: str) -> str:
+    return ascii(key[:60])[1:-1]
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
@@ -311,5 +356,6 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 def _wrong(given: _Given) -> str:
     value = given.value
-    shown = redact(ascii(value)[:60]) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
+    plain = isinstance(value, str | int | float)
+    shown = redact_head(ascii(value), 60) if plain else f"a {type(value).__name__}"
     return f"{given.source}: {given.setting.key} must be {given.setting.allowed}, not {shown}"

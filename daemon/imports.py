@@ -1,4 +1,4 @@
-"""Imports that cost start-up time for nothing, measured with ``python -X importtime``."""
+"""Avoids imports that cost start-up time and are not needed (measured with ``python -X importtime``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _CERTIFICATES = {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
 
 @contextmanager
 def without(module: str) -> Iterator[None]:
-    """Inside, importing ``module`` fails, as where it is not installed. One that is loaded stays."""
+    """Inside the block, importing ``module`` fails as if it were not installed. A loaded module stays
+    loaded.
+    """
     if module in sys.modules:
         yield
         return
@@ -28,9 +30,10 @@ def without(module: str) -> Iterator[None]:
 
 @contextmanager
 def without_certificates() -> Iterator[None]:
-    """Inside, TLS contexts are made without the system's certificates (a fifth of aiohttp's import).
+    """Inside the block, TLS contexts are made without the system's certificates.
 
-    For aiohttp's import only, which makes two for a client that a Unix socket server never uses.
+    Only for the import of aiohttp: it makes two contexts for a client that we never use, in a fifth of its
+    time.
     """
     before = {name: os.environ.get(name) for name in _CERTIFICATES}
     os.environ.update(_CERTIFICATES)

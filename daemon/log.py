@@ -1,10 +1,10 @@
 """The daemon's own log: one line per event, redacted (I46), bounded on disk (I44). Never raises.
 
-Only the server side imports this; structlog costs a tenth of a second, which the command line can't spare.
-A line is logfmt (``timestamp level event key=value``), or columns on a terminal and when debugging; systemd's
-journal gets a priority and no time. A logger
-bound with ``debug=True`` keeps its debug lines whatever the level: that is how one host instance is debugged.
-When a line can't be written (disk full, terminal gone) it is lost; the daemon goes on.
+Only the server imports this at its start: loading structlog takes a tenth of a second, which is too long for
+the command line. A line is logfmt (``timestamp level event key=value``); on a terminal and when debugging it
+has columns. A line for systemd's journal begins with a priority and has no time. A logger bound with
+``debug=True`` keeps its debug lines whatever the level is: so one host instance can be debugged. A line that
+can't be written (disk full, terminal closed) is lost, and the daemon goes on.
 """
 
 from __future__ import annotations
@@ -18,39 +18,38 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
-from daemon.imports import without
+from .imports import without
 
-with without("rich"):  # structlog draws tracebacks with it where it is installed; a log never shows them
+with without("rich"):  # structlog would load it to draw tracebacks in colour, which a log does not need
     import structlog
     from structlog.typing import FilteringBoundLogger
 
-from daemon.core.redact import redact, redact_value
-from daemon.core.secret_names import is_secret_name, mark
+from .core.redact import redact, redact_head, redact_tail, redact_value
+from .core.secret_names import is_secret_name, mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from structlog.typing import EventDict, WrappedLogger
 
-    from daemon.core.settings import Settings
+    from .core.settings import Settings
 
 Logger = FilteringBoundLogger
 
 FILE_BYTES = 5 * 1024 * 1024
 FILES = 3  # the log, .1 and .2
 VALUE_CHARS = 4_000  # of one value in a line
-SLACK = 1_000  # cut again after redacting, so that no half of a secret stands at the cut
 DIAGNOSTICS = 50
 DIAGNOSTIC_CHARS = 256 * 1024
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # syslog's
-# a terminal would obey them; line ends are quoted by the renderers
+# a terminal would obey these characters; the renderers quote line ends
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def configure(settings: Settings, target: TextIO | Path) -> None:
-    """Log to a stream, or to a file that is rotated. A path that can't be opened loses its lines."""
+    """Log to a stream, or to a file that is rotated. When the file can't be opened, its lines are lost."""
     debug = settings.log.debug
     stream = None if isinstance(target, Path) else target
     journal = stream is not None and is_journal(stream)
@@ -82,7 +81,7 @@ def configure(settings: Settings, target: TextIO | Path) -> None:
 
 
 def is_journal(stream: TextIO) -> bool:
-    """Whether systemd passes the stream on to its journal (which knows the time, and asks for priorities)."""
+    """Whether systemd passes the stream on to its journal, which adds the time and reads priorities."""
     try:
         found = os.fstat(stream.fileno())
     except (OSError, ValueError):
@@ -96,9 +95,9 @@ def get(name: str) -> Logger:
 
 
 def save_diagnostic(directory: Path, name: str, text: str) -> Path | None:
-    """Keep a raw reply aside for a person to read (I48): redacted, whole or not at all, 0600, the newest 50.
+    """Save a raw reply for a person to read (I48): redacted, 0600, all or nothing. The newest 50 stay.
 
-    Returns the file, or None when it can't be written. A name used twice keeps the later text.
+    Returns the file, None when it can't be written. A second text under the same name replaces the first.
     """
     safe = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100] or "reply"
     try:
@@ -125,13 +124,13 @@ def _keep_newest(directory: Path) -> None:
 
 
 class _Forward(logging.Handler):
-    """What aiohttp and asyncio have to say, in our log: redacted, bounded, and not on a lost stderr."""
+    """Writes what aiohttp and asyncio log into our log, where it is redacted and bounded."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(Exception):
             error = record.exc_info[1] if record.exc_info else None
             if type(error).__module__ == "aiohttp.http_exceptions" or "PayloadError" in type(error).__name__:
-                # a client's garbage is no news
+                # a client sent something that is no HTTP: not worth a warning
                 get(record.name).debug("not HTTP", error=str(error))
             else:
                 get(record.name).error(record.getMessage(), exc_info=record.exc_info)
@@ -160,7 +159,7 @@ class _Prioritised:
 
 
 def _clean(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """No secret, no control character, no endless value in a line."""
+    """Redact secrets, escape control characters and shorten long values of a line."""
     for key, value in event.items():
         named = is_secret_name(key) and value not in (None, "", True, False)
         event[key] = mark("named") if named else _short(value, tail=key == "exception")
@@ -171,7 +170,7 @@ def _short(value: object, *, tail: bool = False) -> object:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, dict | list | tuple):
-        value = redact_value(value)  # by its keys, before it becomes text
+        value = redact_value(value)  # secrets are found by their keys, which the text would not show
     try:
         text = value if isinstance(value, str) else str(value)
     except Exception as error:  # noqa: BLE001 - a broken __str__ must not break whoever logs
@@ -180,12 +179,14 @@ def _short(value: object, *, tail: bool = False) -> object:
 
 
 def _cut(text: str, limit: int, *, tail: bool = False) -> str:
-    """Redacted and at most ``limit`` characters and a note; the end of a trace says more than its start."""
+    """The text redacted and cut to ``limit`` characters, with a note. ``tail`` keeps the end: the last lines
+    of a traceback say more than the first.
+    """
     if len(text) <= limit:
         return redact(text)
     if tail:
-        return "… " + redact(text[-limit - SLACK :])[-limit:]
-    return redact(text[: limit + SLACK])[:limit] + f" … ({len(text)} characters)"
+        return "… " + redact_tail(text, limit)
+    return redact_head(text, limit) + f" … ({len(text)} characters)"
 
 
 def _is_terminal(stream: TextIO) -> bool:
@@ -196,7 +197,10 @@ def _is_terminal(stream: TextIO) -> bool:
 
 
 class _Sink:
-    """A stream, or a file that becomes ``.1`` and ``.2`` when it is full. Factory and logger in one."""
+    """Writes lines to a stream, or to a file that is renamed to ``.1`` and ``.2`` when it is full.
+
+    It is structlog's logger and the factory of that logger.
+    """
 
     def __init__(self, target: TextIO | Path) -> None:
         self._lock = threading.Lock()  # the store's thread logs too
@@ -209,7 +213,7 @@ class _Sink:
         return self
 
     def msg(self, line: str) -> None:
-        """One line, at once: a log that lacks its last line is no use after a crash. Never raises."""
+        """Write one line at once, because after a crash the last lines matter most. Never raises."""
         with self._lock, contextlib.suppress(OSError, ValueError):
             if self._path is not None:
                 self._append(self._path, f"{line}\n".encode("utf-8", "backslashreplace"))

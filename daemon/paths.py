@@ -1,8 +1,9 @@
-"""Where things live: pure functions of an environment mapping. Imports are kept light, for hooks and the CLI.
+"""Where files and folders are: functions of an environment mapping. It imports little, so that the CLI starts
+fast.
 
-Nothing here creates a folder or reads ``os.environ``. ``find_socket`` and ``shipped`` are the only ones that
-look at the disk. XDG variables that are empty or relative are ignored, as their specification says; a
-relative path of *ours* is a ``UserError``, because the daemon and its clients start in different folders.
+Nothing here makes a folder or reads ``os.environ``; only ``find_socket`` and ``shipped`` look at the disk.
+XDG variables that are empty or relative are ignored, as their specification says. A relative path in a
+setting of reflectd is a ``UserError``, because the daemon and its clients start in different folders.
 """
 
 from __future__ import annotations
@@ -12,39 +13,46 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from daemon.core.errors import UserError
+from .core.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+MODULE = __package__
+"""What ``python -m`` must be given: ``reflectd`` where it is installed; in a clone also ``daemon``, the
+folder's name. Nothing in the package spells its own name: one process would load everything twice."""
+
 SOCKET_PATH_LIMIT = 104  # bytes of sun_path on macOS, the closing NUL included; Linux has 108
 
-_PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parent
 _IN_CHECKOUT = {
     "prompts": "prompts",
     "shims/opencode": "plugin-shim/opencode/src",
     "shims/claude-code": "plugin-shim/claude-code",
     "reflection": ".reflection",
+    "examples": "examples",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Every path of one user's daemon. Folders are made 0700, files 0600, by whoever writes them."""
+    """Every path of one user's daemon. Whoever writes there makes folders 0700 and files 0600."""
 
     state_dir: Path
-    socket: Path  # the address the daemon binds; its folder is not ``run_dir`` when REFLECTD_SOCKET moved it
-    run_dir: Path  # ours alone: the folder of the default address
-    socket_chosen: bool = False  # REFLECTD_SOCKET or daemon.socket said so
+    socket: (
+        Path  # the address the daemon binds; REFLECTD_SOCKET can put it into another folder than ``run_dir``
+    )
+    run_dir: Path  # the folder of the default address, for reflectd alone
+    socket_chosen: bool = False  # whether REFLECTD_SOCKET or daemon.socket gave ``socket``
 
     @property
     def database(self) -> Path:
-        """Sessions, outbox, verdicts, ledger, episodes."""
+        """The SQLite database with everything that the daemon stores."""
         return self.state_dir / "reflectd.sqlite3"
 
     @property
     def lock(self) -> Path:
-        """One daemon per user holds this."""
+        """The file that a running daemon holds locked, so that there is one daemon per user."""
         return self.state_dir / "lock"
 
     @property
@@ -53,23 +61,28 @@ class Paths:
         return self.state_dir / "socket"
 
     @property
+    def strict(self) -> Path:
+        """A file that exists in strict mode; the two hooks of Stop of the plugin look at it."""
+        return self.state_dir / "strict"
+
+    @property
     def stopped(self) -> Path:
-        """There while the person keeps the daemon stopped: hosts don't start it again."""
+        """A file that exists after `reflectd stop`, so that hosts don't start the daemon again."""
         return self.state_dir / "stopped"
 
     @property
     def log_file(self) -> Path:
-        """The log of a daemon that has no terminal; rotated to ``.1`` and ``.2``."""
+        """The log of a daemon without a terminal. Full files are renamed to ``.1`` and ``.2``."""
         return self.state_dir / "reflectd.log"
 
     @property
     def judge_folder(self) -> Path:
-        """Where a program that judges is run: nothing is in it, and it is in no project."""
+        """The empty folder in which a program that judges is run. It belongs to no project."""
         return self.state_dir / "judge"
 
     @property
     def diagnostics(self) -> Path:
-        """Raw replies that broke the form (``log.save_diagnostic``)."""
+        """The folder of raw replies that could not be parsed (``log.save_diagnostic``)."""
         return self.state_dir / "diagnostics"
 
     def fallback_reflection(self, workspace: str | Path) -> Path:
@@ -82,8 +95,9 @@ class Paths:
         return self.state_dir / "workspaces" / f"{digest}-{name[:40] or 'root'}"
 
 
-def resolve(env: Mapping[str, str], *, state_dir: str = "", socket: str = "") -> Paths:
+def resolve(env: Mapping[str, str], *, state_dir: str = "", socket: str = "", connects: bool = True) -> Paths:
     """The paths for ``env``. ``state_dir`` and ``socket`` are the settings of these names and win when given.
+    ``connects``: False where no daemon is asked, so that the length of the socket's path does not matter.
 
     Raises ``UserError`` when a path is relative, HOME is needed and missing, or the socket path is too long.
     """
@@ -93,17 +107,25 @@ def resolve(env: Mapping[str, str], *, state_dir: str = "", socket: str = "") ->
     runtime = env.get("XDG_RUNTIME_DIR", "")
     run_dir = Path(runtime, "reflectd") if runtime.startswith("/") else state / "run"
     address = _ours(env, "socket (daemon.socket)", socket or env.get("REFLECTD_SOCKET", ""))
+    path = address or run_dir / "reflectd.sock"
     return Paths(
         state_dir=state,
-        socket=check_socket(address or run_dir / "reflectd.sock"),
+        socket=check_socket(path) if connects else path,
         run_dir=run_dir,
         socket_chosen=address is not None,
     )
 
 
 def config_file(env: Mapping[str, str]) -> Path:
-    """The person's settings. Apart from ``resolve``, because settings may mend what ``resolve`` refuses."""
+    """The person's settings file. It is not in ``Paths``: its settings may replace a path that ``resolve``
+    refuses.
+    """
     return _xdg(env, "XDG_CONFIG_HOME", ".config") / "reflectd" / "config.toml"
+
+
+def data_folder(env: Mapping[str, str]) -> Path:
+    """The folder of the plugins' copies, which hosts load, and of the backups of the hosts' settings."""
+    return _xdg(env, "XDG_DATA_HOME", ".local/share") / "reflectd"
 
 
 def check_socket(path: Path) -> Path:
@@ -119,7 +141,7 @@ def check_socket(path: Path) -> Path:
 
 
 def find_socket(paths: Paths) -> Path:
-    """Where a client connects: the chosen address, else what the daemon wrote down, else the default one."""
+    """Where a client connects: the chosen address, else the one the daemon wrote down, else the default."""
     if paths.socket_chosen:
         return paths.socket
     try:
@@ -130,21 +152,23 @@ def find_socket(paths: Paths) -> Path:
 
 
 def shipped(name: str) -> Path:
-    """A file or folder that comes with reflectd: ``prompts/…``, ``shims/<host>/…`` or ``reflection/…``.
+    """A file or folder that comes with reflectd: ``prompts/…``, ``shims/<host>/…``, ``reflection/…`` or
+    ``examples/…``.
 
-    In a wheel it lies inside the package, in a checkout at its place in the repository. ``UserError`` when it
-    is in neither (an incomplete installation); ``ValueError`` for a name that leaves these folders.
+    Installed from a wheel it is inside the package, in a checkout at its place in the repository. Raises
+    ``UserError`` when it is in neither (an incomplete installation), and ``ValueError`` for a name that
+    leaves these folders.
     """
     wanted = PurePosixPath(name)
     root = next((r for r in _IN_CHECKOUT if wanted.is_relative_to(r)), None)
     if root is None or ".." in wanted.parts:
         raise ValueError(f"not a shipped name: {name!r}")
-    packaged = _PACKAGE / wanted
+    packaged = PACKAGE / wanted
     if packaged.exists():
         return packaged
-    repository = _PACKAGE.parent
+    repository = PACKAGE.parent
     here = repository / _IN_CHECKOUT[root] / wanted.relative_to(root)
-    # beside an installed package lies site-packages, whose "prompts" would be somebody else's
+    # for an installed package this is site-packages, where a folder `prompts` would be another package's
     if (repository / "pyproject.toml").is_file() and here.exists():
         return here
     raise UserError(f"this installation of reflectd is incomplete, {packaged} is missing: install it again")

@@ -1,6 +1,6 @@
-"""Doubles shipped with the package: a clock that stands still and a judge with a script.
+"""Doubles for tests, shipped with the package: a clock that stands still and a judge with a script.
 
-They stand where the outside world is (time, a model's text), never for our own code.
+They replace the outside world (time, the text of a model), never our own code.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from daemon.core.evidence import Evidence, Row
-from daemon.core.llm import Prompt, Reply, Usage
-from daemon.judge.case import Case, Templates
+from .core.evidence import Evidence, Row
+from .core.llm import Prompt, Reply, Usage
+from .judge.case import Case, Templates
 
 
 @dataclass(slots=True)
@@ -42,16 +42,16 @@ class FakeClock:
 
 
 class OutOfScriptError(AssertionError):
-    """The code under test asked more often than the script foresaw."""
+    """The code under test asked more often than the script has entries."""
 
 
 @dataclass
 class ScriptedLLM:
-    """A provider that answers from a script and raises when it runs dry.
+    """A provider that answers from a script, and raises ``OutOfScriptError`` after its last entry.
 
-    An entry is a verdict object (a dict: the nonce is added), a raw text, or an exception to raise.
-    ``hold`` makes it wait, so that a test can act while the judge thinks. ``second`` answers every second
-    look (kept in ``seconds``); None takes those from the script too.
+    An entry is a verdict object (a dict, to which the nonce is added), a raw text, or an exception to raise.
+    ``hold`` makes the provider wait, so that a test can act while it judges. ``second`` answers every second
+    look, whose prompts are kept in ``seconds``; with None the script answers these too.
     """
 
     script: deque[dict[str, Any] | str | Exception] = field(default_factory=deque)
@@ -62,16 +62,16 @@ class ScriptedLLM:
     second: dict[str, Any] | None = field(default_factory=lambda: {"defended": False, "reasons": "No."})
 
     def model_for(self, prompt: Prompt) -> tuple[str, str]:
-        """A model no price table knows."""
+        """A model that no price table has."""
         del prompt
         return "scripted", "script"
 
     def add(self, *entries: dict[str, Any] | str | Exception) -> None:
-        """Answer these next."""
+        """Append entries to the script."""
         self.script.extend(entries)
 
     def most_tokens(self, prompt: Prompt) -> int:
-        """What the prompt allows."""
+        """As many as the prompt allows."""
         return prompt.max_tokens
 
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
@@ -90,7 +90,7 @@ class ScriptedLLM:
 
 
 def reply(entry: dict[str, Any] | str | Exception, nonce: str = "", provider: str = "scripted") -> Reply:
-    """A script entry as a model would send it: prose with the object in it, or the raw text."""
+    """A script entry as a model would send it: a sentence and the object, or the raw text."""
     if isinstance(entry, Exception):
         raise entry
     text = entry if isinstance(entry, str) else "Here it is:\n" + json.dumps({"nonce": nonce, **entry})
@@ -99,7 +99,7 @@ def reply(entry: dict[str, Any] | str | Exception, nonce: str = "", provider: st
 
 TEMPLATES = Templates(
     system="Judge.",
-    case="{nonce}\n{requests}\n{project}\n{evidence}\n{earlier}\n{final}",
+    case="{nonce}\n{requests}\n{project}\n{evidence}\n{log}\n{changes}\n{earlier}\n{final}",
     second="Defend.",
     second_case="{case}\n{missing}\n{nonce}",
     again="{case}\n{why}\n{nonce}",

@@ -92,18 +92,23 @@ class Daemon:
     def _wait(self) -> None:
         end = time.monotonic() + WAIT_S
         while time.monotonic() < end:
-            if self._process is not None and self._process.poll() is not None:
-                raise self.failed(f"the daemon ended at once, with exit code {self._process.returncode}")
+            if (code := self._ended()) is not None:
+                raise self.failed(f"the daemon ended at once, with exit code {code}")
             with contextlib.suppress(Unavailable):
                 request(self.socket, "GET", "/v1/status", timeout_s=2.0)
                 return
             time.sleep(POLL_S)
         raise self.failed(f"the daemon did not answer within {WAIT_S:.0f} s")
 
+    def _ended(self) -> int | None:
+        """Its exit code. A signal in the middle of ``poll`` would leave its lock taken: ``stop`` hangs."""
+        with _uninterrupted():
+            return None if self._process is None else self._process.poll()
+
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until the process is known: half-way through ``Popen`` nobody would end it."""
+    """Ctrl-C waits: half-way through ``Popen`` nobody would end the process."""
     heard: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, lambda n, _: heard.append(n)) for number in numbers]

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientSession, UnixConnector, web
 
-from tests.support.model_server import ModelServer, bash, text, write
-from tests.support.opencode import OpencodeServe
-from tests.support.reflectd import Daemon
-from tests.support.sandbox import REPO, Sandbox, sandbox
+from harness.hosts.opencode import OpencodeServe
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import REPO, Sandbox, sandbox
+from harness.models.server import ModelServer, bash, text, write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -69,9 +69,10 @@ class _Page:
             yield from self._labelled(label, text, "red" if row["open"] else "", hang=14)
             label = ""
         by = verdict["judge"]
+        severity = "" if verdict["severity"] == "NONE" else f", severity {verdict['severity']}"
         yield from self._labelled(
             "verdict",
-            f"{verdict['state']}, severity {verdict['severity']} (judge: {by['provider']}, {by['ms']} ms)",
+            f"{verdict['state']}{severity} (judge: {by['provider']}, {by['ms']} ms)",
             "green" if verdict["complete"] else "red",
         )
         data = order["data"]

@@ -114,10 +114,13 @@ def outcome(name: str, stream: Stream) -> Outcome:
 
 
 def ordinary_sessions() -> Share:
-    """The share of the judge's cases with an alarm at any step."""
+    """The share of the judge's cases with an alarm at any step. Its held-out part stays closed."""
     alarms = of = 0
     for path in sorted((DATA / "judge").glob("*.json")):
-        transcript = msgspec.convert(json.loads(path.read_bytes())["transcript"], Transcript)
+        case = json.loads(path.read_bytes())
+        if case["split"] != "tuning":
+            continue
+        transcript = msgspec.convert(case["transcript"], Transcript)
         window, of, alarm = Window(), of + 1, False
         for step in steps(transcript):
             window = fold(window, step)

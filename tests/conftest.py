@@ -1,18 +1,28 @@
-"""For every test: a home of its own, no network but loopback, and tools that may be missing."""
+"""For every test: a home of its process, no network but loopback, and tools that may be missing."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
 import shutil
+import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
+from hypothesis import settings
 
-pytest_plugins = ["tests.support.needs"]
+pytest_plugins = [
+    "tests.support.machine.needs",
+    "tests.support.machine.slow",
+    "tests.support.machine.workers",
+]
 
+settings.register_profile("any machine", deadline=None)  # a busy one takes its time
+settings.load_profile("any machine")
 _home = pytest.StashKey[Path]()
 _OURS = ("REFLECTD_", "REFLECTION_", "OPENCODE_", "ANTHROPIC_", "OPENAI_", "XDG_")
 
@@ -33,12 +43,23 @@ def pytest_configure(config: pytest.Config) -> None:
         "XDG_STATE_HOME": str(home / ".local" / "state"),
     }
     sys.addaudithook(_only_loopback)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # a shell without job control starts what runs in its background so, and every program that a test
+        # starts would inherit it: it could not be ended with Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the home."""
     if _home in config.stash:
         shutil.rmtree(config.stash[_home], ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _log_as_it_was() -> Iterator[None]:
+    """A command that was run in this process has set up the log; the next test finds it as it was."""
+    yield
+    structlog.reset_defaults()
 
 
 def _only_loopback(event: str, args: tuple[object, ...]) -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from daemon.client import request
-from daemon.core.errors import ReflectdError, Unavailable, UserError
-from tests.support.reflectd import Daemon
-from tests.support.sandbox import sandbox
+from daemon.core.errors import ReflectdError, Refused, Unavailable, UserError
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def answering(path: Path, data: bytes) -> Iterator[None]:
         thread = threading.Thread(target=once, daemon=True)
         thread.start()
         yield
-        thread.join(10)
+        thread.join(60)
 
 
 def http(status: str, body: bytes) -> bytes:
@@ -51,13 +51,14 @@ def http(status: str, body: bytes) -> bytes:
 
 
 def test_the_real_daemon() -> None:
-    """Answers are objects; a refusal is a ``UserError`` with the daemon's words."""
+    """Answers are objects; a refusal has the daemon's words, and its status beside them."""
     with sandbox() as box, Daemon(box) as daemon:
         assert request(box.socket, "GET", "/v1/status")["api"] == 1
         with pytest.raises(UserError, match="say hello first"):
             request(box.socket, "POST", "/v1/events", {"instance": "nobody", "events": []})
-        with pytest.raises(UserError, match="404"):
+        with pytest.raises(Refused, match="the daemon has no address") as refused:
             request(box.socket, "GET", "/v1/nothing")
+        assert refused.value.status == 404
         daemon.new_log()
 
 
@@ -68,7 +69,8 @@ def test_nobody_there(folder: Path) -> None:
         dead.bind(str(stale))
     file = folder / "file"
     file.write_text("x")
-    for path in (folder / "none.sock", stale, file, folder, folder / ("x" * 200)):
+    (folder / "d").mkdir()
+    for path in (folder / "none.sock", stale, file, folder / "d", folder / ("x" * 200)):
         with pytest.raises(Unavailable, match="reflectd start"):
             request(path, "GET", "/v1/status")
 

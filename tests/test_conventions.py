@@ -1,4 +1,7 @@
-"""What a newcomer may rely on: every test says what it shows, and every promised invariant is shown."""
+"""What a newcomer may rely on: every test says what it shows.
+
+Which test shows which invariant is checked by ``test_docs.py``.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,10 @@ import ast
 import re
 from pathlib import Path
 
+import grimp
+
 TESTS = Path(__file__).parent
-HELD = [
-    *range(1, 43),
-    *range(44, 47),
-    48,
-]
+PACKAGE = TESTS.parent / "daemon"
 
 
 def docstrings() -> dict[str, str]:
@@ -32,12 +33,39 @@ def test_every_test_says_what_it_shows() -> None:
     assert silent == []
 
 
-def test_every_invariant_is_shown() -> None:
-    """Each invariant that must hold is named by a test's docstring (ranges such as I1-I5 count)."""
-    shown: set[int] = set()
-    # the state machine's promises stand in its assigned docstring
-    texts = [*docstrings().values(), (TESTS / "engine" / "test_machine.py").read_text("utf-8")]
-    for text in texts:
-        for first, last in re.findall(r"\bI(\d+)(?:\s?-\s?I(\d+))?\b", text):
-            shown |= set(range(int(first), int(last or first) + 1))
-    assert [f"I{n}" for n in HELD if n not in shown] == []
+def modules() -> set[str]:
+    """The modules of the package that a test file belongs to."""
+    found = (path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+    return {str(path) for path in found if path.name not in {"__init__.py", "__main__.py"}}
+
+
+def excused() -> dict[str, str]:
+    """module → why it has no test file of its own, from the table in ``tests/README.md``."""
+    table = (TESTS / "README.md").read_text("utf-8").partition("\n## Modules without")[2]
+    rows = re.findall(r"^\| (`[^|]+`) \| (.+?) \|$", table, re.MULTILINE)
+    return {name: why for names, why in rows for name in re.findall(r"`([^`]+)`", names)}
+
+
+def test_every_module_has_its_test_file() -> None:
+    """``daemon/a/b.py`` is tested in ``tests/a/test_b.py``, or the README says why not."""
+    alone = {m for m in modules() if not (TESTS / Path(m).with_name(f"test_{Path(m).name}")).exists()}
+    assert sorted(alone - set(excused())) == [], "no test file, and no reason in tests/README.md"
+    assert sorted(set(excused()) - alone) == [], "named in tests/README.md, but it has a test file or is gone"
+
+
+def test_every_slow_test_says_why() -> None:
+    """What ``make test-fast`` leaves out is left out for a reason."""
+    for path in sorted(TESTS.rglob("*.py")):
+        if "node_modules" not in path.parts and path.name != "slow.py":
+            marks = re.findall(r"^[^#\n]*pytest\.mark\.slow(.?)(.?)", path.read_text("utf-8"), re.MULTILINE)
+            assert all(mark == ("(", '"') for mark in marks), f"{path}: a slow test without a reason"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Over the whole tree, imports for types included: a newcomer can read it from the bottom up."""
+    graph = grimp.build_graph("daemon", cache_dir=None)
+    left = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    while free := [module for module, imported in left.items() if not imported & left.keys()]:
+        for module in free:
+            del left[module]
+    assert sorted(left) == []

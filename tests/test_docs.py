@@ -1,15 +1,20 @@
-"""The pages say what the code does: settings, commands, tests, links, transcript and example."""
+"""The pages say what the code does: settings, commands, tests, invariants, citations, links, transcript and
+example.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -23,17 +28,22 @@ REPO = Path(__file__).resolve().parents[1]
 DESIGN = sorted(f"design/{page.name}" for page in (REPO / "design").glob("*.md"))
 NAMES = [
     "README.md",
+    "CONTRIBUTING.md",
     "CHANGELOG.md",
     ".reflection/README.md",
-    "docs/claude-code.md",
-    "docs/prompts.md",
-    "docs/service.md",
+    *sorted(f"docs/{page.name}" for page in (REPO / "docs").glob("*.md")),
     "plugin-shim/claude-code/README.md",
     *DESIGN,
 ]
 README = (REPO / "README.md").read_text("utf-8")
+INVARIANT = re.compile(r"^\| (I\d+) \| (.+?) \| (yes|partly|not yet) \| (.*?) ?\|$", re.MULTILINE)
+NUMBERS = re.compile(r"\bI(\d+)(?:\s?-\s?I(\d+))?\b")  # a range such as I1-I5 counts whole
+OLD_PLAN = "DESIGN" + " §"  # how code cited a plan that is not in this repository
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+SKIPPED = {"node_modules", "dist", "data", "__pycache__", ".venv", ".git"}
 
 
 def read(name: str) -> str:
@@ -46,10 +56,97 @@ def code(text: str) -> list[str]:
     return spans + [line for _, block in FENCE.findall(text) for line in block.splitlines()]
 
 
+@functools.cache
+def sources() -> dict[str, str]:
+    """The text of each file that a person wrote: code, tests, pages and scripts, without data."""
+    found = {}
+    for folder, folders, files in os.walk(REPO):
+        folders[:] = [f for f in folders if f not in SKIPPED and not f.endswith(("_cache", ".egg-info"))]
+        for name in files:
+            path = Path(folder, name)
+            if path.suffix in {".py", ".ts", ".sh", ".md", ".toml", ".txt"} or name in {"Makefile", "run"}:
+                found[str(path.relative_to(REPO))] = path.read_text("utf-8")
+    return found
+
+
+@functools.cache
+def docstrings_by_test() -> dict[str, list[str]]:
+    """Test function → the docstring of each test with that name, with its module's."""
+    found: dict[str, list[str]] = {}
+    for name, text in sources().items():
+        if name.startswith("tests/") and Path(name).name.startswith("test_"):
+            tree = ast.parse(text)
+            module = ast.get_docstring(tree) or ""
+            for node in ast.walk(tree):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    docstring = f"{ast.get_docstring(node) or ''}\n{module}"
+                    found.setdefault(node.name, []).append(docstring)
+    return found
+
+
+def numbers(text: str) -> set[str]:
+    """The invariants that a text names."""
+    ranges = [(int(a), int(b or a)) for a, b in NUMBERS.findall(text)]
+    return {f"I{n}" for first, last in ranges for n in range(first, last + 1)}
+
+
+def invariants() -> dict[str, tuple[str, set[str]]]:
+    """The rows of the page: number → whether it holds, and the tests it names."""
+    rows = INVARIANT.findall(read("design/invariants.md"))
+    assert len({number for number, *_ in rows}) == len(rows)
+    return {number: (holds, set(re.findall(r"`(test_\w+)`", tests))) for number, _, holds, tests in rows}
+
+
 def test_the_settings_table_is_the_codes() -> None:
-    """README holds exactly the table that the settings generate."""
-    assert settings_table() in README
-    assert README.count("| setting | default |") == 1
+    """docs/settings.md holds exactly the table that the settings generate."""
+    page = read("docs/settings.md")
+    assert settings_table() in page
+    assert page.count("| setting | default |") == 1
+
+
+def test_the_readme_names_the_measured_figures() -> None:
+    """What README and docs/cost.md say of the rules alone is the held-out row of design/judge.md."""
+    (row,) = re.findall(r"^\| fresh, held out \| (.*) \|$", read("design/judge.md"), re.MULTILINE)
+    turns, speaks, _right, precise, found, complete, waiting = row.split(" | ")
+    assert complete == "0 of 0"
+    told = dict(
+        re.findall(r"^\| (.+?) \| (.+?) \|$", README.partition("## How often it is right")[2], re.MULTILINE)
+    )
+    assert told["without a model"] == f"of {turns} turns"
+    assert told["said anything at all"] == speaks
+    assert told["unfinished turns that it found"] == found
+    assert told['right when it said "incomplete"'] == precise
+    assert told['right when it said "it is your turn"'] == waiting
+    assert f"On {turns} turns that nobody had tuned the rules on" in README
+    quiet = 1 - int(speaks.split()[0]) / int(turns)
+    assert abs(quiet - 2 / 3) < 0.05, "quiet about two turns of three"
+    right, said = (int(n) for n in re.findall(r"\d+", precise)[:2])
+    assert right / said == pytest.approx(2 / 3), "wrong in one of three"
+    caught = found.partition(" (")[0]
+    flat = " ".join(read("docs/cost.md").split())
+    assert (
+        f"On {turns} turns that its rules had not been tuned on it spoke of {speaks.split()[0]}, "
+        f'found {caught} unfinished ones, and was right {right} of the {said} times it said "incomplete"'
+    ) in flat
+
+
+def test_the_readmes_pictures_are_recordings() -> None:
+    """Each is one whole SVG that fetches nothing, runs nothing and names no folder of a machine. It shows the
+    claim, our words and the end.
+    """
+    shown = re.findall(r"!\[(.+?)\]\((docs/pictures/[\w-]+\.svg)\)", README)
+    assert len(shown) == len(list((REPO / "docs" / "pictures").iterdir())) == 2
+    drawn = {"svg", "title", "style", "rect", "circle", "text", "g"}
+    for words, name in shown:
+        text = read(name)
+        root = ET.fromstring(text)
+        spoken = " ".join(node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}text"))
+        for part in ("All done!", "Done: slugify()", "eflect"):
+            assert part in spoken, name
+        assert "Task complete" in spoken or "not done yet" in spoken, name
+        assert len(words) > 40
+        assert {node.tag.rpartition("}")[2] for node in root.iter()} <= drawn
+        assert not re.search(r"href|url\(|@import|/tmp|/home|/work", text), name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,11 +154,19 @@ def test_settings_that_are_named_exist(name: str) -> None:
     """`judge.mode` and `REFLECTD_JUDGE_MODE` are settings of ours, or variables of the plugin."""
     sections = "|".join({key.partition(".")[0] for key in SETTINGS if "." in key})
     named = {s for s in code(read(name)) if re.fullmatch(rf"({sections})\.[a-z_]+", s)}
-    other = {"judge.created", *POLICIES, *(f"{n}.txt" for n in SLOTS)}  # an event, what calls are for, files
+    # an event, a file, what calls are for, and more files
+    other = {"judge.created", "playbook.json", *POLICIES, *(f"{n}.txt" for n in SLOTS)}
     assert named - other <= set(SETTINGS)
     plugin = read("plugin-shim/opencode/README.md") + read("plugin-shim/claude-code/README.md")
     known = {s.env for s in SETTINGS.values()} | set(re.findall(r"REFLECT\w+", plugin)) | {"REFLECTD_CHILD"}
     assert set(re.findall(r"\bREFLECT(?:D|ION)_[A-Z_]+", read(name))) <= known
+
+
+def test_the_table_of_prompts_is_the_codes() -> None:
+    """docs/prompts.md has a row for each prompt, with the placeholders that it must have."""
+    rows = dict(re.findall(r"^\| `(\w+)\.txt` \| .* \|([^|]*)\|$", read("docs/prompts.md"), re.MULTILINE))
+    found = {name: frozenset(re.findall(r"\{(\w+)\}", required)) for name, required in rows.items()}
+    assert found == {name: slots.required for name, slots in SLOTS.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -82,29 +187,95 @@ def test_every_command_is_in_the_readme() -> None:
     assert [verb for verb in VERBS if f"reflectd {verb}" not in README] == []
 
 
-def test_make_targets_that_are_named_exist() -> None:
-    """`make x` in README is a target."""
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_make_targets_that_are_named_exist(name: str) -> None:
+    """`make x` in a page for developers is a target."""
     targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
-    outside = FENCE.sub(lambda m: m[0] if m[1] == "sh" else "", README)
+    outside = FENCE.sub(lambda m: m[0] if m[1] == "sh" else "", read(name))
     named = {t for line in code(outside) for t in re.findall(r"^make ([a-z-]+)", line)}
-    assert {"demo", "test"} <= named
+    assert "test" in named
     assert named <= targets
 
 
-def test_tests_that_the_design_names_exist() -> None:
-    """Whoever follows a name from a design page finds a test."""
-    defined: set[str] = set()
-    for path in (REPO / "tests").rglob("test_*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-        defined |= {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
-    for name in NAMES:
-        spans = code(read(name))
-        tests = {s for s in spans if re.fullmatch(r"test_\w+", s)}
-        assert tests <= defined, name
-        files = {s for s in spans if re.fullmatch(r"(tests|daemon)/[\w/]+(\.py)?", s)}
-        assert [f for f in files if not (REPO / f).exists()] == [], name
+def test_every_make_target_for_people_is_explained() -> None:
+    """CONTRIBUTING.md names each target that the Makefile describes with ``##``."""
+    described = set(re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.MULTILINE))
+    assert len(described) > 5
+    assert [t for t in sorted(described) if f"`make {t}" not in read("CONTRIBUTING.md")] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tests_and_files_that_are_named_exist(name: str) -> None:
+    """Whoever follows a name from a page finds a test, a file or a folder."""
+    spans = code(read(name))
+    assert {s for s in spans if re.fullmatch(r"test_\w+", s)} <= set(docstrings_by_test())
+    folders = "|".join(p.name for p in REPO.iterdir() if p.is_dir() and not p.name.startswith("."))
+    files = {s for s in spans if re.fullmatch(rf"({folders})/[\w./-]*", s)}
+    assert [f for f in sorted(files) if not (REPO / f).exists()] == []
+
+
+def test_anti_loop_names_its_tests() -> None:
+    """Each guard and each bound of nudges is followed by the tests that show it."""
     assert len(re.findall(r"`test_\w+`", read("design/anti-loop.md"))) > 30
+
+
+def test_the_architecture_is_the_codes() -> None:
+    """The page has a line for each package of ``daemon/`` and each module of the engine, and the layers that
+    import-linter checks.
+    """
+    page = read("design/architecture.md")
+    modules = {p.stem for p in (REPO / "daemon" / "engine").glob("[a-z]*.py")}
+    table = re.findall(
+        r"^\| (`[^|]*`) \|", page.partition("### The engine")[2].partition("\n## ")[0], re.MULTILINE
+    )
+    assert modules == set(re.findall(r"`(\w+)`", " ".join(table)))
+    packages = {p.parent for p in (REPO / "daemon").rglob("__init__.py")} - {REPO / "daemon"}
+    unnamed = [p.name for p in packages if not re.search(rf"^ +{p.name}/ ", page, re.MULTILINE)]
+    assert sorted(unnamed) == []
+    contracts = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    (layers,) = [c["layers"] for c in contracts if c["type"] == "layers"]
+    assert [block for kind, block in FENCE.findall(page) if kind == "layers"] == [
+        "".join(f"{line.replace('daemon.', '')}\n" for line in layers)
+    ]
+
+
+def test_every_invariant_is_on_the_page() -> None:
+    """I1 to I48 have a row each, in order; what holds partly or not yet is explained."""
+    rows = invariants()
+    assert list(rows) == [f"I{n}" for n in range(1, 49)]
+    explained = set(re.findall(r"^- \*\*(I\d+)\.\*\* ", read("design/invariants.md"), re.MULTILINE))
+    assert explained == {number for number, (holds, _) in rows.items() if holds != "yes"}
+
+
+@pytest.mark.parametrize("number", sorted(invariants(), key=lambda n: int(n[1:])))
+def test_every_invariant_is_shown(number: str) -> None:
+    """A promise that holds names tests, and each of them says in its docstring that it shows that promise."""
+    holds, named = invariants()[number]
+    assert bool(named) is (holds != "not yet")
+    known = docstrings_by_test()
+    missing = [t for t in sorted(named) if t not in known]
+    assert missing == [], f"{number}: no such test"
+    silent = [t for t in sorted(named) if not any(number in numbers(text) for text in known[t])]
+    assert silent == [], f"{number} is not named by the docstring of these"
+
+
+def test_every_invariant_that_is_cited_exists() -> None:
+    """A number in code, tests, scripts or pages can be looked up in design/invariants.md."""
+    known = set(invariants())
+    unknown = {name: numbers(text) - known for name, text in sources().items() if numbers(text) - known}
+    assert unknown == {}
+
+
+def test_every_design_page_that_is_cited_exists() -> None:
+    """A path such as design/protocol.md leads to a page, wherever it is cited."""
+    cited = {(n, page) for n, text in sources().items() for page in re.findall(r"design/[\w-]+\.md", text)}
+    assert len(cited) > 20
+    assert sorted((name, page) for name, page in cited if not (REPO / page).exists()) == []
+
+
+def test_nothing_cites_the_old_plan() -> None:
+    """The plan that this was built to is not in the repository, so nobody could look a section of it up."""
+    assert sorted(name for name, text in sources().items() if OLD_PLAN in text) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -134,7 +305,7 @@ def test_the_transcript_is_what_the_demo_prints() -> None:
     )
     assert ran.returncode == 0, ran.stderr
     printed = iter(re.sub(r"\d+ ms\)", "0 ms)", ran.stdout).splitlines())
-    shown = FENCE.findall(README)[0][1].splitlines()
+    shown = next(block for kind, block in FENCE.findall(README) if kind == "text").splitlines()
     wanted = [line.strip() for line in shown if line.strip() != "…"]
     assert len(wanted) > 10
     missing = [w for w in wanted if not any(line.strip().rstrip("─ ") == w for line in printed)]

@@ -12,22 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import structlog
 
 from daemon import log
 from daemon.core.settings import Log, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 SECRET = "ghp_" + "abcdefghij0123456789abcdefghij012345"
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    """Other tests find structlog as it was."""
-    yield
-    structlog.reset_defaults()
 
 
 def lines(settings: Settings | None = None) -> io.StringIO:
@@ -239,7 +231,7 @@ def test_a_diagnostic_that_cant_be_kept_is_none(tmp_path: Path) -> None:
 
 
 def test_the_command_line_does_not_pay_for_structlog() -> None:
-    """Start-up time is a feature: paths and settings come without structlog, asyncio or tomllib."""
+    """Start-up is fast: paths and settings load without structlog, asyncio or tomllib."""
     code = "import sys, daemon.paths, daemon.config; print([m for m in sys.modules if m in sys.argv[1:]])"
     heavy = ["structlog", "asyncio", "tomllib", "difflib", "logging"]
     done = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)

@@ -72,7 +72,7 @@ def test_a_socket_path_the_kernel_would_refuse_says_what_to_set() -> None:
 
 
 def test_a_client_reads_where_the_daemon_listens(tmp_path: Path) -> None:
-    """The file beside the lock bridges shells with different XDG_RUNTIME_DIR."""
+    """The address that the daemon wrote down is found by shells with another XDG_RUNTIME_DIR."""
     found = paths.resolve({"HOME": "/h", "REFLECTD_STATE_DIR": str(tmp_path), "XDG_RUNTIME_DIR": "/r"})
     assert paths.find_socket(found) == found.socket
     found.socket_file.write_text("/elsewhere/reflectd.sock\n")
@@ -88,7 +88,7 @@ def test_a_broken_socket_file_is_ignored(tmp_path: Path, written: bytes) -> None
 
 
 def test_a_chosen_socket_beats_the_file(tmp_path: Path) -> None:
-    """Whoever names a socket talks to that one and no other."""
+    """A client to which a socket was given uses that one and no other."""
     found = paths.resolve({"REFLECTD_STATE_DIR": str(tmp_path), "REFLECTD_SOCKET": "/mine.sock"})
     found.socket_file.write_text("/elsewhere.sock")
     assert paths.find_socket(found) == Path("/mine.sock")
@@ -122,6 +122,14 @@ def test_only_shipped_folders_can_be_named(name: str) -> None:
 
 
 def test_a_missing_shipped_file_says_install_again() -> None:
-    """A broken installation is the person's to mend."""
+    """A broken installation is a ``UserError``."""
     with pytest.raises(UserError, match="install it again"):
         paths.shipped("prompts/no-such-prompt.txt")
+
+
+def test_where_nobody_connects_a_long_path_is_no_obstacle() -> None:
+    """The library asks no daemon: it works in a folder in which a socket could not be."""
+    env = {"HOME": f"/home/{'long' * 40}"}
+    with pytest.raises(UserError, match="too long"):
+        paths.resolve(env)
+    assert paths.resolve(env, connects=False).diagnostics.is_relative_to(env["HOME"])

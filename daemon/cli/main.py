@@ -1,39 +1,52 @@
-"""Entry point. Knows the verbs and the exit codes; imports the one module that is asked for.
+"""The entry point. Knows the verbs and the exit codes, and imports only the module of the verb that was
+typed.
 
-Exit codes: 0 done · 1 something outside does not work (no daemon, disk full) · 2 wrong arguments or
-settings · 3 `status`: not running, `service status`: not installed · 10 `judge`: incomplete · 11 `judge`:
-unscored · 130 interrupted.
+A failure is one line on stderr, or with ``--json`` an object ``{"error": …}`` on stdout: indented as every
+answer, on one line where a verb prints a line for each answer. The exit codes are in docs/exit-codes.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from daemon.core.errors import ReflectdError, UserError
+from ..core.errors import ReflectdError, UserError, told
+from .help import Parser, WrongArguments, nearest
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
 
 VERBS: dict[str, tuple[str, str]] = {
-    "serve": ("serve", "run the daemon in the foreground"),
-    "start": ("start", "start the daemon in the background"),
-    "stop": ("stop", "stop the daemon"),
-    "status": ("status", "is it running, and what does it see"),
-    "why": ("why", "why a session was judged as it was"),
-    "watch": ("watch", "verdicts as they come"),
-    "cost": ("cost", "what judging cost"),
-    "doctor": ("doctor", "what is wrong with this installation, and how to mend it"),
-    "logs": ("logs", "show the daemon's log"),
-    "service": ("service", "run the daemon as a service (systemd, launchd)"),
-    "setup": ("setup", "connect a coding agent to reflectd"),
-    "on": ("switch", "judge this project (or one session) again"),
-    "off": ("switch", "leave this project (or one session) alone"),
-    "trust": ("trust", "let a project's own prompts be used, after looking at them"),
-    "judge": ("judge", "judge a saved case or a session, without a daemon"),
-    "dispute": ("dispute", "say that a verdict was wrong, and keep its case as a test"),
-    "case": ("case", "keep cases, label, list or remove them"),
-    "config": ("config", "show every setting, its value and where it comes from"),
-    "completion": ("completion", "completion of verbs, flags and session ids for your shell"),
+    "serve": (".control.serve", "run the daemon in the foreground"),
+    "start": (".control.start", "start the daemon in the background"),
+    "stop": (".control.stop", "stop the daemon"),
+    "restart": (".control.restart", "restart the daemon, after an upgrade or a change of settings"),
+    "status": (".control.status", "is it running, and what does it see"),
+    "why": (".verdicts.why", "why a session was judged as it was"),
+    "history": (".verdicts.history", "what was judged: sessions and their rounds"),
+    "watch": (".verdicts.watch", "verdicts as they come"),
+    "cost": (".verdicts.cost", "what judging cost"),
+    "doctor": (".doctor.doctor", "what is wrong with this installation, and how to mend it"),
+    "logs": (".control.logs", "show the daemon's log"),
+    "service": (".control.service", "run the daemon as a service (systemd, launchd)"),
+    "setup": (".setup.setup", "connect a coding agent to reflectd"),
+    "uninstall": (".setup.uninstall", "remove all that reflectd left on this machine"),
+    "on": (".control.switch", "judge this project (or one session) again"),
+    "off": (".control.switch", "leave this project (or one session) alone"),
+    "trust": (".setup.trust", "let a project's own prompts be used, after looking at them"),
+    "judge": (".verdicts.judge", "judge a saved case or a session, without a daemon"),
+    "dispute": (".verdicts.dispute", "say that a verdict was wrong, and keep its case as a test"),
+    "case": (".verdicts.case", "keep cases, label, list or remove them"),
+    "playbook": (".playbook.playbook", "what agents learned about this project: show and change it"),
+    "config": (".setup.config", "show every setting, its value and where it comes from"),
+    "examples": (".setup.examples", "scripts that tell you of verdicts: speech, Telegram, desktop"),
+    "completion": (".setup.completion", "completion of verbs, flags and session ids for your shell"),
+    "help": (".about", "explain reflectd, or one verb"),
+    "version": (".about", "print the version"),
 }
+"""Verb → (module, its line in `--help`). The module has ``add_parser``. A leading dot: in this package."""
 
 EPILOG = """examples:
   reflectd setup opencode          add the plugin line to opencode's settings
@@ -45,56 +58,75 @@ EPILOG = """examples:
   reflectd doctor                  what is wrong, and how to mend it
 
 exit codes: 0 done, 1 not available, 2 wrong arguments or settings, 3 not running (status),
-10 incomplete and 11 unscored (judge)
-`reflectd VERB --help` says more about each."""
+10 incomplete and 11 unscored (judge).
+`reflectd help VERB` says more about each."""
 
 
-def build(verb: str) -> argparse.ArgumentParser:
-    """The parser; only ``verb`` is built in full."""
-    parser = argparse.ArgumentParser(
+def build(verb: str, known: Mapping[str, tuple[str, str]] = VERBS) -> argparse.ArgumentParser:
+    """The parser. Only the parser of ``verb`` has its flags; of the others the names and help texts are
+    known.
+    """
+    parser = Parser(
         prog="reflectd",
         description="Judges whether your coding agent is really done, and makes it go on if not.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument("--version", "-V", action="store_true", help="print the version and exit")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    for name, (module, text) in VERBS.items():
+    for name, (module, text) in known.items():
         if name == verb:
-            import_module(f"daemon.cli.{module}").add_parser(verbs)
-        elif VERBS.get(verb, ("",))[0] != module:
+            import_module(module, __package__).add_parser(verbs)
+        elif known.get(verb, ("",))[0] != module:
             verbs.add_parser(name, help=text, add_help=False)
     return parser
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], known: Mapping[str, tuple[str, str]] = VERBS) -> int:
     """Run one command line; returns the exit code."""
     verb = next((a for a in argv if not a.startswith("-")), "")
-    parser = build(verb)
-    args = parser.parse_args(argv)
-    if args.version:
-        from daemon import __version__
-
-        print(f"reflectd {__version__}")
-        return 0
-    if not args.verb:
-        parser.print_help()
-        return 0
     try:
+        if verb and verb not in known:
+            raise UserError(
+                f"there is no verb {verb!r}{nearest(verb, known) or ';'} `reflectd help` lists all"
+            )
+        parser = build(verb, known)
+        args = parser.parse_args(argv)
+        if args.version:
+            from .. import __version__
+
+            print(f"reflectd {__version__}")
+            return 0
+        if not args.verb:
+            parser.print_help()
+            return 0
         code: int = args.run(args)
-    except UserError as e:
-        print(f"reflectd: {e}", file=sys.stderr)
-        return 2
-    except ReflectdError as e:
-        print(f"reflectd: {e}", file=sys.stderr)
-        return 1
+    except (ReflectdError, OSError) as e:
+        if isinstance(e, BrokenPipeError):
+            raise
+        return _failed(e, argv)
     except KeyboardInterrupt:
         return 130
     return code
 
 
+def _failed(e: ReflectdError | OSError, argv: list[str]) -> int:
+    """Say what failed, as JSON where that was asked for. Returns the exit code."""
+    text = told(e)
+    if "--json" in argv:
+        from .render import print_json
+
+        print_json({"error": text}, line="watch" in argv[:1] or "--all" in argv)
+    else:
+        from .terminal import say
+
+        if isinstance(e, WrongArguments):
+            print(e.usage, end="", file=sys.stderr)
+        say(f"reflectd: {text}", sys.stderr)
+    return 2 if isinstance(e, UserError) else 1
+
+
 def entry() -> None:
-    """``reflectd`` and ``python -m daemon``."""
+    """The command ``reflectd``, and ``python -m`` with this package's name."""
     try:
         try:
             code = main(sys.argv[1:])
@@ -103,6 +135,7 @@ def entry() -> None:
     except BrokenPipeError:
         import os
 
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at exit
+        # else the interpreter prints an error when it flushes stdout at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code)

@@ -1,7 +1,8 @@
-"""How the command line writes for people: colours on a terminal only, no control character of anyone else's.
+"""How the command line writes for people: in colours only on a terminal, and without control characters.
 
-What models, agents and files say is shown through ``plain`` or ``short``: a terminal would obey its escape
-sequences. ``NO_COLOR`` (any value) and a dumb terminal switch colours off. Standard library only.
+Texts of models, agents and files go through ``plain`` or ``short``, because a terminal would obey escape
+sequences in them. ``NO_COLOR`` (any value) and a dumb terminal switch colours off. It uses the standard
+library only.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from . import terminal
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "blue"]
 _CODES: dict[Style, str] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
@@ -34,18 +37,29 @@ STATES: dict[str, Style] = {
 
 
 class Paint:
-    """``paint("text", "red")``: coloured when the stream is a terminal that wants it."""
+    """``paint("text", "red")`` colours the text when the stream is a terminal and colours are on.
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    ``width`` is the terminal's, and 0 where there is none: then no line is wrapped.
+    """
+
+    def __init__(self, stream: TextIO | None = None, *, width: int | None = None) -> None:
         out = sys.stdout if stream is None else stream
         dumb = os.environ.get("TERM") == "dumb" or bool(os.environ.get("NO_COLOR"))
         self._on = out.isatty() and not dumb
+        self.width = terminal.width(out) if width is None else width
 
     def __call__(self, text: str, *styles: Style) -> str:
         """The text, in these styles."""
         if not self._on or not styles or not text:
             return text
         return f"\x1b[{';'.join(_CODES[s] for s in styles)}m{text}\x1b[0m"
+
+    def row(self, label: str, text: str, hang: str | None = None) -> list[str]:
+        """``label`` and ``text``. What does not fit on the line goes on below the text's beginning, after
+        ``hang`` if that is given.
+        """
+        below = " " * terminal.columns(label) if hang is None else hang
+        return terminal.fold(label + text, self.width, below)
 
     def state(self, state: str) -> str:
         """A verdict's state in its colour."""
@@ -54,33 +68,67 @@ class Paint:
 
 
 def plain(text: object) -> str:
-    """Lines of someone else's text, without what a terminal would obey."""
+    """Lines of a foreign text, in which a terminal obeys nothing."""
     return str(text).translate(_LINES)
 
 
+def visible(text: object) -> str:
+    """One line for a terminal, with control characters and invisible ones as escapes."""
+    return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in str(text))
+
+
 def short(text: object, width: int) -> str:
-    """One line of at most ``width`` characters."""
+    """A foreign text as one line of at most ``width`` characters."""
     line = " ".join(str(text)[: width * 4].translate(_LINES).split())
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def severity(of: object, before: str = " ") -> str:
+    """A verdict's severity for a person, after ``before``; "" where nothing is missing."""
+    shown = short(of or "", 10)
+    return "" if shown in {"", "NONE"} else before + shown
+
+
+def waiting(session: Mapping[str, object]) -> str:
+    """What a session's turn waits for before it is judged, in words; empty when for nothing.
+
+    ``session``: as the daemon lists it; one of an older version does not tell.
+    """
+    names = session.get("waits_for")
+    shown = ", ".join(f"`{short(name, 60)}`" for name in names[:3]) if isinstance(names, list) else ""
+    return f"waits for {shown} in the background" if shown else ""
+
+
 def first_line(text: object) -> str:
-    """The first line that says something."""
+    """The first line that is not blank."""
     return next((line.strip() for line in str(text).splitlines() if line.strip()), "")
 
 
-def indented(text: object, by: str = "    ", *, limit: int = 0) -> list[str]:
-    """The lines behind a margin; with ``limit`` characters the middle is left out and that is said."""
+def indented(text: object, by: str = "    ", *, limit: int = 0, width: int = 0) -> list[str]:
+    """The lines, indented by ``by`` and wrapped at ``width``. Of more than ``limit`` characters the middle is
+    left out, with a note.
+    """
     shown = plain(text)
     if limit and len(shown) > limit:
         half = limit // 2
         left_out = len(shown) - 2 * half
         shown = f"{shown[:half]}\n[… {left_out:,} characters left out, --full shows them …]\n{shown[-half:]}"
-    return [f"{by}{line}" for line in shown.splitlines()]
+    return [part for line in shown.splitlines() for part in terminal.fold(f"{by}{line}", width, by)]
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: ``1 round``, ``2 rounds``."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def place(folder: object) -> str:
+    """A folder for a person: below the home folder it begins with ``~``."""
+    home, path = os.path.expanduser("~"), short(folder, 400)  # noqa: PTH111 - pathlib raises without a home
+    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
 
 
 def money(cost: float | None) -> str:
-    """USD with as many digits as say something; None is unknown."""
+    """An amount in USD, with four digits when it is below one; None is unknown."""
     if cost is None:
         return "unknown cost"
     return f"{cost:.2f} USD" if cost >= 1 or cost == 0 else f"{cost:.4f} USD"
@@ -94,6 +142,15 @@ def span(seconds: float) -> str:
     return f"{days} d {h} h" if days else f"{h} h {m} min" if h else f"{m} min {s} s" if m else f"{s} s"
 
 
+def ago(ms: float, now_ms: float) -> str:
+    """How long before ``now_ms`` that was, in its largest unit. Both are epoch ms."""
+    seconds = (now_ms - ms) / 1000
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "just now"
+
+
 def clock(ms: float) -> str:
     """Local time of an epoch in ms; with the date when it is not today's."""
     try:
@@ -104,18 +161,18 @@ def clock(ms: float) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], *, right: Iterable[int] = ()) -> list[str]:
-    """Columns as wide as they need to be; those in ``right`` end at the same place."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
+    """Rows with columns as wide as their widest cell. The columns in ``right`` are aligned to the right."""
+    widths = [max(terminal.columns(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
     numbers = set(right)
-    return [
-        "  ".join(
-            c.rjust(w) if i in numbers else c.ljust(w)
-            for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+
+    def cell(i: int, text: str) -> str:
+        blanks = " " * (widths[i] - terminal.columns(text))
+        return blanks + text if i in numbers else text + blanks
+
+    return ["  ".join(cell(i, text) for i, text in enumerate(row)).rstrip() for row in rows]
 
 
-def print_json(value: object) -> None:
-    """One JSON document, readable."""
-    print(json.dumps(value, indent=1, ensure_ascii=False))
+def print_json(value: object, *, line: bool = False) -> None:
+    """One JSON document, readable, or on one ``line``. A name that is no UTF-8 is escaped, as JSON allows."""
+    text = json.dumps(value, indent=None if line else 1, ensure_ascii=False)
+    print(text.encode("utf-8", "backslashreplace").decode(), flush=line)

@@ -1,36 +1,79 @@
-"""Flags for settings, and the settings and paths of this process: shared by the verbs that need them."""
+"""What the verbs share: flags for settings, the settings and paths of this process, and the project that the
+person is in.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
-from daemon import config, paths
-from daemon.core.settings import SETTINGS
+from .. import config, paths
+from ..core.errors import ReflectdError
+from ..core.settings import SETTINGS
+from ..files import upward
+from .terminal import say
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
-    from daemon.core.settings import Settings
-    from daemon.paths import Paths
+    from ..core.settings import Settings
+    from ..paths import Paths
 
+ASK_S = 2.0
 SHORT = {"daemon.socket": "--socket", "daemon.state_dir": "--state-dir"}
 
 
 def add_flags(parser: argparse.ArgumentParser, *, all_settings: bool = False) -> None:
-    """``--socket`` and ``--state-dir`` (where the daemon is); with ``all_settings`` a flag for each."""
+    """Add ``--socket`` and ``--state-dir``, which say where the daemon is; with ``all_settings`` every
+    setting. The help lists only those two: ``reflectd config`` shows all.
+    """
+    import argparse
+
     for key, setting in SETTINGS.items():
         if all_settings or key in SHORT:
             names = [SHORT[key]] if key in SHORT else []
             names.append(setting.flag)
-            text = setting.doc.replace("%", "%%")
+            text = setting.doc.replace("%", "%%") if key in SHORT else argparse.SUPPRESS
             parser.add_argument(*names, dest=f"set:{key}", metavar="VALUE", help=text)
 
 
-def load(args: argparse.Namespace, *, from_shim: bool = False) -> tuple[Settings, Paths]:
-    """Settings and paths from environment, file and flags. Raises ``UserError``."""
+def load(
+    args: argparse.Namespace, *, from_shim: bool = False, left_out: list[str] | None = None
+) -> tuple[Settings, Paths]:
+    """Settings and paths from environment, file and flags. ``left_out`` as in ``config.load``. Raises
+    ``UserError``.
+    """
     flags = {key: getattr(args, f"set:{key}", None) for key in SETTINGS}
     defaults: dict[str, bool | int | str] = {"daemon.idle_exit_minutes": 30} if from_shim else {}
-    settings = config.load(os.environ, paths.config_file(os.environ), flags, defaults)
+    settings = config.load(os.environ, paths.config_file(os.environ), flags, defaults, left_out)
     where = paths.resolve(os.environ, state_dir=settings.daemon.state_dir, socket=settings.daemon.socket)
     return settings, where
+
+
+def look(args: argparse.Namespace) -> tuple[Settings, Paths]:
+    """As ``load``, for a verb that neither starts nor changes judging: mistakes in the settings are one line
+    on stderr, and the verb goes on without those settings. Raises ``UserError`` for wrong flags.
+    """
+    left_out: list[str] = []
+    found = load(args, left_out=left_out)
+    if left_out:
+        first = left_out[0].splitlines()[0]
+        more = f" (and {len(left_out) - 1} more)" if len(left_out) > 1 else ""
+        say(f"reflectd: ignored here: {first}{more} (see `reflectd config`)", sys.stderr)
+    return found
+
+
+def here(where: Paths, folder: str | None = None) -> Path:
+    """The project of ``folder``, of the current one when None. A running daemon is asked in which folders
+    hosts work and which are off. Raises ``UserError``.
+    """
+    from ..client import request
+
+    try:
+        status = request(paths.find_socket(where), "GET", "/v1/status", timeout_s=ASK_S)
+        known = {i["directory"] for i in status["instances"]} | set(status.get("off", ()))
+    except ReflectdError:
+        known = set[str]()
+    return upward.project(folder or ".", known)

@@ -1,1 +1,1 @@
-"""After a compaction: github, case, flow, parse, decide. Pure; the engine drives it (DESIGN §3)."""
+"""What an agent needs after its context was compacted (``design/compaction.md``). Pure."""

@@ -1,6 +1,6 @@
-"""A case: everything one look after a compaction may see, frozen before the flow starts (DESIGN §3).
+"""The case of a compaction: all that the look after it may use, made before the flow starts.
 
-Made from the host's messages and the task's last verdict; secrets are redacted here, once (I46).
+It is made from the host's messages and the task's last verdict. Secrets are redacted here, once (I46).
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from daemon.compaction.github import GithubWork, github_work
-from daemon.core.evidence import Topic
-from daemon.core.redact import redact
-from daemon.core.transcript import Message, Model
-from daemon.core.verdict import FinalState
+from ..core.cuts import argument_in_short, head_and_tail
+from ..core.evidence import Topic
+from ..core.redact import redact, redact_head, redact_tail
+from ..core.transcript import Message, Model
+from ..core.verdict import FinalState
+from .github import GithubWork, github_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from daemon.core.transcript import ToolCall, Transcript
-    from daemon.core.verdict import Verdict
+    from ..core.transcript import ToolCall, Transcript
+    from ..core.verdict import Verdict
 
 EARLIER_REQUESTS: Final = 5
 REQUEST_CHARS: Final = 6_000
@@ -43,8 +44,9 @@ class Templates:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The newest compaction of a transcript. ``after``: messages came after its summary. ``in_vain``: our
-    words after the compaction before this one brought no tool call.
+    """The newest compaction of a transcript. ``auto``: the host began it. ``after``: messages follow its
+    summary. ``in_vain``: after the compaction before this one we prompted the agent, and it made no tool
+    call.
     """
 
     summary: Message
@@ -58,9 +60,9 @@ class Case:
     """One compaction to be looked at. ``turn`` is the summary message; ``at`` is epoch ms.
 
     ``task``: empty when nobody asked for anything. ``tools``: ``bash x12``, most used first. ``recent``: the
-    last calls in short. ``todos``: those not done. ``open_items`` and ``phase``: the missing items and the
-    state of the task's last verdict, empty without one. ``forbids``: kinds of work that the person ruled
-    out (I26).
+    last calls in short. ``todos``: those that are not done. ``open_items`` and ``phase``: the missing items
+    and the state of the task's last verdict, empty without a verdict. ``forbids``: kinds of work that the
+    person forbade (I26).
     """
 
     session: str
@@ -86,7 +88,7 @@ class Case:
 
 
 def compacted(transcript: Transcript) -> Compacted | None:
-    """The newest compaction that ended with a summary, or None. Without the host's mark it is a person's."""
+    """The newest compaction that ended with a summary, or None. Without the host's mark a person began it."""
     messages = transcript.messages
     at = next((i for i in reversed(range(len(messages))) if _is_summary(messages[i])), -1)
     if at < 0:
@@ -112,9 +114,9 @@ def make_case(
 ) -> Case:
     """The case of the transcript's newest compaction. ``last``: the session's last stored verdict.
 
-    Raises ``ValueError`` without a summary (``decide.wanted`` saw to that).
+    Raises ``ValueError`` without a summary; ``decide.wanted`` has ruled that out.
     """
-    from daemon.core.requirements import requirements, topics  # many patterns, seldom needed
+    from ..evidence.request.requirements import requirements, topics  # many patterns, seldom needed
 
     found, task, last = compacted(transcript), transcript.task, verdict_of(transcript, last)
     if found is None:
@@ -148,24 +150,19 @@ def make_case(
     )
 
 
-def cut(text: str, limit: int) -> str:
-    """Head and tail of ``text``, at most ``limit`` characters and a mark between them."""
-    return text if len(text) <= limit else f"{text[: limit // 2]} […] {text[-(limit // 2) :]}"
-
-
-def _is_summary(m: Message) -> bool:
-    return m.role == "assistant" and m.summary and not m.error
+def _is_summary(message: Message) -> bool:
+    return message.role == "assistant" and message.summary and not message.error
 
 
 def _in_vain(before: tuple[Message, ...]) -> bool:
-    """The last prompt followed a summary, is ours, and brought no tool call (I8): the context is full."""
+    """Whether our prompt after the summary before led to no tool call, as the context is full (I8)."""
     at = next((i for i in reversed(range(len(before))) if before[i].human or before[i].order), 0)
     ours = at > 0 and bool(before[at].order) and _is_summary(before[at - 1])
     return ours and not any(m.calls for m in before[at:])
 
 
 def _last_reply(messages: tuple[Message, ...]) -> str:
-    """The agent's last words since a person typed."""
+    """The agent's last text since a person typed, or empty."""
     for m in reversed(messages):
         if m.human:
             break
@@ -175,16 +172,16 @@ def _last_reply(messages: tuple[Message, ...]) -> str:
 
 
 def _clip(text: str, limit: int) -> str:
-    """Redacted, then cut: a secret at the cut is gone before it could lose its mark."""
-    return cut(redact(cut(text, 4 * limit)), limit)
+    """``text`` redacted, then cut: a secret that is cut first may not be recognised."""
+    return head_and_tail(redact(text), limit)
 
 
 def _tail(text: str) -> str:
-    return redact(text[-4 * TEXT_CHARS :])[-TEXT_CHARS:]
+    return redact_tail(text, TEXT_CHARS)
 
 
 def _left(items: Iterable[str]) -> tuple[str, ...]:
-    texts = (redact(" ".join(item[: 4 * OPEN_CHARS].split()))[:OPEN_CHARS] for item in items)
+    texts = (redact_head(" ".join(item.split()), OPEN_CHARS) for item in items)
     return tuple(text for text in texts if text)[:MOST_OPEN]
 
 
@@ -196,7 +193,6 @@ def _redacted(work: GithubWork) -> GithubWork:
 
 def _short(call: ToolCall) -> str:
     """``bash `pytest -q` exit 1``."""
-    told = next((v for key in _TOLD_BY if isinstance(v := call.input.get(key), str) and v.strip()), "")
-    line = redact(" ".join(told[: 4 * CALL_CHARS].split()))[:CALL_CHARS]
+    line = argument_in_short(call, CALL_CHARS, _TOLD_BY)
     ended = f"exit {call.exit}" if call.exit is not None else call.status
     return f"{call.tool} `{line}` {ended}" if line else f"{call.tool} {ended}"

@@ -1,7 +1,8 @@
-"""Whether a compaction needs us at all (``wanted``), and what the host is told then (``decide``).
+"""Whether a compaction needs a look of ours (``wanted``), and what the host is told after it (``decide``).
 
-The table of ``design/compaction.md``; each row is a row of ``tests/compaction/test_decide.py``. In doubt
-nothing is sent; a prompt is sent only for work that is open, a finished task gets a toast (I2).
+It is the table of ``design/compaction.md``; ``tests/compaction/test_decide.py`` has a case for each of its
+rows. In doubt nothing is sent. A prompt is sent only for work that is open; for a finished task the person
+gets a toast (I2).
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from daemon.compaction.case import compacted, verdict_of
-from daemon.compaction.parse import Action
-from daemon.compaction.texts import clarify_text, continue_text, github_text
-from daemon.core.guards import PLAN_AGENTS
-from daemon.core.orders import SendNudge, ShowToast, Variant
+from ..core.guards import PLAN_AGENTS
+from ..core.orders import SendNudge, ShowToast, Variant
+from .case import compacted, verdict_of
+from .parse import Action
+from .texts import clarify_text, continue_text, github_text
 
 if TYPE_CHECKING:
-    from daemon.compaction.case import Case
-    from daemon.compaction.flow import Outcome
-    from daemon.compaction.references import Reference
-    from daemon.core.guards import Limits
-    from daemon.core.session import Session
-    from daemon.core.transcript import Transcript
-    from daemon.core.verdict import FinalState, Verdict
+    from ..core.guards import Limits
+    from ..core.session import Session
+    from ..core.transcript import Transcript
+    from ..core.verdict import FinalState, Verdict
+    from .case import Case
+    from .flow import Outcome
+    from .references import Reference
 
 Wanted = Literal["act", "toast", "nothing"]
 SURE: Final = 0.5  # below this confidence no prompt is sent
@@ -36,9 +37,8 @@ _SENTENCE: Final = re.compile(r"(?<=[.;!?])\s|\n|, then | and then ")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``orders``: what the host is told, at most one. ``action``: what is done, None for nothing.
-
-    ``why``: for the log.
+    """``orders``: for the host, at most one. ``action``: what is done, None for nothing. ``why``: for the
+    log.
     """
 
     orders: tuple[SendNudge | ShowToast, ...] = ()
@@ -49,8 +49,8 @@ class Decision:
 def wanted(session: Session, transcript: Transcript, last: Verdict | None = None) -> Wanted:
     """Whether the transcript's newest compaction needs a look, a toast, or nothing.
 
-    ``last``: the session's last stored verdict; one about another task does not count. Asked again on every
-    attempt: as soon as anybody went on, the answer is ``nothing`` (I32).
+    ``last``: the session's last stored verdict; one about another task does not count. The engine asks before
+    every try: as soon as the person or the agent has gone on, the answer is ``nothing`` (I32).
     """
     found, task = compacted(transcript), transcript.task
     if found is None or task is None or found.after or transcript.missing:
@@ -66,7 +66,7 @@ def wanted(session: Session, transcript: Transcript, last: Verdict | None = None
 
 
 def only_told(session: Session, last: Verdict | None, limits: Limits) -> Decision:
-    """The toast of a compaction that needs no look. ``last``: the verdict of this task."""
+    """The toast for a compaction that needs no look. ``last``: the session's last stored verdict."""
     state = last.state if last and last.task == session.task else session.phase
     said: tuple[str, Variant] = ("Context compacted: the task goes on when you say so", "info")
     if state == "complete":
@@ -77,7 +77,9 @@ def only_told(session: Session, last: Verdict | None, limits: Limits) -> Decisio
 
 
 def decide(session: Session, case: Case, outcome: Outcome, limits: Limits, *, github: bool) -> Decision:
-    """What follows from ``outcome`` for the session as it is now. ``github``: the setting of that name."""
+    """What follows from ``outcome`` for the session as it is now. ``github``: the setting
+    `compaction.github`.
+    """
     action = outcome.action
     if action is None:
         return Decision(why=f"nothing decided: {outcome.why}")
@@ -105,23 +107,25 @@ def decide(session: Session, case: Case, outcome: Outcome, limits: Limits, *, gi
     return Decision((nudge,), action, outcome.why)
 
 
-def _moved_on(s: Session, case: Case) -> str:
-    """Why the session as it is now is not to be prompted; the last look before the order (I10, I14, I32)."""
-    if s.task != case.task:
+def _moved_on(session: Session, case: Case) -> str:
+    """Why the session must not be prompted now, or empty; the last check before an order (I10, I14, I32)."""
+    if session.task != case.task:
         return "the person typed meanwhile (guard 7)"
-    if s.aborted:
+    if session.aborted:
         return "the person pressed Esc (guard 1)"
-    if s.off or s.deleted:
+    if session.off or session.deleted:
         return "switched off or deleted meanwhile"
-    if s.busy:
+    if session.busy:
         return "the agent works again"
-    if s.waiting:
+    if session.waiting:
         return "a permission or a question is open (guard 8)"
     return ""
 
 
 def _target(case: Case) -> Reference | None:
-    """Where an update may go: a number from a tool result, unless the person ruled GitHub out (I26)."""
+    """The pull request or issue for a comment: only one that a command named, and None if the person forbade
+    it (I26).
+    """
     target = case.github.target
     if target is None or target.source != "tool" or target.number <= 0:
         return None
@@ -133,13 +137,13 @@ def _allowed(message: str, case: Case) -> str:
     """The model's note without what the person forbade (I26)."""
     if not case.forbids:
         return message
-    from daemon.core.topics import read_clause  # many patterns, seldom needed
+    from ..evidence.request.topics import read_clause  # many patterns, seldom needed
 
     forbidden = set(case.forbids)
     kept = (s for s in _SENTENCE.split(message) if not read_clause(s).asks & forbidden)
     return "\n".join(kept)
 
 
-def _toast(s: Session, limits: Limits, message: str, variant: Variant) -> tuple[ShowToast, ...]:
+def _toast(session: Session, limits: Limits, message: str, variant: Variant) -> tuple[ShowToast, ...]:
     quiet = limits.observe or not limits.toasts or not limits.enabled
-    return () if quiet else (ShowToast(s.id, message, variant),)
+    return () if quiet else (ShowToast(session.id, message, variant),)

@@ -1,7 +1,7 @@
-"""The look after a compaction as a flow: ``case -> Generator[Prompt, Reply, Outcome]`` (DESIGN §3).
+"""The look after a compaction, as a flow: ``case -> Generator[Prompt, Reply, Outcome]``.
 
-One call, none where the outcome is certain, one more where the reply broke the form. Any failure ends without
-an action, and nothing is sent (I30).
+It makes one call: none when the outcome is certain, and one more when the reply had a wrong form. After a
+failure there is no action, and nothing is sent (I30).
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from daemon.compaction import prompts
-from daemon.compaction.parse import Action, Answer, parse
-from daemon.core.errors import BadReply, Unavailable
-from daemon.core.llm import Prompt, Reply
-from daemon.core.reply import BadForm, Talk
+from ..core.errors import BadReply, Unavailable
+from ..core.llm import Prompt, Reply
+from ..core.reply import BadForm, Talk
+from . import prompts
+from .parse import Action, Answer, parse
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from daemon.compaction.case import Case
+    from .case import Case
 
 TRIES: Final = 2
 RULES: Final = "rules"
@@ -28,8 +28,8 @@ RULES: Final = "rules"
 class Outcome:
     """How the flow ended. ``action`` is None when nothing was decided.
 
-    ``why``: the model's reason, or the failure. ``message``: its words for the agent, not cleaned.
-    ``prompts`` and ``replies`` keep what was asked and answered; ``bad`` what could not be read.
+    ``why``: the model's reason, or the failure. ``message``: the model's words for the agent, not cleaned.
+    ``prompts`` and ``replies``: what was asked and answered. ``bad``: replies that could not be read.
     """
 
     action: Action | None
@@ -45,7 +45,7 @@ class Outcome:
 
 
 def certain(case: Case) -> Outcome | None:
-    """The outcome where no call is needed."""
+    """The outcome when no call is needed, else None."""
     if not case.task:
         return Outcome(None, "nobody asked for anything", provider=RULES, cost=0.0)
     if case.phase == "complete":

@@ -1,8 +1,8 @@
-"""GitHub work of this task: which commands really ran, and which pull request or issue they were about.
+"""The GitHub work of a task: which commands ran, and which pull request or issue they were about.
 
-A command that failed does not count. A **target**, the place an update may go to, comes from the arguments
-or the result of a command alone: text that the agent, the person or a web page wrote can name a reference,
-never choose where something is posted. In doubt there is no target.
+A command that failed does not count. The **target** is the pull request or issue that an update may be posted
+to. It comes only from the arguments or the output of a command, so that no text of an agent, a person or a
+web page can choose it. In doubt there is no target.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from daemon.compaction.invocations import Invocation, invocations
-from daemon.compaction.references import QUOTE_CHARS, URL, Kind, Reference, from_url, text_references
-from daemon.core.actions import Deed, DeedKind
-from daemon.core.deeds import result
+from ..evidence.calls.actions import Deed, DeedKind
+from ..evidence.calls.deeds import result
+from ..evidence.calls.tools import SHELL_TOOLS
+from .invocations import Invocation, invocations
+from .references import QUOTE_CHARS, URL, Kind, Reference, from_url, text_references
 
 if TYPE_CHECKING:
-    from daemon.core.transcript import ToolCall, Transcript
+    from ..core.transcript import ToolCall, Transcript
 
 MAX_REFERENCES: Final = 20
 REQUESTS: Final = 5
@@ -32,7 +33,7 @@ WORK: Final = frozenset(
         *("git commit", "git push", "git branch"),
     }
 )
-"""Commands that change something: with one of them the agent works for GitHub. The others only look."""
+"""Commands that change something on GitHub or prepare it. The other commands only read."""
 CLOSING: Final = frozenset({"gh pr merge", "gh pr close", "gh issue close", "gh issue delete"})
 _NUMBER: Final = re.compile(r"#?(?P<n>[1-9]\d{0,8})$")
 _PRINTED: Final = re.compile(r"^[ \t]{0,8}(?=https?://)", re.MULTILINE)
@@ -54,11 +55,11 @@ _KINDS: Final[dict[str, DeedKind]] = {"git commit": "commit", "git push": "push"
 
 @dataclass(frozen=True, slots=True)
 class GithubWork:
-    """``tools``: the commands that ran, each once. ``references``: of the texts, then of the commands.
+    """``tools``: the commands that ran, each once. ``references``: those in texts, then those of commands.
 
-    ``active``: something was changed for GitHub, or a pull request or issue is named. ``target``: what the
-    newest command was about that named one and left it open; what was written to counts before what was only
-    looked at.
+    ``active``: a command of ``WORK`` ran, or a pull request or issue is named. ``target``: the newest pull
+    request or issue that a command changed and did not close; if there is none, the newest that a command
+    read.
     """
 
     tools: tuple[str, ...] = ()
@@ -69,8 +70,6 @@ class GithubWork:
 
 def github_work(transcript: Transcript) -> GithubWork:
     """The GitHub work of the transcript's task."""
-    from daemon.core.reading import SHELL_TOOLS  # heavy, and the engine starts without it
-
     tools: dict[str, None] = {}
     named: list[Reference] = []
     written: list[Reference] = []
@@ -95,7 +94,7 @@ def github_work(transcript: Transcript) -> GithubWork:
 
 
 def _without(references: list[Reference], other: Reference) -> list[Reference]:
-    """All that are surely something else than ``other``."""
+    """The references that are surely not the same as ``other``."""
 
     def same(r: Reference) -> bool:
         repo = r.repo == other.repo or not (r.repo and other.repo)
@@ -105,7 +104,7 @@ def _without(references: list[Reference], other: Reference) -> list[Reference]:
 
 
 def _told(transcript: Transcript) -> list[Reference]:
-    """What the task's texts name, by its newest mention."""
+    """The references in the task's texts, in the order of their newest mention."""
     left, texts = ALL_CHARS, []
     for m in reversed([m for m in transcript.work[-TEXTS:] if not m.human]):
         texts.append(m.text[-min(TEXT_CHARS, left) :] if left > 0 else "")
@@ -121,7 +120,7 @@ def _told(transcript: Transcript) -> list[Reference]:
 
 
 def _done(call: ToolCall, script: str) -> list[Invocation]:
-    """The invocations of a call that did what they say."""
+    """The commands of a call that succeeded."""
     if call.status != "completed" or not ("git" in script or "gh" in script):
         return []
     found = list(invocations(script))
@@ -129,7 +128,9 @@ def _done(call: ToolCall, script: str) -> list[Invocation]:
 
 
 def _worked(done: Invocation, call: ToolCall, *, alone: bool) -> bool:
-    """With exit code 0 unless the output says otherwise; with another one only where the output proves it."""
+    """Whether the command succeeded. With exit code 0 it did unless the output says otherwise; with another
+    exit code only if the output proves it.
+    """
     output, ok = call.output[-OUTPUT_CHARS:], _passed(call)
     if done.tool == "git branch":
         return ok and not (alone and output.lstrip().startswith(("fatal:", "error:")))
@@ -146,7 +147,7 @@ def _passed(call: ToolCall) -> bool:
 
 
 def _references(done: Invocation, call: ToolCall, all_done: list[Invocation]) -> list[Reference]:
-    """What a ``gh`` command was about: its argument, else its output."""
+    """The pull request or issue that a ``gh`` command was about, by its argument, else by its output."""
     kind = done.kind
     if kind is None or not _passed(call):
         return []
@@ -170,12 +171,12 @@ def _references(done: Invocation, call: ToolCall, all_done: list[Invocation]) ->
 
 
 def _numbered(done: Invocation, kind: Kind, number: int, quote: str, urls: list[Reference]) -> Reference:
-    """The reference with this number, with the repository that the output or the command names."""
+    """The reference with this number, in the repository that the output or the command names."""
     known = next((u for u in urls if u.number == number), None)
     return known or Reference(kind, number, "tool", quote[:QUOTE_CHARS], done.repo)
 
 
 def _addresses(done: Invocation, output: str) -> list[Reference]:
-    """The addresses that ``gh`` itself prints, not what a body mentions."""
+    """The addresses that ``gh`` itself printed, without those in the text of a pull request or issue."""
     places = (_SHOWN if done.tool.endswith(" view") else _PRINTED).finditer(output)
     return [from_url(url, "tool") for place in places if (url := URL.match(output, place.end()))]

@@ -1,7 +1,7 @@
-"""The ``git`` and ``gh`` commands of a script that matter after a compaction.
+"""Finds the ``git`` and ``gh`` commands of a script that matter after a compaction.
 
-Real invocations only, read by the core's shell grammar: ``echo "gh pr create"``, a comment, a here-document
-and a dry run are none. Says nothing about how they ended.
+Only commands that really run count: not ``echo "gh pr create"``, a comment, a here-document or a dry run.
+Whether they succeeded is not said here.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.prefixes import unwrap
-from daemon.core.shell import steps
+from ..evidence.calls.prefixes import unwrap
+from ..evidence.calls.shell import steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from daemon.compaction.references import Kind
+    from .references import Kind
 
 MAX_DEPTH: Final = 3
 MAX_STEPS: Final = 300
@@ -55,14 +55,14 @@ _REPO: Final = re.compile(r"(?:[\w.-]{1,100}(?::\d{1,5})?/)?[\w.-]{1,60}/[\w.-]{
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One command: ``gh pr create`` and its words."""
+    """One command. ``tool``: for example ``gh pr create``. ``words``: all its words."""
 
     tool: str
     words: tuple[str, ...]
 
     @property
     def kind(self) -> Kind | None:
-        """What a ``gh`` command is about; None for ``git``."""
+        """Whether a ``gh`` command is about a pull request or an issue; None for ``git``."""
         noun = self.tool.split(" ")[1]
         return "pr" if noun == "pr" else "issue" if noun == "issue" else None
 
@@ -73,7 +73,7 @@ class Invocation:
 
     @property
     def repo(self) -> str:
-        """The value of ``-R``, as far as it is the name of a repository."""
+        """The value of ``-R`` if it is the name of a repository, else empty."""
         for word, value in pairwise((*self.words, "")):
             named = value if word in {"-R", "--repo"} else word.removeprefix("--repo=")
             named = "" if named == word else named

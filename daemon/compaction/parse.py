@@ -1,6 +1,6 @@
-"""A model's reply → ``Answer``, or ``BadReply``: strict in form (I18).
+"""Reads a model's reply as an ``Answer``, or raises ``BadReply`` for any other form (I18).
 
-Which object of a reply counts is in ``core.reply``.
+``core.reply`` says which object of a reply counts.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
-from daemon.core.errors import BadReply
-from daemon.core.reply import wanted_object
+from ..core.errors import BadReply
+from ..core.reply import wanted_object
 
 if TYPE_CHECKING:
-    from daemon.core.llm import Reply
+    from ..core.llm import Reply
 
 Action = Literal["needs_github_update", "continue_task", "needs_clarification", "task_complete"]
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
@@ -31,7 +31,7 @@ class Answer:
 
 
 def parse(reply: Reply, nonce: str = "") -> Answer:
-    """The answer in ``reply``. ``nonce``: must be echoed by a reply in prose, when given."""
+    """The answer in ``reply``. ``nonce``: if given, a reply in prose must repeat it."""
     data = wanted_object(reply, nonce, "action", "confidence", what="action")
     action, confidence = data["action"], data["confidence"]
     reason, message = data.get("reason", ""), data.get("message", "")

@@ -1,19 +1,20 @@
-"""What is asked after a compaction, with which data, and which form the answer has.
+"""The question to a model after a compaction: its text, its data, and the form of the answer.
 
-The system text is the same each time, so that providers can cache it; the call's nonce fences the data (I27).
+The system text is the same each time, so that providers can cache it. The call's nonce marks where data
+begins and ends (I27).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from daemon.compaction.case import cut
-from daemon.compaction.parse import ACTIONS
-from daemon.core.llm import Prompt
-from daemon.core.template import fill
+from ..core.cuts import head_and_tail
+from ..core.llm import Prompt
+from ..core.template import fill
+from .parse import ACTIONS
 
 if TYPE_CHECKING:
-    from daemon.compaction.case import Case
+    from .case import Case
 
 PURPOSE: Final = "compaction"
 EARLIER_CHARS: Final = 300
@@ -35,12 +36,12 @@ ANSWER: Final[dict[str, object]] = {
 
 
 def first(case: Case) -> Prompt:
-    """The one call that a compaction costs."""
+    """The question."""
     return _prompt(case, _data(case))
 
 
 def again(case: Case, why: str) -> Prompt:
-    """The same question once more: the reply broke the form."""
+    """The same question once more, because the reply had a wrong form; ``why`` says how."""
     values = {"case": _data(case), "nonce": case.nonce, "why": why}
     return _prompt(case, fill(case.templates.again, values))
 
@@ -61,7 +62,7 @@ def _prompt(case: Case, text: str) -> Prompt:
 
 
 def _data(case: Case) -> str:
-    earlier = [f"(context, an earlier request) {cut(text, EARLIER_CHARS)}" for text in case.earlier]
+    earlier = [f"(context, an earlier request) {head_and_tail(text, EARLIER_CHARS)}" for text in case.earlier]
     now = [f"{i}. {text}" for i, text in enumerate(case.requests, 1)]
     judged = [f"the last verdict: {case.phase}"] if case.phase else []
     missing = [f"open item: {item}" for item in case.open_items]

@@ -1,7 +1,8 @@
-"""Pull requests and issues named in prose: ``#123``, ``PR #34``, ``PR34``, ``issue #42``, ``pull request``.
+"""Finds pull requests and issues that a text names: ``#123``, ``PR #34``, ``PR34``, ``issue #42``.
 
 In doubt it is no reference: headings, colours, code, anchors, rankings, list numbers and the tickets of other
-trackers are left out. What is found here is context for the model, never a place to write to. Linear time.
+trackers are left out. The model reads what is found here; nothing is ever posted there because of it. Takes
+linear time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Source = Literal["tool", "text"]
 MAX_TEXT: Final = 200_000
 MAX_FOUND: Final = 50
 QUOTE_CHARS: Final = 120
-SMALL: Final = 10  # "#1" is as a rule a rank or a list number
+SMALL: Final = 10  # "#1" is mostly a rank or a list number
 LOOK_BEHIND: Final = 40
 
 
@@ -98,12 +99,12 @@ _NUMBERED: Final = re.compile(r"(?:\*\*|__)?[ \t]?:")
 
 
 def kind_of(what: str) -> Kind:
-    """``pull`` and ``issues`` as they stand in an address."""
+    """The kind for ``pull`` or ``issues`` in an address."""
     return "pr" if what == "pull" else "issue"
 
 
 def from_url(found: re.Match[str], source: Source) -> Reference:
-    """The reference of an address; github.com is the host that goes without saying."""
+    """The reference of an address. A host other than github.com becomes a part of ``repo``."""
     host, repo = found["host"].lower(), f"{found['owner']}/{found['repo']}"
     if host not in {"github.com", "www.github.com"}:
         repo = f"{host}{found['port'] or ''}/{repo}"
@@ -111,7 +112,7 @@ def from_url(found: re.Match[str], source: Source) -> Reference:
 
 
 def text_references(text: str) -> tuple[Reference, ...]:
-    """What ``text`` names, in order, each once; at most ``MAX_FOUND``."""
+    """The references in ``text``, in order, each once; at most ``MAX_FOUND``."""
     found: dict[tuple[Kind, int], Reference] = {}
     for reference in _scan(text[-MAX_TEXT:]):
         found.setdefault((reference.kind, reference.number), reference)
@@ -164,7 +165,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _is_list_number(prose: str, match: re.Match[str]) -> bool:
-    """``Issue #1: …`` at the start of a line counts the findings of a list."""
+    """Whether it is like ``Issue #1: …`` at the start of a line, which numbers the findings of a list."""
     small = int(match["n"]) <= 2 * SMALL
     return (
         small and not prose[: match.start()].strip(" \t-*_>#") and bool(_NUMBERED.match(prose, match.end()))
@@ -172,7 +173,7 @@ def _is_list_number(prose: str, match: re.Match[str]) -> bool:
 
 
 def _is_reference(prose: str, match: re.Match[str]) -> bool:
-    """Whether a bare ``#123`` means an issue or a pull request: by what stands before it."""
+    """Whether a bare ``#123`` means an issue or a pull request, by the words before it."""
     before = prose[max(match.start() - LOOK_BEHIND, 0) : match.start()]
     if _KEYWORD.search(before):
         return True

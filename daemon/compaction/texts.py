@@ -1,7 +1,7 @@
-"""What an agent reads after a compaction: our words, the person's request, and one cleaned note of the model.
+"""The prompts after a compaction: our words, the person's request, and one cleaned note of the model.
 
-The first line is the mark that consumers know our prompts by. The note comes from a model that read hostile
-text: it is short, without markup, commands and links, and never says where something is posted (I27).
+The first line is the mark by which readers of a session know our prompts. The model may have read hostile
+text, so its note is short, has no markup, commands or links, and never says where something is posted (I27).
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from daemon.compaction.case import cut
-from daemon.core.redact import redact
+from ..core.cuts import head_and_tail
+from ..core.redact import redact, redact_head
 
 if TYPE_CHECKING:
-    from daemon.compaction.case import Case
-    from daemon.compaction.references import Reference
+    from collections.abc import Sequence
+
+    from .case import Case
+    from .references import Reference
 
 MARK: Final = "## Reflection-3:"
 CONTINUE: Final = f"{MARK} Continue after compaction"
 REQUEST_CHARS: Final = 600
 NOTE_CHARS: Final = 600
 EARLIER_CHARS: Final = 300
-SHORT_REQUEST: Final = 40  # "go on" says nothing without the request before it
+SHORT_REQUEST: Final = 40  # a request such as "go on" needs the one before it
 MOST_ITEMS: Final = 8
 STOP: Final = "Do only what was asked. If it is finished already, say so in one sentence and stop."
 _SIGNED: Final = "(reflectd, once after this compaction)"
@@ -45,7 +47,7 @@ def continue_text(case: Case, message: str) -> str:
 
 
 def github_text(case: Case, message: str, target: Reference) -> str:
-    """One update where the work is public, then on with it."""
+    """Asks for one comment on the pull request or issue, and then to go on with the work."""
     noun = "pr" if target.kind == "pr" else "issue"
     command = f"gh {noun} comment {target.number}" + (f" --repo {target.repo}" if target.repo else "")
     return _joined(
@@ -63,7 +65,7 @@ def github_text(case: Case, message: str, target: Reference) -> str:
 
 
 def clarify_text(case: Case, message: str) -> str:
-    """The agent lost the thread: it says where it stands before it does anything."""
+    """Asks an agent that lost its context to say first how far the work is."""
     return _joined(
         [
             f"{MARK} Summarise the state after compaction",
@@ -81,7 +83,7 @@ def clarify_text(case: Case, message: str) -> str:
 
 def clean(message: str, nonce: str = "") -> str:
     """The model's words as one plain paragraph of at most ``NOTE_CHARS``, without what looks like orders."""
-    text = _MARKUP.sub("", _INVISIBLE.sub(" ", message[: 8 * NOTE_CHARS]))
+    text = _MARKUP.sub("", _INVISIBLE.sub(" ", redact_head(message, 8 * NOTE_CHARS)))
     kept: list[str] = []
     for part in _SENTENCE.split(text):
         sentence = " ".join(part.split())
@@ -92,7 +94,7 @@ def clean(message: str, nonce: str = "") -> str:
 
 
 def _context(case: Case, message: str) -> list[str]:
-    """What was asked, what is open, where it stands, and the GitHub work."""
+    """The lines that say what was asked, what is open, how far the work is, and the GitHub work."""
     asked = "\n\n".join(case.requests)
     lines: list[str] = []
     if case.earlier and len(asked) < SHORT_REQUEST:
@@ -120,9 +122,21 @@ def _github(case: Case) -> str:
 
 
 def _quoted(text: str, limit: int) -> list[str]:
-    lines = cut(_INVISIBLE.sub(" ", text).strip(), limit).splitlines()
+    lines = head_and_tail(_INVISIBLE.sub(" ", text).strip(), limit).splitlines()
     return [f"> {line}".rstrip() for line in lines if line.strip()]
 
 
 def _joined(lines: list[str]) -> str:
     return "\n".join([*lines, _SIGNED])
+
+
+def hand_over(requests: Sequence[str], missing: Sequence[str]) -> str:
+    """What the agent was asked and what is open: facts, not orders, for a model that reads its own summary
+    too.
+    """
+    lines = ["The context was compacted. What the person asked for in the current task, word for word:"]
+    lines += [f"> {line}" for text in requests for line in text.splitlines()]
+    if missing:
+        lines += ["What was still open when the last turn was checked:"]
+        lines += [f"- {item}" for item in missing]
+    return "\n".join(lines)

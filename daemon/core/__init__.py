@@ -1,1 +1,1 @@
-"""Pure values and rules: standard library only, no I/O, no clock."""
+"""The domain: values and rules. Standard library only, no I/O, no clock."""

@@ -1,7 +1,7 @@
 """What happened in a host, as past facts. Frozen values; times are the host's wall clock in epoch ms.
 
-Hosts produce them (``daemon.hosts``), ``core.session.fold`` consumes them. An event is a hint:
-the host's messages are the truth and are read before anything is judged.
+``daemon.hosts`` makes events from what a host sends, and ``core.session.fold`` takes them in. An event is
+only a hint: before anything is judged, the host's messages are read, and they count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ class SessionSeen:
 
 @dataclass(frozen=True, slots=True)
 class SessionDeleted:
-    """The person (or we) removed the session."""
+    """The person or reflectd deleted the session."""
+
+    session: str
+    t: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """The person closed the session, or its process is gone. It may be opened again."""
 
     session: str
     t: int
@@ -30,7 +38,7 @@ class SessionDeleted:
 
 @dataclass(frozen=True, slots=True)
 class SessionBusied:
-    """The agent is working. ``retry`` marks a provider back-off, which counts as busy."""
+    """The agent is working. ``retry``: the host waits to ask a failing model again, which counts as busy."""
 
     session: str
     t: int
@@ -39,10 +47,22 @@ class SessionBusied:
 
 @dataclass(frozen=True, slots=True)
 class SessionIdled:
-    """The agent stopped. It may come twice for one turn (abort, error)."""
+    """The agent stopped. After an abort or an error it may come twice for one turn."""
 
     session: str
     t: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundAwaited:
+    """The agent stopped, and what it left running in the background is awaited before its turn is judged.
+
+    ``names``: a name for each such task, for a person to read.
+    """
+
+    session: str
+    t: int
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +77,7 @@ class HumanMessaged:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticMessaged:
-    """A user-role message nobody typed: our feedback (``order``), a compaction continuation … (I4)."""
+    """A user-role message that nobody typed, for example our feedback, whose order ``order`` names (I4)."""
 
     session: str
     t: int
@@ -79,7 +99,7 @@ class TurnAborted:
 
 @dataclass(frozen=True, slots=True)
 class HostErrored:
-    """The host gave up on a provider call; not the agent's fault and never judged."""
+    """The host gave up a call to its model. The agent is not to blame, so this turn is never judged."""
 
     session: str
     t: int
@@ -107,7 +127,7 @@ class PersonAnswered:
 
 @dataclass(frozen=True, slots=True)
 class SessionCompacted:
-    """The host summarised the context; message counts changed, the task did not (I7)."""
+    """The host summarised the context. The list of messages changed; the task is still the same (I7)."""
 
     session: str
     t: int
@@ -115,7 +135,7 @@ class SessionCompacted:
 
 @dataclass(frozen=True, slots=True)
 class ActivitySeen:
-    """Tokens or tool output flowed: ``bytes`` since the last such event."""
+    """The model or a tool wrote something: ``bytes`` since the last such event."""
 
     session: str
     t: int
@@ -124,7 +144,9 @@ class ActivitySeen:
 
 @dataclass(frozen=True, slots=True)
 class ToolEnded:
-    """A tool call is over. Equal digests: the same call, the same outcome."""
+    """A tool call ended. ``call`` and ``result`` are digests: equal ones mean the same call, the same
+    outcome.
+    """
 
     session: str
     t: int
@@ -136,7 +158,7 @@ class ToolEnded:
 
 @dataclass(frozen=True, slots=True)
 class JudgeCreated:
-    """A judge session of ours exists; announced before it is prompted (guard 2, I1)."""
+    """The shim made a judge session. It says so before it prompts that session (guard 2, I1)."""
 
     session: str
     t: int
@@ -152,8 +174,10 @@ class InstanceDisposed:
 SessionEvent = (
     SessionSeen
     | SessionDeleted
+    | SessionEnded
     | SessionBusied
     | SessionIdled
+    | BackgroundAwaited
     | HumanMessaged
     | SyntheticMessaged
     | TurnAborted

@@ -1,4 +1,4 @@
-"""Evidence: what the transcript proves, as rows a judge can cite (DESIGN §4). ``collect`` finds them."""
+"""Evidence: what the transcript proves, as rows a judge can cite. ``daemon.evidence`` makes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Ending = Literal["statement", "question", "next_steps", "announced", "cut_off", 
 CheckKind = Literal["test", "build", "lint"]
 RowKind = Literal[
     "requirement",  # one thing the person asked for; these rows are R1, R2 …
-    "gate",  # a line of the project's own rules that asks for a check
+    "project_rule",  # a line of the project's own rules that asks for a check
     "write",  # files written, and where the last write is
     "tests_changed",  # tests deleted, skipped or loosened, or their exit code hidden
     "check",  # a test, build or lint run
@@ -19,8 +19,9 @@ RowKind = Literal[
     "denied",  # the person rejected a permission
     "tool_error",  # a failed tool call nothing answered
     "unmet",  # something asked for that nothing shows as done
+    "leak",  # a commit holds secrets, or files that nobody asked for
+    "claim",  # the final text says that something was done, and no call shows it
     "offer",  # the final text asks leave for, or puts off, what was asked for
-    "claim",  # what the final text says was done, and the row that shows it
     "ending",  # how the final text ends
 ]
 Topic = Literal[
@@ -46,8 +47,7 @@ Outcome = Literal["", "passed", "failed", "unknown"]
 class Row:
     """One fact. ``id`` is what a judge cites (``R1`` …, ``E1`` …), unique within a case.
 
-    ``open``: this row alone proves that something is not finished. ``outcome`` of a claim: ``passed`` is
-    shown by another row, ``failed`` contradicted by one, ``unknown`` neither.
+    ``open``: this row alone proves that something is not finished. All other rows are closed.
     """
 
     id: str
@@ -65,11 +65,43 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """All rows of one case, in the order of ``RowKind``.
+class Act:
+    """One line of the activity log: a tool call, several reads in a row, or a mark between them.
 
-    ``asks`` and ``forbids``: what the task's messages and the project's rules want and rule out, the latest
-    word counting; never both. Gates are asked for only where ``asks`` has them (I26).
+    ``id``: what a judge cites (``A12``; ``A3-A9`` for several; empty for a mark). ``said``: the lines of its
+    output that decide, each one line. ``rank``: what is left out first when there is no room (3 before 0).
+    ``calls``: how many calls it stands for.
+    """
+
+    id: str
+    text: str
+    said: tuple[str, ...] = ()
+    rank: int = 3
+    calls: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What the task's calls changed in one file. ``lines``: removed and added lines, with ``-`` and ``+``.
+
+    ``by``: the calls that changed it, by their numbers in the activity log. ``added`` and ``removed`` count
+    all lines, ``lines`` may hold fewer.
+    """
+
+    path: str
+    how: Literal["new", "edited", "deleted", "by_command"]
+    by: tuple[str, ...] = ()
+    added: int = 0
+    removed: int = 0
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All rows of one case, in the order of ``RowKind``, the log of what was done, and what it changed.
+
+    ``asks`` and ``forbids``: what the task's messages and the project's rules want and rule out, never both;
+    the latest word counts. Nothing is asked of the agent that ``asks`` lacks (I26).
     """
 
     rows: tuple[Row, ...] = ()
@@ -81,6 +113,10 @@ class Evidence:
     asks: tuple[Topic, ...] = ()
     forbids: tuple[Topic, ...] = ()
     wants: Wants = "unclear"
+    messages: int = 1  # that the person typed for this task
+    request_bytes: int = 0  # of all of them, in UTF-8
+    log: tuple[Act, ...] = ()
+    files: tuple[FileChange, ...] = ()
 
     def of(self, kind: RowKind) -> tuple[Row, ...]:
         """The rows of one kind."""

@@ -1,7 +1,7 @@
-"""Which small model answers a quick question: the first of the person's lists that is really offered.
+"""Which small model answers a quick question: the first model of the person's lists that a host offers.
 
-Never asks anybody: what is offered comes in. None means that nothing of the lists is, and that the caller
-stays with the session's own model.
+The caller says what is offered; nothing here asks a host. None means that no model of the lists is offered:
+then the caller keeps the session's own model.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.settings import names
-from daemon.core.transcript import Model
+from .settings import names
+from .transcript import Model
 
 if TYPE_CHECKING:
-    from daemon.core.settings import Fast
+    from .settings import Fast
 
 Lists = Mapping[str, tuple[str, ...]]
-"""Provider id, as the host has it, to model names, best first; the providers' order counts too."""
+"""The host's provider id to model names, best first. The order of the providers counts too."""
 Offered = Mapping[str, tuple[str, ...]]
 """Provider id to the model ids it has."""
 
-# gateways put a vendor before the name, Amazon a region and a vendor
+# gateways put a vendor before a model's name; Amazon puts a region and a vendor there
 _VENDOR: Final = re.compile(
     r"(?:[^/]{1,80}/){0,4}(?:(?:global|us|us-gov|eu|apac|au|jp|ca)\.)?(?:anthropic\.)?"
 )
-# what may follow a name and still be the same model: a date, `latest`, a short number; Amazon's `-v1:0`
+# after these endings it is still the same model: a date, `latest`, a short number, Amazon's `-v1:0`
 _VERSION: Final = re.compile(
     r"(?:[-@](?:latest|default|\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|preview(?:-\d{2}-\d{2,4})?))?"
     r"(?:-v\d{1,2}(?::\d{1,2})?)?"
@@ -34,17 +34,19 @@ _VERSION: Final = re.compile(
 
 
 def lists_of(settings: Fast) -> Lists:
-    """The lists of the section ``[fast]``, under the host's provider ids."""
+    """The lists of the settings' section ``[fast]``, by the host's provider ids."""
     return {f.name.replace("_", "-"): names(getattr(settings, f.name)) for f in fields(settings)}
 
 
 def choose(
     lists: Lists, offered: Offered, own: Model | None, refused: Collection[Model] = ()
 ) -> Model | None:
-    """The model for a session whose own is ``own``: from its provider if that has one, else from the next.
+    """The small model for a session whose own model is ``own``, or None.
 
-    A provider without a list (a gateway, a server of one's own) is searched for all names, and nobody else is
-    asked then: what such a session says stays where it goes anyway. ``refused`` are left out.
+    It comes from the provider of ``own`` if that offers one of its list, else from the next provider. When
+    the provider of ``own`` has no list (a gateway, the person's own server), only that provider is searched,
+    for the names of all lists: then the session's text goes to no other company. ``refused`` models are left
+    out.
     """
     home = own.provider if own is not None else ""
     if home and home not in lists:
@@ -62,12 +64,13 @@ def choose(
 def first_offered(wanted: tuple[str, ...], ids: tuple[str, ...]) -> str:
     """The id of the first wanted name that is among ``ids``, or nothing.
 
-    A name also stands for its dated and ``latest`` forms, with a vendor before it, dots as good as dashes;
-    never for another size or kind (``gemini-2.5-flash`` is not ``gemini-2.5-flash-lite``).
+    A name also means the same model with a date or ``latest`` behind it, with a vendor before it, and with
+    dots for dashes. It never means another size or kind: ``gemini-2.5-flash`` is not
+    ``gemini-2.5-flash-lite``.
     """
     starts = {name: _plain(name) for name in wanted}
     every = tuple(starts.values())
-    plain = [(i, p) for i in ids if (p := _plain(i)).startswith(every)]  # few of thousands
+    plain = [(i, p) for i in ids if (p := _plain(i)).startswith(every)]  # a few of thousands
     for name, start in starts.items():
         rest = {i: p[len(start) :] for i, p in plain if p.startswith(start)}
         forms = [i for i, r in rest.items() if _VERSION.fullmatch(r)]

@@ -1,20 +1,24 @@
-"""The nine guards (DESIGN §4), asked three times: on folded state, on the messages read, at commit.
+"""The nine guards of ``design/anti-loop.md``: may this turn be judged, may the agent be prompted?
 
-``design/anti-loop.md`` maps the seed's five names to them. A guard is a question: ``Skip`` is its no.
+The engine asks three times: with the state folded from events, with the messages it read, and when it
+commits a verdict. Each guard answers ``Skip`` for no and None for yes.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from daemon.core.session import FINAL_FOR_TASK
-from daemon.core.verdict import FinalState
+from .progress import moved
+from .refusals import is_refused
+from .session import FINAL_FOR_TASK
+from .verdict import FinalState
 
 if TYPE_CHECKING:
-    from daemon.core.session import Session
-    from daemon.core.transcript import Message, Transcript
+    from .progress import Progress
+    from .session import Session
+    from .transcript import Message, Transcript
 
 ABORT_ERROR = "MessageAbortedError"
 PLAN_AGENTS = frozenset({"plan"})
@@ -22,7 +26,7 @@ PLAN_AGENTS = frozenset({"plan"})
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The numbers the guards compare with; from the settings (``daemon.config``)."""
+    """The numbers that the guards compare with. They come from the settings (``daemon.config``)."""
 
     enabled: bool = True
     observe: bool = False
@@ -30,16 +34,19 @@ class Limits:
     max_attempts: int = 16
     max_unscored: int = 3
     max_stalled: int = 2
+    max_unchanged: int = 6
+    feedback_delay_ms: int = 0
     max_idle_age_ms: int = 600_000
     usd_per_day: float = 2.0
     usd_per_session: float = 0.5
     tokens_per_day: int = 500_000
-    wait_s: int = 600  # as long as the host waits for a verdict
+    learning_percent: int = 50
+    wait_s: int = 600  # how long a host waits for a verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What judging cost so far: USD today and in this session; ``tokens`` today without a known price."""
+    """What judging cost so far, in USD. ``tokens``: those used today by models whose price is unknown."""
 
     today: float = 0.0
     session: float = 0.0
@@ -48,8 +55,11 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A guard's no. ``final``: what the verdict says, None when nothing is written (children, judges,
-    a turn judged already). ``tell``: the person is told once. ``wait``: ask again at the next event.
+    """A guard says no, and why.
+
+    ``final``: the state of the verdict that is written; None when none is written (a child session, a judge
+    session, a turn judged already). ``tell``: what the person is told, once. ``wait``: ask the guard again at
+    the next event.
     """
 
     guard: str
@@ -57,34 +67,34 @@ class Skip:
     final: FinalState | None = None
     tell: str = ""
     wait: bool = False
-    of_session: bool = False  # a limit of this session, not of the day
+    of_session: bool = False  # the limit is that of the session, not of the day
 
 
-def may_judge(s: Session, now_ms: int, limits: Limits, *, children_busy: bool = False) -> Skip | None:
-    """First time: on folded state, before any I/O."""
-    if s.judge:
+def may_judge(session: Session, now_ms: int, limits: Limits, *, children_busy: bool = False) -> Skip | None:
+    """The first time: by the state folded from events, before any I/O."""
+    if session.judge:
         return Skip("judge_session", "a judge session of ours (guard 2)")
-    if s.parent:
+    if session.parent:
         return Skip("child_session", "a child session (guard 3)")
-    if s.deleted:
+    if session.deleted:
         return Skip("deleted", "the session was deleted")
-    if not limits.enabled or s.off:
+    if not limits.enabled or session.off:
         return Skip("off", "switched off for this project or session")
-    if s.aborted:
+    if session.aborted:
         return Skip("aborted", "the person pressed Esc (guard 1)", final="stopped")
-    if s.busy:
+    if session.busy:
         return Skip("busy", "the agent works again", wait=True)
-    if s.waiting:
-        return Skip("waiting", f"{len(s.waiting)} open permissions or questions (guard 8)", wait=True)
+    if session.waiting:
+        return Skip("waiting", f"{len(session.waiting)} open permissions or questions (guard 8)", wait=True)
     if children_busy:
         return Skip("children", "a sub-agent still works (guard 8)", wait=True)
-    if s.idle_at and now_ms - s.idle_at > limits.max_idle_age_ms:
+    if session.idle_at and now_ms - session.idle_at > limits.max_idle_age_ms:
         return Skip("stale_idle", "the idle is too old to act on", final="skipped")
     return None
 
 
-def may_judge_messages(s: Session, transcript: Transcript, limits: Limits) -> Skip | None:  # noqa: C901, PLR0912 - the table of guards
-    """Second time: on the messages, which are the truth. ``s`` is already reconciled with them."""
+def may_judge_messages(session: Session, transcript: Transcript, limits: Limits) -> Skip | None:  # noqa: C901, PLR0912 - the table of guards
+    """The second time: by the messages that were read. ``session`` was reconciled with them already."""
     turn = transcript.turn
     if transcript.missing:
         return Skip("deleted", "the host does not know this session any more")
@@ -96,31 +106,37 @@ def may_judge_messages(s: Session, transcript: Transcript, limits: Limits) -> Sk
         return Skip("no_turn", "nobody asked or nothing was answered yet")
     if turn.summary:
         return Skip("summary", "the last message is a compaction summary")
-    if turn.id == s.final:
+    if turn.id == session.final:
         return Skip("already_judged", "this turn has its final verdict (guard 4)")
-    if s.phase in FINAL_FOR_TASK:
-        final: FinalState | None = "stopped" if s.phase == "stopped" else None
-        return Skip(f"task_{s.phase}", f"this task is {s.phase} already (guard 4)", final=final)
-    if turn.error == ABORT_ERROR or s.aborted:
+    if session.phase in FINAL_FOR_TASK:
+        final: FinalState | None = "stopped" if session.phase == "stopped" else None
+        return Skip(f"task_{session.phase}", f"this task is {session.phase} already (guard 4)", final=final)
+    if turn.error == ABORT_ERROR or session.aborted:
         return Skip("aborted", "the person pressed Esc (guard 1)", final="stopped")
+    if transcript.undone:
+        return Skip("undone", "the person took messages back (guard 1)", final="stopped")
     if turn.error:
         return Skip("host_error", f"the host gave up: {turn.error}", final="error")
     if _after(transcript, turn):
         return Skip("no_answer", "the last message has no answer yet", final="stopped")
+    if transcript.calls and is_refused(transcript.calls[-1]):
+        return Skip("refused", "the person refused the last call (guard 1)", final="awaiting_user")
     if any(c.status in {"pending", "running"} for c in turn.calls):
         return Skip("background", "a tool still runs (guard 8)", wait=True)
     if not turn.finish:
         return Skip("unfinished", "the host stopped the answer before it was finished", final="stopped")
-    if s.attempts >= limits.max_attempts:
-        tell = f"Stopped after {s.attempts} attempts: the task still looks incomplete"
-        return Skip("max_attempts", f"{s.attempts} attempts (guard 5)", final="stopped", tell=tell)
+    if session.attempts >= limits.max_attempts:
+        tell = f"Stopped after {session.attempts} attempts: the task still looks incomplete"
+        return Skip("max_attempts", f"{session.attempts} attempts (guard 5)", final="stopped", tell=tell)
+    if transcript.readonly:
+        return Skip("readonly_agent", "an agent that may change nothing", final="awaiting_user")
     if turn.agent in PLAN_AGENTS:
         return Skip("plan_agent", "a plan waits for the person", final="awaiting_user")
     return None
 
 
 def may_commit(before: Session, now: Session) -> Skip | None:
-    """Third time: when a verdict is about to be stored. ``before`` is the state the case was made from."""
+    """The third time: before a verdict is stored. ``before`` is the state that the case was made from."""
     if now.task != before.task:
         return Skip("human_typed", "a person typed while the judge was thinking (guard 7)")
     if now.aborted:
@@ -138,42 +154,42 @@ def may_commit(before: Session, now: Session) -> Skip | None:
     return None
 
 
-def may_prompt(s: Session, *, calls: int, items: tuple[str, ...], limits: Limits) -> Skip | None:
-    """Guard 5 and 6: is one more round of feedback worth the person's money?
-
-    ``calls``: tool calls of the task so far; ``items``: the open items about to be sent, normalised.
-    """
-    if s.attempts >= limits.max_attempts:
-        tell = f"Stopped after {s.attempts} attempts: the task still looks incomplete"
-        return Skip("max_attempts", f"{s.attempts} attempts (guard 5)", final="stopped", tell=tell)
-    stalled, repeated = rounds_without_progress(s, calls=calls, items=items)
-    if stalled >= limits.max_stalled:
-        tell = f"Stopped: {stalled} rounds of feedback in a row changed nothing"
-        return Skip("no_activity", "no new tool activity (guard 6)", final="stopped", tell=tell)
-    if repeated >= limits.max_stalled:
+def may_prompt(session: Session, in_a_row: InARow, limits: Limits) -> Skip | None:
+    """Guards 5 and 6: is one more round of feedback worth the person's money?"""
+    if session.attempts >= limits.max_attempts:
+        tell = f"Stopped after {session.attempts} attempts: the task still looks incomplete"
+        return Skip("max_attempts", f"{session.attempts} attempts (guard 5)", final="stopped", tell=tell)
+    if in_a_row.stalled >= limits.max_stalled:
+        tell = f"Stopped: {in_a_row.stalled} rounds of feedback in a row brought no progress"
+        return Skip("no_progress", "no file, check or open item moved (guard 6)", final="stopped", tell=tell)
+    if in_a_row.repeated >= limits.max_stalled:
         tell = "Stopped: the same items are still open after two rounds of feedback"
         return Skip("same_items", "the same open items again (guard 6)", final="stopped", tell=tell)
+    if in_a_row.unchanged >= limits.max_unchanged:
+        tell = f"Stopped: {in_a_row.unchanged} rounds of feedback changed no file"
+        return Skip("no_change", "the files are as they were (guard 6)", final="stopped", tell=tell)
     return None
 
 
 def may_nudge(
-    s: Session, task: str, now_ms: int, limits: Limits, *, children_busy: bool = False
+    session: Session, task: str, now_ms: int, limits: Limits, *, children_busy: bool = False
 ) -> Skip | None:
-    """A prompt that no verdict is behind: only for an idle agent, on the same task (I10, I14, I32)."""
-    no = may_judge(s, now_ms, limits, children_busy=children_busy)
+    """May the agent be prompted without a verdict? Only when it is idle, on the same task (I10, I14, I32)."""
+    no = may_judge(session, now_ms, limits, children_busy=children_busy)
     if no is not None:
         return no
-    if s.task != task:
+    if session.task != task:
         return Skip("human_typed", "a person typed meanwhile (guard 7)")
-    if s.phase in FINAL_FOR_TASK:
-        return Skip(f"task_{s.phase}", f"this task is {s.phase} already (guard 4)")
+    if session.phase in FINAL_FOR_TASK:
+        return Skip(f"task_{session.phase}", f"this task is {session.phase} already (guard 4)")
     return None
 
 
 def may_spend(spent: Spent, limits: Limits, *, passing: bool = False) -> Skip | None:
-    """Guard 9: may a model be asked? A limit of 0 is never. The no is told once; rules judge meanwhile.
+    """Guard 9: may a model be asked? With a limit of 0, never. While it says no, the fixed rules judge.
 
-    ``passing``: ``spent`` holds the likely cost of the next call too, which may reach a limit, not pass it.
+    ``passing``: ``spent`` includes the likely cost of the next call. Then it may reach a limit, but not
+    exceed it.
     """
     for what, used, limit in (
         ("today", spent.today, limits.usd_per_day),
@@ -189,17 +205,32 @@ def may_spend(spent: Spent, limits: Limits, *, passing: bool = False) -> Skip | 
     return None
 
 
-def rounds_without_progress(s: Session, *, calls: int, items: tuple[str, ...]) -> tuple[int, int]:
-    """(rounds without a new tool call, rounds with the same open items) counting this one."""
-    if s.attempts == 0:
-        return 0, 0
-    stalled = s.stalled + 1 if calls <= s.calls else 0
-    repeated = s.repeated + 1 if items and items == s.open_items else 0
-    return stalled, repeated
+class InARow(NamedTuple):
+    """Rounds of feedback in a row, this one included: without progress, with the same open items, without a
+    change of the files.
+    """
+
+    stalled: int
+    repeated: int
+    unchanged: int
+
+
+def rounds_without_progress(session: Session, *, progress: Progress, items: tuple[str, ...]) -> InARow:
+    """How many rounds there were, up to this one.
+
+    ``progress``: where the task stands now. ``items``: the open items to be sent, normalised.
+    """
+    before = session.progress
+    if session.attempts == 0:
+        return InARow(0, 0, 0)
+    stalled = 0 if moved(before, progress) else session.stalled + 1
+    repeated = session.repeated + 1 if items and items == session.open_items else 0
+    unchanged = session.unchanged + 1 if before.files == progress.files else 0
+    return InARow(stalled, repeated, unchanged)
 
 
 def normalise_items(items: tuple[str, ...]) -> tuple[str, ...]:
-    """Open items without what changes between rounds that changed nothing: row ids, durations, case."""
+    """The open items without row ids, durations, punctuation and capitals, so that they can be compared."""
     cleaned = {_SPACE.sub(" ", _NOISE.sub(" ", item.casefold())).strip() for item in items}
     return tuple(sorted(cleaned - {""}))
 
@@ -209,5 +240,5 @@ _SPACE = re.compile(r"\s+")
 
 
 def _after(transcript: Transcript, turn: Message) -> bool:
-    """A human message, or feedback of ours, came after the last assistant message."""
+    """Whether a person's message or our feedback came after the last assistant message."""
     return any(m.human or m.order for m in transcript.since(turn.id))

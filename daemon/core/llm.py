@@ -1,12 +1,12 @@
-"""The model seam: a flow yields a ``Prompt`` and is sent a ``Reply`` (DESIGN §3, §6)."""
+"""What passes between a flow and a model: the flow yields a ``Prompt`` and is sent a ``Reply``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from daemon.core.evidence import Evidence
-from daemon.core.transcript import Model
+from .evidence import Evidence
+from .transcript import Model
 
 Tier = Literal["fast", "judge", "reflect"]
 
@@ -15,7 +15,7 @@ Tier = Literal["fast", "judge", "reflect"]
 class Usage:
     """Tokens and USD of one call; ``cost`` is None when the price is unknown.
 
-    ``input`` counts every input token; ``cached`` is the part of it that was read from a cache.
+    ``input`` counts all input tokens; ``cached`` counts those of them that were read from a cache.
     """
 
     input: int = 0
@@ -26,11 +26,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request to a model. ``evidence`` is for the deterministic provider and never leaves the machine.
+    """One request to a model.
 
-    ``schema``: the JSON Schema of the wanted object, for providers with structured output; the object is
-    asked for in ``system`` too. ``max_tokens`` bounds the answer. ``temperature`` is left out where a model
-    refuses it.
+    ``evidence``: the rows that the provider ``offline`` judges by; they never leave the machine. ``schema``:
+    the JSON Schema of the wanted object, for providers with structured output (``system`` asks for the object
+    too). ``max_tokens`` limits the answer. ``temperature`` is not sent to a model that refuses it.
     """
 
     purpose: str
@@ -48,7 +48,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back. ``data`` is set when the provider answered with structured output."""
+    """A model's answer. ``data`` is set when the provider answered with structured output."""
 
     text: str
     provider: str

@@ -1,7 +1,7 @@
-"""What we ask of a host, as imperatives. The shim carries them out by an allow-list (DESIGN §8).
+"""What the daemon asks a host to do. The shim carries out these orders and no others.
 
-``SendFeedback``, ``SendNudge`` and ``ShowToast`` go through the outbox: stored with the decision, sent once.
-The others are calls: transient, answered by one result, lost with the daemon.
+``SendFeedback``, ``SendNudge`` and ``ShowToast`` go through the outbox: they are stored together with the
+decision behind them and sent once. The others are calls: each is answered by one result, and none is stored.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from daemon.core.transcript import Model
+from .transcript import Model
 
 NudgeKind = Literal["stuck", "loop", "feedback", "compaction"]
 Variant = Literal["info", "success", "warning", "error"]
@@ -19,7 +19,7 @@ ResultStatus = Literal["done", "stale", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class SendFeedback:
-    """Prompt the agent, as the person's agent and model, only if task and turn are still the same."""
+    """Prompt the agent if task and turn are still the same. ``agent``, ``model``: the person's choice."""
 
     session: str
     task: str
@@ -31,7 +31,7 @@ class SendFeedback:
 
 @dataclass(frozen=True, slots=True)
 class SendNudge:
-    """Prompt an idle agent to go on; not feedback: no verdict is behind it. ``kind`` is what caused it."""
+    """Prompt an idle agent to go on, without a verdict. ``kind`` says what caused it."""
 
     session: str
     task: str
@@ -44,7 +44,7 @@ class SendNudge:
 
 @dataclass(frozen=True, slots=True)
 class ShowToast:
-    """Tell the person; never prompts."""
+    """Show the person a message. It never prompts the agent."""
 
     session: str
     message: str
@@ -53,14 +53,14 @@ class ShowToast:
 
 @dataclass(frozen=True, slots=True)
 class ReadMessages:
-    """Read the session back to its task's human message."""
+    """Read the session's messages, back to the person's message that opened the task."""
 
     session: str
 
 
 @dataclass(frozen=True, slots=True)
 class RunJudge:
-    """Run one tool-less judge session: announce it, prompt it, delete it."""
+    """Make a judge session without tools: announce it, prompt it, delete it."""
 
     session: str
     system: str
@@ -71,14 +71,14 @@ class RunJudge:
 
 @dataclass(frozen=True, slots=True)
 class CancelOrder:
-    """Stop a running ``RunJudge`` (the person typed, aborted or switched us off)."""
+    """Stop a running ``RunJudge``, because the person typed, aborted or switched reflectd off."""
 
     order: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteSessions:
-    """Remove judge sessions that a crash left behind (I37)."""
+    """Delete judge sessions that a crash left behind (I37)."""
 
     sessions: tuple[str, ...]
 
@@ -91,4 +91,3 @@ class ReadProviders:
 Prompting = SendFeedback | SendNudge
 StoredOrder = Prompting | ShowToast
 CallOrder = ReadMessages | RunJudge | CancelOrder | DeleteSessions | ReadProviders
-Order = StoredOrder | CallOrder

@@ -1,7 +1,7 @@
-"""What is to happen to a session later, if nothing else happens first (DESIGN §3, timers).
+"""What is to happen to a session later, unless something else happens first.
 
-One pending action per session. What ranks lower never takes the place of what ranks higher; feedback needs no
-timer, and a new one of it takes the place of every nudge.
+A session has at most one pending action of each kind. When several are due, the one that ranks highest goes
+first and the others wait for it. Feedback needs no timer: it takes the place of every nudge.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ LAST_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """``due``: epoch ms; ``length``: how long it was set for, ms; ``tries``: how often it was put off.
+    """A timer of one session. ``due``: epoch ms. ``length``: how long it was set for, in ms. ``tries``: how
+    often it was put off. ``turn``: the answer after which it was set.
 
-    `compaction` looks at a session after its context was summarised, `nudge` at one that got feedback, `idle`
-    at one whose turn could not be judged. ``turn``: the answer that it was set after.
+    The kind `compaction` looks at a session after its context was summarised, `nudge` at a session that got
+    feedback, `idle` at a session whose turn could not be judged yet.
     """
 
     session: str
@@ -32,18 +33,23 @@ class Pending:
     length: int
     tries: int = 0
 
+    @property
+    def key(self) -> tuple[str, PendingKind]:
+        """A new action takes the place of an earlier one with the same key."""
+        return self.session, self.kind
+
     def overdue(self, now_ms: int) -> bool:
-        """Late by more than its length: the machine slept, or we were not there. It is dropped."""
+        """Whether it is late by more than its length: the machine slept, or no daemon ran. Then drop it."""
         return now_ms - self.due > self.length
 
-    def outranks(self, other: Pending | None) -> bool:
-        """May this one take the other's place?"""
-        return other is None or RANK[self.kind] <= RANK[other.kind]
+    def outranks(self, other: Pending) -> bool:
+        """Whether ``other`` must wait for this one."""
+        return RANK[self.kind] < RANK[other.kind]
 
 
-def put_off(p: Pending, now_ms: int) -> Pending | None:
-    """The next try of a compaction whose session is busy: every 15 s, five times, then after 60 s (I32)."""
-    if p.tries > TRIES:
+def put_off(pending: Pending, now_ms: int) -> Pending | None:
+    """The next try of a compaction whose session is busy: five after 15 s each, the last after 60 s (I32)."""
+    if pending.tries > TRIES:
         return None
-    length = AGAIN_MS if p.tries < TRIES else LAST_MS
-    return replace(p, due=now_ms + length, length=length, tries=p.tries + 1)
+    length = AGAIN_MS if pending.tries < TRIES else LAST_MS
+    return replace(pending, due=now_ms + length, length=length, tries=pending.tries + 1)

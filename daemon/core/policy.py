@@ -1,37 +1,103 @@
-"""How often, how long and whom to ask, one row per purpose (DESIGN §6)."""
+"""Which providers answer a prompt, how often each is asked, and how long to wait: one row per purpose."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from daemon.core.errors import Fault
+from .errors import Fault
 
-Purpose = Literal["judge", "judge.again", "judge.second", "stuck", "compaction"]
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from .settings import Settings
+
+Account = Literal["judging", "learning"]
+"""What a call is paid from. Each account has its own limit (``engine/budget``)."""
 PASSING: Final[frozenset[Fault]] = frozenset({"connection", "rate_limit", "overloaded", "server"})
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """``order``: whom to ask, best first. ``attempts``: calls to each. ``first_delay_s`` doubles from try to
-    try, up to ``max_delay_s``, with jitter; what a server asks for counts up to the same bound.
-    ``retry``: the faults that pass.
+    """``order``: the providers, best first. ``attempts``: calls to each of them.
+
+    ``first_delay_s``: the wait before the second call; it doubles from call to call up to ``max_delay_s``,
+    give or take the share ``jitter``. A longer wait that a server asks for counts too, up to the same limit.
+    ``retry``: the faults after which another call is made. ``account``: what the calls are paid from.
     """
 
     order: tuple[str, ...]
     attempts: int = 3
     first_delay_s: float = 1.0
     max_delay_s: float = 20.0
+    jitter: float = 0.2
     retry: frozenset[Fault] = PASSING
+    account: Account = "judging"
 
 
+AUTO: Final = ("host", "anthropic", "openai", "offline")
+"""What ``auto`` stands for: those of them that are set up."""
 MODELS: Final = ("host", "anthropic", "openai", "claude-cli")
+MAX_RETRIES: Final = 3
+BASE_DELAY: Final = 2.0
+LEARNING: Final = Policy(
+    MODELS, attempts=MAX_RETRIES, first_delay_s=BASE_DELAY, jitter=0.25, account="learning"
+)
+"""The calls of the playbook: as often, and with the pauses, that its requirements name."""
 POLICIES: Final[dict[str, Policy]] = {
     "judge": Policy((*MODELS, "offline")),
-    # rules have no second opinion: without a model these go unanswered, and nothing is sent
+    # the fixed rules have no second opinion: without a model there is no answer, and nothing is sent
     "judge.again": Policy(MODELS),
     "judge.second": Policy(MODELS),
-    # a failed evaluation never nudges (I30), so nothing stands in for a model here either
+    # a failed evaluation never nudges (I30), so no rules answer in place of a model here either
     "stuck": Policy(MODELS, attempts=2),
     "compaction": Policy(MODELS, attempts=2),
+    # the playbook; no rules can learn, so none answer in place of a model
+    "reflect": LEARNING,
+    "curate": LEARNING,
+    "keypoints": LEARNING,
 }
+
+
+def account_of(purpose: str) -> Account:
+    """What a call for this purpose is paid from."""
+    policy = POLICIES.get(purpose)
+    return policy.account if policy is not None else "judging"
+
+
+class Judging(NamedTuple):
+    """Who judges the sessions of one host.
+
+    ``setting`` decided it, with the value ``chosen``. ``asked``: the providers, best first; empty when the
+    chosen one is not there.
+    """
+
+    setting: str
+    chosen: str
+    asked: tuple[str, ...]
+
+
+def judging(settings: Settings, host: str, there: Collection[str], *, lends: bool) -> Judging:
+    """Who judges the sessions of ``host``. ``there``: the providers that are set up. ``lends``: whether the
+    host asks its own models for us.
+    """
+    setting, chosen = settings.judge.of(host)
+    names = AUTO if chosen == "auto" else (chosen,)
+    return Judging(setting, chosen, tuple(n for n in names if n in there and (n != "host" or lends)))
+
+
+def forbids(settings: Settings) -> str:
+    """The limit on spending that is 0, with which no model is ever asked; "" when none is."""
+    spend = settings.spend
+    limits = {
+        "spend.cents_per_day": spend.cents_per_day,
+        "spend.cents_per_session": spend.cents_per_session,
+        "spend.tokens_per_day": spend.tokens_per_day,
+    }
+    return next((key for key, limit in limits.items() if limit == 0), "")
+
+
+def in_force(settings: Settings, found: Judging) -> Judging:
+    """``found``, or the rules where a limit on spending is 0."""
+    zero = forbids(settings)
+    return Judging(zero, "0", ("offline",)) if zero and found.asked else found

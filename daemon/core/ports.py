@@ -1,11 +1,14 @@
-"""What the engine needs from outside, as protocols. Implementations come in at ``app``."""
+"""What the engine needs from outside, as protocols. ``app`` passes the implementations in."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from daemon.core.llm import Prompt, Reply
+    from collections.abc import Sequence
+
+    from .embeddings import Embedded
+    from .llm import Prompt, Reply
 
 
 class Clock(Protocol):
@@ -22,24 +25,24 @@ class Clock(Protocol):
 
 @runtime_checkable
 class Client(Protocol):
-    """What a provider with connections of its own has besides."""
+    """What a provider that keeps connections open can do besides."""
 
     async def warm(self) -> None:
-        """Import and build what the first call needs, in a thread; never fails."""
+        """Import and build, in a thread, what the first call needs; never fails."""
 
     async def close(self) -> None:
-        """End its connections."""
+        """Close its connections."""
 
 
 @runtime_checkable
 class Chooses(Protocol):
-    """What a provider has besides that must look which models are there before it can name one."""
+    """What a provider can do besides that must first look up which models are offered."""
 
     async def chosen(self, prompt: Prompt) -> Prompt:
-        """``prompt`` as ``model_for`` and ``complete`` want it: with the model that will be asked.
+        """``prompt`` with the model that will be asked, for ``model_for`` and ``complete``.
 
-        It looks at most every few minutes, and briefly; when that fails, the usual model is meant. Never
-        fails itself.
+        It looks the models up at most every few minutes, and briefly. When that fails, the usual model
+        answers; this method never fails.
         """
         ...
 
@@ -49,7 +52,7 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """What settings, policies and the ledger call it."""
+        """The provider's name in settings, policies and the ledger."""
         ...
 
     def model_for(self, prompt: Prompt) -> tuple[str, str]:
@@ -57,9 +60,35 @@ class Provider(Protocol):
         ...
 
     def most_tokens(self, prompt: Prompt) -> int:
-        """How long the answer may get; what a cap reserves for it."""
+        """How many tokens the answer may have. The spend limits reserve so many for it."""
         ...
 
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One reply, or an error of ``core.errors``."""
+        ...
+
+
+class Embedder(Protocol):
+    """Makes vectors of texts, so that their meanings can be compared."""
+
+    @property
+    def model(self) -> str:
+        """The name that its vectors carry. Another model, or the same on another server, has another."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers each of its vectors has; 0 while that is not known."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """A vector for each text, in their order. A long text counts with its beginning only.
+
+        Raises ``Unavailable`` when there is no answer that can be read, ``BadReply`` when its vectors can't
+        be right, and ``ValueError`` for a text without a visible character. Nothing is tried again.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give back memory and connections. A later call takes them again."""
         ...

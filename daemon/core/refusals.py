@@ -1,4 +1,4 @@
-"""Why a tool call failed: the person said no, or it only looked for something; the rest is a real error."""
+"""Failed tool calls that are no real errors: the person said no, or the call only looked for something."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from daemon.core.transcript import ToolCall
+    from .transcript import ToolCall
 
 _LOOKS_UP: Final = re.compile(
     r"(?:^|_)(?:read|grep|glob|list|ls|webfetch|websearch|fetch|search|get|find|query|view|show|describe"
@@ -26,6 +26,13 @@ def is_denied(call: ToolCall) -> bool:
     if call.status == "error":
         return bool(_DENIED.search(call.error[:2000]) or _DENIED.search(call.output[:2000]))
     return call.status == "completed" and "User aborted the command" in call.output[-1000:]
+
+
+def is_refused(call: ToolCall) -> bool:
+    """Whether the person said no to the call or stopped it. A rule in the settings that forbids it is no word
+    on this call.
+    """
+    return is_denied(call) and "rule which prevents you" not in call.error[:2000]
 
 
 def looks_up(tool: str) -> bool:

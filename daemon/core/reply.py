@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
-from daemon.core.errors import BadReply
-from daemon.core.llm import Prompt, Reply
+from .errors import BadReply
+from .llm import Prompt, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

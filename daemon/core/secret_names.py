@@ -1,177 +1,172 @@
-"""Secrets known by the name they are assigned to: ``.env``, JSON, YAML, INI, code, query strings (I46).
+"""Which names hold a secret, and which values can be one (I46).
 
-A name is read by its words (``openaiApiKey`` is openai, api, key). The stricter the notation, the less a
-value has to look like a secret: ``export X_KEY=…`` always goes, ``key = …`` in code only if it looks random.
+A name is split into words: ``openaiApiKey`` is openai, api, key. ``strength`` says how sure the name is;
+``daemon.core.secret_values`` decides by it, by the notation and by the value.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Final, Literal
 
-MAX_LOOK = 128  # characters of a value that a decision is made on; then the whole value goes
-MAX_NAME = 64  # characters looked at before and after the telling word
+Strength = Literal["", "weak", "fair", "strong"]
 
-_PASSWORDS = frozenset(
-    {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "credential", "credentials"}
+# what a telling name holds, in lower case; of SHORT_STEMS no other letter of the same word stands beside it
+STEMS: Final = (
+    b"pass", b"pwd", b"secret", b"token", b"key", b"cred", b"auth", b"salt", b"cookie", b"sessid", b"signature",
+    b"bearer", b"mnemonic",
+)  # fmt: skip
+SHORT_STEMS: Final = (
+    b"pin",
+    b"sig",
+    b"sas",
+    b"otp",
+    b"pat",
+    b"pw",
+    b"sid",
+    b"jwt",
+    b"dsn",
+    b"psk",
+    b"seed",
+    b"code",
 )
+_PASSWORDS = frozenset({
+    "password", "passwords", "passwd", "passphrase", "passcode", "passwort", "pwd", "pswd", "passwrd", "secret",
+    "secrets", "credential", "credentials", "creds", "psk", "mnemonic", "userpass", "dbpass", "rootpw", "rootpass",
+    "storepass", "keypass", "pw", "masterauth", "requirepass", "passkey", "privkey",
+})  # fmt: skip
+_TRIED = frozenset(
+    {"first", "second", "next", "last", "single", "multi", "render", "test", "tests", "all", "did", "can"}
+)
+_NO_PASS = frozenset({"bypass", "compass", "trespass", "surpass", "overpass", "encompass", "onepass"})
+_ENDINGS = (
+    "password",
+    "passwd",
+    "secret",
+    "apikey",
+    "accesskey",
+    "authtoken",
+    "passphrase",
+    "secretkey",
+    "privatekey",
+)
+_FAIR = frozenset({
+    "pass", "pin", "auth", "salt", "cookie", "sid", "sessid", "phpsessid", "jsessionid",
+    "signature", "sig", "jwt", "bearer", "token", "dsn", "otp", "totp", "seed", "pat", "sas", "csrf", "cred",
+    "pepper", "hmac", "license", "webhook", "passw", "key", "keys", "tokens",
+})  # fmt: skip
 _QUALIFIER = re.compile(
-    r"access|account|admin|anthropic|api|app|auth|bearer|bot|client|db|deploy|encryption|github|gitlab|hf|id|"
-    r"license|master|npm|openai|personal|private|refresh|secret|service|session|shared|signing|slack|ssh|sudo|"
-    r"user|webhook"
+    r"access|account|admin|age|ansible|anthropic|api|app|application|auth|azure|bearer|bot|bucket|cdn|ci|client|cloud|"
+    r"consumer|crypto|csrf|db|deploy|deployment|device|encryption|encrypt|git|github|gitlab|hf|hmac|host|id|ingest|"
+    r"instrumentation|integration|jwt|license|login|machine|mail|master|npm|oauth|openai|personal|plugin|private|prod|"
+    r"production|project|proxy|push|read|recovery|refresh|registry|registration|reset|root|runner|sa|secret|security|"
+    r"send|sendgrid|server|service|session|shared|sign|signing|slack|ssh|ssl|storage|stripe|subscription|sudo|team|"
+    r"test|tls|twilio|unlock|upload|user|vault|verification|verify|vpn|web|webhook|wifi|worker|workspace|write|xsrf"
 )
-_HARMLESS = re.compile(
-    r"(?i)key(?:board|bind|code|frame|map|note|point|press|ring|space|stroke|up|down|word)|tokeni[sz]|"
-    r"(?:mon|tur|hot|don|hoc)key|public_?key"
-)
+# before "key" or "token" they say that it finds or counts something
+_PLAIN_KEY = frozenset({
+    "sort", "primary", "foreign", "partition", "cache", "range", "hash", "group", "lookup", "index", "unique", "row",
+    "map", "dict", "object", "translation", "i18n", "hot", "short", "public", "registry", "query", "event", "routing",
+    "shard", "join", "natural", "candidate", "order", "search", "s3", "menu", "arrow", "tab", "enter", "escape", "meta",
+    "ctrl", "control", "shift", "alt", "home", "next", "prev", "first", "last", "message", "locale", "label", "field",
+    "column", "config", "setting", "settings", "property", "by", "data", "json", "yaml", "react", "item", "list",
+    "feature", "flag", "metric", "surrogate", "composite", "answer", "dedupe", "dedup", "idempotency", "storage",
+    "state", "store", "trace", "document", "file", "path", "of", "per", "max", "min", "num", "total", "prompt",
+    "completion", "input", "output", "eos", "bos", "pad", "unk", "stop", "start", "end", "special", "mask", "sep",
+    "current", "used", "cached", "expected", "page", "continuation", "cursor", "cancellation", "context", "lock",
+})  # fmt: skip
+# as the last word they say that the value is about a secret
+_ABOUT = frozenset({
+    "file", "files", "path", "paths", "dir", "url", "uri", "endpoint", "name", "names", "id", "ids", "type", "types",
+    "length", "len", "min", "max", "count", "limit", "limits", "size", "expiry", "expires", "expiration", "ttl",
+    "timeout", "age", "policy", "field", "label", "hint", "prompt", "placeholder", "regex", "pattern", "rule", "rules",
+    "format", "version", "algorithm", "alg", "algo", "method", "methods", "mode", "header", "headers", "prefix",
+    "suffix", "enabled", "disabled", "required", "optional", "error", "errors", "message", "status", "state", "ref",
+    "provider", "strategy", "usage", "budget", "rate", "used", "left", "at", "by", "in", "date", "time", "env", "var",
+    "variable", "scope", "scopes", "class", "schema", "column", "index", "store", "manager", "service", "lifetime",
+    "validator", "validation", "form", "input", "page", "link", "reset", "strength", "set", "valid", "changed",
+    "rotation", "source", "backend", "domain", "host", "port", "user", "username", "role", "issuer", "audience",
+    "callback", "redirect", "map", "list", "spec", "test", "tests", "check", "checks", "rounds", "iterations", "bits",
+    "fingerprint", "thumbprint", "digest", "arn", "region", "lock", "handler", "func", "fn", "view",
+    "title", "text", "description", "doc", "docs", "help", "icon", "button", "width", "height",
+})  # fmt: skip
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_TELLING = re.compile(r"(?i)key|token|secret|passw|passphrase|credential|pwd")
-_ASSIGNED = re.compile(
-    r"(?:key|token|secret|passw|passphrase|credential|pwd)(?P<tail>[A-Za-z0-9_.-]{0,64}+)"
-    r"(?P<closed>\\{0,4}[\"']?\]?)"
-    r"(?P<sep>(?:[ \t]{0,4}:[ \t]{0,4}[A-Za-z][A-Za-z0-9_.\[\]| ]{0,40}?)?[ \t]{0,16}=[ \t]{0,16}(?![=>~])"
-    r"|[ \t]{0,16}(?:=>|:=|==|:)[ \t]{0,16}|[ \t]{1,4})"
-    r"(?P<quote>\\{0,4}[\"'`])?",
-    re.IGNORECASE,
-)
-_BEFORE = re.compile(r"[A-Za-z0-9_.-]*$")
-# where a line of settings begins: line numbers of a read tool, diff signs, list dashes, shell keywords
-_LINE_START = re.compile(
-    r"(?:^|\n|\\n)[ \t]*(?:[0-9]{1,7}[|:\t→ ]+)?[ \t+>-]*(?:(?:export|set|ENV|ARG|declare -x)[ \t]+)?[\"']?$"
-)
-_BARE = re.compile(r"[^\s\"'`\\]++")
-_DELIMITED = re.compile(r"[^\s\"'`\\,;&)}\]<>]++")
 _PLACEHOLDER = re.compile(
-    r"(?i)\[redacted:|\$[a-z_{(]|%[a-z_({]|<[^>]*>?$|\{\{|f?\{[\w.]*\}$|\*+$|\.\.\.|…|x{3,}$|your[-_ ]|"
-    r"process\.env|os\.(?:environ|getenv)|env[.\[(]|secrets\.|(?:true|false|null|none|nil|undefined|yes|no|on|off)$"
+    r"(?i)\[redacted:|\$[a-z_{(]|%[a-z_({]|<[^>]{0,200}>?$|\{\{|f?\{[\w.]{0,200}\}$|\*{3,}|\*+$|\.\.\.|…|•|x{3,}|"
+    r"\[[a-z]|\#\{|@[a-z]+[.({@]|(?:your|my|the|some|insert|enter|replace|put|add|paste)[-_ ](?:[a-z]|$)|yourpass|yourtoken|"
+    r"change[-_]?me|changeit|placeholder|dummy|todo\b|fixme\b|redacted|removed|hidden|masked|omitted|censored|sample|"
+    r"process\.env|import\.meta|os\.(?:environ|getenv)|env[.\[(:]|secrets?[.:]|vault[:(]|var\.|"
+    r"[^\s]{0,60}?(?:\*{4}|[xX]{6}|\.\.\.$|…)|"
+    r"ref\+|op://|arn:|!(?:ref|sub|vault|secret)|enc\[|file:|"
+    r"(?:true|false|null|none|nil|undefined|yes|no|on|off|empty|unset|required|optional|example|test|foo|bar|foobar|"
+    r"string|n/a|tbd|\?+|-+|_+)$"
 )
-_CODE = re.compile(r"[()\[\]{}]|::|->|=>|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|^\W+$")
-_LABEL = re.compile(r"(?i)\b(?:your|enter|must|invalid|required|forgot|reset|confirm|the|is|for)\b")
-_TYPE = re.compile(
-    r"str|string|bytes|int|integer|float|number|bool|boolean|any|object|dict|list|unknown|never|text|hidden|"
-    r"required|optional|password|passwd|secret|token|key|char|varchar|void|self|ref|data|func|interface|json|"
-    r"and|or|is|the|a|an|in|to|for|not"
-)
+_MENTION = re.compile(r"(?i)pass|token|secret|key|credential|example|value|here|placeholder")
 
 
 def mark(kind: str) -> str:
-    """What stands in a secret's place. Kinds hold no telling word, so a mark never looks like a name."""
+    """The text that replaces a secret. No kind holds a word such as "key", so no mark is taken for a name."""
     return f"[redacted:{kind}]"
 
 
 def placeholder(value: str) -> bool:
-    """Whether a value stands for a secret without being one: empty, ``$X``, ``<key>``, ``[redacted:…]``."""
-    return not value or _PLACEHOLDER.match(value) is not None
+    """Whether a value stands for a secret without being one: empty, ``$X``, ``<key>``, ``[redacted:…]``,
+    ``YOUR_API_KEY``.
+    """
+    if not value or _PLACEHOLDER.match(value) is not None:
+        return True
+    return (
+        value.replace("_", "").replace("-", "").isalpha() and value.isupper() and bool(_MENTION.search(value))
+    )
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether whatever stands under this key of a JSON object is a secret."""
-    return strength(name) == "strong" or _shouted(name) or name.lower().endswith("token")
+    """Whether the value under this key of a JSON object is a secret."""
+    level = strength(name)
+    return level == "strong" or (level == "fair" and (name.isupper() or name.lower().endswith("token")))
 
 
-def strength(name: str) -> str:
-    """``strong`` for a name that holds a secret, ``weak`` for one that may, else empty."""
-    if not _TELLING.search(name) or _HARMLESS.search(name) or name in {"PWD", "OLDPWD"}:
+@lru_cache(maxsize=8192)
+def strength(name: str) -> Strength:
+    """``strong`` for a name that holds a secret, ``fair`` for one that mostly does, ``weak`` for one that may,
+    else empty.
+    """
+    if name in {"PWD", "OLDPWD"}:
         return ""
     words = [word.lower() for word in _WORDS.findall(name.rpartition(".")[2] or name)]
-    last = words[-1] if words else ""
-    if last in _PASSWORDS or last.endswith(
-        ("password", "passwd", "secret", "apikey", "accesskey", "authtoken")
-    ):
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _SUFFIXES):
+        words.pop()
+    if not words or words[0] in {"no", "ask", "without", "skip"} or name == "PASS":
+        return ""
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last in _ABOUT:
+        return "fair" if last == "id" and before == "secret" else ""
+    if last in _PASSWORDS or last.endswith(_ENDINGS) or (last.endswith("pw") and len(last) > 4):
         return "strong"
-    if last in {"key", "token"} and len(words) > 1 and _QUALIFIER.fullmatch(words[-2]):
+    if last in {"key", "keys", "token", "tokens"}:
+        if before in _PLAIN_KEY:
+            return ""
+        if _QUALIFIER.fullmatch(before) and last in {"key", "token"}:
+            return "strong"
+        return "fair" if before or last == "token" else "weak"
+    if last == "pass" and before and before not in _TRIED:
         return "strong"
-    return "weak"
+    if last in _FAIR or (last.endswith(("pass", "token")) and last not in _NO_PASS):
+        return "fair"
+    told = {"password", "passwd", "secret", "token", "passphrase", "pwd", "key"}.intersection(words)
+    return "weak" if told else ""
 
 
-def _shouted(name: str) -> bool:
-    """An environment variable's name with a telling word."""
-    return name.isupper() and strength(name) != ""
-
-
-def redact_named(text: str) -> str:
-    """``text`` with the values of telling names replaced."""
-    kept: list[str] = []
-    done = at = 0
-    while found := _ASSIGNED.search(text, at):
-        at = found.end()
-        span = _secret_span(text, found, done)
-        if span is not None:
-            kept += [text[done : span[0]], mark("named")]
-            done = at = span[1]
-    return "".join([*kept, text[done:]]) if kept else text
-
-
-def _secret_span(text: str, found: re.Match[str], floor: int) -> tuple[int, int] | None:
-    """Where the value lies, if it is a secret."""
-    before = text[max(floor, found.start() - MAX_NAME) : found.start()]
-    if before.endswith("[redacted:"):
-        return None
-    prefix = _BEFORE.search(before)
-    head = prefix[0] if prefix else ""
-    context = text[max(0, found.start() - len(head) - 40) : found.start() - len(head)]
-    if context.endswith("\\") and head[:1] in {"n", "r", "t"}:  # an escaped line end in JSON text
-        context, head = context + head[0], head[1:]
-    name = (head + text[found.start() : found.end("tail")]).strip("-.")
-    level = strength(name)
-    if not level:
-        return None
-    quote, sep, start = found["quote"], found["sep"], found.end()
-    tight = sep == "=" and not found["closed"]
-    shouted = tight and _shouted(name)
-    query = context.endswith(("?", "&"))
-    own_line = bool(_LINE_START.search(context))
-    strict = shouted or (tight and level == "strong" and (query or own_line))
-    ending = _closer(quote) if quote else _BARE if strict and not query else _DELIMITED
-    trailing = ",;)}]" if strict and not quote else ""
-    value = _run(ending, text, start, start + MAX_LOOK).rstrip(trailing)
-    if placeholder(value) or value.lower() == name.lower() or _is_plain_number(name, value):
-        return None
-    if quote:
-        secret = strict or _quoted(level, value, sep)
-    elif not sep.strip():
-        secret = head.startswith("--") and level == "strong" and _has_symbol(value)
-    elif strict:
-        secret = not _CODE.search(value) or (shouted and "(" not in value)
-    else:
-        following = text[start + len(value) : start + len(value) + 1]
-        secret = "==" not in sep and _unquoted(level, value, sep, following, own_line=own_line)
-    if not secret:
-        return None
-    return start, start + len(_run(ending, text, start, len(text)).rstrip(trailing))
-
-
-def _run(pattern: re.Pattern[str], text: str, start: int, end: int) -> str:
-    found = pattern.match(text, start, end)
-    return found[0] if found else ""
-
-
-def _quoted(level: str, value: str, sep: str) -> bool:
-    if level == "weak":
-        return looks_random(value)
-    # "password": "Enter your password" is a label
-    return not (":" in sep and " " in value and _LABEL.search(value))
-
-
-def _unquoted(level: str, value: str, sep: str, following: str, *, own_line: bool) -> bool:
-    if _CODE.search(value) or following in {"(", "[", "{", "<"}:
-        return False
-    if level == "weak":
-        return looks_random(value)
-    if _has_symbol(value):
-        return True
-    # YAML, or an annotation: a type is a known or capitalised word and goes on with , or =
-    plain = own_line and ":" in sep and following in {"", "\n", "\r"}
-    return plain and value.islower() and not _TYPE.fullmatch(value)
-
-
-def _has_symbol(value: str) -> bool:
-    """Not a name as code would have it."""
-    return len(value) >= 6 and (not value.isidentifier() or bool(re.search("[0-9]", value)))
+_SUFFIXES = frozenset({
+    "prod", "production", "dev", "development", "staging", "stage", "live", "base", "value", "raw", "plain", "plaintext",
+    "old", "new", "current", "default", "data", "b64", "base64", "hex", "main", "primary", "secondary", "backup", "s",
+    "temp", "tmp", "local", "eu", "us",
+})  # fmt: skip
 
 
 def looks_random(value: str) -> bool:
-    """No words, path or number: a run of eight or more letters and digits, mixed."""
+    """Whether it is no word, path or number: it has eight or more letters and digits in a row, mixed."""
     if len(value) < 12 or not re.fullmatch(r"[A-Za-z0-9+/=_.~-]+", value):
         return False
     return any(
@@ -180,18 +175,15 @@ def looks_random(value: str) -> bool:
     )
 
 
-def _is_plain_number(name: str, value: str) -> bool:
-    """``MAX_TOKENS=4096`` and ``password_min_length: 8`` count something; ``password: 123456`` doesn't."""
-    return (
-        value.isdigit()
-        and len(value) < 12
-        and not name.lower().endswith(("password", "passwd", "passphrase", "pwd"))
-    )
-
-
-@lru_cache(maxsize=32)
-def _closer(quote: str) -> re.Pattern[str]:
-    """What lies before the closing ``quote`` or the line's end; an escaped quote is closed by its like."""
-    if len(quote) == 1:
-        return re.compile(rf"(?:[^{quote}\\\n]|\\[^\n])*+")
-    return re.compile(rf"(?:(?!{re.escape(quote)})[^\n])*+")
+def harmless(value: str) -> bool:
+    """Whether a password in a command or an address only stands for one."""
+    return placeholder(value) or value.lower() in {
+        "password",
+        "passwd",
+        "pass",
+        "pwd",
+        "pw",
+        "secret",
+        "token",
+        "key",
+    }

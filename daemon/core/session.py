@@ -1,7 +1,7 @@
-"""Session state: the fold of a session's events (DESIGN §3). Guards read it, the store persists it.
+"""The state of one session, folded from its events. Guards read it, the store keeps it.
 
-Pure and total: any event in any order gives a state. ``reconcile`` corrects it by the host's messages,
-which are the truth; ``judging`` and ``settled`` are the transitions the engine commits.
+Any event in any order gives a state. ``reconcile`` corrects the state by the host's messages, which count
+more than events. The engine commits the changes that ``judging`` and ``settled`` make.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, assert_never
 
-from daemon.core.events import (
+from .events import (
     ActivitySeen,
+    BackgroundAwaited,
     HostErrored,
     HumanMessaged,
     JudgeCreated,
@@ -19,16 +20,18 @@ from daemon.core.events import (
     SessionBusied,
     SessionCompacted,
     SessionDeleted,
+    SessionEnded,
     SessionIdled,
     SessionSeen,
     SyntheticMessaged,
     ToolEnded,
     TurnAborted,
 )
+from .progress import NOWHERE, Progress
 
 if TYPE_CHECKING:
-    from daemon.core.events import SessionEvent
-    from daemon.core.transcript import Transcript
+    from .events import SessionEvent
+    from .transcript import Transcript
 
 Phase = Literal[
     "open",
@@ -43,24 +46,27 @@ Phase = Literal[
 ]
 
 
-ACTIVE_STEP_MS = 1_000  # ``active_at`` moves in these steps, so that most activity changes nothing
+ACTIVE_STEP_MS = 1_000  # ``active_at`` moves in these steps, so that most activity leaves the state as it is
 
 FINAL_FOR_TASK: frozenset[Phase] = frozenset({"complete", "stopped"})
-"""Phases that only a new human message leaves: more turns of the same task are not judged again."""
+"""Phases that only a new message of the person ends: further turns of the task are not judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """One session of a host. Times are epoch ms of the host's clock.
 
-    ``task``: id of the last human message, empty until one was seen. ``turn``: the assistant message
-    that is or was judged last. ``final``: the turn that has its final verdict (guard 4).
-    ``attempts`` … ``open_items`` count for this task only; a new human message resets them.
-    ``calls``: tool calls of the task when feedback last went out (guard 6).
-    ``nudges``: nudges of this task; ``loop``: what repeated itself when the agent was last told so, and
-    ``loop_count`` how often. ``retrying``: the host backs off from a failing model.
-    ``waiting``: open permissions and questions (guard 8). ``recheck``: an idle not judged yet.
-    ``rejudged``: the turn that was judged again after a crash (once).
+    ``task``: id of the person's last message, empty until one was seen. ``turn``: the assistant message that
+    is being judged or was judged last. ``final``: the turn that has its final verdict (guard 4). ``waiting``:
+    open permissions and questions (guard 8). ``background``: what the agent left running and its turn waits
+    for; the session counts as busy meanwhile. ``recheck``: the agent is idle and not judged yet.
+    ``rejudged``: the turn that was judged again after a crash, which happens once. ``retrying``: the host
+    waits to ask a failing model again.
+
+    These count for one task, and a new message of the person resets them: ``attempts``, ``unscored``,
+    ``stalled``, ``repeated``, ``unchanged``, ``open_items``; ``progress``: where the task stood when feedback
+    last went out (guard 6); ``nudges``; ``loop``: the key of the loop that the agent was last told of, and
+    ``loop_count``: how often it had repeated then; ``rotate``: the pushed secret that the person was told of.
     """
 
     id: str
@@ -85,19 +91,22 @@ class Session:
     unscored: int = 0
     stalled: int = 0
     repeated: int = 0
-    calls: int = -1
+    unchanged: int = 0
+    progress: Progress = NOWHERE
     open_items: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    background: tuple[str, ...] = ()
     recheck: bool = False
     rejudged: str = ""
     retrying: bool = False
     nudges: int = 0
     loop: str = ""
     loop_count: int = 0
+    rotate: str = ""
 
 
 def fold(state: Session, event: SessionEvent) -> Session:
-    """The state after ``event``. Never fails; an event that says nothing new returns ``state`` itself."""
+    """The state after ``event``. Never fails. An event that changes nothing returns ``state`` itself."""
     s = replace(state, active_at=event.t) if event.t >= state.active_at + ACTIVE_STEP_MS else state
     match event:
         case SessionSeen():
@@ -108,11 +117,13 @@ def fold(state: Session, event: SessionEvent) -> Session:
                 directory=event.directory or s.directory,
             )
         case SessionDeleted():
-            return replace(s, deleted=True, busy=False, waiting=(), recheck=False)
+            return replace(s, deleted=True, busy=False, waiting=(), background=(), recheck=False)
         case SessionBusied():
             return _busied(s, event)
         case SessionIdled():
-            return replace(s, busy=False, retrying=False, idle_at=event.t, recheck=True)
+            return replace(s, busy=False, retrying=False, background=(), idle_at=event.t, recheck=True)
+        case BackgroundAwaited():
+            return replace(s, background=event.names)
         case HumanMessaged():
             return _new_task(s, event.message)
         case TurnAborted():
@@ -123,29 +134,38 @@ def fold(state: Session, event: SessionEvent) -> Session:
             return replace(s, waiting=tuple(w for w in s.waiting if w != event.request))
         case JudgeCreated():
             return replace(s, judge=True)
-        case SyntheticMessaged() | HostErrored() | SessionCompacted() | ActivitySeen() | ToolEnded():
+        case (
+            SyntheticMessaged()
+            | HostErrored()
+            | SessionCompacted()
+            | SessionEnded()
+            | ActivitySeen()
+            | ToolEnded()
+        ):
             return s
         case _:
             assert_never(event)
 
 
-def _busied(s: Session, event: SessionBusied) -> Session:
-    """The agent works (again): a verdict that does not end the task is past."""
-    if s.retrying != event.retry:
-        s = replace(s, retrying=event.retry)
-    if s.busy:
-        return s
-    if s.phase in FINAL_FOR_TASK:
-        return replace(s, busy=True)
-    return replace(s, busy=True, phase="open", reason="")
+def _busied(session: Session, event: SessionBusied) -> Session:
+    """The agent works: its last verdict no longer counts, unless that ended the task."""
+    if session.retrying != event.retry:
+        session = replace(session, retrying=event.retry)
+    if session.background:
+        session = replace(session, background=())
+    if session.busy:
+        return session
+    if session.phase in FINAL_FOR_TASK:
+        return replace(session, busy=True)
+    return replace(session, busy=True, phase="open", reason="")
 
 
-def _new_task(s: Session, message: str) -> Session:
-    """A person typed: a new task with fresh counters (I6, I13), unless the host repeats itself."""
-    if message == s.task:
-        return s
+def _new_task(session: Session, message: str) -> Session:
+    """A person typed: a new task, counters at zero (I6, I13), unless the host sent the message twice."""
+    if message == session.task:
+        return session
     return replace(
-        s,
+        session,
         task=message,
         aborted=False,
         phase="open",
@@ -154,57 +174,73 @@ def _new_task(s: Session, message: str) -> Session:
         unscored=0,
         stalled=0,
         repeated=0,
-        calls=-1,
+        unchanged=0,
+        progress=NOWHERE,
         open_items=(),
         waiting=(),
+        background=(),
         recheck=False,
         nudges=0,
         loop="",
         loop_count=0,
+        rotate="",
     )
 
 
-def _aborted(s: Session, event: TurnAborted) -> Session:
-    """Esc marks this task only (I13). Ids of opencode messages sort by time, so the late error of an
-    answer older than the task's own message says nothing about the task.
+def _aborted(session: Session, event: TurnAborted) -> Session:
+    """The person pressed Esc on this task (I13). Ids of opencode messages sort by time: an error that comes
+    late, for an answer older than the task's own message, is not about this task.
     """
-    if event.message and s.task and event.message < s.task:
-        return s
-    return replace(s, aborted=True, waiting=())
+    if event.message and session.task and event.message < session.task:
+        return session
+    return replace(session, aborted=True, waiting=())
 
 
-def reconcile(s: Session, transcript: Transcript) -> Session:
-    """Correct the state by the messages read: a human message or a parent we never heard of."""
+def reconcile(session: Session, transcript: Transcript) -> Session:
+    """Correct the state by the messages read, for example by a person's message that no event told of."""
     task = transcript.task
-    s = replace(
-        s,
-        parent=transcript.parent or s.parent,
-        title=transcript.title or s.title,
-        directory=transcript.directory or s.directory,
+    session = replace(
+        session,
+        parent=transcript.parent or session.parent,
+        title=transcript.title or session.title,
+        directory=transcript.directory or session.directory,
         busy=transcript.busy,
-        deleted=s.deleted or transcript.missing,
+        deleted=session.deleted or transcript.missing,
     )
-    return _new_task(s, task.id) if task is not None and task.id != s.task else s
+    return _new_task(session, task.id) if task is not None and task.id != session.task else session
 
 
-def judging(s: Session, turn: str) -> Session:
-    """The turn is being judged. Stored, so that a restart judges it again once."""
-    return replace(s, phase="judging", reason="", turn=turn, recheck=False)
+def judging(session: Session, turn: str) -> Session:
+    """The state while ``turn`` is judged. It is stored so that after a crash the turn is judged once more."""
+    return replace(session, phase="judging", reason="", turn=turn, recheck=False)
 
 
-def settled(s: Session, turn: str, phase: Phase, reason: str) -> Session:
-    """The turn has its final verdict."""
-    return replace(s, phase=phase, reason=reason, turn=turn, final=turn or s.final, recheck=False)
+def settled(session: Session, turn: str, phase: Phase, reason: str) -> Session:
+    """The state when ``turn`` has its final verdict."""
+    return replace(session, phase=phase, reason=reason, turn=turn, final=turn or session.final, recheck=False)
 
 
-def taken_back(s: Session, before: Session) -> Session:
-    """The prompt is as if it had not been: the counters are those of ``before``."""
+def unread(session: Session) -> Session:
+    """The state when the host does not tell what its agent answered. A task that is over stays so."""
+    if session.phase in FINAL_FOR_TASK:
+        return replace(session, recheck=False)
+    return replace(session, recheck=False, phase="error", reason="messages not read")
+
+
+def unread_turn(session: Session) -> str:
+    """Stands for the id of the answer that nobody read; each idle has its own."""
+    return f"unread-{session.idle_at}"
+
+
+def taken_back(session: Session, before: Session) -> Session:
+    """The state as if the prompt had not been sent: with the counters of ``before``."""
     return replace(
-        s,
+        session,
         attempts=before.attempts,
         stalled=before.stalled,
         repeated=before.repeated,
-        calls=before.calls,
+        unchanged=before.unchanged,
+        progress=before.progress,
         open_items=before.open_items,
         nudges=before.nudges,
         loop=before.loop,

@@ -1,7 +1,8 @@
-"""What can be set, what it means and what it may be. ``daemon.config`` reads the files and the environment.
+"""All settings: their meaning, defaults and allowed values. ``daemon.config`` reads files and environment.
 
-A setting is declared once, as a field of ``Settings`` or of one of its sections; ``SETTINGS`` is that table,
-and validation, environment names, flags and the docs come from it.
+Each setting is declared once, as a field of ``Settings`` or of one of its sections. ``SETTINGS`` is the table
+of them; validation, environment names, command-line flags and the docs come from it. The file is longer than
+others because the table is one piece.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Value = bool | int | str
-Tighten = Literal["", "off", "lower", "observe", "on"]  # what a project may do to a setting
+Tighten = Literal["", "off", "lower", "observe"]  # what a project may do to a setting; none costs the person
 _T = TypeVar("_T")
 MOST_NAMES = 50  # in one list
 TRUE = frozenset({"1", "true", "yes", "on"})
@@ -30,19 +31,19 @@ class Setting:
     doc: str
     choices: tuple[str, ...] = ()
     range: tuple[int, int] = (0, 0)
-    form: Literal["", "path", "model", "url", "name", "names"] = ""
+    form: Literal["", "path", "model", "url", "name", "names", "variable"] = ""
     tighten: Tighten = ""
     env: str = ""
     in_file: bool = True
 
     @property
     def flag(self) -> str:
-        """The command line's name for it."""
+        """Its command-line flag."""
         return "--" + self.key.replace(".", "-").replace("_", "-")
 
     @property
     def allowed(self) -> str:
-        """What a value must be, for people."""
+        """What values are allowed, in words for a person."""
         if isinstance(self.default, bool):
             return "true or false"
         if isinstance(self.default, int):
@@ -55,13 +56,14 @@ class Setting:
             "url": 'an address with http:// or https://, or ""',
             "name": "a model's name",
             "names": 'models\' names with commas between them, or ""',
+            "variable": 'the name of a variable, or ""',
         }
         return forms.get(self.form, "a text")
 
     @property
     def tightest(self) -> Value:
-        """The value of a project's unreadable wish."""
-        wishes: dict[str, Value] = {"off": False, "lower": self.range[0], "observe": "observe", "on": True}
+        """The value that counts when a project sets this to something that can't be read."""
+        wishes: dict[str, Value] = {"off": False, "lower": self.range[0], "observe": "observe"}
         return wishes.get(self.tighten, self.default)
 
     def valid(self, value: object) -> bool:
@@ -77,6 +79,8 @@ class Setting:
                 return not value or (value.startswith(("http://", "https://")) and _is_word(value))
             if self.form == "name":
                 return bool(value) and _is_word(value)
+            if self.form == "variable":
+                return not value or (value.isascii() and value.isidentifier())
             if self.form == "names":
                 found = names(value)
                 return not value or (len(found) <= MOST_NAMES and all(n and _is_word(n) for n in found))
@@ -85,7 +89,7 @@ class Setting:
         return isinstance(value, bool) or (isinstance(value, int) and self.range[0] <= value <= self.range[1])
 
     def parse(self, text: str) -> object:
-        """A value from the environment or the command line; what can't be parsed stays text."""
+        """A value from the environment or the command line. A text that can't be parsed stays a text."""
         if isinstance(self.default, bool):
             low = text.strip().lower()
             return True if low in TRUE else False if low in FALSE else text
@@ -96,7 +100,7 @@ class Setting:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The names of a list in one text, without the blanks around them; none of an empty text."""
+    """The names in a text that has commas between them, without blanks around each; none in an empty text."""
     return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
@@ -111,7 +115,7 @@ def _setting(default: _T, doc: str, **rules: object) -> _T:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Who judges, and how far it may go."""
+    """Who judges, and what follows from a verdict."""
 
     mode: Literal["act", "observe"] = _setting(
         "act",
@@ -126,70 +130,143 @@ class Judge:
         'rules; "auto" takes the first of these that is there and works, never "claude-cli"',
         choices=("auto", "host", "anthropic", "openai", "claude-cli", "offline"),
     )
+    claude_code: Literal["", "claude-cli", "anthropic", "openai", "offline"] = _setting(
+        "",
+        "the same for sessions of Claude Code, which lends no model of its own; empty means as "
+        "`judge.provider` says",
+        choices=("", "claude-cli", "anthropic", "openai", "offline"),
+    )
     model: str = _setting("", "which model the host asks; empty means the session's own", form="model")
-    second_look: bool = _setting(True, "ask once more before feedback that only a model wants", tighten="on")
+    second_look: bool = _setting(True, "ask once more before feedback that only a model wants")
+    git_status: bool = _setting(
+        False, "also show the judge which files git lists as changed, in repositories trusted for it"
+    )
+    prompt_tokens: int = _setting(
+        6_000,
+        "the largest first prompt, in tokens; most prompts need less than half of it",
+        range=(2_500, 50_000),
+        tighten="lower",
+    )
     timeout_s: int = _setting(180, "seconds for one judgement, all tries together", range=(5, 600))
     max_attempts: int = _setting(
         16, "times an agent is sent back on one task", range=(1, 50), tighten="lower"
+    )
+    feedback_delay_s: int = _setting(
+        2,
+        "in opencode's terminal UI feedback leaves at the earliest so many seconds after idle; until then "
+        "you can step in",
+        range=(0, 60),
     )
     max_idle_age_s: int = _setting(
         600, "an agent idle for longer than this is not judged", range=(10, 86_400)
     )
 
+    @property
+    def own(self) -> Mapping[str, tuple[str, str]]:
+        """Host -> (setting, provider), for the hosts whose sessions have a provider of their own."""
+        found = {"claude-code": ("judge.claude_code", str(self.claude_code))}
+        return {host: (key, provider) for host, (key, provider) in found.items() if provider}
+
+    def of(self, host: str) -> tuple[str, str]:
+        """(setting, provider): what decides who judges the sessions of a host."""
+        return self.own.get(host, ("judge.provider", self.provider))
+
 
 @dataclass(frozen=True, slots=True)
 class Anthropic:
-    """The Anthropic API; its key is `ANTHROPIC_API_KEY` or in `key_file`."""
+    """The Anthropic API. Whoever starts the daemon by hand may have the key in `ANTHROPIC_API_KEY`."""
 
     model: str = _setting("claude-sonnet-5-5", "which model judges", form="name")
     base_url: str = _setting(
-        "", "another address that speaks this API; a key only from `key_file`", form="url"
+        "",
+        "the address of a server with this API; it gets only the key that `key_file` or `key_env` names",
+        form="url",
     )
     key_file: str = _setting("", "a file with the key, for a daemon that a service starts", form="path")
+    key_env: str = _setting(
+        "",
+        "the variable with the key for `base_url`; without it a daemon that a host started uses no key of "
+        "its environment (`reflectd setup claude-code --judge` writes both)",
+        form="variable",
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAI:
-    """The OpenAI API or one like it (Ollama, llama.cpp …); its key is `OPENAI_API_KEY` or in `key_file`."""
+    """The OpenAI API or one like it (Ollama, llama.cpp …); its key is found as Anthropic's is."""
 
     model: str = _setting("gpt-5.4", "which model judges", form="name")
     base_url: str = _setting(
-        "", "another address that speaks this API; a key only from `key_file`", form="url"
+        "",
+        "the address of a server with this API; it gets only the key that `key_file` or `key_env` names",
+        form="url",
     )
     key_file: str = _setting("", "a file with the key, for a daemon that a service starts", form="path")
+    key_env: str = _setting(
+        "",
+        "the variable with the key for `base_url`; without it a daemon that a host started uses no key of "
+        "its environment (`reflectd setup claude-code --judge` writes both)",
+        form="variable",
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ClaudeCli:
-    """The person's own Claude Code as the judge, only with `judge.provider = "claude-cli"`."""
+    """The person's own Claude Code as the judge, only where a setting names `claude-cli`."""
 
     path: str = _setting("", "the program; empty means `claude` from `PATH`", form="path")
     model: str = _setting("sonnet", "which model judges", form="name")
 
 
 @dataclass(frozen=True, slots=True)
+class Embed:
+    """The model for embeddings, with which texts are compared by their meaning."""
+
+    provider: Literal["auto", "minilm", "openai", "none"] = _setting(
+        "auto",
+        'which model compares texts by their meaning: "minilm" runs on this machine (`reflectd[embed]`), '
+        '"openai" is OpenAI\'s API for embeddings or one like it, "none" compares words only; "auto" is '
+        '"openai" where `embed.base_url` or `embed.key_file` is set, else "minilm" where it is installed',
+        choices=("auto", "minilm", "openai", "none"),
+    )
+    model: str = _setting("text-embedding-3-small", "which model that API is asked for", form="name")
+    base_url: str = _setting(
+        "",
+        "the address of a server with that API; it gets only the key that `key_file` or `key_env` names",
+        form="url",
+    )
+    key_file: str = _setting("", "a file with the key for embeddings", form="path")
+    key_env: str = _setting("", "the variable with the key for `embed.base_url`", form="variable")
+    similar_percent: int = _setting(
+        85,
+        "how close the meanings of two points of a playbook must be to count as one, in percent",
+        range=(50, 100),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Fast:
-    """Small models for quick questions, best first; the first that is really offered is asked."""
+    """Small models for quick questions, best first; the first model that is offered is asked."""
 
     anthropic: str = _setting(
         "claude-haiku-5-5, claude-haiku-4-5, claude-haiku-4, claude-3-5-haiku-20241022",
-        "small models of Anthropic for quick questions, best first: the first that is really offered is "
-        "asked; without one, the usual model",
+        "small models of Anthropic for quick questions, best first: the first that is offered is asked, "
+        "or the usual model when none is",
         form="names",
     )
     openai: str = _setting(
         "gpt-6-luna, gpt-5.6-luna, gpt-5.4-mini, gpt-5-mini, gpt-4.1-mini, gpt-4o-mini, gpt-3.5-turbo",
-        "the same of OpenAI",
+        "the same for OpenAI",
         form="names",
     )
     google: str = _setting(
         "gemini-3.5-flash-lite, gemini-3.1-flash-lite, gemini-2.5-flash, gemini-2.0-flash, gemini-1.5-flash",
-        "the same of Google, through opencode",
+        "the same for Google, through opencode",
         form="names",
     )
     github_copilot: str = _setting(
         "claude-haiku-5.5, gpt-6-luna, claude-haiku-4.5, gpt-5-mini, gpt-4o-mini",
-        "the same of GitHub Copilot, through opencode",
+        "the same for GitHub Copilot, through opencode",
         form="names",
     )
 
@@ -212,6 +289,17 @@ class ClaudeCode:
     headless: bool = _setting(
         False, "judge `claude -p` and SDK sessions too; they wait for it (also `REFLECTD_HEADLESS=1`)"
     )
+    background_s: int = _setting(
+        600,
+        "seconds that a turn is not judged because a shell that it left in the background still runs; 0 "
+        "judges at once (docs/claude-code.md)",
+        range=(0, 1_800),
+    )
+    mod: bool = _setting(
+        True,
+        "the plugin of Claude Code has a mod, which runs with your rights (docs/claude-code.md); a change "
+        "counts from the next `reflectd start`, `doctor` or `setup claude-code` on",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +315,7 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What follows when the host has summarised a session's context."""
+    """What reflectd does after a host has summarised a session's context."""
 
     enabled: bool = _setting(True, "help an agent to go on after its context was compacted", tighten="off")
     github: bool = _setting(
@@ -239,7 +327,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What judging by a model may cost; then the fixed rules judge. 0 means never ask one."""
+    """What asking models may cost. At the limit the fixed rules judge; with 0 no model is ever asked."""
 
     cents_per_day: int = _setting(
         200, "US cents a day for judging by a model", range=(0, 1_000_000), tighten="lower"
@@ -253,6 +341,38 @@ class Spend:
         range=(0, 999_999_999),
         tighten="lower",
     )
+    learning_percent: int = _setting(
+        50,
+        "percent of what judging cost in seven days that learning may cost; tokens where a price is unknown",
+        range=(0, 100),
+        tighten="lower",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Playbook:
+    """What reflectd learns about a project from its sessions (design/learning.md)."""
+
+    enabled: bool = _setting(
+        False,
+        "learn from judged sessions what works in a project, and offer it to the next ones",
+        tighten="off",
+    )
+    holdout_percent: int = _setting(
+        0,
+        "percent of the sessions that are offered no points, so that both kinds can be compared",
+        range=(0, 50),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """What is put in front of an agent of what was learned."""
+
+    enabled: bool = _setting(True, "offer what was learned to agents", tighten="off")
+    characters: int = _setting(
+        4_000, "characters of it that one session is given at most", range=(0, 9_000), tighten="lower"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +385,7 @@ class Daemon:
     idle_exit_minutes: int = _setting(
         0, "exit after so many idle minutes; 0 means never (30 when a host started it)", range=(0, 1440)
     )
-    # not in the file: hooks and shims find the daemon through this folder, and read only the environment
+    # not in the file: hooks and shims find the daemon through this folder, and they read only the environment
     state_dir: str = _setting(
         "",
         "state folder; empty means `~/.local/state/reflectd`",
@@ -277,7 +397,7 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What is written down about the daemon itself."""
+    """The daemon's own log."""
 
     level: Literal["debug", "info", "warning", "error"] = _setting(
         "info", "the least urgent lines that are kept", choices=("debug", "info", "warning", "error")
@@ -287,7 +407,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. ``sources`` says who set a key; keys that are missing there have their default."""
+    """All settings. ``sources`` says where a key was set; a key that is missing there has its default."""
 
     enabled: bool = _setting(True, "false: watch and judge nothing", tighten="off")
     toasts: bool = _setting(True, "show verdicts in the host", tighten="off")
@@ -295,15 +415,23 @@ class Settings:
     anthropic: Anthropic = Anthropic()
     openai: OpenAI = OpenAI()
     claude_cli: ClaudeCli = ClaudeCli()
+    embed: Embed = Embed()
     fast: Fast = Fast()
     run: Run = Run()
     claude_code: ClaudeCode = ClaudeCode()
     stuck: Stuck = Stuck()
     compaction: Compaction = Compaction()
+    playbook: Playbook = Playbook()
+    offer: Offering = Offering()
     spend: Spend = Spend()
     daemon: Daemon = Daemon()
     log: Log = Log()
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def apis(self) -> dict[str, Anthropic | OpenAI]:
+        """The section of each API, by the name of its provider."""
+        return {"anthropic": self.anthropic, "openai": self.openai}
 
 
 def _declared(section: object, prefix: str) -> Iterator[Setting]:
@@ -328,7 +456,6 @@ def settings_table() -> str:
     may = {
         "": "",
         "off": "set it to false",
-        "on": "set it to true",
         "lower": "lower it",
         "observe": 'set it to "observe"',
     }
@@ -340,7 +467,7 @@ def settings_table() -> str:
 
 
 def toml(value: object) -> str:
-    """A value as it would stand in the file."""
+    """A value, written as in the settings file."""
     return (
         str(value).lower()
         if isinstance(value, bool)

@@ -1,6 +1,6 @@
-"""Prompt templates: replaces only declared ``{names}``, in one pass.
+"""Fills in prompt templates: replaces only the given ``{names}``, in one pass.
 
-JSON braces in a template and braces in the data are therefore safe: nothing is formatted twice.
+So JSON braces in a template and braces in the data stay as they are.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from daemon.core.errors import UserError
+from .errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """``template`` with each ``{name}`` of ``values`` replaced. A declared name the template lacks is an
-    error (an edited prompt would silently lose its data); other braces stay.
+    """``template`` with each ``{name}`` of ``values`` replaced. Raises ``UserError`` when the template lacks
+    one of the names: an edited prompt would silently lose its data.
     """
     missing = [name for name in values if "{" + name + "}" not in template]
     if missing:

@@ -1,16 +1,21 @@
-"""The typed transcript every judge reads, the same for all hosts.
+"""A session's messages as typed values, the same for all hosts.
 
-A **task** is the last message a person typed; a **turn** is the last assistant message (DESIGN §4).
-Hosts build it from their own messages and decide there which message is human; nothing here parses.
+A **task** is the last message that a person typed; a **turn** is the last assistant message. The packages in
+``hosts`` parse a host's own messages and decide which of them a person typed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
 
 ToolStatus = Literal["pending", "running", "completed", "error"]
 Compaction = Literal["", "auto", "manual"]
+MAX_INNER: Final = 200  # calls of one sub-agent
+MAX_AGENTS: Final = 8  # sub-agents of one task whose calls are read
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 
 
@@ -26,8 +31,11 @@ class Model:
 class ToolCall:
     """One tool call and its result.
 
-    ``input`` holds the call's arguments (plain JSON values). ``output`` may be cut by the host shim
-    (head and tail kept, ``cut`` characters missing). ``exit`` is a shell's exit code where known.
+    ``input`` holds the call's arguments (plain JSON values). ``output`` may have lost its middle: then
+    ``cut`` characters are missing. ``exit`` is a shell command's exit code, None if unknown. ``agent``: the
+    host's id of the sub-agent that this call started; ``inner``: that sub-agent's own calls, as far as they
+    were read; ``inner_cut`` counts the others. ``shell``: the host's id of the shell that this call
+    left in the background.
     """
 
     id: str
@@ -40,6 +48,10 @@ class ToolCall:
     cut: int = 0
     started: int = 0
     ended: int = 0
+    agent: str = ""
+    inner: tuple[ToolCall, ...] = ()
+    inner_cut: int = 0
+    shell: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +60,11 @@ class Message:
 
     ``human``: a person typed it. ``order``: the id of our order that caused it (feedback), else empty.
     ``finish``: why the model stopped (``stop``, ``length``, ``tool-calls`` …), empty while it runs.
-    ``error``: the host's error name (``MessageAbortedError`` …). ``calls`` keep the order of the parts.
-    ``cost``: what the host says the answer cost in USD, None when it does not know; ``tokens`` in all.
-    ``compaction``: this user message asked for one (the host by itself, or the person); ``summary``: its
-    answer.
+    ``error``: the name of the host's error (``MessageAbortedError`` …). ``calls``: in the order they were
+    made. ``cost``: what the host says the answer cost in USD, None when it does not know. ``tokens``: input
+    and output. ``compaction``: this user message asked for a compaction, and whether the host or the person
+    did. ``summary``: this answer is the summary that a compaction made. ``cited``: the names of points that
+    the agent cited while it thought; its thoughts themselves are not kept.
     """
 
     id: str
@@ -71,6 +84,7 @@ class Message:
     cost: float | None = None
     tokens: int = 0
     compaction: Compaction = ""
+    cited: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ class Todo:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """Messages in order, oldest first, at least back to the task's human message.
+    """A session's messages, oldest first, at least back to the message that opened the task.
 
     ``busy``: the host says the session works right now. ``parent``: id of the parent session or empty.
     """
@@ -96,6 +110,8 @@ class Transcript:
     title: str = ""
     directory: str = ""
     missing: bool = False  # the host no longer knows this session
+    readonly: bool = False  # the agent of the task may neither edit nor run commands
+    undone: bool = False  # the person took messages back and may still redo them
 
     @property
     def task(self) -> Message | None:
@@ -108,7 +124,7 @@ class Transcript:
         return next((m for m in reversed(self.messages) if m.role == "assistant"), None)
 
     def since(self, message_id: str) -> tuple[Message, ...]:
-        """Messages after ``message_id``; all of them when it is not here."""
+        """The messages after ``message_id``; all of them when that one is not here."""
         for i, m in enumerate(self.messages):
             if m.id == message_id:
                 return self.messages[i + 1 :]
@@ -116,8 +132,8 @@ class Transcript:
 
     @property
     def requests(self) -> tuple[Message, ...]:
-        """The human messages of this task: the last one, and those before it that no finished answer
-        separates from it (mid-turn steering), oldest first.
+        """The person's messages of this task, oldest first: the last one, and those before it with no
+        finished answer between them (what the person typed while the agent worked).
         """
         found: list[Message] = []
         for m in reversed(self.messages):
@@ -135,7 +151,7 @@ class Transcript:
 
     @property
     def used(self) -> tuple[float | None, int]:
-        """What the agent's work for this task cost: (USD, tokens); None when no price is known."""
+        """What the agent's work for this task cost: (USD, tokens). USD is None when no price is known."""
         known = [m.cost for m in self.work if m.cost is not None]
         return (sum(known) if known else None), sum(m.tokens for m in self.work)
 
@@ -143,3 +159,25 @@ class Transcript:
     def calls(self) -> tuple[ToolCall, ...]:
         """All tool calls of ``work``, in order."""
         return tuple(c for m in self.work for c in m.calls)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The ids of the sub-agents of ``work``, in order, each once."""
+        return tuple(dict.fromkeys(c.agent for c in self.calls if c.agent))
+
+    def with_agents(self, calls: Mapping[str, tuple[ToolCall, ...]], cut: Collection[str] = ()) -> Transcript:
+        """The transcript with the last calls of its sub-agents, by the agent's id. ``cut``: those of which
+        not all calls were read.
+        """
+
+        def filled(call: ToolCall) -> ToolCall:
+            own = calls.get(call.agent, ()) if call.agent else ()
+            left = max(int(call.agent in cut), len(own) - MAX_INNER)
+            return replace(call, inner=own[-MAX_INNER:], inner_cut=left) if own else call
+
+        if not any(calls.values()):
+            return self
+        messages = (
+            replace(m, calls=tuple(filled(c) for c in m.calls)) if m.calls else m for m in self.messages
+        )
+        return replace(self, messages=tuple(messages))

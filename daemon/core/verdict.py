@@ -1,4 +1,4 @@
-"""Verdicts: what a judge says, what becomes of it, and what it is worth (DESIGN §4)."""
+"""A judge's answer, the verdict that is made of it, and the verdict's reward (``design/judge.md``)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ class Severity(StrEnum):
     BLOCKER = "BLOCKER"
 
 
+NO_PROOF = "no_proof"
+"""How the ``reason`` of a verdict begins that no model gave and nothing proves: unscored, nobody's fault."""
+
 FinalState = Literal["complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"]
 State = Literal[
     "judging", "stuck", "complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"
@@ -25,7 +28,7 @@ State = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """One open item. ``cites``: an evidence row id (``E3``) or a verbatim quote of the request."""
+    """One open item. ``cites``: the id of an evidence row (``E3``) or a verbatim quote of the request."""
 
     text: str
     cites: str = ""
@@ -45,7 +48,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Defence:
-    """The second look: can the agent's stop be defended? (DESIGN §4)"""
+    """The answer of the second look: was it right of the agent to stop?"""
 
     defended: bool
     why: str = ""
@@ -53,7 +56,7 @@ class Defence:
 
 @dataclass(frozen=True, slots=True)
 class JudgedBy:
-    """Who judged: ``cost`` is USD, None when unknown (never 0 for unknown)."""
+    """Who judged. ``cost`` is in USD, None when unknown."""
 
     provider: str = "rules"
     model: str = ""
@@ -63,7 +66,7 @@ class JudgedBy:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The final word on one turn. ``at`` is epoch ms. ``reason`` is a stable slug (``guard:abort`` …)."""
+    """The final result for one turn. ``at`` is epoch ms. ``reason`` is a stable slug (``guard:abort`` …)."""
 
     session: str
     task: str
@@ -79,12 +82,12 @@ class Verdict:
     judge: JudgedBy = JudgedBy()
     attempt: int = 0
     will_prompt: bool = False  # feedback follows this verdict
-    work_usd: float | None = None  # what the agent's own work for this task cost so far; None is unknown
+    work_usd: float | None = None  # what the agent's own work for this task cost so far; None: unknown
     work_tokens: int = 0
 
     @property
     def complete(self) -> bool:
-        """What the published readers look at."""
+        """Whether the task is complete, as the published verdict files say it."""
         return self.state == "complete"
 
     @property
@@ -98,7 +101,7 @@ _INCOMPLETE = {Severity.LOW: 0.2, Severity.MEDIUM: -0.2, Severity.HIGH: -0.6, Se
 
 
 def reward(state: State, severity: Severity, *, has_missing: bool) -> float | None:
-    """The learning signal in [-1, 1]; None where nothing was judged (DESIGN §4)."""
+    """How good the turn was, from -1 to 1; None where nothing was judged."""
     if state == "complete":
         return _COMPLETE.get(severity, -1.0)
     if state == "incomplete":

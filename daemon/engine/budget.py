@@ -1,7 +1,8 @@
-"""What may be spent: asked before each call, so that a cap is not passed by the call itself (guard 9, I41).
+"""Says before each call to a model whether its cost is allowed (guard 9, I41).
 
-A call is reserved with its likely cost while it runs: many sessions at once share one cap. Over it nothing is
-asked (``OverLimitError``). A price that is unknown counts by tokens, never as zero.
+While a call runs, its likely cost is reserved, so that many sessions together stay within one limit. A call
+that would pass a limit is not made (``OverLimitError``). A call whose price is unknown counts by its tokens,
+never as free.
 """
 
 from __future__ import annotations
@@ -13,22 +14,25 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.guards import Limits, Skip, Spent, may_spend
+from ..core.guards import Limits, Skip, Spent, may_spend
+from ..core.policy import account_of
 
 if TYPE_CHECKING:
-    from daemon.core.llm import Prompt
-    from daemon.core.ports import Clock
-    from daemon.store.ledger import Entry, Ledger
+    from ..core.llm import Prompt
+    from ..core.policy import Account
+    from ..core.ports import Clock
+    from ..store.ledger import Entry, Ledger
 
 UNSTORED_KEPT: Final = 1_000
 DAY_MS: Final = 86_400_000
+WEEK_MS: Final = 7 * DAY_MS
 CHARS_PER_TOKEN: Final = 3  # on the safe side: English has about four; other scripts up to one
 Estimate = Callable[[str, str, int, int], float | None]
 """(provider, model, input tokens, output tokens) -> USD, None when the price is unknown. May block."""
 
 
 class OverLimitError(Exception):
-    """The call would pass a cap; ``no`` says which."""
+    """The call would pass a limit; ``no`` says which."""
 
     def __init__(self, no: Skip) -> None:
         super().__init__(no.reason)
@@ -43,10 +47,11 @@ class Reserved:
     usd: float | None
     tokens_in: int
     tokens_out: int
+    account: Account = "judging"
 
 
 class Budget:
-    """Reservations of calls that run, on top of what the ledger has."""
+    """Adds the reservations of calls that run to what the ledger has."""
 
     def __init__(self, ledger: Ledger, clock: Clock, estimate: Estimate) -> None:
         self._ledger = ledger
@@ -56,7 +61,7 @@ class Budget:
         self._unstored: deque[Entry] = deque(maxlen=UNSTORED_KEPT)
 
     def ended(self, entry: Entry) -> None:
-        """A call is over; until its row is ``stored`` it counts from here (with a full disk for ever)."""
+        """A call is over. It counts from here until its row is ``stored``, which a full disk may prevent."""
         self._unstored.append(entry)
 
     def stored(self, entry: Entry) -> None:
@@ -73,7 +78,7 @@ class Budget:
         """
         tokens_in = likely_tokens(prompt.system) + likely_tokens(prompt.text)
         usd = await asyncio.to_thread(self._estimate, *model, tokens_in, tokens_out)
-        wanted = Reserved(prompt.session, usd, tokens_in, tokens_out)
+        wanted = Reserved(prompt.session, usd, tokens_in, tokens_out, account_of(prompt.purpose))
         no = self._may(wanted, limits)
         if no is not None:
             raise OverLimitError(no)
@@ -84,11 +89,9 @@ class Budget:
             self._running.remove(wanted)
 
     def _may(self, wanted: Reserved, limits: Limits) -> Skip | None:
-        spent = self._ledger.spent(wanted.session, self._clock.now_ms() - DAY_MS)
-        for r in self._running:
-            spent = _plus(spent, r.usd, r.tokens_in + r.tokens_out, mine=r.session == wanted.session)
-        for e in self._unstored:
-            spent = _plus(spent, e.cost, e.input + e.output, mine=e.session == wanted.session)
+        if wanted.account == "learning":
+            return self._may_learn(wanted, limits)
+        spent = self._spent(wanted, DAY_MS, "judging")
         no = may_spend(spent, limits)
         if no is not None:
             return no
@@ -96,9 +99,37 @@ class Budget:
         no = may_spend(after, limits, passing=True)
         return replace(no, reason=f"the next call would pass the limit: {no.reason}") if no else None
 
+    def _may_learn(self, wanted: Reserved, limits: Limits) -> Skip | None:
+        """Learning costs at most a share of what judging cost in the last seven days."""
+        earned = self._spent(wanted, WEEK_MS, "judging")
+        after = _plus(
+            self._spent(wanted, WEEK_MS, "learning"),
+            wanted.usd,
+            wanted.tokens_in + wanted.tokens_out,
+            mine=True,
+        )
+        share = limits.learning_percent / 100
+        if after.today <= earned.today * share and after.tokens <= earned.tokens * share:
+            return None
+        return Skip(
+            "learning_limit",
+            f"learning may cost {limits.learning_percent} % of what judging cost in seven days",
+        )
+
+    def _spent(self, wanted: Reserved, window_ms: int, account: Account) -> Spent:
+        """What the account paid in this window, calls that still run and rows not stored yet included."""
+        spent = self._ledger.spent(wanted.session, self._clock.now_ms() - window_ms, account)
+        for r in self._running:
+            if r.account == account:
+                spent = _plus(spent, r.usd, r.tokens_in + r.tokens_out, mine=r.session == wanted.session)
+        for e in self._unstored:
+            if e.account == account:
+                spent = _plus(spent, e.cost, e.input + e.output, mine=e.session == wanted.session)
+        return spent
+
 
 def likely_tokens(text: str) -> int:
-    """A bound from above for most texts: three characters a token, one where the script is not Latin."""
+    """An upper bound for most texts: three characters a token, one where the script is not Latin."""
     plain = len(text.encode("ascii", "ignore"))
     return plain // CHARS_PER_TOKEN + len(text) - plain
 

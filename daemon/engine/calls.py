@@ -1,28 +1,30 @@
-"""Whom to ask, how often, and what is written down: the only place for policy, fallback, budget and ledger
-(DESIGN §3, §6). A fallback is logged once when it starts and once when it ends.
+"""Whom to ask, how often, and what is written down: the only place for policy, fallback, budget and ledger.
+
+A fallback is logged once when it starts and once when it ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from random import Random
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.errors import BadReply, Fault, ReflectdError, Unavailable
-from daemon.core.guards import Skip
-from daemon.core.llm import Prompt, Usage
-from daemon.core.policy import POLICIES, Policy
-from daemon.core.ports import Chooses, Clock, Provider
-from daemon.core.redact import redact
-from daemon.engine.budget import Budget, OverLimitError, Reserved
-from daemon.log import Logger
-from daemon.store import ledger
+from ..core.errors import BadReply, Fault, ReflectdError, Unavailable
+from ..core.guards import Skip
+from ..core.llm import Prompt, Usage
+from ..core.policy import POLICIES, Policy, account_of
+from ..core.ports import Chooses, Clock, Provider
+from ..core.redact import redact
+from ..log import Logger
+from ..store import ledger
+from .budget import Budget, OverLimitError, Reserved
 
 if TYPE_CHECKING:
-    from daemon.core.guards import Limits
-    from daemon.core.llm import Reply
+    from ..core.guards import Limits
+    from ..core.llm import Reply
 
 HOLD_S: Final = 60.0
 LONG_HOLD_S: Final = 600.0
@@ -39,8 +41,12 @@ OnLimit = Callable[[Skip], None]
 
 @dataclass(slots=True)
 class Calls:
-    """``providers`` in no order: the policy has one. ``record`` gets the ledger row of each call. ``rules``
-    judge when a cap rules the others out, also where they are not among ``providers``.
+    """Asks the providers, in the order that the policy of the prompt's purpose gives.
+
+    ``record``: gets the ledger row of each call. ``rules``: the provider that judges when a limit on spending
+    forbids the others, even if it is not among ``providers``. ``judges``: host -> the names of the providers
+    that may be asked about its sessions; all of them where a host is not named. ``host_of``: the host of a
+    session.
     """
 
     providers: tuple[Provider, ...]
@@ -49,8 +55,10 @@ class Calls:
     record: Callable[[ledger.Entry], None]
     budget: Budget | None = None
     rules: Provider | None = None
-    serves: Callable[[Provider, Prompt], bool] = lambda _provider, _prompt: True
+    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    host_of: Callable[[str], str] = lambda _session: ""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Random = field(default_factory=Random)
     _held: dict[tuple[str, str], float] = field(default_factory=dict)
     _fallen: dict[str, str] = field(default_factory=dict)
 
@@ -64,11 +72,13 @@ class Calls:
         end = self.clock.monotonic() + left_s
         last, over = "nobody is set up to be asked", None
         sent = replace(prompt, text=redact(prompt.text))
-        order = [p for p in self._order(policy) if self.serves(p, prompt) and not self._is_held(p, prompt)]
+        mine = self._serving(prompt.session)
+        order = [p for p in self._order(policy, mine) if not self._is_held(p, prompt)]
         for i, provider in enumerate(order):
             until = self._share(order[i + 1 :], end)
             if provider.name != "offline" and until - self.clock.monotonic() < LEAST_S:
-                last = "the deadline for judging is over"  # too short for an answer, and no fault of its own
+                # too little time is left for an answer, which is not the fault of this provider
+                last = "the deadline for judging is over"
                 continue
             try:
                 reply = await self._try(provider, policy, sent, until, limits)
@@ -78,6 +88,8 @@ class Calls:
                 e.add_note(provider.name)
                 raise
             except Unavailable as e:
+                if e.fault == "gone":  # nobody is left who wants to know
+                    raise
                 last = f"{provider.name}: {e}"
                 self._hold(provider, prompt, e)
                 if self.clock.monotonic() >= end:
@@ -93,15 +105,21 @@ class Calls:
                 return await self._timed(self.rules, sent, end)
         raise Unavailable(last)
 
-    def _order(self, policy: Policy) -> list[Provider]:
+    def _serving(self, session: str) -> list[Provider]:
+        """The providers that may be asked about a session."""
+        names = self.judges.get(self.host_of(session))
+        return [p for p in self.providers if names is None or p.name in names]
+
+    def _order(self, policy: Policy, mine: list[Provider]) -> list[Provider]:
         """A provider that no policy names (a test's) comes first."""
-        known = [p for p in self.providers if p.name in policy.order]
-        other = [p for p in self.providers if p.name not in POLICIES["judge"].order]
+        known = [p for p in mine if p.name in policy.order]
+        other = [p for p in mine if p.name not in POLICIES["judge"].order]
         return other + sorted(known, key=lambda p: policy.order.index(p.name))
 
     def _share(self, rest: list[Provider], end: float) -> float:
-        """When this provider must have answered: one that hangs leaves half of the time to the next model,
-        and a moment to the rules.
+        """When this provider must have answered.
+
+        If another model comes after it, it has half of the time; if only the rules do, all but a moment.
         """
         if any(p.name != "offline" for p in rest):
             return end - (end - self.clock.monotonic()) / 2
@@ -117,9 +135,11 @@ class Calls:
         if provider.name == "offline":
             return await self._timed(provider, prompt, end)
         tenacity = await asyncio.to_thread(import_module, "tenacity")  # 60 ms the first time
-        pause = tenacity.wait_exponential_jitter(
-            initial=policy.first_delay_s, max=policy.max_delay_s, jitter=0.5
-        )
+
+        def pause(attempt: int) -> float:
+            longest = min(policy.first_delay_s * 2 ** (attempt - 1), policy.max_delay_s)
+            share: float = self.random.uniform(1 - policy.jitter, 1 + policy.jitter)
+            return float(longest * share)
 
         def passes(e: BaseException) -> bool:
             if not isinstance(e, Unavailable):
@@ -138,7 +158,8 @@ class Calls:
             if isinstance(error, Unavailable) and error.fault == "model":
                 return 0.0
             longest = max(0.0, end - self.clock.monotonic())
-            return float(min(asked if asked is not None else pause(state), longest))
+            attempt: int = state.attempt_number  # type: ignore[attr-defined]
+            return float(min(asked if asked is not None else pause(attempt), longest))
 
         tries = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(policy.attempts),
@@ -208,23 +229,24 @@ class Calls:
                 cost=usage.cost if usage else None,
                 ms=int((self.clock.monotonic() - started) * 1000),
                 outcome=outcome,
+                account=account_of(prompt.purpose),
             )
             self.record(entry)
         return reply
 
     def _is_held(self, provider: Provider, prompt: Prompt) -> bool:
         until = self._held.get(_scope(provider, prompt))
-        return until is not None and self.clock.monotonic() < until and len(self.providers) > 1
+        return until is not None and self.clock.monotonic() < until and len(self._serving(prompt.session)) > 1
 
     def _hold(self, provider: Provider, prompt: Prompt, error: Unavailable) -> None:
-        """Leave a provider alone for a while, where there is another; a refusal is about one text only."""
+        """Leave a provider alone for a while, if there is another. A refusal is about one text only."""
         if error.fault != "refused":
             seconds = LONG_HOLD_S if error.fault in LASTING else HOLD_S
             self._held[_scope(provider, prompt)] = self.clock.monotonic() + seconds
             while len(self._held) > HOLDS_KEPT:
                 del self._held[next(iter(self._held))]
         who = _who(provider, prompt)
-        if len(self.providers) > 1 and who not in self._fallen:
+        if len(self._serving(prompt.session)) > 1 and who not in self._fallen:
             self._fallen[who] = str(error)
             self.log.warning("a judge does not answer; the next one is asked", provider=who, error=str(error))
 
@@ -239,7 +261,7 @@ class Calls:
 
 
 def _at_most(reserved: Reserved | None) -> Usage | None:
-    """A call that was sent and not heard to its end: nobody told what it took, so what it may have."""
+    """What a call may have used that was sent and not answered: nobody told what it really used."""
     if reserved is None:
         return None
     return Usage(reserved.tokens_in, reserved.tokens_out, reserved.usd)
@@ -251,10 +273,10 @@ def _tell(no: Skip, on_limit: OnLimit | None) -> None:
 
 
 def _who(provider: Provider, prompt: Prompt) -> str:
-    """A small model that fails says nothing about the judge behind the same door."""
+    """Who failed or answered. A small model that fails says nothing about the provider's large one."""
     return f"{provider.name} (fast)" if prompt.tier == "fast" else provider.name
 
 
 def _scope(provider: Provider, prompt: Prompt) -> tuple[str, str]:
-    """The host answers for one session; an API for all."""
+    """What a failure counts for: a host's for one session, an API's for all sessions."""
     return _who(provider, prompt), prompt.session if provider.name == "host" else ""

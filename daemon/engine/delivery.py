@@ -1,30 +1,34 @@
-"""The outbox in motion: sent once, to the instance that last had the session busy (DESIGN §8).
+"""Sends stored orders once, to the instance that last had the session busy, and keeps what became of them.
 
-A row is ``sent`` before the order leaves. After a reconnect, a ``sent`` prompt without a result is looked
-up in the host's messages: there → done; not there and still valid → sent again under the same id (the
-shim carries an id out once); otherwise stale.
+A row is ``sent`` before the order leaves. After a reconnect, a ``sent`` prompt without a result is looked up
+in the host's messages. It is there: done. It is not there and still valid: sent again under the same id (the
+shim carries an id out once). Otherwise it is stale.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from daemon.core.errors import Unavailable
-from daemon.core.orders import OutboxStatus, Prompting, SendNudge
-from daemon.store import outbox
+from ..core.errors import Unavailable
+from ..core.orders import OutboxStatus, Prompting, SendNudge
+from ..store import outbox
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from daemon.core.orders import ResultStatus
-    from daemon.core.session import Session
-    from daemon.core.transcript import Transcript
-    from daemon.engine.instances import Instance, Instances
-    from daemon.engine.world import World
-    from daemon.store.outbox import Stored
+    from ..core.orders import ResultStatus
+    from ..core.session import Session
+    from ..core.transcript import Transcript
+    from ..store.outbox import Stored
+    from .hosts.host import Instance
+    from .instances import Instances
+    from .world import World
 
 RESULT_S = 3.0
+KEPT = 200
+HandedOut = Callable[[bool], Awaitable[bool]]
+"""Told whether the order was carried out; True when it took the decision back, and the order with it."""
 
 
 def still_wanted(order: Prompting, s: Session) -> bool:
@@ -40,7 +44,15 @@ class Delivery:
         self._world = world
         self._instances = instances
         self._results: dict[str, asyncio.Future[ResultStatus]] = {}
-        self.on_stale: Callable[[str], Awaitable[bool]] | None = None
+        self._handed_out: OrderedDict[str, HandedOut] = OrderedDict()
+
+    def hand_out(self, identity: str, settled: HandedOut) -> None:
+        """The order is given to a host in an answer, not by its stream; ``settled`` is told what became of
+        it.
+        """
+        self._handed_out[identity] = settled
+        while len(self._handed_out) > KEPT:
+            self._handed_out.popitem(last=False)
 
     async def dispatch(self, stored: Stored) -> ResultStatus | None:
         """Send a committed order and wait a moment for its outcome; None when there is none yet."""
@@ -53,7 +65,7 @@ class Delivery:
             return "stale"
         answer = self.expect(stored.id)
         try:
-            self._instances.send(instance, stored.id, stored.order)
+            instance.send(stored.id, stored.order)
             async with asyncio.timeout(RESULT_S):
                 return await asyncio.shield(answer)
         except (TimeoutError, Unavailable):
@@ -67,38 +79,40 @@ class Delivery:
 
     async def result(self, identity: str, status: ResultStatus, error: str = "") -> None:
         """The outcome the shim reported (or that was looked up)."""
+        settled = self._handed_out.pop(identity, None)
         stored = self._world.outbox.get(identity)
         if stored is None or stored.status not in {"pending", "sent"}:
+            if settled is not None and status == "done":  # void meanwhile, and carried out all the same
+                await settled(True)
             return
-        log = self._world.log.bind(session=stored.session, order=identity)
-        log.info("order", kind=outbox.kind_of(stored.order), status=status, error=error)
-        reverted = status != "done" and self.on_stale is not None and await self.on_stale(identity)
-        if not reverted:
+        taken_back = settled is not None and await settled(status == "done")
+        if not taken_back:
             now = self._world.clock.now_ms()
             await self._world.db.commit(outbox.set_status(identity, status, stored.instance, now))
+        log = self._world.log.bind(session=stored.session, order=identity)
+        log.info("order", kind=outbox.kind_of(stored.order), status=status, error=error)
         waiting = self._results.get(identity)
         if waiting is not None and not waiting.done():
             waiting.set_result(status)
 
     def expire(self, session: str, keep_instance: str = "") -> None:
-        """A new owner, a deletion: orders that were not carried out are void."""
+        """The session has a new owner or is deleted: orders that were not carried out are void."""
         for stored in self._world.outbox.open(session):
             if not keep_instance or stored.instance != keep_instance:
                 self._set(stored, "expired")
 
     def toasts_done(self, instance: str) -> None:
         """A toast is shown at most once; one without a result is not worth a second try."""
-        for stored in self._world.outbox.open():
-            if stored.instance == instance and not isinstance(stored.order, Prompting):
+        for stored in self._world.outbox.open(instance=instance):
+            if not isinstance(stored.order, Prompting):
                 self._set(stored, "done")
 
     def unresolved(self, instance: Instance) -> list[Stored]:
         """Prompts sent to this instance without a result."""
-        mine = (o for o in self._world.outbox.open() if o.instance == instance.id)
-        return [o for o in mine if isinstance(o.order, Prompting)]
+        return [o for o in self._world.outbox.open(instance=instance.id) if isinstance(o.order, Prompting)]
 
     async def look_up(self, stored: Stored, transcript: Transcript) -> None:
-        """Was the prompt carried out? The messages know (never blindly resent)."""
+        """See in the messages whether the prompt was carried out, before it is sent again."""
         if any(m.order == stored.id for m in transcript.messages):
             await self.result(stored.id, "done", "found in the messages")
             return
@@ -113,7 +127,7 @@ class Delivery:
             await self.result(stored.id, "stale", "not in the messages, and the session moved on")
 
     def _old(self, s: Session) -> bool:
-        """As an idle that nobody judged in time: hours later nobody expects the agent to go on."""
+        """The idle is too old to act on: hours later nobody expects the agent to go on."""
         return self._world.clock.now_ms() - s.idle_at > self._world.limits(s).max_idle_age_ms
 
     def _set(self, stored: Stored, status: OutboxStatus) -> None:

@@ -1,15 +1,15 @@
-"""Drive a flow: send it replies, throw failures into it (DESIGN §3). ``calls`` knows whom to ask."""
+"""Drives a flow: sends it replies and throws failures into it. ``calls`` knows whom to ask."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, TypeVar
 
-from daemon.core.errors import BadReply, ReflectdError, Unavailable
-from daemon.core.llm import Prompt, Reply
+from ..core.errors import BadReply, ReflectdError, Unavailable
+from ..core.llm import Prompt, Reply
 
 if TYPE_CHECKING:
-    from daemon.core.ports import Clock
+    from ..core.ports import Clock
 
 Result = TypeVar("Result")
 Ask = Callable[[Prompt, float], Awaitable[Reply]]

@@ -10,47 +10,52 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daemon.core.errors import BadReply
-from daemon.core.orders import SendFeedback
-from daemon.files.cases import folders, newest_cases
-from daemon.files.verdict import verdict_object
-from daemon.store import ledger, outbox
+from ..core.policy import Judging, in_force
+from ..files.saved_cases import folders, newest_cases
+from ..store import ledger
+from .history import last_rounds
 
 if TYPE_CHECKING:
-    from daemon.core.session import Session
-    from daemon.engine.world import World
-    from daemon.paths import Paths
-    from daemon.store.verdicts import StoredVerdict
+    from ..core.session import Session
+    from ..core.settings import Settings
+    from ..paths import Paths
+    from .world import World
 
 VERDICTS = 5
 CALLS = 20
 CASES = 5
-NAMED = 5
 
 
-async def why(world: World, paths: Paths, session: str, directory: str) -> dict[str, Any] | None:
+async def why(
+    world: World, paths: Paths, session: str, directory: str, number: int = 0
+) -> dict[str, Any] | None:
     """``GET /v1/why``. ``session``: the beginning of an id; empty means that of the newest verdict, in
-    ``directory`` if it has one. None: no such session. Raises ``BadReply`` when several begin like that.
+    ``directory`` if it has one. ``number``: the round to explain, 0 the last one. None: no such session.
+    Raises ``BadReply`` when several begin like that, or when the session has no such round.
     """
-    identity = resolve(world, session) if session else world.verdicts.newest_session(directory)
+    identity = world.sessions.only(session) if session else world.verdicts.newest_session(directory)
     if not identity:
         return None
     s = world.sessions.get(identity)
-    found = world.verdicts.newest(identity, VERDICTS)
-    where = s.directory if s is not None and s.directory else found[0].directory if found else ""
 
-    def read() -> tuple[ledger.Report, list[str]]:
+    def read() -> tuple[ledger.Report, list[dict[str, Any]], list[str]]:
         calls = ledger.report(world.db, session=identity, limit=CALLS)
+        rounds = last_rounds(world.verdicts, world.outbox, paths, identity, number, VERDICTS)
+        if number:
+            return calls, rounds, [case for case in (rounds[0]["case"],) if case]
+        where = s.directory if s is not None and s.directory else rounds[0]["directory"] if rounds else ""
         if not where.startswith("/"):
-            return calls, []
+            return calls, rounds, []
         lie = folders(Path(where), paths.fallback_reflection(where))
-        return calls, [str(path) for path in newest_cases(lie, identity, exact=True, limit=CASES)]
+        return calls, rounds, [str(p) for p in newest_cases(lie, identity, exact=True, limit=CASES)]
 
-    calls, cases = await asyncio.to_thread(read)
+    calls, rounds, cases = await asyncio.to_thread(read)
     return {
         "session": session_object(world, s) if s is not None else None,
+        "judge": {"host": s.host, **judging_object(world, s.host, world.project(s.directory))} if s else None,
         "guard": world.stream.last_skip(identity),
-        "verdicts": [_with_order(world, v) for v in found],
+        "verdicts": rounds,
+        "rounds_total": world.verdicts.how_many(identity),
         "ledger": report_object(calls),
         "cases": cases,
     }
@@ -61,15 +66,24 @@ def session_object(world: World, s: Session) -> dict[str, Any]:
     return {
         "session": s.id,
         "title": s.title,
+        "host": s.host,
         "directory": s.directory,
+        "active_at": s.active_at,
         "phase": s.phase,
         "reason": s.reason,
         "attempts": s.attempts,
         "busy": s.busy,
+        "waits_for": list(s.background),
         "off": s.off or world.sessions.is_off(s.directory),
         "task": s.task,
         "turn": s.turn,
     }
+
+
+def judging_object(world: World, host: str, settings: Settings) -> dict[str, Any]:
+    """Who judges the sessions of a host, with the settings that count there."""
+    found = Judging(*settings.judge.of(host), world.calls.judges.get(host, ()))
+    return in_force(settings, found)._asdict()
 
 
 def report_object(report: ledger.Report) -> dict[str, Any]:
@@ -80,22 +94,3 @@ def report_object(report: ledger.Report) -> dict[str, Any]:
         "agent": asdict(report.agent),
         "groups": [{"name": name, **asdict(sums)} for name, sums in report.groups],
     }
-
-
-def resolve(world: World, prefix: str) -> str:
-    """The one session whose id is or begins with this; "" when there is none. Raises ``BadReply``."""
-    found = world.sessions.matching(prefix, NAMED + 1)
-    if len(found) > 1 and found[0] != prefix:
-        more = " …" if len(found) > NAMED else ""
-        raise BadReply(f"{prefix!r} begins several sessions: {', '.join(found[:NAMED])}{more}")
-    return found[0] if found else ""
-
-
-def _with_order(world: World, stored: StoredVerdict) -> dict[str, Any]:
-    """The verdict, and the feedback that followed from it with what became of it."""
-    v = stored.verdict
-    order = world.outbox.get(outbox.order_id(v.session, v.turn, "feedback"))
-    followed = None
-    if order is not None and isinstance(order.order, SendFeedback):
-        followed = {"id": order.id, "status": order.status, "at": order.created, "text": order.order.text}
-    return {**verdict_object(v), "directory": stored.directory, "order": followed}

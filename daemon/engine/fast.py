@@ -6,23 +6,19 @@ That is logged once when it begins.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.errors import ReflectdError, Unavailable
-from daemon.core.fast import Offered
-from daemon.core.orders import ReadProviders
-from daemon.hosts.opencode_providers import parse_providers
-from daemon.llm.offered import Fresh
+from ..core.errors import ReflectdError, Unavailable
+from ..core.fast import Offered
+from ..llm.offered import Fresh
 
 if TYPE_CHECKING:
-    from daemon.core.ports import Clock
-    from daemon.engine.instances import Instance, Instances
-    from daemon.log import Logger
+    from ..core.ports import Clock
+    from ..log import Logger
+    from .hosts.host import Instance
+    from .instances import Instances
 
-READ_S: Final = 5.0
-LARGE: Final = 256 * 1024
 HOSTS_KEPT: Final = 200
 
 
@@ -72,6 +68,4 @@ class HostModels:
         instance = self._instances.get(identity)
         if instance is None:
             raise Unavailable("it said no hello to this daemon")
-        data = await self._instances.call(instance, ReadProviders(), READ_S)
-        large = len(memoryview(data)) > LARGE
-        return await asyncio.to_thread(parse_providers, data) if large else parse_providers(data)
+        return await instance.host.offered(instance)

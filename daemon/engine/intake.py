@@ -1,8 +1,8 @@
-"""Where hosts come in: hello, events, results, questions, switches (DESIGN §3, §8).
+"""Where hosts come in: hello, events, results, questions, switches.
 
-Folding never waits: a batch is folded at once, answered when state and mark are stored, and only then
-evaluations start. When the store fails the batch is refused (503), kept by the shim and sent again; what
-it asked for is not forgotten.
+Folding never waits: a batch is folded at once, answered when state and mark are stored, and only then are
+judgements started. When the store fails, the batch is refused (503), kept by the shim and sent again; what it
+asked for is not forgotten.
 """
 
 from __future__ import annotations
@@ -11,36 +11,35 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from daemon.core import events as ev
-from daemon.core.errors import BadReply, ReflectdError, Unavailable
-from daemon.core.orders import DeleteSessions
-from daemon.core.redact import redact
-from daemon.core.session import Session, fold
-from daemon.hosts.opencode_events import KINDS, parse_event
-from daemon.store import sessions as rows
+from ..core import events as ev
+from ..core.errors import BadReply
+from ..core.redact import redact
+from ..core.session import Session, fold
+from ..store import sessions as rows
+from ..store import switches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     import msgspec
 
-    from daemon.core.orders import ResultStatus
-    from daemon.engine.compaction import Compaction
-    from daemon.engine.delivery import Delivery
-    from daemon.engine.evaluation import Evaluations
-    from daemon.engine.filing import Filing
-    from daemon.engine.gate import Gate
-    from daemon.engine.instances import Instance, Instances
-    from daemon.engine.persist import Persist
-    from daemon.engine.stuck import Stuck
-    from daemon.engine.world import World
-    from daemon.store.outbox import Stored
+    from ..core.orders import ResultStatus
+    from .commit import Commit
+    from .delivery import Delivery
+    from .features.registry import Features
+    from .filing import Filing
+    from .hosts.host import Host, Instance, Mode
+    from .instances import Instances
+    from .jobs import Jobs
+    from .offering import Offering
+    from .persist import Persist
+    from .reconnect import Reconnect
+    from .schedule import Schedule
+    from .workspaces import Workspaces
+    from .world import World
 
 ID_CHARS = 200
-SWEEP_S = 20.0
 SETTLE_S = 1.4
-DAY_MS = 86_400_000
-LEFT_MS = 600_000  # no judgement takes longer
 
 
 class Wire(NamedTuple):
@@ -60,39 +59,60 @@ class Intake:
         world: World,
         persist: Persist,
         instances: Instances,
+        hosts: Mapping[str, Host],
         delivery: Delivery,
-        evaluations: Evaluations,
-        gate: Gate,
+        commit: Commit,
+        schedule: Schedule,
         filing: Filing,
-        stuck: Stuck,
-        compaction: Compaction,
+        jobs: Jobs,
+        features: Features,
+        reconnect: Reconnect,
+        workspaces: Workspaces,
+        offering: Offering,
     ) -> None:
+        """``hosts``: those that say hello, by name."""
         self._world = world
         self._persist = persist
         self._instances = instances
+        self._hosts = hosts
         self._delivery = delivery
-        self._evaluations = evaluations
-        self._gate = gate
+        self._commit = commit
+        self._schedule = schedule
         self._filing = filing
-        self._stuck = stuck
-        self._compaction = compaction
+        self._jobs = jobs
+        self._features = features
+        self._reconnect = reconnect
+        self._workspaces = workspaces
+        self._offering = offering
+        self._questions = features.questions()
         self._wanted: set[str] = set()
-        self._boot = world.clock.now_ms()
+        self._closed_some = False
         self.events = 0
         self.last_event = world.clock.monotonic()
-        delivery.on_stale = self._stale
-        instances.on_connected = self._connected
+        self.asked = 0  # questions of hosts that have no answer yet
 
-    def hello(self, instance: Instance) -> Instance:
-        """Register a host. When its order stream opens, what was left behind is looked after."""
-        known = self._instances.get(instance.id)
-        if known is None:
-            instance.seq = self._world.sessions.seq(instance.id)
-        instance = self._instances.add(instance)
-        self._world.log.info(
-            "hello", instance=instance.id, mode=instance.mode, directory=instance.directory, seq=instance.seq
-        )
+    def hello(
+        self, host: str, identity: str, mode: Mode, pid: int, directory: str, *, debug: bool = False
+    ) -> Instance:
+        """Register a host process. When its stream of orders opens, what was left behind is looked after."""
+        new = self._instances.get(identity) is None
+        instance = self._instances.add(identity, self._hosts[host], mode, pid, directory, debug=debug)
+        if new:
+            instance.seq = self._world.sessions.seq(identity)
+        self._world.log.info("hello", instance=identity, mode=mode, directory=directory, seq=instance.seq)
         return instance
+
+    async def orders(self, instance: Instance) -> AsyncIterator[bytes]:
+        """The stream of orders of a host that said hello. While it is open the instance is connected."""
+        lines = self._instances.lines(instance)
+        try:
+            first = await anext(lines)
+            self.connected(instance)
+            yield first
+            async for line in lines:
+                yield line
+        finally:
+            await lines.aclose()  # type: ignore[attr-defined]
 
     async def accept(self, instance: Instance, batch: Sequence[Wire]) -> int:
         """Fold a batch; the highest ``seq`` when it is stored. Raises ``Unavailable``."""
@@ -110,9 +130,13 @@ class Intake:
         return instance.seq
 
     def _request(self) -> None:
+        """What the events asked for is stored: begin with it."""
+        if self._closed_some:
+            self._closed_some = False
+            self._jobs.wake()
         wanted, self._wanted = self._wanted, set()
         for session in wanted:
-            self._evaluations.request(session)
+            self._schedule.request(session)
 
     async def hear(self, instance: Instance, events: Sequence[ev.Event]) -> None:
         """Fold events that are told once (hooks); they are stored when it returns. Raises ``Unavailable``."""
@@ -125,73 +149,104 @@ class Intake:
         self._request()
 
     async def result(self, identity: str, status: ResultStatus, data: msgspec.Raw, error: str) -> None:
-        """The outcome of an order: of a call, of the outbox, or of nothing we know."""
-        if self._instances.result(identity, status, data, error):
-            return
-        if status == "done":
-            await self._gate.settled(identity, sent=True)
-        await self._delivery.result(identity, status, error)
+        """The outcome of an order: of a call, of a stored one, or of nothing we know."""
+        if not self._instances.answers.result(identity, status, data, error):
+            await self._delivery.result(identity, status, error)
 
-    async def ask_gate(
-        self, instance: Instance, session: str, message: str, text: str
-    ) -> dict[str, Any] | None:
-        """See ``gate``."""
-        return await self._gate.ask(instance, session, message, text)
+    async def ask(self, instance: Instance, what: str, data: Mapping[str, str]) -> Mapping[str, Any]:
+        """Have a host's question answered by the feature that it is for. Raises ``BadReply``."""
+        self.asked += 1
+        try:
+            return await self._ask(instance, what, data)
+        finally:
+            self.asked -= 1
+
+    async def _ask(self, instance: Instance, what: str, data: Mapping[str, str]) -> Mapping[str, Any]:
+        if what == "settle":
+            await self.settle(instance)
+            return {}
+        if what == "context":
+            s = self._world.sessions.get(data["session"])
+            return {"text": await self._offering.text(s, "start", instance, anew=True) if s else ""}
+        question = self._questions.get(what)
+        if question is None:
+            known = ", ".join(sorted({"settle", "context", *self._questions}))
+            raise BadReply(f"`what` must be one of {known}, not {what[:ID_CHARS]!r}")
+        return await question.answer(instance, data)
 
     async def settle(self, instance: Instance) -> None:
         """Returns when nothing of this instance is being judged, or after a moment."""
-        tasks = self._evaluations.running(instance.id)
+        tasks = self._schedule.running(instance.id)
         if tasks:
             await asyncio.wait(tasks, timeout=SETTLE_S)
 
-    async def switch(self, *, on: bool, session: str = "", directory: str = "") -> None:
-        """The off switch of one session or one project; siblings are not touched (I40)."""
+    async def switch(self, *, on: bool, session: str = "", directory: str = "") -> switches.Switched | None:
+        """The off switch of one session or one project; siblings are not touched (I40).
+
+        ``session`` is an id or its beginning. None: there is no such session. Raises ``BadReply`` when
+        several begin like that.
+        """
         world = self._world
         if session:
-            found = world.sessions.get(session) or Session(id=session)
-            world.sessions.put(replace(found, off=not on))
+            session = world.sessions.only(session)
+            if not session:
+                return None
+            done, _ = switches.session(world.sessions, session, on=on)
             touched = [session]
         else:
-            self._persist.add(world.sessions.switch(directory, on=on, now=world.clock.now_ms()))
-            touched = [s.id for s in world.sessions.in_memory() if s.directory == directory]
+            directory = directory.rstrip("/") or "/"
+            touched = switches.held(world.sessions, directory) if on else []
+            done, statement = switches.folder(world.sessions, directory, on=on, now=world.clock.now_ms())
+            self._persist.add(statement)
+            if not on:
+                touched = switches.held(world.sessions, directory)
         for each in touched:
-            if on:
-                self._stuck.back(each)
-                continue
-            self._evaluations.cancel(each, "switched off")
-            self._supersede(world.sessions.get(each), "off")
-            self._stuck.leave(each)
-            self._delivery.expire(each)
+            s = world.sessions.get(each)
+            if not on:
+                self._schedule.cancel(each, "switched off")
+                self._schedule.supersede(s, "off")
+                self._delivery.expire(each)
+            if s is not None:
+                self._features.switched(s, on=on)
         await self._persist.flush()
         world.log.info("switch", on=on, target=session or directory)
+        return done
 
     def recheck_all(self) -> None:
         """After a clock jump (sleep): every connected host's open sessions are re-read."""
         for instance in self._instances:
             if instance.connected:
-                self._connected(instance)
+                self.connected(instance)
 
-    def _connected(self, instance: Instance) -> None:
-        self._world.spawn(self._look_after(instance), f"look after {instance.id}")
+    def connected(self, instance: Instance) -> None:
+        """The host can be asked again: look after what was left behind."""
+        self._world.spawn(self._reconnect.look_after(instance), f"look after {instance.id}", "look")
 
     def _fold(self, instance: Instance, wire: Wire) -> None:
         self.events += 1
         try:
-            found = parse_event(wire.kind, wire.t, wire.data)
+            found = instance.host.events(wire.kind, wire.t, wire.data)
         except BadReply as e:
             self._world.log.debug("event skipped", kind=wire.kind, error=str(e))
             return
-        if not found and wire.kind not in KINDS:
-            self._world.log.debug("event skipped", kind=wire.kind, error="unknown kind")
         for event in found:
-            if not isinstance(event, ev.InstanceDisposed) and len(event.session) <= ID_CHARS:
+            if isinstance(event, ev.InstanceDisposed):
+                self._instances.gone(instance, "it ends")
+                self._ended(instance, event.t)
+            elif len(event.session) <= ID_CHARS:
                 self._session_event(instance, event)
+
+    def _ended(self, instance: Instance, t: int) -> None:
+        """With its process each of its sessions ends, as far as anybody works on them."""
+        for s in self._world.sessions.in_memory():
+            if s.instance == instance.id and not s.deleted:
+                self._session_event(instance, ev.SessionEnded(s.id, t))
 
     def _session_event(self, instance: Instance, event: ev.SessionEvent) -> None:
         world = self._world
         before = world.sessions.get(event.session)
         known = before or Session(
-            id=event.session, host=instance.host, directory=instance.directory, instance=instance.id
+            id=event.session, host=instance.host.name, directory=instance.directory, instance=instance.id
         )
         if isinstance(event, ev.SessionSeen):
             event = replace(event, title=redact(event.title))
@@ -200,12 +255,14 @@ class Intake:
         if owner and after.instance != instance.id:
             after = replace(after, instance=instance.id)
             self._delivery.expire(after.id, keep_instance=instance.id)
-        self._stuck.heard(before, after, event)
-        self._compaction.heard(after, event)
+        self._features.heard(before, after, event)
         if isinstance(event, ev.ActivitySeen) and after.busy:
             self._filing.went_on(after.id)
         if after is before:
             return
+        if closing := self._commit.closing(before, after):
+            self._persist.add(*closing)
+            self._closed_some = True
         world.sessions.put(after)
         self._consequences(before, after, event)
         if instance.debug or world.settings.log.debug:
@@ -220,20 +277,22 @@ class Intake:
                 if after.parent:
                     self._want_again(after.parent)
             case ev.HumanMessaged() if before is None or after.task != before.task:
-                self._evaluations.cancel(after.id, "the person typed")
-                self._supersede(before, "human_typed")
+                self._schedule.cancel(after.id, "the person typed")
+                self._schedule.supersede(before, "human_typed")
                 self._filing.outdated(after.id)
                 self._delivery.expire(after.id)
+                self._workspaces.began(after, event.t)
             case ev.SessionBusied() if before is not None and not before.busy:
-                self._evaluations.cancel(after.id, "the agent went on")
-                self._supersede(before, "busy")
+                # perhaps a command of the person's own (`!ls`): then the next idle has the same turn judged
+                self._schedule.cancel(after.id, "the agent went on")
             case ev.TurnAborted() if after.aborted:
-                self._evaluations.cancel(after.id, "the person pressed Esc")
+                self._schedule.cancel(after.id, "the person pressed Esc")
                 self._delivery.expire(after.id)
                 if not after.busy:
                     self._wanted.add(after.id)
             case ev.SessionDeleted():
-                self._evaluations.cancel(after.id, "the session was deleted")
+                self._schedule.cancel(after.id, "the session was deleted")
+                self._schedule.supersede(before, "deleted")
                 if after.parent:
                     self._want_again(after.parent)
                 self._delivery.expire(after.id)
@@ -247,63 +306,7 @@ class Intake:
             case _:
                 pass
 
-    def _supersede(self, before: Session | None, why: str) -> None:
-        if before is not None and before.phase == "judging":
-            self._evaluations.supersede(before, why)
-
     def _want_again(self, session: str) -> None:
         s = self._world.sessions.get(session)
         if s is not None and s.recheck and not s.busy:
             self._wanted.add(session)
-
-    async def _look_after(self, instance: Instance) -> None:
-        """Orders without a result are looked up, rows left ``judging`` judged again, leftovers deleted."""
-        world = self._world
-        try:
-            self._delivery.toasts_done(instance.id)
-            for stored in self._delivery.unresolved(instance):
-                s = world.sessions.get(stored.session)
-                if s is not None:
-                    await self._look_up(stored, s, instance)
-            since = world.clock.now_ms() - DAY_MS
-            for session in world.sessions.open_in(instance.directory, since):
-                s = world.sessions.get(session)
-                if s is not None and s.busy:
-                    self._stuck.watch(s, world.clock.now_ms())
-                if s is None or not s.busy or s.recheck or s.phase == "judging":
-                    self._evaluations.request(session)
-            self._stuck.wake()
-            left = () if instance.local else self._left_over(instance.directory)
-            if left:
-                await self._instances.call(instance, DeleteSessions(left), SWEEP_S)
-                now = world.clock.now_ms()
-                for session in left:
-                    self._persist.add(rows.judge_deleted(session, now))
-                await self._persist.flush()
-        except ReflectdError as e:
-            world.log.info("not looked after", instance=instance.id, error=str(e))
-
-    def _left_over(self, directory: str) -> tuple[str, ...]:
-        """Judge sessions whose answer nobody can get any more: asked for by an earlier daemon, of a host that
-        is gone, or older than any judgement. One that runs is not touched (I37).
-        """
-        world = self._world
-        before = max(self._boot, world.clock.now_ms() - LEFT_MS)
-        left = []
-        for session, created in world.sessions.judge_sessions(directory).items():
-            s = world.sessions.get(session)
-            if created < before or (s is not None and self._instances.connected(s.instance) is None):
-                left.append(session)
-        return tuple(left)
-
-    async def _look_up(self, stored: Stored, s: Session, instance: Instance) -> None:
-        try:
-            await self._delivery.look_up(stored, await self._evaluations.read(s, instance))
-        except ReflectdError as e:
-            self._world.log.info("order not looked up", order=stored.id, session=s.id, error=str(e))
-
-    async def _stale(self, order: str) -> bool:
-        try:
-            return await self._gate.settled(order, sent=False)
-        except Unavailable:
-            return False

@@ -6,14 +6,14 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.orders import SendFeedback
-from daemon.stuck.decide import loop_text
-from daemon.stuck.signals import loop_in
+from ..core.orders import SendFeedback
+from ..stuck.decide import loop_text
+from ..stuck.signals import loop_in
 
 if TYPE_CHECKING:
-    from daemon.core.transcript import Transcript
-    from daemon.judge.decide import Decision
-    from daemon.stuck.signals import Loop
+    from ..core.transcript import Transcript
+    from ..judge.decide import Decision
+    from ..stuck.signals import Loop
 
 MANY_CALLS: Final = 40
 

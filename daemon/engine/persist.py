@@ -1,29 +1,51 @@
-"""Write-through of session state with group commit: while one commit runs, the next one gathers.
+"""Writes session state through to the database with group commit: while one commit runs, the next one
+gathers.
 
-Memory is ahead of the file only until ``flush`` returns; what could not be stored stays unsaved and goes
+Memory is ahead of the database only until ``flush`` returns. What could not be stored stays unsaved and goes
 with the next try.
+
+A decision and the state that it leads to are stored in one transaction, never apart: ``decide`` takes both in
+the same step of the loop, and only one write runs at a time. So no other session's write can store a decided
+state without its verdict (I21, I42).
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from daemon.core.errors import Unavailable
-from daemon.store import sessions
+from ..core.errors import Unavailable
+from ..store import sessions
+from ..store.db import ConflictError
+from .health import DATABASE
 
 if TYPE_CHECKING:
-    from daemon.engine.world import World
-    from daemon.store.db import Statement
+    from collections.abc import Callable, Sequence
+
+    from ..core.session import Session
+    from ..store.db import Statement
+    from .world import World
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Decided:
+    """A decision that waits to be stored. ``undo`` puts the state back when that fails."""
+
+    after: Session
+    statements: Sequence[Statement]
+    undo: Callable[[], None]
+    done: asyncio.Future[None]
 
 
 class Persist:
-    """``flush`` for events (no disk sync), ``commit`` for decisions (synced, one transaction)."""
+    """``flush`` stores what events changed (no disk sync), ``decide`` a decision (synced)."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._marks: dict[str, int] = {}
         self._extra: list[Statement] = []
+        self._decided: list[_Decided] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._active = False
 
@@ -31,30 +53,39 @@ class Persist:
         """The highest event of the instance that is folded; stored with the state."""
         self._marks[instance] = seq
 
-    def add(self, statement: Statement) -> None:
-        """Store this with the next flush."""
-        self._extra.append(statement)
+    def add(self, *statements: Statement) -> None:
+        """Store these with the next flush."""
+        self._extra.extend(statements)
 
     async def flush(self) -> None:
         """Returns when everything put so far is stored. Raises ``Unavailable``."""
         stored = asyncio.get_running_loop().create_future()
         self._waiting.append(stored)
+        self._start()
+        await stored
+
+    def decide(
+        self, after: Session, *statements: Statement, undo: Callable[[], None] = lambda: None
+    ) -> asyncio.Future[None]:
+        """The session moves on now; its state and ``statements`` are stored in one durable transaction.
+
+        The future fails with ``Unavailable`` when that could not be stored; ``undo`` was called then, before
+        any other write, and nothing of the decision is in the database.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._world.sessions.put(after)
+        self._decided.append(_Decided(after, statements, undo, done))
+        self._start()
+        return done
+
+    def _start(self) -> None:
         if not self._active:
             self._active = True
             self._world.spawn(self._loop(), "persist")
-        await stored
-
-    async def commit(self, *statements: Statement) -> None:
-        """State and ``statements`` in one durable transaction. ``Unavailable``: nothing is stored."""
-        states = self._world.sessions.unsaved()
-        now = self._world.clock.now_ms()
-        aside, upsert = self._world.sessions.aside(now), self._world.sessions.statement(states, now)
-        await self._world.db.commit(aside, upsert, *statements, durable=True)
-        self._world.sessions.saved(states)
 
     async def _loop(self) -> None:
         try:
-            while self._waiting:
+            while self._waiting or self._decided:
                 waiting, self._waiting = self._waiting, []
                 failure: Unavailable | None = None
                 try:
@@ -65,7 +96,7 @@ class Persist:
                     self._world.log.exception("bug", task="persist")
                     failure = Unavailable(f"the database could not be written: {e}")
                 if failure is not None:
-                    self._world.degraded = str(failure)
+                    self._world.health.failed(DATABASE, str(failure))
                 for stored in waiting:
                     if stored.done():  # its request was cancelled; what it put is stored all the same
                         continue
@@ -77,21 +108,65 @@ class Persist:
             self._active = False
 
     async def _write(self) -> None:
+        decided, self._decided = self._decided, []
+        try:
+            await self._store(decided)
+        except ConflictError:  # one statement is refused: each decision alone, so that only its own fails
+            for each in decided:
+                try:
+                    await self._store_alone(each)
+                except Unavailable as e:
+                    _fail([each], e)
+                else:
+                    _succeed([each])
+            await self._write()  # the rest, with what was decided meanwhile
+        except BaseException as e:
+            error = (
+                e if isinstance(e, Unavailable) else Unavailable(f"the database could not be written: {e}")
+            )
+            _fail(decided, error)
+            raise
+        else:
+            _succeed(decided)
+
+    async def _store(self, decided: Sequence[_Decided]) -> None:
+        """One transaction with every unsaved state and what was decided."""
         world = self._world
         states, marks, extra = world.sessions.unsaved(), self._marks, self._extra
-        if not (states or marks or extra):
+        if not (states or marks or extra or decided):
             return
         self._marks, self._extra = {}, []
         now = world.clock.now_ms()
         try:
             aside, upsert = world.sessions.aside(now), world.sessions.statement(states, now)
             statements = [aside, upsert, sessions.mark(marks, now), *extra]
-            await world.db.commit(*(s for s in statements if s[1]))
+            statements += [statement for each in decided for statement in each.statements]
+            await world.db.commit(*(s for s in statements if s[1]), durable=bool(decided))
         except BaseException:
             self._marks = marks | self._marks
             self._extra = extra + self._extra
             raise
         world.sessions.saved(states)
-        if world.degraded.startswith("the database"):
-            world.log.info("the database can be written again")
-            world.degraded = ""
+        world.health.works(DATABASE)
+
+    async def _store_alone(self, decided: _Decided) -> None:
+        """One transaction with one decision and the state that it led to, nothing newer."""
+        world, states = self._world, {decided.after.id: decided.after}
+        now = world.clock.now_ms()
+        upsert = world.sessions.statement(states, now)
+        await world.db.commit(upsert, *decided.statements, durable=True)
+        world.sessions.saved(states)
+
+
+def _succeed(decided: Sequence[_Decided]) -> None:
+    for each in decided:
+        if not each.done.done():
+            each.done.set_result(None)
+
+
+def _fail(decided: Sequence[_Decided], error: Unavailable) -> None:
+    for each in decided:
+        each.undo()
+        if not each.done.done():
+            each.done.set_exception(error)
+            each.done.exception()  # whoever decided may be gone

@@ -9,38 +9,75 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from daemon import __version__
-from daemon.engine.explain import report_object, resolve, session_object, why
-from daemon.engine.world import DAY_MS
-from daemon.files.verdict import verdict_object
-from daemon.store import ledger
-from daemon.store.readonly import ReadOnly
+from .. import __version__
+from ..config import digests
+from ..files.verdict import verdict_object
+from ..paths import MODULE
+from ..store import ledger
+from ..store.readonly import ReadOnly
+from .explain import judging_object, report_object, session_object, why
+from .history import history
+from .world import DAY_MS
 
 if TYPE_CHECKING:
-    from daemon.engine.instances import Instance, Instances
-    from daemon.engine.intake import Intake
-    from daemon.engine.stream import Hub
-    from daemon.engine.world import World
-    from daemon.paths import Paths
+    from pathlib import Path
+
+    from ..keys import Keys
+    from ..paths import Paths
+    from .features.registry import Features
+    from .filing import Filing
+    from .hosts.host import Instance
+    from .instances import Instances
+    from .intake import Intake
+    from .jobs import Jobs
+    from .stream import Hub
+    from .upgrade import Upgrade
+    from .world import World
+
+OFF_SHOWN = 200  # folders
 
 
 class StatusReport:
     """Builds the answers; holds nothing but references."""
 
-    def __init__(self, world: World, instances: Instances, intake: Intake, paths: Paths) -> None:
+    def __init__(
+        self,
+        world: World,
+        instances: Instances,
+        intake: Intake,
+        features: Features,
+        jobs: Jobs,
+        filing: Filing,
+        paths: Paths,
+        keys: Keys,
+        upgrade: Upgrade,
+        settings_file: Path,
+    ) -> None:
         self._world = world
+        self._features = features
+        self._jobs = jobs
+        self._filing = filing
         self._instances = instances
         self._intake = intake
         self._paths = paths
+        self._keys = keys
+        self._upgrade = upgrade
+        self._settings = {"file": str(settings_file), "digests": digests(settings_file)}
+        self._started_at = world.clock.now_ms()
         self._started = world.clock.monotonic()
 
     def hello(self, instance: Instance) -> dict[str, Any]:
         """The answer to hello: what hooks may read without asking."""
-        run = self._world.project(instance.directory).run
+        settings = self._world.project(instance.directory)
+        run = settings.run
         return {
             "version": __version__,
             "pid": os.getpid(),
-            "state": {"gate": run.gate, "gate_ms": int(run.gate_timeout_s * 1000)},
+            "state": {
+                "gate": run.gate,
+                "gate_ms": int(run.gate_timeout_s * 1000),
+                "context": settings.playbook.enabled and settings.offer.enabled,
+            },
         }
 
     def status(self) -> dict[str, Any]:
@@ -49,26 +86,41 @@ class StatusReport:
         return {
             "version": __version__,
             "pid": os.getpid(),
+            "started_at": self._started_at,
+            "program": [sys.executable, MODULE],
+            "settings": self._settings,
+            "upgrade": self._upgrade.status(),
             "uptime_s": round(world.clock.monotonic() - self._started, 1),
             "socket": str(self._paths.socket),
             "state_dir": str(self._paths.state_dir),
             "provider": world.calls.providers[0].name,
             "providers": [p.name for p in world.calls.providers],
+            "judges": {host: judging_object(world, host, world.settings) for host in world.calls.judges},
             "providers_down": world.calls.down,
+            "by_host": self._keys.by_host,
+            "keys_unused": dict(self._keys.unused),
             "dead_letters": world.dead_letters.summary(),
-            "limits": {
-                "cents_per_day": world.settings.spend.cents_per_day,
-                "cents_per_session": world.settings.spend.cents_per_session,
-                "tokens_per_day": world.settings.spend.tokens_per_day,
-            },
+            "limits": asdict(world.settings.spend),
             "spent_today": asdict(world.ledger.spent("", world.clock.now_ms() - DAY_MS)),
             "mode": world.settings.judge.mode,
-            "degraded": world.degraded,
+            "off": world.sessions.off_folders()[:OFF_SHOWN],
+            "degraded": world.health.text,
+            "faults": world.health.faults,
+            "features": self._features.status(),
+            "jobs": self._jobs.waiting(),
             "instances": [
-                {"instance": i.id, "host": i.host, "mode": i.mode, "pid": i.pid, "directory": i.directory}
+                {
+                    "instance": i.id,
+                    "host": i.host.name,
+                    "mode": i.mode,
+                    "pid": i.pid,
+                    "directory": i.directory,
+                    "mod": i.mod,
+                }
                 for i in self._instances
                 if i.connected
             ],
+            "filing": self._filing.status(),
             "sessions": len(world.sessions.in_memory()),
             "events": self._intake.events,
             "verdicts": world.verdicts.counts(),
@@ -84,13 +136,30 @@ class StatusReport:
         """``GET /v1/stream``."""
         return self._world.stream
 
-    async def why(self, session: str, directory: str) -> dict[str, Any] | None:
-        """``GET /v1/why``: None when there is no such session. Raises ``BadReply`` when there are several."""
-        return await why(self._world, self._paths, session, directory)
+    async def why(self, session: str, directory: str, number: int = 0) -> dict[str, Any] | None:
+        """``GET /v1/why``: None when there is no such session. Raises ``BadReply`` when there are several, or
+        no round of that number.
+        """
+        return await why(self._world, self._paths, session, directory, number)
+
+    async def history(self, session: str, directory: str, since: int, limit: int) -> dict[str, Any] | None:
+        """``GET /v1/history``: None when there is no such session. Raises ``BadReply`` when there are
+        several.
+
+        In a thread and on a connection of its own, as ``ledger``.
+        """
+
+        def read() -> dict[str, Any] | None:
+            with ReadOnly(self._paths.database) as db:
+                return history(
+                    db, self._paths, session=session, directory=directory, since=since, limit=limit
+                )
+
+        return await asyncio.to_thread(read)
 
     async def ledger(self, session: str, since: int, limit: int, by: ledger.By | None) -> dict[str, Any]:
         """``GET /v1/ledger``. In a thread and on a connection of its own: it may sum a year of calls."""
-        identity = session and (resolve(self._world, session) or session)
+        identity = session and (self._world.sessions.only(session) or session)
 
         def read() -> ledger.Report:
             with ReadOnly(self._paths.database) as db:
@@ -100,8 +169,12 @@ class StatusReport:
 
     def verdicts(self, session: str, limit: int) -> list[dict[str, Any]]:
         """``GET /v1/verdicts``: newest first."""
-        found = self._world.verdicts.newest(session, limit)
-        return [{**verdict_object(v.verdict), "directory": v.directory} for v in found]
+        found = []
+        for kept in self._world.verdicts.newest(session, limit):
+            s = self._world.sessions.peek(kept.verdict.session)
+            more = {"title": s.title if s else "", "feedback_sent": kept.verdict.will_prompt}
+            found.append({**verdict_object(kept.verdict), "directory": kept.directory, **more})
+        return found
 
 
 def rss_mb() -> float:

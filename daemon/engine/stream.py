@@ -1,8 +1,9 @@
-"""What happens, as it happens: verdicts, starts of judging and guards' noes, for those who watch.
+"""Tells those who watch what happens, as it happens: verdicts, starts of judging, and refusals by guards.
 
 Publishing never waits and never fails. Each reader has a bounded queue that loses its oldest entry when it is
 full; the next entry says how many were lost (``dropped``). Readers are bounded too: one too many is
-``Unavailable``. Nothing is stored: the newest no of each session is kept in memory, for ``reflectd why``.
+``Unavailable``. Nothing is stored. The newest refusal of each session is kept in memory, for ``reflectd
+why``.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from daemon.core.errors import Unavailable
-from daemon.core.redact import redact
+from ..core.errors import Unavailable
+from ..core.redact import redact_head
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -61,7 +62,7 @@ class Hub:
 
     @property
     def watched(self) -> bool:
-        """Somebody reads: only then is an entry worth building."""
+        """Somebody reads. If nobody does, no entry need be built."""
         return bool(self._readers)
 
     def publish(self, kind: Kind, entry: Entry) -> None:
@@ -70,7 +71,7 @@ class Hub:
         A ``skip`` has ``guard`` and ``reason`` too, and is kept for ``last_skip``.
         """
         if kind == "skip":
-            entry = {**entry, "reason": redact(str(entry["reason"])[:REASON_CHARS])}
+            entry = {**entry, "reason": redact_head(str(entry["reason"]), REASON_CHARS)}
             self._skips.pop(entry["session"], None)
             self._skips[entry["session"]] = entry
             if len(self._skips) > SKIPS_KEPT:
@@ -81,7 +82,7 @@ class Hub:
                 reader.push(told)
 
     def last_skip(self, session: str) -> Entry | None:
-        """The newest no of a guard for this session, since the daemon started."""
+        """The newest refusal by a guard for this session, since the daemon started."""
         return self._skips.get(session)
 
     async def entries(

@@ -1,9 +1,8 @@
-"""Wall deadlines in one heap with one sleeping task (DESIGN §3).
+"""Deadlines by the wall clock, in one heap with one sleeping task.
 
-Two sorts: a session's one pending action, which is stored and survives a restart, and a watch over a session
-that works, which only says when to look and is made anew after one. A pending action that is overdue by
-more than its length is dropped and told to ``on_dropped``. Nothing here decides anything: ``on_due`` and
-``on_watch`` do, beside the loop.
+Two sorts. A pending action of a session is stored and survives a restart; an action that is overdue by more
+than its length is dropped. A watch over a session that works only says when to look; it is not stored, and is
+made anew after a restart. Nothing here decides anything: ``run`` is given who does what is due.
 """
 
 from __future__ import annotations
@@ -11,21 +10,30 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from dataclasses import replace
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from daemon.store import timers as rows
+from ..store import timers as rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from daemon.core.pending import Pending
-    from daemon.engine.persist import Persist
-    from daemon.engine.world import World
-    from daemon.store.db import Statement
+    from ..core.pending import Pending, PendingKind
+    from ..store.db import Statement
+    from .persist import Persist
+    from .world import World
 
 LONGEST_S = 60.0
 HOLD_MS = 5_000
+Look = Callable[[str], Coroutine[Any, Any, None]]
+"""What looks at a session, by its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Who does what is due: ``act`` a pending action in time, ``drop`` one that is overdue."""
+
+    act: Callable[[Pending], Coroutine[Any, Any, None]]
+    drop: Callable[[Pending], None]
 
 
 class Timers:
@@ -34,45 +42,39 @@ class Timers:
     def __init__(self, world: World, persist: Persist) -> None:
         self._world = world
         self._persist = persist
-        self._pending: dict[str, Pending] = {p.session: p for p in rows.stored(world.db)}
-        self._watched: dict[str, int] = {}
+        self._pending: dict[tuple[str, PendingKind], Pending] = {p.key: p for p in rows.stored(world.db)}
+        self._acting: set[Pending] = set()
+        self._watched: dict[str, tuple[int, Look]] = {}
         self._count = itertools.count()
-        self._heap: list[tuple[int, int, str, bool]] = []
+        self._heap: list[tuple[int, int, str, PendingKind | None]] = []
         self._news = asyncio.Event()
-        self._firing: set[str] = set()
-        self.on_due: Callable[[Pending], Coroutine[Any, Any, None]] = _nobody
-        self.on_watch: Callable[[str], Coroutine[Any, Any, None]] = _nobody
-        self.on_dropped: Callable[[Pending], None] = lambda _: None
         for p in self._pending.values():
-            self._push(p.due, p.session, watch=False)
+            self._push(p.due, p.session, p.kind)
 
-    def arm(self, p: Pending) -> bool:
-        """Set the session's pending action, unless one that ranks higher waits."""
-        if not p.outranks(self._pending.get(p.session)):
-            return False
-        self._pending[p.session] = p
+    def arm(self, p: Pending) -> None:
+        """Set a pending action; an earlier one of the same kind goes."""
+        self._pending[p.key] = p
         self._store(rows.put(p))
-        self._push(p.due, p.session, watch=False)
-        return True
+        self._push(p.due, p.session, p.kind)
 
-    def pending(self, session: str) -> Pending | None:
-        """What waits for this session."""
-        return self._pending.get(session)
+    def pending(self, session: str, kind: PendingKind) -> Pending | None:
+        """What of this kind waits for the session."""
+        return self._pending.get((session, kind))
 
-    def cancel(self, session: str, *, keep: str = "") -> None:
-        """Something else happened first. ``keep``: a kind that stays."""
-        p = self._pending.get(session)
-        if p is not None and p.kind != keep:
-            del self._pending[session]
-            self._store(rows.remove(session))
+    def cancel(self, session: str, *kinds: PendingKind) -> None:
+        """Something else happened first: pending actions of these kinds are off."""
+        for kind in kinds:
+            p = self._pending.pop((session, kind), None)
+            if p is not None:
+                self._store(rows.remove(p))
 
-    def watch(self, session: str, at_ms: int) -> None:
-        """Look at the session then; a later call for the same session takes the place of this one."""
-        self._watched[session] = at_ms
-        self._push(at_ms, session, watch=True)
+    def watch(self, session: str, at_ms: int, look: Look) -> None:
+        """``look`` at the session then; a later call for the same session takes the place of this one."""
+        self._watched[session] = (at_ms, look)
+        self._push(at_ms, session, None)
 
     def unwatch(self, session: str) -> None:
-        """It stopped working."""
+        """The session stopped working."""
         self._watched.pop(session, None)
 
     @property
@@ -81,32 +83,32 @@ class Timers:
         return len(self._watched)
 
     def wake(self) -> None:
-        """Look at the clock again: it jumped, or a host came back, so that what was held may be done.
+        """Read the clock again: it jumped, or a host came back, so that what was held may be done.
 
         An action that a clock set back has put further away than it was set for counts from now.
         """
         now = self._world.clock.now_ms()
-        for session, p in self._pending.items():
+        for key, p in self._pending.items():
             if p.due - now > p.length:
-                self._pending[session] = later = replace(p, due=now + p.length)
+                self._pending[key] = later = replace(p, due=now + p.length)
                 self._store(rows.put(later))
-                self._push(later.due, session, watch=False)
+                self._push(later.due, p.session, p.kind)
             elif p.due <= now:
-                self._push(now, session, watch=False)
+                self._push(now, p.session, p.kind)
         self._news.set()
 
     def hold(self, p: Pending) -> None:
-        """It can't be done now (its host is away). The deadline stays, so it is dropped in time."""
-        if self._pending.get(p.session) is None:
-            self._pending[p.session] = p
+        """Its host is away, so it can't be done now. The deadline stays, so that it is dropped in time."""
+        if p.key not in self._pending:
+            self._pending[p.key] = p
             self._store(rows.put(p))
-            self._push(self._world.clock.now_ms() + HOLD_MS, p.session, watch=False)
+            self._push(self._world.clock.now_ms() + HOLD_MS, p.session, p.kind)
 
-    async def run(self) -> None:
-        """Sleep until something is due, and do it. Ends by cancellation."""
+    async def run(self, due: Due) -> None:
+        """Sleep until something is due, and have it done. Ends by cancellation."""
         while True:
             self._news.clear()
-            self._fire()
+            self._fire(due)
             try:
                 async with asyncio.timeout(self._sleep_s()):
                     await self._news.wait()
@@ -118,9 +120,9 @@ class Timers:
         self._persist.add(statement)
         self._world.spawn(self._persist.flush(), "timer")
 
-    def _push(self, at_ms: int, session: str, *, watch: bool) -> None:
+    def _push(self, at_ms: int, session: str, kind: PendingKind | None) -> None:
         earliest = not self._heap or at_ms < self._heap[0][0]
-        heapq.heappush(self._heap, (at_ms, next(self._count), session, watch))
+        heapq.heappush(self._heap, (at_ms, next(self._count), session, kind))
         if earliest:
             self._news.set()
 
@@ -130,27 +132,46 @@ class Timers:
             return None
         return min(LONGEST_S, max(0.0, (self._heap[0][0] - self._world.clock.now_ms()) / 1000))
 
-    def _fire(self) -> None:
+    def _fire(self, due: Due) -> None:
         now = self._world.clock.now_ms()
         while self._heap and self._heap[0][0] <= now:
-            _, _, session, watch = heapq.heappop(self._heap)
-            if watch:
-                at = self._watched.get(session)
-                if at is not None and at <= now:
-                    del self._watched[session]
-                    self._world.spawn(self.on_watch(session), f"look at {session}")
+            _, _, session, kind = heapq.heappop(self._heap)
+            if kind is None:
+                self._look(session, now)
                 continue
-            p = self._pending.get(session)
-            if p is None or p.due > now:
-                continue
-            del self._pending[session]
-            self._store(rows.remove(session))
-            if p.overdue(now):
-                self._world.log.info("timer dropped", session=session, kind=p.kind, late_ms=now - p.due)
-                self.on_dropped(p)
-            else:
-                self._world.spawn(self.on_due(p), f"{p.kind} {session}")
+            p = self._pending.get((session, kind))
+            if p is not None and p.due <= now:
+                self._act(p, now, due)
 
+    def _look(self, session: str, now: int) -> None:
+        watch = self._watched.get(session)
+        if watch is not None and watch[0] <= now:
+            del self._watched[session]
+            self._world.spawn(watch[1](session), f"look at {session}", "look")
 
-async def _nobody(_: object) -> None:
-    """Before the engine is put together."""
+    def _act(self, p: Pending, now: int, due: Due) -> None:
+        if p.overdue(now):
+            del self._pending[p.key]
+            self._store(rows.remove(p))
+            self._world.log.info("timer dropped", session=p.session, kind=p.kind, late_ms=now - p.due)
+            due.drop(p)
+            return
+        first = [
+            o for o in (*self._pending.values(), *self._acting) if o.session == p.session and o.outranks(p)
+        ]
+        if first:  # it waits: what ranks higher may make it needless
+            later = replace(p, due=max(now, *(o.due for o in first)) + HOLD_MS)
+            self._pending[p.key] = later
+            self._store(rows.put(later))
+            self._push(later.due, p.session, p.kind)
+            return
+        del self._pending[p.key]
+        self._store(rows.remove(p))
+        self._acting.add(p)
+        self._world.spawn(self._do(p, due), f"{p.kind} {p.session}", "look")
+
+    async def _do(self, p: Pending, due: Due) -> None:
+        try:
+            await due.act(p)
+        finally:
+            self._acting.discard(p)

@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from daemon import config
-from daemon.core.errors import Unavailable
-from daemon.core.guards import Limits
-from daemon.core.ports import Clock
-from daemon.core.settings import Settings
-from daemon.engine.calls import Calls
-from daemon.engine.cases import templates_of
-from daemon.engine.stream import Hub
-from daemon.files.project import ProjectGates
-from daemon.files.prompts import Prompts
-from daemon.log import Logger
-from daemon.store.db import Database
-from daemon.store.dead_letters import DeadLetters
-from daemon.store.ledger import Ledger
-from daemon.store.outbox import Outbox
-from daemon.store.sessions import Sessions
-from daemon.store.verdicts import Verdicts
+from ..core.errors import Unavailable
+from ..core.guards import Limits
+from ..core.ports import Clock
+from ..core.settings import Settings
+from ..files.project_rules import ProjectRules
+from ..files.prompts import Prompts
+from ..judge.case import Templates
+from ..log import Logger
+from ..store.db import Database
+from ..store.dead_letters import DeadLetters
+from ..store.ledger import Ledger
+from ..store.outbox import Outbox
+from ..store.sessions import Sessions
+from ..store.verdicts import Verdicts
+from .calls import Calls
+from .health import DATABASE, Health
+from .hosts.host import capabilities
+from .projects import Projects
+from .stream import Hub
 
 if TYPE_CHECKING:
-    from daemon.core.session import Session
-    from daemon.judge.case import Templates
-    from daemon.store.db import Statement
+    import asyncio
 
-PROJECT_TTL_MS = 2_000
-WAKES = 8  # Claude Code ends the ninth wake of a prompt without a result
-HOOK_S = 100  # and kills a hook that waits longer than the plugin says
+    from ..core.session import Session
+    from ..store.db import Statement
+
+Group = Literal["judge", "look", ""]
+"""Work that may be given up when the daemon stops: a judgement, a look at a session. The rest is finished."""
 DAY_MS = 86_400_000
-PROJECTS_KEPT = 500
+
+
+class Spawn(Protocol):
+    """Runs work beside everything else; a failure is logged and never fatal."""
+
+    def __call__(self, work: Coroutine[Any, Any, None], name: str, group: Group = "") -> asyncio.Task[None]:
+        """The task that does it."""
+        ...
 
 
 @dataclass(slots=True)
 class World:
-    """The daemon's parts. ``degraded`` says what does not work right now, empty when all is well."""
+    """The daemon's parts. ``health`` says what does not work right now."""
 
     settings: Settings
     clock: Clock
@@ -52,13 +59,17 @@ class World:
     calls: Calls
     dead_letters: DeadLetters
     prompts: Prompts
-    gates: ProjectGates
+    project_rules: ProjectRules
     nonce: Callable[[], str]
     log: Logger
-    spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
-    degraded: str = ""
+    spawn: Spawn
+    health: Health
     stream: Hub = field(default_factory=Hub)
-    _projects: dict[str, tuple[int, Settings]] = field(default_factory=dict)
+    projects: Projects = field(init=False)
+
+    def __post_init__(self) -> None:
+        """The projects' settings follow from the person's."""
+        self.projects = Projects(self.settings, self.clock, self.log)
 
     def later(self, *statements: Statement) -> None:
         """Store something nobody waits for (ledger rows, marks)."""
@@ -67,29 +78,17 @@ class World:
             try:
                 await self.db.commit(*statements)
             except Unavailable as e:
-                self.degraded = str(e)
+                self.health.failed(DATABASE, str(e))
 
         self.spawn(store(), "later")
 
     def project(self, directory: str) -> Settings:
         """The settings tightened by the project in ``directory``; read at most every two seconds."""
-        now = self.clock.now_ms()
-        known = self._projects.get(directory)
-        if known is not None and 0 <= now - known[0] < PROJECT_TTL_MS:
-            return known[1]
-        settings, problems = self.settings, list[str]()
-        if directory:
-            settings, problems = config.load_project(self.settings, Path(directory))
-        if problems and (known is None or known[1] != settings):
-            self.log.warning("project settings", directory=directory, problems=problems)
-        if len(self._projects) >= PROJECTS_KEPT:
-            self._projects.clear()
-        self._projects[directory] = (now, settings)
-        return settings
+        return self.projects.settings(directory)
 
     def templates(self, directory: str) -> Templates:
         """The prompts in force for a workspace; what is wrong with an overriding one is logged once."""
-        return templates_of(self.prompt_texts(directory))
+        return Templates.of(self.prompt_texts(directory))
 
     def prompt_texts(self, directory: str) -> Mapping[str, str]:
         """The texts of every prompt in force for a workspace. Reads files: call it in a thread."""
@@ -101,28 +100,21 @@ class World:
     def limits(self, s: Session) -> Limits:
         """What the guards compare with for this session."""
         settings = self.project(s.directory)
-        hooked = s.host == "claude-code"
+        can = capabilities(s.host)
         return Limits(
             enabled=settings.enabled and not self.sessions.is_off(s.directory),
             observe=settings.judge.mode == "observe",
             toasts=settings.toasts,
-            max_attempts=min(settings.judge.max_attempts, WAKES) if hooked else settings.judge.max_attempts,
-            wait_s=HOOK_S if hooked else 600,
+            feedback_delay_ms=settings.judge.feedback_delay_s * 1000,
+            max_attempts=min(settings.judge.max_attempts, can.prompts or settings.judge.max_attempts),
+            wait_s=can.wait_s,
             max_idle_age_ms=int(settings.judge.max_idle_age_s * 1000),
             usd_per_day=settings.spend.cents_per_day / 100,
             usd_per_session=settings.spend.cents_per_session / 100,
             tokens_per_day=settings.spend.tokens_per_day,
+            learning_percent=settings.spend.learning_percent,
         )
 
     def logger(self, s: Session, *, debug: bool = False) -> Logger:
         """A logger that names the session."""
         return self.log.bind(session=s.id, debug=True) if debug else self.log.bind(session=s.id)
-
-    def update(self, session: str, **changes: object) -> Session | None:
-        """Change fields of the session as it is now; None when it is not known."""
-        now = self.sessions.get(session)
-        if now is None:
-            return None
-        after = replace(now, **changes)  # type: ignore[arg-type]
-        self.sessions.put(after)
-        return after

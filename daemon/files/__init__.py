@@ -1,1 +1,1 @@
-"""Files that others read: written whole, edited in place, never overwritten when corrupt."""
+"""Files that other programs or people read too. Corrupt ones are kept, never overwritten."""

@@ -1,8 +1,8 @@
-"""Whole-file writes that a reader never sees half-done; corrupt files set aside; backups.
+"""Replaces whole files so that no reader sees half of one; renames corrupt files; makes backups.
 
-Owns: the temporary file beside the target, the syncs, the rename. Never makes folders and never writes into
-an existing file. When the file system says no, the old file is untouched, the temporary one is gone, and
-``Unavailable`` says which path and why.
+A write goes to a temporary file in the same folder, which is then renamed. This module never makes folders
+and never writes into an existing file. When the file system refuses, the old file is untouched, the temporary
+file is removed, and ``Unavailable`` says which path and why.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from daemon.core.errors import Unavailable
+from ..core.errors import Unavailable
 
 _REASONS = {
     errno.EROFS: "the file system is read-only",
@@ -28,8 +28,10 @@ _REASONS = {
     errno.ENAMETOOLONG: "the name is too long",
 }
 _BACKUP = ".reflectd-backup-"
+_TEMPORARY = re.compile(r"\.reflectd-[0-9a-f]{16}\.tmp")
 _STAMP = re.compile(r"\d{8}T\d{6}(-\d{3})?")
-# Folders that cannot be opened for reading, and file systems that cannot sync one: the rename itself is done.
+# Some folders can't be opened for reading, and some file systems can't sync one. The rename is done all the
+# same.
 _NO_FOLDER_SYNC = {errno.EACCES, errno.EINVAL, errno.ENOTSUP}
 
 
@@ -41,13 +43,14 @@ def write_atomic(
     durable: bool = True,
     follow: bool = False,
 ) -> None:
-    """Replace ``path`` by ``data`` (text goes out as UTF-8, newlines as they are), all or nothing.
+    """Replace the file at ``path`` by ``data`` (text as UTF-8, its newlines unchanged), all or nothing.
 
-    ``mode`` is set exactly, whatever the umask; ``None`` keeps mode and owner of the file that is there, and
-    leaves a new one to the umask. ``durable=False`` skips the syncs, for what may be lost with the power.
+    The file gets exactly ``mode``, whatever the umask is. ``None`` keeps the mode and owner of an existing
+    file; a new file gets what the umask leaves of 0644. ``durable=False`` skips the syncs, for data that a
+    power cut may lose.
 
-    A symlink is replaced, because a cloned repository may ship one that points at something of yours.
-    ``follow=True`` writes where it points, for a person's own settings (dotfiles are often links).
+    A symlink is replaced, because a cloned repository may ship one that points at a file of the person's.
+    ``follow=True`` writes to the file it points at, for a person's own settings (dotfiles are often links).
 
     Raises ``Unavailable``.
     """
@@ -57,15 +60,28 @@ def write_atomic(
         raise Unavailable(f"can't write {path}: {_reason(error)}") from error
 
 
-def set_aside(path: str | Path, stamp: str) -> Path:
-    """Rename a corrupt file to ``<name>.corrupt-<stamp>`` (``-2``, ``-3`` … when taken) and say where it is.
+def remove_leftovers(folder: Path, before_ns: int) -> None:
+    """Remove the temporary files that a killed process left in the folder, if they are older than
+    ``before_ns`` (epoch ns, of the last change). What can't be removed stays.
+    """
+    with suppress(OSError), os.scandir(folder) as found:
+        for entry in found:
+            if _TEMPORARY.fullmatch(entry.name):
+                with suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mtime_ns < before_ns:
+                        os.unlink(entry.path)  # noqa: PTH108 - as above
 
-    Nothing is overwritten. Of a symlink only the link moves. Raises ``Unavailable``.
+
+def set_aside(path: str | Path, stamp: str) -> Path:
+    """Rename a corrupt file to ``<name>.corrupt-<stamp>`` (``-2``, ``-3`` … when taken). Returns the new
+    path.
+
+    Nothing is overwritten. Of a symlink only the link is renamed. Raises ``Unavailable``.
     """
     path = Path(path)
     count = 1
     try:
-        path.lstat()  # or the reserved name would stay behind, empty
+        path.lstat()  # raises when there is no file, before a name is reserved
         while True:
             aside = path.with_name(f"{path.name}.corrupt-{stamp}" + (f"-{count}" if count > 1 else ""))
             try:
@@ -84,9 +100,10 @@ def set_aside(path: str | Path, stamp: str) -> Path:
 
 
 def back_up(path: Path, stamp: str, *, keep: int) -> Path:
-    """Copy ``path`` to ``<name>.reflectd-backup-<stamp>`` with its mode; of older ones ``keep - 1`` stay.
+    """Copy ``path`` with its mode to ``<name>.reflectd-backup-<stamp>``. The ``keep`` newest backups stay.
 
-    ``stamp`` is ``YYYYmmddTHHMMSS``; a second one in the same second gets ``-002``. Raises ``Unavailable``.
+    ``stamp`` is ``YYYYmmddTHHMMSS``; a second backup in the same second gets ``-002``. Raises
+    ``Unavailable``.
     """
     try:
         mode, data = stat.S_IMODE(path.stat().st_mode), path.read_bytes()
@@ -126,7 +143,7 @@ def _write(target: str, data: bytes, mode: int | None, durable: bool) -> None:
     fd = os.open(
         temporary,
         os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
-        0o666 if mode is None and old is None else 0o600,
+        0o644 if mode is None and old is None else 0o600,
     )
     try:
         with open(fd, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor, not a path

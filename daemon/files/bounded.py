@@ -1,7 +1,7 @@
-"""Reads small text files that somebody else may have put there: a clone can hold a FIFO, 2 GB or a link.
+"""Reads small files that somebody else may have written: a clone can hold a FIFO, 2 GB or a link.
 
 Never blocks on a FIFO or a device, and never reads more than the limit. Failures are ``OSError`` (the system
-said no) or ``ValueError`` (not what it should be), each with the reason in words.
+refused) or ``ValueError`` (it is no small text file), each with the reason in words.
 """
 
 from __future__ import annotations
@@ -16,9 +16,19 @@ if TYPE_CHECKING:
 
 
 def read_text(path: str | Path, limit: int, *, follow: bool = True) -> str | None:
-    """The file's text (UTF-8, a BOM dropped), None when there is none. ``follow=False`` refuses a link as
-    the last part of the path. Raises ``OSError`` and ``ValueError``.
+    """The file's text (UTF-8, without a BOM), None when there is no file.
+
+    ``follow=False`` refuses a path whose last part is a link. Raises ``OSError`` and ``ValueError``.
     """
+    raw = read_bytes(path, limit, follow=follow)
+    try:
+        return None if raw is None else raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 (byte {error.start})") from None
+
+
+def read_bytes(path: str | Path, limit: int, *, follow: bool = True) -> bytes | None:
+    """The file's content, None when there is no file. As ``read_text``."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
         fd = os.open(path, flags)
@@ -41,12 +51,9 @@ def read_text(path: str | Path, limit: int, *, follow: bool = True) -> str | Non
         os.close(fd)
     if len(raw) > limit:
         raise ValueError(f"it is larger than {limit} bytes")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8 (byte {error.start})") from None
+    return raw
 
 
 def reason(error: OSError | ValueError) -> str:
-    """The reason in words, without path and number."""
+    """The reason in words, without the path and the error number."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

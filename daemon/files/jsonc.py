@@ -1,8 +1,8 @@
-"""Edits the ``plugin`` list of an opencode settings text (JSON with comments); every other byte stays.
+"""Edits the ``plugin`` list in the text of opencode's settings (JSON with comments). Every other byte stays.
 
-Owns: finding that list, and what its entries mean. Never touches files. Accepts just what opencode's own
-parser accepts; anything else is a ``UserError`` with line and column. Every edit is
-parsed again and compared before it is returned.
+Finds the list and knows what its entries mean; never reads or writes files. It accepts what opencode's own
+parser accepts; anything else is a ``UserError`` with line and column. Each edited text is parsed again and
+compared with what was wanted before it is returned.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from daemon.core.errors import UserError
-from daemon.files.jsonc_text import append, apply, begun, cut, parse, place, top
+from ..core.errors import UserError
+from .jsonc_text import append, apply, begun, cut, parse, place, top
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from daemon.files.jsonc_text import Item, Node
+    from .jsonc_text import Item, Node
 
 KEY = "plugin"
 
@@ -28,13 +28,13 @@ def plugins(text: str) -> list[Any]:
 
 
 def spec_of(entry: object) -> str:
-    """What an entry loads, without its options; empty when opencode would not take it."""
+    """What an entry loads, without its options; empty when opencode would ignore the entry."""
     first = entry[0] if isinstance(entry, list) and entry else entry
     return first if isinstance(first, str) else ""
 
 
 def add_plugin(text: str, spec: str) -> str:
-    """``text`` with ``spec`` at the end of the list; unchanged when it is listed. Raises ``UserError``."""
+    """``text`` with ``spec`` at the end of the list; unchanged when the list has it. Raises ``UserError``."""
     root, member = _find(text)
     before = member.node.value if member else []
     if any(spec_of(entry) == spec for entry in before):
@@ -48,8 +48,9 @@ def add_plugin(text: str, spec: str) -> str:
 
 
 def replace_plugin(text: str, matches: Callable[[str], bool], spec: str) -> str:
-    """The first matching entry loads ``spec`` instead, in its place and with its options; the other
-    matches go. ``text`` when nothing matches. Raises ``UserError``.
+    """``text`` in which the first matching entry loads ``spec``, with its options; other matches are removed.
+
+    Unchanged when no entry matches. Raises ``UserError``.
     """
     root, entries, found = _matching(text, matches)
     if not found:
@@ -65,7 +66,7 @@ def replace_plugin(text: str, matches: Callable[[str], bool], spec: str) -> str:
 
 
 def remove_plugin(text: str, matches: Callable[[str], bool]) -> str:
-    """``text`` without the entries that match. Comments stay, and so does an emptied list."""
+    """``text`` without the entries that match. Comments stay, and so does a list that becomes empty."""
     root, entries, found = _matching(text, matches)
     if not found:
         return text

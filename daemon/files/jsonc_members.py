@@ -1,8 +1,9 @@
-"""Sets and removes one member of nested objects in a settings text (JSON with comments); other bytes stay.
+"""Sets or removes one member of nested objects in a settings text (JSON with comments). Other bytes stay.
 
-Owns: walking to the member, making the objects on the way, and leaving out those that a removal empties.
-Never touches files. What is not JSON, or not an object where one is needed, is a ``UserError`` with its
-place. Every edit is parsed again and compared before it is returned.
+``put`` makes missing objects on the way to the member; ``take`` also removes objects that become empty. Never
+reads or writes files. A text that is not JSON, and a value that should be an object and is none, is a
+``UserError`` with its place. Each edited text is parsed again and compared with what was wanted before it is
+returned.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import json
 from copy import deepcopy
 from typing import Any, cast
 
-from daemon.core.errors import UserError
-from daemon.files.jsonc_text import Node, append, apply, begun, cut, parse, place, top, unique
+from ..core.errors import UserError
+from .jsonc_text import Node, append, apply, begun, cut, parse, place, top, unique
 
 
 def read(text: str, *paths: tuple[str, ...]) -> dict[str, Any]:
-    """The settings as a dict; empty for a text of spaces and comments. ``paths`` are those that will be
-    edited: what is on the way must be objects without doubles. Raises ``UserError``.
+    """The settings as a dict; empty for a text of spaces and comments.
+
+    ``paths`` will be edited: whatever is on the way to them must be an object in which no name stands twice.
+    Raises ``UserError``.
     """
     root = top(text)
     if root is None:
@@ -28,12 +31,16 @@ def read(text: str, *paths: tuple[str, ...]) -> dict[str, Any]:
 
 
 def is_bare(text: str) -> bool:
-    """Nothing but an empty object, or less: no setting and no comment would be lost with it."""
+    """Whether the text is empty or an empty object, so that no setting and no comment is lost without it."""
     return "".join(text.removeprefix("\ufeff").split()) in {"", "{}"}
 
 
 def put(text: str, path: tuple[str, ...], value: object) -> str:
-    """``text`` with ``value`` at ``path``; on one line, in its place if it is there. Raises ``UserError``."""
+    """``text`` with ``value`` at ``path``, written on one line. An existing value is replaced where it
+    stands.
+
+    Raises ``UserError``.
+    """
     root = top(text)
     if root is None:
         return put(begun(text), path, value)
@@ -69,7 +76,7 @@ def take(text: str, path: tuple[str, ...]) -> str:
 
 
 def _walk(text: str, root: Node, path: tuple[str, ...]) -> tuple[Node, int, Node | None]:
-    """As deep as ``path`` goes: the last object on it, its depth, and the member itself if it is there."""
+    """Follow ``path`` as deep as it exists: the last object, its depth, and the member itself or None."""
     node = root
     for depth, name in enumerate(path):
         unique(text, node)

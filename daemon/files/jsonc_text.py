@@ -1,12 +1,14 @@
-"""JSON with comments as text: parsed with positions, and spliced so that every other byte stays.
+"""Edits the text of a JSON document with comments, so that every other byte stays.
 
-Owns: the parser, and putting one item into a list or object or taking one out, with the commas, lines and
-comments around it. Never touches files, and never prints a document anew. Strict JSON, comments and trailing
-commas are accepted; anything else is a ``UserError`` with line and column.
+The parser remembers where each value stands. ``append`` and ``cut`` add and remove one item of a list or
+object, with the commas, lines and comments around it; the rest of the document is never printed anew. Never
+reads or writes files. Accepts strict JSON, comments and trailing commas; anything else is a ``UserError``
+with line and column.
 
-Why not a library (tried, 2026): json-five keeps a text but not an edit. A new element becomes ``,"new"],``
-on the bracket's line, a removed one takes its neighbour's comment along; and it accepts single quotes, bare
-names and tabs in text, which the hosts refuse. jsonc-edit runs node; jsonc-document needs Python 3.12.
+Why not a library (tried in 2026): json-five prints an unchanged text exactly, but not an edited one. A new
+element becomes ``,"new"],`` on the bracket's line, and a removed element takes its neighbour's comment with
+it. It also accepts single quotes, names without quotes and tabs in strings, which the hosts refuse.
+jsonc-edit runs node; jsonc-document needs Python 3.12.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from daemon.core.errors import UserError
+from ..core.errors import UserError
 
 Edit: TypeAlias = "tuple[int, int, str]"  # from, to, what stands there instead
 
 MAX_DEPTH = 200
 
 _COMMENT = r"//[^\r\n]*|/\*.*?\*/"
-_TRIVIA = re.compile(rf"(?:[ \t\r\n]+|{_COMMENT})*", re.DOTALL)
-_REST_OF_LINE = re.compile(rf"(?:[ \t]*(?:{_COMMENT}))*(?:[ \t]*(?=[\r\n]))?", re.DOTALL)
+_TRIVIA = re.compile(rf"(?:[ \t\r\n]++|{_COMMENT})*+", re.DOTALL)
+_REST_OF_LINE = re.compile(rf"(?:[ \t]*+(?:{_COMMENT}))*+(?:[ \t]*+(?=[\r\n]))?", re.DOTALL)
 _NEWLINE = re.compile(r"\r\n|\n|\r")
 _SPACES = re.compile(r"[ \t]*")
 _PLAIN = r'[^"\\\x00-\x1f]*'
@@ -53,7 +55,7 @@ class Item:
 
     @property
     def end(self) -> int:
-        """Behind its comma, if it has one."""
+        """The position after its comma, or after the value when it has none."""
         return self.node.end if self.comma is None else self.comma + 1
 
 
@@ -63,7 +65,7 @@ def parse(text: str) -> Node | None:
 
 
 def top(text: str) -> Node | None:
-    """The settings: like ``parse``, and an object in which no name stands twice. Raises ``UserError``."""
+    """The document, which must be an object in which no name stands twice. Raises ``UserError``."""
     root = parse(text)
     if root is None:
         return None
@@ -90,7 +92,7 @@ def begun(text: str) -> str:
 
 
 def append(text: str, node: Node, new: str) -> list[Edit]:
-    """Put ``new`` behind the last item, on a line of its own where the others have one."""
+    """Edits that put ``new`` after the last item, on its own line where the other items have one."""
     if not node.items:
         return [_fill(text, node, new)]
     last = node.items[-1]
@@ -103,7 +105,7 @@ def append(text: str, node: Node, new: str) -> list[Edit]:
 
 
 def _fill(text: str, node: Node, new: str) -> Edit:
-    """Put the first item between brackets that hold nothing but spaces and comments."""
+    """The edit that puts the first item between brackets that hold only spaces and comments."""
     inner = text[node.start + 1 : node.end - 1]
     at = node.start + 1 + len(inner.rstrip(" \t\r\n"))
     nl = _newline(text)
@@ -119,13 +121,13 @@ def _fill(text: str, node: Node, new: str) -> Edit:
 
 
 def cut(text: str, node: Node, index: int) -> str:
-    """Without one item of ``node``: its line if it has one for itself, and the comma that it needed."""
+    """``text`` without one item of ``node``, its comma, and its line when nothing else stands on it."""
     opening, closing = text[node.start], text[node.end - 1]
     items, item = node.items, node.items[index]
     start, end = item.start, item.node.end
     cuts: list[Edit] = []
     if item.comma is None and index:
-        before = cast("int", items[index - 1].comma)  # the parser saw it
+        before = cast("int", items[index - 1].comma)  # the parser has seen one: there is an item after it
         cuts.append((before, before + 1, ""))
     elif item.comma is not None and text[end : item.comma].strip():  # a comment stands between them
         cuts.append((item.comma, item.comma + 1, ""))
@@ -168,13 +170,13 @@ def _newline(text: str) -> str:
 
 
 def place(text: str, at: int) -> str:
-    """Where that is, for people."""
+    """The position ``at``, as line and column."""
     line = len(_NEWLINE.findall(text[:at])) + 1
     return f"line {line}, column {at - _line_start(text, at) + 1}"
 
 
 class _Parser:
-    """Strict JSON plus comments and trailing commas, remembering where everything is."""
+    """Parses strict JSON with comments and trailing commas, and remembers where each value stands."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -189,7 +191,7 @@ class _Parser:
         return node
 
     def peek(self) -> str:
-        """The next character that means something; empty at the end."""
+        """The next character that is no space and in no comment; empty at the end."""
         self.at = _end(_TRIVIA, self.text, self.at)
         if self.text.startswith("/*", self.at):
             raise self.wrong("this comment has no end, */ is missing")
@@ -215,7 +217,9 @@ class _Parser:
     def string(self) -> str:
         found = _STRING.match(self.text, self.at)
         if not found:
-            raise self.wrong("this text is not closed on its line, or holds a backslash that means nothing")
+            raise self.wrong(
+                "this string is not closed on its line, or has a backslash that JSON does not know"
+            )
         self.at = found.end()
         return cast("str", json.loads(found.group()))
 

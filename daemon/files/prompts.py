@@ -1,11 +1,12 @@
-"""The prompts in force: shipped, replaced file by file by the person's own, then by a trusted project's.
+"""Reads the prompts: the shipped ones, or in the place of each the person's own, or a trusted project's.
 
-Reads and checks them; never writes, never logs. A file that can't be used is left out whole, with one
-problem text that names it, and the next layer stands. A project's files count only when the person trusted
+Each of the three folders is a layer; a later layer replaces single files of the earlier ones. This module
+reads and checks them; it never writes and never logs. A file that can't be used is skipped, a problem text
+names it, and the earlier layer's file is used. A project's files are used only when the person trusted
 exactly this content (``files.trust``).
 
-Nothing is cached: a judgement takes seconds, and reading every layer takes 0.03 to 0.6 ms. So an edit counts
-from the next judgement on, on every file system; ``files.watch`` only adds that the log says at once what an
+Nothing is cached: a judgement takes seconds, and reading all layers takes 0.03 to 0.6 ms. So the next
+judgement uses an edited file, on every file system. ``files.watch`` only makes the log say at once what an
 edit did.
 """
 
@@ -18,15 +19,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from daemon.core.errors import UserError
-from daemon.files.bounded import read_text, reason
+from ..core.errors import UserError
+from .bounded import read_text, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from daemon.files.trust import Trust
+    from .trust import Trust
 
-LIMIT = 32 * 1024  # bytes; the shipped ones have two thousand
+LIMIT = 32 * 1024  # bytes; a shipped prompt has about two thousand
 PROJECT_FOLDER = ".reflection/prompts"
 SUFFIX = ".txt"
 DIRECTORIES_KEPT = 200
@@ -34,7 +35,7 @@ FILES_LISTED = 100
 
 
 class Slots(NamedTuple):
-    """The ``{names}`` of one prompt: those it must have, and those it may have besides."""
+    """The ``{names}`` in one prompt: those that must be there, and those that may be there."""
 
     required: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
@@ -43,8 +44,10 @@ class Slots(NamedTuple):
 _DATA = frozenset({"nonce", "requests", "project", "evidence", "earlier", "final"})
 SLOTS: Mapping[str, Slots] = {
     "judge": Slots(optional=frozenset({"nonce"})),  # the system prompt: the same for every call, so cacheable
-    "judge_case": Slots(_DATA),
-    "judge_again": Slots(frozenset({"case", "nonce", "why"})),  # the form was broken, or a row says otherwise
+    "judge_case": Slots(_DATA, frozenset({"log", "changes"})),
+    "judge_again": Slots(
+        frozenset({"case", "nonce", "why"})
+    ),  # when the reply can't be parsed, or a row contradicts it
     "judge_second": Slots(optional=frozenset({"nonce"})),  # the system prompt of the second look
     "judge_second_case": Slots(frozenset({"case", "nonce", "missing"})),
     "stuck": Slots(optional=frozenset({"nonce"})),  # the system prompt: is a silent session stuck?
@@ -52,6 +55,12 @@ SLOTS: Mapping[str, Slots] = {
     "compaction": Slots(optional=frozenset({"nonce"})),  # the system prompt of the look after a compaction
     "compaction_case": Slots(frozenset({"nonce", "requests", "open", "tools", "github", "reply", "summary"})),
     "compaction_again": Slots(frozenset({"case", "nonce", "why"})),
+    "reflector": Slots(  # rules and data in one text: the lines before the first placeholder are the rules
+        frozenset({"nonce", "transcript", "playbook", "cited_ids"}), frozenset({"quarantined"})
+    ),
+    "curator": Slots(frozenset({"nonce", "reflector_output", "playbook"})),
+    "keypoints": Slots(frozenset({"nonce", "transcript", "playbook"})),
+    "playbook": Slots(frozenset({"key_points"})),  # what an agent is given
 }
 _SLOT = re.compile(r"\{([a-z][a-z0-9_]{0,30})\}")
 
@@ -64,7 +73,7 @@ class Layer(NamedTuple):
 
 
 class InForce(NamedTuple):
-    """Every prompt's text, which layer it is from, and the problems that were not told before."""
+    """Each prompt's text, the layer it is from, and the problems that were not reported before."""
 
     texts: dict[str, str]
     sources: dict[str, str]  # "shipped", "yours" or "project"
@@ -72,7 +81,7 @@ class InForce(NamedTuple):
 
 
 class Prompts:
-    """The prompts in force for a directory."""
+    """The prompts that are used for a directory."""
 
     def __init__(self, shipped: Path, person: Path, trust: Trust) -> None:
         """Raises ``UserError`` when a shipped prompt is missing or broken."""
@@ -87,7 +96,7 @@ class Prompts:
         self._lock = threading.Lock()  # judgements make their cases in threads
 
     def templates(self, directory: str) -> InForce:
-        """What to judge with in ``directory`` ("" is nowhere: the person's own). Never raises."""
+        """The prompts for a judgement in ``directory``; "" means in no project. Never raises."""
         texts, sources = dict(self._shipped), dict.fromkeys(self._shipped, "shipped")
         own = read_layer(self._person)
         texts |= own.texts
@@ -112,7 +121,7 @@ class Prompts:
         return InForce(texts, sources, problems)
 
     def _new(self, place: str, problems: list[str]) -> list[str]:
-        """The problems that the last reading of this place did not have: each is told once."""
+        """The problems that the last reading of this place did not find. So each is reported once."""
         with self._lock:
             before = self._told.pop(place, [])
             if problems:

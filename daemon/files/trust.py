@@ -1,8 +1,10 @@
-"""Which project prompts the person trusts: ``<state>/trust.json``, 0600, replaced whole.
+"""What the person trusts: projects' prompts, and repositories in which git may be run. It is kept in
+``<state>/trust.json``, 0600, replaced as a whole.
 
-Trust is for one folder (its real path) and one content (SHA-256 over all its prompts), so any change asks for
-it again. Never grants anything by itself: what can't be read or understood trusts nothing. A corrupt file is
-kept aside (I43) and a message says where.
+Trust is given to one folder (its real path) and one content: the SHA-256 of all its prompts, or what
+``files.git`` makes of the repository's configuration and attributes. So it ends when these change. A file
+that can't be read or understood trusts nothing. A corrupt file is renamed (I43) and a message says where it
+is.
 """
 
 from __future__ import annotations
@@ -10,31 +12,34 @@ from __future__ import annotations
 import json
 import os
 import re
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from time import gmtime, strftime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
-from daemon.core.errors import Unavailable
-from daemon.files.atomic import set_aside, write_atomic
-from daemon.files.bounded import read_text, reason
+from ..core.errors import Unavailable
+from .alone import alone
+from .atomic import set_aside, write_atomic
+from .bounded import read_text, reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from daemon.core.ports import Clock
+    from ..core.ports import Clock
 
 FILE = "trust.json"  # in the state folder
 LIMIT = 1_000_000  # bytes
 PROJECTS_KEPT = 1_000
+Kind = Literal["projects", "git"]
+"""What is trusted: a project's prompts, or git in a repository."""
+Grants = dict[Kind, dict[str, "Grant"]]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the person trusted: the digest of the prompts, and when (epoch ms)."""
+    """What the person trusted: the digest of the content, and when (epoch ms)."""
 
     sha256: str
     at: int
@@ -52,38 +57,44 @@ def project_of(directory: str | Path) -> str:
 
 
 class Trust:
-    """The trusted projects. Read anew each time, so the daemon sees what the command line wrote."""
+    """The trusted folders. The file is read each time, so the daemon sees what the command line wrote."""
 
     def __init__(self, file: Path, clock: Clock) -> None:
         self._file = file
         self._clock = clock
 
     def trusts(self, directory: str | Path, prompts: Mapping[str, str]) -> tuple[bool, str]:
-        """Whether exactly these prompts of this folder are trusted, and what is wrong with our file."""
+        """Whether exactly these prompts of this folder are trusted, and what is wrong with ``trust.json``."""
         grants, problem = self.load()
         grant = grants.get(project_of(directory))
         return grant is not None and grant.sha256 == digest(prompts), problem
 
-    def load(self) -> tuple[dict[str, Grant], str]:
-        """Every grant by project, and a message when the file was unreadable or corrupt. Never raises."""
-        try:
-            text = read_text(self._file, LIMIT)
-        except (OSError, ValueError) as error:
-            if isinstance(error, OSError):
-                return {}, f"{self._file} can't be read ({reason(error)}): no project's prompts are trusted"
-            return {}, self._put_aside(str(error))
-        if text is None:
-            return {}, ""
-        try:
-            return _parse(text), ""
-        except (ValueError, RecursionError) as error:
-            return {}, self._put_aside(str(error))
+    def load(self, kind: Kind = "projects") -> tuple[dict[str, Grant], str]:
+        """Every grant of this kind by folder, and a message when the file can't be read or is corrupt. Never
+        raises.
+        """
+        grants, problem = self._load()
+        return grants[kind], problem
 
     def grant(self, directory: str | Path, prompts: Mapping[str, str]) -> str:
-        """Trust these prompts of this folder; says what was wrong with the file. Raises ``Unavailable``."""
-        name, new = project_of(directory), Grant(digest(prompts), self._clock.now_ms())
+        """Trust these prompts of this folder. Returns what was wrong with the file. Raises
+        ``Unavailable``.
+        """
+        return self._add(directory, digest(prompts), "projects")
 
-        def change(grants: dict[str, Grant]) -> None:
+    def grant_git(self, top: str | Path, fingerprint: str) -> str:
+        """Trust git in this repository as it is set up now. Returns and raises as ``grant``."""
+        return self._add(top, fingerprint, "git")
+
+    def revoke(self, directory: str | Path, kind: Kind = "projects") -> str:
+        """Trust this folder no longer; says what was wrong with the file. Raises ``Unavailable``."""
+        return self._change(lambda grants: grants[kind].pop(project_of(directory), None))
+
+    def _add(self, directory: str | Path, mark: str, kind: Kind) -> str:
+        name, new = project_of(directory), Grant(mark, self._clock.now_ms())
+
+        def change(every: Grants) -> None:
+            grants = every[kind]
             grants.pop(name, None)
             while len(grants) >= PROJECTS_KEPT:
                 del grants[min(grants, key=lambda project: grants[project].at)]
@@ -91,18 +102,28 @@ class Trust:
 
         return self._change(change)
 
-    def revoke(self, directory: str | Path) -> str:
-        """Trust this folder no longer; says what was wrong with the file. Raises ``Unavailable``."""
-        return self._change(lambda grants: grants.pop(project_of(directory), None))
+    def _load(self) -> tuple[Grants, str]:
+        try:
+            text = read_text(self._file, LIMIT)
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError):
+                return _none(), f"{self._file} can't be read ({reason(error)}): no project is trusted"
+            return _none(), self._put_aside(str(error))
+        if text is None:
+            return _none(), ""
+        try:
+            return _parse(text), ""
+        except (ValueError, RecursionError) as error:
+            return _none(), self._put_aside(str(error))
 
-    def _change(self, change: Callable[[dict[str, Grant]], object]) -> str:
-        with _alone(self._file.parent):
-            grants, problem = self.load()
+    def _change(self, change: Callable[[Grants], object]) -> str:
+        with alone(self._file.parent):
+            every, problem = self._load()
             if problem and os.path.lexists(self._file):  # unreadable, and not set aside: not ours to replace
                 raise Unavailable(problem)
-            change(grants)
-            projects = {name: asdict(grant) for name, grant in grants.items()}
-            write_atomic(self._file, json.dumps({"projects": projects}, indent=1) + "\n", mode=0o600)
+            change(every)
+            kept = {kind: {name: asdict(g) for name, g in grants.items()} for kind, grants in every.items()}
+            write_atomic(self._file, json.dumps(kept, indent=1) + "\n", mode=0o600)
         return problem
 
     def _put_aside(self, why: str) -> str:
@@ -110,42 +131,31 @@ class Trust:
         try:
             aside = set_aside(self._file, stamp)
         except Unavailable as error:
-            return f"{self._file} is corrupt ({why}), and {error}: no project's prompts are trusted"
+            return f"{self._file} is corrupt ({why}), and {error}: no project is trusted"
         return (
-            f"{self._file} was corrupt ({why}); it is kept as {aside.name}, and no project's prompts are "
-            "trusted: run `reflectd trust` in each again"
+            f"{self._file} was corrupt ({why}); it is kept as {aside.name}. No project is trusted now: "
+            "run `reflectd trust` in each project again"
         )
 
 
-def _parse(text: str) -> dict[str, Grant]:
-    """The grants of the file. Raises ``ValueError``."""
+def _none() -> Grants:
+    return {kind: {} for kind in get_args(Kind)}
+
+
+def _parse(text: str) -> Grants:
+    """The grants of the file; one of an older reflectd has no ``git``. Raises ``ValueError``."""
     found = json.loads(text)
-    projects = found.get("projects") if isinstance(found, dict) else None
-    if not isinstance(projects, dict):
-        raise ValueError('it has no object "projects"')  # noqa: TRY004 - one kind of failure for the caller
-    grants = {}
-    for name, entry in projects.items():
-        known = entry if isinstance(entry, dict) else {}
-        mark, at = known.get("sha256"), known.get("at")
-        if not (isinstance(mark, str) and _SHA256.fullmatch(mark) and type(at) is int):
-            raise ValueError(f"the entry of {name[:200]!r} is not complete")
-        grants[name] = Grant(mark, at)
-    return grants
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Two commands at once: each reads what the other wrote. The lock leaves no file."""
-    import fcntl
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise Unavailable(f"can't use the state folder {folder}: {reason(error)}") from error
-    try:
-        with suppress(OSError):  # a file system without locks: two commands at once are rare
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
+    if not isinstance(found, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 - one kind of failure for the caller
+    every = _none()
+    for kind, grants in every.items():
+        entries = found.get(kind, {} if kind == "git" else None)
+        if not isinstance(entries, dict):
+            raise ValueError(f'it has no object "{kind}"')  # noqa: TRY004 - as above
+        for name, entry in entries.items():
+            known = entry if isinstance(entry, dict) else {}
+            mark, at = known.get("sha256"), known.get("at")
+            if not (isinstance(mark, str) and _SHA256.fullmatch(mark) and type(at) is int):
+                raise ValueError(f"the entry of {name[:200]!r} is not complete")
+            grants[name] = Grant(mark, at)
+    return every

@@ -1,8 +1,9 @@
-"""The `.reflection/` files that speech, Telegram and scripts read (DESIGN §5). Blocking: run in a thread.
+"""Writes the `.reflection/` files that speech, Telegram and scripts read. It blocks: call it in a thread.
 
-Owns names, contents, the alias rules and retention. Never creates a folder before there is something to
-say, never writes into ``$HOME`` or ``/`` or through a link a clone brought along; what cannot be written
-there goes to the state folder. Every write is atomic and 0600.
+Decides their names and contents, when the short alias counts as fresh, and how long files are kept. It makes
+a folder only when there is something to write, and never writes into ``$HOME`` or ``/`` or through a link
+that came with a clone. What can't be written into the workspace goes to the state folder. Every write is
+atomic and 0600.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ import contextlib
 import json
 import os
 import re
+import threading
+import time
 from collections import deque
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from daemon.core.errors import Unavailable
-from daemon.core.redact import redact_value
-from daemon.files.atomic import write_atomic
+from ..core.errors import Unavailable, words
+from ..core.redact import redact_value
+from .atomic import remove_leftovers, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from daemon.core.verdict import State, Verdict
+    from ..core.verdict import State, Verdict
 
 FOLDER = ".reflection"
 SHORT = 8
@@ -41,7 +44,7 @@ _CASE = re.compile(r"_\d{10,16}\.json$")
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What the full-id file says while a turn is being judged."""
+    """What the session's verdict file says while a turn is being judged."""
 
     session: str
     task: str
@@ -51,7 +54,9 @@ class Judging:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """What the full-id file says while an agent works and seems stuck; ``told`` is what the person reads."""
+    """What the session's verdict file says while an agent works and seems stuck. The person reads
+    ``told``.
+    """
 
     session: str
     task: str
@@ -104,8 +109,10 @@ def verdict_object(v: Verdict | Judging | Stalled) -> dict[str, Any]:
 
 
 def alias_object(v: Verdict | Judging | Stalled, *, collides: bool) -> dict[str, Any]:
-    """What the published plugins read: fresh only for ``complete``, and ``incomplete`` when feedback
-    follows; with ``timestamp: 0`` they act as if we were not there (I22, I23).
+    """The object of the alias file, which the published plugins read.
+
+    It is fresh only for ``complete``, and for ``incomplete`` when feedback follows. With ``timestamp: 0`` the
+    plugins act as if reflectd were not there (I22, I23).
     """
     found = verdict_object(v)
     fresh = not isinstance(v, Judging | Stalled) and not collides and (v.complete or v.will_prompt)
@@ -118,43 +125,59 @@ class VerdictFiles:
     def __init__(self, fallback: Callable[[str], Path], home: Path) -> None:
         self._fallback = fallback
         self._home = home
+        self._started_ns = time.time_ns()
+        self._lock = threading.Lock()
         self._cases: dict[Path, deque[tuple[Path, int]]] = {}  # per folder, oldest first, with sizes
 
     def judging(self, j: Judging, directory: str) -> Path:
-        """Say at once that the turn is being judged; the alias of an older turn is made stale (I22)."""
+        """Write that the turn is being judged. The alias of an older turn stops being fresh (I22)."""
         return self._write(directory, j, collides=False, durable=False)
 
     def stalled(self, v: Stalled, directory: str) -> Path:
-        """Say that the agent seems stuck; the alias is stale, so readers of it act as without us."""
+        """Write that the agent seems stuck. The alias is not fresh, so its readers act as without
+        reflectd.
+        """
         return self._write(directory, v, collides=False, durable=False)
 
     def final(self, v: Verdict, directory: str, *, collides: bool) -> Path:
-        """The final verdict of a turn. Returns the path of the full-id file."""
+        """Write the final verdict of a turn. Returns the path of the session's verdict file."""
         return self._write(directory, v, collides=collides, durable=True)
 
     def outdated(self, v: Verdict, directory: str) -> Path:
-        """The same verdict, no longer fresh: a new task began."""
+        """Write the same verdict again, no longer fresh, because a new task began."""
         return self._write(directory, replace(v, at=0, will_prompt=False), collides=True, durable=False)
 
     def alias_outdated(self, v: Verdict, directory: str) -> Path:
-        """The alias alone is no longer fresh: its readers could take it for another turn (I22, I23)."""
+        """Write only the alias again, no longer fresh: its readers could take it for another turn (I22,
+        I23).
+        """
         name = f"verdict_{file_name(v.session[:SHORT])}.json"
         return self._put(directory, name, _dump(alias_object(v, collides=True)), durable=False)[1]
 
     def case(self, session: str, at: int, content: dict[str, Any], directory: str) -> Path:
-        """The full evaluation, for people and for replay; the oldest go when there are too many."""
+        """Save a case, for people and for replay. When there are too many, the oldest are removed."""
         text = json.dumps(redact_value(content), ensure_ascii=False, indent=1)
         folder, path = self._put(directory, f"{file_name(session)}_{at}.json", text, durable=False)
         self._prune(folder, path, len(text.encode()))
         return path
 
+    def tidy(self, directory: str) -> None:
+        """Remove the temporary files that an earlier daemon left in the folders of this workspace."""
+        if self._usable(directory):
+            remove_leftovers(Path(directory) / FOLDER, self._started_ns)
+        remove_leftovers(self._fallback(directory), self._started_ns)
+
     def _prune(self, folder: Path, path: Path, size: int) -> None:
-        """The newest ``CASES_KEPT`` cases stay, at most ``CASE_BYTES``. A folder is listed once."""
+        """Keep the newest ``CASES_KEPT`` cases and at most ``CASE_BYTES``. Each folder is listed only
+        once.
+        """
         cases = self._cases.get(folder)
         if cases is None:
-            if len(self._cases) >= FOLDERS_KEPT:
-                del self._cases[next(iter(self._cases))]
-            cases = self._cases[folder] = _list_cases(folder, path.stat().st_mtime)
+            cases = _list_cases(folder, path.stat().st_mtime)
+            with self._lock:  # of two folders at once
+                if len(self._cases) >= FOLDERS_KEPT:
+                    del self._cases[next(iter(self._cases))]
+                self._cases[folder] = cases
         else:
             cases.append((path, size))
         total = sum(size for _, size in cases)
@@ -178,7 +201,7 @@ class VerdictFiles:
         if self._usable(directory):
             folder = Path(directory) / FOLDER
             try:
-                self._make(folder)
+                make_reflection(folder)
                 write_atomic(folder / name, text, mode=0o600, durable=durable)
             except (OSError, Unavailable):
                 pass
@@ -188,12 +211,14 @@ class VerdictFiles:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as e:
-            raise Unavailable(f"cannot write verdict files to {folder}: {e}") from e
+            raise Unavailable(f"cannot write verdict files to {folder}: {words(e)}") from e
         write_atomic(folder / name, text, mode=0o600, durable=durable)
         return folder, folder / name
 
     def _usable(self, directory: str) -> bool:
-        """A workspace of the person's: absolute, there, not ``/`` or ``$HOME``, no link in our name."""
+        """Whether the workspace may be written to: an existing absolute folder, not ``/`` or ``$HOME``, whose
+        ``.reflection`` is no link.
+        """
         path = Path(directory)
         try:
             if not directory or not path.is_absolute() or not path.is_dir():
@@ -204,13 +229,15 @@ class VerdictFiles:
         except (OSError, ValueError):  # no permission, a name too long, a NUL
             return False
 
-    @staticmethod
-    def _make(folder: Path) -> None:
-        """The folder, and its ``.gitignore`` also where the folder came with a clone."""
-        folder.mkdir(mode=0o700, exist_ok=True)
-        ignore = folder / ".gitignore"
-        if not os.path.lexists(ignore):
-            write_atomic(ignore, GITIGNORE, mode=0o600, durable=False)
+
+def make_reflection(folder: Path) -> None:
+    """Make a project's ``.reflection``, and its ``.gitignore`` also when the folder came with a clone. Raises
+    ``OSError`` and ``Unavailable``.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not os.path.lexists(ignore):
+        write_atomic(ignore, GITIGNORE, mode=0o600, durable=False)
 
 
 def _dump(found: dict[str, Any]) -> str:
@@ -218,12 +245,14 @@ def _dump(found: dict[str, Any]) -> str:
 
 
 def file_name(session: str) -> str:
-    """A session id as part of a file name: ids come from outside."""
+    """A session id in a form that is safe as part of a file name: the host chose the id."""
     return _SAFE.sub("_", session)[:120]
 
 
 def _list_cases(folder: Path, newest_s: float) -> deque[tuple[Path, int]]:
-    """The case files of a folder with their sizes, oldest first. Verdicts of 90 days ago are removed."""
+    """The case files of a folder with their sizes, oldest first. Verdict files older than 90 days are
+    removed.
+    """
     found = []
     for path in folder.iterdir():
         with contextlib.suppress(OSError):

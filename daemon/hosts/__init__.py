@@ -1,1 +1,1 @@
-"""Hosts: native payloads of coding agents, parsed into core types. One module per host; nothing else."""
+"""What each coding agent sends, parsed into core types: one package a host, which knows no other host."""

@@ -1,47 +1,86 @@
-"""Long texts made short, the same way as the opencode shim does it: head and tail stay, the middle goes.
+"""Cuts the middle out of long texts, in the same way as the opencode shim does.
 
-Cuts at line ends where one is near: half a token could slip past the redaction.
+It cuts at a line end where one is near, else between two words, because half of a secret could slip past
+the redaction. Of a tool's output the lines that tell of failures stay, wherever they stand.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-TEXT: Final = (2_048, 14_336)
+from ..core.cuts import cut_texts
+
+TEXT: Final = (2_048, 14_336)  # characters of head and tail that are kept
 OUTPUT: Final = (1_024, 2_048)
-_SLACK: Final = 200
-_DEPTH: Final = 6
-_ITEMS: Final = 200
+KEPT_LINES: Final = 24  # of what is cut from an output
+KEPT_CHARS: Final = 2_048
+_LONGEST: Final = 300  # characters of a line that is kept; half a line could hold half a secret
+_SCANNED: Final = 5_000  # lines from each end of what is cut
+_TELLS: Final = re.compile(
+    r"\b(?:FAIL(?:ED|URES?|S)?|ERRORS?|FATAL|PANIC|panicked|Traceback|AssertionError|REJECTED)\b"
+    r"|\b(?:[Ee]rror|fatal|panic|[A-Za-z]+Error|[A-Za-z]*Exception)(?::|\[)|^\s*not ok\b|[✗✘✖✕❌●]"
+    r"|\b[1-9]\d* (?:failed|failures?|errors?)\b|\bcreate mode \d|\berror (?:TS|CS)\d"
+    r"|\[(?:remote )?rejected\]"
+)
+_SLACK: Final = 200  # how far from the wanted place a line end is looked for
+_WORD: Final = 4_096  # and how far the end of a word
+_BORDER: Final = re.compile("[\\s\"'`,;&<>]")
 
 
 def cut(value: str, limit: tuple[int, int]) -> tuple[str, int]:
-    """(the text with at most head and tail, how many characters are missing)."""
-    head, keep = limit
-    if len(value) <= head + keep:
+    """(the head and the tail of ``value``, how many characters between them are missing)."""
+    if len(value) <= sum(limit):
         return value, 0
-    tail = len(value) - keep
+    head, tail = _edges(value, limit)
+    return f"{value[:head]}\n[... {tail - head} characters cut ...]\n{value[tail:]}", tail - head
+
+
+def cut_output(value: str) -> tuple[str, int]:
+    """As ``cut`` for a tool's output; between head and tail stand the lines that tell of failures."""
+    if len(value) <= sum(OUTPUT):
+        return value, 0
+    head, tail = _edges(value, OUTPUT)
+    lines = value[head:tail].split("\n")
+    kept = telling_lines(lines[value[head - 1] != "\n" : -1])  # no part of a line
+    left = tail - head - sum(len(line) for line in kept)
+    mark = f"[... {left} characters cut{', not these lines' if kept else ''} ...]"
+    end = ["[... end of these lines ...]"] if kept else []
+    return "\n".join([value[:head], mark, *kept, *end, value[tail:]]), left
+
+
+def _edges(value: str, limit: tuple[int, int]) -> tuple[int, int]:
+    """Where the head ends and the tail begins: at a line end where one is near, else where a word ends. A
+    word that is longer than ``_WORD`` is cut.
+    """
+    head, tail = limit[0], len(value) - limit[1]
     before = value.rfind("\n", 0, head + 1)
     if before > head - _SLACK:
         head = before + 1
+    else:
+        word = _BORDER.search(value[max(0, head - _WORD) : head][::-1])
+        head -= word.start() if word else 0
     after = value.find("\n", tail, tail + _SLACK)
     if after >= 0:
-        tail = after + 1
-    missing = tail - head
-    return f"{value[:head]}\n[... {missing} characters cut ...]\n{value[tail:]}", missing
+        return head, after + 1
+    word = _BORDER.search(value, tail, tail + _WORD)
+    return head, word.start() if word else tail
 
 
-def cut_deep(value: object, limit: tuple[int, int] = TEXT, depth: int = 0) -> object:
-    """The same JSON value with every long string in it cut; what lies too deep becomes None."""
-    if isinstance(value, str):
-        return cut(value, limit)[0]
-    if depth > _DEPTH:
-        return None
-    if isinstance(value, list):
-        return [cut_deep(item, limit, depth + 1) for item in value[:_ITEMS]]
-    if isinstance(value, dict):
-        few = list(value.items())[:_ITEMS]
-        return {cut(str(k), limit)[0]: cut_deep(v, limit, depth + 1) for k, v in few}
-    return value
+def telling_lines(lines: list[str]) -> list[str]:
+    """The lines that tell of failures, or of files that a commit made: the first ones and the last ones."""
+    lines = lines if len(lines) <= 2 * _SCANNED else [*lines[:_SCANNED], *lines[-_SCANNED:]]
+    found = [line for line in lines if 0 < len(line) <= _LONGEST and _TELLS.search(line)]
+    if len(found) > KEPT_LINES:
+        found = [*found[: KEPT_LINES // 2], *found[-KEPT_LINES // 2 :]]
+    while sum(len(line) for line in found) > KEPT_CHARS:
+        del found[len(found) // 2]
+    return found
+
+
+def cut_deep(value: object, limit: tuple[int, int] = TEXT) -> object:
+    """The JSON value with every long string in it cut, and None for all that is nested too deeply."""
+    return cut_texts(value, lambda text: cut(text, limit)[0])
 
 
 def size_of(value: object) -> int:

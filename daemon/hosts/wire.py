@@ -1,7 +1,7 @@
-"""JSON from a host as typed structs, and the structs that opencode's events and messages share.
+"""JSON from a host, decoded into typed structs.
 
-Owns what is wrong with JSON in practice: nulls where nothing is, halves of characters, numbers out of range.
-Raises ``BadReply`` and nothing else.
+Owns the repair of what is wrong with JSON in practice: null where a value is missing, half of a character,
+numbers out of range. Raises ``BadReply`` and nothing else.
 """
 
 from __future__ import annotations
@@ -11,45 +11,24 @@ import re
 from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Raw
 
-from daemon.core.errors import BadReply
+from ..core.errors import BadReply
 
 Wire = Raw | bytes | dict[str, Any]
 T = TypeVar("T")
 
-MAX_MS: Final = 1 << 53  # beyond this JavaScript has no exact integers
-
-
-class ErrorData(Struct):
-    message: str | None = None
-
-
-class Error(Struct):
-    name: str | None = None
-    message: str | None = None
-    data: ErrorData | None = None  # opencode's own form, when a shim passes it on unreduced
-
-    @property
-    def said(self) -> str:
-        return self.message or (self.data.message if self.data else None) or ""
-
-
-class Info(Struct):
-    id: str | None = None
-    parent: str | None = field(name="parentID", default=None)
-    title: str | None = None
-    directory: str | None = None
+MAX_NUMBER: Final = 1 << 53  # JavaScript has no exact integers beyond this
 
 
 def decode(data: Wire, form: type[T]) -> T:
-    """``data`` as ``form``, where null is the empty form. Raises ``BadReply`` and nothing else."""
+    """``data`` as ``form``; null gives an empty ``form``. Raises ``BadReply`` and nothing else."""
     wire = _encode(data) if isinstance(data, dict) else data
     try:
         found: T | None = _decoder(form).decode(wire)
     except msgspec.ValidationError as error:
         raise BadReply(str(error), _head(wire)) from None
-    except (ValueError, RecursionError, msgspec.MsgspecError):  # perhaps only half a character: see mend
+    except (ValueError, RecursionError, msgspec.MsgspecError):  # perhaps half of a character: see ``mend``
         try:
             found = _decoder(form).decode(mend(bytes(wire)))
         except (ValueError, RecursionError, msgspec.MsgspecError) as error:
@@ -57,7 +36,9 @@ def decode(data: Wire, form: type[T]) -> T:
     return found or form()
 
 
-_DECODERS: Final[dict[object, msgspec.json.Decoder[Any]]] = {}  # making one costs more than using it
+_DECODERS: Final[
+    dict[object, msgspec.json.Decoder[Any]]
+] = {}  # kept, because making a decoder costs more than using it
 
 
 def _decoder(form: type[T]) -> msgspec.json.Decoder[Any]:
@@ -83,9 +64,9 @@ _ESCAPE: Final = re.compile(
 
 
 def mend(wire: bytes) -> bytes:
-    r"""JSON with each lone surrogate (``\ud83d``) and broken UTF-8 made U+FFFD.
+    r"""The JSON with U+FFFD for each lone surrogate (``\ud83d``) and for broken UTF-8.
 
-    JavaScript writes such halves when a text is cut in the middle of an emoji; JSON readers refuse them.
+    JavaScript writes such half characters when it cuts a text inside an emoji, and JSON readers refuse them.
     """
     whole = _ESCAPE.sub(lambda m: b"\\ufffd" if m[1] else m[0], wire)
     return whole.decode("utf-8", "replace").encode()
@@ -95,6 +76,11 @@ def _head(wire: Raw | bytes) -> str:
     return bytes(wire)[:200].decode("utf-8", "replace")
 
 
+def text_or_empty(value: object) -> str:
+    """``value`` when it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
 def milliseconds(value: float | None) -> int:
-    """A count or a time as a plain integer; 0 for none and for nonsense."""
-    return int(value) if value is not None and 0 < value < MAX_MS else 0
+    """A count or a time in ms as an integer; 0 when it is missing or out of range."""
+    return int(value) if value is not None and 0 < value < MAX_NUMBER else 0

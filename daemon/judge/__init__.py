@@ -1,1 +1,1 @@
-"""The judge pipeline: case, flow, parse, decide. Pure; the engine drives it (DESIGN §4)."""
+"""The judge pipeline: case, flow, parse, decide. Pure; the engine drives it (design/judge.md)."""

@@ -1,4 +1,4 @@
-"""A case: everything one judgement may look at, frozen before the flow starts (DESIGN §3).
+"""A case: everything one judgement may look at, frozen before the flow starts (design/architecture.md).
 
 So a case can be saved, replayed and turned into a labelled test.
 """
@@ -6,14 +6,24 @@ So a case can be saved, replayed and turned into a labelled test.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from daemon.core.evidence import Evidence
-from daemon.core.redact import redact, redact_value
-from daemon.core.transcript import Message, Model, Transcript
+from ..core.bounds import bounded
+from ..core.evidence import Evidence
+from ..core.learned import cited_ids
+from ..core.redact import redact, redact_value
+from ..core.transcript import Message, Model, ToolCall, Transcript
+from ..core.workspace import ChangedFiles, for_a_case
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 EARLIER_REQUESTS = 5
 FINAL_CHARS = 4_000
+ANSWERED_CHARS = 2_000  # the prompt shows fewer
+ROUND_CHARS = 300
+MAX_ROUNDS = 4
+PROMPT_TOKENS = 6_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +36,28 @@ class Templates:
     second_case: str = ""
     again: str = ""
 
+    @classmethod
+    def of(cls, texts: Mapping[str, str]) -> Templates:
+        """The judge's prompts among all of them, by the names that ``files.prompts`` has for them."""
+        return cls(
+            system=texts["judge"],
+            case=texts["judge_case"],
+            second=texts["judge_second"],
+            second_case=texts["judge_second_case"],
+            again=texts["judge_again"],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One turn to be judged. ``at`` is epoch ms; ``nonce`` fences the untrusted text of this call.
 
     ``requests``: the human messages of this task, oldest first; ``earlier``: those before it, as context
-    (I28). ``open_items``: what earlier rounds found, so that the judge reuses their wording. ``project``:
-    the gate lines of AGENTS.md and CLAUDE.md. ``transcript``: what the evidence was computed from, redacted.
+    (I28). ``answered``: for each request what the agent had said before it. ``rounds``: the feedback of
+    earlier rounds, a line each. ``open_items``: what earlier rounds found, so that the judge reuses their
+    wording. ``project``: what AGENTS.md and CLAUDE.md demand. ``transcript``: what the evidence was computed
+    from, redacted. ``changed``: what git lists, where the person allowed it. ``prompt_tokens``: the largest
+    size of the first prompt.
     """
 
     session: str
@@ -51,6 +75,18 @@ class Case:
     open_items: tuple[str, ...] = ()
     project: str = ""
     transcript: Transcript | None = None
+    answered: tuple[str, ...] = ()
+    rounds: tuple[str, ...] = ()
+    changed: ChangedFiles | None = None
+    prompt_tokens: int = PROMPT_TOKENS
+
+    @property
+    def cited(self) -> tuple[str, ...]:
+        """The names of the points that the agent cited in whatever it wrote for this task."""
+        work = self.transcript.work if self.transcript is not None else ()
+        said = [m for m in work if m.role == "assistant" and not m.summary]
+        thought = (name for m in said for name in m.cited)
+        return tuple(dict.fromkeys((*cited_ids(m.text for m in said), *thought)))
 
 
 def make_case(
@@ -61,44 +97,71 @@ def make_case(
     templates: Templates,
     open_items: tuple[str, ...] = (),
     project: str = "",
+    changed: ChangedFiles | None = None,
+    prompt_tokens: int = PROMPT_TOKENS,
 ) -> Case:
     """The case of the transcript's last turn. Needs a task and a turn (the guards saw to that).
 
-    Secrets are redacted here, once: prompts, feedback, files and the database are made from the case (I46).
+    Secrets are redacted here, once, before anything is collected or cut: prompts, feedback, files and the
+    database are made from the case (I46).
     """
-    from daemon.core.collect import collect  # half of the core's start-up time, not needed to answer a host
+    from ..evidence.collect import (
+        collect,  # half of the core's start-up time, not needed to answer a host
+    )
 
+    transcript = _redacted_transcript(bounded(transcript))
+    project = redact(project)
     task, turn = transcript.task, transcript.turn
     if task is None or turn is None:
         raise ValueError("a case needs a human message and an answer")
     requests = transcript.requests
-    first = requests[0].id
-    before = [m.text for m in transcript.messages[: _index(transcript, first)] if m.human and m.text]
+    first = _index(transcript, requests[0].id)
+    before = [m.text for m in transcript.messages[:first] if m.human and m.text]
     return Case(
         session=transcript.session,
         task=task.id,
         turn=turn.id,
         at=at,
         nonce=nonce,
-        requests=tuple(redact(m.text) for m in requests),
-        earlier=tuple(redact(text) for text in before[-EARLIER_REQUESTS:]),
-        final=redact(turn.text),
-        evidence=_redacted(collect(transcript, project)),
+        requests=tuple(m.text for m in requests),
+        earlier=tuple(before[-EARLIER_REQUESTS:]),
+        final=turn.text,
+        evidence=collect(transcript, project),
         templates=templates,
         agent=task.agent,
         model=task.model,
         open_items=open_items,
-        project=redact(project),
-        transcript=_redacted_transcript(transcript),
+        project=project,
+        transcript=transcript,
+        answered=tuple(_answered(transcript, m) for m in requests),
+        rounds=_rounds(transcript),
+        changed=None if changed is None else for_a_case(changed),
+        prompt_tokens=prompt_tokens,
     )
 
 
-def _redacted(evidence: Evidence) -> Evidence:
-    rows = (
-        replace(r, text=redact(r.text), detail=redact(r.detail), command=redact(r.command))
-        for r in evidence.rows
-    )
-    return replace(evidence, rows=tuple(rows))
+def _answered(transcript: Transcript, request: Message) -> str:
+    """The agent's words that stood last when the person typed ``request``, or what a tool of it asked."""
+    from ..evidence.calls.tools import questions_of  # as above
+
+    before = transcript.messages[: _index(transcript, request.id)]
+    for m in reversed(before):
+        if m.human:
+            return ""
+        said = "\n".join((m.text.strip(), *(q for c in m.calls for q in questions_of(c)))).strip()
+        if m.role == "assistant" and said and not m.summary:
+            return said[-ANSWERED_CHARS:]
+    return ""
+
+
+def _rounds(transcript: Transcript) -> tuple[str, ...]:
+    """The feedback that this task had, a line each, without its heading and its last sentence."""
+    found = []
+    for number, m in enumerate((m for m in transcript.work if m.order and m.text), 1):
+        lines = [line.strip() for line in m.text.splitlines() if line.strip()]
+        said = " ".join(lines[1:-1] or lines)
+        found.append(f"round {number}: {said[:ROUND_CHARS]}")
+    return tuple(found[-MAX_ROUNDS:])
 
 
 def _redacted_transcript(transcript: Transcript) -> Transcript:
@@ -112,16 +175,22 @@ def _redacted_transcript(transcript: Transcript) -> Transcript:
 
 
 def _redacted_message(m: Message) -> Message:
-    calls = (
-        replace(
-            c,
-            input=cast("dict[str, object]", redact_value(c.input)),
-            output=redact(c.output),
-            error=redact(c.error),
-        )
-        for c in m.calls
+    return replace(
+        m,
+        text=redact(m.text),
+        error_message=redact(m.error_message),
+        calls=tuple(_redacted_call(c) for c in m.calls),
     )
-    return replace(m, text=redact(m.text), error_message=redact(m.error_message), calls=tuple(calls))
+
+
+def _redacted_call(call: ToolCall) -> ToolCall:
+    return replace(
+        call,
+        input=cast("dict[str, object]", redact_value(call.input)),
+        output=redact(call.output),
+        error=redact(call.error),
+        inner=tuple(_redacted_call(c) for c in call.inner),
+    )
 
 
 def _index(transcript: Transcript, message_id: str) -> int:

@@ -9,21 +9,20 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from daemon.core.errors import BadReply
-from daemon.core.guards import Limits, Skip, may_prompt, normalise_items, rounds_without_progress
-from daemon.core.orders import SendFeedback, ShowToast, StoredOrder, Variant
-from daemon.core.session import Session, settled
-from daemon.core.verdict import FinalState, JudgedBy, Judgement, Missing, Severity, Verdict
-from daemon.judge.case import Case
+from ..core.guards import Limits, Skip, may_prompt, normalise_items, rounds_without_progress
+from ..core.orders import SendFeedback, ShowToast, StoredOrder, Variant
+from ..core.session import Session, settled
+from ..core.verdict import NO_PROOF, FinalState, JudgedBy, Judgement, Severity, Verdict
+from .case import Case
+from .citations import ITEM_CHARS, cited_rows, is_cited
+from .progress import progress
 
 if TYPE_CHECKING:
-    from daemon.judge.flow import Opinion
+    from .flow import Opinion
 
 HEADING = "## Reflection-3: Task Incomplete"
-QUOTE_MIN = 8
-_ROW = re.compile(r"\b[A-Z]\d{1,4}\b")
-ITEM_CHARS = 300
-_SENTENCE = re.compile(r"[.;\n]\s|, then | and then ")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a terminal would obey them
+UNJUDGED = "Stopped; no model judged it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +56,19 @@ def skip(s: Session, turn: str, why: Skip, at: int, limits: Limits) -> Decision 
 
 
 def decide(r: Round, opinion: Opinion) -> Decision:
-    """The decision on one judged turn (DESIGN §4, seed's flow below PARSE VERDICT)."""
+    """The decision on one judged turn (design/judge.md)."""
+    decision, told = _decide(r, opinion), _rotate(r)
+    if not told or told[0] not in decision.orders:
+        return decision
+    return replace(decision, session=replace(decision.session, rotate=told[0].message))
+
+
+def _decide(r: Round, opinion: Opinion) -> Decision:
     by = replace(r.by, provider=opinion.provider or r.by.provider, model=opinion.model, cost=opinion.cost)
     r = replace(r, by=by)
     found = opinion.judgement
     if found is None:
-        return _unscored(r, opinion.why)
+        return _no_proof(r, opinion.why) if opinion.no_proof else _unscored(r, opinion.why)
     cited = tuple(m for m in found.missing if is_cited(m, r.case))
     if found.complete and found.severity is not Severity.BLOCKER:
         return _complete(r, replace(found, missing=cited))
@@ -75,43 +81,6 @@ def decide(r: Round, opinion: Opinion) -> Decision:
     if not (found.missing or found.feedback or found.next_actions):
         return _unscored(r, "the judge does not say what is missing")
     return _incomplete(r, found)
-
-
-def cited_rows(missing: Missing, case: Case) -> tuple[str, ...]:
-    """The rows that the item names: `E3`, `[E3]`, `E3, R1`, `E3: the test failed`."""
-    known = {row.id for row in case.evidence.rows}
-    return tuple(name for name in _ROW.findall(missing.cites[:ITEM_CHARS]) if name in known)
-
-
-def is_cited(missing: Missing, case: Case) -> bool:
-    """The item names an evidence row or quotes the request word for word (a word or two are no quote)."""
-    if cited_rows(missing, case):
-        return True
-    wanted = " ".join(missing.cites.strip(" \n\"'“”`.").casefold().split())
-    if len(wanted) < QUOTE_MIN:
-        return False
-    return any(wanted in " ".join(text.casefold().split()) for text in case.requests)
-
-
-def without_forbidden(found: Judgement, case: Case) -> Judgement:
-    """The judgement without what the person forbade. Raises ``BadReply`` when nothing else is left of it."""
-    if not case.evidence.forbids or (found.complete and found.severity is not Severity.BLOCKER):
-        return found
-    from daemon.core.topics import read_clause  # many patterns, seldom needed
-
-    forbidden = set(case.evidence.forbids)
-
-    def fine(text: str) -> bool:
-        return not any(read_clause(clause).asks & forbidden for clause in _SENTENCE.split(text))
-
-    missing = tuple(m for m in found.missing if fine(m.text))
-    actions = tuple(action for action in found.next_actions if fine(action))
-    if found.missing and not missing:
-        raise BadReply("the judge asks only for what the person forbade")
-    feedback = found.feedback if fine(found.feedback) else ""
-    if found.feedback and not (feedback or missing or actions):
-        raise BadReply("the judge asks only for what the person forbade")
-    return replace(found, missing=missing, next_actions=actions, feedback=feedback)
 
 
 def feedback_text(found: Judgement, case: Case, attempt: int, limits: Limits) -> str:
@@ -139,7 +108,7 @@ def feedback_text(found: Judgement, case: Case, attempt: int, limits: Limits) ->
         "say so in one sentence and stop. "
         f"(reflectd, round {attempt} of at most {limits.max_attempts})"
     )
-    return "\n".join(lines)
+    return _CONTROL.sub("", "\n".join(lines))
 
 
 def _verdict(r: Round, state: FinalState, found: Judgement | None) -> Verdict:
@@ -181,7 +150,9 @@ def _complete(r: Round, found: Judgement) -> Decision:
 
 def _awaiting(r: Round, found: Judgement) -> Decision:
     after = settled(replace(r.session, unscored=0), r.case.turn, "awaiting_user", "judged")
-    return Decision(after, _verdict(r, "awaiting_user", found), _toast(r, "Awaiting user input", "info"))
+    return Decision(
+        after, _verdict(r, "awaiting_user", found), _rotate(r) or _toast(r, "Awaiting user input", "info")
+    )
 
 
 def _unscored(r: Round, why: str) -> Decision:
@@ -195,32 +166,50 @@ def _unscored(r: Round, why: str) -> Decision:
     return Decision(settled(s, turn, "stopped", "unscored_rounds"), verdict, _toast(r, tell, "warning"))
 
 
+def _no_proof(r: Round, why: str) -> Decision:
+    """No model judged, and the calls prove nothing: quiet, and no round that could not be scored."""
+    verdict = replace(_verdict(r, "unscored", None), reason=f"{NO_PROOF}: {why}")
+    return Decision(
+        settled(r.session, r.case.turn, "unscored", NO_PROOF),
+        verdict,
+        _rotate(r) or _toast(r, UNJUDGED, "info"),
+    )
+
+
 def _incomplete(r: Round, found: Judgement) -> Decision:
     s, case, limits = replace(r.session, unscored=0), r.case, r.limits
-    calls = case.evidence.tool_calls
+    stands = progress(case, found.missing)
     items = normalise_items(tuple(m.text for m in found.missing) or (found.feedback,))
     if limits.observe:
         verdict = replace(_verdict(r, "incomplete", found), reason="observe: nothing sent")
         return Decision(settled(s, case.turn, "incomplete", "observe"), verdict)
-    no = may_prompt(s, calls=calls, items=items, limits=limits)
+    rounds = rounds_without_progress(s, progress=stands, items=items)
+    no = may_prompt(s, rounds, limits)
     if no is not None:
         verdict = replace(_verdict(r, "stopped", found), reason=f"guard:{no.guard}")
         after = settled(s, case.turn, "stopped", no.guard)
         return Decision(after, verdict, _toast(r, no.tell, "warning"))
-    stalled, repeated = rounds_without_progress(s, calls=calls, items=items)
     after = replace(
         settled(s, case.turn, "incomplete", "judged"),
         attempts=s.attempts + 1,
-        stalled=stalled,
-        repeated=repeated,
-        calls=calls,
+        stalled=rounds.stalled,
+        repeated=rounds.repeated,
+        unchanged=rounds.unchanged,
+        progress=stands,
         open_items=items,
     )
     text = feedback_text(found, case, after.attempts, limits)
     order = SendFeedback(s.id, case.task, case.turn, text, agent=case.agent, model=case.model)
     verdict = replace(_verdict(r, "incomplete", found), attempt=after.attempts, will_prompt=True)
-    return Decision(after, verdict, (order,))
+    return Decision(after, verdict, (order, *_rotate(r)))
+
+
+def _rotate(r: Round) -> tuple[ShowToast, ...]:
+    """What only the person can do about a secret that was pushed; told once."""
+    pushed = next((row for row in r.case.evidence.of("leak") if row.detail == "pushed"), None)
+    told = f"Pushed: {pushed.command}. Rotate the secrets in it"[:ITEM_CHARS] if pushed is not None else ""
+    return _toast(r, told, "error") if told and _CONTROL.sub("", told) != r.session.rotate else ()
 
 
 def _toast(r: Round, message: str, variant: Variant) -> tuple[ShowToast, ...]:
-    return (ShowToast(r.session.id, message, variant),) if r.limits.toasts else ()
+    return (ShowToast(r.session.id, _CONTROL.sub("", message), variant),) if r.limits.toasts else ()

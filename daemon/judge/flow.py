@@ -1,4 +1,4 @@
-"""The judge as a flow: ``case -> Generator[Prompt, Reply, Opinion]`` (DESIGN §3, §4).
+"""The judge as a flow: ``case -> Generator[Prompt, Reply, Opinion]`` (design/judge.md).
 
 One call in most cases, none where the outcome is certain. Once more where the reply broke the form, or called
 a turn complete against a failed check. A second look only before feedback that no row proves. Failures of the
@@ -12,21 +12,21 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.errors import BadReply, Unavailable
-from daemon.core.llm import Prompt, Reply
-from daemon.core.reply import BadForm, Talk
-from daemon.core.verdict import Defence, Judgement, Missing, Severity
-from daemon.judge import prompts
-from daemon.judge.decide import cited_rows, is_cited, without_forbidden
-from daemon.judge.parse import parse, parse_defence
+from ..core.errors import BadReply, Unavailable
+from ..core.llm import Prompt, Reply
+from ..core.reply import BadForm, Talk
+from ..core.verdict import Defence, Judgement, Missing, Severity
+from . import prompts
+from .citations import cited_rows, is_cited, without_destruction, without_forbidden
+from .parse import parse, parse_defence
 
 if TYPE_CHECKING:
-    from daemon.core.evidence import Row, RowKind
-    from daemon.judge.case import Case
+    from ..core.evidence import Row, RowKind
+    from .case import Case
 
 Asking = Generator[Prompt, Reply, "Judgement | None"]
 RULES: Final = "offline"
-PROOF: Final[frozenset[RowKind]] = frozenset({"check", "todo", "tool_error"})
+PROOF: Final[frozenset[RowKind]] = frozenset({"check", "todo", "tool_error", "leak"})
 _QUESTION: Final = re.compile(
     r"\s*(?:what|why|how|when|where|who|which|is|are|was|were|does|do|did|has|have|had|explain|describe"
     r"|tell me)\b"
@@ -42,7 +42,8 @@ _CHANGE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """How the flow ended. ``judgement`` is None when the turn is unscored; ``why`` says why.
+    """How the flow ended. ``judgement`` is None when the turn is unscored; ``why`` says why. ``no_proof``: no
+    model was asked, and the calls prove neither that it is done nor that it is not.
 
     ``prompts`` and ``replies`` keep what was asked and answered, for the case file; ``bad`` what could not be
     read.
@@ -56,6 +57,7 @@ class Opinion:
     prompts: tuple[Prompt, ...] = ()
     replies: tuple[Reply, ...] = ()
     bad: tuple[BadForm, ...] = ()
+    no_proof: bool = False
 
 
 def _opinion(talk: Talk, judgement: Judgement | None, why: str = "") -> Opinion:
@@ -70,6 +72,7 @@ def _opinion(talk: Talk, judgement: Judgement | None, why: str = "") -> Opinion:
         prompts=tuple(talk.prompts),
         replies=tuple(talk.replies),
         bad=tuple(talk.bad),
+        no_proof=judgement is None and bool(talk.replies) and talk.replies[-1].provider == RULES,
     )
 
 
@@ -104,12 +107,13 @@ def certain(case: Case) -> Judgement | None:
 
 
 def contradicting(case: Case) -> tuple[Row, ...]:
-    """Failed checks after the last write that nothing answered: with them a turn cannot be complete."""
-    return tuple(
-        r
-        for r in case.evidence.of("check")
-        if r.open and r.outcome == "failed" and r.position == "after_last_write"
+    """Failed checks without a later write that nothing answered, and secrets in a commit: with them a turn
+    cannot be complete.
+    """
+    failed = (
+        r for r in case.evidence.of("check") if r.outcome == "failed" and r.position != "before_last_write"
     )
+    return tuple(r for r in (*failed, *case.evidence.of("leak")) if r.open)
 
 
 def backed(case: Case, found: Judgement) -> tuple[Missing, ...]:
@@ -126,7 +130,7 @@ def _judgement(case: Case, talk: Talk, prompt: Prompt, tries: int = 2) -> Asking
         reply = yield from talk.ask(prompt)
         if reply is not None:
             try:
-                return without_forbidden(parse(reply, case.nonce), case)
+                return without_destruction(without_forbidden(parse(reply, case.nonce), case), case)
             except BadReply as e:
                 if reply.data is not None and "unscored" in reply.data:
                     talk.why = str(reply.data["unscored"])[:300]
@@ -139,7 +143,8 @@ def _judgement(case: Case, talk: Talk, prompt: Prompt, tries: int = 2) -> Asking
 def _reconsider(case: Case, talk: Talk, rows: tuple[Row, ...]) -> Asking:
     """Called complete against a failed check: once more, with the decisive row. Twice is unscored."""
     said = "; ".join(f"{r.id}: {r.text[:300]}" for r in rows)
-    why = f"You called this complete, but a check failed after the last edit: {said}."
+    what = "a commit holds secrets" if rows[0].kind == "leak" else "a check failed and no later run passed"
+    why = f"You called this complete, but {what}: {said}."
     found = yield from _judgement(case, talk, prompts.again(case, why), tries=1)
     if found is not None and found.complete:
         talk.why = f"the judge calls it complete against {rows[0].id}"

@@ -1,4 +1,4 @@
-"""A judge's reply → ``Judgement``, or ``BadReply``: strict in form, linear in time (I18, DESIGN §9).
+"""A judge's reply → ``Judgement``, or ``BadReply``: strict in form, linear in time (I18).
 
 Which object of a reply counts is in ``core.reply``.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from daemon.core.errors import BadReply
-from daemon.core.reply import wanted_object
-from daemon.core.verdict import Defence, Judgement, Missing, Severity
+from ..core.errors import BadReply
+from ..core.reply import wanted_object
+from ..core.verdict import Defence, Judgement, Missing, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from daemon.core.llm import Reply
+    from ..core.llm import Reply
 
 MAX_ITEMS = 20
 MAX_TEXT = 4_000

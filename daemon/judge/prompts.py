@@ -8,20 +8,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.llm import Prompt
-from daemon.core.template import fill
-from daemon.judge.case import FINAL_CHARS
+from ..core.cuts import BYTES_PER_TOKEN, head_and_tail, tokens, within
+from ..core.llm import Prompt
+from ..core.template import fill
+from .budget import Item, fit, lines
+from .case import FINAL_CHARS
 
 if TYPE_CHECKING:
-    from daemon.core.evidence import Row
-    from daemon.core.verdict import Judgement
-    from daemon.judge.case import Case
+    from ..core.evidence import Act, FileChange, Row, RowKind
+    from ..core.verdict import Judgement
+    from ..core.workspace import ChangedFiles
+    from .case import Case
 
 EARLIER_CHARS: Final = 300
-REQUEST_CHARS: Final = 6_000
+ANSWERED_CHARS: Final = 500  # of what the agent had said before a message
+REQUESTS: Final = 0.42  # of the room beside the texts that are always the same: all messages,
+TYPED: Final = 0.36  # of it what the person typed for this task,
+FINAL: Final = 0.25  # the agent's last message,
+PROJECT: Final = 0.1  # the project's rules,
+EARLIER: Final = 0.08  # and open items; the rest and what these leave is for rows, log and changes
 ROW_CHARS: Final = 400
-ASKED_CHARS: Final = 120
-ROWS_CHARS: Final = 12_000
+FIRST_LINES: Final = 8  # of a changed file; the others only where there is much room
+BESIDE: Final[frozenset[RowKind]] = frozenset({"requirement", "project_rule", "write", "run", "git"})
+"""Kinds of rows that the messages, the rules, the log and the changes show already."""
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
 
@@ -88,34 +97,96 @@ def _prompt(
 
 
 def _data(case: Case) -> str:
-    earlier = [f"(context, an earlier request) {_cut(text, EARLIER_CHARS)}" for text in case.earlier]
-    now = [f"{i}. {_cut(text, REQUEST_CHARS)}" for i, text in enumerate(case.requests, 1)]
+    """The data of a prompt that is never over ``case.prompt_tokens``, unless own texts fill half of it."""
+    evidence = case.evidence
+    same = tokens(case.templates.system) + tokens(case.templates.case)
+    room = max(case.prompt_tokens - same, case.prompt_tokens // 2)
+    rows = [_row(r) for r in evidence.rows if r.kind not in BESIDE or _decides(r)]
+    log = _log(evidence.log)
+    changes = _changes(evidence.files, case.changed)
+    requests = _requests(case, int(room * TYPED))
     values = {
         "nonce": case.nonce,
-        "requests": "\n".join([*earlier, *now]),
-        "project": case.project or "(none)",
-        "evidence": _rows(case.evidence.rows),
-        "earlier": "\n".join(case.open_items) or "(none)",
-        "final": case.final[-FINAL_CHARS:] or "(empty)",
+        "requests": lines(requests, fit([requests], 0, int(room * REQUESTS))[0]),
+        "project": within(case.project, int(room * PROJECT)) or "(none)",
+        "earlier": within("\n".join((*case.rounds, *case.open_items)), int(room * EARLIER)) or "(none)",
+        "final": within(head_and_tail(case.final, FINAL_CHARS), int(room * FINAL)) or "(empty)",
     }
+    optional = {name: "" for name in ("log", "changes") if f"{{{name}}}" in case.templates.case}
+    empty = fill(case.templates.case, {**values, "evidence": "", **optional})
+    used = tokens(case.templates.system) + tokens(empty)
+    kept = fit((rows, log, changes), used, same + room)
+    of = dict(zip(("evidence", "log", "changes"), (rows, log, changes), strict=True))
+    shown = {name: lines(items, k) for (name, items), k in zip(of.items(), kept, strict=True)}
+    values |= {name: text for name, text in shown.items() if name == "evidence" or name in optional}
     return fill(case.templates.case, values)
 
 
-def _rows(rows: tuple[Row, ...]) -> str:
-    """The rows up to a bound; what does not fit is counted."""
-    lines: list[str] = []
-    left = ROWS_CHARS
-    rows = tuple(r for r in rows if r.kind != "gate")  # the project's rules stand above
-    for i, r in enumerate(rows):
-        limit = ASKED_CHARS if r.kind == "requirement" else ROW_CHARS  # the requests stand above in full
-        line = f"{r.id} [{r.kind}{' ' + r.outcome if r.outcome else ''}] {_cut(r.text, limit)}"
-        left -= len(line)
-        if left < 0:
-            lines.append(f"({len(rows) - i} more rows)")
-            break
-        lines.append(line)
-    return "\n".join(lines) or "(none)"
+def _requests(case: Case, most: int) -> list[Item]:
+    """What the person typed for this task in at most ``most`` tokens, with what each message answered. The
+    first message and the last ones are kept first.
+    """
+    each = max(EARLIER_CHARS / BYTES_PER_TOKEN, most / max(1, len(case.requests)))
+    found = [
+        Item(f"(before this task) {_indented(head_and_tail(t, EARLIER_CHARS))}", 2, "earlier messages")
+        for t in case.earlier
+    ]
+    for i, text in enumerate(case.requests, 1):
+        before = case.answered[i - 1] if i <= len(case.answered) else ""
+        if before:
+            said = f"(the agent had said) {_indented(head_and_tail(before, ANSWERED_CHARS))}"
+            found.append(Item(said, 1, needs=len(found) + 1))
+        found.append(Item(f"M{i}: {_indented(within(text, int(each)))}", int(i > 1), f"M{i}"))
+    return found
 
 
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit // 2]} […] {text[-limit // 2 :]}"
+def _indented(text: str) -> str:
+    """Only the first line starts where ids stand, so that a pasted text can't look like another message."""
+    return "\n  ".join(text.splitlines())
+
+
+def _decides(row: Row) -> bool:
+    return row.open or (row.kind in {"git", "run"} and row.outcome == "failed" and not row.settled)
+
+
+def _row(r: Row) -> Item:
+    text = f"{r.id} [{r.kind}{' ' + r.outcome if r.outcome else ''}] {head_and_tail(r.text, ROW_CHARS)}"
+    return Item(text, rank=0 if r.open or r.outcome == "failed" else 1, says=r.id)
+
+
+def _log(acts: tuple[Act, ...]) -> list[Item]:
+    """A line for each entry, and one item for the lines of its output."""
+    items: list[Item] = []
+    for act in acts:
+        items.append(Item(f"{act.id} {act.text}".strip(), act.rank, says=act.id or act.text))
+        if act.said:
+            said = "\n".join(f"    {line}" for line in act.said)
+            items.append(Item(said, act.rank, needs=len(items) - 1))
+    return items
+
+
+def _changes(files: tuple[FileChange, ...], changed: ChangedFiles | None) -> list[Item]:
+    """A line for each file, then its first lines, then the others."""
+    items: list[Item] = []
+    for f in files:
+        by = ", ".join(f.by[:6]) + (" …" if len(f.by) > 6 else "")
+        counts = f" +{f.added} -{f.removed}" if f.added or f.removed else ""
+        how = {"by_command": "changed by a command, how is not visible", "new": "new file"}.get(f.how, f.how)
+        head = len(items)
+        items.append(Item(f"{f.path}: {how}{counts} ({by})", 2, says=f.path))
+        for rank, part in ((3, f.lines[:FIRST_LINES]), (4, f.lines[FIRST_LINES:])):
+            if part:
+                items.append(Item("\n".join(f"    {line}" for line in part), rank, needs=head))
+        left = f.added + f.removed - len(f.lines)
+        if left > 0:
+            items.append(Item(f"    ({left} more lines)", 4, needs=head))
+    if changed is not None:
+        items.append(Item(_workspace(changed), 2, says="what git status lists"))
+    return items
+
+
+def _workspace(changed: ChangedFiles) -> str:
+    since = "since the task began" if changed.since_task else "state now, may be older than the task"
+    names = ", ".join(changed.names) or "nothing"
+    more = f" and {changed.more} more" if changed.more else ""
+    return f"git status lists ({since}): {names}{more}"

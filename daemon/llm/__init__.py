@@ -1,1 +1,1 @@
-"""Model providers behind the seam of ``core.llm``: each takes a ``Prompt`` and gives a ``Reply``."""
+"""Model providers: each takes a ``Prompt`` and gives a ``Reply`` (``core.llm``, ``core.ports.Provider``)."""

@@ -1,17 +1,17 @@
-"""Whether an API key and a server's address can be right, and what of an address may be told.
+"""Checks an API key and a server's address, and says which part of an address a message may show.
 
-Raises ``UserError`` with words for a person; never tells the key, nor credentials inside an address.
+Raises ``UserError`` with words for a person, which hold neither the key nor credentials inside the address.
 """
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from daemon.core.errors import UserError
+from ..core.errors import UserError
 
 
 def key(provider: str, given: str, base_url: str) -> str:
-    """``given``. Empty is fine only for a server of one's own."""
+    """``given``, checked. It may be empty only for another server than the vendor's."""
     if not given and not base_url:
         raise UserError(f"{provider}: no API key is set; set one, or the address of a server that needs none")
     if not (given.isascii() and given.isprintable()) or " " in given:
@@ -20,7 +20,7 @@ def key(provider: str, given: str, base_url: str) -> str:
 
 
 def url(provider: str, given: str) -> str:
-    """``given``, an HTTP address without credentials, query and fragment; or empty."""
+    """``given``, checked: an HTTP address without credentials, query and fragment, or empty."""
     try:
         parts = urlsplit(given)
         valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

@@ -1,8 +1,8 @@
-"""Provider ``anthropic``: the Messages API with a key of one's own, or any server that speaks it.
+"""Provider ``anthropic``: Anthropic's Messages API with the person's key, or any server with the same API.
 
-Structured output by ``output_config``; ``temperature`` by ``extra_body``, as this SDK's ``create`` no longer
-takes it. The system prompt is marked for the prompt cache when it is the same from call to call, that is,
-when the call's nonce is not in it. The life of the client and all failures: ``daemon.llm.sdk``.
+Structured output goes by ``output_config``, and ``temperature`` by ``extra_body``, because this SDK's
+``create`` no longer takes it. The system prompt is marked for the prompt cache unless the call's nonce is in
+it: then it differs from call to call. What all SDKs share is in ``llm.sdk``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 from msgspec import Struct
 
-from daemon.core.llm import Usage
-from daemon.llm.sdk import Answer, Body, SdkProvider, encodable
+from ..core.llm import Usage
+from .sdk import Answer, Body, SdkProvider, encodable
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
 
-    from daemon.core.llm import Prompt
-    from daemon.llm.faults import Asked
+    from ..core.llm import Prompt
+    from .faults import Asked
 
 CUT = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
 MOST_IN_A_PAGE = 1_000  # models
@@ -59,7 +59,7 @@ _decode = msgspec.json.Decoder(_Message, strict=False).decode
 
 
 class AnthropicProvider(SdkProvider):
-    """``base_url`` may end in ``/v1`` or not."""
+    """See the module. ``base_url`` may end in ``/v1`` or not."""
 
     name = "anthropic"
     official: ClassVar[str] = "https://api.anthropic.com"
@@ -145,7 +145,7 @@ class AnthropicProvider(SdkProvider):
 
 
 def _accepted(schema: dict[str, object]) -> dict[str, Any]:
-    """The schema as the API takes it: closed objects, limits it does not know moved into descriptions."""
+    """The schema in the API's form: objects are closed, and unsupported limits move into descriptions."""
     from anthropic import transform_schema
 
     return transform_schema(schema)

@@ -1,14 +1,15 @@
-"""Provider ``claude-cli``: one question to the person's own Claude Code, ``claude -p``, on its own login.
+"""Provider ``claude-cli``: one question to the person's own Claude Code, by ``claude -p`` on its own login.
 
-Never chosen by ``auto``. The call has no tools, hooks, plugins, MCP servers or CLAUDE.md, leaves no session
-and runs outside every project. Claude Code would attach each file that the text names (``@name``):
-attachments are switched off and reading is denied, each of which is enough. Of what Claude Code and Anthropic
-take from the environment only the settings folder and the login token are passed on: the daemon's may be one
-project's. It never retries (the caller's job), prints nothing, and keeps nothing.
+``auto`` never chooses it. The call has no tools, hooks, plugins, MCP servers or CLAUDE.md, leaves no session
+and runs outside every project. Claude Code would attach each file that the text names (``@name``). So
+attachments are switched off and reading is denied; each of the two would be enough. The daemon's environment
+may be that of one project, so of the variables for Claude Code and Anthropic only the settings folder and the
+login token are passed on. The provider never retries (the caller does that), prints nothing and stores
+nothing.
 
-The process has a group of its own, which is killed when the call is cancelled or its time is over; on Linux
-the kernel kills it when the daemon dies before that (elsewhere it ends with its answer). Failures are
-``Unavailable`` with a fault; a reply that is cut off, empty or not of the form is ``BadReply``.
+The process has its own group, which is killed when the call is cancelled or its time is over. If the daemon
+dies before that, the kernel kills the process on Linux; elsewhere it ends after its answer. Failures are
+``Unavailable`` with a fault; a reply that is cut off, empty or of another form is ``BadReply``.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from daemon.core.errors import BadReply, Unavailable
-from daemon.core.llm import Reply
-from daemon.llm import claude_result, faults
-from daemon.llm.faults import Asked
-from daemon.llm.sdk import encodable
+from ..core.errors import BadReply, Unavailable
+from ..core.llm import Reply
+from . import claude_result, faults
+from .faults import Asked
+from .sdk import encodable
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import Mapping
 
-    from daemon.core.llm import Prompt
-    from daemon.llm.claude_result import Result
+    from ..core.llm import Prompt
+    from .claude_result import Result
 
 FAST_MODEL: Final = "haiku"
-TURNS: Final = 3  # one, and two more when the object is not of the form
+TURNS: Final = 3  # one, and two more when the object has a wrong form
 THINKING_TOKENS: Final = 8_000
 END_S: Final = 5.0
 KEPT: Final = frozenset({"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN"})
 DROPPED: Final = ("CLAUDE", "ANTHROPIC_")
 GUARDS: Final = {"disableAllHooks": True, "permissions": {"deny": ["Read"]}}
-PLACES: Final = (".local/bin/claude", ".claude/local/claude")  # a service's PATH lacks them
+PLACES: Final = (".local/bin/claude", ".claude/local/claude")  # not in the PATH of a service
 INSTALL: Final = "Install Claude Code or set claude_cli.path"
 COMMAND: Final = (
     *("-p", "--safe-mode", "--output-format", "json", "--tools", "", "--strict-mcp-config"),
@@ -54,7 +55,9 @@ COMMAND: Final = (
 
 
 def find(path: str, env: Mapping[str, str]) -> Path | None:
-    """The program: the setting, else from PATH, else where its installers put it; None without one."""
+    """The program ``claude``: from the setting, else from PATH, else where installers put it. None if
+    missing.
+    """
     if path:
         chosen = Path(path).expanduser()
         return chosen if os.access(chosen, os.X_OK) and chosen.is_file() else None
@@ -65,7 +68,7 @@ def find(path: str, env: Mapping[str, str]) -> Path | None:
 
 
 class ClaudeCliProvider:
-    """A provider (``core.ports.Provider``). ``folder``: where it runs, ours alone; made when missing."""
+    """A provider (``core.ports.Provider``). ``folder``: our own folder that it runs in; made when missing."""
 
     name = "claude-cli"
 
@@ -75,12 +78,14 @@ class ClaudeCliProvider:
         self._known: dict[str, str] = {}
 
     def model_for(self, prompt: Prompt) -> tuple[str, str]:
-        """The setting's model, ``haiku`` for the tier ``fast``; by its full name once a call has told it."""
+        """The setting's model, or ``haiku`` for the tier ``fast``; its full name is known after its first
+        call.
+        """
         asked = self._asked_model(prompt)
         return "anthropic", self._known.get(asked, asked)
 
     def most_tokens(self, prompt: Prompt) -> int:
-        """What the prompt allows, and room to think."""
+        """The prompt's limit, with more room for thinking."""
         return prompt.max_tokens + THINKING_TOKENS
 
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
@@ -106,8 +111,8 @@ class ClaudeCliProvider:
         return FAST_MODEL if prompt.tier == "fast" else self._model
 
     def _command(self, prompt: Prompt, model: str) -> list[str]:
-        """The system prompt is an argument: it holds no data of the session."""
-        command = [*_with_us(), str(self._program), *COMMAND, "--model", model]
+        """The command line. The system prompt may be in it, because it holds no data of the session."""
+        command = [*_dies_with_daemon(), str(self._program), *COMMAND, "--model", model]
         command += ["--max-turns", str(TURNS if prompt.schema is not None else 1)]
         command += ["--system-prompt", encodable(prompt.system).replace("\0", "")]
         if prompt.schema is not None:
@@ -152,7 +157,7 @@ class ClaudeCliProvider:
 
 
 def child_env(env: Mapping[str, str], max_tokens: int, deadline_s: float) -> dict[str, str]:
-    """The environment of the call: that of ``env`` without what is another session's or another account's."""
+    """The environment of the call: ``env`` without the variables of another session or another account."""
     kept = {
         name: value
         for name, value in env.items()
@@ -165,23 +170,25 @@ def child_env(env: Mapping[str, str], max_tokens: int, deadline_s: float) -> dic
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max_tokens),
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
-        "API_TIMEOUT_MS": str(int(deadline_s * 1000)),  # it ends by itself when the daemon was killed
+        "API_TIMEOUT_MS": str(
+            int(deadline_s * 1000)
+        ),  # so that it ends by itself after the daemon was killed
     }
 
 
-def _with_us() -> list[str]:
-    """The program that asks Linux to kill the call with its parent, also after ``kill -9`` (I45)."""
+def _dies_with_daemon() -> list[str]:
+    """The command that makes Linux kill the call when the daemon dies, also by ``kill -9`` (I45)."""
     found = shutil.which("setpriv") if sys.platform == "linux" else None
     return [found, "--pdeathsig", "KILL", "--"] if found else []
 
 
 def _stdin(text: str) -> bytes:
-    """A text that begins with a slash would be a command."""
+    """The text as stdin. One that begins with a slash would be a command, so a line is put before it."""
     return encodable(f"\n.\n{text}" if text.lstrip().startswith("/") else text).encode()
 
 
 async def _end(process: Process) -> None:
-    """Kill the group, and wait until it is reaped (I45)."""
+    """Kill the process group and wait until the process is gone (I45)."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(TimeoutError):

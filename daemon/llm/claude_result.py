@@ -1,6 +1,7 @@
-"""What ``claude -p --output-format json`` said, and what its failures mean: an error with words for a person.
+"""Reads the output of ``claude -p --output-format json`` and turns its failures into errors for a person.
 
-Usage and cost are as Claude Code reports them; a cost of 0 is unknown. What can't be placed has no fault.
+Usage and cost are those that Claude Code reports; a cost of 0 means unknown. An unknown failure has an empty
+fault.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct, field
 
-from daemon.core.errors import BadReply, Unavailable
-from daemon.core.llm import Usage
-from daemon.core.redact import redact
-from daemon.llm import faults
+from ..core.errors import BadReply, Unavailable
+from ..core.llm import Usage
+from ..core.redact import redact, redact_head
+from . import faults
 
 if TYPE_CHECKING:
-    from daemon.core.errors import Fault, ReflectdError
-    from daemon.llm.faults import Asked
+    from ..core.errors import Fault, ReflectdError
+    from .faults import Asked
 
 SHOWN_CHARS: Final = 200
 RAW_CHARS: Final = 4_000
@@ -49,7 +50,7 @@ class _Model(Struct):
 
 
 class Result(Struct):
-    """The object that ends the call."""
+    """The object that Claude Code prints at the end of the call."""
 
     type: str = ""
     subtype: str = ""
@@ -69,7 +70,7 @@ _decode_all = msgspec.json.Decoder(list[Result], strict=False).decode
 
 
 def read(out: bytes) -> Result | None:
-    """The result in what was printed: an object, or (verbose) the last of a list. None when there is none."""
+    """The result in the output: an object, or with ``verbose`` the last one of a list. None without one."""
     text = out.strip()
     try:
         found = _decode_all(text) if text.startswith(b"[") else [_decode(text.rpartition(b"\n")[2])]
@@ -79,7 +80,7 @@ def read(out: bytes) -> Result | None:
 
 
 def usage(found: Result) -> Usage:
-    """Every input token, those of the cache too."""
+    """Tokens and cost; the input includes the tokens of the cache."""
     used = found.usage
     cached, written = used.cache_read_input_tokens or 0, used.cache_creation_input_tokens or 0
     cost = found.total_cost_usd or None
@@ -87,13 +88,13 @@ def usage(found: Result) -> Usage:
 
 
 def model(found: Result) -> str:
-    """The model that said most, without the mark of its context window; empty when nobody is named."""
+    """The model that wrote most, without the mark for its context window; empty when none is named."""
     name = max(found.models, key=lambda each: found.models[each].output, default="")
     return name.partition("[")[0][:200]
 
 
 def of_error(asked: Asked, found: Result) -> ReflectdError:
-    """The failure that a result tells of; what it took is in it."""
+    """The error for a result that reports a failure, with the usage of the call."""
     said, used = found.result, usage(found)
     if found.subtype.startswith("error_max"):
         return BadReply(
@@ -108,7 +109,7 @@ def of_error(asked: Asked, found: Result) -> ReflectdError:
 
 
 def of_exit(asked: Asked, code: int, out: bytes, err: bytes) -> Unavailable:
-    """The program ended without a result."""
+    """The error for a program that ended without a result."""
     said = _shown((err.strip() or out.strip()).decode("utf-8", "replace"))
     if "unknown option" in said:
         return Unavailable(f"{asked.provider}: {TOO_OLD}")
@@ -133,5 +134,5 @@ def _unavailable(asked: Asked, found: Result) -> Unavailable:
 def _shown(text: str) -> str:
     """The first line, redacted and cut."""
     first = text.strip().partition("\n")[0]
-    line = redact(" ".join(first[: SHOWN_CHARS * 4].split()))
+    line = redact(" ".join(redact_head(first, SHOWN_CHARS * 4).split()))
     return line if len(line) <= SHOWN_CHARS else line[:SHOWN_CHARS] + " …"

@@ -1,7 +1,7 @@
-"""What a model server's failure means: one ``Unavailable`` with its fault and words for a person (DESIGN §6).
+"""Turns the failure of a model server into ``Unavailable``, with its fault and words for a person.
 
-It reads statuses, headers and error bodies of any form, and never puts the key, a URL's path or an HTML page
-into a message. What it can't place has the fault ``""`` and is not worth asking again.
+It reads statuses, headers and error bodies of any form. It never puts the key, a URL's path or an HTML page
+into a message. An unknown failure has the fault ``""``: asking again would not help.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from daemon.core.errors import Fault, Unavailable
-from daemon.core.redact import redact
+from ..core.errors import Fault, Unavailable
+from ..core.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ _ADVICE: Final[dict[Fault, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who was asked what. ``host`` is the address without path and credentials."""
+    """Whom a call asked. ``host`` is the server's address without path and credentials."""
 
     provider: str
     host: str
@@ -56,7 +56,7 @@ class Asked:
 
 
 def of_status(asked: Asked, status: int, headers: Mapping[str, str], body: str, now_s: float) -> Unavailable:
-    """The failure that an HTTP status, with its error body, stands for. ``now_s`` is epoch seconds."""
+    """The failure that an HTTP status and its error body mean. ``now_s``: epoch seconds."""
     said = said_in(body)
     fault = _fault(status, said.lower())
     shown = _shown(asked, said)
@@ -72,7 +72,7 @@ def of_timeout(asked: Asked, seconds: float) -> Unavailable:
 
 
 def of_connection(asked: Asked, error: BaseException) -> Unavailable:
-    """No connection, or one that broke. Only the kind of the error is told: its text may hold a header."""
+    """No connection, or one that broke. The message names only its kind: the text may hold a header."""
     return Unavailable(
         f"{asked.provider}: {_connection(error)} {asked.host}. Is it running, and is the address right?",
         "connection",
@@ -80,13 +80,13 @@ def of_connection(asked: Asked, error: BaseException) -> Unavailable:
 
 
 def of_form(asked: Asked, what: str) -> Unavailable:
-    """A success that is not of the protocol's form: a login page, another server, a proxy's error."""
+    """A success whose body has another form: a login page, another server, a proxy's error."""
     text = f"{asked.provider}: the answer of {asked.host} is {what}. Is the address that of a model API?"
     return Unavailable(text, "server")
 
 
 def of_refusal(asked: Asked, said: str) -> Unavailable:
-    """The model's own no."""
+    """The model refused to answer."""
     shown = _shown(asked, said)
     return Unavailable(
         f"{asked.provider}: {asked.model} refused to answer{': ' + shown if shown else ''}", "refused"
@@ -94,7 +94,7 @@ def of_refusal(asked: Asked, said: str) -> Unavailable:
 
 
 def said_in(body: str) -> str:
-    """Message, type, code and parameter of an error body, in one line; nothing of an HTML page."""
+    """Message, type, code and parameter of an error body, in one line; empty for an HTML page."""
     start = body[:READ_CHARS].strip()
     if start.startswith("<"):
         return ""
@@ -112,7 +112,9 @@ def said_in(body: str) -> str:
 
 
 def retry_after_s(headers: Mapping[str, str], now_s: float) -> float | None:
-    """What ``retry-after-ms`` or ``retry-after`` (seconds or a date) asks for; None when it is nonsense."""
+    """The wait that ``retry-after-ms`` or ``retry-after`` (seconds or a date) asks for; None without a valid
+    one.
+    """
     for name, per_second in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         text = headers.get(name, "")
         try:
@@ -146,7 +148,7 @@ def _fault(status: int, said: str) -> Fault:
 
 
 def _shown(asked: Asked, said: str) -> str:
-    """At most a line of what the server said, without the key even where it echoes it (I46)."""
+    """At most a line of the server's words, without the key, should the server repeat it (I46)."""
     clean = said.replace(asked.key, "[redacted]") if asked.key else said
     clean = redact(clean)
     return clean if len(clean) <= SHOWN_CHARS else clean[:SHOWN_CHARS].rstrip() + "…"

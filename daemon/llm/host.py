@@ -1,8 +1,8 @@
-"""Provider ``host``: a tool-less judge session inside the host, on the user's own models, without a key.
+"""Provider ``host``: asks the person's own models by a judge session without tools, inside the host; no key.
 
-The session is announced, prompted and deleted by the shim; here is only the call and its answer. A prompt of
-the tier ``fast`` goes to a small model of the person's lists that the host offers, else to the session's own;
-one that the host then refuses as unknown is left out for a while.
+The shim announces, prompts and deletes that session; this module makes the order and reads its result. A
+prompt of the tier ``fast`` goes to a small model of the person's lists that the host offers, else to the
+session's own model. A small model that the host then refuses as unknown is left out for a while.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw, Struct
 
-from daemon.core.errors import BadReply, Unavailable
-from daemon.core.fast import choose
-from daemon.core.llm import Reply, Usage
-from daemon.core.orders import RunJudge
-from daemon.core.transcript import Model
-from daemon.llm.offered import Refused
+from ..core.errors import BadReply, Unavailable
+from ..core.fast import choose
+from ..core.llm import Reply, Usage
+from ..core.orders import RunJudge
+from ..core.transcript import Model
+from .offered import Refused
 
 if TYPE_CHECKING:
-    from daemon.core.fast import Lists, Offered
-    from daemon.core.llm import Prompt
-    from daemon.llm.offered import Monotonic
+    from ..core.fast import Lists, Offered
+    from ..core.llm import Prompt
+    from .offered import Monotonic
 
 Run = Callable[[RunJudge, float], Awaitable[Raw]]
 Look = Callable[[str], Awaitable["Offered | None"]]
-"""A session's id to what its host offers, None while the host does not say. Never fails."""
+"""Tells for a session's id which models its host offers, None while that is not known. Never fails."""
 SLACK_S = 2.0
 ERROR_CHARS = 2_000
 _UNKNOWN = re.compile(
@@ -66,10 +66,11 @@ def _name(said: _Model | None, asked: Model | None) -> str:
 
 
 class HostProvider:
-    """Runs prompts through the instance that owns the session. ``model`` overrides the session's own, but not
-    for the tier ``fast``: there the first of ``lists`` does that the host offers, as ``look`` says.
+    """Runs prompts in the host of the session. ``run`` carries out the order; ``look`` tells what is offered.
 
-    A cost of 0 is what a host says about a model whose price it does not know: unknown, not free (I41).
+    ``model``, if set, answers instead of the session's own model. A prompt of the tier ``fast`` goes to the
+    first model of ``lists`` that the host offers. A cost of 0 means that the host does not know the price
+    (I41).
     """
 
     name = "host"
@@ -90,7 +91,7 @@ class HostProvider:
         self._refused = Refused(monotonic)
 
     async def chosen(self, prompt: Prompt) -> Prompt:
-        """A ``fast`` prompt with its small model, if the host has one; any other as it is."""
+        """A prompt of the tier ``fast`` with its small model, if the host has one; any other as it is."""
         if prompt.tier != "fast" or self._look is None or not any(self._lists.values()):
             return prompt
         offered = await self._look(prompt.session)
@@ -101,16 +102,16 @@ class HostProvider:
         return prompt.model or self._model if prompt.tier == "fast" else self._model or prompt.model
 
     def model_for(self, prompt: Prompt) -> tuple[str, str]:
-        """The setting's model, else the prompt's; for the tier ``fast`` the prompt's."""
+        """The setting's model, else the prompt's; for the tier ``fast`` the prompt's first."""
         model = self._asked(prompt)
         return (model.provider, model.model) if model is not None else ("", "")
 
     def most_tokens(self, prompt: Prompt) -> int:
-        """What the prompt allows."""
+        """The prompt's limit."""
         return prompt.max_tokens
 
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
-        """One judge session. Raises ``Unavailable`` when the host cannot, or answers out of form."""
+        """One judge session. Raises ``Unavailable`` when the host fails or its answer has another form."""
         model = self._asked(prompt)
         started = monotonic()
         timeout_ms = int(max(1.0, deadline_s - SLACK_S) * 1000)

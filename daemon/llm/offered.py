@@ -1,6 +1,7 @@
-"""What is remembered of the models that somebody offers: looked up now and then, and refused lately.
+"""Remembers which models a server or a host offers, and which of them it refused lately.
 
-A look-up that fails is nothing known, not an error, and soon tried again; at most one is under way.
+A look-up that fails is no error: nothing is known then, and it is soon tried again. At most one runs at a
+time.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from daemon.core.errors import ReflectdError
-from daemon.core.fast import first_offered
-from daemon.core.transcript import Model
+from ..core.errors import ReflectdError
+from ..core.fast import first_offered
+from ..core.transcript import Model
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,7 +25,9 @@ T = TypeVar("T")
 
 
 class Fresh(Generic[T]):
-    """One value that ``load`` gives; asked for again after ``KEEP_S``, after a failure in ``FAILED_S``."""
+    """One value that ``load`` gives. It is loaded again after ``KEEP_S``, or after ``FAILED_S`` if that
+    failed.
+    """
 
     def __init__(self, load: Callable[[], Awaitable[T]], monotonic: Monotonic) -> None:
         self._load = load
@@ -34,8 +37,8 @@ class Fresh(Generic[T]):
         self.value: T | None = None
 
     async def get(self) -> T | None:
-        """The value, None while it cannot be had. Those who come meanwhile wait for the call under way; when
-        the one who made it is cancelled, the next one makes its own.
+        """The value, None while it can't be loaded. Callers who come during a load wait for it; if the caller
+        who began it is cancelled, the next one loads.
         """
         async with self._lock:
             if self._until is None or self._monotonic() >= self._until:
@@ -48,21 +51,21 @@ class Fresh(Generic[T]):
 
 
 class Refused:
-    """Models that are offered and were refused all the same; forgotten as what is offered is."""
+    """Models that were refused although they are offered. Each is forgotten after ``KEEP_S``."""
 
     def __init__(self, monotonic: Monotonic) -> None:
         self._monotonic = monotonic
         self._until: dict[Model, float] = {}
 
     def add(self, model: Model) -> None:
-        """It is left out for a while."""
+        """Remember that ``model`` was refused."""
         self._until[model] = self._monotonic() + KEEP_S
         while len(self._until) > MOST_REFUSED:
             del self._until[next(iter(self._until))]
 
     @property
     def now(self) -> frozenset[Model]:
-        """Those to leave out."""
+        """The models that are left out at this moment."""
         moment = self._monotonic()
         return frozenset(m for m, until in self._until.items() if moment < until)
 
@@ -70,8 +73,9 @@ class Refused:
 class FastOfApi:
     """Which model of one API answers prompts of the tier ``fast``; ``own`` answers the others.
 
-    ``load`` lists the API's models. ``official``: the vendor's own API, where a name of the list is likely
-    there even when the listing failed; at another address nothing is likely, and ``own`` is asked.
+    ``wanted``: the person's list. ``load`` lists the API's models. ``official``: it is the vendor's own API.
+    When listing fails there, the first wanted model is asked, as it is likely there; elsewhere ``own`` is
+    asked.
     """
 
     def __init__(
@@ -88,23 +92,23 @@ class FastOfApi:
         self._refused = Refused(monotonic)
 
     async def look(self) -> None:
-        """List the models, unless that was done lately."""
+        """List the API's models, unless that was done lately."""
         if self._wanted:
             await self._listed.get()
 
     @property
     def model(self) -> str:
-        """The model, by what is known now."""
+        """The model to ask, by what is known now."""
         refused = {m.model for m in self._refused.now}
         if self._listed.value is not None:
-            return first_offered(self._wanted, _but(self._listed.value, refused)) or self._own
-        likely = _but(self._wanted, refused) if self._official else ()
+            return first_offered(self._wanted, _without(self._listed.value, refused)) or self._own
+        likely = _without(self._wanted, refused) if self._official else ()
         return likely[0] if likely else self._own
 
     def refuse(self, model: str) -> None:
-        """The API does not know it after all."""
+        """Remember that the API does not know ``model``."""
         self._refused.add(Model("", model))
 
 
-def _but(names: tuple[str, ...], refused: Collection[str]) -> tuple[str, ...]:
+def _without(names: tuple[str, ...], refused: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in refused)

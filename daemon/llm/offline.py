@@ -1,8 +1,9 @@
 """The ``offline`` provider: a judge without a model, from evidence rows only.
 
-It says what a rule proves and nothing more. Where no rule decides it answers ``{"unscored": reason}``,
-which has none of the wanted keys, so that the flow treats it as unscored and nothing is sent. It reads
-``Prompt.evidence`` and never the prompt's text, so nothing in a transcript can talk it round (I27).
+It says what the calls prove and nothing more: "incomplete" where an open row proves it, "complete" where a
+change was made and a check passed after it. Everywhere else it answers ``{"unscored": reason}``, which has
+none of the wanted keys: the turn ends quietly, because no model judged it (``no_proof``). It reads
+``Prompt.evidence`` and never the prompt's text, so no text in a transcript can change its verdict (I27).
 """
 
 from __future__ import annotations
@@ -10,21 +11,28 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.llm import Reply, Usage
-from daemon.core.verdict import Severity
+from ..core.llm import Reply, Usage
+from ..core.verdict import Severity
 
 if TYPE_CHECKING:
-    from daemon.core.evidence import Evidence, Row
-    from daemon.core.llm import Prompt
+    from ..core.evidence import Evidence, Row, RowKind
+    from ..core.llm import Prompt
 
 PROVIDER: Final = "offline"
 MODEL: Final = "rules"
 MAX_ITEMS: Final = 10
+MAX_REQUEST: Final = (
+    100  # bytes; a longer request has parts, and a change and a passed check don't show them all
+)
 _ORDER: Final = tuple(Severity)
+LEAK_ACTION: Final = (
+    "Stop tracking it: `git rm --cached -- {paths}`, add it to .gitignore, and commit that. Leave the "
+    "history as it is; the person has to rotate what the file held."
+)
 
 
 def judge(prompt: Prompt) -> Reply:
-    """The verdict object of DESIGN §4 as ``data``, or ``{"unscored": reason}``. Never raises."""
+    """A verdict object for ``judge.parse`` as ``data``, or ``{"unscored": reason}``. Never raises."""
     data = (
         _verdict(prompt.evidence) if prompt.evidence else _unscored("the rules judge evidence and got none")
     )
@@ -33,12 +41,14 @@ def judge(prompt: Prompt) -> Reply:
 
 
 def _verdict(evidence: Evidence) -> dict[str, object]:
+    if leaked := tuple(r for r in evidence.of("leak") if r.open):
+        return _incomplete((*leaked, *(r for r in evidence.open if r.kind in {"check", "todo"})))
     if evidence.ending == "question":
         offers = evidence.of("offer")
         asked_for = tuple(r for r in offers if r.open)
         if asked_for and not evidence.of("denied"):
             return _incomplete(asked_for + tuple(r for r in evidence.open if r.kind in {"check", "todo"}))
-        if offers and not evidence.open and _proven(evidence) and not _doubt(evidence):
+        if offers and not evidence.open and not _doubt(evidence):
             return _answer(complete=True, feedback="The agent offers more than was asked for.")
         return _answer(complete=False, feedback="The agent asks; it is the person's turn.", human=True)
     if denied := evidence.of("denied"):
@@ -48,74 +58,58 @@ def _verdict(evidence: Evidence) -> dict[str, object]:
         return _incomplete(rows)
     if why := _doubt(evidence):
         return _unscored(why)
-    return _complete(evidence)
+    return _answer(complete=True)
 
 
 def _doubt(evidence: Evidence) -> str:
-    """Why no rule can call this complete, or ``""``."""
+    """Why nothing shows that this is complete, or ``""``."""
     if evidence.ending == "empty":
         return "there is no final text"
-    extras = bool(evidence.of("offer")) and _proven(evidence)
-    if evidence.ending == "next_steps" and evidence.wants != "plan" and not extras:
+    extras = bool(evidence.of("offer")) and _checked(evidence)
+    if evidence.ending == "next_steps" and not extras:
         return "the text ends with next steps, and no rule tells whether they were asked for"
-    told = evidence.wants == "answer" and not evidence.code_writes  # a run was to be reported, not mended
-    kinds = {"write", "git", "run"} if told else {"write", "check", "git", "run"}
+    kinds = {"write", "check", "git", "run"}
     if failed := [r for r in evidence.rows if r.kind in kinds and r.outcome == "failed" and not r.settled]:
         return f"something failed ({failed[-1].id}), and no rule tells whether it had to work"
-    hidden = [r for r in evidence.of("check") if r.outcome == "unknown" and r.detail and not told]
-    if hidden and not any(r.outcome == "passed" for r in evidence.of("check")):
-        return f"the summary of {hidden[-1].id} tells of failures, and its exit code of none"
-    if unmet := evidence.of("unmet"):
-        return f"nothing shows what was asked for ({unmet[-1].id}), and the text may say why"
-    if weaker := [r for r in evidence.of("tests_changed") if not r.settled]:
-        return f"tests were made weaker ({weaker[-1].id}), and no rule tells whether that was right"
-    settled = {r.id for r in evidence.rows if r.settled}
-    unproven = {"failed"} if told else {"failed", "unknown"}
-    if claims := [
-        r
-        for r in evidence.of("claim")
-        if r.topic != "browser" and r.outcome in unproven and not settled & set(r.cites)
-    ]:
-        return f"no row shows what the final text says ({claims[-1].id})"
-    if evidence.wants == "plan" and evidence.code_writes:
-        return "a plan was asked for and code was written"
-    if (
-        evidence.wants == "change"
-        and not evidence.writes
-        and evidence.tool_calls
-        and not _delegated(evidence)
-    ):
-        return "a change was asked for and none was seen"
+    for kind, why in _UNPROVEN.items():
+        if rows := [r for r in evidence.of(kind) if not r.settled]:
+            return f"{why} ({rows[-1].id})"
+    if evidence.wants != "change":
+        return "no rule tells whether a question was answered or a plan is whole"
+    if evidence.messages != 1 or evidence.request_bytes > MAX_REQUEST:
+        return "the request may have several parts, and no rule tells whether each is done"
+    if not evidence.writes:
+        return "a change was asked for and no written file was seen"
+    if checks_asked := {"tests", "build", "lint"} & set(evidence.asks) - _passed(evidence):
+        return f"asked for and not shown: {', '.join(sorted(checks_asked))}"
+    if not _checked(evidence):
+        return "no check passed after the last edit"
     return ""
 
 
-def _delegated(evidence: Evidence) -> bool:
-    """Whether a sub-agent may have made the change, and a check passed."""
-    return evidence.delegated and any(r.outcome == "passed" for r in evidence.of("check"))
+_UNPROVEN: Final[dict[RowKind, str]] = {
+    "unmet": "nothing shows what was asked for, and the text may say why",
+    "claim": "the agent says more than the calls show",
+    "tests_changed": "tests were made weaker, and no rule tells whether that was right",
+    "leak": "a commit holds files that nobody asked for",
+    "todo": "the todo list has entries that are not ticked",
+}
 
 
-def _proven(evidence: Evidence) -> bool:
-    """Whether there is no code to check, or a check passed after the last edit."""
-    return not evidence.code_writes or any(
-        r.outcome == "passed" and r.position == "after_last_write" for r in evidence.of("check")
-    )
+def _checked(evidence: Evidence) -> bool:
+    """Whether a check passed after the last edit, or documents only were written and no check was asked
+    for.
+    """
+    if not evidence.code_writes and not evidence.delegated:
+        return True
+    return bool(_passed(evidence))
 
 
-def _complete(evidence: Evidence) -> dict[str, object]:
-    checks = evidence.of("check")
-    if _proven(evidence):
-        return _answer(complete=True)
-    if gates := {"tests", "build", "lint"} & set(evidence.asks):
-        return _unscored(f"asked for and not visible: {', '.join(sorted(gates))}")
-    if settled := [r for r in checks if r.settled]:
-        text = f"`{settled[-1].command}` fails ({settled[-1].id}), which was wanted or so before the work."
-    elif after := [r for r in checks if r.position == "after_last_write"]:
-        text = f"The outcome of `{after[-1].command}` ({after[-1].id}) is not visible."
-    elif checks:
-        text = f"No check ran after the last edit; the last one was `{checks[-1].command}` ({checks[-1].id})."
-    else:
-        text = "No test, build or lint run was seen in this task."
-    return _answer(complete=True, severity=Severity.LOW, feedback=text)
+def _passed(evidence: Evidence) -> set[str]:
+    """The topics whose check passed after the last edit; tests that pass were built too."""
+    topics = {"test": {"tests", "build"}, "build": {"build"}, "lint": {"lint"}}
+    rows = (r for r in evidence.of("check") if r.outcome == "passed" and r.position == "after_last_write")
+    return {topic for r in rows if r.check for topic in topics[r.check]}
 
 
 def _incomplete(rows: tuple[Row, ...]) -> dict[str, object]:
@@ -123,7 +117,7 @@ def _incomplete(rows: tuple[Row, ...]) -> dict[str, object]:
     ordered = sorted(rows, key=lambda r: -_ORDER.index(_severity(r)))[:MAX_ITEMS]
     findings = [_finding(row) for row in ordered]
     lines = [
-        f"{item} ({', '.join((row.id, *row.cites))}){said}. {action}"
+        f"{item} ({row.id}){said}. {action}"
         for row, (item, said, action) in zip(ordered, findings, strict=True)
     ]
     if len(lines) > 1:
@@ -141,12 +135,12 @@ def _incomplete(rows: tuple[Row, ...]) -> dict[str, object]:
 
 def _severity(row: Row) -> Severity:
     """A lint finding after the last edit is weaker than a failed test: many projects have old ones."""
-    if row.kind == "check" and row.position == "after_last_write" and row.check != "lint":
+    if row.kind == "leak":
+        return Severity.BLOCKER if row.detail == "pushed" else Severity.HIGH
+    if row.kind == "check" and row.position != "before_last_write" and row.check != "lint":
         return Severity.HIGH
     if row.kind == "tests_changed":
         return Severity.HIGH
-    if row.kind == "claim":
-        return Severity.LOW
     return Severity.LOW if row.kind == "ending" and row.detail else Severity.MEDIUM
 
 
@@ -157,6 +151,9 @@ def _finding(row: Row) -> tuple[str, str, str]:
             said = f": {row.detail.rstrip('.')}" if row.detail else ""
             item = f"`{row.command}` failed after the last edit"
             return item, said, f"Fix it and run `{row.command}` again."
+        case "check" if not row.position:
+            said = f": {row.detail.rstrip('.')}" if row.detail else ""
+            return f"`{row.command}` failed", said, f"Fix it and run `{row.command}` again."
         case "check":
             said = f": {row.detail.rstrip('.')}" if row.detail else ""
             item = f"`{row.command}` failed before the last edit and was not run again"
@@ -166,6 +163,9 @@ def _finding(row: Row) -> tuple[str, str, str]:
         case "tool_error":
             item = f"{_sentence(row.detail)} failed and nothing came after it"
             return item, "", "Try again or do it another way."
+        case "leak":
+            item = row.text
+            return item, "", LEAK_ACTION.format(paths=row.command)
         case "tests_changed":
             return f"{_sentence(row.detail)} while tests failed", "", "Take that back and fix the cause."
         case "unmet":
@@ -173,8 +173,6 @@ def _finding(row: Row) -> tuple[str, str, str]:
             return row.detail, f": {said}" if said else "", _todo(row)
         case "offer":
             return f'"{row.detail}" was already asked for', "", _todo(row)
-        case "claim":
-            return f'Nothing shows "{row.detail}"', "", _todo(row)
         case _ if row.detail:
             return f'The answer stops before what it announces: "{row.detail}"', "", "Carry it out."
         case _:

@@ -1,8 +1,8 @@
-"""Provider ``openai``: chat completions of OpenAI, or of any server that speaks them (Ollama, llama.cpp,
-LM Studio, gateways). A server of one's own needs no key.
+"""Provider ``openai``: chat completions of OpenAI, or of any server with the same API (Ollama, llama.cpp, LM
+Studio, gateways). Another server than OpenAI's needs no key.
 
-Structured output by ``response_format``: a strict JSON Schema, else any JSON object, else only asked for in
-the prompt, as far as the server goes along. The life of the client and all failures: ``daemon.llm.sdk``.
+Structured output goes by ``response_format``: a strict JSON Schema; if the server refuses that, any JSON
+object; if it refuses that too, only the prompt asks for the object. What all SDKs share is in ``llm.sdk``.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from daemon.core.llm import Usage
-from daemon.llm import faults
-from daemon.llm.sdk import Answer, Body, SdkProvider, encodable
+from ..core.llm import Usage
+from . import faults
+from .sdk import Answer, Body, SdkProvider, encodable
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
 
-    from daemon.core.llm import Prompt
-    from daemon.llm.faults import Asked
+    from ..core.llm import Prompt
+    from .faults import Asked
 
 _NOT_KNOWN = r"[^\n]{0,120}(?:support|permitted|unrecogni[sz]ed|unknown|unexpected|deprecated)"
 
@@ -72,7 +72,7 @@ _decode_failed = msgspec.json.Decoder(_Failed).decode
 
 
 class OpenAIProvider(SdkProvider):
-    """A ``base_url`` without a path gets ``/v1``."""
+    """See the module. A ``base_url`` without a path gets ``/v1``."""
 
     name = "openai"
     official: ClassVar[str] = "https://api.openai.com/v1"
@@ -118,7 +118,9 @@ class OpenAIProvider(SdkProvider):
         return body
 
     def _limit(self, without: frozenset[str]) -> str:
-        """OpenAI's newer models refuse ``max_tokens``; other servers may ignore its new name: no limit."""
+        """The parameter's name. OpenAI's newer models refuse ``max_tokens``; other servers may ignore its new
+        name, and then there would be no limit.
+        """
         first = "max_tokens" if self._url else "max_completion_tokens"
         other = "max_completion_tokens" if self._url else "max_tokens"
         return other if first in without else first
@@ -128,7 +130,7 @@ class OpenAIProvider(SdkProvider):
         used = {form} if form and prompt.schema is not None else set()
         if prompt.temperature is not None and "temperature" not in without:
             used.add("temperature")
-        if not without & {"max_tokens", "max_completion_tokens"}:  # changed once, not back again
+        if not without & {"max_tokens", "max_completion_tokens"}:  # changed at most once
             used.add(self._limit(without))
         return frozenset(used)
 
@@ -173,7 +175,9 @@ class OpenAIProvider(SdkProvider):
 
     @staticmethod
     def _raise_inner(content: bytes, asked: Asked) -> None:
-        """Gateways report a failure behind them as an error in a 200, with its status as the code."""
+        """Raise the failure that a gateway reports in a 200, with the status of the server behind it as the
+        code.
+        """
         try:
             code = _decode_failed(content).error.code
         except msgspec.MsgspecError:

@@ -1,7 +1,8 @@
-"""USD of a call, from the maintained table ``genai-prices`` as it was installed: no network, no updates.
+"""What a call costs in USD, by the installed table ``genai-prices``: no network, no updates.
 
-Unknown is None, never 0 (I41): an unknown model or provider, a server of one's own, no tokens reported, or a
-price of nothing. A model on this machine is unknown too: a loopback address may be a gateway to a paid one.
+An unknown price is None, never 0 (I41): for an unknown model, provider or server, when no tokens are
+reported, and when the table says 0. A server on this machine counts as unknown too: it may be a gateway to a
+paid model.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.llm import Usage
+from ..core.llm import Usage
 
 if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot
@@ -29,9 +30,9 @@ _NAMES: Final = {
 def cost_usd(
     provider: str, model: str, usage: Usage, *, base_url: str = "", written: int = 0
 ) -> float | None:
-    """What ``usage`` costs, or None. ``provider``: ours or opencode's; for ``host``, ``model`` names both as
-    ``provider/model``. ``base_url``: who is asked, when it is not the provider itself. ``written``: the input
-    tokens that were written to a cache. The first call imports the table (0.1 to 0.4 s).
+    """What ``usage`` costs, or None. ``provider``: a name of ours or of opencode. For ``host``, ``model`` is
+    ``provider/model``. ``base_url``: the server's address, if it is not the provider's own. ``written``: the
+    input tokens that were written to a cache. The first call imports the table (0.1 to 0.4 s).
     """
     if usage.input <= 0 and usage.output <= 0:
         return None
@@ -69,12 +70,14 @@ def estimate_usd(
 
 
 def load() -> None:
-    """Import the table now, in the caller's thread, and look something up: the first time takes longer."""
+    """Import the table in the caller's thread and look something up, because the first time takes longer."""
     cost_usd("", "-", Usage(1, 1), base_url="-")
 
 
 def _known(provider: str) -> str | None:
-    """The table's id. It also matches parts of names, but a gateway called ``my-openai`` is not OpenAI."""
+    """The table's id of a provider. The table would also match a part of a name, but a gateway that is called
+    ``my-openai`` is not OpenAI.
+    """
     from genai_prices.data_snapshot import get_snapshot
 
     snapshot: DataSnapshot = get_snapshot()

@@ -1,22 +1,24 @@
-"""Which providers there are: from settings and keys to objects. Only those that are set up are imported."""
+"""Makes the providers that settings and keys allow. Only modules of those are imported."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
-from daemon.core.errors import UserError
-from daemon.core.fast import lists_of
-from daemon.llm.host import HostProvider
-from daemon.llm.offline import OfflineProvider
+from ..core.errors import UserError
+from ..core.fast import lists_of
+from ..core.policy import AUTO
+from .host import HostProvider
+from .offline import OfflineProvider
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from daemon.config import Keys
-    from daemon.core.ports import Provider
-    from daemon.core.settings import Settings
-    from daemon.llm.host import Look, Run
+    from ..core.ports import Provider
+    from ..core.settings import Anthropic, OpenAI, Settings
+    from ..keys import Access, Keys
+    from .host import Look, Run
 
 MISSING = {
     "host": "the judge `host` needs a running agent; choose anthropic, openai or offline here",
@@ -35,11 +37,12 @@ def providers(
     *,
     folder: Path | None = None,
 ) -> tuple[Provider, ...]:
-    """The providers of ``judge.provider``, best first: one, or all that are set up for ``auto`` (rules last).
+    """The providers for a value of ``judge.provider``, best first. For ``auto``: all that are set up, fixed
+    rules last.
 
-    ``run`` is how a host is asked and ``look`` how one learns what it offers, None outside the daemon.
-    ``folder`` is where a program is run, outside every project. Raises ``UserError`` for one that isn't set
-    up.
+    ``run`` asks a host and ``look`` tells which models it offers; both are None outside the daemon.
+    ``folder``: where a program runs, outside every project. Raises ``UserError`` when the named provider
+    isn't set up.
     """
     if name == "claude-cli":
         return (_claude(settings, folder),)
@@ -48,20 +51,34 @@ def providers(
         if found is None:
             raise UserError(MISSING[name])
         return (found,)
-    all_of = (_one(n, settings, keys, run, look) for n in ("host", "anthropic", "openai", "offline"))
+    all_of = (_one(n, settings, keys, run, look) for n in AUTO)
     return tuple(p for p in all_of if p is not None)
 
 
+def there(settings: Settings, keys: Keys, env: Mapping[str, str]) -> frozenset[str]:
+    """The names of the providers that are set up. Nobody is asked whether they work."""
+    from .claude_cli import find
+
+    missing = {name: not _usable(keys.apis[name], api) for name, api in settings.apis.items()}
+    missing["claude-cli"] = find(settings.claude_cli.path, env) is None
+    return frozenset(n for n in (*AUTO, "claude-cli") if not missing.get(n, False))
+
+
+def _usable(access: Access, api: Anthropic | OpenAI) -> bool:
+    """Whether there is a key, or the address of a server that may need none."""
+    return bool(access.key or (api.base_url and not api.key_env))
+
+
 def estimate_usd(vendor: str, model: str, tokens_in: int, tokens_out: int) -> float | None:
-    """The likely cost of a call in USD, None if the price is unknown. The table loads on first use."""
-    from daemon.llm import prices
+    """The likely cost of a call in USD, None if unknown. The first use loads the table of prices."""
+    from . import prices
 
     return prices.estimate_usd(vendor, model, tokens_in, tokens_out)
 
 
 def _claude(settings: Settings, folder: Path | None) -> Provider:
-    """Only by its own name: it uses the person's login, which nobody is to find out by surprise."""
-    from daemon.llm.claude_cli import ClaudeCliProvider, find
+    """Made only when it is named in the settings: using the person's own login must be their choice."""
+    from .claude_cli import ClaudeCliProvider, find
 
     program = find(settings.claude_cli.path, os.environ)
     if program is None or folder is None:
@@ -74,21 +91,23 @@ def _one(name: str, settings: Settings, keys: Keys, run: Run | None, look: Look 
     if name == "host":
         return HostProvider(run, settings.judge.model, lists=fast, look=look) if run is not None else None
     if name == "anthropic":
-        if not keys.anthropic and not settings.anthropic.base_url:
+        a, access = settings.anthropic, keys.anthropic
+        if not _usable(access, a):
             return None
-        from daemon.llm.anthropic import AnthropicProvider
+        from .anthropic import AnthropicProvider
 
-        a = settings.anthropic
+        url = access.base_url or a.base_url
         return AnthropicProvider(
-            api_key=keys.anthropic, model=a.model, base_url=a.base_url, fast_models=fast["anthropic"]
+            api_key=access.key, model=a.model, base_url=url, fast_models=fast["anthropic"]
         )
     if name == "openai":
-        o = settings.openai
-        if not keys.openai and not o.base_url:
+        o, access = settings.openai, keys.openai
+        if not _usable(access, o):
             return None
-        from daemon.llm.openai_compat import OpenAIProvider
+        from .openai_compat import OpenAIProvider
 
-        return OpenAIProvider(
-            api_key=keys.openai, model=o.model, base_url=o.base_url, fast_models=fast["openai"]
-        )
-    return OfflineProvider()
+        url = access.base_url or o.base_url
+        return OpenAIProvider(api_key=access.key, model=o.model, base_url=url, fast_models=fast["openai"])
+    if name == "offline":
+        return OfflineProvider()
+    raise ValueError(f"no provider is called {name!r}")

@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Raw, Struct
 
-from daemon.core.errors import BadReply
-from daemon.hosts.wire import mend
-from daemon.store.ledger import By
+from ..core.errors import BadReply
+from ..hosts.wire import mend
+from ..store.ledger import By
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from daemon.core.orders import ResultStatus
+    from ..core.orders import ResultStatus
 
 API = 1
 MAX_BODY = 8 * 1024 * 1024
 MAX_BATCH = 500
 ID = 200
+MOST_PATH = 4_096
 BY: dict[str, By] = {by: by for by in get_args(By)}
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ class Hello(Struct, forbid_unknown_fields=True):
 
     instance: str
     host: Literal["opencode"]
-    mode: Literal["run", "serve", "tui"]
+    mode: Literal["run", "serve", "tui", "unknown"]
     pid: int
     directory: str
     api: Literal[1] = 1
@@ -86,7 +87,7 @@ class Ask(Struct, forbid_unknown_fields=True):
     """``POST /v1/ask``."""
 
     instance: str
-    what: Literal["gate", "settle"]
+    what: str
     data: Asked = msgspec.field(default_factory=Asked)
 
 
@@ -133,9 +134,16 @@ def number(query: Mapping[str, str], name: str, default: int, least: int, most: 
 def folder(query: Mapping[str, str]) -> str:
     """The ``directory`` of the query, empty when there is none. Raises ``BadReply``."""
     found = query.get("directory", "")
-    if found and not found.startswith("/"):
+    return absolute(found) if found else ""
+
+
+def absolute(path: str) -> str:
+    """A folder that a client names. Raises ``BadReply``."""
+    if not path.startswith("/"):
         raise BadReply("`directory` must be an absolute path")
-    return found
+    if len(path) > MOST_PATH:
+        raise BadReply(f"`directory` has more than {MOST_PATH} characters")
+    return path
 
 
 def checked_status(status: str) -> ResultStatus:

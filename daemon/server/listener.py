@@ -1,4 +1,4 @@
-"""One daemon per user: the lock, the socket, who may connect (DESIGN §7).
+"""One daemon per user: the lock, the socket, who may connect (design/security.md).
 
 A live socket is never stolen, a stale one is replaced, anything that is not a socket is never unlinked.
 A socket that a service manager hands over (``LISTEN_FDS``) is taken instead, and stays when the daemon ends.
@@ -8,23 +8,26 @@ The lock is held by the kernel (``flock``) and goes with the process, however it
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import socket
 import stat
-import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.core.errors import UserError
+from ..core.errors import UserError
+from ..owners import check_private
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import Mapping, MutableMapping
 
 BACKLOG = 4096
 CONNECT_S = 1.0
 _HANDED_OVER = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
 FIRST_INHERITED = 3  # the descriptor by which a service manager hands over its first socket
+_OWN = "reflectd-own"  # the name of a socket that no manager holds
+_LOCK_FD = "REFLECTD_LOCK_FD"
 
 
 class AlreadyRunning(UserError):
@@ -38,13 +41,23 @@ class Lock:
         self._path = path
         self._fd = -1
 
-    def acquire(self) -> None:
-        """Take the lock, or raise ``AlreadyRunning``."""
+    def acquire(self, handed_on: int = -1) -> None:
+        """Take the lock, or raise ``AlreadyRunning``. ``handed_on``: the descriptor by which this process
+        held it before.
+        """
         _private_folder(self._path.parent)
+        if self._holds(handed_on):
+            os.set_inheritable(handed_on, False)
+            self._fd = handed_on
+            return
         try:
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as e:
-            raise UserError(f"cannot use the lock {self._path}: {e.strerror}. Move it away") from e
+            mend = "Make room" if e.errno in {errno.ENOSPC, errno.EDQUOT} else "Move it away"
+            raise UserError(f"cannot use the lock {self._path}: {e.strerror}. {mend}") from e
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise UserError(f"cannot use the lock {self._path}: it is no file. Move it away")
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -53,14 +66,26 @@ class Lock:
             raise AlreadyRunning(
                 f"reflectd runs already (pid {pid}); see `reflectd status`, or `reflectd stop` it first"
             ) from None
-        os.ftruncate(fd, 0)
-        os.write(fd, f"{os.getpid()}\n".encode())
         self._fd = fd
+        with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
+            os.ftruncate(fd, 0)
+            os.write(fd, f"{os.getpid()}\n".encode())
+
+    def hand_on(self) -> int:
+        """A descriptor by which the next program of this process still holds the lock."""
+        return fcntl.fcntl(self._fd, fcntl.F_DUPFD, FIRST_INHERITED + 1)
+
+    def _holds(self, fd: int) -> bool:
+        with contextlib.suppress(OSError):
+            if fd >= 0 and os.path.samestat(os.fstat(fd), self._path.lstat()):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+        return False
 
     def is_free(self) -> bool:
         """Nobody holds the lock: no daemon lives (a zombie holds nothing)."""
         try:
-            fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             return True
         try:
@@ -74,7 +99,8 @@ class Lock:
     def release(self) -> None:
         """Give the lock back; the file stays, so that nobody locks a file that is being unlinked."""
         if self._fd >= 0:
-            os.ftruncate(self._fd, 0)
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, 0)
             os.close(self._fd)
             self._fd = -1
 
@@ -129,6 +155,26 @@ def inherited(env: MutableMapping[str, str], pid: int) -> socket.socket | None:
     return sock
 
 
+def handed_on(env: MutableMapping[str, str], pid: int) -> tuple[int, bool]:
+    """What the program that this process was before left: the descriptor of its lock, -1 when there is none,
+    and whether the socket that is ``inherited`` outlives the daemon. Call it before ``inherited``.
+    """
+    whose, _, fd = env.pop(_LOCK_FD, "").partition(":")
+    lock = int(fd) if whose == str(pid) and fd.isascii() and fd.isdigit() and len(fd) < 9 else -1
+    return lock, env.get("LISTEN_FDNAMES") != _OWN
+
+
+def hand_on(sock: socket.socket, lock: Lock, env: Mapping[str, str], *, lasting: bool) -> dict[str, str]:
+    """The environment in which the next program of this process finds the socket, which goes on listening,
+    and the lock, which stays held. Call it last: it takes the first descriptor that can be inherited.
+    """
+    held = lock.hand_on()
+    os.dup2(fcntl.fcntl(sock.fileno(), fcntl.F_DUPFD_CLOEXEC, FIRST_INHERITED + 1), FIRST_INHERITED)
+    pid = str(os.getpid())
+    named = {} if lasting else {"LISTEN_FDNAMES": _OWN}
+    return {**env, "LISTEN_FDS": "1", "LISTEN_PID": pid, **named, _LOCK_FD: f"{pid}:{held}"}
+
+
 def remove(path: Path, inode: int) -> None:
     """Unlink our own socket, if it is still the one we made."""
     with contextlib.suppress(OSError):
@@ -137,26 +183,13 @@ def remove(path: Path, inode: int) -> None:
             path.unlink()
 
 
-def peer_uid(sock: socket.socket) -> int | None:
-    """The user at the other end; None where the system does not say."""
-    with contextlib.suppress(OSError, struct.error):
-        if hasattr(socket, "SO_PEERCRED"):
-            return int(struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1])
-        # macOS: getsockopt(SOL_LOCAL, LOCAL_PEERCRED) gives struct xucred {version, uid, …}
-        return int(struct.unpack_from("=II", sock.getsockopt(0, 0x001, 76))[1])
-    return None
-
-
 def _private_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         found = folder.stat()
     except OSError as e:
         raise UserError(f"cannot use the folder {folder}: {e.strerror}. Set REFLECTD_STATE_DIR") from e
-    if found.st_uid != os.getuid():
-        raise UserError(f"the folder {folder} belongs to another user (uid {found.st_uid}); not used")
-    if found.st_mode & 0o022:
-        raise UserError(f"others may write to the folder {folder}; run: chmod go-w {folder}")
+    check_private(folder, found)
 
 
 def _clear(path: Path) -> None:
@@ -175,5 +208,7 @@ def _clear(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
         except OSError as e:
-            raise AlreadyRunning(f"{path} is in use and does not answer ({e.strerror}); not stolen") from e
-    raise AlreadyRunning(f"a daemon answers on {path} already; not stolen")
+            raise AlreadyRunning(
+                f"another program uses {path} and is silent ({e.strerror}). This one does not start"
+            ) from e
+    raise AlreadyRunning(f"a daemon runs already and answers on {path}. This one does not start")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
 
-from daemon import log
-from daemon.core.errors import BadReply, Rejected, Unavailable
-from daemon.engine.instances import Instance
-from daemon.engine.intake import Wire
-from daemon.server.codec import (
+from .. import log
+from ..core.errors import BadReply, Rejected, Unavailable
+from ..engine.intake import Wire
+from ..owners import peer_uid
+from .codec import (
     API,
     BY,
     ID,
@@ -23,26 +24,31 @@ from daemon.server.codec import (
     Hello,
     Result,
     Switch,
+    absolute,
     checked_status,
     decode,
     folder,
     number,
 )
-from daemon.server.listener import peer_uid
 
 if TYPE_CHECKING:
     import asyncio
 
-    from daemon.engine.claude_code import ClaudeCode
-    from daemon.engine.instances import Instances
-    from daemon.engine.intake import Intake
-    from daemon.engine.status import StatusReport
+    from ..engine.features.feature import Route
+    from ..engine.features.registry import Features
+    from ..engine.hosts.claude_code import ClaudeCode
+    from ..engine.hosts.host import Instance
+    from ..engine.instances import Instances
+    from ..engine.intake import Intake
+    from ..engine.status import StatusReport
+    from ..engine.upgrade import Upgrade
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOSTS = frozenset({"reflectd", "localhost"})
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 LIMIT = 500
+ROUNDS = 1_000_000
 _log = log.get("server")
 _encode = msgspec.json.Encoder().encode
 
@@ -56,12 +62,21 @@ class Routes:
     """Handlers bound to the engine's parts."""
 
     def __init__(
-        self, intake: Intake, instances: Instances, claude: ClaudeCode, status: StatusReport, uid: int
+        self,
+        intake: Intake,
+        instances: Instances,
+        claude: ClaudeCode,
+        status: StatusReport,
+        features: Features,
+        upgrade: Upgrade,
+        uid: int,
     ) -> None:
         self._intake = intake
         self._instances = instances
         self._claude = claude
         self._status = status
+        self._features = features
+        self._upgrade = upgrade
         self._uid = uid
         self._trusted: WeakSet[asyncio.Transport] = WeakSet()  # connections whose user was checked
 
@@ -74,36 +89,42 @@ class Routes:
             ("POST", "/v1/results", self.results),
             ("POST", "/v1/ask", self.ask),
             ("POST", "/v1/switch", self.switch),
+            ("POST", "/v1/restart", self.restart),
             ("POST", "/v1/hooks/{event}", self.hook),
             ("GET", "/v1/status", self.status),
             ("GET", "/v1/sessions", self.sessions),
             ("GET", "/v1/verdicts", self.verdicts),
             ("GET", "/v1/ledger", self.ledger),
             ("GET", "/v1/why", self.why),
+            ("GET", "/v1/history", self.history),
             ("GET", "/v1/stream", self.stream),
+            *(
+                (route.method, f"/v1/features/{feature}/{route.name}", _handler(route))
+                for feature, route in self._features.routes()
+            ),
         )
         app.on_shutdown.append(self._end_streams)
         for method, path, handler in routes:
-            app.router.add_route(method, path, self._guarded(handler))
+            app.router.add_route(method, path, self._guarded(handler), expect_handler=_expected)
         paths = {path: method for method, path, _ in routes}
 
         async def no_route(request: web.Request) -> web.Response:
             method = paths.get(request.path)
             if method is None:
-                return answer(404, error=f"no route {request.path[:ID]}; see design/protocol.md")
+                return answer(
+                    404, error=f"the daemon has no address {request.path[:ID]}; design/protocol.md lists all"
+                )
             return answer(405, error=f"{request.path} takes {method}, not {request.method}")
 
-        app.router.add_route("*", "/{any:.*}", self._guarded(no_route))
+        app.router.add_route("*", "/{any:.*}", self._guarded(no_route), expect_handler=_expected)
 
     async def hello(self, request: web.Request) -> web.Response:
         """``POST /v1/hello``."""
         h = decode(await request.read(), Hello)
         if not h.instance or len(h.instance) > ID:
             raise BadReply(f"`instance` must be 1 to {ID} characters")
-        if not h.directory.startswith("/"):
-            raise BadReply("`directory` must be an absolute path")
-        instance = Instance(h.instance, h.host, h.mode, h.pid, h.directory, debug=h.debug)
-        instance = self._intake.hello(instance)
+        where = absolute(h.directory)
+        instance = self._intake.hello(h.host, h.instance, h.mode, h.pid, where, debug=h.debug)
         return answer(**self._status.hello(instance))
 
     async def events(self, request: web.Request) -> web.Response:
@@ -120,7 +141,7 @@ class Routes:
         instance = self._known(request.query.get("instance", ""))
         response = web.StreamResponse(headers={"content-type": NDJSON})
         await response.prepare(request)
-        lines = self._instances.lines(instance)
+        lines = self._intake.orders(instance)
         try:
             async for line in lines:
                 if request.transport is None or request.transport.is_closing():
@@ -135,6 +156,7 @@ class Routes:
     async def results(self, request: web.Request) -> web.Response:
         """``POST /v1/results``."""
         r = decode(await request.read(), Result)
+        self._known(r.instance)
         await self._intake.result(r.id, checked_status(r.status), r.data, r.error)
         return answer()
 
@@ -142,11 +164,8 @@ class Routes:
         """``POST /v1/ask``."""
         a = decode(await request.read(), Ask)
         instance = self._known(a.instance)
-        if a.what == "settle":
-            await self._intake.settle(instance)
-            return answer()
-        feedback = await self._intake.ask_gate(instance, a.data.session, a.data.message, a.data.text)
-        return answer(feedback=feedback)
+        data = {"session": a.data.session, "message": a.data.message, "text": a.data.text}
+        return answer(**await self._intake.ask(instance, a.what, data))
 
     async def hook(self, request: web.Request) -> web.Response:
         """``POST /v1/hooks/<Event>``: 200 with the hook's output, 204, or 422 with the text that wakes."""
@@ -163,10 +182,14 @@ class Routes:
         s = decode(await request.read(), Switch)
         if bool(s.session) == bool(s.directory):
             raise BadReply("name either `session` or `directory`")
-        if s.directory and not s.directory.startswith("/"):
-            raise BadReply("`directory` must be an absolute path")
-        await self._intake.switch(on=s.on, session=s.session[:ID], directory=s.directory)
-        return answer()
+        if s.directory:
+            absolute(s.directory)
+        done = await self._intake.switch(on=s.on, session=s.session[:ID], directory=s.directory)
+        return answer(**asdict(done)) if done is not None else _unknown(s.session)
+
+    async def restart(self, _: web.Request) -> web.Response:
+        """``POST /v1/restart``: answered when the program on the disk showed that it starts."""
+        return answer(version=await self._upgrade.now())
 
     async def status(self, _: web.Request) -> web.Response:
         """``GET /v1/status``."""
@@ -193,10 +216,20 @@ class Routes:
     async def why(self, request: web.Request) -> web.Response:
         """``GET /v1/why``."""
         session, directory = request.query.get("session", "")[:ID], folder(request.query)
-        found = await self._status.why(session, directory)
+        found = await self._status.why(session, directory, number(request.query, "round", 0, 0, ROUNDS))
         if found is None:
-            what = f"no session begins with {session!r}" if session else "no session was judged yet"
-            return answer(404, error=f"{what}; `reflectd status` lists those that are known")
+            return _unknown(session)
+        return answer(**found)
+
+    async def history(self, request: web.Request) -> web.Response:
+        """``GET /v1/history``."""
+        session, directory = request.query.get("session", "")[:ID], folder(request.query)
+        since = number(request.query, "since", 0, 0, 2**53)
+        found = await self._status.history(session, directory, since, _limit(request))
+        if found is None:
+            return answer(
+                404, error=f"no session begins with {session!r}; `reflectd history --all` lists those judged"
+            )
         return answer(**found)
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
@@ -274,5 +307,35 @@ class Routes:
         return found
 
 
+async def _expected(request: web.Request) -> web.Response | None:
+    """A client that waits for a word before it sends its body gets it; what else it expects is refused."""
+    expect = request.headers.get("Expect", "")
+    if expect.lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
+        return None
+    return answer(417, error=f"Expect: {expect[:ID]!r} is not understood; only 100-continue is")
+
+
+def _unknown(session: str) -> web.Response:
+    what = f"no session begins with {session[:ID]!r}" if session else "no session was judged yet"
+    return answer(404, error=f"{what}; `reflectd status` lists those that are known")
+
+
 def _limit(request: web.Request) -> int:
     return number(request.query, "limit", 50, 1, LIMIT)
+
+
+def _handler(route: Route) -> Handler:
+    """A route of a feature: it is given the query, or the object of the body."""
+
+    async def handle(request: web.Request) -> web.Response:
+        if route.method == "GET":
+            return answer(**await route.answer(dict(request.query)))
+        try:
+            found = msgspec.json.decode(await request.read(), type=dict[str, Any])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
+            raise BadReply(f"the body is not a JSON object: {e}") from None
+        return answer(**await route.answer(found))
+
+    return handle

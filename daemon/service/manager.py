@@ -1,8 +1,9 @@
-"""Whoever runs the service here: the person's systemd manager, or launchd on macOS.
+"""The service managers: the person's own systemd manager, and launchd on macOS.
 
-Says where its files go and whether it can be reached, and has it take them up. A manager that reads its units
-elsewhere (another home, another user) is not ours and counts as out of reach. A command that fails is
-``Unavailable`` with the manager's own words. Nothing here runs as root or touches system-wide units.
+Each class says where the service's files belong and whether its manager can be asked, and tells the manager
+to load, start and stop them. A manager that reads its units from another folder (of another home or user)
+counts as one that can't be asked. A command that fails is ``Unavailable`` with the manager's own words.
+Nothing here runs as root or touches system-wide units.
 """
 
 from __future__ import annotations
@@ -12,29 +13,38 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from daemon import paths
-from daemon.core.errors import Unavailable
-from daemon.service import launchd, systemd, units
+from .. import paths
+from ..core.errors import Unavailable, words
+from ..files.atomic import write_atomic
+from . import launchd, systemd, units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from daemon.paths import Paths
-    from daemon.service.systemd import Plan
+    from ..paths import Paths
+    from .systemd import Plan
+
+OLD_MODULE = "daemon"
+"""What the package was called when it was installed before it became ``reflectd``; old units start it."""
 
 COMMAND_S = 90.0
 PROPERTIES = ("LoadState", "UnitFileState", "ActiveState", "SubState", "Result", "MainPID", "NRestarts")
-_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')  # systemctl quotes what a shell would not take as one word
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')  # systemctl quotes words that hold spaces
 
 
 class Manager(Protocol):
-    """What the verb needs of systemd and launchd alike."""
+    """What the commands need of systemd and of launchd.
+
+    The service's files belong into ``folder``; ``unit`` is the one of them that holds the command.
+    """
 
     name: str
     folder: Path
+    unit: Path
 
     @property
     def up_by_hand(self) -> tuple[str, ...]:
@@ -47,35 +57,47 @@ class Manager(Protocol):
         ...
 
     def render(self, plan: Plan) -> dict[str, str]:
-        """File name → text."""
+        """The text of each of the service's files, by file name."""
+        ...
+
+    def module(self, text: str) -> str:
+        """The module that ``unit`` starts when it has this text; empty when it starts none."""
+        ...
+
+    def exchanged(self, text: str, old: Plan, new: Plan) -> str:
+        """The text of ``unit`` with ``new`` in the place of ``old``; unchanged when it runs anything else."""
         ...
 
     def unreachable(self) -> str:
-        """Why it cannot be asked from here; empty when it can."""
+        """Why this manager can't be asked from here; empty when it can."""
         ...
 
     def show(self) -> dict[str, dict[str, str]]:
-        """What it says of each unit; call only when it can be reached."""
+        """What the manager says about each unit. Ask only a manager that is not ``unreachable``."""
         ...
 
     def active(self) -> bool:
-        """It has taken the service up."""
+        """Whether the manager has loaded the service and keeps it up."""
         ...
 
     def pid(self) -> int:
-        """The process it runs, 0 when none."""
+        """The daemon's process id, 0 when the manager runs none."""
         ...
 
     def install(self) -> None:
-        """Take up the files that are there now."""
+        """Load the files as they are now, and start the service."""
+        ...
+
+    def reload(self) -> None:
+        """Read the files again after one was rewritten."""
         ...
 
     def down(self) -> None:
-        """Let go of the service: nothing of it runs or listens."""
+        """Stop the service: afterwards it neither runs nor listens."""
         ...
 
     def forget(self) -> None:
-        """The files are gone."""
+        """Tell the manager that the files were removed."""
         ...
 
 
@@ -92,6 +114,7 @@ class Systemd:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.folder = paths.config_file(env).parent.parent / "systemd" / "user"
+        self.unit = self.folder / systemd.SERVICE
         self._env = dict(env)
         standard = Path(f"/run/user/{os.getuid()}")
         if "XDG_RUNTIME_DIR" not in env and standard.is_dir():  # `su`, `sudo`, cron
@@ -101,8 +124,16 @@ class Systemd:
         """The two units."""
         return systemd.render(plan)
 
+    def module(self, text: str) -> str:
+        """Read from ``ExecStart=``."""
+        return systemd.module(text)
+
+    def exchanged(self, text: str, old: Plan, new: Plan) -> str:
+        """Only ``ExecStart=`` changes."""
+        return systemd.exchanged(text, old, new)
+
     def unreachable(self) -> str:
-        """Why, in systemd's words."""
+        """In systemd's words."""
         if shutil.which("systemctl", path=self._env.get("PATH", os.defpath)) is None:
             return "there is no systemctl on PATH"
         done = self._systemctl("show", "--property=UnitPath", "--value", check=False)
@@ -114,7 +145,7 @@ class Systemd:
         return ""
 
     def show(self) -> dict[str, dict[str, str]]:
-        """The properties that matter, of both units."""
+        """The ``PROPERTIES`` of both units."""
         found = {}
         for unit in (systemd.SOCKET, systemd.SERVICE):
             said = self._systemctl("show", f"--property={','.join(PROPERTIES)}", unit).stdout
@@ -122,7 +153,7 @@ class Systemd:
         return found
 
     def active(self) -> bool:
-        """The socket listens, or its service runs."""
+        """Whether systemd holds the socket open; a connection then starts the daemon."""
         return self.show()[systemd.SOCKET].get("ActiveState") == "active"
 
     def pid(self) -> int:
@@ -130,28 +161,38 @@ class Systemd:
         return int(self.show()[systemd.SERVICE].get("MainPID", "0"))
 
     def install(self) -> None:
-        """Reload, let go of what ran before, enable and start the socket."""
-        self._systemctl("daemon-reload")
-        self._systemctl(
-            "stop", systemd.SOCKET, systemd.SERVICE, check=False
-        )  # the next one tells what is wrong
+        """Read the units again, stop what ran before, then enable and start the socket."""
+        self.reload()
+        # not checked: when something is wrong, `enable` below says so
+        self._systemctl("stop", systemd.SOCKET, systemd.SERVICE, check=False)
         self._systemctl("reset-failed", systemd.SOCKET, systemd.SERVICE, check=False)
         self._systemctl("enable", "--now", systemd.SOCKET)
 
+    def reload(self) -> None:
+        """Read the units again; what runs goes on."""
+        self._systemctl("daemon-reload")
+
     def up(self, listening: Path, *, forgive: bool) -> None:
-        """Start both. ``forgive`` forgets a crash loop. A socket whose path is gone is made anew."""
+        """Start both units. ``forgive`` also starts them when they failed too often. When the file of the
+        socket was deleted, systemd makes it again.
+        """
         if forgive:
             self._systemctl("reset-failed", systemd.SOCKET, systemd.SERVICE, check=False)
         verb = "start" if listening.exists() else "restart"
         self._systemctl(verb, systemd.SOCKET, systemd.SERVICE)
 
+    def restart(self) -> None:
+        """Stop the daemon and start it anew. The socket listens all the while."""
+        self._systemctl("reset-failed", systemd.SOCKET, systemd.SERVICE, check=False)
+        self._systemctl("restart", systemd.SERVICE)
+
     def down(self) -> None:
-        """Stop both, in one transaction: the socket must not start the service again meanwhile."""
+        """Stop both in one step, so that the socket can't start the service again in between."""
         self._systemctl("stop", systemd.SOCKET, systemd.SERVICE)
 
     def forget(self) -> None:
-        """Reload; a failed state goes too."""
-        self._systemctl("daemon-reload")
+        """Read the units again, and forget that one of them failed."""
+        self.reload()
         self._systemctl("reset-failed", systemd.SOCKET, systemd.SERVICE, check=False)
 
     def _systemctl(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -165,25 +206,34 @@ class Launchd:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.folder = Path(env.get("HOME", "/"), "Library", "LaunchAgents")
+        self.unit = self.folder / launchd.FILE
         self._env = dict(env)
         self._domain = f"gui/{os.getuid()}"
         self._job = f"{self._domain}/{launchd.LABEL}"
-        self.up_by_hand = (f"launchctl bootstrap {self._domain} '{self.folder / launchd.FILE}'",)
+        self.up_by_hand = (f"launchctl bootstrap {self._domain} '{self.unit}'",)
         self.down_by_hand = (f"launchctl bootout {self._job}",)
 
     def render(self, plan: Plan) -> dict[str, str]:
         """The one agent."""
         return launchd.render(plan)
 
+    def module(self, text: str) -> str:
+        """Read from ``ProgramArguments``."""
+        return launchd.module(text)
+
+    def exchanged(self, text: str, old: Plan, new: Plan) -> str:
+        """Only ``ProgramArguments`` changes."""
+        return launchd.exchanged(text, old, new)
+
     def unreachable(self) -> str:
-        """Why, in launchd's words."""
+        """In launchd's words."""
         if shutil.which("launchctl", path=self._env.get("PATH", os.defpath)) is None:
             return "there is no launchctl on PATH"
         done = self._launchctl("print", self._domain, check=False)
         return (done.stderr.strip() or f"launchctl ended with {done.returncode}") if done.returncode else ""
 
     def show(self) -> dict[str, dict[str, str]]:
-        """State and pid, as `launchctl print` lists them."""
+        """The state and the process id that `launchctl print` lists."""
         said = self._launchctl("print", self._job, check=False)
         lines = (line.strip().partition(" = ") for line in said.stdout.splitlines())
         wanted = {"state": "ActiveState", "pid": "MainPID", "last exit code": "Result"}
@@ -191,7 +241,7 @@ class Launchd:
         return {launchd.LABEL: state}
 
     def active(self) -> bool:
-        """It knows the job."""
+        """Whether launchd has loaded the agent."""
         return bool(self.show()[launchd.LABEL])
 
     def pid(self) -> int:
@@ -200,33 +250,62 @@ class Launchd:
         return int(found) if found.isdigit() else 0
 
     def install(self) -> None:
-        """Let go of what ran before, take up the file; it starts at once."""
+        """Unload the agent and load its file; launchd starts it at once."""
         self.down()
-        self._launchctl("bootstrap", self._domain, str(self.folder / launchd.FILE))
+        self._launchctl("bootstrap", self._domain, str(self.unit))
+
+    def reload(self) -> None:
+        """Load the agent again: launchd reads its file only then. This starts the daemon anew."""
+        self.install()
 
     def down(self) -> None:
-        """An unknown job is fine."""
+        """Unload the agent; it is fine when launchd had not loaded it."""
         self._launchctl("bootout", self._job, check=False)
 
     def forget(self) -> None:
-        """Nothing: ``down`` did it."""
+        """Nothing to do: after ``down`` launchd knows nothing of the agent."""
 
     def _launchctl(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return _run(("launchctl", *words), self._env, check=check)
 
 
 def here(env: Mapping[str, str], platform: str = sys.platform) -> Manager:
-    """This system's, whether it runs or not."""
+    """The manager of this system, whether it runs or not."""
     return Launchd(env) if platform == "darwin" else Systemd(env)
 
 
 def holding(env: Mapping[str, str], where: Paths) -> Systemd | None:
-    """The systemd manager, when the service is installed for the daemon at ``where`` and it can be asked."""
+    """The systemd manager, when it can be asked and runs the service for the daemon at ``where``; else
+    None.
+    """
     found = Systemd(env)
     unit = units.read(found.folder / systemd.SOCKET)
     if not unit or systemd.address(unit) not in {str(where.socket), str(paths.find_socket(where))}:
         return None
     return None if found.unreachable() else found
+
+
+def rename_module(here: Manager, plan: Plan) -> bool:
+    """Make a unit that starts the module ``OLD_MODULE`` start ``plan``; says whether it was rewritten.
+
+    Only the module's name changes, and only in a file that nobody edited and whose command is otherwise that
+    of ``plan``: the same Python, state folder and idle time. Any other unit may belong to another
+    installation, which still has the old name; `reflectd service install` replaces it.
+    """
+    text = units.unsealed(units.read(here.unit))
+    if text is None or plan.program[-1] == OLD_MODULE:
+        return False
+    new = here.exchanged(text, replace(plan, program=(*plan.program[:-1], OLD_MODULE)), plan)
+    if new == text:
+        return False
+    write_atomic(here.unit, units.seal(new), 0o644)
+    return True
+
+
+def starts_another_module(here: Manager, module: str) -> str:
+    """The module that the installed unit starts, when it is another one than ``module``; else empty."""
+    found = here.module(units.read(here.unit))
+    return "" if found == module else found
 
 
 def _run(
@@ -244,8 +323,8 @@ def _run(
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as e:
-        raise Unavailable(f"`{' '.join(command)}` did not work: {e}") from e
+        raise Unavailable(f"`{' '.join(command)}` did not work: {words(e)}") from e
     if check and done.returncode:
-        words = done.stderr.strip() or f"it ended with {done.returncode}"
-        raise Unavailable(f"`{' '.join(command)}` failed: {words}")
+        told = done.stderr.strip() or f"it ended with {done.returncode}"
+        raise Unavailable(f"`{' '.join(command)}` failed: {told}")
     return done

@@ -1,8 +1,8 @@
-"""Tells systemd how the daemon is: ready, alive, stopping (the sd_notify protocol, DESIGN §9).
+"""Tells systemd that the daemon is ready, alive or stopping (the sd_notify protocol).
 
-Owns the variables of that protocol: they are taken out of the environment, so that no child process speaks
-in our name. Outside systemd every call does nothing. A message that can't be sent is lost: the daemon goes
-on, and a manager that misses too many signs of life restarts it.
+It removes the variables of that protocol from the environment, so that no child process can send messages in
+the daemon's name. Outside systemd every call does nothing. A message that can't be sent is lost and the
+daemon goes on; a manager that misses too many signs of life restarts it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ if TYPE_CHECKING:
 
 VARIABLES = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"})
 INHERITED = VARIABLES | {"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "LISTEN_PIDFDID"}
-"""What a service manager tells one process and no other."""
+"""Variables that a service manager means for one process, not for its children."""
 
 STATUS_CHARS = 300
-SEND_S = 1.0  # a manager whose queue is full gets a second, once per message
+SEND_S = 1.0  # how long one message may wait when the manager's queue is full
 
 
 def without(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a process that nobody supervises."""
+    """The environment for a process that no service manager supervises."""
     return {name: value for name, value in env.items() if name not in INHERITED}
 
 
 class Notifier:
-    """The way to the manager. ``every_s`` is the pause between signs of life, None when none is due."""
+    """Sends messages to the manager. ``every_s`` is the pause between signs of life, None when it wants
+    none.
+    """
 
     def __init__(self, address: str = "", every_s: float | None = None) -> None:
         self.every_s = every_s if address else None
@@ -40,7 +42,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: MutableMapping[str, str], pid: int | None = None) -> Notifier:
-        """Take the protocol's variables out of ``env``. Values that make no sense count as absent."""
+        """Remove the protocol's variables from ``env``. A value that makes no sense counts as missing."""
         address, usec, whose = (env.pop(n, "") for n in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"))
         if not address.startswith(("/", "@")):
             return cls()
@@ -49,18 +51,22 @@ class Notifier:
         return cls(address, due / 2 / 1_000_000 if due else None)
 
     def ready(self, status: str) -> None:
-        """The socket serves."""
+        """Tell that the socket answers."""
         self._send("READY=1", self._worded(status))
 
     def status(self, text: str) -> None:
-        """What `systemctl status` shows; sent only when it changed."""
+        """Set what `systemctl status` shows. Sent only when it changed."""
         if text != self._status:
             self._send(self._worded(text))
 
-    async def live(self, stopping: asyncio.Event, status: Callable[[], str]) -> None:
-        """Signs of life from the event loop until cancelled: a loop that hangs is restarted.
+    async def live(
+        self, stopping: asyncio.Event, status: Callable[[], str], goes_on: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Send signs of life from the event loop until cancelled, so that a daemon whose loop hangs is
+        restarted.
 
-        ``status`` is asked at each. They go on while the daemon drains.
+        Each of them sends ``status`` too. They go on while the daemon finishes its work at the end. If the
+        process ``goes_on`` with another program, the manager must not take it for one that ends.
         """
         while not stopping.is_set():
             self.sign_of_life()
@@ -68,13 +74,16 @@ class Notifier:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.every_s):
                     await stopping.wait()
-        self._send("STOPPING=1", self._worded("stopping"))
+        if goes_on():
+            self.status("restarting")
+        else:
+            self._send("STOPPING=1", self._worded("stopping"))
         while self.every_s is not None:
             self.sign_of_life()
             await asyncio.sleep(self.every_s)
 
     def sign_of_life(self) -> None:
-        """Only where a watchdog waits for it."""
+        """Tell that the daemon is alive, where a watchdog waits for it."""
         if self.every_s is not None:
             self._send("WATCHDOG=1")
 

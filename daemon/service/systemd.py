@@ -1,6 +1,7 @@
-"""The systemd user units, as text. Pure: looks at nothing, writes nothing (``manager`` does).
+"""The text of the two systemd user units. Pure: ``units`` writes the files, ``manager`` runs systemctl.
 
-A path that a unit file can't hold is a ``UserError``. Every directive has its reason beside it, in the unit.
+A path that a unit file can't hold is a ``UserError``. The unit itself gives the reason for each directive, in
+a comment above it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from daemon.core.errors import UserError
+from ..core.errors import UserError
 
 SERVICE = "reflectd.service"
 SOCKET = "reflectd.socket"
@@ -21,7 +22,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to run. ``program`` is the whole command without its verb."""
+    """What the service runs. ``program`` is the command without its verb: a Python, ``-m`` and the module."""
 
     program: tuple[str, ...]
     state_dir: Path
@@ -29,17 +30,14 @@ class Plan:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def command(self, *flags: str) -> tuple[str, ...]:
-        """``serve`` as a service: it never ends because it is idle, whatever the settings file says."""
+        """The whole command. A service never exits because it is idle, whatever the settings file says."""
         where = ("--state-dir", str(self.state_dir), "--daemon-idle-exit-minutes", "0")
         return (*self.program, "serve", *where, *flags)
 
 
 def render(plan: Plan) -> dict[str, str]:
-    """File name → text."""
-    first, *rest = plan.command()
-    if not first.isprintable() or set(first) & set("\"'\\"):
-        raise UserError(f"systemd runs no program whose path has quotes or backslashes: {first}")
-    command = " ".join([quote(f":{first}"), *map(quote, rest)])
+    """The text of each unit, by file name. Raises ``UserError``."""
+    command = _command(plan)
     environment = "".join(
         f"Environment={quote(f'{name}={value}')}\n" for name, value in sorted(plan.environment.items())
     )
@@ -54,8 +52,28 @@ def render(plan: Plan) -> dict[str, str]:
     }
 
 
+def module(unit: str) -> str:
+    """The module that the text of a service unit starts; empty when it starts none."""
+    found = re.search(r"^ExecStart=.* -m (\S+) serve ", unit, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def exchanged(unit: str, old: Plan, new: Plan) -> str:
+    """The text of a service unit that runs ``new`` where it ran ``old``; as it was when it ran anything
+    else.
+    """
+    return unit.replace(f"\nExecStart={_command(old)}\n", f"\nExecStart={_command(new)}\n")
+
+
+def _command(plan: Plan) -> str:
+    first, *rest = plan.command()
+    if not first.isprintable() or set(first) & set("\"'\\"):
+        raise UserError(f"systemd runs no program whose path has quotes or backslashes: {first}")
+    return " ".join([quote(f":{first}"), *map(quote, rest)])
+
+
 def quote(word: str) -> str:
-    """One word of ``ExecStart=`` (whose ``:`` leaves ``$`` alone) or ``Environment=``."""
+    """One word of ``ExecStart=`` (in which a leading ``:`` keeps ``$`` literal) or of ``Environment=``."""
     if _PLAIN.fullmatch(word):
         return word
     escaped = "".join(
@@ -65,7 +83,7 @@ def quote(word: str) -> str:
 
 
 def whole_line(path: Path) -> str:
-    """A path that is all of a directive's value: only ``%`` is special there. Raises ``UserError``."""
+    """A path as the whole value of a directive, where only ``%`` is special. Raises ``UserError``."""
     text = str(path)
     if text != text.strip() or text.endswith("\\") or not text.isprintable():
         raise UserError(f"systemd cannot use the path {text!r}; set REFLECTD_STATE_DIR and REFLECTD_SOCKET")
@@ -73,7 +91,7 @@ def whole_line(path: Path) -> str:
 
 
 def address(unit: str) -> str:
-    """The path that the text of a socket unit listens on; empty when there is none."""
+    """The path that a socket unit with this text listens on; empty when it has none."""
     found = re.search(r"^ListenStream=(.*)$", unit, re.MULTILINE)
     return found[1].strip().replace("%%", "%") if found else ""
 
@@ -84,49 +102,51 @@ _SERVICE = """\
 Description=reflectd, judges whether a coding agent is really done
 Requires={socket}
 After={socket}
-# `reflectd stop` leaves this mark, `reflectd start` takes it away
+# `reflectd stop` leaves this file, and `reflectd start` removes it
 ConditionPathExists=!{stopped}
-# a crash loop ends: five starts in five minutes, then failed until `reflectd start` or the next minutes
+# ends a crash loop: after five starts in five minutes the unit has failed, until `reflectd start` resets it
+# or the five minutes are over
 StartLimitIntervalSec=300
 StartLimitBurst=5
 
 [Service]
-# the daemon says when its socket serves, and that its event loop turns; a hung one is restarted
+# the daemon tells systemd when its socket answers, and then regularly that its event loop still runs; systemd
+# restarts a daemon that stops telling it
 Type=notify
 NotifyAccess=main
 WatchdogSec=60
-# no variables are put into this line (the colon); 0: a service does not exit because it is idle
+# the colon keeps systemd from putting variables into this line; 0: a service does not exit when it is idle
 ExecStart={command}
-{environment}# not the home folder: a folder `daemon` there would be imported
+{environment}# not the home folder: Python would import a folder there that has the module's name
 WorkingDirectory=/
 Restart=on-failure
 RestartSec=5
-# wrong settings: the same again at the next start, so don't
+# wrong settings: the next start would fail in the same way
 RestartPreventExitStatus={failed}
 TimeoutStartSec=60
-# a drain takes up to 11 s
+# the daemon takes up to 11 s to finish its work and store its state
 TimeoutStopSec=20
 SyslogIdentifier=reflectd
 
-# Hardening by system call filters, which any user manager can set up. No directive that needs a mount
-# namespace (ProtectSystem=, ProtectHome=, PrivateTmp= …): the daemon writes `.reflection` folders into any
-# workspace, /tmp included, and where user namespaces are forbidden the service would not start at all.
+# Hardening by system call filters, which any user manager can set up. There is no directive that needs a
+# mount namespace (ProtectSystem=, ProtectHome=, PrivateTmp= …): the daemon writes `.reflection` folders into
+# any workspace, also below /tmp, and where user namespaces are forbidden the service would not start at all.
 NoNewPrivileges=yes
-# what services call, without what needs a privilege or changes scheduling
+# the system calls that services need, without those that need a privilege or change scheduling
 SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
 SystemCallErrorNumber=EPERM
 SystemCallArchitectures=native
-# its own socket and the models' APIs; netlink is how names are looked up
+# for its own socket and for the models' APIs; names are looked up over netlink
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
 LockPersonality=yes
-# files are for the person only; a core dump would hold keys and texts of sessions
+# its files are readable for you only; a core dump would hold API keys and texts of sessions
 UMask=0077
 LimitCORE=0
-# each host and command is a descriptor
+# each connected host and each command uses a file descriptor
 LimitNOFILE=8192
 
 [Install]
@@ -137,7 +157,7 @@ _SOCKET = """\
 # Written by `reflectd service install`. Your own changes: `systemctl --user edit reflectd.socket`.
 [Unit]
 Description=reflectd, the socket that coding agents connect to
-# `reflectd stop` leaves this mark, `reflectd start` takes it away
+# `reflectd stop` leaves this file, and `reflectd start` removes it
 ConditionPathExists=!{stopped}
 
 [Socket]

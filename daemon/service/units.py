@@ -1,19 +1,18 @@
-"""The service's files on disk: what is there, writing it, taking it away.
+"""The service's files on disk: reads, writes and removes them.
 
-Each file carries a digest of itself, so that one that a person edited is told from one of another version.
-An edited file is never overwritten or removed: it is kept beside, under a name that no service manager reads.
-``Unavailable`` when the file system says no.
+Each file carries a digest of its own text. The digest tells a file that a person edited from one that another
+version of reflectd wrote. An edited file is never overwritten or removed: it is renamed to a name that no
+service manager reads, and stays in the same folder. ``Unavailable`` when the file system refuses.
 """
 
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
-from daemon.core.errors import Unavailable
-from daemon.files.atomic import write_atomic
+from ..core.errors import Unavailable
+from ..files.atomic import write_atomic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +23,7 @@ _LIMIT = 256 * 1024
 
 
 def seal(text: str) -> str:
-    """``text`` with its digest, as a comment of its own kind."""
+    """``text`` with its digest in a comment."""
     digest = sha256(text.encode()).hexdigest()
     if text.startswith("<?xml"):
         return text.replace("<plist", f"<!-- reflectd {digest} -->\n<plist", 1)
@@ -32,7 +31,7 @@ def seal(text: str) -> str:
 
 
 def read(path: Path) -> str:
-    """What is there; empty when nothing is."""
+    """The text of the file; empty when there is no file."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return file.read(_LIMIT)
@@ -43,20 +42,28 @@ def read(path: Path) -> str:
 
 
 def state(path: Path, text: str) -> State:
-    """What is at ``path``, where ``text`` should be. ``older``: ours, of another version or other paths."""
+    """How the file at ``path`` differs from ``text``, which this version would write.
+
+    ``older``: reflectd wrote it, in another version or with other paths, and nobody edited it.
+    """
     found = read(path)
     if not found:
         return "edited" if path.is_symlink() or path.exists() else "missing"
     if found == seal(text):
         return "current"
-    digest = _SEAL.search(found)
-    rest = _SEAL.sub("", found, count=1)
+    return "edited" if unsealed(found) is None else "older"
+
+
+def unsealed(text: str) -> str | None:
+    """The text without its digest, as ``seal`` was given it; None when a person edited it."""
+    digest = _SEAL.search(text)
+    rest = _SEAL.sub("", text, count=1)
     ours = digest is not None and sha256(rest.encode()).hexdigest() in digest.groups()
-    return "older" if ours else "edited"
+    return rest if ours else None
 
 
 def write(path: Path, text: str, stamp: str) -> Path | None:
-    """Put ``text`` there, all or nothing; where an edited file is kept now, None when there was none."""
+    """Write ``text`` to ``path``. Returns where an edited file was moved to, None when there was none."""
     aside = _keep(path, stamp) if state(path, text) == "edited" else None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +74,7 @@ def write(path: Path, text: str, stamp: str) -> Path | None:
 
 
 def remove(path: Path, text: str, stamp: str) -> Path | None:
-    """Take the file away; where an edited one is kept now. Missing is fine."""
+    """Remove the file. Returns where an edited file was moved to, else None. A missing file is fine."""
     if state(path, text) == "edited":
         return _keep(path, stamp)
     try:
@@ -75,13 +82,6 @@ def remove(path: Path, text: str, stamp: str) -> Path | None:
     except OSError as e:
         raise Unavailable(f"cannot remove {path}: {e.strerror}") from e
     return None
-
-
-def remove_empty(folder: Path, levels: int) -> None:
-    """Remove the folder and ``levels - 1`` above it, as far as nothing is in them."""
-    for found in (folder, *folder.parents[: levels - 1]):
-        with suppress(OSError):
-            found.rmdir()
 
 
 def _keep(path: Path, stamp: str) -> Path:

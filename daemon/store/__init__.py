@@ -1,1 +1,1 @@
-"""SQLite: one file, one writer thread, named migrations (DESIGN §3, §9)."""
+"""SQLite: one file, one writer thread, named migrations."""

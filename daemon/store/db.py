@@ -1,9 +1,10 @@
-"""One SQLite file, written by one thread with group commit (DESIGN §9).
+"""One SQLite file, written by one thread with group commit (design/architecture.md).
 
 Owns the connection and the thread; knows no table. WAL; ``NORMAL`` for events (no disk sync on the
-host's path), ``FULL`` for what leaves the machine or must survive a power cut. A job that fails is
+host's path), ``FULL`` for decisions, which must survive a power cut. A job that fails is
 rolled back alone and its caller gets ``Unavailable``; the others of its group are committed.
-A database that is corrupt is kept aside and a new one is begun (I43): ``opened.aside`` names it.
+A database that is corrupt is kept aside and a new one is begun (I43): ``opened.aside`` names it. A row whose
+values are not of their columns' types is moved to the table ``unreadable``: ``opened.rows`` counts them.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import contextlib
 import queue
 import sqlite3
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daemon.core.errors import Unavailable, UserError
-from daemon.store.migrations import MIGRATIONS
+from ..core.errors import Unavailable, UserError
+from . import damage
+from .migrations import MIGRATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +32,10 @@ Statement = tuple[str, Sequence[Row]]
 
 GROUP = 512
 CORRUPT = ("malformed", "not a database", "corrupt", "disk image")
+
+
+class ConflictError(Unavailable):
+    """A constraint refused one statement; the database itself works."""
 
 
 @dataclass(slots=True)
@@ -44,9 +50,12 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """How the file was found. ``aside``: where a corrupt one was moved."""
+    """How the file was found. ``aside``: where a corrupt one was moved. ``rows``: how many damaged rows of
+    each table were moved to ``unreadable``.
+    """
 
     aside: Path | None = None
+    rows: Mapping[str, int] = field(default_factory=dict)
 
 
 class Database:
@@ -60,14 +69,15 @@ class Database:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.opened = Opened()
         try:
-            self._conn = _open(path)
+            self._conn, rows = _open(path, now())
         except sqlite3.DatabaseError as e:
             if not any(word in str(e) for word in CORRUPT):
                 raise UserError(
                     f"cannot open the database {path}: {e}. Mend the folder or set daemon.state_dir"
                 ) from e
             self.opened = Opened(aside=_set_aside(path, now()))
-            self._conn = _open(path)
+            self._conn, rows = _open(path, now())
+        self.opened = replace(self.opened, rows=rows)
         self._reader = _connect(path)
         self._reader_lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="reflectd-store", daemon=True)
@@ -76,7 +86,8 @@ class Database:
     async def commit(self, *statements: Statement, durable: bool = False) -> int:
         """Run the statements in one transaction. Returns the number of changed rows when it is stored.
 
-        Raises ``Unavailable`` when it could not be stored (disk full, read-only, locked for 5 s).
+        Raises ``Unavailable`` when it could not be stored (disk full, read-only, locked for 5 s), and
+        ``ConflictError`` when a constraint refused a statement.
         """
         if self._closed:
             raise Unavailable("the database is closed")
@@ -86,8 +97,13 @@ class Database:
         return await job.done
 
     def read(self, sql: str, parameters: Row = ()) -> list[Row]:
-        """Rows of a query. Blocking, a few µs for the small queries of the engine."""
+        """Rows of a query. Blocking, a few µs for the small queries of the engine.
+
+        Raises ``Unavailable`` when the database is closed: the daemon ends, and a host may still ask.
+        """
         with self._reader_lock:
+            if self._closed:
+                raise Unavailable("the database is closed")
             return self._reader.execute(sql, parameters).fetchall()
 
     def close(self) -> None:
@@ -165,48 +181,74 @@ def _answer(jobs: list[_Job]) -> None:
         if job.error is None:
             job.done.set_result(job.changed)
         else:
-            job.done.set_exception(Unavailable(f"the database could not be written: {job.error}"))
+            kind = ConflictError if isinstance(job.error, sqlite3.IntegrityError) else Unavailable
+            job.done.set_exception(kind(f"the database could not be written: {job.error}"))
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
+    c = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
+    c.text_factory = damage.text
+    return c
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    """A migrated connection. The page size of the WAL is bounded by the default autocheckpoint."""
+def _open(path: Path, now: int) -> tuple[sqlite3.Connection, dict[str, int]]:
+    """A migrated connection, and how many damaged rows of each table were kept aside.
+
+    The size of the WAL is bounded by the default autocheckpoint.
+    """
     c = _connect(path)
     try:
         path.chmod(0o600)
         c.execute("PRAGMA journal_mode=WAL")
         c.execute("PRAGMA journal_size_limit=16777216")
-        if c.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+        found = [str(line) for (line,) in c.execute("PRAGMA quick_check(100)")]
+        if found != ["ok"] and not all(line.startswith("NULL value in ") for line in found):
             raise sqlite3.DatabaseError("database disk image is malformed")
-        _migrate(c, path)
+        migrate(c, path)
+        if missing := _missing(c):
+            raise sqlite3.DatabaseError(f"the database is malformed: it has no {missing}")
+        return c, damage.set_aside(c, now)
     except BaseException:
         c.close()
         raise
-    return c
 
 
-def _migrate(c: sqlite3.Connection, path: Path) -> None:
+def _missing(c: sqlite3.Connection) -> str:
+    """A table or column that a new database has and this one lacks."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as whole:
+        migrate(whole, Path(":memory:"))
+        return damage.lacking(c, whole)
+
+
+def migrate(
+    c: sqlite3.Connection, path: Path, migrations: Sequence[tuple[str, Sequence[str]]] = MIGRATIONS
+) -> None:
+    """Run the migrations that the database does not have yet, each in its own transaction.
+
+    Raises ``UserError`` when a newer version of reflectd wrote the database.
+    """
     c.execute(
         "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, at TEXT DEFAULT CURRENT_TIMESTAMP)"
     )
     done = {name for (name,) in c.execute("SELECT name FROM migrations")}
-    unknown = done - {name for name, _ in MIGRATIONS}
+    unknown = done - {name for name, _ in migrations}
     if unknown:
         raise UserError(
             f"{path} was written by a newer reflectd (migration {min(unknown)}). "
             "Update reflectd, or set daemon.state_dir to another folder"
         )
-    for name, sql in MIGRATIONS:
+    for name, statements in migrations:
         if name not in done:
             c.execute("BEGIN IMMEDIATE")
-            for statement in sql.split(";"):
-                if statement.strip():
+            try:
+                for statement in statements:
                     c.execute(statement)
-            c.execute("INSERT INTO migrations (name) VALUES (?)", (name,))
-            c.execute("COMMIT")
+                c.execute("INSERT INTO migrations (name) VALUES (?)", (name,))
+                c.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    c.execute("ROLLBACK")
+                raise
 
 
 def _set_aside(path: Path, now: int) -> Path:

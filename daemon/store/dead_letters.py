@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from daemon.store.db import Database, Statement
+    from .db import Database, Statement
 
 KEPT: Final = 500
 RAW_CHARS: Final = 64_000

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
-from daemon.core.guards import Spent
+from ..core.guards import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from daemon.store.db import Statement
-    from daemon.store.readonly import Reads
+    from ..core.policy import Account
+    from .db import Statement
+    from .readonly import Reads
 
 DAY_MS = 86_400_000
 KEEP_DAYS = 400
@@ -31,13 +32,15 @@ class Entry:
     cost: float | None
     ms: int
     outcome: str
+    account: str = "judging"
 
 
 def add(entry: Entry) -> Statement:
     """The insert of one row."""
     return (
-        "INSERT INTO ledger (at, purpose, session, provider, model, input, output, cost, ms, outcome) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO ledger "
+        "(at, purpose, session, provider, model, input, output, cost, ms, outcome, account) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [astuple(entry)],
     )
 
@@ -107,7 +110,7 @@ def report(db: Reads, *, session: str = "", since: int = 0, limit: int = 50, by:
     """The calls since ``since`` (epoch ms), of one session or all. At most ``limit`` rows and groups."""
     where, parameters = ("at >= ? AND session = ?", (since, session)) if session else ("at >= ?", (since,))
     rows = db.read(
-        "SELECT at, purpose, session, provider, model, input, output, cost, ms, outcome FROM ledger "
+        "SELECT at, purpose, session, provider, model, input, output, cost, ms, outcome, account FROM ledger "
         f"WHERE {where} ORDER BY at DESC LIMIT ?",
         (*parameters, limit),
     )
@@ -133,6 +136,7 @@ def _work(db: Reads, where: str, parameters: tuple[object, ...]) -> Work:
         "SELECT sum(usd), total(tokens) FROM (SELECT max(body ->> '$.work_usd') AS usd, "
         "max(body ->> '$.work_tokens') AS tokens FROM "
         f"(SELECT session, task, CAST(body AS TEXT) AS body FROM verdicts WHERE {where}) "
+        "WHERE json_valid(body) "
         "GROUP BY session, task)",
         parameters,
     )
@@ -150,14 +154,20 @@ class Ledger:
     def __init__(self, db: Reads) -> None:
         self._db = db
 
-    def spent(self, session: str, since: int) -> Spent:
-        """USD and unpriced tokens since ``since`` (epoch ms), and the session's USD of all time."""
+    def spent(self, session: str, since: int, account: Account = "judging") -> Spent:
+        """What this account paid since ``since`` (epoch ms), and for the session at any time.
+
+        USD where the price is known, tokens where it is not.
+        """
         today, tokens = self._db.read(
-            "SELECT total(cost), sum(iif(cost IS NULL, input + output, 0)) FROM ledger WHERE at >= ?",
-            (since,),
+            "SELECT total(cost), total(iif(cost IS NULL, input + output, 0)) FROM ledger "
+            "WHERE at >= ? AND account = ?",
+            (since, account),
         )[0]
-        (of_session,) = self._db.read("SELECT total(cost) FROM ledger WHERE session = ?", (session,))[0]
-        return Spent(today, of_session, tokens or 0)
+        (of_session,) = self._db.read(
+            "SELECT total(cost) FROM ledger WHERE session = ? AND account = ?", (session, account)
+        )[0]
+        return Spent(today, of_session, int(tokens))
 
 
 def prune(now: int) -> Statement:

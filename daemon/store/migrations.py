@@ -1,109 +1,253 @@
-"""Named migrations, applied once, in order. Add to the end; never edit one that has shipped."""
+"""Named migrations, applied once, in order. Add to the end; never edit one that has shipped.
+
+A migration is a tuple of statements. Each is run as it is, so a statement may hold semicolons (a trigger
+does).
+"""
 
 from __future__ import annotations
 
-MIGRATIONS: tuple[tuple[str, str], ...] = (
+Migration = tuple[str, tuple[str, ...]]
+"""Its name, and the statements."""
+
+MIGRATIONS: tuple[Migration, ...] = (
     (
         "0001_first_light",
-        """
-        CREATE TABLE sessions (
-            id TEXT PRIMARY KEY,
-            directory TEXT NOT NULL,
-            phase TEXT NOT NULL,
-            open INTEGER NOT NULL,
-            top INTEGER NOT NULL,
-            updated INTEGER NOT NULL,
-            state BLOB NOT NULL
-        ) WITHOUT ROWID;
-        CREATE INDEX sessions_open ON sessions (directory) WHERE open = 1;
-        CREATE TABLE unreadable (
-            kind TEXT NOT NULL,
-            id TEXT NOT NULL,
-            at INTEGER NOT NULL,
-            body BLOB
-        );
-        CREATE TABLE instances (
-            id TEXT PRIMARY KEY,
-            seq INTEGER NOT NULL,
-            updated INTEGER NOT NULL
-        ) WITHOUT ROWID;
-        CREATE TABLE outbox (
-            id TEXT PRIMARY KEY,
-            session TEXT NOT NULL,
-            status TEXT NOT NULL,
-            instance TEXT NOT NULL,
-            created INTEGER NOT NULL,
-            updated INTEGER NOT NULL,
-            kind TEXT NOT NULL,
-            body BLOB NOT NULL
-        ) WITHOUT ROWID;
-        CREATE INDEX outbox_open ON outbox (session) WHERE status IN ('pending', 'sent');
-        CREATE TABLE verdicts (
-            session TEXT NOT NULL,
-            turn TEXT NOT NULL,
-            task TEXT NOT NULL,
-            directory TEXT NOT NULL,
-            at INTEGER NOT NULL,
-            state TEXT NOT NULL,
-            filed INTEGER NOT NULL DEFAULT 0,
-            body BLOB NOT NULL,
-            PRIMARY KEY (session, turn)
-        ) WITHOUT ROWID;
-        CREATE INDEX verdicts_at ON verdicts (at);
-        CREATE INDEX verdicts_unfiled ON verdicts (session) WHERE filed = 0;
-        CREATE TABLE judge_sessions (
-            id TEXT PRIMARY KEY,
-            directory TEXT NOT NULL,
-            created INTEGER NOT NULL,
-            deleted INTEGER NOT NULL DEFAULT 0
-        ) WITHOUT ROWID;
-        CREATE TABLE switches (
-            directory TEXT PRIMARY KEY,
-            at INTEGER NOT NULL
-        ) WITHOUT ROWID;
-        CREATE TABLE ledger (
-            at INTEGER NOT NULL,
-            purpose TEXT NOT NULL,
-            session TEXT NOT NULL,
-            provider TEXT NOT NULL,
-            model TEXT NOT NULL,
-            input INTEGER NOT NULL,
-            output INTEGER NOT NULL,
-            cost REAL,
-            ms INTEGER NOT NULL,
-            outcome TEXT NOT NULL
-        );
-        CREATE INDEX ledger_at ON ledger (at);
-        CREATE INDEX ledger_session ON ledger (session)
-        """,
+        (
+            """
+            CREATE TABLE sessions (
+                id TEXT PRIMARY KEY,
+                directory TEXT NOT NULL,
+                phase TEXT NOT NULL,
+                open INTEGER NOT NULL,
+                top INTEGER NOT NULL,
+                updated INTEGER NOT NULL,
+                state BLOB NOT NULL
+            ) WITHOUT ROWID
+            """,
+            "CREATE INDEX sessions_open ON sessions (directory) WHERE open = 1",
+            """
+            CREATE TABLE unreadable (
+                kind TEXT NOT NULL,
+                id TEXT NOT NULL,
+                at INTEGER NOT NULL,
+                body BLOB
+            )
+            """,
+            """
+            CREATE TABLE instances (
+                id TEXT PRIMARY KEY,
+                seq INTEGER NOT NULL,
+                updated INTEGER NOT NULL
+            ) WITHOUT ROWID
+            """,
+            """
+            CREATE TABLE outbox (
+                id TEXT PRIMARY KEY,
+                session TEXT NOT NULL,
+                status TEXT NOT NULL,
+                instance TEXT NOT NULL,
+                created INTEGER NOT NULL,
+                updated INTEGER NOT NULL,
+                kind TEXT NOT NULL,
+                body BLOB NOT NULL
+            ) WITHOUT ROWID
+            """,
+            "CREATE INDEX outbox_open ON outbox (session) WHERE status IN ('pending', 'sent')",
+            """
+            CREATE TABLE verdicts (
+                session TEXT NOT NULL,
+                turn TEXT NOT NULL,
+                task TEXT NOT NULL,
+                directory TEXT NOT NULL,
+                at INTEGER NOT NULL,
+                state TEXT NOT NULL,
+                filed INTEGER NOT NULL DEFAULT 0,
+                body BLOB NOT NULL,
+                PRIMARY KEY (session, turn)
+            ) WITHOUT ROWID
+            """,
+            "CREATE INDEX verdicts_at ON verdicts (at)",
+            "CREATE INDEX verdicts_unfiled ON verdicts (session) WHERE filed = 0",
+            """
+            CREATE TABLE judge_sessions (
+                id TEXT PRIMARY KEY,
+                directory TEXT NOT NULL,
+                created INTEGER NOT NULL,
+                deleted INTEGER NOT NULL DEFAULT 0
+            ) WITHOUT ROWID
+            """,
+            """
+            CREATE TABLE switches (
+                directory TEXT PRIMARY KEY,
+                at INTEGER NOT NULL
+            ) WITHOUT ROWID
+            """,
+            """
+            CREATE TABLE ledger (
+                at INTEGER NOT NULL,
+                purpose TEXT NOT NULL,
+                session TEXT NOT NULL,
+                provider TEXT NOT NULL,
+                model TEXT NOT NULL,
+                input INTEGER NOT NULL,
+                output INTEGER NOT NULL,
+                cost REAL,
+                ms INTEGER NOT NULL,
+                outcome TEXT NOT NULL
+            )
+            """,
+            "CREATE INDEX ledger_at ON ledger (at)",
+            "CREATE INDEX ledger_session ON ledger (session)",
+        ),
     ),
     (
         "0002_dead_letters",
-        """
-        CREATE TABLE dead_letters (
-            id INTEGER PRIMARY KEY AUTOINCREMENT,
-            at INTEGER NOT NULL,
-            purpose TEXT NOT NULL,
-            session TEXT NOT NULL,
-            provider TEXT NOT NULL,
-            model TEXT NOT NULL,
-            why TEXT NOT NULL,
-            raw TEXT NOT NULL
-        )
-        """,
+        (
+            """
+            CREATE TABLE dead_letters (
+                id INTEGER PRIMARY KEY AUTOINCREMENT,
+                at INTEGER NOT NULL,
+                purpose TEXT NOT NULL,
+                session TEXT NOT NULL,
+                provider TEXT NOT NULL,
+                model TEXT NOT NULL,
+                why TEXT NOT NULL,
+                raw TEXT NOT NULL
+            )
+            """,
+        ),
     ),
     (
         "0003_timers",
-        """
-        CREATE TABLE timers (
-            session TEXT PRIMARY KEY,
-            kind TEXT NOT NULL,
-            task TEXT NOT NULL,
-            turn TEXT NOT NULL,
-            due INTEGER NOT NULL,
-            length INTEGER NOT NULL,
-            tries INTEGER NOT NULL
-        ) WITHOUT ROWID
-        """,
+        (
+            """
+            CREATE TABLE timers (
+                session TEXT PRIMARY KEY,
+                kind TEXT NOT NULL,
+                task TEXT NOT NULL,
+                turn TEXT NOT NULL,
+                due INTEGER NOT NULL,
+                length INTEGER NOT NULL,
+                tries INTEGER NOT NULL
+            ) WITHOUT ROWID
+            """,
+        ),
+    ),
+    (
+        "0004_jobs_and_accounts",
+        (
+            """
+            CREATE TABLE jobs (
+                id INTEGER PRIMARY KEY AUTOINCREMENT,
+                kind TEXT NOT NULL,
+                key TEXT NOT NULL,
+                lane TEXT NOT NULL,
+                due INTEGER NOT NULL,
+                tries INTEGER NOT NULL DEFAULT 0,
+                cursor TEXT NOT NULL DEFAULT '',
+                body BLOB NOT NULL,
+                UNIQUE (kind, key)
+            )
+            """,
+            "CREATE INDEX jobs_due ON jobs (lane, due)",
+            """
+            CREATE TABLE timers_by_kind (
+                session TEXT NOT NULL,
+                kind TEXT NOT NULL,
+                task TEXT NOT NULL,
+                turn TEXT NOT NULL,
+                due INTEGER NOT NULL,
+                length INTEGER NOT NULL,
+                tries INTEGER NOT NULL,
+                PRIMARY KEY (session, kind)
+            ) WITHOUT ROWID
+            """,
+            "INSERT INTO timers_by_kind SELECT session, kind, task, turn, due, length, tries FROM timers",
+            "DROP TABLE timers",
+            "ALTER TABLE timers_by_kind RENAME TO timers",
+            "ALTER TABLE ledger ADD COLUMN account TEXT NOT NULL DEFAULT 'judging'",
+        ),
+    ),
+    (
+        "0005_orders_by_instance",
+        ("CREATE INDEX outbox_instance ON outbox (instance) WHERE status IN ('pending', 'sent')",),
+    ),
+    (
+        "0006_learning",
+        (
+            """
+            CREATE TABLE spool (
+                session TEXT NOT NULL,
+                turn TEXT NOT NULL,
+                directory TEXT NOT NULL,
+                at INTEGER NOT NULL,
+                size INTEGER NOT NULL,
+                body BLOB NOT NULL,
+                PRIMARY KEY (session, turn)
+            ) WITHOUT ROWID
+            """,
+            "CREATE INDEX spool_at ON spool (at)",
+            """
+            CREATE TABLE learned (
+                id INTEGER PRIMARY KEY AUTOINCREMENT,
+                directory TEXT NOT NULL,
+                digest TEXT NOT NULL,
+                state TEXT NOT NULL,
+                section TEXT NOT NULL,
+                text TEXT NOT NULL,
+                replaces TEXT NOT NULL,
+                session TEXT NOT NULL,
+                at INTEGER NOT NULL,
+                settled INTEGER NOT NULL DEFAULT 0,
+                origin BLOB NOT NULL,
+                UNIQUE (directory, digest)
+            )
+            """,
+            """
+            CREATE TABLE learned_tags (
+                directory TEXT NOT NULL,
+                name TEXT NOT NULL,
+                session TEXT NOT NULL,
+                tag TEXT NOT NULL,
+                at INTEGER NOT NULL,
+                why TEXT NOT NULL,
+                PRIMARY KEY (directory, name, session)
+            ) WITHOUT ROWID
+            """,
+            """
+            CREATE TABLE learned_writes (
+                id INTEGER PRIMARY KEY AUTOINCREMENT,
+                directory TEXT NOT NULL,
+                session TEXT NOT NULL,
+                at INTEGER NOT NULL,
+                done INTEGER NOT NULL DEFAULT 0,
+                body BLOB NOT NULL
+            )
+            """,
+            """
+            CREATE TABLE learned_counts (
+                directory TEXT NOT NULL,
+                what TEXT NOT NULL,
+                count INTEGER NOT NULL,
+                PRIMARY KEY (directory, what)
+            ) WITHOUT ROWID
+            """,
+            """
+            CREATE TABLE injections (
+                session TEXT NOT NULL,
+                offer TEXT NOT NULL,
+                kind TEXT NOT NULL,
+                directory TEXT NOT NULL,
+                name TEXT NOT NULL,
+                moment TEXT NOT NULL,
+                at INTEGER NOT NULL,
+                heading TEXT NOT NULL,
+                text TEXT NOT NULL,
+                cited INTEGER NOT NULL DEFAULT 0,
+                PRIMARY KEY (session, offer, text)
+            ) WITHOUT ROWID
+            """,
+            "CREATE INDEX injections_at ON injections (at)",
+        ),
     ),
 )

@@ -1,4 +1,4 @@
-"""The outbox: orders stored with the decision that caused them (DESIGN §8).
+"""The outbox: orders stored with the decision that caused them.
 
 sent → done | stale | failed | expired. The id is derived from session, turn and what caused the order, so one
 turn never holds the same prompt twice, whatever restarts or races: the primary key refuses the second.
@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from daemon.core.orders import OutboxStatus, SendFeedback, SendNudge, ShowToast, StoredOrder
+from ..core.orders import OutboxStatus, SendFeedback, SendNudge, ShowToast, StoredOrder
 
 if TYPE_CHECKING:
-    from daemon.store.db import Database, Row, Statement
+    from collections.abc import Callable
+
+    from .db import Row, Statement
+    from .readonly import Reads
 
 KEEP_DAYS = 90
 DAY_MS = 86_400_000
+TOLD = 100
 KINDS: Final[dict[type[StoredOrder], str]] = {
     SendFeedback: "feedback",
     SendNudge: "nudge",
@@ -99,29 +103,48 @@ def prune(now: int) -> tuple[Statement, ...]:
 class Outbox:
     """The read side."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Reads, on_unreadable: Callable[[str, str], None] = lambda *_: None) -> None:
+        """``on_unreadable``: told, once for each row, the order and the error (I43)."""
         self._db = db
+        self._on_unreadable = on_unreadable
+        self._told: set[str] = set()
 
     def is_ours(self, order: str) -> bool:
-        """A message is ours if and only if its order id is in the store (DESIGN §4)."""
+        """A message is ours if and only if its order id is in the store."""
         return bool(self._db.read("SELECT 1 FROM outbox WHERE id = ?", (order,)))
 
-    def open(self, session: str = "") -> list[Stored]:
-        """Orders without an outcome, oldest first; of one session or all."""
-        where, parameters = (" AND session = ?", (session,)) if session else ("", ())
+    def open(self, session: str = "", *, instance: str = "") -> list[Stored]:
+        """Orders without an outcome, oldest first; of one session, of what was sent to one instance, or
+        all.
+        """
+        where, parameters = "", tuple[str, ...]()
+        if session:
+            where, parameters = " AND session = ?", (session,)
+        elif instance:
+            where, parameters = " AND instance = ?", (instance,)
         rows = self._db.read(
             "SELECT id, session, status, instance, created, kind, body FROM outbox "
             f"WHERE status IN ('pending', 'sent'){where} ORDER BY created",
             parameters,
         )
-        return [_row(r) for r in rows]
+        return [found for r in rows if (found := self._readable(r)) is not None]
 
     def get(self, order: str) -> Stored | None:
         """One order by id."""
         rows = self._db.read(
             "SELECT id, session, status, instance, created, kind, body FROM outbox WHERE id = ?", (order,)
         )
-        return _row(rows[0]) if rows else None
+        return self._readable(rows[0]) if rows else None
+
+    def _readable(self, row: Row) -> Stored | None:
+        """The order of a row. One that can't be read is as good as none; it stays where it is."""
+        try:
+            return _row(row)
+        except (msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as e:
+            if row[0] not in self._told and len(self._told) < TOLD:
+                self._told.add(row[0])
+                self._on_unreadable(row[0], str(e))
+            return None
 
 
 def _row(row: Row) -> Stored:

@@ -1,4 +1,4 @@
-"""The database opened beside the daemon, for reports: never written, never made, nobody is held up by it.
+"""Opens the database beside the daemon, for reports. It is never written and never created.
 
 Readers of a WAL file do not wait for its writer. What cannot be read is ``Unavailable``.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from daemon.core.errors import Unavailable
+from ..core.errors import Unavailable
+from . import damage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,12 @@ class ReadOnly:
             raise Unavailable(f"there is no database at {self._path} yet")
         try:
             self._conn = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+            self._conn.text_factory = damage.text
         except sqlite3.Error as e:
+            if "no such" in str(e):
+                raise Unavailable(
+                    f"{self._path} was written by an older reflectd; `reflectd start` brings it up to date"
+                ) from e
             raise Unavailable(f"cannot read {self._path}: {e}") from e
         return self
 
@@ -47,4 +53,8 @@ class ReadOnly:
         try:
             return self._conn.execute(sql, parameters).fetchall()
         except sqlite3.Error as e:
+            if "no such" in str(e):
+                raise Unavailable(
+                    f"{self._path} was written by an older reflectd; `reflectd start` brings it up to date"
+                ) from e
             raise Unavailable(f"cannot read {self._path}: {e}") from e

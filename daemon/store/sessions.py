@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from daemon.core.session import Session
+from ..core.errors import BadReply
+from ..core.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from daemon.store.db import Database, Statement
+    from .db import Statement
+    from .readonly import Reads
 
 KEPT = 500
 DAY_MS = 86_400_000
 KEEP_DAYS = 90
+NAMED = 5  # ids or folders in a message
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Session).decode
@@ -28,12 +31,13 @@ _decode = msgspec.json.Decoder(Session).decode
 class Sessions:
     """Get and put are synchronous (memory first); statements are handed to the caller's commit."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Reads, on_unreadable: Callable[[str, str], None] = lambda *_: None) -> None:
+        """``on_unreadable``: told the session and the error when a stored row can't be read (I43)."""
         self._db = db
+        self._on_unreadable = on_unreadable
         self._memory: OrderedDict[str, Session] = OrderedDict()
         self._pinned: dict[str, Session] = {}  # put but not stored yet: never forgotten
         self._aside: dict[str, object] = {}
-        self.on_unreadable: Callable[[str, str], None] = lambda _session, _error: None
         self._off = {d for (d,) in db.read("SELECT directory FROM switches")}
 
     def get(self, session: str) -> Session | None:
@@ -65,7 +69,7 @@ class Sessions:
 
     def statement(self, states: dict[str, Session], now: int) -> Statement:
         """The upsert of these states."""
-        rows = [(s.id, s.directory, s.phase, _open(s), _top(s), now, _encode(s)) for s in states.values()]
+        rows = [(s.id, s.directory, s.phase, is_open(s), _top(s), now, _encode(s)) for s in states.values()]
         return (
             "INSERT INTO sessions (id, directory, phase, open, top, updated, state) "
             "VALUES (?, ?, ?, ?, ?, ?, ?) "
@@ -78,13 +82,37 @@ class Sessions:
         """All sessions in memory, the newest state of each."""
         return list((self._memory | self._pinned).values())
 
-    def open_in(self, directory: str, since: int) -> list[str]:
-        """Sessions of a directory, stored after ``since`` (epoch ms), that work or wait to be judged."""
+    def open_in(self, directory: str, since: int, limit: int) -> list[str]:
+        """Sessions of a directory, stored after ``since`` (epoch ms), that work or wait to be judged: the
+        newest of them.
+        """
         rows = self._db.read(
-            "SELECT id FROM sessions WHERE directory = ? AND open = 1 AND updated >= ?", (directory, since)
+            "SELECT id FROM sessions WHERE directory = ? AND open = 1 AND updated >= ? "
+            "ORDER BY updated DESC LIMIT ?",
+            (directory, since, limit),
         )
-        waiting = {s.id for s in self._pinned.values() if s.directory == directory and _open(s)}
+        waiting = {s.id for s in self._pinned.values() if s.directory == directory and is_open(s)}
         return sorted({i for (i,) in rows} | waiting)
+
+    def open_after(self, after: tuple[str, str], limit: int) -> list[tuple[str, str]]:
+        """(folder, session) of stored sessions that work or wait to be judged: the page that follows."""
+        return [
+            (str(directory), str(session))
+            for directory, session in self._db.read(
+                "SELECT directory, id FROM sessions WHERE open = 1 AND (directory, id) > (?, ?) "
+                "ORDER BY directory, id LIMIT ?",
+                (*after, limit),
+            )
+        ]
+
+    def open_folders(self, limit: int = 100) -> set[str]:
+        """Folders with sessions that work or wait to be judged."""
+        rows = self._db.read("SELECT DISTINCT directory FROM sessions WHERE open = 1 LIMIT ?", (limit,))
+        return {str(directory) for (directory,) in rows}
+
+    def peek(self, session: str) -> Session | None:
+        """As ``get``, for one of many that are looked at in passing: nothing is moved in or out of memory."""
+        return self._pinned.get(session) or self._memory.get(session) or self._load(session)
 
     def has_sibling(self, session: str, prefix: str, since: int) -> bool:
         """Another top-level session's id begins with ``prefix``, and it was active since then (epoch ms)."""
@@ -101,7 +129,7 @@ class Sessions:
     def recent(self, limit: int) -> list[Session]:
         """The newest sessions, memory included."""
         rows = self._db.read("SELECT id FROM sessions ORDER BY updated DESC LIMIT ?", (limit,))
-        found = (self._pinned.get(i) or self._memory.get(i) or self._load(i) for (i,) in rows)  # no LRU
+        found = (self.peek(i) for (i,) in rows)
         return [s for s in found if s is not None]
 
     def matching(self, prefix: str, limit: int) -> list[str]:
@@ -112,14 +140,42 @@ class Sessions:
         )
         return [i for (i,) in rows]
 
+    def only(self, prefix: str) -> str:
+        """The one session whose id is or begins with this; "" when there is none. Raises ``BadReply``."""
+        found = self.matching(prefix, NAMED + 1)
+        if len(found) > 1 and found[0] != prefix:
+            more = " …" if len(found) > NAMED else ""
+            raise BadReply(f"{prefix!r} begins several sessions: {', '.join(found[:NAMED])}{more}")
+        return found[0] if found else ""
+
     def seq(self, instance: str) -> int:
         """The stored ``seq`` mark of an instance, 0 when unknown."""
         rows = self._db.read("SELECT seq FROM instances WHERE id = ?", (instance,))
         return int(rows[0][0]) if rows else 0
 
     def is_off(self, directory: str) -> bool:
-        """The project switch (I40)."""
-        return directory in self._off
+        """Whether judging is switched off in this folder (I40)."""
+        return bool(self._off) and self.off_by(directory) != ""
+
+    def off_by(self, directory: str) -> str:
+        """The folder whose switch holds this one off: itself, else the nearest above it; "" for none."""
+        place = directory
+        while place and place not in self._off:
+            place = "" if place == "/" else place.rpartition("/")[0] or "/"
+        return place
+
+    def off_folders(self) -> list[str]:
+        """The folders that are off, each with everything below it."""
+        return sorted(self._off)
+
+    def count_in(self, directory: str) -> int:
+        """How many of a person's own sessions are stored of this folder and those below it."""
+        ((found,),) = self._db.read(
+            "SELECT count(*) FROM sessions WHERE top = 1 "
+            "AND (directory = ? OR directory >= ? AND directory < ?)",
+            (directory, *below(directory)),
+        )
+        return int(found)
 
     def switch(self, directory: str, *, on: bool, now: int) -> Statement:
         """Flip the project switch; the statement stores it."""
@@ -142,16 +198,20 @@ class Sessions:
         if not rows:
             return None
         try:
-            return _decode(rows[0][0])
-        except (msgspec.MsgspecError, TypeError, UnicodeDecodeError) as e:
+            found = _decode(rows[0][0])
+        except (msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as e:
             self._set_aside(session, rows[0][0], str(e))
             return None
+        if found.id != session:
+            self._set_aside(session, rows[0][0], "it holds the state of another session")
+            return None
+        return found
 
     def _set_aside(self, session: str, body: object, error: str) -> None:
         """A row that cannot be read is as good as none, but it is kept (I43)."""
         if session not in self._aside:
             self._aside[session] = body
-            self.on_unreadable(session, error)
+            self._on_unreadable(session, error)
 
     def aside(self, now: int) -> Statement:
         """Keep what could not be read, before it is written over."""
@@ -165,7 +225,7 @@ class Sessions:
             self._memory.popitem(last=False)
 
 
-def _open(s: Session) -> bool:
+def is_open(s: Session) -> bool:
     """To be looked after when its host comes back: it waits to be judged, or works."""
     return s.recheck or s.phase == "judging" or (s.busy and _top(s))
 
@@ -173,6 +233,18 @@ def _open(s: Session) -> bool:
 def _top(s: Session) -> bool:
     """A person's own session: neither a sub-agent's nor a judge's."""
     return not (s.judge or s.parent)
+
+
+def below(directory: str) -> tuple[str, str]:
+    """The names of all folders below this one are at least the first text, and less than the second."""
+    place = directory.rstrip("/")
+    return f"{place}/", f"{place}0"  # "0" follows "/"
+
+
+def folders_of(db: Reads) -> list[str]:
+    """Every folder in which a session was judged or is known."""
+    found = db.read("SELECT directory FROM sessions UNION SELECT directory FROM verdicts ORDER BY directory")
+    return [str(directory) for (directory,) in found]
 
 
 def mark(marks: dict[str, int], now: int) -> Statement:
@@ -198,7 +270,7 @@ def judge_deleted(session: str, now: int) -> Statement:
 
 
 def prune(now: int) -> tuple[Statement, ...]:
-    """Retention: sessions, instances and judge ids 90 days (DESIGN §3)."""
+    """Retention: sessions, instances and judge ids 90 days (docs/service.md)."""
     old = now - KEEP_DAYS * DAY_MS
     return (
         ("DELETE FROM sessions WHERE updated < ?", [(old,)]),

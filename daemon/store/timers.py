@@ -1,27 +1,27 @@
-"""Pending actions, so that a restart forgets none: one row per session."""
+"""Pending actions, so that a restart forgets none: one row per session and kind."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from daemon.core.pending import RANK, Pending
+from ..core.pending import RANK, Pending
 
 if TYPE_CHECKING:
-    from daemon.core.pending import PendingKind
-    from daemon.store.db import Database, Statement
+    from ..core.pending import PendingKind
+    from .db import Database, Statement
 
 _COLUMNS = "session, kind, task, turn, due, length, tries"
 
 
 def put(p: Pending) -> Statement:
-    """Set it; an earlier one of the session goes."""
+    """Set it; an earlier one of the same kind goes."""
     row = (p.session, p.kind, p.task, p.turn, p.due, p.length, p.tries)
     return (f"INSERT OR REPLACE INTO timers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", [row])
 
 
-def remove(session: str) -> Statement:
+def remove(p: Pending) -> Statement:
     """It was done, or something else happened first."""
-    return ("DELETE FROM timers WHERE session = ?", [(session,)])
+    return ("DELETE FROM timers WHERE session = ? AND kind = ?", [p.key])
 
 
 def stored(db: Database) -> list[Pending]:

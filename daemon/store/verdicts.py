@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from daemon.core.verdict import Verdict
+from ..core.verdict import Verdict
+from .sessions import below
 
 if TYPE_CHECKING:
-    from daemon.store.db import Database, Statement
+    from collections.abc import Callable, Sequence
+
+    from .db import Row, Statement
+    from .readonly import Reads
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Verdict).decode
 DAY_MS = 86_400_000
 KEEP_DAYS = 400
 LOOKED_AT = 2_000
+TOLD = 100
+FOLDERS_OF = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,14 @@ class StoredVerdict:
 
     verdict: Verdict
     directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A verdict of a session and its number; the oldest verdict that is kept is number 1."""
+
+    number: int
+    stored: StoredVerdict
 
 
 def add(verdict: Verdict, directory: str, *, once: bool = False) -> Statement:
@@ -68,8 +82,11 @@ def prune(now: int) -> Statement:
 class Verdicts:
     """The read side."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Reads, on_unreadable: Callable[[str, str], None] = lambda *_: None) -> None:
+        """``on_unreadable``: told, once for each row, the session and the error (I43)."""
         self._db = db
+        self._on_unreadable = on_unreadable
+        self._told: set[bytes] = set()
 
     def unfiled(self) -> list[StoredVerdict]:
         """Newest verdicts whose file a crash may have kept from the disk; older ones are over."""
@@ -77,7 +94,7 @@ class Verdicts:
             "SELECT body, directory FROM verdicts AS v WHERE filed = 0 AND at = "
             "(SELECT max(at) FROM verdicts WHERE session = v.session) ORDER BY at"
         )
-        return [StoredVerdict(_decode(body), directory) for body, directory in rows]
+        return self._readable(rows)
 
     def newest(self, session: str = "", limit: int = 50) -> list[StoredVerdict]:
         """Newest first, of one session or all."""
@@ -86,17 +103,83 @@ class Verdicts:
             f"SELECT body, directory FROM verdicts {where}ORDER BY at DESC LIMIT ?",
             parameters,
         )
-        return [StoredVerdict(_decode(body), directory) for body, directory in rows]
+        return self._readable(rows)
+
+    def rounds(self, session: str, *, upto: int = 0, since: int = 0, limit: int = 50) -> list[Round]:
+        """The session's rounds up to number ``upto`` (0: to its last one) and not before ``since`` (epoch
+        ms), newest first.
+        """
+        rows = self._db.read(
+            "SELECT body, directory, n FROM (SELECT body, directory, at, "
+            "row_number() OVER (ORDER BY at, turn) AS n FROM verdicts WHERE session = ?) "
+            "WHERE (? = 0 OR n <= ?) AND at >= ? ORDER BY n DESC LIMIT ?",
+            (session, upto, upto, since, limit),
+        )
+        return [
+            Round(int(n), stored) for body, folder, n in rows for stored in self._readable([(body, folder)])
+        ]
+
+    def how_many(self, session: str) -> int:
+        """How many rounds the session has."""
+        return int(self._db.read("SELECT count(*) FROM verdicts WHERE session = ?", (session,))[0][0])
+
+    def sessions(self, directory: str, since: int, limit: int) -> list[str]:
+        """Sessions with a round in this folder or below it (empty: in any) not before ``since`` (epoch ms);
+        that with the newest round first.
+        """
+        inside = "AND (directory = ? OR directory >= ? AND directory < ?) "
+        where, parameters = (inside, (directory, *below(directory))) if directory else ("", ())
+        rows = self._db.read(
+            f"SELECT session FROM verdicts WHERE at >= ? {where}"
+            "GROUP BY session ORDER BY max(at) DESC LIMIT ?",
+            (since, *parameters, limit),
+        )
+        return [str(session) for (session,) in rows]
+
+    def judged_in(self, folders: Sequence[str]) -> set[str]:
+        """Those of the folders in which a session was judged."""
+        marks = ", ".join("?" * len(folders))
+        rows = self._db.read(
+            f"SELECT DISTINCT directory FROM verdicts WHERE directory IN ({marks})", tuple(folders)
+        )
+        return {str(directory) for (directory,) in rows}
+
+    def lowest_reward(self, session: str, task: str) -> float | None:
+        """The lowest reward of the task's verdicts, None when none of them has one."""
+        rows = self._db.read("SELECT body FROM verdicts WHERE session = ? AND task = ?", (session, task))
+        found = [v.verdict.reward for v in self._readable([(body, "") for (body,) in rows])]
+        return min((reward for reward in found if reward is not None), default=None)
 
     def newest_session(self, directory: str = "") -> str:
-        """The session of the newest verdict, in this folder if it has a recent one; "" when there is none."""
+        """The session of the newest verdict, in this folder or below it if one of the newest ``LOOKED_AT`` is
+        there; "" when there is none.
+        """
         newest = "SELECT session, directory, at FROM verdicts ORDER BY at DESC LIMIT ?"
         rows = self._db.read(
-            f"SELECT session FROM ({newest}) ORDER BY directory = ? DESC, at DESC LIMIT 1",
-            (LOOKED_AT, directory),
+            f"SELECT session FROM ({newest}) "
+            "ORDER BY (directory = ? OR directory >= ? AND directory < ?) DESC, at DESC LIMIT 1",
+            (LOOKED_AT, directory, *below(directory)),
         )
         return str(rows[0][0]) if rows else ""
+
+    def folders(self) -> set[str]:
+        """The folders of the newest verdicts."""
+        rows = self._db.read("SELECT directory FROM verdicts ORDER BY at DESC LIMIT ?", (FOLDERS_OF,))
+        return {str(directory) for (directory,) in rows}
 
     def counts(self) -> dict[str, int]:
         """How many verdicts of each state are kept."""
         return dict(self._db.read("SELECT state, count(*) FROM verdicts GROUP BY state"))
+
+    def _readable(self, rows: list[Row]) -> list[StoredVerdict]:
+        """The verdicts of these rows (body, directory). One that can't be read is left, and is told."""
+        found = []
+        for body, directory in rows:
+            try:
+                found.append(StoredVerdict(_decode(body), directory))
+            except (msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as e:
+                told = bytes(body) if isinstance(body, bytes) else repr(body).encode()
+                if told not in self._told and len(self._told) < TOLD:
+                    self._told.add(told)
+                    self._on_unreadable("", str(e))
+        return found

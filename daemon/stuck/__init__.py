@@ -1,1 +1,3 @@
-"""Agents that stall or repeat themselves: signals, the one question to a fast model, what follows. Pure."""
+"""Agents that stall or repeat themselves: how that is noticed, the question to a fast model, and what
+follows. Pure.
+"""

@@ -1,6 +1,6 @@
-"""A silent session as one frozen case: what was asked, how the agent left off, what still runs.
+"""The case of a silent session: what was asked, how the agent stopped, which tools still run.
 
-Made from the host's messages, never from events alone. Secrets are redacted here, once (I46).
+It is made from the host's messages, never from events alone. Secrets are redacted here, once (I46).
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.endings import ending
-from daemon.core.evidence import Ending
-from daemon.core.redact import redact
-from daemon.core.transcript import Model
-from daemon.stuck.signals import Loop
+from ..core.cuts import argument_in_short, head_and_tail
+from ..core.evidence import Ending
+from ..core.redact import redact
+from ..core.transcript import Model
+from ..evidence.answer.endings import ending
+from .signals import Loop
 
 if TYPE_CHECKING:
-    from daemon.core.transcript import Message, ToolCall, Transcript
+    from ..core.transcript import Message, ToolCall, Transcript
 
 REQUEST_CHARS: Final = 2_000
 REPLY_CHARS: Final = 3_000
@@ -33,9 +34,10 @@ class Templates:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the messages don't say. ``silent_ms``: since the last event, delta or output. ``retrying``: the
-    host backs off from a failing model. ``waiting``: open permissions and questions. ``children``: sub-agents
-    work.
+    """What events say and the messages don't.
+
+    ``silent_ms``: time since the last event or output. ``retrying``: the host waits to ask a failing model
+    again. ``waiting``: how many permissions and questions are open. ``children``: whether sub-agents work.
     """
 
     busy: bool
@@ -47,10 +49,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One session that says nothing. ``turn`` is empty while the agent has not answered the task at all.
+    """One session that has been silent. ``turn`` is empty while the agent has not answered the task at all.
 
-    ``pending``: tool calls without a result. ``tokens`` of the last answer; ``finish`` and ``completed`` as
-    the host has them. ``loop``: what repeats itself at the end of the work.
+    ``pending``: tool calls without a result. ``tokens``, ``finish``, ``completed`` and ``error``: of the last
+    answer, as the host has them. ``loop``: the loop at the end of the work, if there is one.
     """
 
     session: str
@@ -75,7 +77,7 @@ class Case:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What an evaluation depends on: while it is the same, its answer is."""
+        """What an assessment depends on: while this stays the same, so does the answer."""
         ended = (self.finish, self.completed, self.error)
         return (self.turn, len(self.reply), self.pending, len(self.calls), *ended, self.seen.busy)
 
@@ -89,7 +91,7 @@ def make_case(
     templates: Templates = Templates("", ""),
     loop: Loop | None = None,
 ) -> Case | None:
-    """The case of the session as it stands; None when nobody asked for anything."""
+    """The case of the session as it is now; None when nobody asked for anything."""
     task = transcript.task
     if task is None:
         return None
@@ -103,12 +105,12 @@ def make_case(
         at=at,
         nonce=nonce,
         seen=seen,
-        request=_middle(redact(task.text), REQUEST_CHARS),
+        request=head_and_tail(redact(task.text), REQUEST_CHARS),
         reply=reply[-REPLY_CHARS:],
         ending=ending(reply, last.finish if last is not None else ""),
         templates=templates,
-        pending=tuple(named(c) for c in calls if c.status in {"pending", "running"}),
-        calls=tuple(f"{named(c)} → {outcome(c)}" for c in calls[-CALLS:]),
+        pending=tuple(_in_short(c) for c in calls if c.status in {"pending", "running"}),
+        calls=tuple(f"{_in_short(c)} → {_outcome(c)}" for c in calls[-CALLS:]),
         tokens=last.tokens if last is not None else 0,
         finish=last.finish if last is not None else "",
         completed=bool(last is not None and last.completed),
@@ -120,25 +122,19 @@ def make_case(
 
 
 def _last(transcript: Transcript) -> Message | None:
-    """The answer that the agent is at: none while its newest message is one to be answered."""
+    """The newest message if it is an answer; None if it is one that the agent has not answered."""
     newest = transcript.messages[-1] if transcript.messages else None
     return newest if newest is not None and newest.role == "assistant" else None
 
 
-def named(call: ToolCall) -> str:
-    """A call in one short line, without secrets."""
-    said = next((v for v in call.input.values() if isinstance(v, str) and v.strip()), "")
-    return " ".join(f"{call.tool} {redact(said[: 4 * CALL_CHARS])}".split())[:CALL_CHARS]
+def _in_short(call: ToolCall) -> str:
+    return f"{call.tool} {argument_in_short(call, CALL_CHARS)}".strip()
 
 
-def outcome(call: ToolCall) -> str:
+def _outcome(call: ToolCall) -> str:
     """How a call ended, in a word or two."""
     if call.status in {"pending", "running"}:
         return call.status
     if call.status == "error":
         return "error"
     return "ok" if call.exit in {None, 0} else f"exit {call.exit}"
-
-
-def _middle(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit // 2]} […] {text[-limit // 2 :]}"

@@ -1,6 +1,6 @@
-"""What follows from an assessment: a nudge for an idle agent, a word to the person, or nothing (I10).
+"""What follows from an assessment: a nudge for an idle agent, a toast for the person, or nothing (I10).
 
-Never prompts a session that works, and never more than ``MAX_NUDGES`` times on one task.
+It never prompts an agent that works, and it prompts at most ``MAX_NUDGES`` times on one task.
 """
 
 from __future__ import annotations
@@ -8,22 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from daemon.core.guards import Skip
-from daemon.core.orders import SendNudge, ShowToast, StoredOrder
-from daemon.core.session import Session
+from ..core.guards import Skip
+from ..core.orders import SendNudge, ShowToast, StoredOrder
+from ..core.session import Session
 
 if TYPE_CHECKING:
-    from daemon.core.guards import Limits
-    from daemon.core.orders import NudgeKind
-    from daemon.core.transcript import Model
-    from daemon.stuck.case import Case
-    from daemon.stuck.flow import Assessment
-    from daemon.stuck.signals import Loop
+    from ..core.guards import Limits
+    from ..core.orders import NudgeKind
+    from ..core.transcript import Model
+    from .case import Case
+    from .flow import Assessment
+    from .signals import Loop
 
 HEADING: Final = "## Reflection-3: Continue"
 MAX_NUDGES: Final = 3
 QUOTE_CHARS: Final = 120
-WENT_ON: Final = 2  # more of the same after the nudge
+WENT_ON: Final = 2  # more repeats after the nudge: then the agent did not heed it
 END: Final = (
     "Go on with the task from there. If it is finished, or if only the person can decide, say so in one "
     "sentence and stop. (reflectd)"
@@ -32,40 +32,42 @@ END: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The session after it, what the host is told, and what the person reads (empty: nothing new)."""
+    """The session afterwards, the orders for the host, and what the person is told (empty: nothing)."""
 
     session: Session
     orders: tuple[StoredOrder, ...] = ()
     told: str = ""
 
 
-def decide(s: Session, case: Case, found: Assessment, limits: Limits, *, nudge: bool) -> Decision:
-    """``nudge``: the setting. Only a stuck session gives orders, only an idle one is prompted (I10, I29)."""
+def decide(session: Session, case: Case, found: Assessment, limits: Limits, *, nudge: bool) -> Decision:
+    """What follows from ``found``. ``nudge``: the setting. Only a stuck session leads to orders, and only an
+    idle one is prompted (I10, I29).
+    """
     if not found.stuck:
-        return Decision(s)
+        return Decision(session)
     told = f"The agent seems stuck: {found.why}" if found.why else "The agent seems stuck"
     if limits.observe:
-        return Decision(s)
-    if s.busy or not (nudge and found.nudge):
-        return Decision(s, toast(s, told, limits), told)
-    if s.nudges >= MAX_NUDGES:
-        told = f"The agent seems stuck, and {s.nudges} nudges did not help"
-        return Decision(s, toast(s, told, limits), told)
+        return Decision(session)
+    if session.busy or not (nudge and found.nudge):
+        return Decision(session, toast(session, told, limits), told)
+    if session.nudges >= MAX_NUDGES:
+        told = f"The agent seems stuck, and {session.nudges} nudges did not help"
+        return Decision(session, toast(session, told, limits), told)
     kind: NudgeKind = "loop" if case.loop is not None else "stuck"
     text = nudge_text(reason(case, found))
-    order = SendNudge(s.id, case.task, case.turn, text, kind, agent=case.agent, model=case.model)
-    return Decision(nudged(s, case.loop), (order,))
+    order = SendNudge(session.id, case.task, case.turn, text, kind, agent=case.agent, model=case.model)
+    return Decision(nudged(session, case.loop), (order,))
 
 
-def nudged(s: Session, loop: Loop | None = None) -> Session:
-    """The session after one more nudge, which named ``loop``."""
-    s = replace(s, nudges=s.nudges + 1)
-    return replace(s, loop=loop.key, loop_count=loop.count) if loop is not None else s
+def nudged(session: Session, loop: Loop | None = None) -> Session:
+    """The session after one more nudge. ``loop``: the loop that the nudge named, if any."""
+    session = replace(session, nudges=session.nudges + 1)
+    return replace(session, loop=loop.key, loop_count=loop.count) if loop is not None else session
 
 
-def toast(s: Session, told: str, limits: Limits) -> tuple[ShowToast, ...]:
-    """Tell the person, where toasts are wanted."""
-    return (ShowToast(s.id, told[:300], "warning"),) if limits.toasts else ()
+def toast(session: Session, told: str, limits: Limits) -> tuple[ShowToast, ...]:
+    """The order that tells the person; none when toasts are switched off."""
+    return (ShowToast(session.id, told[:300], "warning"),) if limits.toasts else ()
 
 
 def reason(case: Case, found: Assessment) -> str:
@@ -83,7 +85,7 @@ def reason(case: Case, found: Assessment) -> str:
 
 
 def loop_text(loop: Loop) -> str:
-    """Names what repeats."""
+    """The sentence for the agent that names the loop."""
     return (
         f"You repeat yourself: {loop.what} ({loop.count} times, with the same outcome). "
         "Doing it again will not change that: find out why, or try something else."
@@ -91,28 +93,35 @@ def loop_text(loop: Loop) -> str:
 
 
 def nudge_text(why: str) -> str:
-    """What the agent reads."""
+    """The whole prompt for the agent. ``why``: the reason for it."""
     return f"{HEADING}\n\n{why}\n\n{END}"
 
 
 def unanswered_text() -> str:
-    """The nudge after feedback that nothing followed."""
+    """The nudge for an agent that did not react to feedback."""
     return nudge_text("The feedback above is still open, and nothing has happened since.")
 
 
 def order_of_silence(
-    s: Session, turn: str, agent: str, model: Model | None, limits: Limits, *, nudge: bool
+    session: Session, turn: str, agent: str, model: Model | None, limits: Limits, *, nudge: bool
 ) -> Decision:
-    """Feedback went out and nothing happened: one nudge, unless the task had its share of them."""
-    if limits.observe or not nudge or s.nudges >= MAX_NUDGES:
-        return Decision(s)
-    order = SendNudge(s.id, s.task, turn, unanswered_text(), "feedback", agent=agent, model=model)
-    return Decision(nudged(s), (order,))
+    """What follows when nothing happened after feedback: one nudge, up to ``MAX_NUDGES`` on the task."""
+    if limits.observe or not nudge or session.nudges >= MAX_NUDGES:
+        return Decision(session)
+    order = SendNudge(session.id, session.task, turn, unanswered_text(), "feedback", agent=agent, model=model)
+    return Decision(nudged(session), (order,))
 
 
-def may_go_on(s: Session, loop: Loop | None) -> Skip | None:
-    """A loop that was named and goes on costs no more tokens: not even those of a judge."""
-    if loop is None or not s.loop or loop.key != s.loop or loop.count < s.loop_count + WENT_ON:
+def may_go_on(session: Session, loop: Loop | None) -> Skip | None:
+    """May the agent be judged and prompted again? Not when it goes on with a loop that it was told of: that
+    would only cost more tokens.
+    """
+    if (
+        loop is None
+        or not session.loop
+        or loop.key != session.loop
+        or loop.count < session.loop_count + WENT_ON
+    ):
         return None
     tell = f"Stopped: the agent repeats itself although it was told: {loop.what}"
     return Skip("loop", f"still repeats itself: {loop.what}", final="stopped", tell=tell[:300])

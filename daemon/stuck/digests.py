@@ -1,7 +1,7 @@
 """Digests of calls and outcomes, without what differs from run to run: times, durations, process ids.
 
-Owns what counts as "the same". Careful in one direction: what is not known to be noise makes a difference,
-because two outcomes that are taken for one make a false alarm. Never raises, linear time.
+Owns what counts as "the same". In doubt two outcomes are different, because a false "the same" would be a
+false alarm. Never raises. Takes linear time.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
+from ..core.cuts import head_and_tail
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-WHOLE: Final = 16_000  # characters of an output that are cleaned; of longer ones the head and the tail are
+WHOLE: Final = 16_000  # longer outputs are cleaned only in their head and tail
 HEAD: Final = 4_000
 TAIL: Final = 8_000
 SKETCHED: Final = 4_000
@@ -32,7 +34,7 @@ _NUMBERS: Final = re.compile(
     r"|1\d{9}(?:\d{3})?(?!\d)"
     r")"
 )
-_NAMED: Final = (  # (a text that must be there, what is taken out)
+_NAMED: Final = (  # (a text that must occur, the pattern that is then removed)
     ("\x1b", re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")),
     ("id", re.compile(r"\b[Pp][IiGg]{1,2}[Dd]['\"]?[ =:#]{1,3}\d{1,10}")),
     ("process ", re.compile(r"\bprocess \d{1,10}")),
@@ -65,7 +67,7 @@ def digest(*parts: str) -> str:
 
 
 def steady(text: str) -> str:
-    """``text`` without what changes from run to run. A number, a name, a place in a file stays."""
+    """``text`` without what differs from run to run. Other numbers, names and places in files stay."""
     for mark, noise in _NAMED:
         if mark in text:
             text = noise.sub("", text)
@@ -76,14 +78,14 @@ def steady(text: str) -> str:
 
 
 def of_output(text: str) -> str:
-    """The digest of an output. The middle of a very long one counts as it is."""
+    """The digest of an output. The middle of a very long one is not cleaned."""
     if len(text) <= WHOLE:
         return digest(steady(text))
     return digest(steady(text[:HEAD]), text[HEAD:-TAIL], steady(text[-TAIL:]))
 
 
 def of_input(given: Mapping[str, object], without: frozenset[str] = frozenset()) -> str:
-    """The digest of a call's arguments, whatever their order. ``without``: names that say nothing."""
+    """The digest of a call's arguments in any order. ``without``: names of arguments that don't count."""
     kept = {k: v for k, v in given.items() if k not in without}
     try:
         return digest(json.dumps(kept, sort_keys=True, default=str, ensure_ascii=True))
@@ -92,7 +94,7 @@ def of_input(given: Mapping[str, object], without: frozenset[str] = frozenset())
 
 
 def fault_of(text: str) -> str:
-    """What an error says, without what differs from run to run; empty when it says nothing."""
+    """The digest of an error's text, without what differs from run to run; empty when it says too little."""
     kept: list[str] = []
     first = ""
     for raw in text[:HEAD].splitlines():
@@ -107,20 +109,19 @@ def fault_of(text: str) -> str:
 
 
 def sketch(text: str) -> frozenset[int]:
-    """The words of a text as numbers, to compare texts by. Reads its head and its tail."""
-    shown = text if len(text) <= SKETCHED else f"{text[: SKETCHED // 2]} {text[-SKETCHED // 2 :]}"
-    words = _WORD.findall(shown.casefold())
+    """The words of a text as numbers, to compare texts by. Of a long text head and tail count."""
+    words = _WORD.findall(head_and_tail(text, SKETCHED).casefold())
     return frozenset(crc32(w.encode("utf-8", "surrogatepass")) for w in words[:MAX_WORDS])
 
 
 def figures(text: str) -> str:
-    """The digest of a text's numbers: two texts that differ in them don't say the same."""
+    """The digest of a text's numbers. Two texts with different numbers don't say the same."""
     found = _DIGITS.findall(text[:SKETCHED])
     return digest(*found[:MAX_WORDS]) if found else ""
 
 
 def alike(a: frozenset[int], b: frozenset[int], share: float) -> bool:
-    """Whether two sketches have at least ``share`` of their words in common; equal ones always have."""
+    """Whether two sketches have at least ``share`` of their words in common, or are equal."""
     if a == b:
         return True
     both = len(a & b)

@@ -1,7 +1,8 @@
-"""Is this silent session stuck? ``case -> Generator[Prompt, Reply, Assessment]`` (seed's stuck flow).
+"""Is this silent session stuck? A flow: ``case -> Generator[Prompt, Reply, Assessment]``.
 
-Rules answer first and cost nothing: too young, a tool that runs, an open question, the host's own trouble, a
-loop. Only then a fast model is asked, once. A failed evaluation says nothing, so nobody is nudged (I30).
+Fixed rules answer first, at no cost: when the silence is short, a tool runs, a question is open, the host has
+trouble, or the agent is in a loop. Otherwise a fast model is asked, once. When that fails, nobody knows, so
+nobody is nudged (I30).
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
-from daemon.core.errors import BadReply, Unavailable
-from daemon.core.guards import PLAN_AGENTS
-from daemon.core.llm import Prompt, Reply
-from daemon.core.reply import BadForm, Talk, wanted_object
-from daemon.core.template import fill
+from ..core.errors import BadReply, Unavailable
+from ..core.guards import PLAN_AGENTS
+from ..core.llm import Prompt, Reply
+from ..core.reply import BadForm, Talk, wanted_object
+from ..core.template import fill
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
-    from daemon.stuck.case import Case
+    from .case import Case
 
 Reason = Literal["genuinely_stuck", "waiting_for_user", "working", "complete"]
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
@@ -47,9 +48,10 @@ ANSWER: Final[dict[str, object]] = {
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The answer. ``reason`` is None when it could not be had; ``why`` says what it rests on.
+    """The answer. ``reason`` is None when no rule or model could answer; ``why`` explains the answer.
 
-    ``nudge`` is the seed's `shouldNudge`, true only with ``genuinely_stuck``; ``message`` its `nudgeMessage`.
+    ``nudge`` is the answer's `shouldNudge`, true only with ``genuinely_stuck``; ``message`` is its
+    `nudgeMessage`.
     """
 
     reason: Reason | None
@@ -63,12 +65,12 @@ class Assessment:
 
     @property
     def stuck(self) -> bool:
-        """Only this is worth telling anyone."""
+        """Whether the agent is stuck."""
         return self.reason == "genuinely_stuck"
 
 
 def certain(case: Case) -> Assessment | None:
-    """What needs no model, in the order of what is surest (I29, I30, I33)."""
+    """The answer of the fixed rules, the surest first; None when a model must be asked (I29, I30, I33)."""
     seen = case.seen
     if seen.silent_ms < YOUNG_MS:
         return Assessment("working", "younger than 30 seconds")
@@ -90,7 +92,7 @@ def certain(case: Case) -> Assessment | None:
 
 
 def assess(case: Case) -> Generator[Prompt, Reply, Assessment]:
-    """One evaluation. Yields at most one prompt."""
+    """Assess the session. Yields at most one prompt."""
     if (sure := certain(case)) is not None:
         return sure
     talk = Talk()
@@ -112,7 +114,9 @@ def assess(case: Case) -> Generator[Prompt, Reply, Assessment]:
 
 
 def read(data: Mapping[str, object]) -> tuple[Reason, str, float, bool, str]:
-    """The object's fields. What contradicts itself, or is unsure, is not stuck. Raises ``BadReply``."""
+    """The fields of the model's answer: reason, why, confidence, nudge, message. An answer that contradicts
+    itself or is not sure enough counts as not stuck. Raises ``BadReply``.
+    """
     stuck, reason, nudge = data.get("stuck"), data.get("reason"), data.get("shouldNudge", False)
     confidence = data.get("confidence", 0.0)
     said, why = data.get("nudgeMessage", ""), data.get("reasons", "")
@@ -129,13 +133,15 @@ def read(data: Mapping[str, object]) -> tuple[Reason, str, float, bool, str]:
 
 
 def _plain(said: str) -> str:
-    """A message in plain words, else nothing: it may echo what a tool result wants the agent to do (I27)."""
+    """The message if it is plain words, else empty: it may repeat what a tool result wants the agent to do
+    (I27).
+    """
     text = " ".join(said.split())
     return text if len(text) <= MESSAGE_CHARS and _PLAIN.fullmatch(text) else ""
 
 
 def ask(case: Case) -> Prompt:
-    """The one question, for a fast model."""
+    """The question to a fast model."""
     seen = case.seen
     state = "still counts as working" if seen.busy else "is idle"
     facts = [

@@ -1,6 +1,7 @@
-"""What sort of thing a shell script does, for telling a loop from waiting and from work.
+"""What sort of thing a shell script does, so that a loop can be told from waiting and from work.
 
-Pure text work over ``core.commands``; what is not recognised acts. Kept for the scripts that agents repeat.
+It reads the script's text only. A script of no known sort counts as ``act``. Results are cached, because
+agents repeat scripts.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from daemon.core.actions import Check, Stash, Write
-from daemon.core.commands import read_script
-from daemon.core.prefixes import unwrap
-from daemon.core.shell import steps
+from ..evidence.calls.actions import Check, Stash, Write
+from ..evidence.calls.commands import read_script
+from ..evidence.calls.prefixes import unwrap
+from ..evidence.calls.shell import steps
 
 Sort = Literal["act", "check", "other", "look", "probe", "wait", "plan", "text"]
 MAX_CACHED: Final = 2_000
@@ -54,7 +55,9 @@ _WAITING: Final = re.compile(r"(?:^|\s)(?:--watch|--wait|watch|wait)(?:\s|$|=)")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """``head``: the program, its verb and the folder. ``target``: the first file it writes."""
+    """What a script does. ``head``: its program, with verb and folder. ``target``: the first file that it
+    writes.
+    """
 
     sort: Sort
     writes: bool = False
@@ -80,7 +83,7 @@ def _read(script: str) -> Script:
     writes = bool(written) or any(isinstance(a, Stash) for a in actions)
     head = next((h for n, w in zip(names, commands, strict=True) if (h := _head(n, w))), "")
     folders = [w[1] for n, w in zip(names, commands, strict=True) if n in {"cd", "pushd"} and len(w) > 1]
-    if folders:  # one command in many folders is a batch
+    if folders:  # the same command in many folders is a batch, not a loop
         head = f"{head} in {folders[0]}"
     looks = all(_looks(n, w) for n, w in zip(names, commands, strict=True))
     sort: Sort = "act"
@@ -106,7 +109,7 @@ def _looks(name: str, words: tuple[str, ...]) -> bool:
 
 
 def _head(name: str, words: tuple[str, ...]) -> str:
-    """``npm install`` of ``npm install -D x``; nothing for what only prepares."""
+    """``npm install`` for ``npm install -D x``; empty for a command that only prepares others."""
     if not name or name in {"cd", "export", "set", "source", ".", "echo", "mkdir", "sleep"}:
         return ""
     verb = next((w for w in words[1:3] if re.fullmatch(r"[a-z][a-z:-]{0,20}", w)), "")

@@ -1,9 +1,10 @@
-"""Deterministic loop detectors: does a session go round in circles right now, and in which?
+"""Finds loops: does the agent repeat itself right now, and what does it repeat?
 
-``fold`` takes in one step, ``found`` says which loop is live at the end. A step that brings news (a new
-outcome, a new write) ends every loop, so work that moves on is never one. Waiting is no loop for a long
-time, and what a person asked to have repeated is none either. Thresholds and reasons: design/stuck.md.
-Never decides what to do about a loop, never reads text for meaning, never raises.
+``fold`` takes in one step, and ``found`` says which loop the steps end with. A step that brings something new
+(a new outcome, a new write) ends every loop, so work that makes progress is never one. Waiting counts as a
+loop only after a long time, and so does what a person asked to have repeated. Thresholds and reasons are in
+``design/stuck.md``. This module does not decide what follows from a loop, reads no text for its meaning, and
+never raises.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from daemon.stuck.digests import alike, digest
-from daemon.stuck.steps import Step, last_steps, step_from_digests, step_of, steps
+from .digests import alike, digest
+from .steps import Step, last_steps, step_from_digests, step_of, steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from daemon.core.transcript import Transcript
+    from ..core.transcript import Transcript
 
 __all__ = [
     "Loop",
@@ -35,26 +36,26 @@ __all__ = [
 
 LoopKind = Literal["same_call", "failing_call", "alternation", "cycle", "monologue", "planning"]
 
-SIZE: Final = 128  # calls that are remembered; the longest patience fits in
+SIZE: Final = 128  # calls that are remembered: enough for the largest numbers in PATIENCE and ASKED
 LONGEST: Final = 5  # calls of a cycle
-RECENT: Final = 64  # calls in which rounds with other lookups between them are sought
-FAILURES: Final = 4  # like failures with other arguments
-LOOK_FAILURES: Final = 6  # of lookups: trying several addresses is how one searches
-MAX_READ: Final = 20  # new lookups between like failures; more than half as many as failures are work
-IDLE: Final = 12  # calls in a row that only look at what was known, or plan it again
+RECENT: Final = 64  # calls in which rounds are looked for that have lookups between them
+FAILURES: Final = 4  # equal failures with different arguments
+LOOK_FAILURES: Final = 6  # the same for lookups: to search is to try several places
+MAX_READ: Final = 20  # new lookups between equal failures; more than half as many as failures mean work
+IDLE: Final = 12  # calls in a row that look at something known or plan again
 TEXTS: Final = 3
 MAX_TEXTS: Final = 16
 SAME_TEXT: Final = 0.8
 SAME_PLAN: Final = 0.6
 MAX_PLANS: Final = 8
-# How often a call (or a round of 2 to 5 calls) may come with the same outcome before it is a loop.
+# By sort: how often a call, and how often a round of 2 to 5 calls, must come with one outcome to be a loop.
 PATIENCE: Final = {
     "act": (4, 3),
     "look": (4, 3),
     "plan": (4, 3),
     "text": (4, 3),
-    "check": (8, 5),  # once more, to be sure that it isn't flaky
-    "other": (8, 5),  # tools that we don't know may move on without saying so
+    "check": (8, 5),  # a check is repeated to see whether it is flaky
+    "other": (8, 5),  # an unknown tool may make progress that its outcome does not show
     "probe": (12, 8),
     "wait": (30, 20),
 }
@@ -73,9 +74,8 @@ _WISH: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What repeats: ``what`` names it, ``count`` how often (rounds of a cycle, calls of a planning run).
-
-    ``key`` stays the same while the same loop goes on.
+    """One loop. ``what``: names the calls or the text that repeat. ``count``: how often (the rounds of a
+    cycle, the calls of planning). ``key``: stays the same while the loop goes on.
     """
 
     kind: LoopKind
@@ -86,10 +86,11 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The last ``SIZE`` calls of a session, and the texts since the last of them.
+    """The last ``SIZE`` calls of a session, and the texts after the last of them.
 
-    ``symbols``: call and outcome as one text. ``known``: whether that was there before. ``idle``: calls in
-    a row that brought no news and did nothing. ``asked``: the person wants something repeated.
+    ``symbols``: each call and its outcome as one text. ``known``: whether each symbol came before. ``idle``:
+    how many of the last calls brought nothing new and changed nothing. ``asked``: the person wants something
+    repeated.
     """
 
     calls: tuple[Step, ...] = ()
@@ -101,7 +102,7 @@ class Window:
 
 
 def fold(window: Window, step: Step) -> Window:
-    """The window with ``step`` as its last one."""
+    """The window after one more step."""
     if step.kind == "text":
         return Window(
             window.calls,
@@ -126,11 +127,11 @@ def fold(window: Window, step: Step) -> Window:
 
 
 def found(window: Window) -> Loop | None:
-    """The loop that is live at the end of the window, or None."""
+    """The loop at the end of the window, or None."""
     if window.texts:
         if loop := _monologue(window.texts):
             return loop
-        if window.texts[-1].closes:  # the agent left it: what its account is worth is the judge's question
+        if window.texts[-1].closes:  # the agent ended its turn; the judge says whether that was right
             return None
     if not window.calls or not (window.known[-1] or window.calls[-1].failed):
         return None
@@ -151,8 +152,8 @@ def asks_to_repeat(request: str) -> bool:
 
 
 def _planned(calls: Sequence[Step], step: Step) -> bool:
-    """Whether a plan says what an earlier one said, with nothing done in between."""
-    if not step.words:  # only digests came: a plan is a plan
+    """Whether ``step`` is a plan that says the same as an earlier one and reports no progress."""
+    if not step.words:  # only digests came, so plans can't be compared
         return any(c.sort == "plan" for c in calls[-MAX_PLANS:])
     earlier = [c for c in calls[-2 * MAX_PLANS :] if c.sort == "plan" and c.tool == step.tool][-MAX_PLANS:]
     return any(c.result == step.result and alike(c.words, step.words, SAME_PLAN) for c in reversed(earlier))
@@ -171,7 +172,7 @@ def _monologue(texts: Sequence[Step]) -> Loop | None:
 
 
 def _rounds(window: Window) -> Loop | None:
-    """The same 1 to ``LONGEST`` calls with the same outcomes, round after round."""
+    """A loop of 1 to ``LONGEST`` calls that come again and again with the same outcomes."""
     if loop := _period(window.calls, window.symbols, asked=window.asked):
         return loop
     end = len(window.calls)
@@ -181,7 +182,7 @@ def _rounds(window: Window) -> Loop | None:
             return None
     if not end or window.calls[end - 1].sort in {"look", "plan"}:
         return None
-    acts = [  # looking again at what is known is no step of its own
+    acts = [  # a repeated look at something known is left out
         i
         for i in range(max(0, end - RECENT), end)
         if not (window.known[i] and window.calls[i].sort == "look")
@@ -200,7 +201,7 @@ def _period(calls: Sequence[Step], symbols: Sequence[str], *, asked: bool) -> Lo
             continue
         members = calls[len(calls) - period :]
         if rounds < max(_patience(step, asked)[period > 1] for step in members):
-            return None  # a longer period would be the same rounds, counted otherwise
+            return None  # longer periods would only count the same rounds in another way
         return _named(members, rounds)
     return None
 
@@ -225,12 +226,12 @@ def _named(members: Sequence[Step], rounds: int) -> Loop:
 
 
 def _order(step: Step) -> tuple[bool, str]:
-    """Acts before lookups, and the same order wherever in the round it is looked at."""
+    """Sorts acts before lookups; the order does not depend on where in the round the window ends."""
     return step.sort == "look", step.call
 
 
 def _key(members: Sequence[Step]) -> str:
-    """By what acts, so that one more look between two rounds makes no other loop of it."""
+    """The loop's key, made of the steps that act: one more look between two rounds does not change it."""
     core = [s for s in members if s.sort != "look"] or list(members)
     faults = {s.fault if s.failed else "" for s in core}
     if len(faults) == 1 and (fault := faults.pop()):
@@ -241,7 +242,7 @@ def _key(members: Sequence[Step]) -> str:
 
 
 def _failing(window: Window) -> Loop | None:
-    """One tool fails at one thing with one error, whatever its other arguments, and little new is read."""
+    """A loop of failures: one tool fails at one thing with one error, and little new is read between."""
     last: Step | None = None
     count = read = enough = 0
     for i in range(len(window.calls) - 1, -1, -1):
@@ -265,7 +266,7 @@ def _failing(window: Window) -> Loop | None:
 
 
 def _planning(window: Window) -> Loop | None:
-    """Plans and looks again at what it knows, and does nothing."""
+    """A loop of calls that plan again or look at something known, and change nothing."""
     if window.idle < IDLE:
         return None
     run = window.calls[-min(window.idle, 2 * IDLE) :]

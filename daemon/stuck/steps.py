@@ -1,7 +1,8 @@
-"""A session as steps: one for each finished tool call and each text, small enough to compare by the thousand.
+"""A session as steps: one for each finished tool call and each text, small enough to compare thousands of
+them.
 
-Owns what a call's digest, outcome, sort and name are. Never judges whether steps form a loop (``signals``),
-and never raises: what can't be read makes a step that resembles nothing else.
+Owns how a step gets its digests, its sort and its name. ``signals`` says whether steps form a loop. Never
+raises: a call that can't be read becomes a step that equals no other.
 """
 
 from __future__ import annotations
@@ -10,25 +11,24 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from daemon.core.endings import ending
-from daemon.core.reading import SHELL_TOOLS, TODO_TOOLS
-from daemon.core.redact import redact
-from daemon.core.refusals import looks_up
-from daemon.core.writes import WRITE_TOOLS
-from daemon.stuck.digests import digest, fault_of, figures, of_input, of_output, sketch
-from daemon.stuck.scripts import Script, Sort, script_of
+from ..core.redact import redact, redact_head
+from ..core.refusals import looks_up
+from ..evidence.answer.endings import ending
+from ..evidence.calls.tools import AGENT_TOOLS, SHELL_TOOLS, TODO_TOOLS, WRITE_TOOLS
+from .digests import digest, fault_of, figures, of_input, of_output, sketch
+from .scripts import Script, Sort, script_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from daemon.core.transcript import Message, ToolCall, Transcript
+    from ..core.transcript import Message, ToolCall, Transcript
 
 MAX_NAME: Final = 120
-REPEATS: Final = 6  # equal sentences at the end of one text
+REPEATS: Final = 6  # equal sentences at the end of one text that make a loop
 MAX_TAIL: Final = 8_000
 SHORTEST: Final = 20  # characters of a sentence that counts
 
-_SILENT: Final = frozenset({"description", "timeout"})  # of a shell call: they change nothing
+_SILENT: Final = frozenset({"description", "timeout"})  # arguments that don't change what a shell call does
 _PATHS: Final = ("filePath", "file_path", "path", "notebook_path", "filename", "file")
 _SHOWN: Final = ("pattern", "query", "url", "name", "title", "description", "subject", "prompt")
 _PLANS: Final = re.compile(
@@ -47,12 +47,14 @@ _OWN_LOOKS: Final = frozenset(
         "read grep glob list ls webfetch websearch notebookread codesearch lsp view skill toolsearch"
     ).split()
 )
-_AGAIN: Final = re.compile(  # the next round is announced, so nothing is over
+_AGAIN: Final = re.compile(  # the text announces another round, so the agent has not ended
     r"\b(?:let me|let's|i'll|i will|i'm going to|i am going to)\b[^.!?\n]{0,80}"
     r"\b(?:again|once more|one more|another)\b[^\n]{0,60}$",
     re.IGNORECASE,
 )
-_EXACT: Final = frozenset({"read", "grep", "glob", "list", "ls", "notebookread"})  # no noise in these
+_EXACT: Final = frozenset(
+    {"read", "grep", "glob", "list", "ls", "notebookread"}
+)  # their outputs differ only when the outcome does
 _BREAK: Final = re.compile(r"(?<=[.!?…])[ \t]+|\n+")
 
 
@@ -61,10 +63,10 @@ class Step:
     """One finished call, or one text.
 
     ``call``: digest of the tool and its arguments. ``result``: digest of the outcome without times and the
-    like. ``what``: its name for people, one line. ``target``: the file it writes or reads, if it names one.
-    ``size``: characters of input and outcome. ``sort``: what it is good for. ``fault``: of a failed call,
-    digest of the tool, what it was used on and what the error says. ``words``: of texts and plans.
-    ``closes``: a text that ends a turn with an account or a question.
+    like. ``what``: its name for people, in one line. ``target``: the file that it writes or reads, if it
+    names one. ``size``: characters of input and outcome. ``fault``: for a failed call, a digest of the tool,
+    of what it was used on and of the error. ``words``: the words of a text or a plan. ``closes``: this text
+    ends a turn, with a report or a question.
     """
 
     kind: Literal["call", "text"]
@@ -83,7 +85,7 @@ class Step:
 
 
 def step_of(call: ToolCall) -> Step:
-    """The step that a finished call is."""
+    """The step of a finished call."""
     name = call.tool.lower()
     shell = name in SHELL_TOOLS
     command = _text(call, "command", "cmd") if shell else ""
@@ -92,7 +94,7 @@ def step_of(call: ToolCall) -> Step:
     failed = call.status == "error" or call.exit not in {0, None}
     plan = script.sort == "plan"
     target = script.target or _text(call, *_PATHS)
-    if shell:  # a space more makes no other command; an own folder does
+    if shell:  # another space makes no other command; another folder does
         given = digest(" ".join(command.split()), of_input(call.input, _SILENT | {"command", "cmd"}))
     else:
         given = of_input(call.input)
@@ -119,10 +121,10 @@ def step_of(call: ToolCall) -> Step:
 def step_from_digests(
     tool: str, call: str, result: str, *, failed: bool, writes: bool, sort: Sort | None = None
 ) -> Step:
-    """The step of a call of which only digests came: enough to suspect a loop, not to name it.
+    """The step of a call of which only digests came: enough to suspect a loop, not enough to name it.
 
-    Without the command and the words it alarms more often, and its loops have other keys: read the
-    transcript and ask ``loop_in`` before anything is said.
+    Without the command and its words there are more false alarms, and the loop has another key. So read the
+    transcript and ask ``loop_in`` before telling anybody.
     """
     return Step(
         kind="call",
@@ -138,14 +140,14 @@ def step_from_digests(
 
 
 def steps(transcript: Transcript) -> tuple[Step, ...]:
-    """The steps of this task, oldest first: since a person last typed, and since the last compaction, after
-    which an agent has to read again what it knew. Calls that still run are none.
+    """The steps since a person last typed or the last compaction, oldest first. After a compaction the agent
+    must read again what it knew. Calls that still run are left out.
     """
     return last_steps(transcript, len(transcript.messages) * 1000 + 1000)
 
 
 def last_steps(transcript: Transcript, most: int) -> tuple[Step, ...]:
-    """The last ``most`` of ``steps``, without the work for the others."""
+    """The last ``most`` of ``steps``; the others are not computed."""
     found: list[Step] = []
     for message in reversed(transcript.work):
         if message.human or message.summary or len(found) >= most:
@@ -161,7 +163,7 @@ def _called(calls: Sequence[ToolCall], most: int) -> Iterator[Step]:
 
 
 def _said(message: Message) -> list[Step]:
-    """The steps of a message's text: one, or one for each time that it says the same."""
+    """The steps of a message's text: one, or one for each repetition when the text repeats itself."""
     text = message.text.strip()
     if not text:
         return []
@@ -173,12 +175,12 @@ def _said(message: Message) -> list[Step]:
 
 
 def _accounts(text: str) -> bool:
-    """Whether a text ends with what was done or a question, and announces no more of the same."""
+    """Whether a text ends with a report or a question and does not announce another round."""
     return ending(text, "stop") in {"statement", "question"} and not _AGAIN.search(text[-300:])
 
 
 def _text_step(text: str, *, closes: bool = False) -> Step:
-    line = _line(redact(_line(text[:400])))
+    line = _line(redact(_line(redact_head(text, 400))))
     return Step(
         "text",
         "",
@@ -193,7 +195,7 @@ def _text_step(text: str, *, closes: bool = False) -> Step:
 
 
 def _repeated(text: str) -> tuple[str, int]:
-    """What a text says over and over at its end, and how often; nothing for quoted code and tables."""
+    """What a text repeats at its end, and how often. Code blocks, quotes and tables don't count."""
     if len(text) < REPEATS * SHORTEST:
         return "", 0
     units, fenced = [], False
@@ -201,7 +203,7 @@ def _repeated(text: str) -> tuple[str, int]:
         unit = raw.strip()
         if unit.startswith(("```", "~~~")):
             fenced = not fenced
-            units.append("")  # what stands before it doesn't count
+            units.append("")  # ends a repetition that stands before the code block
         elif unit and not fenced and not unit.startswith(("|", ">")) and not raw.startswith(("    ", "\t")):
             units.append(unit)
     for end in (len(units), len(units) - 1):  # the last one may be cut off
@@ -213,7 +215,7 @@ def _repeated(text: str) -> tuple[str, int]:
 
 
 def _times(units: list[str], end: int, period: int) -> int:
-    """How often the last ``period`` units before ``end`` stand there in a row."""
+    """How often the last ``period`` units before ``end`` are repeated in a row."""
     if end < period or sum(map(len, units[end - period : end])) < SHORTEST:
         return 0
     i = end - 1
@@ -224,13 +226,13 @@ def _times(units: list[str], end: int, period: int) -> int:
 
 def _sort(tool: str) -> Sort:
     name = tool.lower()
-    if name in WRITE_TOOLS or name in SHELL_TOOLS or name in {"task", "agent"}:
+    if name in WRITE_TOOLS or name in SHELL_TOOLS or name in AGENT_TOOLS:
         return "act"
     if name in _BACKGROUND:
         return "wait"
     if _PLANS.search(tool):
         return "plan"
-    if _BROWSER.search(tool):  # each press of a key may show another page
+    if _BROWSER.search(tool):  # each press of a key may change the page
         return "wait" if _ACTS_ON.search(tool) else "probe"
     if name in _OWN_LOOKS:
         return "look"
@@ -240,7 +242,7 @@ def _sort(tool: str) -> Sort:
 
 
 def _progress(call: ToolCall) -> str:
-    """How far a todo list is: entries done or dropped. A plan that only changes its words stays the same."""
+    """How far a todo list is: how many entries have ended and begun. Other words in it make no difference."""
     todos = call.input.get("todos")
     if call.tool.lower() not in TODO_TOOLS or not isinstance(todos, list):
         return ""
@@ -250,7 +252,7 @@ def _progress(call: ToolCall) -> str:
 
 
 def _inside(value: object, depth: int = 0) -> str:
-    """The texts in an argument, without the names and statuses around them."""
+    """All texts in an argument, without ids, statuses and names of fields."""
     if isinstance(value, str):
         return value[:2000]
     if depth > 4:
@@ -275,14 +277,14 @@ def _text(call: ToolCall, *names: str) -> str:
 
 
 def _used_on(call: ToolCall, target: str) -> str:
-    """The file, or the site of an address."""
+    """What the call was used on: the file, or the site of its address."""
     url = _text(call, "url")
     return target or "/".join(url[:300].split("/", 3)[:3])
 
 
 def _named(call: ToolCall, command: str, target: str) -> str:
     shown = command or target or _text(call, *_SHOWN)
-    line = _line(redact(_line(shown[:400]))) if shown else ""
+    line = _line(redact(_line(redact_head(shown, 400)))) if shown else ""
     room = MAX_NAME - len(call.tool[:40]) - 3
     line = line if len(line) <= room else line[: room - 1] + "…"
     tool = _line(call.tool[:40]) or "a tool"

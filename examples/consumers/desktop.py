@@ -36,9 +36,9 @@ def command(message: telling.Message, program: str) -> list[str]:
     body = "\n".join(message.lines)[:BODY_CHARS]
     if program == "osascript":
         script = [part for line in APPLESCRIPT for part in ("-e", line)]
-        # neither argument can begin with "-": a name comes first, and a blank
+        # so that no argument begins with "-", the title has a name before it and the body a blank
         return ["osascript", *script, f"reflectd: {message.title}", f" {body}"]
-    # a body may hold markup, and notify-send itself reads backslashes in it
+    # notify-send reads markup and backslashes in a body, so they are escaped
     plain = html.escape(body, quote=False).replace("\\", "\\\\")
     return ["notify-send", "--app-name=reflectd", "--", message.title, plain]
 

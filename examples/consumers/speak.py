@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Says a verdict aloud: reflectd watch --exec 'python3 speak.py'
 
-``espeak-ng`` on Linux, ``say`` on macOS. Never talks over another one of its kind: it waits for its turn.
+``espeak-ng`` on Linux, ``say`` on macOS. While another speak.py is speaking, it waits.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ def command(args: argparse.Namespace) -> list[str]:
 
 
 def tell(message: telling.Message, args: argparse.Namespace) -> None:
-    """Speak, after those that speak now."""
+    """Speak, after any other speak.py has ended."""
     until = time.monotonic() + args.timeout
     with contextlib.nullcontext() if args.wav else turn(until, args.timeout):
         left = max(0.1, until - time.monotonic())
         said = programs.last_line(programs.run(command(args), left, INSTALL, words(message)))
-    if args.program == "espeak-ng" and said.startswith("error:"):  # its exit code is 0 all the same
+    if args.program == "espeak-ng" and said.startswith("error:"):  # its exit code is 0 even so
         raise telling.NotToldError(f"no sound device ({said[6:].strip()}); --wav FILE writes a file instead")
 
 
 @contextlib.contextmanager
 def turn(until: float, limit_s: float) -> Iterator[None]:
-    """One voice at a time, also with several ``reflectd watch``. Without a place for the lock: no waiting."""
+    """Hold the lock while speaking, so that only one voice speaks. Without a lock file: speak at once."""
     folder = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     try:
         path = Path(folder, f"reflectd-speak-{os.getuid()}.lock")

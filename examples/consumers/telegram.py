@@ -40,7 +40,7 @@ HINTS = {
 
 @dataclass(frozen=True)
 class Bot:
-    """Who sends, and to whom. The token never shows in a text of ours."""
+    """The bot that sends, and the chat it sends to. The token is in no text that we print."""
 
     token: str = field(repr=False)
     chat: str
@@ -73,7 +73,7 @@ def bot(env: Mapping[str, str]) -> Bot:
 
 
 def words(message: telling.Message) -> str:
-    """The message, never longer than Telegram takes."""
+    """The message, cut to the length that Telegram allows."""
     text = "\n- ".join((message.title, *message.lines))
     data = text.encode("utf-16-le")
     if len(data) <= 2 * MESSAGE_UNITS:
@@ -82,7 +82,7 @@ def words(message: telling.Message) -> str:
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """A redirect is an answer: the address holds the token."""
+    """Follows no redirect, because the address holds the token."""
 
     def redirect_request(self, *_: object) -> None:
         """Not followed."""
@@ -122,7 +122,7 @@ def _answer(status: int, data: bytes) -> Answer:
 
 
 def send(to: Bot, text: str, limit_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Send it; when there are too many, once more after as long as the server asks for."""
+    """Send it. If Telegram says there were too many, wait as long as it asks and send once more."""
     answer = _within(limit_s, to, text)
     if answer.status == 429 and 0 < answer.wait_s <= LONGEST_WAIT_S:
         sleep(answer.wait_s)
@@ -135,7 +135,7 @@ def send(to: Bot, text: str, limit_s: float, sleep: Callable[[float], None] = ti
 
 
 def _within(limit_s: float, to: Bot, text: str) -> Answer:
-    """``post`` in a thread, because neither a name server nor a server that trickles keeps to a time-out."""
+    """``post`` in a thread: a slow name server, or a server that sends byte by byte, ignores a time limit."""
     got: list[Answer | Exception] = []
 
     def work() -> None:
@@ -157,7 +157,7 @@ def _within(limit_s: float, to: Bot, text: str) -> Answer:
 
 
 def _hide(text: str, to: Bot) -> str:
-    """``text`` without the token, whoever wrote it."""
+    """``text`` without the token."""
     return text.replace(to.token, "***").replace(to.token.partition(":")[2], "***")
 
 

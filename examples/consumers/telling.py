@@ -1,7 +1,7 @@
-"""Whether a verdict is told, and in which words: shared by speak.py, telegram.py and desktop.py.
+"""Decides whether a verdict is told, and in which words, for speak.py, telegram.py and desktop.py.
 
 Reads the one line of JSON that ``reflectd watch --exec`` gives. Never runs a program and never opens a
-connection. What cannot be told is one line on stderr: exit code 1, or 2 for wrong arguments or input.
+connection. A failure is one line on stderr and exit code 1, or 2 for wrong arguments or input.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ PHRASES = {
     },
 }
 OCCASIONS = tuple(PHRASES["en"])
-QUIET = ("sent_back", "aborted", "skipped")  # work goes on, or the person is there
+QUIET = ("sent_back", "aborted", "skipped")  # not told: the agent goes on, or the person is there
 TOLD = tuple(o for o in OCCASIONS if o not in QUIET)
 
 _STUCK = re.compile(r"(?:guard:)?(?:stuck|loop)\b")
@@ -83,12 +83,12 @@ _REASON = re.compile(r"^(?:guard|unscored|observe|stuck):\s*")
 
 
 class NotToldError(Exception):
-    """It could not be told: what happened, and what to do."""
+    """The verdict could not be told. The message says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """What is told: ``title`` is "project: what happened"; ``lines`` say what is open, maybe none."""
+    """What is told. ``title``: "project: what happened". ``lines``: what is open, if anything."""
 
     title: str
     lines: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ def clean(text: object, limit: int) -> str:
 
 
 def occasion(verdict: dict[str, Any]) -> str:
-    """The verdict's state, told apart where people want to hear different things."""
+    """What happened: the verdict's state, or a finer name for some states (``stuck``, ``sent_back`` …)."""
     state, reason = str(verdict["state"]), str(verdict.get("reason", ""))
     if _STUCK.match(reason):
         return "stuck"
@@ -117,7 +117,7 @@ def occasion(verdict: dict[str, Any]) -> str:
 
 
 def message(verdict: dict[str, Any], lang: str, details: str) -> Message:
-    """The words. The name is the folder's, never its path."""
+    """The message in language ``lang``. It names the folder, never its path."""
     about = occasion(verdict)
     name = clean(PurePath(str(verdict.get("directory", ""))).name, NAME_CHARS) or "reflectd"
     lines = _open(verdict, about) if details != "none" else ()
@@ -125,7 +125,7 @@ def message(verdict: dict[str, Any], lang: str, details: str) -> Message:
 
 
 def _open(verdict: dict[str, Any], about: str) -> tuple[str, ...]:
-    """What is missing; else the feedback; else why nobody judged."""
+    """The missing items; without any, the feedback; without that, why nobody judged."""
     items = verdict.get("missing")
     found = [i.get("item", "") for i in items if isinstance(i, dict)] if isinstance(items, list) else []
     if not found and about != "complete":
@@ -180,7 +180,7 @@ def run(
     words: Callable[[Message], str],
     tell: Callable[[Message, argparse.Namespace], None],
 ) -> int:
-    """Read the verdict from stdin; tell it, print it, or leave it. Returns the exit code."""
+    """Read the verdict from stdin, and tell or print it if it is wanted. Returns the exit code."""
     args = made.parse_args(argv)
     try:
         verdict = _verdict(sys.stdin.buffer.read(MAX_INPUT + 1))

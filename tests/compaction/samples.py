@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from daemon.compaction.case import Case, Templates, make_case
+from daemon.compaction.decide import Decision, decide
+from daemon.compaction.flow import Outcome
+from daemon.compaction.parse import Action
+from daemon.core.guards import Limits
+from daemon.core.llm import Prompt, Reply
+from daemon.core.orders import SendNudge
 from daemon.core.session import Session
 from daemon.core.transcript import Compaction, Message, Model, Todo, ToolCall, Transcript
 from daemon.core.verdict import FinalState, Missing, Verdict
+from daemon.testing import reply
 
 FOLDER = Path(__file__).resolve().parents[2] / "prompts"
 TEMPLATES = Templates(
@@ -71,3 +79,51 @@ def session(**changes: Any) -> Session:
 def case(last: Verdict | None = None, found: Transcript | None = None, **changes: Any) -> Case:
     made = make_case(found or transcript(), at=7, nonce=NONCE, templates=TEMPLATES, last=last or verdict())
     return replace(made, **changes)
+
+
+GOOD: dict[str, Any] = {
+    "reason": "Tests are open.",
+    "action": "continue_task",
+    "confidence": 0.9,
+    "message": "Write the tests.",
+}
+
+
+Said = dict[str, Any] | str | Exception
+
+
+def run(flow: Generator[Prompt, Reply, Outcome], *says: Said) -> tuple[Outcome, list[Prompt]]:
+    """The flow's end and all it asked, when these are the answers; it must ask exactly as often."""
+    asked: list[Prompt] = []
+    answers = list(says)
+    try:
+        prompt = next(flow)
+        while True:
+            asked.append(prompt)
+            said = answers.pop(0)
+            prompt = flow.throw(said) if isinstance(said, Exception) else flow.send(reply(said, NONCE))
+    except StopIteration as stop:
+        assert not answers, "it asked less often"
+        assert isinstance(stop.value, Outcome)
+        return stop.value, asked
+
+
+SECRET = "ghp_" + "a1B2" * 9
+
+
+def said(
+    action: Action | None, confidence: float = 0.9, message: str = "The page works. Tests are next."
+) -> Outcome:
+    return Outcome(action, "because", confidence, message)
+
+
+def decided(action: Action | None, *, github: bool = True, **changes: Any) -> Decision:
+    return decide(session(), case(**changes), said(action), Limits(), github=github)
+
+
+def nudge(decision: Decision) -> SendNudge:
+    (order,) = decision.orders
+    assert isinstance(order, SendNudge)
+    assert (order.session, order.task, order.turn, order.kind) == ("ses_1", TASK, SUMMARY, "compaction")
+    assert (order.agent, order.model and order.model.model) == ("build", "big")
+    return order

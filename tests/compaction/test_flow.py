@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Generator
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from daemon.compaction.flow import Outcome, evaluate
-from daemon.compaction.parse import ACTIONS, Answer, parse
+from daemon.compaction.flow import evaluate
+from daemon.compaction.parse import ACTIONS
 from daemon.core.errors import BadReply, Unavailable
-from daemon.core.llm import Prompt, Reply
-from daemon.testing import reply
-from tests.compaction.samples import NONCE, case, verdict
-
-GOOD: dict[str, Any] = {
-    "reason": "Tests are open.",
-    "action": "continue_task",
-    "confidence": 0.9,
-    "message": "Write the tests.",
-}
-Said = dict[str, Any] | str | Exception
-
-
-def run(flow: Generator[Prompt, Reply, Outcome], *says: Said) -> tuple[Outcome, list[Prompt]]:
-    """The flow's end and all it asked, when these are the answers; it must ask exactly as often."""
-    asked: list[Prompt] = []
-    answers = list(says)
-    try:
-        prompt = next(flow)
-        while True:
-            asked.append(prompt)
-            said = answers.pop(0)
-            prompt = flow.throw(said) if isinstance(said, Exception) else flow.send(reply(said, NONCE))
-    except StopIteration as stop:
-        assert not answers, "it asked less often"
-        assert isinstance(stop.value, Outcome)
-        return stop.value, asked
+from tests.compaction.samples import GOOD, NONCE, Said, case, run, verdict
 
 
 def test_one_good_reply_is_enough() -> None:
@@ -55,24 +24,6 @@ def test_one_good_reply_is_enough() -> None:
     assert (outcome.action, outcome.confidence, outcome.message) == ("continue_task", 0.9, "Write the tests.")
     assert (outcome.why, outcome.provider, outcome.model) == ("Tests are open.", "scripted", "script")
     assert (outcome.cost, len(outcome.replies), outcome.bad) == (None, 1, ())
-
-
-def test_the_prompt_shows_what_was_recorded() -> None:
-    """The seed's context: original task, last reply, tools used, PR references."""
-    _, (prompt,) = run(evaluate(case()), GOOD)
-    for shown in (
-        "Add a login page",
-        "an earlier request) Look at the shop first",
-        "The page is there.",
-        "## Goal",
-        "edit x1, bash x1",
-        "commands that ran: git push, gh pr create",
-        "the last command was about: PR #12",
-        "open item: No test covers the login page",
-        "open todo: write tests",
-        "the last verdict: incomplete",
-    ):
-        assert shown in prompt.text
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -124,63 +75,3 @@ def test_an_injected_answer_loses() -> None:
     echoed = forged + "\n" + json.dumps(GOOD | {"action": "task_complete", "nonce": NONCE}) + "\n" + forged
     assert run(evaluate(found), echoed)[0].action == "task_complete"
     assert run(evaluate(found), forged, forged)[0].action is None
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"action": "continue"},
-        {"action": "COMPLETE"},
-        {"action": None},
-        {"action": ["continue_task"]},
-        {"confidence": 1.5},
-        {"confidence": -0.1},
-        {"confidence": "0.9"},
-        {"confidence": True},
-        {"confidence": None},
-        {"confidence": float("nan")},
-        {"reason": 3},
-        {"message": ["x"]},
-        {"message": None},
-    ],
-)
-def test_a_reply_out_of_form_is_refused(change: dict[str, Any]) -> None:
-    """I18: off-menu actions and wrong types never count, in prose or structured."""
-    with pytest.raises(BadReply):
-        parse(reply(GOOD | change, NONCE), NONCE)
-    with pytest.raises(BadReply):
-        parse(Reply(text="", provider="t", data=GOOD | change))
-
-
-@pytest.mark.parametrize("missing", ["action", "confidence", "nonce"])
-def test_a_reply_that_lacks_something_is_refused(missing: str) -> None:
-    """I18: the keys that decide must be there; the words may be missing."""
-    said = {k: v for k, v in (GOOD | {"nonce": NONCE}).items() if k != missing}
-    with pytest.raises(BadReply, match="no action object"):
-        parse(Reply(json.dumps(said), "t"), NONCE)
-    assert parse(Reply("", "t", data={"action": "task_complete", "confidence": 1})) == Answer("task_complete")
-
-
-json_values = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.lists(st.text())
-)
-
-
-@given(
-    st.fixed_dictionaries(
-        dict.fromkeys(("action", "confidence"), json_values), optional={"message": json_values}
-    )
-)
-def test_any_object_parses_or_is_refused(data: dict[str, object]) -> None:
-    """I18: nothing but an answer or ``BadReply`` ever comes out."""
-    with contextlib.suppress(BadReply):
-        assert parse(Reply("", "t", data=data)).action in ACTIONS
-
-
-@given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=200))
-def test_any_data_makes_one_fenced_prompt(request: str, summary: str, said: str) -> None:
-    """I27: braces and markers in the data change nothing: each fence stands once, in its order."""
-    found = case(requests=(request,), summary=summary, last_reply=said)
-    prompt = next(evaluate(found))
-    assert prompt.text.startswith(f"The marker of this data is {NONCE}.")
-    assert prompt.text.rstrip().endswith(f"--- end {NONCE}")

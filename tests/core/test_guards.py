@@ -16,7 +16,9 @@ from daemon.core.guards import (
     may_prompt,
     may_spend,
     normalise_items,
+    rounds_without_progress,
 )
+from daemon.core.progress import Progress
 from daemon.core.session import Session
 from daemon.core.transcript import Message, ToolCall, Transcript
 
@@ -24,6 +26,7 @@ NOW = 1_000_000_000
 IDLE = Session(id="s", task="u1", idle_at=NOW)
 LIMITS = Limits()
 USER = Message("u1", "user", text="do it", human=True)
+NO = ToolCall("c1", "bash", "error", error="The user rejected permission to use this specific tool call.")
 ANSWER = Message("a1", "assistant", text="done", finish="stop")
 
 
@@ -89,6 +92,15 @@ ERROR = replace(ANSWER, finish="", error="APIError")
         (IDLE, transcript(USER, replace(ANSWER, finish="")), "unfinished", "stopped"),
         (replace(IDLE, attempts=16), transcript(), "max_attempts", "stopped"),  # 5
         (IDLE, transcript(USER, replace(ANSWER, agent="plan")), "plan_agent", "awaiting_user"),
+        (IDLE, transcript(USER, ANSWER, readonly=True), "readonly_agent", "awaiting_user"),
+        (IDLE, transcript(USER, ANSWER, undone=True), "undone", "stopped"),
+        (IDLE, transcript(USER, replace(ANSWER, calls=(NO,))), "refused", "awaiting_user"),
+        (
+            IDLE,
+            transcript(USER, replace(ANSWER, calls=(NO, ToolCall("c2", "bash", "completed")))),
+            None,
+            None,
+        ),
         (IDLE, transcript(USER, replace(ANSWER, finish="length")), None, None),
     ],
 )
@@ -120,23 +132,32 @@ def test_at_commit(changes: dict[str, Any], guard: str | None) -> None:
     assert (no.guard if no else None) == guard
 
 
+STOOD = Progress("files 1", "checks 1", ("a", "b"))
+ROUND_3 = replace(IDLE, attempts=2, progress=STOOD)
+
+
 @pytest.mark.parametrize(
-    ("state", "calls", "items", "guard"),
+    ("state", "now", "items", "guard"),
     [
-        (IDLE, 0, ("x",), None),
-        (replace(IDLE, attempts=1, calls=3), 3, ("y",), None),
-        (replace(IDLE, attempts=2, calls=3, stalled=1), 3, ("y",), "no_activity"),
-        (replace(IDLE, attempts=2, calls=3, stalled=1), 4, ("y",), None),
-        (replace(IDLE, attempts=2, calls=3, repeated=1, open_items=("x",)), 4, ("x",), "same_items"),
-        (replace(IDLE, attempts=2, calls=3, repeated=1, open_items=("x",)), 4, ("z",), None),
-        (replace(IDLE, attempts=16, calls=3), 9, ("z",), "max_attempts"),
+        (IDLE, Progress(), ("x",), None),
+        (replace(ROUND_3, attempts=1), STOOD, ("y",), None),
+        (replace(ROUND_3, stalled=1), STOOD, ("y",), "no_progress"),
+        (replace(ROUND_3, stalled=1), replace(STOOD, files="files 2"), ("y",), None),
+        (replace(ROUND_3, stalled=1), replace(STOOD, checks="checks 2"), ("y",), None),
+        (replace(ROUND_3, stalled=1), replace(STOOD, items=("a",)), ("y",), None),
+        (replace(ROUND_3, stalled=1), replace(STOOD, items=("a", "c")), ("y",), "no_progress"),
+        (replace(ROUND_3, repeated=1, open_items=("x",)), Progress("files 2"), ("x",), "same_items"),
+        (replace(ROUND_3, repeated=1, open_items=("x",)), Progress("files 2"), ("z",), None),
+        (replace(ROUND_3, attempts=6, unchanged=5), replace(STOOD, checks="checks 2"), ("z",), "no_change"),
+        (replace(ROUND_3, attempts=6, unchanged=5), replace(STOOD, files="files 2"), ("z",), None),
+        (replace(ROUND_3, attempts=16), Progress("files 2"), ("z",), "max_attempts"),
     ],
 )
 def test_is_one_more_round_worth_it(
-    state: Session, calls: int, items: tuple[str, ...], guard: str | None
+    state: Session, now: Progress, items: tuple[str, ...], guard: str | None
 ) -> None:
-    """I8: attempts, activity and open items (guards 5 and 6)."""
-    no = may_prompt(state, calls=calls, items=items, limits=LIMITS)
+    """I8: attempts, progress and open items (guards 5 and 6)."""
+    no = may_prompt(state, rounds_without_progress(state, progress=now, items=items), LIMITS)
     assert (no.guard if no else None) == guard
 
 

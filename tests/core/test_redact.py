@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 
@@ -9,33 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from daemon.core.redact import MAX_DEPTH, redact, redact_value
-
-LOW, MIXED, HEX = (
-    "abcdefghij0123456789abcdefghij012345",
-    "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5",
-    "0123456789abcdef" * 4,
-)
-# put together here, so that no scanner takes this file for a leak
-TOKENS = {
-    "openai": ["sk-proj-" + MIXED, "sk-" + HEX[:32], "sk-or-v1-" + HEX],
-    "anthropic": ["sk-ant-api03-" + MIXED, "sk-ant-oat01-" + MIXED],
-    "github": ["ghp_" + LOW, "gho_" + LOW, "ghs_" + LOW, "github_pat_11ABC_" + LOW],
-    "gitlab": ["glpat-" + LOW[:20]],
-    "slack": ["xoxb-" + "123456789012-" + LOW, "xoxp-" + LOW, "xapp-1-" + LOW],
-    "aws": ["AKIA" + "IOSFODNN7EXAMPLE", "ASIA" + "IOSFODNN7EXAMPLE"],
-    "google": ["AIza" + MIXED[:35], "GOCSPX-" + LOW],
-    "npm": ["npm_" + LOW],
-    "pypi": ["pypi-" + "AgEIcHlwaS5vcmc" + MIXED],
-    "huggingface": ["hf_" + MIXED],
-    "stripe": ["sk_live_" + LOW, "rk_test_" + LOW],
-    "telegram": ["123456789:AA" + MIXED[:33]],
-    "sendgrid": ["SG." + LOW[:22] + "." + MIXED],
-    "jwt": ["eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0." + MIXED],
-}
-ALL_TOKENS = [token for tokens in TOKENS.values() for token in tokens]
-PEM_BODY = ("MIIEpAIBAAKCAQEA7bq9+/" + MIXED + "\n") * 6 + "abc=\n"
-PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{PEM_BODY}-----END RSA PRIVATE KEY-----"
+from daemon.core.redact import MAX_DEPTH, redact, redact_head, redact_tail, redact_value
+from tests.support.secrets import ALL_TOKENS, LOW, MIXED, PEM, SECRET_LINES, TOKENS
 
 
 @pytest.mark.parametrize(("kind", "token"), [(kind, token) for kind in TOKENS for token in TOKENS[kind]])
@@ -51,52 +27,6 @@ def test_a_token_of_a_known_shape_goes_wherever_it_stands(kind: str, token: str,
         assert clean == (f"123456789:[redacted:{kind}]" if kind == "telegram" else f"[redacted:{kind}]")
 
 
-SECRET_LINES = """
-Authorization: Bearer hunter2
-authorization: bearer abc.def
-curl -H "Authorization: Basic aHVudGVyMjpodW50ZXIy" https://x
-{"Authorization": "token hunter2"}
-Basic dXNlcjpodW50ZXIy
-postgres://admin:hunter2@db.example.com:5432/app
-redis://:hunter2@localhost
-https://x-access-token:hunter2@github.com/a/b.git
-API_KEY=hunter2
-API_KEY="hunter2"
-export API_KEY='hunter2'
-  STRIPE_SECRET=hunter2 # comment
-DB_PASSWORD=hunter2,;&)x
-MY_SERVICE_TOKEN=hunter2
-GOOGLE_CREDENTIALS=hunter2
-MYSQL_PWD=hunter2
-SMTP_PASSWD=hunter2
-docker run -e DB_PASSWORD=hunter2 image
-+ API_TOKEN=hunter2
-00012| SECRET_KEY=hunter2
-   12\tdb_password=hunter2
-db_password=hunter2
-password = "hunter2"
-password = hunter2
-const apiKey: string = "hunter2";
-password: str = 'hunter2'
-os.environ["API_KEY"] = "hunter2"
-{"api_key": "hunter2", "n": 1}
-{"apiKey":"hunter2"}
-{\\"api_key\\": \\"hunter2\\"}
-"line\\nDB_PASSWORD=hunter2\\nOTHER=1"
-password: hunter2
-  client_secret: 'hunter2 and more'
-access_token: "hunter2"
-- DB_PASSWORD=hunter2
-passphrase: correcthorsehunter
-X-Api-Key: hunter2
-https://api.example.com/v1?api_key=hunter2&page=2
---password hunter2
---api-key=hunter2
-aws_secret_access_key = hunter2/K7MDENG/bPxRfiCYEXAMPLE
-token = "hunter2aB3dE5gH7"
-""".strip().splitlines()
-
-
 @pytest.mark.parametrize("line", SECRET_LINES)
 def test_a_value_under_a_telling_name_goes(line: str) -> None:
     """I46: .env lines, headers, JSON, YAML, INI, code, query strings and flags; the name stays readable."""
@@ -106,6 +36,13 @@ def test_a_value_under_a_telling_name_goes(line: str) -> None:
     assert "aHVudGVy" not in clean
     assert "dXNlcjpo" not in clean
     assert clean.split("[redacted:")[0] == line[: clean.index("[redacted:")]
+
+
+@pytest.mark.parametrize("line", SECRET_LINES)
+def test_the_line_before_is_no_part_of_the_name(line: str) -> None:
+    """I46: a value goes behind any other line as it does alone."""
+    for before in ("done", "config:", "x = 1;", ""):
+        assert redact(f"{before}\n{line}") == f"{before}\n{redact(line)}"
 
 
 ORDINARY_LINES = """
@@ -167,7 +104,23 @@ if "-----BEGIN PRIVATE KEY-----" in text and "-----END PRIVATE KEY-----" in text
 -----BEGIN PUBLIC KEY-----
 password_min_length: 8
 case "token": return x
-npm_config_registry=https://registry.npmjs.org
+npm_config_registry=https://packages.pier.lan
+SORT_KEY=created_at
+password = input("Password: ")
+token: Annotated[str, Depends(scheme)]
+pin = random.randint(0, 9999)
+Cache restored from key: linux-cargo-0407d9473915a38e5b69c2aa9a2388145bbdbf12
+"integrity": "sha512-7CytMJXgXjWk6BjBV8NAYC/SxV/hEMdTiCPb8j/RyGoUflr9KARo7+lVjtzDeolD7hJAV6FmfTRxNEgvNuRH8A=="
+password: "{{ vault_db_password }}"
+OPENAI_API_KEY=sk-...
+STRIPE_KEY=sk_live_xxxxxxxxxxxxxxxxxxxxxxxx
+id-token: write
+kubectl create secret generic db --from-file=password=./pw.txt
+docker run -u 1000:1000 -p 8080:80 image
+mkdir -p a/b/c
+The password is wrong, so the login fails with 401.
+use --password to set it
+redis://cache:6379/0
 """.strip().splitlines()
 
 
@@ -197,6 +150,49 @@ def test_a_private_key_goes_even_when_its_output_was_cut(text: str) -> None:
     assert "MIIE" not in clean
     assert clean.startswith("before words\n")
     assert clean.endswith("\nafter words")
+
+
+def test_a_long_key_without_its_end_goes() -> None:
+    """I46: a key in a numbered listing, of which the host kept head and tail only."""
+    body = [LOW.upper() + MIXED[:28] for _ in range(60)]
+    lines = ["-----BEGIN PRIVATE KEY-----", *body[:30], "[... 2000 characters cut ...]", *body[30:]]
+    clean = redact("\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, 1)))
+    assert clean.strip() == "1\t[redacted:private]"
+
+
+@pytest.mark.parametrize("first", ["hunter2", "swordfish", "Xyzzy"])
+def test_lines_that_were_joined_lose_both_values(first: str) -> None:
+    """I46: whoever joins lines with blanks makes the second name part of the first value."""
+    clean = redact(f"password: {first} password = 'Yonder7'")
+    assert clean == "password: [redacted:named] password = '[redacted:named]'"
+
+
+def test_a_column_under_a_telling_name_goes() -> None:
+    """I46: tables of a database's shell, Markdown and CSV; the other columns stay."""
+    for separator in ("|", ",", "\t"):
+        text = f"id{separator}api_token\n1{separator}{LOW[:20]}\n2{separator}{MIXED[:20]}\n"
+        clean = redact(text)
+        assert (
+            clean == f"id{separator}api_token\n1{separator}[redacted:column]\n2{separator}[redacted:column]\n"
+        )
+
+
+def test_text_that_was_encoded_is_looked_into() -> None:
+    """I46: base64 of a text with a password, as in a Docker configuration; other base64 stays."""
+    hidden = base64.b64encode(b'{"auths":{"r.example.com":{"password":"hunter2"}}}').decode()
+    plain = base64.b64encode(b"hello world, this is a test of nothing").decode()
+    assert redact(f"x: {hidden}") == "x: [redacted:base64]"
+    assert redact(f"x: {plain}") == f"x: {plain}"
+
+
+@pytest.mark.parametrize("size", [10, 200, 3_000, 40_000])
+@pytest.mark.parametrize("before", [0, 150, 190, 199])
+def test_what_is_cut_was_redacted_first(size: int, before: int) -> None:
+    """I46: however long a secret is and wherever the cut falls, no part of it is left."""
+    secret = ("aB3dE5gH7" * size)[:size]
+    text = "x " * (before // 2) + f'API_KEY="{secret}" and more words '
+    assert "aB3" not in redact_head(text * 3, 200)
+    assert "aB3" not in redact_tail(text * 3 + "x " * (before // 2), 200)
 
 
 def test_a_value_longer_than_what_is_looked_at_goes_whole() -> None:
@@ -291,22 +287,31 @@ HOSTILE = {
     "blanks": " ", "lines": "\n", "gaps": "key" + " " * 16, "names": "PASS_KEY=x ", "dots": "key.a",
     "annotations": "key: aaaa aaaa aaaa aaaa aaaa\n", "base64": "A1b2", "telegram": "12345678:AA",
     "sendgrid": "SG." + LOW[:20], "backslashes": "\\", "brackets": "key=[[[[", "placeholders": "key=<<<<",
+    "cookies": "cookie: a=b;", "manifests": "kind: secret\ndata:\n  a: b\n", "web keys": '"kty"',
+    "words": "mnemonic ", "seeds": "seed: abc ", "logins": "login a:", "tables": "key,key\n",
+    "codes": "code 1a1a ", "hooks": "://a/hook/", "links": "://a/reset/", "echoes": "echo a > pass ",
+    "hosts": "user:a1@", "flags": "mysql -p", "numbers": "-----BEGIN PRIVATE KEY-----\n1|",
+    "told": "password is ", "arguments": 'auth("a",', "long rows": "token " * 60 + "x" * 500 + "\n",
+    "joined": "password: a b: ",
 }  # fmt: skip
+
+
+def _seconds(text: str) -> float:
+    started = time.process_time()
+    redact(text)
+    return time.process_time() - started
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_time_is_linear_on_hostile_input(name: str) -> None:
-    """I46 must not cost the daemon its loop: four times the text takes some four times as long."""
+    """I46 must not cost the daemon its loop: eight times the text takes some eight times as long.
 
-    def seconds(size: int) -> float:
-        text = HOSTILE[name] * (size // len(HOSTILE[name]))
-        best = float("inf")
-        for _ in range(2):
-            started = time.process_time()
-            redact(text)
-            best = min(best, time.process_time() - started)
-        return best
-
-    small, large = seconds(32_000), seconds(128_000)
-    assert large < 8 * small + 0.05
-    assert large < 5.0
+    The best of some tries counts, as a busy machine only ever adds to them.
+    """
+    text = HOSTILE[name] * (128_000 // len(HOSTILE[name]))
+    small = large = float("inf")
+    for _ in range(8):
+        small, large = min(small, _seconds(text[:16_000])), min(large, _seconds(text))
+        if large < 11 * small + 0.02:
+            return
+    pytest.fail(f"{large / small:.0f} times as long for eight times the text")

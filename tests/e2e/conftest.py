@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.model_server import ModelServer
-from tests.support.opencode import OpencodeServe
-from tests.support.processes import none_left_over
-from tests.support.reflectd import Daemon
-from tests.support.sandbox import Sandbox, sandbox
+from harness.hosts.opencode import OpencodeServe
+from harness.machine.processes import none_left_over
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox, sandbox
+from harness.models.server import ModelServer
+from tests.support.hosts.witness import toasts_shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,10 +56,10 @@ def llm(model_server: ModelServer) -> Iterator[ModelServer]:
     model_server.reset()
     yield model_server
     mine = [r for r in model_server.unscripted if r.session not in EARLIER]
-    asked = [f"{r.kind} {r.session}: {r.prompt[:200]!r}" for r in mine]
+    every = [f"{r.t:.1f} {r.kind} {r.session}: {r.prompt[-300:]!r}" for r in model_server.requests]
     EARLIER.update(r.session for r in model_server.requests if r.session)
     model_server.reset()
-    assert not asked, "the model was asked for more than was scripted:\n" + "\n".join(asked)
+    assert not mine, "the model was asked for more than was scripted; all it was asked:\n" + "\n".join(every)
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +90,11 @@ def daemon(module_daemon: Daemon) -> Iterator[Daemon]:
 
 
 @pytest.fixture
-def host(module_host: OpencodeServe, llm: ModelServer) -> Iterator[OpencodeServe]:
+def host(module_host: OpencodeServe, module_daemon: Daemon, llm: ModelServer) -> Iterator[OpencodeServe]:
     """The module's ``opencode serve``; its events start empty. I34: it prints nothing."""
     (module_host.box.project / "answer.txt").unlink(missing_ok=True)
+    if module_daemon.running:
+        toasts_shown(module_host)
     module_host.events.clear()
     yield module_host
     assert module_host.printed_since_ready() == ""

@@ -9,21 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.claude import ClaudeCode, Ran, binary
-from tests.support.claude_model import bash, said, structured
-from tests.support.claude_scripts import HEADLESS, PLUGIN, PROGRAM, REFLECTD, finished, mended, unfinished
-from tests.support.model_server import slow, text
-from tests.support.reflectd import Daemon, call, verdict_file
-from tests.support.sandbox import MAKEFILE
-from tests.support.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED
-from tests.support.state import wait_ledger
-from tests.support.waiting import wait_until
+from harness.hosts.claude_code import KEY, ClaudeCode, Ran, binary
+from harness.machine.reflectd import Daemon, call, verdict_file
+from harness.machine.sandbox import MAKEFILE
+from harness.machine.waiting import PATIENCE_S, wait_until
+from harness.models.claude_code import bash, said, structured
+from harness.models.claude_code_scripts import (
+    HEADLESS,
+    PLUGIN,
+    PROGRAM,
+    REFLECTD,
+    finished,
+    mended,
+    unfinished,
+)
+from harness.models.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED
+from harness.models.server import slow, text
+from tests.support.machine.state import wait_ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.model_server import ModelServer
-    from tests.support.sandbox import Sandbox
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
 
 pytestmark = pytest.mark.needs("claude")
 TOKEN = "ghp_" + "k3Y9" * 9
@@ -105,10 +113,46 @@ def test_the_session_starts_the_daemon(claude: ClaudeCode, llm: ModelServer) -> 
         stop(box)
 
 
+def test_a_key_that_nobody_chose_goes_nowhere(claude: ClaudeCode, llm: ModelServer) -> None:
+    """I46: the daemon that a hook starts has a gateway's key in its environment and judges by the rules;
+    status says which command allows the key. After that command it goes to the address that was recorded.
+    """
+    box = claude.box
+    start = {**HEADLESS, **PROGRAM, "REFLECTD_NO_START": "0", "REFLECTD_JUDGE_PROVIDER": "auto"}
+    shell = box.env(**PROGRAM, ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL=claude.env["ANTHROPIC_BASE_URL"])
+    try:
+        llm.script(text("Hello."))
+        assert claude.run("Say hello", **start).result == "Hello."
+        found = call(box.socket, "GET", "/v1/status")
+        assert found["providers"] == ["host", "offline"]
+        assert found["keys_unused"] == {"anthropic": "ANTHROPIC_API_KEY"}
+        said = subprocess.run([REFLECTD, "status"], env=shell, capture_output=True, text=True, check=True)
+        assert "`reflectd setup claude-code --judge anthropic`" in said.stdout
+        command = [REFLECTD, "setup", "claude-code", "--judge", "anthropic"]
+        subprocess.run(command, env=shell, capture_output=True, check=True)
+        stop(box)
+        (box.state / "stopped").unlink()
+        (box.state / "started-by-hook").unlink()
+        llm.script(text("Hello."))
+        llm.api(COMPLETE)
+        other = {
+            **start,
+            "ANTHROPIC_BASE_URL": claude.env["ANTHROPIC_BASE_URL"].replace("127.0.0.1", "localhost"),
+        }
+        assert claude.run("Say hello", **other).result == "Hello."
+        found = call(box.socket, "GET", "/v1/status")
+        assert (found["judges"]["claude-code"]["asked"], found["keys_unused"]) == (["anthropic"], {})
+        (asked,) = llm.of("api")
+        assert any(KEY in value for value in asked.headers.values())
+        said = subprocess.run([REFLECTD, "doctor"], env=shell, capture_output=True, text=True, check=False)
+        assert f"sent to {claude.env['ANTHROPIC_BASE_URL'].removeprefix('http://')}" in said.stdout
+    finally:
+        stop(box)
+
+
 def stop(box: Sandbox) -> None:
-    subprocess.run(
-        [REFLECTD, "stop"], env=box.env(**PROGRAM), cwd=box.home, check=True, capture_output=True, timeout=30
-    )
+    env, stop = box.env(**PROGRAM), [REFLECTD, "stop"]
+    subprocess.run(stop, env=env, cwd=box.home, check=True, capture_output=True, timeout=PATIENCE_S)
 
 
 def test_two_projects_at_once(claude: ClaudeCode, llm: ModelServer) -> None:
@@ -135,7 +179,7 @@ def test_two_projects_at_once(claude: ClaudeCode, llm: ModelServer) -> None:
             (first, *_) = woken = [r for r in llm.of("main", mine.session) if HEADING in said(r)[-1]]
             assert f"`make {target}` failed" in said(first)[-1]
             assert all(f"make {theirs}" not in said(r)[-1] for r in woken)
-            found = wait_until(lambda f=folders[target], s=mine.session: verdict_file(f, s), 5, "verdict")
+            found = wait_until(lambda f=folders[target], s=mine.session: verdict_file(f, s), "verdict")
             assert (found["state"], found["attempt"]) == ("complete", 1)
             assert verdict_file(folders[theirs], mine.session) is None
 
@@ -159,7 +203,7 @@ def test_strict(claude: ClaudeCode, llm: ModelServer) -> None:
         assert (ran.code, ran.result, ran.stderr) == (0, DONE, "")
         (woken,) = {t for r in llm.of("main", ran.session) for t in said(r) if HEADING in t}
         assert woken.startswith(f"Stop hook feedback:\n{HEADING} (HIGH)")
-        daemon.wait_verdict(ran.session, "complete", timeout=5)
+        daemon.wait_verdict(ran.session, "complete")
         second, first = daemon.verdicts(ran.session)
         assert (first["state"], first["task"]) == ("incomplete", second["task"])
 
@@ -185,8 +229,8 @@ def test_secrets_stay_where_they_are(claude: ClaudeCode, llm: ModelServer) -> No
 
 
 def test_claude_code_judges_claude_code(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I37, I9: the judge is the person's own Claude Code, whose settings have the plugin too: it is not
-    judged itself, and leaves no session behind.
+    """I37, I9: chosen for Claude Code's sessions, the judge is the person's own Claude Code, whose settings
+    have the plugin too: it is not judged itself, and leaves no session behind. Other hosts keep their judge.
     """
     claude.plugin = None
     place = {"source": {"source": "directory", "path": str(PLUGIN)}}
@@ -213,14 +257,16 @@ def test_claude_code_judges_claude_code(claude: ClaudeCode, llm: ModelServer) ->
     )
     with Daemon(
         claude.box,
-        REFLECTD_JUDGE_PROVIDER="claude-cli",
+        REFLECTD_JUDGE_CLAUDE_CODE="claude-cli",
         REFLECTD_CLAUDE_CLI_PATH=str(binary()),
         CLAUDE_CONFIG_DIR=str(claude.config),
         CLAUDE_CODE_OAUTH_TOKEN="sk-ant-oat01-dummy-of-the-tests",
     ) as daemon:
         ran = claude.run(REQUEST, **HEADLESS)
         assert (ran.code, ran.result, ran.stderr) == (0, DONE, "")
-        assert daemon.wait_verdict(ran.session, "complete", timeout=5)["judge"]["provider"] == "claude-cli"
+        assert daemon.wait_verdict(ran.session, "complete")["judge"]["provider"] == "claude-cli"
         wait_ledger(claude.box, ran.session, ("judge", "claude-cli", "ok"))
+        asked = {host: judge["asked"] for host, judge in daemon.status()["judges"].items()}
+        assert asked == {"opencode": ["offline"], "claude-code": ["claude-cli"]}
         assert [s["session"] for s in daemon.call("GET", "/v1/sessions")["sessions"]] == [ran.session]
     assert [f.stem for f in (claude.config / "projects").rglob("*.jsonl")] == [ran.session]

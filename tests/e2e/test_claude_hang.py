@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from tests.support import processes
-from tests.support.claude import ClaudeCode
-from tests.support.model_server import slow
-from tests.support.reflectd import Daemon
-from tests.support.sandbox import REPO
+from harness.hosts.claude_code import ClaudeCode
+from harness.machine import processes
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import REPO
+from harness.machine.waiting import PATIENCE_S
+from harness.models.server import slow
 
 if TYPE_CHECKING:
-    from tests.support.model_server import ModelServer
-    from tests.support.sandbox import Sandbox
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
 
 pytestmark = pytest.mark.needs("claude")
 
@@ -37,8 +38,9 @@ def test_a_daemon_that_hangs_in_the_middle_of_a_turn(own_box: Sandbox, llm: Mode
             psutil.Process(pid).send_signal(signal.SIGSTOP)
             try:
                 held.release("hello.")
-                ran = running.wait(60)
-                _, left = psutil.wait_procs([p for p in processes.left_over() if p.pid not in mine], 5)
+                ran = running.wait()
+                hooks = [p for p in processes.left_over() if p.pid not in mine]
+                _, left = psutil.wait_procs(hooks, PATIENCE_S)
             finally:
                 psutil.Process(pid).send_signal(signal.SIGCONT)
         assert (ran.code, ran.stderr) == (0, "")

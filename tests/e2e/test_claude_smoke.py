@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.claude import ClaudeCode, Version
-from tests.support.claude_model import bash, said, sub_agent, write
-from tests.support.claude_tui import ClaudeTui
-from tests.support.model_server import SUMMARY, fail, slow, text
+from harness.hosts.claude_code import ClaudeCode, Version
+from harness.hosts.claude_code_tui import ClaudeTui
+from harness.models.claude_code import bash, said, sub_agent, write
+from harness.models.server import SUMMARY, fail, slow, text
 
 if TYPE_CHECKING:
-    from tests.support.model_server import ModelServer
-    from tests.support.sandbox import Sandbox
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
 
 pytestmark = pytest.mark.needs("claude")
 

@@ -10,23 +10,24 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from tests.support.claude import ClaudeCode, Ran, Running
-from tests.support.claude_model import bash, write
-from tests.support.claude_tui import ClaudeTui
-from tests.support.model_server import slow, text
-from tests.support.reflectd import Daemon, verdict_file
-from tests.support.sandbox import REPO
-from tests.support.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED
-from tests.support.waiting import stays, wait_until
+from harness.hosts.claude_code import ClaudeCode, Ran, Running, Version
+from harness.hosts.claude_code_tui import ClaudeTui
+from harness.machine.reflectd import Daemon, verdict_file
+from harness.machine.sandbox import REPO
+from harness.machine.waiting import wait_until
+from harness.models.claude_code import bash, write
+from harness.models.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED
+from harness.models.server import SUMMARY, slow, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.support.model_server import ModelServer, Step
-    from tests.support.sandbox import Sandbox
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer, Step
 
 pytestmark = pytest.mark.needs("claude")
+TOLD = "reflectd: not done yet, the agent was told (/reflectd:why)"
 OURS = re.compile(r"Stop hook[^\n]*|reflect\w*|Reflect\S*", re.IGNORECASE)
 
 
@@ -71,13 +72,13 @@ def reflectd(box: Sandbox, *words: str) -> Ran:
     """``reflectd`` in a terminal of the sandbox's person."""
     env = box.env(CLAUDE_CONFIG_DIR=str(box.home / ".claude"))
     with Running(box.root, [str(program(box) / "reflectd"), *words], "", env, box.project) as running:
-        return running.wait(30)
+        return running.wait()
 
 
-def set_up(box: Sandbox, llm: ModelServer) -> ClaudeCode:
+def set_up(box: Sandbox, llm: ModelServer, version: Version = "new", *flags: str) -> ClaudeCode:
     """Claude Code with the two settings keys."""
-    claude = ClaudeCode(box, llm.url, PATH=f"{program(box)}:{box.env()['PATH']}")
-    ran = reflectd(box, "setup", "claude-code")
+    claude = ClaudeCode(box, llm.url, version, PATH=f"{program(box)}:{box.env()['PATH']}")
+    ran = reflectd(box, "setup", "claude-code", *flags)
     assert ran.code == 0, ran.stderr
     return claude
 
@@ -107,13 +108,42 @@ def test_the_round_trip(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) ->
         tui.wait_for(DONE)
         session = llm.of("main")[0].session
         final = daemon.wait_verdict(session, "complete")
-        assert OURS.findall(tui.screen) == ["Stop hook feedback"]
+        tui.wait_for("reflectd: Task complete")
+        wait_until(lambda: tui.screen.count("reflectd") == 3, "these two lines", lambda: tui.screen)
+        assert TOLD in tui.screen
         assert tui.quit() == 0
         assert not OURS.findall(tui.text_after_exit())
     last, first = daemon.verdicts(session)
     assert (first["state"], last["state"], last["turn"]) == ("incomplete", "complete", final["turn"])
     assert first["task"] == last["task"]
     assert HEADING in llm.of("main")[-1].everything
+
+
+@pytest.mark.parametrize("version", ["new", "old"])
+def test_the_person_sees_what_is_done(own_box: Sandbox, llm: ModelServer, version: Version) -> None:
+    """Sent back, and complete: each is said in one line, in both versions, by the mod where there is one; a
+    compaction says nothing.
+    """
+    llm.script(*unfinished(own_box), *finished(), text("You are welcome."), SUMMARY)
+    llm.api(INCOMPLETE, UNDEFENDED, COMPLETE, COMPLETE)
+    with model_daemon(own_box, llm) as daemon, ClaudeTui(set_up(own_box, llm, version)) as tui:
+        tui.watch("Task complete")
+        tui.ask(REQUEST)
+        tui.wait_for(TOLD)
+        tui.wait_for(DONE)
+        daemon.wait_verdict(llm.of("main")[0].session, "complete")
+        tui.wait_idle()
+        if version == "new":
+            tui.wait_for("Task complete")
+        tui.ask("Thanks")
+        if version == "old":
+            tui.wait_for("reflectd, on the last turn: Task complete")
+        tui.wait_for("You are welcome.")
+        tui.wait_idle()
+        tui.ask("/compact")
+        tui.wait_for("Compacted")
+        assert "PreCompact" not in tui.screen
+        assert tui.quit() == 0
 
 
 def test_esc_while_the_agent_works(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
@@ -126,7 +156,7 @@ def test_esc_while_the_agent_works(claude: ClaudeCode, daemon: Daemon, llm: Mode
         held.wait_started()
         tui.interrupt()
         held.wait_hung_up()
-        assert not hooks(tui)
+        wait_until(lambda: not hooks(tui), "no hook that waits", lambda: hooks(tui))
         tui.ask("Now make the tests pass")
         tui.wait_for(DONE)
         session = llm.of("main")[0].session
@@ -168,24 +198,34 @@ def test_typing_while_the_judge_thinks(claude: ClaudeCode, daemon: Daemon, llm: 
         assert hooks(tui)
         tui.ask("Only say what you did")
         working.wait_started()
-        wait_until(lambda: not hooks(tui), 5, "end of the hook that waited", lambda: hooks(tui))
+        wait_until(lambda: not hooks(tui), "end of the hook that waited", lambda: hooks(tui))
         thinking.release(INCOMPLETE)
         working.release("I wrote hello.py.")
         session = llm.of("main")[0].session
         final = daemon.wait_verdict(session, "complete")
-        stays(lambda: len(llm.of("main")) == 4, 0.7, "four requests")
-        assert not OURS.findall(tui.screen)
+        skipped = [v["state"] for v in daemon.verdicts(session) if v["task"] != final["task"]]
+        assert skipped == ["skipped"]
+        llm.script(text("It prints hello."))
+        tui.ask("What does hello.py do?")
+        tui.wait_for("It prints hello.")
+        tui.wait_idle()
+        assert len(llm.of("main")) == 5
+        # of the two messages after it, by the mod or with the next prompt; nothing of the first
+        told = re.compile(r"reflectd(, on the last turn)?: Task complete")
+        wait_until(lambda: not OURS.findall(told.sub("", tui.screen)), "no toast", lambda: tui.screen)
         assert tui.quit() == 0
     assert len(llm.of("api")) == 2
-    assert [v["state"] for v in daemon.verdicts(session) if v["task"] != final["task"]] == ["skipped"]
 
 
-def test_the_switch_and_the_status(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I9, I40: off, on and status are answered, and are no work; what is asked while off is not judged."""
-    llm.script(text("It is off."), *unfinished(claude.box))
+def test_the_switch_and_the_status(own_box: Sandbox, llm: ModelServer) -> None:
+    """I9, I40: without the mod off, on and status are answered by the model, and are no work; what is asked
+    while off is not judged.
+    """
+    llm.script(text("It is off."), *unfinished(own_box))
     llm.script(text("It is on."), text("That is it."), *finished())
     llm.api(COMPLETE)
-    with ClaudeTui(claude) as tui:
+    claude = set_up(own_box, llm, "new", "--no-mod")
+    with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
         tui.ask("/reflectd:off")
         tui.wait_for("It is off.")
         tui.wait_idle()
@@ -208,8 +248,9 @@ def test_the_switch_and_the_status(claude: ClaudeCode, daemon: Daemon, llm: Mode
         tui.ask("Now make the tests pass")
         tui.wait_for(DONE)
         daemon.wait_verdict(session, "complete")
+        assert [v["state"] for v in daemon.verdicts(session)] == ["complete"]
+        assert {i["mod"] for i in daemon.status()["instances"]} == {None}
         assert tui.quit() == 0
-    assert [v["state"] for v in daemon.verdicts(session)] == ["complete"]
     (asked,) = llm.of("api")
     assert "/reflectd:" not in asked.prompt
 
@@ -222,13 +263,14 @@ def test_a_permission_dialog(claude: ClaudeCode, daemon: Daemon, llm: ModelServe
         tui.ask(REQUEST)
         tui.wait_for("Do you want to create hello.py?")
         session = llm.of("main")[0].session
-        stays(lambda: daemon.session(session)["busy"], 1, "work")
-        assert not llm.of("api")
+        assert daemon.session(session)["busy"]
         assert not daemon.verdicts(session)
-        tui.enter()
+        tui.enter_until(lambda: "Do you want to create hello.py?" not in tui.screen, "a yes")
         tui.wait_for(DONE)
         daemon.wait_verdict(session, "complete")
         assert tui.quit() == 0
+    assert len(llm.of("api")) == 3
+    assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"]
 
 
 def test_esc_while_the_host_waits_for_the_judge(own_box: Sandbox, llm: ModelServer) -> None:
@@ -241,8 +283,9 @@ def test_esc_while_the_host_waits_for_the_judge(own_box: Sandbox, llm: ModelServ
             tui.ask(REQUEST)
             thinking.wait_started()
             assert hooks(tui)
+            tui.wait_for("reflectd is judging")
             tui.interrupt()
-            wait_until(lambda: not hooks(tui), 5, "end of the hook that waited", lambda: hooks(tui))
+            wait_until(lambda: not hooks(tui), "end of the hook that waited", lambda: hooks(tui))
             session = llm.of("main")[0].session
             daemon.wait_verdict(session, "stopped")
             thinking.release(INCOMPLETE)
@@ -256,22 +299,74 @@ def test_esc_while_the_host_waits_for_the_judge(own_box: Sandbox, llm: ModelServ
         daemon.new_log()
 
 
-def test_from_set_up_to_remove(own_box: Sandbox, llm: ModelServer) -> None:
-    """I45: the steps of the README: set up, start, be judged, remove. The first session starts the daemon;
-    nothing of ours is left in what Claude Code reads.
-    """
+def test_a_daemon_that_dies_in_the_session_is_started_again(own_box: Sandbox, llm: ModelServer) -> None:
+    """I45: the next prompt's hook starts one, within the same session, and the turn is judged."""
     own_box.extra |= {"REFLECTD_NO_START": "0", "PATH": f"{program(own_box)}:{own_box.env()['PATH']}"}
-    claude = ClaudeCode(own_box, llm.url)
-    before = claude.write_settings({"theme": "dark"}).read_bytes()
-    assert reflectd(own_box, "setup", "claude-code").code == 0
-    assert claude.config.joinpath("settings.json").read_bytes() != before
-    llm.script(*unfinished(own_box), *finished())
+    llm.script(text("Hello."), *unfinished(own_box), *finished())
     try:
-        with ClaudeTui(claude) as tui:
+        with Daemon(own_box) as daemon, ClaudeTui(set_up(own_box, llm)) as tui:
+            tui.ask("Say hello")
+            tui.wait_for("Hello.")
+            tui.wait_idle()
+            daemon.kill9()
             tui.ask(REQUEST)
             tui.wait_for(DONE)
             session = llm.of("main")[0].session
-            wait_until(lambda: (verdict_file(own_box.project, session) or {}).get("state") == "complete", 15)
+            wait_until(
+                lambda: (verdict_file(own_box.project, session) or {}).get("state") == "complete",
+                "the final verdict",
+                lambda: f"{verdict_file(own_box.project, session)}\n{daemon_log(own_box)}\n{tui.screen}",
+            )
+            assert tui.quit() == 0
+    finally:
+        assert reflectd(own_box, "stop").code == 0
+
+
+HELLO, HELLOS = "Say hello", 5
+
+
+def daemon_runs(box: Sandbox) -> bool:
+    """Whether a daemon answers, after a moment in which one may start."""
+    with contextlib.suppress(AssertionError):
+        wait_until(lambda: reflectd(box, "status").code == 0, "a daemon", within=20)
+        return True
+    return False
+
+
+def daemon_log(box: Sandbox) -> str:
+    """What a daemon that a hook started has logged."""
+    file = box.state / "reflectd.log"
+    return file.read_text("utf-8", "replace") if file.exists() else "no log"
+
+
+@pytest.mark.parametrize("version", ["new", "old"])
+def test_from_set_up_to_remove(own_box: Sandbox, llm: ModelServer, version: Version) -> None:
+    """I45: the steps of the README: set up, start, be judged, remove. The first session starts the daemon, in
+    both versions; nothing of ours is left in what Claude Code reads.
+    """
+    own_box.extra |= {"REFLECTD_NO_START": "0", "PATH": f"{program(own_box)}:{own_box.env()['PATH']}"}
+    claude = ClaudeCode(own_box, llm.url, version)
+    before = claude.write_settings({"theme": "dark"}).read_bytes()
+    assert reflectd(own_box, "setup", "claude-code").code == 0
+    assert claude.config.joinpath("settings.json").read_bytes() != before
+    llm.script(*[text("Hello.")] * HELLOS, marker=HELLO)
+    llm.script(*unfinished(own_box), *finished(), marker=REQUEST)
+    try:
+        with ClaudeTui(claude) as tui:
+            for _ in range(HELLOS):  # the older version loads a plugin while its first session runs
+                tui.ask(HELLO)
+                tui.wait_for("Hello.")
+                tui.wait_idle()
+                if daemon_runs(own_box):
+                    break
+            tui.ask(REQUEST)
+            tui.wait_for(DONE)
+            session = llm.of("main")[0].session
+            wait_until(
+                lambda: (verdict_file(own_box.project, session) or {}).get("state") == "complete",
+                "the final verdict",
+                lambda: f"{verdict_file(own_box.project, session)}\n{daemon_log(own_box)}\n{tui.screen}",
+            )
             assert tui.quit() == 0
     finally:
         stopped = reflectd(own_box, "stop")

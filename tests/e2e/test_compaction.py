@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.model_server import SUMMARY, bash, slow, text, write
-from tests.support.opencode import OpencodeServe, text_of
-from tests.support.reflectd import Daemon, verdict_file
-from tests.support.sandbox import MODEL
-from tests.support.scripts import (
+from harness.hosts.opencode import OpencodeServe, text_of
+from harness.machine.reflectd import verdict_file
+from harness.machine.sandbox import MODEL
+from harness.machine.waiting import PATIENCE_S, wait_until
+from harness.models.scripts import (
     CLAIM,
     COMPLETE,
     DONE,
@@ -24,19 +24,21 @@ from tests.support.scripts import (
     nonce_of,
     unfinished,
 )
-from tests.support.state import ledger, wait_ledger
-from tests.support.waiting import stays, wait_until
+from harness.models.server import SUMMARY, bash, slow, text, write
+from tests.support.hosts.witness import a_later_turn, quiet
+from tests.support.machine.shifted import ShiftedDaemon
+from tests.support.machine.state import ledger, wait_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.support.model_server import ModelServer, Request
-    from tests.support.opencode import Session
-    from tests.support.sandbox import Sandbox
+    from harness.hosts.opencode import Session
+    from harness.machine.reflectd import Daemon
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer, Request
 
 CONTINUE = "## Reflection-3: Continue after compaction"
-QUIET_S = 0.5
-LOOK_S = 3.0  # the look comes 2 s after the compaction
+LOOK_S = 5  # the look comes 2 s after the compaction
 FULL = 199_500  # of 200,000 tokens
 PULL = "https://github.com/acme/shop/pull/12"
 GH = """\
@@ -56,8 +58,8 @@ export default {{ id: "stay", server }}
 
 
 @pytest.fixture(scope="module")
-def module_daemon(box: Sandbox) -> Iterator[Daemon]:
-    with Daemon(box, REFLECTD_JUDGE_PROVIDER="host", REFLECTD_COMPACTION_GITHUB="true") as running:
+def module_daemon(box: Sandbox) -> Iterator[ShiftedDaemon]:
+    with ShiftedDaemon(box, REFLECTD_JUDGE_PROVIDER="host", REFLECTD_COMPACTION_GITHUB="true") as running:
         yield running
 
 
@@ -100,9 +102,7 @@ def nudged(session: Session) -> list[str]:
 
 
 def wait_nudge(session: Session, daemon: Daemon) -> str:
-    wait_until(
-        lambda: nudged(session), 15, "nudge", lambda: f"{session.outline()}\n{daemon.new_log()[-4000:]}"
-    )
+    wait_until(lambda: nudged(session), "nudge", lambda: f"{session.outline()}\n{daemon.new_log()[-4000:]}")
     (nudge,) = nudged(session)
     return nudge
 
@@ -119,10 +119,10 @@ def test_a_person_compacts_unfinished_work(host: OpencodeServe, daemon: Daemon, 
     working.wait_started()
     asked = threading.Thread(target=session.summarize, args=(MODEL,))
     asked.start()
-    wait_until(lambda: len(session.users()) == 3, 10, "the compaction's own message", session.outline)
+    wait_until(lambda: len(session.users()) == 3, "the compaction's own message", session.outline)
     assert session.busy()
     working.release("now.")
-    asked.join(20)
+    asked.join(PATIENCE_S)
     nudge = wait_nudge(session, daemon)
     assert nudge.startswith(CONTINUE)
     for part in (f"> {REQUEST}", "- the tests do not pass", "The tests come next."):
@@ -135,7 +135,7 @@ def test_a_person_compacts_unfinished_work(host: OpencodeServe, daemon: Daemon, 
     assert CLAIM not in heard.everything
     assert heard.prompt == nudge
     assert "Looking at it" in llm.of("judge")[2].prompt
-    stays(lambda: len(session.users()) == 4, QUIET_S, "four user messages")
+    quiet(session, daemon, llm, users=4)
 
 
 def test_a_person_compacts_finished_work(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
@@ -147,7 +147,8 @@ def test_a_person_compacts_finished_work(host: OpencodeServe, daemon: Daemon, ll
     done = daemon.wait_verdict(session.id, "complete")
     session.summarize(MODEL)
     assert host.wait_toast("Context compacted: the task was complete before")["variant"] == "success"
-    stays(lambda: not session.feedback(), QUIET_S, "no feedback")
+    a_later_turn(host, daemon, llm)
+    assert not session.feedback()
     wait_ledger(host.box, session.id, ("judge", "host", "ok"))
     assert verdict_file(host.box.project, session.id) == done
 
@@ -163,9 +164,7 @@ def test_the_host_goes_on_by_itself(host: OpencodeServe, daemon: Daemon, llm: Mo
     session.prompt_async(REQUEST)
     host.events.wait("session.compacted", session.id)
     working.wait_started()
-    wait_until(
-        lambda: 'guard=busy reason="the agent works again"' in daemon.new_log(), 10, "look", daemon.log
-    )
+    wait_until(lambda: 'guard=busy reason="the agent works again"' in daemon.new_log(), "look", daemon.log)
     assert not llm.of("judge")
     working.release("now.")
     done = daemon.wait_verdict(session.id, "complete")
@@ -199,11 +198,12 @@ def test_public_work_is_updated(host: OpencodeServe, daemon: Daemon, llm: ModelS
     ran = log.read_text("utf-8").splitlines()
     assert ran == ["pr create --fill", "pr comment 12 --repo acme/shop --body The page is there."]
     assert len(daemon.verdicts(session.id)) == 1
-    stays(lambda: len(nudged(session)) == 1, QUIET_S, "one nudge")
+    a_later_turn(host, daemon, llm)
+    assert len(nudged(session)) == 1
 
 
 @pytest.mark.usefixtures("stay")
-def test_the_person_types_first(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+def test_the_person_types_first(host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer) -> None:
     """I14, I32: the session has a new task when the look would come; no model is asked, nothing is sent."""
     session = host.create_session()
     llm.script(text("Half of it.", tokens_in=FULL), text("It is two."), session=session.id)
@@ -214,7 +214,9 @@ def test_the_person_types_first(host: OpencodeServe, daemon: Daemon, llm: ModelS
     session.prompt("What is one and one?")
     done = daemon.wait_verdict(session.id, "complete")
     assert done["task"] == session.users()[-1]["info"]["id"]
-    stays(lambda: not session.feedback(), LOOK_S, "no feedback")
+    with daemon.shifted(LOOK_S):
+        a_later_turn(host, daemon, llm)
+    assert not session.feedback()
     assert "compaction" not in {c.purpose for c in ledger(host.box, session.id)}
 
 
@@ -244,5 +246,6 @@ def test_the_host_stops_after_finished_work(host: OpencodeServe, daemon: Daemon,
     llm.judge(look("task_complete", ""))
     session.prompt_async(REQUEST)
     assert host.wait_toast("Context compacted: the task is complete")["variant"] == "success"
-    stays(lambda: not session.feedback(), QUIET_S, "no feedback")
+    a_later_turn(host, daemon, llm)
+    assert not session.feedback()
     wait_ledger(host.box, session.id, ("compaction", "host", "ok"))

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.model_server import slow, text
-from tests.support.opencode import OpencodeServe, text_of
-from tests.support.reflectd import Daemon, alias_file, verdict_file
-from tests.support.scripts import COMPLETE, INCOMPLETE, REQUEST, UNDEFENDED, finished, unfinished
-from tests.support.waiting import stays, wait_until
+from harness.hosts.opencode import OpencodeServe, Session, text_of
+from harness.machine.reflectd import Daemon, alias_file, verdict_file
+from harness.machine.waiting import wait_until
+from harness.models.scripts import COMPLETE, INCOMPLETE, REQUEST, UNDEFENDED, finished, unfinished
+from harness.models.server import slow, text
+from tests.support.hosts.witness import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.model_server import ModelServer
-    from tests.support.sandbox import Sandbox
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
 
 KILLS = 6
 
@@ -39,7 +40,7 @@ def daemon(module_daemon: Daemon) -> Iterator[Daemon]:
 def connected(host: OpencodeServe, daemon: Daemon) -> None:
     """Until the shim has said hello to this daemon."""
     host.sessions()  # the first request loads the plugin
-    wait_until(lambda: daemon.status()["instances"], 15, "hello from the shim", daemon.log)
+    wait_until(lambda: daemon.status()["instances"], "hello from the shim", daemon.log)
 
 
 def test_killed_while_judging(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
@@ -57,15 +58,14 @@ def test_killed_while_judging(host: OpencodeServe, daemon: Daemon, llm: ModelSer
         daemon.kill9()
         daemon.start()
         again.wait_started()
-        lost.release(INCOMPLETE)
+        lost.wait_hung_up()  # or opencode would ask once more
         again.release(INCOMPLETE)
         daemon.wait_verdict(session.id, "complete")
-        stays(lambda: len(session.users()) == 2, 0.5, "one feedback")
+        quiet(session, daemon, llm, users=2)
         assert len(llm.of("judge")) == 4
         judges = {r.session for r in llm.of("judge")}
         wait_until(
             lambda: not judges & {s["id"] for s in host.sessions()},
-            15,
             "end of the judge sessions",
             host.sessions,
         )
@@ -86,7 +86,7 @@ def test_killed_at_any_moment(host: OpencodeServe, daemon: Daemon, llm: ModelSer
     time.sleep(moment * 0.015)
     daemon.kill9()
     daemon.start()
-    daemon.wait_verdict(session.id, "complete", timeout=30)
+    daemon.wait_verdict(session.id, "complete")
     session.wait_idle()
     assert len(session.users()) == 2, session.outline()
 
@@ -105,7 +105,7 @@ def test_guards_survive_a_restart(host: OpencodeServe, daemon: Daemon, llm: Mode
         attempt.release("and done.")
     daemon.wait_verdict(session.id, "stopped")
     host.wait_toast("Stopped")
-    stays(lambda: len(session.users()) == 3, 0.5, "two feedbacks")
+    quiet(session, daemon, llm, users=3)
 
 
 def test_restarted_in_the_middle_of_a_turn(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
@@ -121,7 +121,7 @@ def test_restarted_in_the_middle_of_a_turn(host: OpencodeServe, daemon: Daemon, 
     working.release("All done.")
     session.wait_idle()
     daemon.start()
-    daemon.wait_verdict(session.id, "complete", timeout=30)
+    daemon.wait_verdict(session.id, "complete")
     assert len(session.users()) == 2
     assert [v["state"] for v in daemon.verdicts(session.id)] == ["complete", "incomplete"]
 
@@ -137,8 +137,8 @@ def test_aborted_while_the_daemon_was_away(host: OpencodeServe, daemon: Daemon, 
     session.abort()
     session.wait_idle()
     daemon.start()
-    daemon.wait_verdict(session.id, "stopped", timeout=30)
-    stays(lambda: len(session.users()) == 1, 0.5, "no feedback")
+    daemon.wait_verdict(session.id, "stopped")
+    quiet(session, daemon, llm, users=1)
 
 
 def test_a_dead_daemon_is_not_felt(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
@@ -146,16 +146,22 @@ def test_a_dead_daemon_is_not_felt(host: OpencodeServe, daemon: Daemon, llm: Mod
     judges what it missed.
     """
     connected(host, daemon)
+
+    def two_turns() -> tuple[Session, float]:
+        session = host.create_session()
+        llm.script(text("One."), text("Two."), session=session.id)
+        began = time.monotonic()
+        session.prompt("Say one")
+        assert text_of(session.prompt("Say two")) == "Two."
+        return session, time.monotonic() - began
+
+    _, usual = two_turns()
     daemon.kill9()
-    session = host.create_session()
-    llm.script(text("One."), text("Two."), session=session.id)
-    began = time.monotonic()
-    session.prompt("Say one")
-    assert text_of(session.prompt("Say two")) == "Two."
-    assert time.monotonic() - began < 15  # two turns take a second on an idle machine
+    session, took = two_turns()
+    assert took < 10 * usual + 10  # a call that waits for the daemon's answer would take minutes
     assert len(session.users()) == 2
     daemon.start()
-    daemon.wait_verdict(session.id, "complete", timeout=30)
+    daemon.wait_verdict(session.id, "unscored")
 
 
 def test_no_daemon_at_all_and_then_one(own_box: Sandbox, llm: ModelServer) -> None:
@@ -167,12 +173,11 @@ def test_no_daemon_at_all_and_then_one(own_box: Sandbox, llm: ModelServer) -> No
         session = host.create_session()
         llm.script(*unfinished(), session=session.id)
         assert text_of(session.prompt(REQUEST)) == "All done."
-        stays(lambda: len(session.users()) == 1, 0.3, "one user message")
         assert not (own_box.project / ".reflection").exists()
         assert host.printed_since_ready() == ""
         llm.script(*finished(), session=session.id)
         with Daemon(own_box) as late:
-            done = late.wait_verdict(session.id, "complete", timeout=30)
+            done = late.wait_verdict(session.id, "complete")
             assert len(session.users()) == 2
             alias = alias_file(own_box.project, session.id)
             assert alias is not None

@@ -5,21 +5,31 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from daemon import app, config, paths
+from daemon import app, config, log, paths
+from daemon.clock import SystemClock
 from daemon.core.guards import Limits
 from daemon.core.llm import Prompt
 from daemon.core.transcript import Model
-from tests.support.opencode import OpencodeServe
+from daemon.engine.fast import HostModels
+from harness.hosts.opencode import OpencodeServe
+from harness.machine.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.support.model_server import ModelServer
-    from tests.support.sandbox import Sandbox
+    from daemon.engine.instances import Instance
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
 
 SETTINGS = """
 judge.provider = "host"
 [fast]
 anthropic = "fake-9, fake-2"
 """
+
+
+def connected(daemon: app.Daemon, session: str) -> Instance | None:
+    """The host of this session, once its order stream is open."""
+    known = daemon.world.sessions.get(session)
+    return daemon.engine.instances.connected(known.instance) if known is not None else None
 
 
 async def test_the_real_host_says_what_it_offers_and_is_asked_for_it(
@@ -35,18 +45,17 @@ async def test_the_real_host_says_what_it_offers_and_is_asked_for_it(
     host = await asyncio.to_thread(OpencodeServe(own_box, llm.url).__enter__)
     try:
         session = await asyncio.to_thread(host.create_session)
-        async with asyncio.timeout(30):
-            while (known := daemon.world.sessions.get(session.id)) is None:
+        async with asyncio.timeout(PATIENCE_S):
+            while (instance := connected(daemon, session.id)) is None:
                 await asyncio.sleep(0.05)
-        instance = daemon.instances.connected(known.instance)
-        assert instance is not None
-        offered = await daemon.host_models.of(instance)
-        assert offered is not None
-        models = {"fake-1", "fake-2", "fake-small"}
-        assert {p: {*ids} for p, ids in offered.items()} == {"fake": models, "fakeant": models}
+            models = HostModels(daemon.engine.instances, SystemClock(), log.get("test"))
+            while (offered := await models.of(instance)) is None:  # a busy host is given up after 5 s
+                models = HostModels(daemon.engine.instances, SystemClock(), log.get("test"))
+        names = {"fake-1", "fake-2", "fake-small"}
+        assert {p: {*ids} for p, ids in offered.items()} == {"fake": names, "fakeant": names}
         llm.judge("{}")
         asked = Prompt("stuck", "fast", "Stuck?", "Data.", session.id, Model("fake", "fake-1"))
-        reply = await daemon.world.calls.ask(asked, 30.0, Limits())
+        reply = await daemon.world.calls.ask(asked, PATIENCE_S, Limits())
         assert (reply.provider, reply.model) == ("host", "fake/fake-2")
         assert [r.model for r in llm.of("judge")] == ["fake-2"]
     finally:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.model_server import bash, slow, text
-from tests.support.opencode import OpencodeServe, opencode_run, text_of
-from tests.support.tui import OpencodeTui
+from harness.hosts.opencode import OpencodeServe, opencode_run, text_of
+from harness.hosts.opencode_tui import OpencodeTui
+from harness.models.server import bash, slow, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.model_server import ModelServer
-    from tests.support.sandbox import Sandbox
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
 
 
 @pytest.fixture(scope="module")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support import reflectd
-from tests.support.opencode import OpencodeServe, binary
-from tests.support.sandbox import REPO, SHIM, sandbox
-from tests.support.scripts import HEADING, REQUEST, finished, unfinished
-from tests.support.waiting import stays, wait_until
+from harness.hosts.opencode import OpencodeServe, binary
+from harness.machine import reflectd
+from harness.machine.sandbox import REPO, SHIM, sandbox
+from harness.machine.waiting import PATIENCE_S, wait_until
+from harness.models.scripts import HEADING, REQUEST, finished, unfinished
 
 if TYPE_CHECKING:
-    from tests.support.model_server import ModelServer
-    from tests.support.sandbox import Sandbox
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
 
 REFLECTD = Path(sys.executable).with_name("reflectd")
 
@@ -29,7 +31,7 @@ def run(box: Sandbox, *arguments: str) -> str:
         cwd=box.project,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -38,7 +40,7 @@ def run(box: Sandbox, *arguments: str) -> str:
 def answers(box: Sandbox) -> bool:
     """A daemon answers on the sandbox's socket."""
     try:
-        return bool(reflectd.call(box.socket, "GET", "/v1/status", timeout=2)["pid"])
+        return bool(reflectd.call(box.socket, "GET", "/v1/status")["pid"])
     except OSError:
         return False
 
@@ -53,7 +55,6 @@ def round_trip(box: Sandbox, host: OpencodeServe, llm: ModelServer) -> None:
     host.wait_toast("Task complete")
     found = wait_until(
         lambda: (v := reflectd.verdict_file(box.project, session.id)) and v["state"] == "complete" and v,
-        20,
         "complete verdict",
     )
     assert found
@@ -69,23 +70,46 @@ def test_one_line_and_everything_works(llm: ModelServer) -> None:
         config.write_text('{\n  // mine\n  "theme": "dark",\n}\n')
         before = config.read_text()
         run(box, "setup", "opencode")
-        assert SHIM.as_uri() in config.read_text()
+        copy = box.home / ".local" / "share" / "reflectd" / "plugins" / "opencode"
+        assert copy.as_uri() in config.read_text()
+        assert str(REPO) not in config.read_text()
         assert "// mine" in config.read_text()
+        entry = copy / "index.ts"
+        entry.write_text(entry.read_text() + "\n// of an older version\n")
         box.socket.parent.chmod(0o700)
         env = {"REFLECTD_NO_START": "0", "REFLECTD_BIN": str(REFLECTD), "PYTHONPATH": str(REPO)}
         try:
             with OpencodeServe(box, llm.url, plugin=False, **env) as host:
                 host.create_session()  # the first request loads the plugins
-                wait_until(lambda: answers(box), 30, "daemon started by the plugin", host.printed)
+                wait_until(lambda: answers(box), "daemon started by the plugin", host.printed)
+                assert entry.read_bytes() == (SHIM / "index.ts").read_bytes(), "the start refreshed it"
                 round_trip(box, host, llm)
                 run(box, "stop")
-                stays(lambda: not answers(box), 3, "no daemon")
+                said = run(box, "start", "--from-shim")  # what the plugin runs when nobody answers
+                assert "was stopped by `reflectd stop`" in said
+                assert not answers(box)
                 assert host.printed_since_ready() == "", "nothing on the host's terminal (I34)"
         finally:
             run(box, "stop")
         run(box, "setup", "opencode", "--remove")
-        assert "reflectd" not in config.read_text()
-        assert "// mine" in before
+        assert config.read_text() == before
+        assert not [path for path in box.home.rglob("*") if path.name == "reflectd"]
+
+
+def test_two_copies_of_the_plugin_are_one(llm: ModelServer) -> None:
+    """Loaded from two places, as by a global and a project's line: both copies hear every event, and each
+    event counts once. A second idle would be a person's Esc, and nothing would follow.
+    """
+    with sandbox() as box, reflectd.Daemon(box) as daemon:
+        copy, loaded = box.root / "copy", box.root / "loaded"
+        shutil.copytree(SHIM, copy)
+        with (copy / "index.ts").open("a") as index:
+            index.write(f"\nawait Bun.write({json.dumps(str(loaded))}, 'yes')\n")
+        with OpencodeServe(box, llm.url, config={"plugin": [SHIM.as_uri(), copy.as_uri()]}) as host:
+            round_trip(box, host, llm)
+            assert loaded.read_text() == "yes"
+            assert len(daemon.status()["instances"]) == 1
+            assert len(host.toasts()) == 1
 
 
 def test_the_bundle_for_npm(llm: ModelServer) -> None:
@@ -107,13 +131,13 @@ def test_the_shim_in_its_own_runtime() -> None:
     with sandbox() as box:
         env = box.env(BUN_BE_BUN="1", REFLECTD_NO_START="0")
         done = subprocess.run(
-            [binary(), "test", "test"],
+            [binary(), "test", "--timeout", "120000", "test"],
             check=False,
             cwd=REPO / "plugin-shim" / "opencode",
             env={k: v for k, v in env.items() if not k.startswith("REFLECTD_")},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE_S,
         )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert " 0 fail" in done.stdout + done.stderr

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.claude import ClaudeCode, binary
-from tests.support.claude_model import structured
-from tests.support.model_server import bash, text
-from tests.support.reflectd import Daemon
-from tests.support.state import wait_ledger
+from harness.hosts.claude_code import ClaudeCode, binary
+from harness.machine.reflectd import Daemon
+from harness.models.claude_code import structured
+from harness.models.server import bash, text
+from tests.support.machine.state import wait_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.model_server import ModelServer
-    from tests.support.opencode import OpencodeServe
-    from tests.support.sandbox import Sandbox
+    from harness.hosts.opencode import OpencodeServe
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
 
 pytestmark = pytest.mark.needs("claude")
 

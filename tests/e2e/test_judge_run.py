@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.model_server import slow
-from tests.support.opencode import OpencodeServe, opencode_run
-from tests.support.reflectd import Daemon
-from tests.support.scripts import (
+from harness.hosts.opencode import OpencodeServe, opencode_run
+from harness.machine.reflectd import Daemon
+from harness.machine.waiting import wait_until
+from harness.models.scripts import (
     CLAIM,
     COMPLETE,
     DEFENDED,
@@ -21,14 +21,14 @@ from tests.support.scripts import (
     finished,
     unfinished,
 )
-from tests.support.state import wait_ledger
-from tests.support.waiting import wait_until
+from harness.models.server import slow
+from tests.support.machine.state import wait_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.model_server import ModelServer
-    from tests.support.sandbox import Sandbox
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +56,10 @@ def only_the_session_is_left(box: Sandbox, daemon: Daemon, llm: ModelServer) -> 
     with OpencodeServe(box, llm.url) as later:
         wait_until(
             lambda: the_session(llm) in (ids := {s["id"] for s in later.sessions()}) and not judges & ids,
-            10,
             "list without judge sessions",
             later.sessions,
         )
-        wait_until(lambda: daemon.status()["instances"], 15, "hello from the shim", daemon.log)
+        wait_until(lambda: daemon.status()["instances"], "hello from the shim", daemon.log)
 
 
 def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
@@ -75,7 +74,7 @@ def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> Non
     assert "reflect" not in (ran.stdout + ran.stderr).lower()
     assert llm.of("main")[3].prompt.startswith(f"{HEADING} (HIGH)\n")
     session = the_session(llm)
-    daemon.wait_verdict(session, "complete", timeout=2)
+    daemon.wait_verdict(session, "complete")
     assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"]
     for asked in llm.of("judge"):
         assert (asked.tools, [m["role"] for m in asked.body["messages"]]) == ([], ["system", "user"])
@@ -91,7 +90,7 @@ def test_a_defended_stop_just_ends(clean: Sandbox, daemon: Daemon, llm: ModelSer
     llm.judge(INCOMPLETE, DEFENDED)
     ran = opencode_run(clean, llm.url, REQUEST)
     assert (ran.returncode, DONE in ran.stdout) == (0, True), ran
-    daemon.wait_verdict(the_session(llm), "complete", timeout=2)
+    daemon.wait_verdict(the_session(llm), "complete")
     assert (len(llm.of("judge")), len(llm.of("main"))) == (2, 3)
 
 
@@ -99,17 +98,17 @@ def test_a_judge_slower_than_the_gate(clean: Sandbox, daemon: Daemon, llm: Model
     """I35, I21, I37: the run waits as long as it was told to and ends as it would without us. The call
     ends with it, the turn is closed, and the judge session does not stay.
     """
-    daemon.restart(REFLECTD_RUN_GATE_TIMEOUT_S="2")
+    daemon.restart(REFLECTD_RUN_GATE_TIMEOUT_S="10")  # the judge is asked within it, on a busy machine too
     try:
         thinking, more = slow("Hm"), slow("Hm hm")
         llm.script(*unfinished())
         llm.judge(thinking, more)
-        ran = opencode_run(clean, llm.url, REQUEST, timeout=60)
+        ran = opencode_run(clean, llm.url, REQUEST)
         assert (ran.returncode, CLAIM in ran.stdout, DONE in ran.stdout) == (0, True, False), ran
         thinking.wait_hung_up()
         assert len(llm.of("main")) == 3
         session = the_session(llm)
-        found = wait_until(lambda: daemon.verdicts(session), 10, "a verdict", daemon.new_log)
+        found = wait_until(lambda: daemon.verdicts(session), "a verdict", daemon.new_log)
         assert [v["complete"] for v in found] == [False]
         assert found[0]["state"] in {"unscored", "error"}
         only_the_session_is_left(clean, daemon, llm)

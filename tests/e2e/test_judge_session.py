@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.model_server import slow, text
-from tests.support.opencode import Session, is_feedback, text_of
-from tests.support.reflectd import Daemon, alias_file, verdict_file
-from tests.support.sandbox import OTHER_MODEL
-from tests.support.scripts import COMPLETE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED, finished, unfinished
-from tests.support.state import wait_ledger
-from tests.support.waiting import stays, wait_until
+from harness.hosts.opencode import Session, is_feedback, text_of
+from harness.machine.reflectd import Daemon, alias_file, verdict_file
+from harness.machine.sandbox import OTHER_MODEL
+from harness.machine.waiting import wait_until
+from harness.models.scripts import COMPLETE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED, finished, unfinished
+from harness.models.server import slow, text
+from tests.support.hosts.witness import a_later_turn, quiet
+from tests.support.machine.state import wait_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.model_server import ModelServer
-    from tests.support.opencode import OpencodeServe
-    from tests.support.sandbox import Sandbox
+    from harness.hosts.opencode import OpencodeServe
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,6 @@ def no_judge_session_left(host: OpencodeServe, llm: ModelServer) -> None:
     assert judges
     wait_until(
         lambda: not judges & {s["id"] for s in host.sessions()},
-        10,
         "end of the judge sessions",
         host.sessions,
     )
@@ -126,7 +126,7 @@ def test_typing_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm:
     session.prompt_async("Never mind, do something else")
     working.wait_started()
     thinking.wait_hung_up()
-    stays(lambda: len(session.users()) == 2, 0.5, "two user messages")
+    quiet(session, daemon, llm, users=2)
     working.release("did it.")
     done = daemon.wait_verdict(session.id, "complete")
     assert done["task"] == session.users()[1]["info"]["id"]
@@ -148,7 +148,8 @@ def test_a_judge_that_can_not_be_stopped_is_not_heard(
     session.prompt_async("Never mind, do something else")
     thinking.release(INCOMPLETE)
     working.wait_started()
-    stays(lambda: not session.feedback(), 0.5, "no feedback")
+    a_later_turn(host, daemon, llm)
+    assert not session.feedback()
     working.release("did it.")
     daemon.wait_verdict(session.id, "complete")
     assert [is_feedback(m) for m in session.users()] == [False, False]
@@ -168,7 +169,7 @@ def test_abort_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: 
     session.abort()
     thinking.release(INCOMPLETE)
     daemon.wait_verdict(session.id, "stopped")
-    stays(lambda: len(session.users()) == 2, 0.7, "two user messages")
+    quiet(session, daemon, llm, users=2)
     no_judge_session_left(host, llm)
 
 
@@ -183,10 +184,12 @@ def test_a_second_idle_while_the_judge_thinks(host: OpencodeServe, daemon: Daemo
     thinking.wait_started()
     session.abort()
     host.events.wait("session.idle", session.id, count=2)
-    stays(lambda: len(llm.of("judge")) == 1, 0.5, "one judge call")
+    a_later_turn(host, daemon, llm)
+    assert len(llm.of("judge")) == 1
     thinking.release(COMPLETE)
-    wait_until(lambda: len(daemon.verdicts(session.id)) == 1, 10, "the one verdict", daemon.log)
-    stays(lambda: len(llm.of("judge")) == 1, 0.3, "one judge call")
+    wait_until(lambda: len(daemon.verdicts(session.id)) == 1, "the one verdict", daemon.log)
+    a_later_turn(host, daemon, llm)
+    assert len(llm.of("judge")) == 1
 
 
 def test_a_renamed_judge_session_is_still_a_judge(
@@ -215,7 +218,7 @@ def test_a_judge_that_breaks_the_form_is_unscored(
     session.prompt(REQUEST)
     daemon.wait_verdict(session.id, "unscored")
     assert len(llm.of("judge")) == 2
-    stays(lambda: len(session.users()) == 1, 0.5, "one user message")
+    quiet(session, daemon, llm, users=1)
     assert not host.toasts()
     no_judge_session_left(host, llm)
 
@@ -275,7 +278,7 @@ def test_abort_while_the_second_look_thinks(host: OpencodeServe, daemon: Daemon,
     session.abort()
     second.release(UNDEFENDED)
     daemon.wait_verdict(session.id, "stopped")
-    stays(lambda: len(session.users()) == 2, 0.7, "two user messages")
+    quiet(session, daemon, llm, users=2)
     wait_ledger(host.box, session.id, *CANCELLED)
     assert not host.toasts()
     no_judge_session_left(host, llm)
@@ -312,5 +315,5 @@ def test_switched_off_while_the_second_look_thinks(
     sibling.prompt("Say one")
     daemon.wait_verdict(sibling.id, "complete")
     wait_ledger(host.box, session.id, *CANCELLED)
-    stays(lambda: len(session.users()) == 1, 0.5, "one user message")
+    quiet(session, daemon, llm, users=1)
     no_judge_session_left(host, llm)

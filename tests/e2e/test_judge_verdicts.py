@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.model_server import bash, text, tool, write
-from tests.support.opencode import is_feedback, text_of
-from tests.support.reflectd import Daemon
-from tests.support.scripts import (
+from harness.hosts.opencode import is_feedback, text_of
+from harness.machine.reflectd import Daemon
+from harness.machine.waiting import wait_until
+from harness.models.scripts import (
     CLAIM,
     COMPLETE,
     DEFENDED,
+    DONE,
     HEADING,
     INCOMPLETE,
     REQUEST,
@@ -25,15 +26,16 @@ from tests.support.scripts import (
     unfinished,
     verdict,
 )
-from tests.support.state import case_files, wait_ledger, written
-from tests.support.waiting import stays, wait_until
+from harness.models.server import bash, text, tool, write
+from tests.support.hosts.witness import quiet
+from tests.support.machine.state import case_files, wait_ledger, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.model_server import ModelServer, Request
-    from tests.support.opencode import OpencodeServe, Session
-    from tests.support.sandbox import Sandbox
+    from harness.hosts.opencode import OpencodeServe
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer, Request
 
 BACKED = verdict(
     complete=False,
@@ -43,18 +45,12 @@ BACKED = verdict(
     row="`make test` failed",
 )
 PERSON = "Buy a domain and put the site on it"
-QUIET_S = 0.5
 
 
 @pytest.fixture(scope="module")
 def module_daemon(box: Sandbox) -> Iterator[Daemon]:
     with Daemon(box, REFLECTD_JUDGE_PROVIDER="host") as running:
         yield running
-
-
-def quiet(session: Session, users: int) -> None:
-    """Nobody prompts the session: it keeps its ``users`` user messages."""
-    stays(lambda: len(session.users()) == users, QUIET_S, f"{users} user messages")
 
 
 def test_a_defended_stop_is_complete(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
@@ -66,9 +62,9 @@ def test_a_defended_stop_is_complete(host: OpencodeServe, daemon: Daemon, llm: M
     done = daemon.wait_verdict(session.id, "complete")
     assert (done["complete"], done["severity"], done["judge"]["provider"]) == (True, "LOW", "host")
     assert host.wait_toast("Task complete: the tests do not pass")["variant"] == "success"
-    quiet(session, users=1)
+    quiet(session, daemon, llm, users=1)
     wait_ledger(host.box, session.id, ("judge", "host", "ok"), ("judge.second", "host", "ok"))
-    (case,) = wait_until(lambda: case_files(host.box, session.id), 10, "the case file")
+    (case,) = wait_until(lambda: case_files(host.box, session.id), "the case file")
     assert [p["purpose"] for p in case["prompts"]] == ["judge", "judge.second"]
 
 
@@ -97,11 +93,25 @@ def test_complete_against_a_failed_check_is_asked_again(
     daemon.wait_verdict(session.id, "complete")
     first, again, _ = llm.of("judge")
     row = row_of(first, "`make test` failed")
-    assert f"You called this complete, but a check failed after the last edit: {row}: test: `make test`" in (
-        again.prompt
+    assert (
+        f"You called this complete, but a check failed and no later run passed: {row}: test: `make test`"
+        in (again.prompt)
     )
     assert again.system == first.system
     assert nonce_of(again) == nonce_of(first)
+
+
+def test_an_edit_of_a_text_file_is_an_edit(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """A red run, an edit of a ``.txt`` file, a green run: nothing is flaky, and "complete" stands."""
+    session = host.create_session()
+    work = [bash("make test"), write("answer.txt", "42\n"), bash("make test"), text(DONE)]
+    llm.script(*work, session=session.id)
+    llm.judge(COMPLETE)
+    session.prompt("Write answer.txt; make test must pass")
+    daemon.wait_verdict(session.id, "complete")
+    (asked,) = llm.of("judge")
+    assert "flaky" not in asked.prompt
+    assert "failed after the last edit" not in asked.prompt
 
 
 def test_complete_against_a_failed_check_twice(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
@@ -111,7 +121,7 @@ def test_complete_against_a_failed_check_twice(host: OpencodeServe, daemon: Daem
     llm.judge(COMPLETE, COMPLETE)
     session.prompt(REQUEST)
     assert daemon.wait_verdict(session.id, "unscored")["complete"] is not True
-    quiet(session, users=1)
+    quiet(session, daemon, llm, users=1)
     assert not host.toasts()
     assert "calls it complete against" in daemon.new_log()
     wait_ledger(host.box, session.id, ("judge", "host", "ok"), ("judge.again", "host", "ok"))
@@ -125,7 +135,7 @@ def test_needs_a_person_and_nothing_else(host: OpencodeServe, daemon: Daemon, ll
     session.prompt(PERSON)
     daemon.wait_verdict(session.id, "awaiting_user")
     host.wait_toast("Awaiting user input")
-    quiet(session, users=1)
+    quiet(session, daemon, llm, users=1)
     assert len(llm.of("judge")) == 1
 
 
@@ -145,7 +155,7 @@ def test_needs_a_person_but_not_for_all(host: OpencodeServe, daemon: Daemon, llm
     assert "- write index.html" in text_of(session.wait_users(2)[1])
     daemon.wait_verdict(session.id, "awaiting_user")
     host.wait_toast("Awaiting user input")
-    quiet(session, users=2)
+    quiet(session, daemon, llm, users=2)
 
 
 def test_severity_none_with_missing_items_is_sent(
@@ -161,7 +171,7 @@ def test_severity_none_with_missing_items_is_sent(
     assert feedback.startswith(f"{HEADING} (NONE)\n")
     assert "say that it passes" in feedback
     daemon.wait_verdict(session.id, "complete")
-    quiet(session, users=2)
+    quiet(session, daemon, llm, users=2)
 
 
 DANGER = verdict(
@@ -195,7 +205,7 @@ def test_a_danger_that_is_defended_is_not_complete(
     llm.judge(DANGER, DEFENDED)
     session.prompt(REQUEST)
     daemon.wait_verdict(session.id, "unscored")
-    quiet(session, users=1)
+    quiet(session, daemon, llm, users=1)
     assert not host.toasts()
 
 
@@ -209,7 +219,7 @@ def test_the_same_items_with_a_model(host: OpencodeServe, daemon: Daemon, llm: M
     session.prompt(REQUEST)
     daemon.wait_verdict(session.id, "stopped")
     host.wait_toast("Stopped")
-    quiet(session, users=3)
+    quiet(session, daemon, llm, users=3)
     assert [is_feedback(m) for m in session.users()] == [False, True, True]
     assert len(host.toasts()) == 1
 
@@ -225,11 +235,11 @@ def test_the_requests_of_the_task(host: OpencodeServe, daemon: Daemon, llm: Mode
     daemon.wait_verdict(session.id, "complete")
     session.prompt(REQUEST)
     session.wait_users(3)
-    wait_until(lambda: len(daemon.verdicts(session.id)) == 3, 20, "three verdicts", daemon.new_log)
+    wait_until(lambda: len(daemon.verdicts(session.id)) == 3, "three verdicts", daemon.new_log)
     for asked in llm.of("judge")[1:]:
-        data = re.search(r"--- request \S+\n(.*?)\n---", asked.prompt, re.DOTALL)
+        data = re.search(r"--- what the person typed \S+\n(.*?)\n---", asked.prompt, re.DOTALL)
         assert data is not None
-        assert data[1] == f"(context, an earlier request) Say hello\n1. {REQUEST}"
+        assert data[1] == f"(before this task) Say hello\n(the agent had said) Hello.\nM1: {REQUEST}"
 
 
 def test_what_the_agent_read_is_not_obeyed(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
@@ -282,16 +292,15 @@ def test_garbage_twice_is_kept_and_counted(host: OpencodeServe, daemon: Daemon, 
     llm.judge(text("It looks fine to me!"), text('{"complete": "maybe"}'))
     session.prompt(REQUEST)
     daemon.wait_verdict(session.id, "unscored")
-    quiet(session, users=1)
+    quiet(session, daemon, llm, users=1)
     assert not host.toasts()
     letters = wait_until(
         lambda: d if (d := daemon.status()["dead_letters"])["count"] == before + 2 else {},
-        10,
         "two more dead letters",
         daemon.status,
     )
     assert "no verdict object" in letters["last_why"]
-    (case,) = wait_until(lambda: case_files(host.box, session.id), 10, "the case file")
+    (case,) = wait_until(lambda: case_files(host.box, session.id), "the case file")
     assert [r["text"] for r in case["replies"]] == ["It looks fine to me!", '{"complete": "maybe"}']
 
 
@@ -309,7 +318,7 @@ def test_secrets_stay_here(host: OpencodeServe, daemon: Daemon, llm: ModelServer
     session.prompt(f"{REQUEST}; the token is {token}")
     session.wait_users(2)
     daemon.wait_verdict(session.id, "complete")
-    wait_until(lambda: len(case_files(host.box, session.id)) == 2, 10, "two case files")
+    wait_until(lambda: len(case_files(host.box, session.id)) == 2, "two case files")
     seen = {f"request {r.n}": r.everything.encode() for r in llm.of("judge")}
     seen |= written(host.box) | {"log": daemon.new_log().encode()}
     assert len(seen) > 8

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.model_server import slow, text
-from tests.support.opencode import OpencodeRun, opencode_run
-from tests.support.reflectd import Daemon, alias_file, verdict_file
-from tests.support.scripts import CLAIM, DONE, HEADING, REQUEST, finished, unfinished
+from harness.hosts.opencode import OpencodeRun, opencode_run
+from harness.machine.reflectd import Daemon, alias_file, verdict_file
+from harness.models.scripts import CLAIM, DONE, HEADING, REQUEST, finished, unfinished
+from harness.models.server import slow, text
 
 if TYPE_CHECKING:
-    from tests.support.model_server import ModelServer
-    from tests.support.sandbox import Sandbox
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
 
 
 def the_session(llm: ModelServer) -> str:
@@ -43,7 +43,7 @@ def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer, model:
     assert llm.of("main")[3].prompt.startswith(f"{HEADING} (HIGH)\n")
     assert "reflect" not in (ran.stdout + ran.stderr).lower()
     session = the_session(llm)
-    done = daemon.wait_verdict(session, "complete", timeout=2)
+    done = daemon.wait_verdict(session, "complete")
     assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"]
     assert {v["task"] for v in daemon.verdicts(session)} == {done["task"]}
 
@@ -53,7 +53,7 @@ def test_a_finished_run_just_ends(clean: Sandbox, daemon: Daemon, llm: ModelServ
     llm.script(*finished())
     ran = opencode_run(clean, llm.url, REQUEST)
     assert (ran.returncode, DONE in ran.stdout) == (0, True), ran
-    daemon.wait_verdict(the_session(llm), "complete", timeout=2)
+    daemon.wait_verdict(the_session(llm), "complete")
     assert len(llm.of("main")) == 3
 
 
@@ -64,7 +64,7 @@ def test_interrupted(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
     with OpencodeRun(clean, llm.url, REQUEST) as run:
         working.wait_started()
         run.signal(signal.SIGINT)
-        ran = run.wait(15)
+        ran = run.wait()
     assert CLAIM not in ran.stdout
     assert len(llm.of("main")) == 3
     found = verdict_file(clean.project, the_session(llm))
@@ -89,7 +89,7 @@ def test_with_a_daemon_that_hangs(own_box: Sandbox, llm: ModelServer) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as deaf:
         deaf.bind(str(own_box.socket))
         deaf.listen(16)
-        ran = opencode_run(own_box, llm.url, REQUEST, timeout=40)
+        ran = opencode_run(own_box, llm.url, REQUEST)
     assert (ran.returncode, CLAIM in ran.stdout) == (0, True), ran
     assert "reflect" not in (ran.stdout + ran.stderr).lower()
 
@@ -100,7 +100,7 @@ def test_a_lone_run_is_heard_by_the_readers_of_the_alias(own_box: Sandbox, llm: 
     with Daemon(own_box) as daemon:
         opencode_run(own_box, llm.url, "What is hello.py?")
         session = the_session(llm)
-        done = daemon.wait_verdict(session, "complete", timeout=2)
+        done = daemon.wait_verdict(session, "complete")
         alias = alias_file(own_box.project, session) or {}
     assert (alias["complete"], alias["timestamp"], alias["sessionId"]) == (
         True,

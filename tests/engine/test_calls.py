@@ -62,16 +62,16 @@ def fault(kind: Fault, after: float | None = None) -> Unavailable:
 
 @pytest.mark.parametrize("kind", ["connection", "rate_limit", "overloaded", "server"])
 async def test_a_fault_that_passes_is_tried_again(kind: Fault) -> None:
-    """DESIGN §6: three attempts with growing pauses; each call has its ledger row."""
+    """Three attempts with growing pauses; each call has its ledger row."""
     d = desk(model("anthropic", fault(kind), fault(kind), OK))
     assert (await d.ask()).provider == "anthropic"
     assert [e.outcome for e in d.entries] == [f"error: it says {kind}"] * 2 + ["ok"]
-    assert 1 <= d.waited[0] < d.waited[1] < 4
+    assert 0.8 <= d.waited[0] <= 1.2 < 1.6 <= d.waited[1] <= 2.4
 
 
 @pytest.mark.parametrize("kind", ["auth", "billing", "model", "refused", "timeout", ""])
 async def test_a_fault_that_stays_is_not_tried_again(kind: Fault) -> None:
-    """DESIGN §6: what a second try cannot mend goes to the next provider at once."""
+    """What a second try cannot mend goes to the next provider at once."""
     d = desk(model("openai", OK), model("anthropic", fault(kind)))
     assert (await d.ask()).provider == "openai"
     assert d.waited == []
@@ -88,7 +88,7 @@ async def test_the_server_says_when() -> None:
 
 
 async def test_the_order_is_the_policys() -> None:
-    """DESIGN §6: host, then the APIs, rules last, in whatever order they were set up."""
+    """Host, then the APIs, rules last, in whatever order they were set up."""
     d = desk(OfflineProvider(), model("openai", OK), model("anthropic", OK), model("host", OK))
     assert (await d.ask()).provider == "host"
 
@@ -114,6 +114,16 @@ async def test_a_provider_that_failed_is_left_alone_for_a_while() -> None:
     assert d.calls.down == {}
 
 
+async def test_the_only_judge_of_a_host_is_not_left_alone() -> None:
+    """Others that may not be asked about this session are no others: it is asked again at once."""
+    only = model("claude-cli", fault(""), OK)
+    d = desk(model("host", OK), only)
+    d.calls.judges, d.calls.host_of = {"claude-code": ("claude-cli",)}, lambda _session: "claude-code"
+    with pytest.raises(Unavailable):
+        await d.ask()
+    assert (await d.ask()).provider == "claude-cli"
+
+
 async def test_a_wrong_key_is_left_alone_for_longer() -> None:
     """A key does not mend itself in a minute."""
     first = model("anthropic", fault("auth"))
@@ -132,7 +142,7 @@ async def test_the_host_fails_for_one_session() -> None:
 
 
 async def test_a_fallback_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """DESIGN §6: one line when it starts, one when it ends."""
+    """One line when it starts, one when it ends."""
     d = desk(model("anthropic", fault(""), fault(""), OK), model("openai", OK, OK))
     for _ in range(3):
         await d.ask()
@@ -159,7 +169,7 @@ async def test_a_reply_that_broke_the_form_goes_to_the_flow() -> None:
 
 
 async def test_a_cancelled_call_is_written_down() -> None:
-    """DESIGN §3: the person typed; the call is over and the ledger says so."""
+    """The person typed; the call is over and the ledger says so."""
     slow = model("anthropic", OK)
     slow.hold = asyncio.Event()
     d = desk(slow)
@@ -173,7 +183,7 @@ async def test_a_cancelled_call_is_written_down() -> None:
 
 
 async def test_the_deadline_is_for_all_tries() -> None:
-    """DESIGN §6: 180 s in all; no try begins after them."""
+    """180 s in all; no try begins after them."""
     d = desk(model("anthropic", fault("server", 5.0), OK))
     with pytest.raises(Unavailable, match="server"):
         await d.ask(left_s=4.0)
@@ -183,7 +193,7 @@ async def test_the_deadline_is_for_all_tries() -> None:
 
 
 async def test_one_that_hangs_leaves_time_to_the_next() -> None:
-    """DESIGN §6: 180 s in all: half of what is left for a model that another follows, a moment for rules."""
+    """180 s in all: half of what is left for a model that another follows, a moment for rules."""
     seen: dict[str, float] = {}
 
     @dataclass

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from daemon.core.session import Session
 from daemon.core.verdict import Verdict
-from daemon.files.verdict import Judging
-from daemon.testing import FakeClock, ScriptedLLM
-from tests.support.sim import SimDaemon
+from daemon.engine.filing import CASES_WAITING, Filing
+from daemon.files.verdict import Judging, VerdictFiles
+from daemon.judge.decide import Decision
+from daemon.judge.flow import Opinion
+from daemon.store import verdicts
+from daemon.testing import FakeClock, ScriptedLLM, make_case
+from tests.support.hosts.opencode_sim import SimDaemon
 
 BACKLOG = 300
+OPINION = Opinion(None, "nothing was asked")
 
 
 @pytest.fixture
@@ -34,7 +43,7 @@ def said(path: Path) -> dict[str, Any]:
 
 async def test_a_judged_turn_passes_those_that_failed(sim: SimDaemon, tmp_path: Path) -> None:
     """I21, I22: a host that dies with hundreds of open turns does not hold up another session's file."""
-    work, filing = tmp_path / "work", sim.daemon.filing
+    work, filing = tmp_path / "work", sim.daemon.engine.filing
     for n in range(BACKLOG):
         filing.final(Verdict(f"ses_{n:05d}", "t", "u", "error", 1, reason="its host went away"), str(work))
     filing.judging(Judging("mine", "t", "u", 2), str(work))
@@ -50,7 +59,7 @@ async def test_a_judged_turn_passes_those_that_failed(sim: SimDaemon, tmp_path: 
 
 async def test_the_newest_of_a_session_is_what_stays(sim: SimDaemon, tmp_path: Path) -> None:
     """I21: of what waits for one session the newest is written, whatever its lane, and nothing after it."""
-    work, filing = tmp_path / "work", sim.daemon.filing
+    work, filing = tmp_path / "work", sim.daemon.engine.filing
     for n in range(50):
         filing.judging(Judging("mine", "t", f"turn{n}", 2 * n + 1), str(work))
         state = "skipped" if n % 2 else "complete"
@@ -59,3 +68,142 @@ async def test_the_newest_of_a_session_is_what_stays(sim: SimDaemon, tmp_path: P
             await asyncio.sleep(0.002)
     await filing.drain()
     assert said(work / ".reflection" / "verdict_mine.json")["turn"] == "turn49"
+
+
+async def test_a_verdict_that_a_new_task_made_stale_is_not_written_again(
+    sim: SimDaemon, tmp_path: Path
+) -> None:
+    """I22: a person types before the file is there; a later recovery does not bring the old verdict back."""
+    work, filing = tmp_path / "work", sim.daemon.engine.filing
+    old = Verdict("mine", "t", "turn", "complete", sim.clock.ms)
+    sim.daemon.world.sessions.put(Session(id="mine", task="t", directory=str(work)))
+    await sim.daemon.db.commit(verdicts.add(old, str(work)))
+    filing.final(old, str(work))
+    filing.outdated("mine")
+    await filing.drain()
+    stale = said(work / ".reflection" / "verdict_mine.json")
+    assert filing.recover() == 0
+    unfiled = replace(old, turn="turn2", at=old.at + 1)
+    await sim.daemon.db.commit(verdicts.add(unfiled, str(work)))
+    sim.daemon.world.sessions.put(Session(id="mine", task="t2", directory=str(work)))
+    assert filing.recover() == 1
+    await filing.drain()
+    await sim.settle()
+    found = said(work / ".reflection" / "verdict_mine.json")
+    assert (found["complete"], found["timestamp"]) == (True, 0) == (stale["complete"], stale["timestamp"])
+    assert sim.daemon.world.verdicts.unfiled() == []
+
+
+class Disks:
+    """Folders that do not exist, so that their files go to another place, which hangs for one of them."""
+
+    def __init__(self, sim: SimDaemon, folder: Path) -> None:
+        self.folder, self.answers = folder, threading.Event()
+        files = VerdictFiles(self.fallback, folder)
+        self.filing = Filing(sim.daemon.world, files, hung_s=0.05)
+        self.faults = sim.daemon.world.health.faults
+
+    def fallback(self, directory: str) -> Path:
+        if directory == "/dead":
+            self.answers.wait()
+        return self.folder / directory.strip("/")
+
+    def has(self, directory: str, session: str) -> bool:
+        return (self.folder / directory.strip("/") / f"verdict_{session}.json").exists()
+
+
+async def test_a_project_on_a_dead_disk_stops_no_other(sim: SimDaemon, tmp_path: Path) -> None:
+    """I21, I22, I45: its fault has a name, other projects' files are written, and the end waits for no disk;
+    when the disk answers, its files are written and the fault is over.
+    """
+    disks = Disks(sim, tmp_path)
+    running = asyncio.create_task(disks.filing.run())
+    for n in range(5):
+        disks.filing.final(Verdict(f"dead{n}", "t", "u", "complete", n + 1), "/dead")
+    while not sim.daemon.world.health.faults:
+        await asyncio.sleep(0.001)
+    disks.filing.final(Verdict("mine", "t", "u", "complete", 9), "/fine")
+    await disks.filing.drain()
+    assert disks.has("/fine", "mine")
+    assert list(sim.daemon.world.health.faults) == ["files in /dead"]
+    assert "/dead" in sim.daemon.world.health.text
+    assert not disks.filing.waiting
+    disks.answers.set()
+    while not all(disks.has("/dead", f"dead{n}") for n in range(5)):
+        await asyncio.sleep(0.001)
+    await disks.filing.drain()
+    assert sim.daemon.world.health.faults == {}
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_cases_that_wait_are_bounded_and_counted(sim: SimDaemon, tmp_path: Path) -> None:
+    """I44: of four thousand cases at once the newest wait, the others are counted and told."""
+    disks = Disks(sim, tmp_path)
+    running = asyncio.create_task(disks.filing.run())
+    disks.filing.judging(Judging("s", "t", "u", 1), "/dead")
+    while not sim.daemon.world.health.faults:
+        await asyncio.sleep(0.001)
+    case = make_case(session="s")
+    for n in range(4_000):
+        verdict = Verdict("s", "t", f"u{n}", "complete", n + 1)
+        disks.filing.case(case, OPINION, Decision(Session(id="s", directory="/dead"), verdict, ()))
+    assert disks.filing.status() == {"waiting": CASES_WAITING, "cases_dropped": 4_000 - CASES_WAITING}
+    assert "3950 evaluations were not saved" in sim.daemon.world.health.faults["cases"]
+    disks.answers.set()
+    while disks.filing.status()["waiting"]:
+        await asyncio.sleep(0.001)
+    await disks.filing.drain()
+    assert "cases" not in sim.daemon.world.health.faults
+    newest = sorted(int(p.stem.split("_")[1]) for p in (tmp_path / "dead").glob("s_*.json"))
+    assert newest == list(range(4_000 - CASES_WAITING + 1, 4_001))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_turn_that_was_over_when_the_daemon_was_killed_is_not_left_judging(
+    sim: SimDaemon, tmp_path: Path
+) -> None:
+    """I21, I22: a person types while a turn is judged; killed before the file was written anew, the next
+    daemon writes it.
+    """
+    work, world = tmp_path / "work", sim.daemon.world
+    world.sessions.put(Session(id="mine", task="t2", directory=str(work)))
+    await sim.daemon.engine.persist.flush()
+    sim.daemon.engine.filing.judging(Judging("mine", "t", "turn", sim.clock.ms), str(work))
+    await sim.daemon.engine.filing.drain()
+    await sim.daemon.db.commit(verdicts.add(Verdict("mine", "t", "turn", "skipped", sim.clock.ms), str(work)))
+    await sim.kill()
+    await sim.start()
+    await sim.settle()
+    found = said(work / ".reflection" / "verdict_mine.json")
+    assert (found["state"], found["timestamp"]) == ("skipped", 0)
+    assert sim.daemon.world.verdicts.unfiled() == []
+
+
+async def test_temporary_files_of_a_killed_daemon_are_removed(sim: SimDaemon, tmp_path: Path) -> None:
+    """I42: at the next start, in the folders used last, and nothing else is."""
+    work = tmp_path / "work"
+    await sim.daemon.db.commit(
+        verdicts.add(Verdict("mine", "t", "turn", "complete", sim.clock.ms), str(work))
+    )
+    await sim.settle()
+    sim.daemon.engine.filing.final(Verdict("mine", "t", "turn", "complete", sim.clock.ms), str(work))
+    await sim.daemon.engine.filing.drain()
+    elsewhere = sim.daemon.paths.fallback_reflection(str(work))
+    elsewhere.mkdir(parents=True)
+    kept = [work / ".reflection" / name for name in (".reflectd-notes.tmp", "x.tmp", "config.toml")]
+    left = [
+        folder / f".reflectd-{n:016x}.tmp"
+        for n, folder in enumerate((work / ".reflection", elsewhere, sim.daemon.paths.state_dir))
+    ]
+    for path in (*kept, *left):
+        path.write_text("half")
+        os.utime(path, (0, 0))
+    new = sim.daemon.paths.state_dir / f".reflectd-{9:016x}.tmp"  # somebody writes it right now
+    new.write_text("half")
+    await sim.kill()
+    await sim.start()
+    await sim.settle()
+    assert [p for p in left if p.exists()] == []
+    assert all(p.exists() for p in (*kept, new))

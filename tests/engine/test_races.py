@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.test_stuck import INCOMPLETE, World, answer
-from tests.support.sim import SimHost, bash
+from tests.engine.features.test_stuck import INCOMPLETE, World, answer
+from tests.support.hosts.opencode_sim import SimHost, bash
 
 
 @pytest.fixture
@@ -57,12 +57,12 @@ async def test_switched_on_while_it_works(w: World, target: str) -> None:
     """I40: a session that became busy while switched off is watched once it is switched on again."""
     where: dict[str, Any] = {"session": "ses_a"} if target == "session" else {"directory": str(w.workspace)}
     await w.host.create("ses_a")
-    await w.sim.daemon.intake.switch(on=False, **where)
+    await w.sim.daemon.engine.intake.switch(on=False, **where)
     await w.host.types("ses_a")
     await w.host.answers("ses_a", "I am about", finish="")
     await w.sim.later(100)
     assert (w.llm.prompts, w.host.toasts) == ([], [])
-    await w.sim.daemon.intake.switch(on=True, **where)
+    await w.sim.daemon.engine.intake.switch(on=True, **where)
     w.llm.add(answer("genuinely_stuck"))
     await w.sim.later(36)
     assert len(w.host.toasts) == 1
@@ -147,11 +147,11 @@ async def test_what_happens_while_a_model_thinks_about_silence(w: World, when: s
     w.llm.add(answer("genuinely_stuck"))
     w.llm.hold = asyncio.Event()
     w.clock.advance(36)
-    w.sim.daemon.timers.wake()
+    w.sim.daemon.engine.timers.wake()
     while not w.llm.prompts:
         await asyncio.sleep(0.001)
     if when == "off":
-        await w.sim.daemon.intake.switch(on=False, session="ses_a")
+        await w.sim.daemon.engine.intake.switch(on=False, session="ses_a")
     else:
         await w.host.types("ses_a", "Something else")
     w.llm.hold.set()
@@ -187,7 +187,7 @@ async def test_hosts_that_died_leave_no_watches(w: World, told: bool) -> None:
     assert len(w.host.toasts) == (30 if told else 0)
     await w.host.disconnect()
     await w.sim.later(601)
-    assert w.sim.daemon.timers.watched == 0
+    assert w.sim.daemon.engine.timers.watched == 0
 
 
 async def test_switched_off_loops_are_not_named(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ async def test_a_clock_that_is_set_back(w: World) -> None:
     """A deadline counts from now when the clock was set back: no nudge hours later, out of the blue."""
     await _ignored(w)
     w.clock.jump(-7200)
-    w.sim.daemon.intake.recheck_all()
+    w.sim.daemon.engine.intake.recheck_all()
     await w.sim.settle()
     assert w.nudges == []
     await w.sim.later(31)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from daemon.testing import FakeClock, ScriptedLLM
-from tests.support.sim import SimDaemon, SimHost
+from tests.support.hosts.opencode_sim import SimDaemon, SimHost
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

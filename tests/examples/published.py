@@ -1,6 +1,6 @@
 """The published speech and Telegram plugins of opencode, as far as they read our files: a double of theirs.
 
-Written from what was measured of them (DESIGN §5, opencode facts §11), not from ours. On an idle they look at
+Written from what was measured of them, not from ours. On an idle they look at
 once, and again and again, at ``verdict_<first 8 characters>.json`` until it is fresh or their time is over.
 """
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from tests.support.sandbox import REPO
+from harness.machine.sandbox import REPO
+from harness.machine.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ def verdict(state: str = "complete", **more: Any) -> Json:
     return found | {"state": state} | stream | {"feedback_sent": False} | more
 
 
-def run(script: str, what: Json | bytes, *args: str, timeout: float = 40, **env: str) -> Done:
+def run(script: str, what: Json | bytes, *args: str, **env: str) -> Done:
     """One script with this on its stdin; it never shows a trace."""
     data = what if isinstance(what, bytes) else json.dumps(what).encode()
     done = subprocess.run(
@@ -46,7 +47,7 @@ def run(script: str, what: Json | bytes, *args: str, timeout: float = 40, **env:
         input=data,
         env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"} | env,
         capture_output=True,
-        timeout=timeout,
+        timeout=PATIENCE_S,
         check=False,
     )
     text = subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -156,7 +157,7 @@ def bot_api() -> Iterator[BotApi]:
         api.over.set()
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 def cut(handler: BaseHTTPRequestHandler) -> None:

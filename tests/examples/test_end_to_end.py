@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from harness.machine import processes
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import REPO, Sandbox, sandbox
+from harness.machine.waiting import wait_until
 from tests.examples.running import CONSUMERS, SECRET, BotApi, bot_api, calls, refused, stand_in
-from tests.support import processes
-from tests.support.reflectd import Daemon
-from tests.support.sandbox import REPO, Sandbox, sandbox
-from tests.support.waiting import wait_until
-from tests.support.wire_host import WireHost, unfinished
+from tests.support.hosts.wire import WireHost, unfinished
 
 STATES = ("--states", "incomplete,sent_back,complete,awaiting_user")
 
@@ -56,7 +56,7 @@ def watching(box: Sandbox, script: str, *args: str, **env: str) -> Iterator[Erro
         watch = [sys.executable, "-m", "daemon", "watch", "--exec", command]
         process = processes.start(watch, environment, box.project, out, err)
     try:
-        wait_until(lambda: "watching" in errors(), 20, "watching", errors)
+        wait_until(lambda: "watching" in errors(), "watching", errors)
         yield errors
     finally:
         processes.end_group(process, gently=0)
@@ -75,7 +75,7 @@ def test_a_judged_turn_is_spoken(box: Sandbox) -> None:
     wav = box.root / "said.wav"
     with Daemon(box) as daemon, watching(box, "speak.py", *STATES, "--wav", str(wav)) as errors:
         judged(box, daemon, "ses_spoken")
-        wait_until(lambda: wav.exists() and wav.stat().st_size > 40_000, 20, "a sound", errors)
+        wait_until(lambda: wav.exists() and wav.stat().st_size > 40_000, "a sound", errors)
         assert "--exec" not in errors()
     with wave.open(str(wav)) as file:
         assert file.getnframes() / file.getframerate() > 1
@@ -88,8 +88,8 @@ def test_judged_turns_are_sent_in_order(box: Sandbox, api: BotApi) -> None:
     with Daemon(box) as daemon, watching(box, "telegram.py", *STATES, **api.env) as errors:
         for n in range(3):
             judged(box, daemon, f"ses_{n}", command=f"API_KEY={key} pytest -q run_{n}")
-        wait_until(lambda: len(api.messages) == 3, 20, "three messages", errors)
-        wait_until(lambda: "exit code 1" in errors(), 20, "the refusal", errors)
+        wait_until(lambda: len(api.messages) == 3, "three messages", errors)
+        wait_until(lambda: "exit code 1" in errors(), "the refusal", errors)
         assert "telegram.py: not sent: 403 Forbidden" in errors()
         assert SECRET not in errors()
     assert all(t.startswith("project: not finished, the agent goes on\n- ") for t in api.texts)
@@ -108,7 +108,7 @@ def test_work_that_goes_on_is_quiet(box: Sandbox, api: BotApi) -> None:
         judged(box, daemon, "ses_goes_on")
         with WireHost(box.socket, box.project, refuses, "host-2") as host:
             host.send(host.turn("ses_alone"))
-            wait_until(lambda: api.messages, 20, "a message", errors)
+            wait_until(lambda: api.messages, "a message", errors)
         assert "--exec" not in errors()
     (text,) = api.texts
     assert text.startswith("project: not finished\n- ")
@@ -119,7 +119,7 @@ def test_a_judged_turn_is_shown(box: Sandbox) -> None:
     env = stand_in(box.root / "bin", "notify-send")
     with Daemon(box) as daemon, watching(box, "desktop.py", *STATES, **env) as errors:
         judged(box, daemon, "ses_shown")
-        wait_until(lambda: calls(box.root / "bin"), 20, "a notification", errors)
+        wait_until(lambda: calls(box.root / "bin"), "a notification", errors)
     ((*_, title, body),) = [call["args"] for call in calls(box.root / "bin")]
     assert title == "project: not finished, the agent goes on"
     assert "pytest -q" in body

@@ -19,7 +19,7 @@ import pytest
 from daemon import config
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.examples.published import AS_WITHOUT, POLL_S, Reader, Speech, Telegram
-from tests.support.sim import SimDaemon, SimHost, bash, write
+from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
 
 SESSION = "ses_58c3f0d91ffeHq2LmTzXw4Rb7K"
 SIBLING = "ses_58c3c7a02ffeJd8NvBpQy1Gs5M"  # the same first eight characters, seconds later
@@ -76,10 +76,10 @@ class Stage:
         llm = self.sim.provider
         if llm is not None and llm.hold is not None and not llm.hold.is_set():
             await asyncio.sleep(0.01)
-            await self.sim.daemon.filing.drain()
+            await self.sim.daemon.engine.filing.drain()
         else:
             await self.sim.settle()
-        await self.sim.daemon.filing.drain()
+        await self.sim.daemon.engine.filing.drain()
 
     def hears(self, speech: Heard, telegram: Heard) -> None:
         """All that was heard so far, and nobody waits any more."""
@@ -207,7 +207,7 @@ async def test_it_needs_the_person(stage: Open) -> None:
         assert s.state() == "awaiting_user"
         asked = [(SESSION, AS_WITHOUT)]
         s.hears(asked, asked)
-        await s.asks(SESSION, "Yes")
+        await s.asks(SESSION, "Yes, reject spaces too")
         await s.works(SESSION, "Done.", *GREEN, seconds=5)
         await s.passes(1)
         s.hears([*asked, (SESSION, DONE)], [*asked, (SESSION, DONE)])

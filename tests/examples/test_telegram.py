@@ -133,7 +133,7 @@ def test_a_server_that_does_not_answer_in_time(api: BotApi) -> None:
     """Silence and a trickle both end with the time limit, counted over the whole call."""
 
     def silence(_: BaseHTTPRequestHandler) -> None:
-        api.over.wait(60)
+        api.over.wait()
 
     def trickle(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")

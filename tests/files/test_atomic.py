@@ -48,7 +48,7 @@ def test_mode_is_exact_whatever_the_umask(tmp_path: Path) -> None:
 
 
 def test_mode_none_keeps_the_old_one_and_leaves_a_new_file_to_the_umask(tmp_path: Path) -> None:
-    """A person's file keeps its mode; a new one gets what any program of theirs would give it."""
+    """A person's file keeps its mode; a new file gets the mode that the umask leaves."""
     file = tmp_path / "f"
     before = os.umask(0o027)
     try:
@@ -87,7 +87,7 @@ def test_a_link_is_replaced_or_followed(tmp_path: Path) -> None:
 
 
 def test_a_dangling_link_gets_its_file(tmp_path: Path) -> None:
-    """``follow`` makes the file that the link is waiting for."""
+    """``follow`` makes the missing file that a link points at."""
     link = tmp_path / "link"
     link.symlink_to("later")
     write_atomic(link, "x", follow=True)
@@ -198,7 +198,7 @@ def test_corrupt_files_are_set_aside_one_by_one(tmp_path: Path) -> None:
 
 
 def test_setting_aside_a_link_leaves_its_target(tmp_path: Path) -> None:
-    """What a link points at is not ours to rename."""
+    """Of a link only the link is renamed, not the file it points at."""
     real, link = tmp_path / "real", tmp_path / "link"
     real.write_text("x")
     link.symlink_to(real)
@@ -209,7 +209,7 @@ def test_setting_aside_a_link_leaves_its_target(tmp_path: Path) -> None:
 
 
 def test_setting_aside_what_is_not_there(tmp_path: Path) -> None:
-    """No file, no reserved name left behind."""
+    """When there is no file, no reserved name is left behind."""
     with pytest.raises(Unavailable, match=r"can't set .* aside: the folder or file does not exist"):
         set_aside(tmp_path / "no", "s")
     assert os.listdir(tmp_path) == []
@@ -230,5 +230,5 @@ def test_backups_keep_mode_and_number(tmp_path: Path) -> None:
 
 
 def test_no_backups_without_a_folder(tmp_path: Path) -> None:
-    """Asking costs nothing."""
+    """Listing backups where there are none, or no folder, gives none."""
     assert backups(tmp_path / "no" / "f") == []

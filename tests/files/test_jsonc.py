@@ -271,7 +271,7 @@ def test_a_name_with_quotes_is_escaped() -> None:
         ('{"a": [1,,2]}', "line 1, column 10", "a value is missing"),
         ('{"a": 01}', "line 1, column 8", "a comma or } is missing"),
         ('{"a": "x\ty"}', "line 1, column 7", "not closed on its line"),
-        ('{"a": "\\x41"}', "line 1, column 7", "a backslash that means nothing"),
+        ('{"a": "\\x41"}', "line 1, column 7", "a backslash that JSON does not know"),
         ('{"a": 1', "the end", "a comma or } is missing"),
         ('{"a": 1} x', "line 1, column 10", "nothing may follow"),
         ('{ /* "a": 1}', "line 1, column 3", "this comment has no end"),

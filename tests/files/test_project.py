@@ -1,4 +1,4 @@
-"""Gate lines of real workspaces: which files are read, how often, and which never."""
+"""Project rules of real workspaces: which files are read, how often, and which never."""
 
 from __future__ import annotations
 
@@ -7,30 +7,34 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.files.project import DIRECTORIES_KEPT, LIMIT, ProjectGates, gate_lines
+from daemon.files.project_rules import DIRECTORIES_KEPT, LIMIT, ProjectRules, project_rule_lines
 from daemon.testing import FakeClock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-GATE = "Always run `make check` before you commit.\n"
+RULE = "Always run `make check` before you commit.\n"
 LINE = "- Always run `make check` before you commit."
 
 
 def test_all_three_files_count(tmp_path: Path) -> None:
     """I26: AGENTS.md, CLAUDE.md and .claude/CLAUDE.md, in this order, each line once."""
     (tmp_path / ".claude").mkdir()
-    (tmp_path / "AGENTS.md").write_text(GATE)
-    (tmp_path / "CLAUDE.md").write_text(f"{GATE}\nTests must pass.\n")
+    (tmp_path / "AGENTS.md").write_text(RULE)
+    (tmp_path / "CLAUDE.md").write_text(f"{RULE}\nTests must pass.\n")
     (tmp_path / ".claude" / "CLAUDE.md").write_text("Never push to main.\n")
-    assert gate_lines(str(tmp_path)).splitlines() == [LINE, "- Tests must pass.", "- Never push to main."]
+    assert project_rule_lines(str(tmp_path)).splitlines() == [
+        LINE,
+        "- Tests must pass.",
+        "- Never push to main.",
+    ]
 
 
 def test_an_unclosed_fence_hides_nothing_of_the_next_file(tmp_path: Path) -> None:
     """Each file is read for itself."""
     (tmp_path / "AGENTS.md").write_text("```python\nnever closed\n")
-    (tmp_path / "CLAUDE.md").write_text(GATE)
-    assert gate_lines(str(tmp_path)) == LINE
+    (tmp_path / "CLAUDE.md").write_text(RULE)
+    assert project_rule_lines(str(tmp_path)) == LINE
 
 
 def test_links_inside_the_workspace_only(tmp_path: Path) -> None:
@@ -38,15 +42,15 @@ def test_links_inside_the_workspace_only(tmp_path: Path) -> None:
     project, outside = tmp_path / "project", tmp_path / "outside"
     for folder in (project, outside):
         folder.mkdir()
-        (folder / "real.md").write_text(GATE)
+        (folder / "real.md").write_text(RULE)
     (project / "CLAUDE.md").symlink_to("real.md")
-    assert gate_lines(str(project)) == LINE
+    assert project_rule_lines(str(project)) == LINE
     (project / "CLAUDE.md").unlink()
     (project / "CLAUDE.md").symlink_to(outside / "real.md")
-    assert gate_lines(str(project)) == ""
-    (outside / "CLAUDE.md").write_text(GATE)
+    assert project_rule_lines(str(project)) == ""
+    (outside / "CLAUDE.md").write_text(RULE)
     (project / ".claude").symlink_to(outside)
-    assert gate_lines(str(project)) == ""
+    assert project_rule_lines(str(project)) == ""
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "huge", "binary", "loop", "none"])
@@ -58,32 +62,32 @@ def test_what_is_no_text_counts_as_not_there(tmp_path: Path, kind: str) -> None:
     elif kind == "folder":
         file.mkdir()
     elif kind == "huge":
-        file.write_text(GATE + " " * LIMIT)
+        file.write_text(RULE + " " * LIMIT)
     elif kind == "binary":
-        file.write_bytes(GATE.encode() + b"\xff\x00")
+        file.write_bytes(RULE.encode() + b"\xff\x00")
     elif kind == "loop":
         file.symlink_to(file)
-    assert gate_lines(str(tmp_path)) == ""
-    (tmp_path / "CLAUDE.md").write_text(GATE)
-    assert gate_lines(str(tmp_path)) == LINE
+    assert project_rule_lines(str(tmp_path)) == ""
+    (tmp_path / "CLAUDE.md").write_text(RULE)
+    assert project_rule_lines(str(tmp_path)) == LINE
 
 
 @pytest.mark.parametrize("directory", ["", "/nowhere", "\0", "/" + "x" * 5000])
 def test_any_directory(directory: str) -> None:
     """A host may name a folder that can't be."""
-    assert gate_lines(directory) == ""
+    assert project_rule_lines(directory) == ""
 
 
 def test_read_once_a_minute(tmp_path: Path) -> None:
     """An edit counts after a minute, not before; few folders are remembered (I44)."""
     clock = FakeClock()
-    gates = ProjectGates(clock)
-    assert gates.gate_lines(str(tmp_path)) == ""
-    (tmp_path / "AGENTS.md").write_text(GATE)
+    rules = ProjectRules(clock)
+    assert rules.lines(str(tmp_path)) == ""
+    (tmp_path / "AGENTS.md").write_text(RULE)
     clock.advance(59)
-    assert gates.gate_lines(str(tmp_path)) == ""
+    assert rules.lines(str(tmp_path)) == ""
     clock.advance(1)
-    assert gates.gate_lines(str(tmp_path)) == LINE
+    assert rules.lines(str(tmp_path)) == LINE
     for number in range(2 * DIRECTORIES_KEPT):
-        gates.gate_lines(f"/nowhere/{number}")
-    assert len(gates._known) == DIRECTORIES_KEPT
+        rules.lines(f"/nowhere/{number}")
+    assert len(rules._known) == DIRECTORIES_KEPT

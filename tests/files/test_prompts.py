@@ -186,7 +186,7 @@ def test_a_project_cannot_make_us_read_something_else(desk: Desk, kind: str) -> 
 
 
 def test_each_problem_is_told_once(desk: Desk) -> None:
-    """Not at every judgement; again when it went away and came back. A misspelt name is a problem too."""
+    """A problem is reported once, and again when it comes back. A misspelt name is a problem too."""
     file = desk.person / "judge-case.txt"
     file.write_text("x")
     assert "judge-case.txt is no prompt, did you mean judge_case.txt?" in desk.problems()

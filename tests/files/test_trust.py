@@ -39,6 +39,22 @@ def test_trust_is_kept_and_taken_back(file: Path, tmp_path: Path) -> None:
     assert Trust(file, clock).trusts(tmp_path, PROMPTS) == (False, "")
 
 
+def test_git_and_prompts_are_trusted_apart(file: Path, tmp_path: Path) -> None:
+    """Also in a file that an older reflectd wrote, which knows prompts only."""
+    trust, mark = Trust(file, FakeClock()), "1" * 64
+    file.parent.mkdir()
+    file.write_text(json.dumps({"projects": {str(tmp_path): {"sha256": digest(PROMPTS), "at": 1}}}))
+    assert trust.load("git") == ({}, "")
+    trust.grant_git(tmp_path, mark)
+    assert {name: g.sha256 for name, g in trust.load("git")[0].items()} == {str(tmp_path): mark}
+    assert trust.trusts(tmp_path, PROMPTS) == (True, "")
+    trust.revoke(tmp_path)
+    assert trust.trusts(tmp_path, PROMPTS) == (False, "")
+    assert str(tmp_path) in trust.load("git")[0]
+    trust.revoke(tmp_path, "git")
+    assert trust.load("git") == ({}, "")
+
+
 def test_the_digest_knows_which_text_is_whose() -> None:
     """Moving text from one prompt to another, or renaming one, is a change."""
     sets = [{"a": "b"}, {"b": "a"}, {"a": "b", "c": ""}, {"a": "", "c": "b"}, {'a", "b': ""}, {}]
@@ -54,6 +70,8 @@ def test_the_digest_knows_which_text_is_whose() -> None:
         b"[]",
         b'{"projects": []}',
         b'{"projects": {"/p": {"sha256": "x", "at": 1}}}',
+        b'{"projects": {}, "git": {"/p": {"sha256": "x", "at": 1}}}',
+        b'{"projects": {}, "git": []}',
         b'{"projects": {"/p": {"sha256": "' + b"0" * 64 + b'"}}}',
         b"\xff",
         b"[" * 100_000,
@@ -80,7 +98,7 @@ def test_a_file_that_is_not_ours_to_replace(file: Path, tmp_path: Path) -> None:
     file.mkdir(parents=True)
     trusted, problem = Trust(file, FakeClock()).trusts(tmp_path, PROMPTS)
     assert not trusted
-    assert "no project's prompts are trusted" in problem
+    assert "no project is trusted" in problem
 
 
 def test_a_state_folder_that_cannot_be(tmp_path: Path) -> None:

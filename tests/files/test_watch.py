@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from daemon.files.watch import watch
-from tests.support.waiting import wait_until
+from harness.machine.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -26,7 +26,7 @@ async def watching(folder: Path) -> AsyncIterator[asyncio.Event]:
         yield seen
     finally:
         task.cancel()
-        await asyncio.wait([task], timeout=10)
+        await asyncio.wait([task], timeout=60)
         assert task.cancelled()
 
 
@@ -83,7 +83,7 @@ async def test_a_folder_that_goes_and_comes_again(tmp_path: Path) -> None:
         for _ in range(3):
             seen.clear()
             shutil.rmtree(folder)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await seen.wait()
             folder.mkdir()
             await noticed(seen, edit)

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from daemon.core.evidence import Evidence, FileChange, Row
 from daemon.core.guards import Limits, Skip
 from daemon.core.orders import SendFeedback, ShowToast
 from daemon.core.session import Session
 from daemon.core.transcript import Model
-from daemon.core.verdict import JudgedBy, Judgement, Missing, Severity
-from daemon.judge.decide import HEADING, Decision, Round, decide, is_cited, skip
+from daemon.core.verdict import NO_PROOF, JudgedBy, Judgement, Missing, Severity
+from daemon.judge.decide import HEADING, UNJUDGED, Decision, Round, decide, skip
 from daemon.judge.flow import Opinion
 from daemon.testing import make_case
 
@@ -103,52 +104,62 @@ def test_toasts_can_be_switched_off() -> None:
 
 def test_sixteen_attempts_stop() -> None:
     """Guard 5: the seventeenth round is not sent; the person is told."""
-    at_cap = replace(SESSION, attempts=16, calls=0, open_items=("other",))
+    at_cap = replace(SESSION, attempts=16, open_items=("other",))
     decision = run(said(False, "HIGH", missing=OPEN), at_cap)
     assert decision.verdict.state == "stopped"
     assert decision.verdict.reason == "guard:max_attempts"
     assert [type(o) for o in decision.orders] == [ShowToast]
 
 
-def test_two_rounds_without_tool_activity_stop() -> None:
-    """I8: feedback, nothing done, feedback, nothing done → stop and tell."""
+def rounds(*items: Missing, files: int) -> tuple[list[str], Session]:
+    """The states of rounds with one open item each; in ``files`` of them a file changes once more."""
     session, states = SESSION, []
-    for n in range(3):
-        items = (Missing(f"thing {n}", "E2"),)
-        decision = run(said(False, "HIGH", missing=items), replace(session, phase="judging", final=""))
-        states.append(decision.verdict.state)
-        session = decision.session
-    assert states == ["incomplete", "incomplete", "stopped"]
-    assert session.reason == "no_activity"
-
-
-def test_same_open_items_twice_stop() -> None:
-    """I8: tool activity, but the same open items after two rounds of feedback → stop and tell."""
-    session, states = SESSION, []
-    for n in range(3):
-        case = make_case(evidence=replace(make_case().evidence, tool_calls=3 + n))
-        items = (Missing(f"The tests fail ({n}.2 s)", "E2"),)
-        opinion = Opinion(said(False, "HIGH", missing=items))
+    for n, item in enumerate(items):
+        changes = (FileChange("a.py", "edited", added=min(n, files)),)
+        case = make_case(evidence=replace(make_case().evidence, tool_calls=3 + n, files=changes))
+        opinion = Opinion(said(False, "HIGH", missing=(item,)))
         state = replace(session, phase="judging", final="")
         decision = decide(Round(state, case, Limits(), 5, JudgedBy()), opinion)
         states.append(decision.verdict.state)
         session = decision.session
+    return states, session
+
+
+def test_two_rounds_without_progress_stop() -> None:
+    """I8: the agent only looks around, and the judge rewords its item each time → stop and tell."""
+    states, session = rounds(*(Missing(f"thing {n}", "E2") for n in range(3)), files=0)
+    assert states == ["incomplete", "incomplete", "stopped"]
+    assert session.reason == "no_progress"
+
+
+def test_items_that_come_and_go_in_turns_are_no_progress() -> None:
+    """I8: what the judge asks for by turns, A, B, A, B, is no progress without a change of anything."""
+    states, session = rounds(*(Missing("x", c) for c in ("E2", "Add a login page", "E2")), files=0)
+    assert states == ["incomplete", "incomplete", "stopped"]
+    assert session.reason == "no_progress"
+
+
+def test_same_open_items_twice_stop() -> None:
+    """I8: files change, but the same open items after two rounds of feedback → stop and tell."""
+    states, session = rounds(*(Missing(f"The tests fail ({n}.2 s)", "E2") for n in range(3)), files=9)
     assert states == ["incomplete", "incomplete", "stopped"]
     assert session.reason == "same_items"
 
 
 def test_progress_resets_the_breaker() -> None:
-    """A test-fix cycle whose items change goes on."""
-    session, states = SESSION, []
-    for n in range(6):
-        case = make_case(evidence=replace(make_case().evidence, tool_calls=3 + n))
-        opinion = Opinion(said(False, "HIGH", missing=(Missing(f"{9 - n} tests fail", "E2"),)))
-        state = replace(session, phase="judging", final="")
-        decision = decide(Round(state, case, Limits(), 5, JudgedBy()), opinion)
-        states.append(decision.verdict.state)
-        session = decision.session
+    """A test-fix cycle whose files and items change goes on."""
+    states, session = rounds(*(Missing(f"{9 - n} tests fail", "E2") for n in range(6)), files=9)
     assert states == ["incomplete"] * 6
     assert session.attempts == 6
+
+
+def test_what_a_terminal_would_obey_is_not_sent() -> None:
+    """The judge's words reach agent and person without control characters."""
+    decision = run(said(False, "HIGH", missing=(Missing("\x1b[31mthe tests\x1b[0m fail\x07", "E2"),)))
+    (order,) = decision.orders
+    assert isinstance(order, SendFeedback)
+    assert "[31mthe tests[0m fail" in order.text
+    assert not {"\x1b", "\x07"} & set(order.text)
 
 
 def test_three_unscored_rounds_stop() -> None:
@@ -161,21 +172,53 @@ def test_three_unscored_rounds_stop() -> None:
     assert told == [("unscored", 0), ("unscored", 0), ("stopped", 1)]
 
 
-@pytest.mark.parametrize(
-    ("cites", "found"),
-    [
-        ("E2", True),
-        ("E99", False),
-        ("run the tests", True),
-        ('"Run  the\nTESTS"', True),
-        ("deploy it", False),
-        ("a", False),
-        ("", False),
-    ],
-)
-def test_citations(cites: str, *, found: bool) -> None:
-    """An item counts when it names a row or quotes the request word for word."""
-    assert is_cited(Missing("x", cites), make_case()) is found
+def unproven(session: Session = SESSION, limits: Limits | None = None) -> Decision:
+    """The decision where no model judged and nothing proves it."""
+    r = Round(session, make_case(), limits or Limits(), at=5, by=JudgedBy())
+    return decide(r, Opinion(None, "no check passed", provider="offline", no_proof=True))
+
+
+def test_no_proof_is_a_reason_of_its_own() -> None:
+    """Unscored and quiet, with words that say so at most; the reason begins with its name."""
+    decision = unproven()
+    assert (decision.verdict.state, decision.session.phase) == ("unscored", "unscored")
+    assert decision.verdict.reason == f"{NO_PROOF}: no check passed"
+    assert [(type(o), o.message) for o in decision.orders if isinstance(o, ShowToast)] == [
+        (ShowToast, UNJUDGED)
+    ]
+    assert len(decision.orders) == 1
+    assert not decision.verdict.will_prompt
+    assert unproven(limits=replace(Limits(), toasts=False)).orders == ()
+
+
+def test_no_proof_has_no_reward() -> None:
+    """Nothing was judged, so nothing is good or bad."""
+    assert unproven().verdict.reward is None
+
+
+def test_no_proof_is_no_round_that_could_not_be_scored() -> None:
+    """Guard 5 counts judges that fail: any number of these stops nothing, and hides no failure before."""
+    session = replace(SESSION, unscored=1)
+    for _ in range(9):
+        decision = unproven(replace(session, phase="judging"))
+        session = decision.session
+        assert decision.verdict.state == "unscored"
+    assert session.unscored == 1
+
+
+@pytest.mark.parametrize(("detail", "toasts"), [("pushed", 1), ("committed", 0)])
+def test_the_person_is_told_to_rotate_what_was_pushed(detail: str, toasts: int) -> None:
+    """The agent can stop tracking the file, the person make the secret worthless. Told once a task."""
+    row = Row("E1", "leak", "`.env` was committed", "failed", open=True, detail=detail, command=".env")
+    case = make_case(evidence=Evidence(rows=(row,), tool_calls=3))
+    found = said(False, "BLOCKER", missing=(Missing("`.env` is tracked", "E1"),))
+    decision = decide(Round(SESSION, case, Limits(), at=5, by=JudgedBy()), Opinion(found, provider="offline"))
+    assert decision.verdict.state == "incomplete"
+    told = [o for o in decision.orders if isinstance(o, ShowToast)]
+    assert len(told) == toasts
+    assert all(".env. Rotate the secrets in it" in o.message and o.variant == "error" for o in told)
+    again = decide(Round(decision.session, case, Limits(), at=6, by=JudgedBy()), Opinion(found))
+    assert not [o for o in again.orders if isinstance(o, ShowToast)]
 
 
 def test_skip_writes_only_final_states() -> None:

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.evidence import Evidence, Row
@@ -93,7 +91,7 @@ def test_a_provider_that_fails_leaves_the_turn_unscored(says: tuple[Said, ...]) 
 
 
 def test_feedback_that_no_row_proves_gets_a_second_look() -> None:
-    """DESIGN §4: only when the stop cannot be defended does the feedback stand."""
+    """Only when the stop cannot be defended does the feedback stand."""
     opinion, asked = run(judge(make_case(evidence=QUIET)), UNPROVEN, {"defended": False, "reasons": "No."})
     assert purposes(asked) == ["judge", "judge.second"]
     assert "The page is missing (cites: Add a login page)" in asked[1].text
@@ -104,7 +102,7 @@ def test_feedback_that_no_row_proves_gets_a_second_look() -> None:
 
 
 def test_a_defended_stop_is_complete() -> None:
-    """DESIGN §4: the two looks disagree, so nothing is sent; what was found is kept for the toast."""
+    """The two looks disagree, so nothing is sent; what was found is kept for the toast."""
     said = {"defended": True, "reasons": "It was optional."}
     opinion, _ = run(judge(make_case(evidence=QUIET)), UNPROVEN, said)
     found = opinion.judgement
@@ -135,7 +133,7 @@ def test_an_unreadable_second_look_sends_nothing(said: str) -> None:
     ids=["proven by a row", "the person's turn", "nothing missing", "no item is cited"],
 )
 def test_no_second_look_where_nothing_unproven_is_sent(first: dict[str, Any]) -> None:
-    """DESIGN §4: a row that proves it needs no second opinion; what prompts nobody needs none either."""
+    """A row that proves it needs no second opinion; what prompts nobody needs none either."""
     opinion, asked = run(judge(make_case()), first)
     assert purposes(asked) == ["judge"]
     assert opinion.judgement is not None
@@ -180,7 +178,7 @@ def test_complete_twice_against_a_failed_check_is_unscored() -> None:
 def test_a_question_answered_without_tools_costs_nothing(
     asked: str, tools: int, final: str, calls: int
 ) -> None:
-    """DESIGN §4, I25: a plain question that was answered is complete without a call; a request is not."""
+    """I25: a plain question that was answered is complete without a call; a request is not."""
     rows = (Row("R1", "requirement", asked),)
     wants = "answer" if asked.endswith("?") else "change"
     evidence = Evidence(rows=rows, tool_calls=tools, wants=wants)  # type: ignore[arg-type]
@@ -189,45 +187,6 @@ def test_a_question_answered_without_tools_costs_nothing(
     assert len(prompts) == calls
     assert opinion.judgement is not None
     assert (opinion.provider == "rules") is (calls == 0)
-
-
-def test_the_prompt_holds_rows_requests_and_the_end() -> None:
-    """I28: requests are numbered, earlier ones are context; the last 4,000 characters show."""
-    case = make_case(
-        requests=("Add a page", "with tests, please"),
-        earlier=("What is this repo?",),
-        final="x" * 5000 + "END",
-        open_items=("tests fail",),
-        project="Run `make check` before you commit.",
-    )
-    text = next(judge(case)).text
-    assert "(context, an earlier request) What is this repo?" in text
-    assert "1. Add a page\n2. with tests, please" in text
-    assert "E2 [check failed] `pytest -q` failed: 2 failed" in text
-    assert "tests fail" in text
-    assert "Run `make check` before you commit." in text
-    assert text.count("x") < 4100
-    assert "END" in text
-
-
-def test_data_with_braces_and_fences_stays_data() -> None:
-    """I27: braces and template names in the data are not filled in again."""
-    case = make_case(final="{nonce} {requests} {{x}}")
-    assert "{nonce} {requests} {{x}}" in next(judge(case)).text
-
-
-@given(
-    rows=st.integers(0, 400),
-    size=st.integers(0, 5_000),
-    requests=st.lists(st.text(max_size=20_000), min_size=1, max_size=3),
-)
-def test_the_prompt_is_bounded(rows: int, size: int, requests: list[str]) -> None:
-    """A huge transcript makes no huge prompt: requests, rows and the ending are cut, and it says so."""
-    found = tuple(Row(f"E{n}", "check", "y" * size) for n in range(rows))
-    case = make_case(requests=tuple(requests), evidence=Evidence(rows=found, tool_calls=1))
-    text = next(judge(replace(case, final="z" * 9_000))).text
-    assert len(text) < 3 * 6_100 + 12_000 + 4_000 + 1_000
-    assert rows < 60 or size < 400 or "more rows)" in text
 
 
 @pytest.mark.parametrize(
@@ -262,7 +221,7 @@ def test_a_judge_that_wants_only_what_is_forbidden_is_unscored() -> None:
 
 
 def test_what_rules_prove_needs_no_second_look() -> None:
-    """DESIGN §4: the fixed rules cite rows only; they are not asked to argue against themselves."""
+    """The fixed rules cite rows only; they are not asked to argue against themselves."""
     case = make_case(evidence=QUIET)
     flow = judge(case)
     next(flow)
@@ -272,9 +231,55 @@ def test_what_rules_prove_needs_no_second_look() -> None:
     assert ended.value.value.judgement is not None
 
 
-@pytest.mark.parametrize("kind", ["claim", "offer", "unmet", "tests_changed"])
+@pytest.mark.parametrize(("provider", "no_proof"), [("offline", True), ("scripted", False)])
+def test_rules_that_cannot_tell_are_no_failure(provider: str, *, no_proof: bool) -> None:
+    """Only where the rules were the judge: a model that does not judge has failed."""
+    flow = judge(make_case(evidence=QUIET))
+    next(flow)
+    data = {"unscored": "no check passed after the last edit"}
+    with pytest.raises(StopIteration) as ended:
+        flow.send(Reply(text="", provider=provider, model="rules", data=data))
+    opinion = ended.value.value
+    assert (opinion.judgement, opinion.no_proof) == (None, no_proof)
+    assert opinion.why == "no check passed after the last edit"
+
+
+def test_a_provider_that_fails_is_not_no_proof() -> None:
+    """The turn was not judged because nobody answered."""
+    opinion, _ = run(judge(make_case(evidence=QUIET)), Unavailable("model down"))
+    assert not opinion.no_proof
+
+
+LEAKED = Evidence(
+    rows=(Row("E1", "leak", "`.env` was committed and pushed (A2)", "failed", open=True, detail="pushed"),),
+    tool_calls=3,
+)
+LEAK = UNPROVEN | {"severity": "BLOCKER", "missing": [{"item": "`.env` is tracked", "cites": "E1"}]}
+
+
+def test_complete_against_a_secret_in_a_commit_is_asked_again() -> None:
+    """I20: the row is named. A leak that is found needs no second look; one that never is ends unscored."""
+    opinion, asked = run(judge(make_case(evidence=LEAKED)), COMPLETE, LEAK)
+    assert purposes(asked) == ["judge", "judge.again"]
+    assert "a commit holds secrets: E1: `.env` was committed and pushed" in asked[1].text
+    assert opinion.judgement is not None
+    assert opinion.judgement.severity is Severity.BLOCKER
+    opinion, _ = run(judge(make_case(evidence=LEAKED)), COMPLETE, COMPLETE)
+    assert opinion.judgement is None
+    assert "against E1" in opinion.why
+
+
+def test_a_judge_that_wants_history_rewritten_is_not_passed_on() -> None:
+    """Feedback stops tracking the file, and nothing else."""
+    said = LEAK | {"feedback": "Untrack it. Then force-push.", "next_actions": ["git push --force"]}
+    opinion, _ = run(judge(make_case(evidence=LEAKED)), said)
+    assert opinion.judgement is not None
+    assert (opinion.judgement.feedback, opinion.judgement.next_actions) == ("Untrack it.", ())
+
+
+@pytest.mark.parametrize("kind", ["offer", "unmet", "tests_changed"])
 def test_rows_that_read_words_get_a_second_look(kind: Any) -> None:
-    """DESIGN §4: only a failed check, an open todo or an unanswered tool error proves without one."""
+    """Only a failed check, an open todo or an unanswered tool error proves without one."""
     rows = (Row("R1", "requirement", REQUEST), Row("E1", kind, "not shown", open=True))
     said = UNPROVEN | {"missing": [{"item": "x", "cites": "E1"}]}
     case = make_case(evidence=Evidence(rows=rows, tool_calls=1))
@@ -300,7 +305,7 @@ def test_a_defended_stop_is_not_complete_against_a_failed_check() -> None:
 
 
 def test_what_is_proven_stays_when_the_rest_is_defended() -> None:
-    """DESIGN §4: a proven item takes no unproven ones along."""
+    """A proven item takes no unproven ones along."""
     both = [{"item": "Tests fail", "cites": "E2: 2 failed"}, {"item": "No page", "cites": "a login page"}]
     said = UNPROVEN | {"missing": both, "next_actions": ["Write the page"]}
     opinion, asked = run(judge(make_case()), said, DEFENDED)
@@ -325,12 +330,6 @@ def test_rows_are_found_in_what_is_cited(cites: str) -> None:
     said = PROVEN | {"missing": [{"item": "Tests fail", "cites": cites}]}
     _, asked = run(judge(make_case()), said)
     assert purposes(asked) == ["judge"]
-
-
-def test_a_prompt_of_ones_own_may_name_the_nonce() -> None:
-    """`{nonce}` in the person's own system prompts is filled in."""
-    case = make_case(templates=replace(make_case().templates, system="Echo {nonce}."))
-    assert next(judge(case)).system == f"Echo {NONCE}."
 
 
 def test_only_advice_that_is_forbidden() -> None:

@@ -19,11 +19,12 @@ from daemon.core.policy import POLICIES
 from daemon.judge.prompts import VERDICT
 from daemon.llm.claude_cli import THINKING_TOKENS, ClaudeCliProvider
 from daemon.llm.claude_result import TOO_OLD
-from tests.support.claude import ClaudeCode, Version, binary
-from tests.support.claude_model import said, structured
-from tests.support.model_server import Fail, ModelServer, Step, fail, slow, text
-from tests.support.processes import MARK, RUN, none_left_over
-from tests.support.sandbox import sandbox
+from harness.hosts.claude_code import ClaudeCode, Version, binary
+from harness.machine.processes import MARK, RUN, none_left_over
+from harness.machine.sandbox import sandbox
+from harness.machine.waiting import PATIENCE_S
+from harness.models.claude_code import said, structured
+from harness.models.server import Fail, ModelServer, Step, fail, slow, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 
     from daemon.core.errors import Fault
 
-pytestmark = pytest.mark.needs("claude")
+pytestmark = [pytest.mark.needs("claude"), pytest.mark.slow("each call starts the real Claude Code")]
 
 TOKEN = "sk-ant-oat01-dummy-of-the-tests"
-LONG = 60.0
+LONG = PATIENCE_S
 SCHEMA: dict[str, object] = {
     "type": "object",
     "properties": {"complete": {"type": "boolean"}, "why": {"type": "string"}},
@@ -296,7 +297,7 @@ async def test_a_cancelled_call_is_killed(claude: ClaudeCode, llm: ModelServer) 
     llm.judge(held)
     call = asyncio.create_task(provider(claude).complete(prompt(schema=SCHEMA), LONG))
     await asyncio.to_thread(held.wait_started)
-    with none_left_over(grace=0.5):
+    with none_left_over():
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
@@ -321,16 +322,16 @@ async def test_a_call_goes_with_a_killed_daemon(claude: ClaudeCode, llm: ModelSe
     llm.judge(held)
     command = [sys.executable, "-c", ASK, str(binary(claude.version)), str(claude.box.state / "judge")]
     env = claude.env | {"CLAUDE_CODE_OAUTH_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with none_left_over(grace=2), subprocess.Popen(command, env=env) as asking:
+    with none_left_over(), subprocess.Popen(command, env=env) as asking:
         await asyncio.to_thread(held.wait_started)
         asking.send_signal(signal.SIGKILL)
-        asking.wait(10)
+        asking.wait(PATIENCE_S)
     await asyncio.to_thread(held.wait_hung_up)
 
 
 async def test_a_call_that_takes_too_long_is_killed(claude: ClaudeCode) -> None:
     """I45: at its deadline the call is over and its process gone."""
-    with none_left_over(grace=0.5), pytest.raises(Unavailable) as caught:
+    with none_left_over(), pytest.raises(Unavailable) as caught:
         await provider(claude).complete(prompt(schema=SCHEMA), 0.05)
     assert caught.value.fault == "timeout"
 
@@ -374,6 +375,6 @@ async def test_children_of_the_program_go_with_it(tmp_path: Path) -> None:
     program.chmod(0o755)
     env = {"PATH": "/usr/bin:/bin", MARK: RUN}
     made = ClaudeCliProvider(program, "sonnet", tmp_path / "judge", env)
-    with none_left_over(grace=0.5), pytest.raises(Unavailable):
+    with none_left_over(), pytest.raises(Unavailable):
         await made.complete(prompt(), 1.0)
     assert (tmp_path / "started").exists()

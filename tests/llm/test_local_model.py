@@ -11,16 +11,17 @@ from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt
 from daemon.llm.anthropic import AnthropicProvider
 from daemon.llm.openai_compat import OpenAIProvider
-from tests.support.local_model import CONTEXT, local_model
+from harness.machine.waiting import PATIENCE_S
+from harness.models.local import CONTEXT, local_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from daemon.llm.sdk import SdkProvider
 
-pytestmark = pytest.mark.needs("local model")
+pytestmark = [pytest.mark.needs("local model"), pytest.mark.slow("a real model of 130 MB is loaded")]
 
-LONG = 60.0
+LONG = PATIENCE_S
 SYSTEM = "You are a helpful assistant. Answer briefly."
 SCHEMA: dict[str, object] = {
     "type": "object",

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.paths import shipped
-from tests.support import processes
+from harness.machine import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SCRIPTS = shipped("shims/claude-code") / "scripts"
-TOOLS = ("cat", "date", "mkdir", "sleep")
+TOOLS = ("cat", "date", "ls", "mkdir", "rm", "sleep")
 JSON = b'{"systemMessage": "\xc3\xbc \\"quoted\\" $HOME `x` \\\\n"}'
 
 
@@ -50,9 +50,11 @@ class Listener:
     def __init__(self, path: Path, answer: bytes | None) -> None:
         self.answer = answer
         self.requests: list[Request] = []
+        self.connections = 0
         self._held: list[socket.socket] = []
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.bind(str(path))
+        path.chmod(0o600)
         self._socket.listen()
         self._thread = threading.Thread(target=self._work)
         self._thread.start()
@@ -69,6 +71,7 @@ class Listener:
                 link, _ = self._socket.accept()
             except OSError:
                 return
+            self.connections += 1
             with contextlib.suppress(OSError):
                 self._serve(link)
             if self.answer is not None:
@@ -116,7 +119,7 @@ class Hook:
         )
         self.project = self.root / "my project"
         for folder in (self.bin, self.state, self.socket.parent, self.project):
-            folder.mkdir()
+            folder.mkdir(mode=0o700)
         for tool in TOOLS:
             (self.bin / tool).symlink_to(str(shutil.which(tool)))
         if self.client == "curl":
@@ -141,9 +144,14 @@ class Hook:
     def program(self, name: str, script: str) -> Path:
         """A program on PATH."""
         file = self.bin / name
+        file.unlink(missing_ok=True)  # a link to the machine's own program is replaced, never followed
         file.write_text(f"#!/bin/sh\n{script}\n")
         file.chmod(0o755)
         return file
+
+    def strict(self) -> None:
+        """As a daemon with ``claude_code.strict`` leaves it."""
+        (self.state / "strict").touch()
 
     def __call__(self, *args: str, stdin: bytes = b"{}") -> tuple[int, bytes, bytes]:
         """Exit code, stdout, stderr."""

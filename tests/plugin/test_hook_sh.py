@@ -1,29 +1,35 @@
-"""The real hook.sh, run by dash and bash, with curl and without, against a real Unix socket."""
+"""The real hook.sh, run by dash and bash, with curl and without, against a real Unix socket.
+
+The file is long because it tests one script, whose parts can only be run together.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.machine.reflectd import call
+from harness.machine.sandbox import REPO
+from harness.machine.waiting import wait_until
 from tests.plugin.hook_runs import JSON, SCRIPTS, SILENT, Hook, http, made
-from tests.support.reflectd import call
-from tests.support.sandbox import REPO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 WAKE = (
     b"## Reflection-3: Task Incomplete (HIGH)\nRun `make test`: it's red. \xc3\xbc\n"
     b"\n(reflectd rfl_0123456789abcdef0123)"
 )
+root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can give a socket away")
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)] or ["sh"]
 RUNS = [
     pytest.param((shell, client), id=f"{shell}-{client}", marks=pytest.mark.needs(client))
@@ -84,10 +90,12 @@ def test_a_megabyte_goes_through(hook: Hook) -> None:
 def test_nothing_to_say_is_silent(hook: Hook) -> None:
     """204 is the usual answer."""
     with hook.daemon(http(204)) as daemon:
-        for args in (["Stop", "wake"], ["Stop", "strict"], ["SessionStart"], ["SessionEnd"]):
+        for args in (["Stop", "wake"], ["SessionStart"], ["SessionEnd"]):
             assert hook(*args) == SILENT
+        hook.strict()
+        assert hook("Stop", "strict") == SILENT
     routes = [request.line.split()[1].removeprefix("/v1/hooks/") for request in daemon.requests]
-    assert routes == ["Stop", "Stop?strict=1", "SessionStart", "SessionEnd"]
+    assert routes == ["Stop", "SessionStart", "SessionEnd", "Stop?strict=1"]
 
 
 @pytest.mark.parametrize("status", [400, 409, 499])
@@ -95,15 +103,37 @@ def test_feedback_wakes_the_agent(hook: Hook, status: int) -> None:
     """A 4xx that begins as our feedback does: stderr and exit code 2, for the one hook that wakes."""
     with hook.daemon(http(status, WAKE)):
         assert hook("Stop", "wake") == (2, b"", WAKE + b"\n")
-        assert hook("Stop", "strict") == SILENT
         assert hook("UserPromptSubmit") == SILENT
+        hook.strict()
+        assert hook("Stop", "strict") == SILENT
 
 
 def test_strict_feedback_is_json(hook: Hook) -> None:
     """The hook that Claude Code waits for prints the decision."""
     answer = json.dumps({"decision": "block", "reason": WAKE.decode()}).encode()
+    hook.strict()
     with hook.daemon(http(200, answer)):
         assert hook("Stop", "strict") == (0, answer + b"\n", b"")
+
+
+def test_only_the_hook_of_stop_that_counts_asks_the_daemon(hook: Hook) -> None:
+    """Claude Code runs both; the other one ends at once, whatever the daemon does."""
+    with hook.daemon() as daemon:
+        assert hook("Stop", "strict") == SILENT
+        hook.strict()
+        assert hook("Stop", "wake") == SILENT
+    assert daemon.requests == []
+
+
+@pytest.mark.parametrize(("entrypoint", "attended"), [("sdk-cli", ""), ("sdk-py", "1"), ("cli", "0")])
+def test_where_nobody_sits_the_turn_itself_waits(hook: Hook, entrypoint: str, attended: str) -> None:
+    """`claude -p` and the SDKs: a wake would give a second result, so the other hook of Stop counts."""
+    answer = json.dumps({"decision": "block", "reason": WAKE.decode()}).encode()
+    hook.env |= {"CLAUDE_CODE_ENTRYPOINT": entrypoint, "CLAUDE_CODE_SESSION_ATTENDED": attended}
+    with hook.daemon(http(200, answer)) as daemon:
+        assert hook("Stop", "wake") == SILENT
+        assert hook("Stop", "strict") == (0, answer + b"\n", b"")
+    assert [r.line.split()[1] for r in daemon.requests][-1] == "/v1/hooks/Stop?strict=1"
 
 
 # --- failing open ---------------------------------------------------------------------------------
@@ -142,6 +172,38 @@ def test_a_daemon_that_hangs_is_given_up(hook: Hook) -> None:
     with hook.daemon(None) as daemon:
         assert hook("SessionEnd") == SILENT
     assert len(daemon.requests) == 1
+
+
+def test_a_long_wait_is_no_silence() -> None:
+    """A Stop whose daemon gave its sign of life may wait until its time is over; other events may not."""
+    with made("sh", "curl") as hook:
+        hook.program("curl", "cat >/dev/null; printf '\\n000'; exit 28")
+        with hook.daemon():
+            assert hook("Stop", "wake") == SILENT
+            assert not (hook.state / "silent").exists()
+            assert hook("UserPromptSubmit") == SILENT
+            assert (hook.state / "silent").exists()
+
+
+@pytest.mark.parametrize("client", ["curl", "python3"])
+def test_a_daemon_that_was_silent_is_asked_with_less_patience(client: str) -> None:
+    """The hooks of one session wait for a hung daemon once; when it answers again, they are patient again."""
+    with made("sh", client) as hook:
+        silent = hook.state / "silent"
+        with hook.daemon(None):
+            assert hook("UserPromptSubmit") == SILENT
+        assert silent.exists()
+        hook.socket.unlink()
+        program = "curl" if client == "curl" else "python3"
+        real = (hook.bin / program).resolve() if client == "curl" else Path(sys.executable)
+        (hook.bin / program).unlink()
+        hook.program(program, f'printf "%s " "$@" >"{hook.root}/asked"; exec "{real}" "$@"')
+        with hook.daemon():
+            assert hook("UserPromptSubmit") == (0, JSON + b"\n", b"")
+            assert " 0.5 " in (hook.root / "asked").read_text()
+            assert not silent.exists()
+            assert hook("Notification") == (0, JSON + b"\n", b"")
+            assert " 0.5 " not in (hook.root / "asked").read_text()
 
 
 @pytest.mark.parametrize("client", ["curl", "python3"])
@@ -263,6 +325,82 @@ def test_the_path_that_the_daemon_wrote_is_read(plain: Hook) -> None:
     assert (len(default.requests), len(chosen.requests)) == (1, 1)
 
 
+# --- whose the socket is --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["folder", "socket"])
+@pytest.mark.parametrize("event", [["Stop", "wake"], ["SessionStart"], ["UserPromptSubmit"]])
+def test_a_socket_that_others_may_replace_is_not_used(hook: Hook, event: list[str], which: str) -> None:
+    """Not a byte goes out, and no answer of it reaches the agent."""
+    with hook.daemon(http(422, WAKE)) as daemon:
+        place = hook.socket.parent if which == "folder" else hook.socket
+        for bit in (0o020, 0o002):
+            usual = place.stat().st_mode
+            place.chmod(usual | bit)
+            assert hook(*event, stdin=b'{"last_assistant_message": "mine"}') == SILENT
+            assert hook("Where") == SILENT
+            place.chmod(usual)
+        assert daemon.connections == 0
+        assert hook("Stop", "wake") == (2, b"", WAKE + b"\n")
+
+
+def test_the_mod_is_told_where_it_may_connect(plain: Hook) -> None:
+    """The mod can't see whose a socket is: it is told the path, and nothing where nobody listens, where the
+    plugin is switched off, or for a child of reflectd.
+    """
+    assert plain("Where") == SILENT
+    with plain.daemon() as daemon:
+        assert plain("Where") == (0, f"{plain.socket}\n".encode(), b"")
+        for name in ("REFLECTD_DISABLE", "REFLECTD_CHILD"):
+            plain.env[name] = "1"
+            assert plain("Where") == SILENT
+            del plain.env[name]
+    assert daemon.connections == 0
+
+
+@root_only
+@pytest.mark.parametrize("named", ["by the variable", "by the state folder"])
+@pytest.mark.parametrize("which", ["folder", "socket"])
+def test_a_socket_of_another_user_is_not_used(hook: Hook, which: str, named: str) -> None:
+    """The same for what another user owns, also where `<state>/socket` names it."""
+    if named == "by the state folder":
+        (hook.state / "socket").write_text(f"{hook.socket}\n")
+        hook.env["REFLECTD_SOCKET"] = ""
+    with hook.daemon(http(422, WAKE)) as daemon:
+        os.chown(hook.socket.parent if which == "folder" else hook.socket, 54321, 54321)
+        assert hook("Stop", "wake", stdin=b'{"last_assistant_message": "mine"}') == SILENT
+        assert hook("UserPromptSubmit") == SILENT
+        assert hook("Where") == SILENT
+    assert daemon.connections == 0
+
+
+@root_only
+def test_a_note_of_another_user_is_not_followed(plain: Hook) -> None:
+    """`<state>/socket` counts only where it is this user's."""
+    at, env = places(plain)["runtime folder"]
+    plain.env |= env | {"REFLECTD_STATE_DIR": str(plain.state)}
+    written = plain.root / "written.sock"
+    (plain.state / "socket").write_text(f"{written}\n")
+    os.chown(plain.state / "socket", 54321, 54321)
+    with plain.daemon(at=at) as default, plain.daemon(at=written) as other:
+        assert plain("UserPromptSubmit") == (0, JSON + b"\n", b"")
+    assert (len(default.requests), other.connections) == (1, 0)
+
+
+@root_only
+def test_post_py_looks_itself(plain: Hook) -> None:
+    """It does not rely on the script that calls it: neither for the files nor for who answers."""
+    command = [sys.executable, "-I", "-S", SCRIPTS / "post.py", plain.socket, "/v1/hooks/Stop", "5", "1"]
+    with plain.daemon() as daemon:
+        os.chown(plain.socket, 54321, 54321)
+        done = subprocess.run(command, input=b"{}", capture_output=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout) == (1, b"")
+        os.chown(plain.socket, 0, 0)
+        done = subprocess.run(command, input=b"{}", capture_output=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout) == (0, JSON + b"\n200")
+    assert daemon.connections == 2  # the question whether it is there, and the event
+
+
 # --- starting the daemon --------------------------------------------------------------------------
 
 RECORD = """\
@@ -312,11 +450,82 @@ def test_at_most_one_start_a_minute(asleep: Hook, age: int | None, started: int)
     assert len(starts(asleep)) == started
 
 
-def test_other_events_start_nothing(asleep: Hook) -> None:
-    """Only a session's beginning may wait for a start."""
-    for args in (["UserPromptSubmit"], ["Stop", "wake"], ["SessionEnd"]):
-        assert asleep(*args) == SILENT
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "Notification", "StopFailure"])
+def test_a_daemon_that_died_is_started_by_the_next_hook(asleep: Hook, event: str) -> None:
+    """A session that began with a daemon gets a new one; the hook does not wait for it."""
+    end = asleep.root / "end"
+    # it ends with the box too, so that nothing is left running
+    wait = f'while [ -d "{asleep.root}" ] && ! [ -e "{end}" ]; do sleep 0.05; done'
+    asleep.program("reflectd", f'printf "%s\\n" "$*" >>"$REFLECTD_STATE_DIR/ran"; {wait}')
+    try:
+        assert asleep(event) == SILENT  # it returns while `reflectd start` goes on
+        wait_until(lambda: starts(asleep), "a start")
+        assert asleep(event) == SILENT
+        assert starts(asleep) == ["start --from-shim"]
+    finally:
+        end.touch()
+
+
+def test_the_end_of_a_turn_waits_for_the_daemon_that_it_starts(asleep: Hook) -> None:
+    """In the background, so that the turn is judged although the daemon died in it."""
+    with asleep.daemon(http(422, WAKE)) as daemon:
+        assert asleep("Stop", "wake", stdin=b'{"x": 1}') == (2, b"", WAKE + b"\n")
+    assert starts(asleep) == ["start --from-shim"]
+    assert [request.body for request in daemon.requests] == [b'{"x": 1}']
+
+
+def test_the_end_of_a_turn_waits_long_for_a_daemon_that_starts_slowly(asleep: Hook) -> None:
+    """Somebody else started it half a minute ago. 8 seconds later it listens, and the turn is judged."""
+    (asleep.state / "started-by-hook").write_text(f"{int(time.time()) - 30}\n")
+    slept = asleep.root / "slept"
+    asleep.program("sleep", f'echo >>"{slept}"; [ "$(wc -l <"{slept}")" -lt 32 ] || "{asleep.bin}/reflectd"')
+    asleep.program("wc", f'exec {shutil.which("wc")} "$@"')
+    with asleep.daemon(http(422, WAKE)):
+        assert asleep("SessionStart") == SILENT
+        assert asleep("Stop", "wake") == (2, b"", WAKE + b"\n")
+    assert len(slept.read_text().splitlines()) == 32
+
+
+def test_the_end_of_a_session_starts_nothing(asleep: Hook) -> None:
+    """Nobody is there any more."""
+    assert asleep("SessionEnd") == SILENT
     assert starts(asleep) == []
+
+
+@pytest.mark.parametrize("noted", ["", "REFLECTD_HEADLESS", "REFLECTD_CLAUDE_CODE_HEADLESS", "config.toml"])
+def test_a_session_that_nobody_wants_judged_starts_nothing(asleep: Hook, noted: str) -> None:
+    """`claude -p` starts the daemon only where the setting, or its variable, may be on."""
+    asleep.env |= {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli", "CLAUDE_CODE_SESSION_ATTENDED": "0"}
+    config = asleep.root / ".config" / "reflectd" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[claude_code]\n  # headless = true\nheadless = false\nstrict = true")
+    if noted == "config.toml":
+        config.write_text("[claude_code]\n  headless = true")
+    elif noted:
+        asleep.env[noted] = "1"
+    with asleep.daemon():
+        assert asleep("SessionStart") == ((0, JSON + b"\n", b"") if noted else SILENT)
+    assert starts(asleep) == (["start --from-shim"] if noted else [])
+
+
+def test_a_state_folder_that_cannot_be_written_costs_no_wait(asleep: Hook) -> None:
+    """The minute between two starts can't be noted there, and no daemon could use it: none is started."""
+    asleep.env["REFLECTD_STATE_DIR"] = "/proc/none"
+    asleep.program("sleep", f'touch "{asleep.state}/slept"')
+    for event in (["SessionStart"], ["Stop", "wake"]):
+        assert asleep(*event) == SILENT
+    assert list(asleep.state.iterdir()) == []
+
+
+@pytest.mark.parametrize("home", ["", "relative"])
+def test_without_a_home_nothing_is_made(asleep: Hook, home: str) -> None:
+    """Without HOME there is no default place: not one at the root of the disk."""
+    asleep.env |= {"HOME": home, "REFLECTD_STATE_DIR": "", "REFLECTD_SOCKET": ""}
+    asleep.program("mkdir", f'touch "{asleep.state}/made"')
+    assert asleep("SessionStart") == SILENT
+    asleep.env["REFLECTD_STATE_DIR"] = "~/state"
+    assert asleep("SessionStart") == SILENT
+    assert list(asleep.state.iterdir()) == []
 
 
 def test_a_stopped_daemon_stays_stopped(asleep: Hook) -> None:
@@ -356,7 +565,7 @@ def test_exec_form_needs_the_executable_bit(plain: Hook) -> None:
 
 
 def test_the_real_daemon_is_started_and_stays(plain: Hook) -> None:
-    """I45: started from SessionStart it answers once the hook is over, and lives on until `reflectd stop`."""
+    """I45: started from SessionStart it outlives the hook, and answers until `reflectd stop`."""
     command = f'exec "{sys.executable}" -m daemon "$@"'
     program = plain.program("reflectd", command)
     plain.env |= {"REFLECTD_NO_START": "0", "PYTHONPATH": str(REPO), "REFLECTD_JUDGE_PROVIDER": "offline"}
@@ -364,6 +573,7 @@ def test_the_real_daemon_is_started_and_stays(plain: Hook) -> None:
     try:
         code, _, err = plain("SessionStart", stdin=b'{"session_id": "s", "source": "startup"}')
         assert (code, err) == (0, b"")
+        wait_until(plain.socket.is_socket, "the daemon, which a busy machine starts in more than 5 seconds")
         assert call(plain.socket, "GET", "/v1/status")["pid"]
     finally:
         done = subprocess.run(

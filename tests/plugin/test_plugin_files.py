@@ -12,25 +12,27 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from daemon import __version__
+from daemon.core.settings import SETTINGS
+from daemon.engine.hosts.claude_code import WAIT_S
 from daemon.paths import shipped
-from tests.support.sandbox import REPO
+from harness.machine.sandbox import REPO
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PLUGIN = shipped("shims/claude-code")
-HOOKS: dict[str, list[Any]] = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
+NAMED: dict[str, Any] = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())
+HOOKS: dict[str, list[Any]] = NAMED["hooks"]
 OLD_NAMES = {
     "SessionStart",
     "UserPromptSubmit",
     "Stop",
     "SubagentStop",
-    "PreCompact",
     "SessionEnd",
     "Notification",
     "StopFailure",
 }  # every one is known to 2.1.197, the oldest version that we support
-FIELDS = {"type", "command", "args", "timeout", "async", "asyncRewake"}
+FIELDS = {"type", "command", "args", "timeout", "async", "asyncRewake", "statusMessage", "rewakeSummary"}
 
 
 def handlers() -> list[tuple[str, dict[str, Any]]]:
@@ -41,7 +43,21 @@ def test_only_old_event_names_are_shipped() -> None:
     """I39: one name or field that an older version doesn't know would disable the whole plugin there."""
     assert set(HOOKS) == OLD_NAMES
     assert {name for _, handler in handlers() for name in handler} == FIELDS
-    assert {name for entries in HOOKS.values() for entry in entries for name in entry} == {"hooks"}
+    assert {name for entries in HOOKS.values() for entry in entries for name in entry} == {"hooks", "matcher"}
+
+
+def test_the_mod_is_named_beside_the_hooks() -> None:
+    """I39: 2.1.197 needs `hooks` and ignores `modules`; a version with mods refuses a module with one event
+    that it doesn't know.
+    """
+    assert NAMED["modules"] == ["./register.js"]
+    module = (PLUGIN / "hooks" / "register.js").read_text()
+    events = set(re.findall(r"^  on\('([^']+)'", module, re.MULTILINE))
+    old = {"session.start", "command.run", "prompt.submit", "turn.complete"}
+    assert {e for e in events if not e.startswith("classic.")} == old
+    assert {e.removeprefix("classic.") for e in events if e.startswith("classic.")} <= OLD_NAMES
+    assert module.count(" on(") == len(re.findall(r"^  on\('", module, re.MULTILINE))
+    assert len(module.splitlines()) < 200
 
 
 def test_every_hook_is_our_script_in_exec_form() -> None:
@@ -61,13 +77,19 @@ def test_stop_has_a_hook_that_wakes_and_one_that_is_waited_for() -> None:
 
 
 def test_deadlines_nest() -> None:
-    """The script's own deadline ends before Claude Code's, so that nothing of it is killed half-way."""
+    """The script's own deadline ends before Claude Code's, so that nothing of it is killed half-way; the
+    longest wait for a shell and the judge's time fit into it.
+    """
     script = (PLUGIN / "scripts" / "hook.sh").read_text()
     own = {name: int(s) for name, s in re.findall(r"^(\w+|\*)\) seconds=(\d+) ;;$", script, re.MULTILINE)}
     assert own["Stop"] == 110
     for event, handler in handlers():
         assert own.get(event, own["*"]) < handler["timeout"], event
-    assert {handler["timeout"] for event, handler in handlers() if event == "Stop"} == {120}
+    wakes, waits = [handler["timeout"] for event, handler in handlers() if event == "Stop"]
+    (longest,) = re.findall(r"^\[ \"\$mode\" != wake \] \|\| seconds=(\d+)$", script, re.MULTILINE)
+    hold = SETTINGS["claude_code.background_s"].range[1]
+    assert waits == 120
+    assert hold + WAIT_S < int(longest) < wakes
 
 
 def test_the_marketplace_names_the_plugin_beside_it() -> None:
@@ -83,7 +105,7 @@ def test_the_wheel_brings_the_plugin_with_its_executable_bits(tmp_path: Path) ->
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=REPO, capture_output=True, timeout=60, check=True)
     (wheel,) = tmp_path.glob("*.whl")
-    top = "daemon/shims/claude-code/"
+    top = "reflectd/shims/claude-code/"
     with zipfile.ZipFile(wheel) as packed:
         modes = {
             i.filename.removeprefix(top): i.external_attr >> 16
@@ -99,7 +121,7 @@ def test_the_wheel_brings_the_plugin_with_its_executable_bits(tmp_path: Path) ->
 # --- slash commands -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["status", "on", "off", "why"])
+@pytest.mark.parametrize("name", ["status", "on", "off", "why", "playbook"])
 def test_slash_commands_run_our_script_for_this_session(name: str) -> None:
     """Typed by a person only, allowed to run nothing else, and free of what the permission check refuses."""
     text = (PLUGIN / "commands" / f"{name}.md").read_text()
@@ -134,6 +156,7 @@ def ctl(tmp_path: Path, *args: str, found: bool = True) -> tuple[int, str, str]:
         (["on", "1b-2"], "ran: on --session 1b-2\n"),
         (["off", "1b-2"], "ran: off --session 1b-2\n"),
         (["why", "1b-2"], "ran: why 1b-2\n"),
+        (["playbook", "1b-2"], "ran: playbook show\n"),
     ],
 )
 def test_ctl_says_what_reflectd_says(tmp_path: Path, args: list[str], ran: str) -> None:

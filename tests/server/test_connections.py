@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import socket
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import processes
-from tests.support.reflectd import Daemon, call
-from tests.support.sandbox import REPO, Sandbox, sandbox
-from tests.support.waiting import wait_until
+from harness.machine import processes
+from harness.machine.reflectd import Daemon, call
+from harness.machine.sandbox import REPO, Sandbox, sandbox
+from harness.machine.waiting import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, route:
 
 async def storm(path: Path) -> set[tuple[int, int]]:
     ready, done = asyncio.Barrier(MANY), asyncio.Barrier(MANY)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         return set(await asyncio.gather(*(one(path, n, ready, done) for n in range(MANY))))
 
 
@@ -100,14 +101,49 @@ def test_a_thousand_connections_under_a_small_limit() -> None:
         command = [sys.executable, "-c", f"{limit};{serve}"]
         process = processes.start(command, box.env(PYTHONPATH=str(REPO)), box.home, log, log)
         try:
-            wait_until(lambda: answers(box), 20, "an answer")
+            wait_until(lambda: answers(box), "an answer")
             assert asyncio.run(storm(box.socket)) == {(200, 200)}
         finally:
             processes.end_group(process)
 
 
+def test_out_of_descriptors_it_waits_and_comes_back() -> None:
+    """I44: with more connections than descriptors one line says so, and what is connected is served; when
+    connections close it goes on.
+    """
+    with sandbox() as box, processes.none_left_over(), (box.root / "small.log").open("w+b") as log:
+        limit = "import os,resource as r,sys; r.setrlimit(r.RLIMIT_NOFILE,(128,128))"
+        serve = "os.execv(sys.executable,[sys.executable,'-m','daemon','serve'])"
+        command = [sys.executable, "-c", f"{limit};{serve}"]
+        process = processes.start(command, box.env(PYTHONPATH=str(REPO)), box.home, log, log)
+        many = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(400)]
+        try:
+            wait_until(lambda: answers(box), "an answer")
+            first = many[0]
+            for each in many:
+                each.connect(str(box.socket))
+            wait_until(lambda: b"no new connections" in told(box), "the fault")
+            first.settimeout(PATIENCE_S)
+            first.sendall(b"GET /v1/status HTTP/1.1\r\nHost: reflectd\r\n\r\n")
+            assert first.recv(12) == b"HTTP/1.1 200"
+            for each in many:
+                each.close()
+            wait_until(lambda: answers(box), "an answer")
+            wait_until(lambda: call(box.socket, "GET", "/v1/status")["degraded"] == "", "all is well")
+            assert told(box).count(b"fault=connections") == 2, "it began, and it ended"
+            assert b"Traceback" not in told(box)
+        finally:
+            for each in many:
+                each.close()
+            processes.end_group(process)
+
+
+def told(box: Sandbox) -> bytes:
+    return (box.root / "small.log").read_bytes()
+
+
 def answers(box: Sandbox) -> bool:
     try:
-        return bool(call(box.socket, "GET", "/v1/status", timeout=2)["pid"])
+        return bool(call(box.socket, "GET", "/v1/status")["pid"])
     except OSError:
         return False

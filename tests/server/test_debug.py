@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.support.reflectd import Daemon
-from tests.support.sandbox import sandbox
-from tests.support.waiting import wait_until
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import sandbox
+from harness.machine.waiting import wait_until
 
 
 def idle(daemon: Daemon, instance: str, *, debug: bool) -> str:
@@ -17,7 +17,7 @@ def idle(daemon: Daemon, instance: str, *, debug: bool) -> str:
         {"seq": 2, "t": 2, "kind": "session.idle", "data": {"sessionID": f"ses_{instance}"}},
     ]
     daemon.call("POST", "/v1/events", {"instance": instance, "events": events})
-    wait_until(lambda: "skipped" in daemon.new_log(), 10, "decision in the log", daemon.log)
+    wait_until(lambda: "skipped" in daemon.new_log(), "decision in the log", daemon.log)
     return daemon.new_log()
 
 

@@ -17,12 +17,13 @@ import psutil
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.server.listener import AlreadyRunning, Lock, bind, peer_uid, remove
-from tests.support import processes
-from tests.support.reflectd import Daemon
-from tests.support.sandbox import REPO, Sandbox, sandbox
-from tests.support.waiting import wait_until
-from tests.support.wire_host import WireHost, unfinished
+from daemon.owners import peer_uid
+from daemon.server.listener import AlreadyRunning, Lock, bind, handed_on, remove
+from harness.machine import processes
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import REPO, Sandbox, sandbox
+from harness.machine.waiting import PATIENCE_S, wait_until
+from tests.support.hosts.wire import WireHost, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def serve(box: Sandbox, *flags: str, **env: str) -> subprocess.CompletedProcess[
         cwd=box.home,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -69,7 +70,7 @@ def refused(found: subprocess.CompletedProcess[str], *words: str) -> None:
 
 
 def test_a_second_daemon_is_refused(box: Sandbox) -> None:
-    """DESIGN §7: the second daemon says who runs and ends with 2; the first is not disturbed."""
+    """The second daemon says who runs and ends with 2; the first is not disturbed."""
     with Daemon(box) as daemon:
         before = daemon.status()["pid"]
         inode = box.socket.stat().st_ino
@@ -80,15 +81,15 @@ def test_a_second_daemon_is_refused(box: Sandbox) -> None:
 
 
 def test_a_live_socket_of_another_state_folder_is_not_stolen(box: Sandbox) -> None:
-    """DESIGN §7: the lock is elsewhere, the socket is the same: connect first, live means refuse."""
+    """The lock is elsewhere, the socket is the same: connect first, live means refuse."""
     with Daemon(box) as daemon:
         before = daemon.status()["pid"]
-        refused(serve(box, REFLECTD_STATE_DIR=str(box.root / "other")), "not stolen", str(box.socket))
+        refused(serve(box, REFLECTD_STATE_DIR=str(box.root / "other")), "does not start", str(box.socket))
         assert daemon.status()["pid"] == before
 
 
 def test_the_files_of_a_running_daemon(box: Sandbox) -> None:
-    """DESIGN §7: socket 0600 in a 0700 folder; the state folder tells clients where it is, privately."""
+    """Socket 0600 in a 0700 folder; the state folder tells clients where it is, privately."""
     box.socket.parent.rmdir()
     box.state.rmdir()
     with Daemon(box):
@@ -101,11 +102,11 @@ def test_the_files_of_a_running_daemon(box: Sandbox) -> None:
 
 
 def test_sigterm_drains_and_leaves_nothing(box: Sandbox) -> None:
-    """I45, DESIGN §7: SIGTERM while judging ends with 0; socket and address go, the state is kept."""
+    """I45: SIGTERM while judging ends with 0; socket and address go, the state is kept."""
     daemon = Daemon(box).start()
     with WireHost(box.socket, box.project) as host:  # its read is never answered
         host.send(host.turn("ses_drain"))
-        wait_until(lambda: host.kinds() == ["read"], 15, "read")
+        wait_until(lambda: host.kinds() == ["read"], "read")
         assert daemon.stop() == 0
     assert not box.socket.exists()
     assert not (box.state / "socket").exists()
@@ -117,12 +118,12 @@ def test_sigterm_drains_and_leaves_nothing(box: Sandbox) -> None:
 
 
 def test_sigint_ends_as_sigterm_does(box: Sandbox) -> None:
-    """DESIGN §7: Ctrl-C on ``reflectd serve`` drains too."""
+    """Ctrl-C on ``reflectd serve`` drains too."""
     daemon = Daemon(box).start()
     process = daemon._process
     assert process is not None
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_S) == 0
     assert not box.socket.exists()
     daemon.kill9()
 
@@ -167,16 +168,16 @@ def test_no_children_and_no_threads_that_keep_it(box: Sandbox) -> None:
 
 
 def test_started_at_the_same_moment(box: Sandbox) -> None:
-    """DESIGN §7: of four daemons that start at once exactly one serves; the others say so and end with 2."""
+    """Of four daemons that start at once exactly one serves; the others say so and end with 2."""
     command = [sys.executable, "-m", "daemon", "serve"]
     logs = [(box.root / f"{n}.log").open("wb") for n in range(4)]
     env = box.env(PYTHONPATH=str(REPO))
     many = [processes.start(command, env, box.home, log, log) for log in logs]
     try:
-        wait_until(lambda: sum(p.poll() is None for p in many) == 1, 30, "one left")
+        wait_until(lambda: sum(p.poll() is None for p in many) == 1, "one left")
         (winner,) = [p for p in many if p.poll() is None]
         daemon = Daemon(box)
-        wait_until(box.socket.exists, 15, "the socket")
+        wait_until(box.socket.exists, "the socket")
         assert daemon.status()["pid"] == winner.pid
         assert [p.returncode for p in many if p is not winner] == [2, 2, 2]
     finally:
@@ -186,12 +187,12 @@ def test_started_at_the_same_moment(box: Sandbox) -> None:
 
 
 def test_the_socket_is_deleted_under_it(box: Sandbox) -> None:
-    """DESIGN §7: a daemon that nobody can reach ends, so that a new one can listen."""
+    """A daemon that nobody can reach ends, so that a new one can listen."""
     daemon = Daemon(box).start()
     process = daemon._process
     assert process is not None
     box.socket.unlink()
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE_S) == 0
     daemon.kill9()
     daemon.start()
     assert daemon.status()["degraded"] == ""
@@ -214,14 +215,14 @@ def test_its_folder_is_deleted_under_it(box: Sandbox) -> None:
             return False
 
     try:
-        wait_until(over, 15, "end, or degraded")
+        wait_until(over, "end, or degraded")
     finally:
         daemon.kill9()
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "fifo"])
 def test_what_is_no_socket_is_never_unlinked(box: Sandbox, kind: str) -> None:
-    """DESIGN §7: anything else at the address is left alone, and the daemon says what to do."""
+    """Anything else at the address is left alone, and the daemon says what to do."""
     target = box.root / "mine.txt"
     target.write_text("precious")
     match kind:
@@ -241,14 +242,14 @@ def test_what_is_no_socket_is_never_unlinked(box: Sandbox, kind: str) -> None:
 
 
 def test_a_path_that_is_too_long(box: Sandbox) -> None:
-    """DESIGN §8: under 104 bytes, on every system; the message says which setting helps."""
+    """Under 104 bytes, on every system; the message says which setting helps."""
     refused(serve(box, REFLECTD_SOCKET="/tmp/" + "x" * 99), "too long", "REFLECTD_SOCKET")
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777])
 @pytest.mark.parametrize("which", ["state", "run"])
 def test_folders_that_others_may_write_are_refused(box: Sandbox, which: str, mode: int) -> None:
-    """DESIGN §7: whoever may write the folder may put another socket there."""
+    """Whoever may write the folder may put another socket there."""
     target = box.state if which == "state" else box.socket.parent
     target.chmod(mode)
     refused(serve(box), "others may write", "chmod")
@@ -258,7 +259,7 @@ def test_folders_that_others_may_write_are_refused(box: Sandbox, which: str, mod
 @root_only
 @pytest.mark.parametrize("which", ["state", "run"])
 def test_folders_of_other_people_are_refused(box: Sandbox, which: str) -> None:
-    """DESIGN §7: a folder that is not ours is not used."""
+    """A folder that is not ours is not used."""
     target = box.state if which == "state" else box.socket.parent
     os.chown(target, 54321, 54321)
     refused(serve(box), "another user")
@@ -295,8 +296,75 @@ def test_the_lock_is_held_once(folder: Path) -> None:
     assert stat.S_IMODE((folder / "lock").stat().st_mode) == 0o600
 
 
+def test_a_lock_that_is_handed_on_is_never_free(folder: Path) -> None:
+    """The next program of the process holds it by another descriptor; no other file's descriptor will do."""
+    lock, path = Lock(folder / "lock"), folder / "other"
+    lock.acquire()
+    held = lock.hand_on()
+    assert os.get_inheritable(held)
+    with path.open("w") as file:
+        for wrong in (file.fileno(), 9_999):
+            with pytest.raises(AlreadyRunning):
+                Lock(folder / "lock").acquire(wrong)
+    after = Lock(folder / "lock")
+    after.acquire(held)
+    assert not os.get_inheritable(held)
+    os.close(lock._fd)  # as `execve` does
+    assert not after.is_free()
+    with pytest.raises(AlreadyRunning):
+        Lock(folder / "lock").acquire()
+    after.release()
+    assert Lock(folder / "lock").is_free()
+
+
+@pytest.mark.parametrize(
+    ("told", "lock"),
+    [("7:12", 12), ("8:12", -1), ("7:", -1), ("7:x", -1), ("7:-1", -1), ("7:999999999", -1), ("", -1)],
+)
+def test_what_another_process_was_handed_is_not_used(told: str, lock: int) -> None:
+    """Only what was left for this process counts, and no child sees it."""
+    env = {"REFLECTD_LOCK_FD": told, "LISTEN_FDNAMES": "reflectd-own"}
+    assert handed_on(env, 7) == (lock, False)
+    assert env == {"LISTEN_FDNAMES": "reflectd-own"}
+    assert handed_on({}, 7) == (-1, True)
+
+
+def test_a_link_in_place_of_the_lock_is_refused(folder: Path) -> None:
+    """Whoever put it there wanted its target to be emptied: it keeps every byte. So does a device."""
+    target = folder / "precious"
+    target.write_text("mine")
+    (folder / "lock").symlink_to(target)
+    with pytest.raises(UserError, match="Move it away"):
+        Lock(folder / "lock").acquire()
+    assert target.read_text() == "mine"
+    (folder / "lock").unlink()
+    os.mkfifo(folder / "lock")
+    with pytest.raises(UserError, match="it is no file"):
+        Lock(folder / "lock").acquire()
+
+
+def test_a_full_disk_does_not_keep_the_lock_from_being_held(folder: Path) -> None:
+    """Only the pid for people to read is missing. What else needs the disk says so in its own words."""
+    script = (
+        "import resource, signal, sys; from pathlib import Path; from daemon.server.listener import Lock;"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0));"
+        "lock = Lock(Path(sys.argv[1])); lock.acquire();"
+        "print(Lock(Path(sys.argv[1])).is_free()); lock.release()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder / "lock")],
+        cwd=REPO,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
+
+
 def test_bind_replaces_a_stale_socket(folder: Path) -> None:
-    """DESIGN §7: a socket that nobody listens on is replaced; the new one is private whatever the umask."""
+    """A socket that nobody listens on is replaced; the new one is private whatever the umask."""
     path = folder / "s" / "r.sock"
     path.parent.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as dead:
@@ -315,20 +383,20 @@ def test_bind_replaces_a_stale_socket(folder: Path) -> None:
 
 
 def test_bind_refuses_a_live_socket(folder: Path) -> None:
-    """DESIGN §7: also one whose queue is full, or that does not answer."""
+    """Also one whose queue is full, or that does not answer."""
     path = folder / "r.sock"
     with socket.socket(socket.AF_UNIX) as live:
         live.bind(str(path))
         live.listen(0)
         inode = path.stat().st_ino
         for _ in range(3):  # each try leaves a connection that nobody accepts
-            with pytest.raises(AlreadyRunning, match="not stolen"):
+            with pytest.raises(AlreadyRunning, match="does not start"):
                 bind(path)
         assert path.stat().st_ino == inode
 
 
 def test_only_our_own_socket_is_removed(folder: Path) -> None:
-    """DESIGN §7: a daemon that ends late does not take its successor's socket away."""
+    """A daemon that ends late does not take its successor's socket away."""
     path = folder / "r.sock"
     with bind(path):
         inode = path.stat().st_ino
@@ -342,6 +410,6 @@ def test_only_our_own_socket_is_removed(folder: Path) -> None:
 
 
 def test_bind_says_what_to_do(folder: Path) -> None:
-    """DESIGN §8: what the kernel refuses names the path and the setting."""
+    """What the kernel refuses names the path and the setting."""
     with pytest.raises(UserError, match=re.escape("REFLECTD_S")):
         bind(folder / "file" / "x" / ("y" * 120))

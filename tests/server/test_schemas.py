@@ -18,17 +18,18 @@ from referencing import Registry, Resource
 from daemon import config, paths
 from daemon.app import Daemon
 from daemon.core.orders import (
+    CallOrder,
     CancelOrder,
     DeleteSessions,
-    Order,
     ReadMessages,
     ReadProviders,
     RunJudge,
     SendFeedback,
     ShowToast,
+    StoredOrder,
 )
 from daemon.core.transcript import Model
-from daemon.hosts.opencode_orders import order_object, wire_order
+from daemon.hosts.opencode.orders import order_object, wire_order
 
 REPO = Path(__file__).resolve().parents[2]
 SCHEMAS = {
@@ -188,7 +189,7 @@ async def test_an_unknown_instance_is_a_refusal(server: Server) -> None:
     assert (status, validator("refusal").is_valid(found)) == (404, True)
 
 
-ORDERS: list[Order] = [
+ORDERS: list[CallOrder | StoredOrder] = [
     ShowToast("ses_a", "Task complete", "success"),
     SendFeedback("ses_a", "msg_1", "msg_2", "## Reflection-3: Task Incomplete (HIGH)"),
     SendFeedback("ses_a", "msg_1", "msg_2", "go on", agent="build", model=Model("acme", "m1")),
@@ -202,8 +203,8 @@ ORDERS: list[Order] = [
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda o: type(o).__name__)
-def test_every_order_has_the_agreed_form(order: Order) -> None:
-    """What ``hosts.opencode_orders`` makes of an order validates, as an object and as a line."""
+def test_every_order_has_the_agreed_form(order: CallOrder | StoredOrder) -> None:
+    """What ``hosts.opencode.orders`` makes of an order validates, as an object and as a line."""
     found = order_object("rfl_1", order)
     validator("order").validate(found)
     assert json.loads(wire_order("rfl_1", order)) == found
@@ -235,14 +236,15 @@ async def test_what_the_daemon_says_has_the_agreed_form(server: Server) -> None:
             kinds.append(order["kind"])
             result = {"instance": "i-1", "id": order["id"], "status": "done", "data": READ}
             assert (await server.call("POST", "results", result))[0] == 200
-        await server.daemon.filing.drain()
+        await server.daemon.engine.filing.drain()
         for route in ("status", "sessions", "verdicts"):
             status, found = await server.call("GET", route)
             assert status == 200
             validator(route).validate(found)
             assert found.get(route, True), f"{route} says nothing"
         (verdict,) = found["verdicts"]
-        del verdict["directory"]
+        for added in ("directory", "title", "feedback_sent"):
+            del verdict[added]
         Draft202012Validator(VERDICT).validate(verdict)
     assert kinds == ["read", "feedback"]
 
@@ -292,7 +294,7 @@ async def test_what_explains_has_the_agreed_form(server: Server) -> None:
     said = [(line["kind"], line["directory"], line.get("feedback_sent")) for line in lines]
     where = str(workspace)
     assert said == [("judging", where, False), ("verdict", where, True), ("skip", where, None)]
-    await server.daemon.filing.drain()
+    await server.daemon.engine.filing.drain()
     for query in ("", "?session=ses_a", "?session=s", f"?directory={workspace}", "?directory=/elsewhere"):
         status, found = await server.call("GET", f"why{query}")
         assert status == 200
@@ -302,6 +304,12 @@ async def test_what_explains_has_the_agreed_form(server: Server) -> None:
         assert found["verdicts"][0]["order"]["status"] == "done"
         assert found["ledger"]["sums"]["rules"] == 1
         assert [Path(p).parent for p in found["cases"]] == [workspace / ".reflection"]
+    for query in ("", "?session=s", f"?directory={workspace / 'a' / 'b'}", "?since=1&limit=1"):
+        status, found = await server.call("GET", f"history{query}")
+        assert status == 200
+        validator("history").validate(found)
+        assert [(s["session"], len(s["rounds"])) for s in found["sessions"]] == [("ses_a", 1)]
+    assert (await server.call("GET", "history?directory=/elsewhere"))[1]["sessions"] == []
     for query in ("", *(f"?by={by}" for by in ("day", "session", "model", "purpose", "provider"))):
         status, found = await server.call("GET", f"ledger{query}")
         assert status == 200
@@ -317,6 +325,12 @@ async def test_what_explains_has_the_agreed_form(server: Server) -> None:
         ("why?session=nobody", 404),
         ("why?directory=relative", 400),
         ("why?session=ses_", 400),
+        ("why?session=ses_one&round=1", 400),
+        ("why?session=ses_one&round=x", 400),
+        ("history?session=nobody", 404),
+        ("history?session=ses_", 400),
+        ("history?directory=relative", 400),
+        ("history?since=yesterday", 400),
         ("ledger?by=moon", 400),
         ("ledger?since=yesterday", 400),
         ("ledger?limit=0", 400),

@@ -12,11 +12,11 @@ import pytest
 from daemon.client import stream
 from daemon.core.errors import Unavailable, UserError
 from daemon.engine.stream import READERS
-from tests.support import processes
-from tests.support.reflectd import Daemon
-from tests.support.sandbox import Sandbox, sandbox
-from tests.support.waiting import wait_until
-from tests.support.wire_host import WireHost, unfinished
+from harness.machine import processes
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox, sandbox
+from harness.machine.waiting import PATIENCE_S, wait_until
+from tests.support.hosts.wire import WireHost, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def box() -> Iterator[Sandbox]:
 def raw_stream(box: Sandbox) -> socket.socket:
     """A reader that reads only when told to."""
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    s.settimeout(20)
+    s.settimeout(PATIENCE_S)
     s.connect(str(box.socket))
     s.sendall(b"GET /v1/stream HTTP/1.1\r\nHost: reflectd\r\n\r\n")
     assert s.recv(12) == b"HTTP/1.1 200"
@@ -64,7 +64,7 @@ def test_a_reader_that_never_reads_holds_up_nobody(box: Sandbox) -> None:
         with WireHost(box.socket, box.project, unfinished(box.project, final=text, request=text)) as host:
             for n in range(many):
                 host.send(host.turn(f"ses_{n:03d}"))
-            wait_until(lambda: host.kinds("toast").count("feedback") == many, 60, "feedback", daemon.log)
+            wait_until(lambda: host.kinds("toast").count("feedback") == many, "feedback", daemon.log)
         assert daemon.status()["verdicts"] == {"incomplete": many}
         daemon.new_log()
 
@@ -93,7 +93,7 @@ def test_too_many_watch(box: Sandbox) -> None:
         # the daemon notices a reader that left with the next thing it says
         with WireHost(box.socket, box.project, unfinished(box.project)) as host:
             host.send(host.turn("ses_news"))
-            wait_until(free, 20, "a free place", daemon.log)
+            wait_until(free, "a free place", daemon.log)
         daemon.new_log()
 
 
@@ -134,5 +134,5 @@ def test_something_else_streams(box: Sandbox, body: bytes) -> None:
         thread = threading.Thread(target=once)
         thread.start()
         with contextlib.suppress(Unavailable):
-            assert [json.dumps(line) for line in stream(box.socket, "/v1/stream", timeout_s=5)] == []
-        thread.join(10)
+            assert [json.dumps(line) for line in stream(box.socket, "/v1/stream", timeout_s=PATIENCE_S)] == []
+        thread.join(PATIENCE_S)

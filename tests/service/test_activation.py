@@ -1,4 +1,6 @@
-"""Socket activation: by the real ``systemd-socket-activate``, and by managers that hand over nonsense."""
+"""Socket activation, which ``server.listener`` and ``cli.control.serve`` do together: by the real
+``systemd-socket-activate``, and by managers that hand over nonsense.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from tests.support import processes
-from tests.support.reflectd import call
-from tests.support.sandbox import REPO, Sandbox, sandbox
-from tests.support.waiting import wait_until
+from harness.machine import processes
+from harness.machine.reflectd import call
+from harness.machine.sandbox import REPO, Sandbox, sandbox
+from harness.machine.waiting import wait_until
+from tests.support.machine.command_line import reflectd, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +48,7 @@ def activated(box: Sandbox, path: Path) -> Iterator[subprocess.Popen[bytes]]:
             log,
         )
     try:
-        wait_until(path.exists, 10, "the socket")
+        wait_until(path.exists, "the socket")
         yield process
     finally:
         processes.end_group(process, gently=0)
@@ -57,14 +60,14 @@ def log(box: Sandbox) -> str:
 
 @pytest.mark.needs("systemd-socket-activate")
 def test_a_connection_starts_the_daemon(box: Sandbox) -> None:
-    """I45, DESIGN §7: it serves the inherited socket, privately, under the lock; the socket outlives it."""
+    """I45: it serves the inherited socket, privately, under the lock; the socket outlives it."""
     box.socket.parent.chmod(0o700)
     other = box.root / "run" / "other.sock"  # not the daemon's own address: the inherited one counts
     with activated(box, other) as process:
         assert "daemon" in psutil.Process(process.pid).cmdline()[-2]
         assert not (box.state / "lock").exists(), "it runs although nobody connected"
         inode = other.stat().st_ino
-        status = call(other, "GET", "/v1/status", timeout=20)
+        status = call(other, "GET", "/v1/status")
         assert status["pid"] == process.pid
         assert (box.state / "lock").read_text() == f"{process.pid}\n"
         assert (box.state / "socket").read_text() == f"{other}\n"
@@ -72,9 +75,25 @@ def test_a_connection_starts_the_daemon(box: Sandbox) -> None:
         assert not box.socket.exists()
         assert call(other, "GET", "/v1/status")["pid"] == process.pid
         process.terminate()
-        assert process.wait(15) == 0, log(box)
+        assert process.wait(60) == 0, log(box)
         assert other.stat().st_ino == inode
         assert (box.state / "socket").read_text() == f"{other}\n", "its address lasts as well"
+        assert "Traceback" not in log(box)
+
+
+@pytest.mark.needs("systemd-socket-activate")
+def test_a_restart_keeps_the_inherited_socket(box: Sandbox) -> None:
+    """The daemon becomes the program on the disk in its own process; the manager's socket outlives both."""
+    with activated(box, box.socket) as process:
+        before, inode = call(box.socket, "GET", "/v1/status"), box.socket.stat().st_ino
+        said(reflectd(box, "restart"), 0, "restarted", f"pid {process.pid}")
+        after = call(box.socket, "GET", "/v1/status")
+        assert after["pid"] == before["pid"] == process.pid
+        assert after["started_at"] > before["started_at"]
+        process.terminate()
+        assert process.wait(60) == 0, log(box)
+        assert box.socket.stat().st_ino == inode
+        assert (box.state / "socket").read_text() == f"{box.socket}\n"
         assert "Traceback" not in log(box)
 
 
@@ -101,14 +120,14 @@ def test_the_plugins_start_meets_the_service(box: Sandbox) -> None:
 
 @pytest.mark.needs("systemd-socket-activate")
 def test_the_lock_holds_for_the_service_too(box: Sandbox) -> None:
-    """DESIGN §7: a daemon runs elsewhere with this state; the activated one ends with the code for that."""
-    from tests.support.reflectd import Daemon
+    """Another daemon holds this state folder: the activated one ends with exit code 2."""
+    from harness.machine.reflectd import Daemon
 
     other = box.root / "run" / "other.sock"
     with Daemon(box) as daemon, activated(box, other) as process:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(other))
-            assert process.wait(20) == 2
+            assert process.wait(60) == 2
         assert "runs already" in log(box)
         assert daemon.status()["degraded"] == ""
 
@@ -159,7 +178,7 @@ def hand_over(box: Sandbox, kind: str, count: str = "1", pid: str = "") -> list[
         env=box.env(PYTHONPATH=str(REPO)),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -168,7 +187,7 @@ def hand_over(box: Sandbox, kind: str, count: str = "1", pid: str = "") -> list[
 
 
 def test_what_is_taken(box: Sandbox) -> None:
-    """The variables and the descriptor reach no child process, whoever they were meant for."""
+    """Child processes get neither the variables nor the descriptor."""
     assert hand_over(box, "good") == [str(box.socket), [], False]
     box.socket.unlink()
     assert hand_over(box, "good", pid=str(os.getpid())) == [None, [], None]
@@ -191,7 +210,7 @@ def test_what_is_taken(box: Sandbox) -> None:
     ],
 )
 def test_what_is_refused(box: Sandbox, kind: str, count: str, words: str) -> None:
-    """DESIGN §7: only one listening Unix socket in a private folder is served; the rest is a message."""
+    """Only one listening Unix socket in a private folder is accepted; all else is refused with a message."""
     said, left, _ = hand_over(box, kind, count)
     assert isinstance(said, str)
     assert said.startswith("refused: ")

@@ -1,4 +1,4 @@
-"""Lines for systemd's journal: a priority instead of a time."""
+"""The lines that ``daemon.log`` writes for systemd's journal: a priority instead of a time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_journal_gets_priorities(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("variable", ["", "1:1", "nonsense"])
 def test_another_stream_gets_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
-    """The variable is inherited by all below a service; only the stream it names is the journal."""
+    """Every child process inherits the variable; only the stream that it names is the journal."""
     monkeypatch.setenv("JOURNAL_STREAM", variable)
     lines = logged(tmp_path / "stderr", Settings())
     assert len(lines) == 3

@@ -49,7 +49,7 @@ def test_every_key_is_launchds_and_has_its_type() -> None:
 
 
 def test_the_round_trip_keeps_every_path() -> None:
-    """What XML would take as its own arrives as it was; the daemon never exits because it is idle."""
+    """Characters that are special in XML arrive unchanged; the daemon never exits because it is idle."""
     job = read()
     arguments = job["ProgramArguments"]
     assert isinstance(arguments, list)

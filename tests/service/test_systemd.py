@@ -1,4 +1,4 @@
-"""The units as systemd itself reads them, and as files on disk."""
+"""The units as systemd itself reads them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.paths import resolve
-from daemon.service import launchd, systemd, units
+from daemon.service import units
 from daemon.service.systemd import SERVICE, SOCKET, Plan, address, quote, render, whole_line
 
 HOME = {"HOME": "/home/me", "XDG_RUNTIME_DIR": "/run/user/1000"}
@@ -85,7 +85,7 @@ def test_a_crash_loop_ends() -> None:
 
 
 def test_the_socket_is_the_daemons_own() -> None:
-    """DESIGN §7: the same address, private, with room for every host; the service comes on demand."""
+    """The same address, private, with room for every host; the service comes on demand."""
     unit = parsed(SOCKET)
     assert dict(unit["Socket"]) == {
         "ListenStream": "/run/user/1000/reflectd/reflectd.sock",
@@ -142,26 +142,3 @@ def test_the_address_is_read_back() -> None:
     plan = Plan(("/p",), Path("/s"), Path("/run/100%/r.sock"))
     assert address(render(plan)[SOCKET]) == "/run/100%/r.sock"
     assert address("") == ""
-
-
-@pytest.mark.parametrize("name", [SERVICE, launchd.FILE])
-def test_an_edit_is_noticed(tmp_path: Path, name: str) -> None:
-    """I43: ours of another version is replaced, a person's is kept beside and never overwritten."""
-    make = systemd.render if name == SERVICE else launchd.render
-    now, old = make(PLAN)[name], make(Plan(("/old",), WHERE.state_dir, WHERE.socket))[name]
-    path = tmp_path / "new" / name
-    assert units.state(path, now) == "missing"
-    assert units.write(path, old, "1") is None
-    assert units.state(path, now) == "older"
-    assert units.write(path, now, "1") is None
-    assert units.state(path, now) == "current"
-    for count in (1, 2):
-        mine = path.read_text() + f"<!-- mine {count} -->\n"
-        path.write_text(mine)
-        assert units.state(path, now) == "edited"
-        aside = units.write(path, now, "1") if count == 1 else units.remove(path, now, "1")
-        assert aside is not None
-        assert aside.read_text() == mine
-        assert aside.name == f"{name}.edited-1" + ("-2" if count == 2 else "")
-    assert not path.exists()
-    assert units.remove(path, now, "1") is None

@@ -1,4 +1,4 @@
-"""The service in a real, unprivileged systemd user manager: installed, killed, stopped, removed."""
+"""``manager`` with a real, unprivileged systemd user manager: installed, killed, stopped, removed."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import json
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.machine import processes
+from harness.machine.sandbox import sandbox
+from harness.machine.waiting import wait_until
 from tests.service.user_manager import UserManager, user_manager, why_not
-from tests.support import processes
-from tests.support.sandbox import sandbox
-from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "it can")
-CONNECT = "import socket, sys; s = socket.socket(1); s.settimeout(9); s.connect(sys.argv[1]); s.recv(1)"
+CONNECT = "import socket, sys; s = socket.socket(1); s.settimeout(60); s.connect(sys.argv[1]); s.recv(1)"
 
 
 @pytest.fixture
@@ -104,21 +104,58 @@ def test_it_is_restarted_when_killed_and_when_it_hangs(manager: UserManager) -> 
     manager.systemctl("restart", "reflectd.service")
     for count, how in ((1, signal.SIGKILL), (2, signal.SIGSTOP)):
         assert manager.run("kill", f"-{how.value}", manager.get("MainPID")).returncode == 0
-        wait_until(lambda n=count: manager.get("NRestarts") == str(n), 30, f"restart after {how.name}")
-        wait_until(lambda: manager.get("ActiveState") == "active", 20, "the new one")
+        wait_until(lambda n=count: manager.get("NRestarts") == str(n), f"restart after {how.name}")
+        wait_until(lambda: manager.get("ActiveState") == "active", "the new one")
     assert str(drop_in.parent) in manager.reflectd("service", "uninstall")
     assert drop_in.exists()
 
 
+def test_a_restart_and_an_upgrade_under_systemd(manager: UserManager) -> None:
+    """I45: `restart` has systemd start a new process. A daemon that makes way for the program on the disk
+    stays the process that systemd watches: it is not taken for one that ends, and its signs of life count.
+    """
+    manager.reflectd("service", "install")
+    drop_in = manager.units / "reflectd.service.d" / "fast.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text("[Service]\nWatchdogSec=20\n")
+    manager.systemctl("daemon-reload")
+    first = json.loads(manager.reflectd("status", "--json"))
+    assert "restarted as a service" in manager.reflectd("restart")
+    second = json.loads(manager.reflectd("status", "--json"))
+    assert first["pid"] != second["pid"] == int(manager.get("MainPID"))
+    script = (
+        "import sys; from pathlib import Path; from daemon.client import request;"
+        "request(Path(sys.argv[1]), 'POST', '/v1/restart', timeout_s=60)"
+    )
+    done = manager.run(sys.executable, "-c", script, "/run/user/0/reflectd/reflectd.sock")
+    assert done.returncode == 0, done
+
+    def third() -> dict[str, Any] | None:
+        found: dict[str, Any] = json.loads(manager.reflectd("status", "--json"))
+        return found if found["started_at"] != second["started_at"] else None
+
+    assert wait_until(third, "the new program")["pid"] == second["pid"]
+    wait_until(lambda: "hosts connected" in manager.get("StatusText"), "its own words")
+    assert [manager.get(name) for name in ("ActiveState", "SubState", "MainPID", "NRestarts")] == [
+        "active",
+        "running",
+        str(second["pid"]),
+        "0",
+    ]
+    assert "stopped" in manager.reflectd("stop")
+    assert manager.get("ActiveState") == "inactive"
+    manager.reflectd("service", "uninstall")
+
+
 def test_a_start_that_always_fails_ends(manager: UserManager) -> None:
-    """DESIGN §7: wrong settings are not tried for ever; hosts are refused, `start` brings it back."""
+    """systemd stops trying wrong settings and refuses hosts; `start` works once they are mended."""
     manager.reflectd("service", "install")
     manager.systemctl("stop", "reflectd.service")
     settings = manager.box.home / ".config" / "reflectd" / "config.toml"
     settings.parent.mkdir()
     settings.write_text("nonsense = 1\n")
     manager.run(sys.executable, "-c", CONNECT, "/run/user/0/reflectd/reflectd.sock")
-    wait_until(lambda: manager.get("ActiveState", "reflectd.socket") == "failed", 20, "end of it")
+    wait_until(lambda: manager.get("ActiveState", "reflectd.socket") == "failed", "end of it")
     assert manager.get("NRestarts") == "0"
     assert "unknown setting nonsense" in manager.get("StatusText")
     assert "failed" in manager.reflectd("service", "status")
@@ -140,15 +177,15 @@ def test_an_edited_unit_is_kept(manager: UserManager) -> None:
 
 
 def test_the_socket_is_deleted(manager: UserManager) -> None:
-    """DESIGN §7: a daemon that nobody can reach ends; the next start makes socket and daemon anew."""
+    """A daemon whose socket was deleted ends; the next start makes the socket and starts a daemon."""
     manager.reflectd("service", "install")
     manager.run("rm", "/run/user/0/reflectd/reflectd.sock")
-    wait_until(lambda: manager.get("ActiveState") == "inactive", 20, "its end")
+    wait_until(lambda: manager.get("ActiveState") == "inactive", "its end")
     assert "started as a service" in manager.reflectd("start", "--from-shim")
 
 
 def test_the_hardening_is_in_force(manager: UserManager) -> None:
-    """The filters are set although nobody is privileged here, and the daemon still writes where it must."""
+    """The filters are set without privileges, and the daemon can still write its files."""
     manager.reflectd("service", "install")
     status = manager.run("cat", f"/proc/{manager.get('MainPID')}/status").stdout
     assert "Seccomp:\t2" in status

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from tests.support import processes
-from tests.support.sandbox import REPO
-from tests.support.waiting import wait_until
+from harness.machine import processes
+from harness.machine.sandbox import REPO
+from harness.machine.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.sandbox import Sandbox
+    from harness.machine.sandbox import Sandbox
 
 SYSTEMD = next((p for p in ("/lib/systemd/systemd", "/usr/lib/systemd/systemd") if Path(p).exists()), "")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -119,20 +119,16 @@ def user_manager(box: Sandbox, python: str = sys.executable) -> Iterator[UserMan
             out,
         )
     try:
-        first = wait_until(lambda: psutil.Process(outer.pid).children(), 10, "its namespace", log.read_text)[
-            0
-        ]
+        first = wait_until(lambda: psutil.Process(outer.pid).children(), "its namespace", log.read_text)[0]
         found = UserManager(box, python, first.pid)
-        wait_until(
-            lambda: found.run("systemctl", "--user", "show").returncode == 0, 20, "answer", log.read_text
-        )
+        wait_until(lambda: found.run("systemctl", "--user", "show").returncode == 0, "answer", log.read_text)
         yield found
     finally:
         for child in psutil.Process(outer.pid).children():
             child.send_signal(signal.SIGKILL)  # the first of its namespace: all others go with it
-        outer.wait(10)
+        outer.wait(60)
         for folder in folders:
-            wait_until(lambda f=folder: _gone(f), 10, f"end of {folder}")
+            wait_until(lambda f=folder: _gone(f), f"end of {folder}")
 
 
 def _gone(folder: Path) -> bool:

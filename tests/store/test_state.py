@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from daemon.core.errors import Unavailable
 from daemon.core.orders import SendFeedback, ShowToast
+from daemon.core.progress import Progress
 from daemon.core.session import Phase, Session
 from daemon.core.transcript import Model
 from daemon.core.verdict import Missing, Severity, Verdict
@@ -51,8 +52,10 @@ _BY_NAME = {
     "phase": st.sampled_from(get_args(Phase)),
     "open_items": st.lists(_TEXT, max_size=3).map(tuple),
     "waiting": st.lists(_TEXT, max_size=3).map(tuple),
+    "background": st.lists(_TEXT, max_size=3).map(tuple),
 }
-_BY_TYPE = {str: _TEXT, bool: st.booleans(), int: _INT}
+_PROGRESS = st.builds(Progress, _TEXT, _TEXT, st.lists(_TEXT, max_size=3).map(tuple))
+_BY_TYPE = {str: _TEXT, bool: st.booleans(), int: _INT, Progress: _PROGRESS}
 _SESSIONS = st.builds(
     Session,
     **{
@@ -131,7 +134,7 @@ async def test_a_row_that_can_not_be_read(db: Database, body: bytes) -> None:
     again = Sessions(db)
     assert again.get("ses_bad") in {None, Session(id="ses_bad", directory="/w")}
     assert "ses_good" in {s.id for s in again.recent(10)}
-    assert again.open_in("/w", 0) == ["ses_good"]
+    assert again.open_in("/w", 0, 9) == ["ses_good"]
     again.put(Session(id="ses_bad"))
     await db.commit(again.aside(NOW), again.statement(again.unsaved(), NOW))
     if Sessions(db).get("ses_bad") == Session(id="ses_bad"):
@@ -140,7 +143,7 @@ async def test_a_row_that_can_not_be_read(db: Database, body: bytes) -> None:
 
 
 async def test_one_prompt_for_a_turn(db: Database) -> None:
-    """I42, DESIGN §8: the second prompt of a turn fails its whole commit, whoever sends it."""
+    """I42: the second prompt of a turn fails its whole commit, whoever sends it."""
     await db.commit(outbox.add([feedback()]))
     verdict = Verdict("ses_a", "msg_1", "msg_9", "incomplete", NOW)
     with pytest.raises(Unavailable):
@@ -165,7 +168,7 @@ async def test_one_verdict_for_a_turn(db: Database) -> None:
 
 
 async def test_a_closed_order_stays_closed(db: Database) -> None:
-    """DESIGN §8: pending → sent → done; a late word about it changes nothing."""
+    """Pending → sent → done; a late word about it changes nothing."""
     one = feedback()
     await db.commit(outbox.add([one]))
     await db.commit(outbox.set_status(one.id, "done", "host", NOW))
@@ -186,7 +189,7 @@ async def test_orders_come_back_as_they_were(db: Database) -> None:
 
 
 async def test_retention(db: Database) -> None:
-    """I44, DESIGN §3: sessions, orders and ids 90 days; verdicts and ledger 400 days; the rest is kept."""
+    """I44: sessions, orders and ids 90 days; verdicts and ledger 400 days; the rest is kept."""
     old, older = NOW - 91 * DAY, NOW - 401 * DAY
     kept = Sessions(db)
     for n, at in enumerate((NOW, old, older)):
@@ -225,6 +228,7 @@ async def test_switches_and_marks_survive(db: Database) -> None:
     again = Sessions(db)
     assert again.is_off("/w/one")
     assert not again.is_off("/w/one-and-a-half")
+    assert [again.off_by(d) for d in ("/w/one/a/b", "/w", "/", "")] == ["/w/one", "", "", ""]
     assert (again.seq("host"), again.seq("nobody")) == (42, 0)
     await db.commit(again.switch("/w/one", on=True, now=NOW))
     assert not Sessions(db).is_off("/w/one")

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import processes
-from tests.support.reflectd import Daemon
-from tests.support.sandbox import Sandbox, sandbox
-from tests.support.waiting import stays, wait_until
-from tests.support.wire_host import Json, WireHost, send, unfinished
+from harness.machine import processes
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox, sandbox
+from harness.machine.waiting import wait_until
+from tests.support.hosts.wire import Json, WireHost, send, unfinished
+from tests.support.hosts.witness import a_later_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,13 +78,14 @@ def test_a_full_disk_refuses_and_forgets_nothing(box: Sandbox, daemon: Daemon) -
             assert answer.status == 503
             assert "database" in answer.json["error"]
         assert "database" in daemon.status()["degraded"]
-        stays(lambda: len(host.orders) == orders, 0.3, "no order")
         full(daemon, yes=False)
+        assert len(host.orders) == orders, "no order left meanwhile"
         answer = host.send(batch)
         assert (answer.status, answer.json["seq"]) == (200, host.seq)
         daemon.wait_verdict("ses_full", "incomplete")
         assert host.send(batch).status == 200
-        stays(lambda: host.kinds("read").count("feedback") == 2, 0.3, "one feedback for each")
+        a_later_host(daemon)
+        assert host.kinds("read").count("feedback") == 2, "one feedback for each"
         assert daemon.status()["degraded"] == ""
         assert daemon.session("ses_full")["attempts"] == 1
         assert len(daemon.verdicts("ses_full")) == 1
@@ -92,7 +94,7 @@ def test_a_full_disk_refuses_and_forgets_nothing(box: Sandbox, daemon: Daemon) -
 
 @needs_prlimit
 def test_the_disk_fills_while_judging(box: Sandbox, daemon: Daemon) -> None:
-    """DESIGN §3: a decision that can't be stored sends nothing; with room again the session goes on."""
+    """A decision that can't be stored sends nothing; with room again the session goes on."""
     ordinary = unfinished(box.project)
 
     def answer(order: Json) -> Json | None:
@@ -102,18 +104,17 @@ def test_the_disk_fills_while_judging(box: Sandbox, daemon: Daemon) -> None:
 
     with WireHost(box.socket, box.project, answer) as host:
         host.send(host.turn("ses_mid"))
-        wait_until(lambda: daemon.status()["degraded"], 15, "degraded", daemon.log)
+        wait_until(lambda: daemon.status()["degraded"], "degraded", daemon.log)
         assert host.kinds() == ["read"]
         host.answer = ordinary
         full(daemon, yes=False)
         idle = host.event("session.idle", sessionID="ses_mid")
         assert host.send([idle]).status == 200
         wait_until(
-            lambda: daemon.session("ses_mid")["phase"] not in {"open", "judging"}, 15, "an end", daemon.log
+            lambda: daemon.session("ses_mid")["phase"] not in {"open", "judging"}, "an end", daemon.log
         )
         wait_until(  # counted with the decision, a moment before the order arrives
             lambda: daemon.session("ses_mid")["attempts"] == host.kinds("read").count("feedback") <= 1,
-            10,
             "as many attempts as prompts",
         )
         host.send(host.turn("ses_next"))
@@ -131,13 +132,13 @@ def test_files_that_can_not_be_written_are_written_later(box: Sandbox, daemon: D
         path.write_text("in the way")
     with WireHost(box.socket, box.project, unfinished(box.project)) as host:
         host.send(host.turn("ses_blocked"))
-        wait_until(lambda: daemon.verdicts("ses_blocked"), 15, "verdict", daemon.log)
-        wait_until(lambda: "verdict files" in daemon.status()["degraded"], 15, "degraded")
+        wait_until(lambda: daemon.verdicts("ses_blocked"), "verdict", daemon.log)
+        wait_until(lambda: "verdict files" in daemon.status()["degraded"], "degraded")
         for path in blocked:
             path.unlink()
         host.send(host.turn("ses_after", "msg_1"))
         daemon.wait_verdict("ses_after", "incomplete")
-        wait_until(lambda: daemon.status()["degraded"] == "", 10, "all is well")
+        wait_until(lambda: daemon.status()["degraded"] == "", "all is well")
     daemon.restart()
     daemon.wait_verdict("ses_blocked", "incomplete")
 
@@ -173,18 +174,19 @@ def test_killed_between_commits(box: Sandbox, daemon: Daemon) -> None:
 
 
 def test_a_turn_left_judging_is_judged_after_a_restart(box: Sandbox, daemon: Daemon) -> None:
-    """I42, DESIGN §3: the host comes back with hello and a new stream, and its open turn is read again."""
+    """I42: the host comes back with hello and a new stream, and its open turn is read again."""
     with WireHost(box.socket, box.project) as host:  # reads are never answered
         host.send(host.turn("ses_left"))
-        wait_until(lambda: host.kinds() == ["read"], 15, "read", daemon.log)
+        wait_until(lambda: host.kinds() == ["read"], "read", daemon.log)
         daemon.kill9()
     daemon.start()
     host.orders.clear()
     host.answer = unfinished(box.project)
     with host:
-        wait_until(lambda: "feedback" in host.kinds(), 15, "feedback", daemon.log)
+        wait_until(lambda: "feedback" in host.kinds(), "feedback", daemon.log)
         daemon.wait_verdict("ses_left", "incomplete")
-        stays(lambda: host.kinds("read") == ["feedback"], 0.3, "one feedback")
+        a_later_host(daemon)
+        assert host.kinds("read") == ["feedback"], "one feedback"
 
 
 def _garbage(path: Path) -> None:

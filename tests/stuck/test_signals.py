@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,56 +24,14 @@ from daemon.stuck.signals import (
     step_of,
     steps,
 )
-
-NOT_FOUND = "Could not find oldString in the file. It must match exactly, including whitespace."
-
-
-def bash(command: str, output: str = "", code: int = 0) -> ToolCall:
-    return ToolCall("c", "bash", "completed", {"command": command}, output, exit=code)
-
-
-def read(path: str, output: str = "text") -> ToolCall:
-    return ToolCall("c", "read", "completed", {"filePath": path}, output)
-
-
-def edit(path: str, old: str, new: str, error: str = "") -> ToolCall:
-    given = {"filePath": path, "oldString": old, "newString": new}
-    return ToolCall("c", "edit", "error" if error else "completed", given, "" if error else "ok", error)
-
-
-def tool(name: str, error: str = "", output: str = "", **given: Any) -> ToolCall:
-    return ToolCall("c", name, "error" if error else "completed", given, output, error)
-
-
-def session(*parts: ToolCall | str | Message, ask: str = "fix the parser") -> Transcript:
-    """One assistant message for each call or text. A text as the last part ends the turn."""
-    messages = [Message("u", "user", text=ask, human=True)]
-    for i, part in enumerate(parts):
-        if isinstance(part, Message):
-            messages.append(part)
-        elif isinstance(part, str):
-            messages.append(Message(f"a{i}", "assistant", text=part, finish="stop"))
-        else:
-            messages.append(Message(f"a{i}", "assistant", calls=(part,), finish="tool-calls"))
-    return Transcript("ses", tuple(messages))
+from tests.stuck.samples import NOT_FOUND, quiet, session, tool
+from tests.support.transcripts import bash, edit, read
 
 
 def loop(*parts: ToolCall | str | Message, ask: str = "fix the parser") -> Loop:
     got = loop_in(session(*parts, ask=ask))
     assert got is not None
     return got
-
-
-def quiet(*parts: ToolCall | str | Message, ask: str = "fix the parser") -> bool:
-    """No alarm at any point of the stream."""
-    whole = session(*parts, ask=ask)
-    return all(
-        loop_in(replace(whole, messages=whole.messages[:n])) is None
-        for n in range(1, len(whole.messages) + 1)
-    )
-
-
-# --- each loop -----------------------------------------------------------------------------------
 
 
 def test_the_same_call_with_the_same_result() -> None:
@@ -184,9 +140,6 @@ def test_planning_without_doing() -> None:
     assert loop(*[todo("Look at it"), todo("Look at it first")] * 4).kind == "planning"
     assert quiet(*[todo("Move the module", i) for i in range(20)])
     assert quiet(*[part for i, p in enumerate(plans) for part in (p, read(f"{i}.py", str(i)))])
-
-
-# --- no false alarm ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -319,40 +272,6 @@ def test_our_own_feedback_does_not_begin_anew() -> None:
     assert loop(fail, fail, order, fail, fail).count == 4
 
 
-# --- names, keys, digests ------------------------------------------------------------------------
-
-
-def test_names_are_short_single_lines_without_secrets() -> None:
-    """A name goes into prompts, toasts and files."""
-    step = step_of(
-        bash("curl -H 'Authorization: Bearer sk-ant-api03-" + "a" * 40 + "' \\\n https://x.y\n" * 30)
-    )
-    assert len(step.what) <= 120
-    assert "\n" not in step.what
-    assert "aaaaaaaa" not in step.what
-    assert step_of(bash("npm   test\n")).what == "bash `npm test`"
-
-
-def test_what_a_step_holds() -> None:
-    """A write with its file, a failure, a command: other spaces make no difference, another folder does."""
-    wrote = step_of(edit("src/a.py", "a", "b"))
-    assert (wrote.kind, wrote.writes, wrote.failed, wrote.target) == ("call", True, False, "src/a.py")
-    assert not step_of(edit("src/a.py", "a", "b", NOT_FOUND)).writes
-    assert step_of(bash("sed -i s/a/b/ x.c")).writes
-    assert step_of(bash("make  all")).call == step_of(bash("make all")).call
-    there = replace(bash("make all"), input={"command": "make all", "workdir": "/b"})
-    assert step_of(there).call != step_of(bash("make all")).call
-    assert step_of(bash("make", "a.c:3: error", 2)).result != step_of(bash("make", "a.c:9: error", 2)).result
-    assert step_of(bash("x", "1")).result != step_of(replace(bash("x", "1"), cut=9)).result
-
-
-def test_calls_that_still_run_are_no_steps() -> None:
-    """I29: a pending or running tool says nothing yet."""
-    running = [replace(read("a.py"), status=status) for status in ("pending", "running")]
-    assert steps(session(*running)) == ()
-    assert quiet(*running * 9)
-
-
 def test_by_digests_alone() -> None:
     """A host's events carry digests only: enough to suspect a loop."""
     window = Window()
@@ -363,17 +282,21 @@ def test_by_digests_alone() -> None:
     assert (got.kind, got.what) == ("failing_call", "bash")
 
 
-# --- any stream ----------------------------------------------------------------------------------
-
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
+
+
 names = st.sampled_from(
     ["bash", "read", "edit", "todowrite", "think", "task", "BashOutput", "x_get_status", ""]
 )
+
+
 keys = st.sampled_from(["command", "filePath", "todos", "url", "thought", "workdir", "path"])
+
+
 calls = st.builds(
     ToolCall,
     id=st.just("c"),
@@ -384,6 +307,8 @@ calls = st.builds(
     error=st.text(max_size=30),
     exit=st.none() | st.integers(-1, 200),
 )
+
+
 messages = st.builds(
     Message,
     id=st.text(max_size=3),
@@ -394,6 +319,8 @@ messages = st.builds(
     summary=st.booleans(),
     calls=st.lists(calls, max_size=4).map(tuple),
 )
+
+
 symbols = st.builds(
     lambda c, r, failed, writes, sort: step_from_digests(
         "bash", f"c{c}", f"r{r}", failed=failed, writes=writes, sort=sort
@@ -481,16 +408,3 @@ def test_five_thousand_steps() -> None:
         window = fold(window, step_of(bash(f"make {i % 7}", f"out {i * i % 11}", i % 2)))
         found(window)
     assert len(window.calls) == SIZE
-
-
-def test_deep_and_odd_arguments() -> None:
-    """Arguments that JSON can't take still make a step, the same one each time."""
-    deep: Any = "x"
-    for _ in range(5_000):
-        deep = [deep]
-    circle: dict[str, Any] = {}
-    circle["again"] = circle
-    for odd in (deep, circle, {1: "a", "b": 2}, {"\ud83d": "\ud83d"}):
-        call = ToolCall("c", "\ud83d", "completed", {"value": odd}, "\ud83d")
-        assert step_of(call).call == step_of(call).call
-    assert json.dumps(step_of(tool("\ud83d")).what)

@@ -1,1 +1,1 @@
-"""What the tests drive the real programs with: a scripted model, opencode, the daemon."""
+"""What tests share: simulated hosts, builders and readers, by host, models and machine."""

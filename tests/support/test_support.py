@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.model_server import ModelServer, bash, text
-from tests.support.sandbox import REPO, sandbox
-from tests.support.scripts import COMPLETE
-from tests.support.waiting import wait_until
+from harness.machine.sandbox import REPO, sandbox
+from harness.machine.waiting import PATIENCE_S, wait_until
+from harness.models.scripts import COMPLETE
+from harness.models.server import ModelServer, bash, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ def ask(server: ModelServer, prompt: str, *, tools: bool = True, session: str = 
     body = {"model": "m", "messages": [{"role": "user", "content": prompt}], "tools": functions}
     headers = {"content-type": "application/json", "x-session-affinity": session}
     request = urllib.request.Request(f"{server.url}/chat/completions", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
         return json.load(answer)["choices"][0]
 
 
@@ -56,7 +56,9 @@ def test_a_tool_call_and_a_judge(server: ModelServer) -> None:
     server.judge(COMPLETE)
     called = ask(server, "list")["message"]["tool_calls"][0]["function"]
     assert (called["name"], json.loads(called["arguments"])["command"]) == ("bash", "ls")
-    assert '"nonce": "n1"' in ask(server, "--- request n1\nx", tools=False)["message"]["content"]
+    assert (
+        '"nonce": "n1"' in ask(server, "The marker of this data is n1.\nx", tools=False)["message"]["content"]
+    )
 
 
 def test_what_nobody_scripted_is_refused_and_kept(server: ModelServer) -> None:
@@ -71,7 +73,7 @@ def test_what_nobody_scripted_is_refused_and_kept(server: ModelServer) -> None:
 def test_waiting_says_what_it_saw() -> None:
     """A time-out names what was wanted and what was there."""
     with pytest.raises(AssertionError, match=r"no third apple within 0\.05 s; last seen:\n2 apples"):
-        wait_until(lambda: False, 0.05, "third apple", lambda: "2 apples")
+        wait_until(lambda: False, "third apple", lambda: "2 apples", within=0.05)
 
 
 def test_a_sandbox_has_a_failing_test_and_no_reflectd() -> None:
@@ -116,7 +118,7 @@ def test_a_missing_tool_deselects_or_fails(tmp_path: Path, ci: str, code: int, w
         "pytest",
         "-q",
         "-p",
-        "tests.support.needs",
+        "tests.support.machine.needs",
         "-p",
         "no:randomly",
         str(tmp_path),

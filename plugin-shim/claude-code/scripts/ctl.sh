@@ -1,6 +1,6 @@
 #!/bin/sh
-# ctl.sh status|on|off|why SESSION: what the slash commands show. Runs `reflectd`, prints what it says, and
-# always ends with 0: Claude Code shows a failing command as an error of its own.
+# ctl.sh status|on|off|why|playbook SESSION: the slash commands run this. It runs `reflectd` and prints what it says. It
+# always ends with 0, because Claude Code would show a failing command as its own error.
 # shellcheck shell=sh
 
 exec 2>&1
@@ -27,6 +27,10 @@ status)
     ;;
 on | off) "$program" "$verb" --session "$session" ;;
 why) "$program" why "$session" ;;
-*) echo "ctl.sh knows status, on, off and why" ;;
+playbook)
+    "$program" playbook show
+    "$program" playbook approve
+    ;;
+*) echo "ctl.sh knows status, on, off, why and playbook" ;;
 esac
 exit 0

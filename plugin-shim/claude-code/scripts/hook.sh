@@ -1,12 +1,16 @@
 #!/bin/sh
-# hook.sh EVENT [wake|strict]: one hook event of Claude Code to reflectd's daemon, and its answer back.
+# hook.sh EVENT [wake|strict]: sends one hook event of Claude Code to reflectd's daemon, and prints its answer.
 #
-# Owns: finding the socket, the deadline, the exit code, and starting the daemon at SessionStart when none
-# listens. Never decides anything, never prints what is not the daemon's, never passes on Claude Code's own
-# secrets. On any trouble: exit 0 and no output, as if it were not installed.
+# It finds the socket, checks that it is this user's, keeps the deadline, sets the exit code, and starts the daemon
+# when none listens. It prints only what the daemon answers, and never passes on Claude Code's secrets.
+# When anything goes wrong it ends with 0 and no output, as if it were not installed.
 #
 # wake:   (asyncRewake) a 4xx answer that begins "## Reflection-3" goes to stderr, exit 2: Claude Code goes on
-# strict: the same event for the hook that Claude Code waits for; its answer is JSON like that of the others
+# strict: the same event for the hook that Claude Code waits for; its answer is JSON like that of the others.
+#         This one counts, and not the other, where `<state>/strict` is, and in `claude -p` and the SDKs: a wake
+#         would give them a second result
+#
+# hook.sh Where: prints the socket's path if all of that may be sent there, for the mod (register.js)
 # shellcheck shell=sh disable=SC2088
 
 code=0
@@ -16,40 +20,57 @@ exec 3>&2 2>/dev/null
 [ -z "${REFLECTD_CHILD-}" ] && [ "${REFLECTD_DISABLE-}" != 1 ] || exit 0
 unset CLAUDE_CODE_MESSAGING_SOCKET CLAUDE_CODE_MESSAGING_TOKEN
 
-event=${1-} mode=${2-} home=${HOME-} nl='
+event=${1-} mode=${2-} nl='
 '
+case ${HOME-} in /*) home=$HOME ;; *) home='' ;; esac
+state=${REFLECTD_STATE_DIR-}
+case $state in
+'~/'*) state=${home:+$home/${state#??}} ;;
+'') case ${XDG_STATE_HOME-} in
+    /*) state=$XDG_STATE_HOME/reflectd ;;
+    *) state=${home:+$home/.local/state/reflectd} ;;
+    esac ;;
+esac
+case $state in /*) ;; *) exit 0 ;; esac
+
+entrypoint=${CLAUDE_CODE_ENTRYPOINT-} attended=${CLAUDE_CODE_SESSION_ATTENDED-} pid=${CLAUDE_PID-}
+# Whether nobody sits before it: `claude -p` and the SDKs.
+is_headless() { case $entrypoint:$attended in sdk* | *:0) ;; *) return 1 ;; esac }
+
+# Claude Code runs both hooks of Stop. One of them counts; the other one ends here.
+case $mode in
+wake) [ ! -e "$state/strict" ] && ! is_headless || exit 0 ;;
+strict) [ -e "$state/strict" ] || is_headless || exit 0 ;;
+esac
+
 route=/v1/hooks/$event
 [ "$mode" = strict ] && route="$route?strict=1"
 case $event in
 Stop) seconds=110 ;;
-SessionStart) seconds=5 ;;
 SessionEnd) seconds=1 ;;
-*) seconds=3 ;;
+*) seconds=2 ;;
 esac
+# A daemon that was silent once is not waited for that long again, until it answers.
+patience=2
+if [ -e "$state/silent" ]; then
+    patience=0.5
+    [ "$event" = Stop ] || seconds=0.5
+fi
 
-# A value with a line break would end its header; it is left out, and the body has what matters.
-entrypoint=${CLAUDE_CODE_ENTRYPOINT-} attended=${CLAUDE_CODE_SESSION_ATTENDED-} pid=${CLAUDE_PID-}
+# A value with a line break would end its header, so it is left out. The body holds the same facts.
 project=${CLAUDE_PROJECT_DIR-} headless=${REFLECTD_HEADLESS-}
 case $entrypoint$attended$pid$headless in *[[:cntrl:]]*) entrypoint='' attended='' pid='' headless='' ;; esac
 case $project in *[[:cntrl:]]*) project='' ;; esac
-
-state=${REFLECTD_STATE_DIR-}
-case $state in
-'~/'*) state=$home/${state#'~/'} ;;
-'') case ${XDG_STATE_HOME-} in
-    /*) state=$XDG_STATE_HOME/reflectd ;;
-    *) state=$home/.local/state/reflectd ;;
-    esac ;;
-esac
-case $state in /*) ;; *) exit 0 ;; esac
+# At a terminal, where nobody waits for it, a Stop first waits for a shell in the background: up to 30 minutes.
+[ "$mode" != wake ] || seconds=1910
 
 # The variable, what the running daemon wrote down, the default place (design/protocol.md).
 find_socket() {
     socket=${REFLECTD_SOCKET-}
     case $socket in
-    '~/'*) socket=$home/${socket#'~/'} ;;
+    '~/'*) socket=${home:+$home/${socket#??}} ;;
     '')
-        [ -f "$state/socket" ] && IFS= read -r socket <"$state/socket"
+        [ -f "$state/socket" ] && [ -O "$state/socket" ] && IFS= read -r socket <"$state/socket"
         case $socket in /*) [ -S "$socket" ] && return ;; esac
         case ${XDG_RUNTIME_DIR-} in
         /*) socket=$XDG_RUNTIME_DIR/reflectd/reflectd.sock ;;
@@ -59,26 +80,36 @@ find_socket() {
     esac
 }
 
-# stdin to the daemon; prints the answer's body, a newline and its status. 7: nobody listens.
-# Runs in a subshell, which it replaces: a process less to wait for.
-# Stop, which may wait long, first asks whether anybody answers at all: a daemon that hangs is given up soon.
-# -q, --noproxy: what a person set for other uses of curl is not for this one.
+# Whether the socket and its folder belong to this user and nobody else may write to them. Whoever else listens
+# there must not get the person's text, and his answer must not reach the agent.
+is_private() {
+    folder=${socket%/*}/
+    case $folder in *"$nl"*) return 1 ;; esac
+    [ -O "$socket" ] && [ -O "$folder" ] || return 1
+    case $(ls -dLn "$folder" "$socket") in [!-]????-??-*"$nl"s????-??-*) ;; *) return 1 ;; esac
+}
+
+# Sends stdin to the daemon; prints the answer's body, a newline and its status. Ends with 7 when nobody listens.
+# It runs in a subshell, which it replaces, so that there is one process less to wait for.
+# Stop may wait long. So it first asks whether the daemon answers at all, and soon gives up on one that hangs.
+# -q, --noproxy: a person's settings for curl must not count here.
 send() {
     [ -S "$socket" ] || return 7
+    is_private || return 1
     if command -v curl >/dev/null; then
         set -- -s --noproxy '*' --max-time "$seconds" --max-filesize 1048576 --unix-socket "$socket" \
             --data-binary @- -H 'Expect:' -w '\n%{http_code}' "http://reflectd$route"
-        [ "$event" = Stop ] && set -- -s --noproxy '*' --max-time 3 --unix-socket "$socket" -o /dev/null \
-            --fail-early http://reflectd/v1/status --next "$@"
+        [ "$event" = Stop ] && set -- -s --noproxy '*' --max-time "$patience" --unix-socket "$socket" \
+            -o /dev/null --fail-early http://reflectd/v1/status --next "$@"
         set -- curl -q "$@"
     else
-        set -- python3 -I -S "${0%/*}/post.py" "$socket" "$route" "$seconds"
+        set -- python3 -I -S "${0%/*}/post.py" "$socket" "$route" "$seconds" "$patience"
     fi
     exec "$@" -H 'Content-Type: application/json' -H "X-CC-Entrypoint: $entrypoint" -H "X-CC-Attended: $attended" \
         -H "X-CC-Pid: $pid" -H "X-CC-Project: $project" -H "X-CC-Headless: $headless"
 }
 
-# The daemon's program, never one of the project's: relative folders of PATH are passed over.
+# The daemon's program. Relative folders of PATH are skipped: they could hold a program of the project.
 find_program() {
     program=${REFLECTD_BIN-}
     if [ -z "$program" ]; then
@@ -95,18 +126,33 @@ find_program() {
     [ -f "$program" ] && [ -x "$program" ]
 }
 
-# Is it worth waiting for a daemon? At most one start a minute; one that is under way is waited for.
+# Whether anybody wants this session judged: `claude -p` and the SDKs only where the setting may say so.
+is_wanted() {
+    is_headless || return 0
+    case ${headless:-${REFLECTD_CLAUDE_CODE_HEADLESS-}} in 1 | true | yes | on) return 0 ;; esac
+    case ${XDG_CONFIG_HOME-} in /*) config=$XDG_CONFIG_HOME ;; *) config=$home/.config ;; esac
+    config=$config/reflectd/config.toml
+    [ -f "$config" ] || return 1
+    while read -r line || [ -n "$line" ]; do
+        case $line in '#'*) ;; *headless*true*) return 0 ;; esac
+    done <"$config"
+    return 1
+}
+
+# Starts the daemon, at most once a minute, and says whether to wait for it; also for one that is starting now,
+# which on a busy machine takes long.
+# A folder in which the minute can't be noted is none that a daemon could use.
 start_daemon() {
-    [ "${REFLECTD_NO_START-}" != 1 ] && [ ! -e "$state/stopped" ] && find_program || return 1
+    [ "${REFLECTD_NO_START-}" != 1 ] && [ ! -e "$state/stopped" ] && is_wanted && find_program || return 1
     now=$(date +%s) last='' mark=$state/started-by-hook
     [ -f "$mark" ] && read -r last <"$mark"
     case $last in [1-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]) ;; *) last=0 ;; esac
     age=$((now - last))
     if [ "$age" -ge 0 ] && [ "$age" -lt 60 ]; then
-        [ "$age" -lt 10 ]
+        [ "$age" -lt 10 ] || [ "$mode" = wake ]
         return
     fi
-    (umask 077 && mkdir -p "$state" && printf '%s\n' "$now" >"$mark")
+    (umask 077 && mkdir -p "$state" && printf '%s\n' "$now" >"$mark") || return 1
     (
         cd "$home" || cd / || exit
         unset AI_AGENT CLAUDECODE CLAUDE_CODE_CHILD_SESSION CLAUDE_CODE_ENTRYPOINT CLAUDE_CODE_SESSION_ATTENDED \
@@ -116,23 +162,39 @@ start_daemon() {
 }
 
 find_socket
-if [ "$event" = SessionStart ]; then
+if [ "$event" = Where ]; then
+    [ -S "$socket" ] && is_private && printf '%s\n' "$socket"
+    exit 0
+fi
+case $event in
+SessionStart | Stop) # these may wait for a daemon that is being started
     body=$(cat)
     out=$(printf '%s' "$body" | send)
     failed=$?
     if [ $failed -eq 7 ] && start_daemon; then
-        tries=100 # 5 seconds
+        tries=100 pause=0.05 patience=5 # 5 seconds; a minute where nobody waits for this hook
+        [ "$mode" != wake ] || tries=240 pause=0.25
+        [ "$event" = Stop ] || seconds=5
         while [ $failed -eq 7 ] && [ $tries -gt 0 ]; do
             tries=$((tries - 1))
-            sleep 0.05 || { sleep 1 && tries=$((tries - 19)); }
+            sleep $pause || { sleep 1 && tries=$((tries - 19)); }
             find_socket
             out=$(printf '%s' "$body" | send)
             failed=$?
         done
     fi
-else
+    ;;
+*)
     out=$(send)
     failed=$?
+    [ $failed -eq 7 ] && [ "$event" != SessionEnd ] && start_daemon
+    ;;
+esac
+if [ $failed -eq 28 ]; then
+    # a Stop for which curl names a status (000) had its sign of life, and then waited for as long as it may
+    [ "$event" = Stop ] && [ -n "$out" ] || printf '' >"$state/silent"
+elif [ $failed -eq 0 ] && [ -e "$state/silent" ]; then
+    rm -f "$state/silent"
 fi
 [ $failed -eq 0 ] || exit 0
 

@@ -1,42 +1,70 @@
-"""post.py SOCKET ROUTE SECONDS [-H 'Name: value']...: what hook.sh uses where there is no curl.
+"""post.py SOCKET ROUTE SECONDS PATIENCE [-H 'Name: value']...: hook.sh runs this where there is no curl.
 
-Posts stdin over a Unix socket; prints the answer's body, a newline and its status. Exit codes as curl's: 7
-nobody listens, 28 too late, 1 anything else. Imports only `socket`, because start-up time is all it costs:
-it runs as `python3 -I -S`, on any Python 3.
+Posts stdin over a Unix socket; prints the answer's body, a newline and its status. The exit codes are curl's: 7
+nobody listens, 28 too late, 1 anything else, also when the other end is another user's program. Before Stop,
+which may take SECONDS, it asks for at most PATIENCE seconds whether the daemon answers at all. It runs as
+`python3 -I -S`, on any Python 3, and imports little, to start fast.
 """
 
 import os
 import sys
 import time
-from socket import AF_UNIX, SOCK_STREAM, socket
+from socket import AF_UNIX, SOCK_STREAM, SOL_SOCKET, socket
+from struct import unpack
+
+try:
+    from socket import SO_PEERCRED
+except ImportError:  # macOS
+    SO_PEERCRED = None
 
 LIMIT = 1 << 20
-PROBE_S = 3.0
 
 
-def probe(path):
+def is_private(path):
+    """Whether the socket and its folder are this user's, and nobody else may write to them."""
+    found = [os.stat(place) for place in (path, os.path.dirname(path))]
+    return all(place.st_uid == os.geteuid() and not place.st_mode & 0o022 for place in found)
+
+
+def connect(link, path, seconds):
+    """0, or an exit code: nobody listens, or another user's program, put there after ``is_private``."""
+    link.settimeout(seconds)
+    try:
+        link.connect(path)
+    except OSError:
+        return 7
+    if SO_PEERCRED is None:
+        return 0
+    _, uid, _ = unpack("3i", link.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))
+    return 0 if uid == os.geteuid() else 1
+
+
+def probe(path, seconds):
     """Whether the daemon answers anything, before it is waited for long. Raises OSError if not."""
     with socket(AF_UNIX, SOCK_STREAM) as link:
-        link.settimeout(PROBE_S)
-        link.connect(path)
-        link.sendall(b"GET /v1/status HTTP/1.0\r\nHost: reflectd\r\n\r\n")
-        if not link.recv(1):
-            raise OSError("no answer")
+        code = connect(link, path, seconds)
+        if not code:
+            link.sendall(b"GET /v1/status HTTP/1.0\r\nHost: reflectd\r\n\r\n")
+            if not link.recv(1):
+                raise OSError("no answer")
+        return code
 
 
 def main():
     path, route, seconds = (os.fsencode(value) for value in sys.argv[1:4])
-    headers = [os.fsencode(value) for value in sys.argv[5::2]]
+    headers = [os.fsencode(value) for value in sys.argv[6::2]]
+    if not is_private(path):
+        return 1
     body = sys.stdin.buffer.read()
     if route.partition(b"?")[0] == b"/v1/hooks/Stop":
-        probe(path)
+        code = probe(path, float(sys.argv[4]))
+        if code:
+            return code
     end = time.monotonic() + float(seconds)
     with socket(AF_UNIX, SOCK_STREAM) as link:
-        link.settimeout(float(seconds))
-        try:
-            link.connect(path)
-        except OSError:
-            return 7
+        code = connect(link, path, float(seconds))
+        if code:
+            return code
         head = [b"POST " + route + b" HTTP/1.0", b"Host: reflectd", b"Content-Length: %d" % len(body)]
         link.sendall(b"\r\n".join(head + headers) + b"\r\n\r\n" + body)
         answer = bytearray()

@@ -1,4 +1,4 @@
-/** Collections that cannot grow for ever (I44): the least recently written entry goes first. */
+/** Collections of limited size (I44). When one is full, the least recently written entry is removed. */
 
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #limit: number

@@ -1,6 +1,7 @@
 /**
- * Events that the daemon has not acknowledged yet, oldest first. `seq` is given here, once per event, so a
- * batch that is sent again is recognised (I35). Bounded: `activity` goes first, then the oldest event.
+ * Events that the daemon has not acknowledged yet, oldest first. Each event gets its `seq` here, once, so
+ * that the daemon recognises a batch that is sent again (I35). A full buffer drops `activity` first, then the
+ * oldest.
  */
 import type { Json, WireEvent } from "./wire.ts"
 
@@ -23,7 +24,7 @@ export class EventBuffer {
     return this.#seq
   }
 
-  /** How many events were lost because nobody took them. */
+  /** How many events were dropped before the daemon took them. */
   get dropped(): number {
     return this.#dropped
   }
@@ -39,7 +40,7 @@ export class EventBuffer {
     return this.#events.slice(0, most)
   }
 
-  /** Forget everything up to `seq`; returns how many that were. */
+  /** Forget all events up to `seq`; returns how many those were. */
   acknowledge(seq: number): number {
     const before = this.#events.length
     const rest = this.#events.findIndex((event) => event.seq > seq)
@@ -48,7 +49,7 @@ export class EventBuffer {
     return gone.length
   }
 
-  /** Give up on the oldest event, because the daemon refuses it for good. */
+  /** Drop the oldest event, because the daemon will never accept it. */
   discardOldest(): void {
     this.#remove(0)
   }

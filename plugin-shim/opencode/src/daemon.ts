@@ -1,11 +1,11 @@
 /**
- * Where the daemon is, and waking it when it is not there. Reads paths only; never waits, never prints.
- * Looked up again at every reconnect, because a restarted daemon may listen elsewhere.
+ * Finds the daemon's socket, and starts the daemon when none runs. Never waits and never prints. The socket
+ * is looked up again at every reconnect, because a restarted daemon may listen elsewhere.
  */
 import { spawn } from "node:child_process"
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs"
 import { homedir } from "node:os"
-import { delimiter, isAbsolute, join } from "node:path"
+import { delimiter, dirname, isAbsolute, join } from "node:path"
 import { record, text } from "./wire.ts"
 
 type Env = Record<string, string | undefined>
@@ -22,7 +22,7 @@ export function stateDir(env: Env = process.env): string {
   )
 }
 
-/** The socket by protocol.md: the variable, the path the running daemon wrote, the default place. */
+/** The socket, as protocol.md says: the variable, else the path that the daemon wrote, else the default. */
 export function findSocket(env: Env = process.env): string {
   if (env["REFLECTD_SOCKET"]) return env["REFLECTD_SOCKET"]
   const state = stateDir(env)
@@ -33,6 +33,18 @@ export function findSocket(env: Env = process.env): string {
     : join(state, "run", "reflectd.sock")
 }
 
+/**
+ * Throws unless the socket and its folder are this user's and nobody else may write to them: another user's
+ * program must get no word of the session, and no order of his may be carried out.
+ */
+export function checkPrivate(socketPath: string): void {
+  for (const path of [dirname(socketPath), socketPath]) {
+    const found = statSync(path)
+    if (found.uid !== process.geteuid?.()) throw new Error(`${path} belongs to another user; not used`)
+    if (found.mode & 0o022) throw new Error(`others may write to ${path}; run: chmod go-w ${path}`)
+  }
+}
+
 function read(path: string): string {
   try {
     return readFileSync(path, "utf8").trim()
@@ -41,10 +53,10 @@ function read(path: string): string {
   }
 }
 
-/** Did connecting fail because nobody listens (and not because a daemon is slow or says no)? */
+/** Whether connecting failed because no daemon listens, and not because one is slow or refuses. */
 export const isAbsent = (error: unknown): boolean => ABSENT.has(text(record(error)["code"]))
 
-/** The daemon's program, looked for without a shell; empty when it is not installed. */
+/** The path of the daemon's program, found without a shell; empty when it is not installed. */
 export function findProgram(env: Env = process.env): string {
   if (env["REFLECTD_BIN"]) return isProgram(env["REFLECTD_BIN"]) ? env["REFLECTD_BIN"] : ""
   for (const folder of (env["PATH"] ?? "").split(delimiter)) {

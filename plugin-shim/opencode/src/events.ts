@@ -1,10 +1,10 @@
 /**
- * The host's events as the wire's facts: an allow-list, reduced, repeats dropped; everything else is dropped.
- * Keeps the tracker up to date on the way. Synchronous and pure but for the tracker.
+ * Turns the host's events into the facts that the daemon is told. Only known kinds pass, with few fields and
+ * without repeats. It also keeps the tracker up to date; besides that it is pure and synchronous.
  */
 import { createHash } from "node:crypto"
-import { hostError, isHuman, orderOf, sessionInfo } from "./project.ts"
-import type { Session, Tracker } from "./tracker.ts"
+import { hostError, isHuman, isOwnCommand, isUndone, orderOf, sessionInfo } from "./project.ts"
+import type { Session, Tracker, Wish } from "./tracker.ts"
 import { isRecord, JUDGE_TITLE, number, record, text } from "./wire.ts"
 import type { Fact, Json } from "./wire.ts"
 
@@ -53,7 +53,7 @@ function read(
       return [arrivedMessage(record(properties["info"]), sessionID, tracker)]
     case "session.created":
     case "session.updated":
-      return [seen(type, record(properties["info"]), sessionID, tracker)]
+      return seen(type, record(properties["info"]), sessionID, tracker)
     case "session.deleted":
       tracker.forget(sessionID)
       return [{ kind: type, data: { sessionID } }]
@@ -65,6 +65,7 @@ function read(
     case "session.error": {
       const error = hostError(properties["error"])
       if (error.name === ABORTED) tracker.session(sessionID).aborted = true
+      else tracker.session(sessionID).failed = true
       return [{ kind: type, data: { sessionID, error } }]
     }
     case "session.compacted":
@@ -83,13 +84,14 @@ function read(
   }
 }
 
-/** The `chat.message` hook: a user-role message came in. The event path is told not to say it again. */
+/** The hook `chat.message`: a user-role message came in. The host's events about it are then ignored. */
 export function chatMessage(
   sessionID: string,
   messageID: string,
   agent: string,
   parts: unknown[],
   tracker: Tracker,
+  wish: Wish = {},
 ): Fact | undefined {
   if (!sessionID || !messageID || tracker.isJudge(sessionID) || !tracker.heard.add(messageID))
     return undefined
@@ -97,12 +99,15 @@ export function chatMessage(
   if (session.incoming?.messageID === messageID) session.incoming = undefined
   const order = parts.map(orderOf).find(Boolean)
   const human = !session.parentID && isHuman(parts)
-  if (human) Object.assign(session, { human: messageID, aborted: false })
+  if (isOwnCommand(parts)) tracker.commands.add(messageID)
+  if (human) Object.assign(session, { human: messageID, aborted: false, wish })
   const data = { sessionID, messageID, ...(agent && { agent }), human, ...(order && { order }) }
   return { kind: "chat.message", data }
 }
 
-/** A user message without the hook (`!shell`, compaction) is complete when something else happens. */
+/**
+ * A user message for which no hook is called (`!shell`, compaction) is complete when something else happens.
+ */
 function settled(type: string, properties: Json, sessionID: string, tracker: Tracker): Fact[] {
   const session = tracker.peek(sessionID)
   const incoming = session?.incoming
@@ -112,7 +117,7 @@ function settled(type: string, properties: Json, sessionID: string, tracker: Tra
     text(record(properties["info"])["id"]) === incoming.messageID
   if (own || type === "message.part.delta" || type === "session.updated") return []
   session.incoming = undefined
-  if (incoming.parts.length === 0) return [] // an old message that was merely touched
+  if (incoming.parts.length === 0) return [] // an old message that was only updated
   const fact = chatMessage(sessionID, incoming.messageID, incoming.agent, incoming.parts, tracker)
   return fact ? [fact] : []
 }
@@ -126,11 +131,14 @@ function arrivedMessage(info: Json, sessionID: string, tracker: Tracker): Fact |
     return undefined
   }
   if (info["role"] !== "assistant") return undefined
+  // What the person ran is stored like an answer; the agent's last answer stays the turn.
+  if (tracker.commands.has(text(info["parentID"]))) return undefined
   if (messageID >= session.turn) {
-    // Ids sort by time; a late update of an older message is not a new turn.
+    // Ids sort by time: a late update of an older message is no new turn.
     session.turn = messageID
     session.summary = info["summary"] === true
   }
+  if (isRecord(info["error"])) session.failed = true
   if (!isRecord(info["error"]) || !tracker.errors.add(messageID)) return undefined
   const error = hostError(info["error"])
   if (error.name === ABORTED && messageID === session.turn) session.aborted = true
@@ -155,7 +163,7 @@ function arrivedPart(part: Json, sessionID: string, tracker: Tracker, now: numbe
   return [activity(session, sessionID, fresh, now), ended(part, sessionID, tracker)]
 }
 
-/** A finished tool call, once, as digests: enough to see that an agent repeats itself, and no contents. */
+/** A finished tool call, told once, as digests: they show that an agent repeats itself, and no contents. */
 function ended(part: Json, sessionID: string, tracker: Tracker): Fact | undefined {
   const state = record(part["state"])
   const failed = state["status"] === "error"
@@ -173,10 +181,10 @@ function ended(part: Json, sessionID: string, tracker: Tracker): Fact | undefine
   return { kind: "tool", data }
 }
 
-/** Of a shell call only its command: models word the description anew each time. */
+/** Of a shell call only its command, because models write another description each time. */
 const told = (input: Json): Json => (text(input["command"]) ? { command: input["command"] } : input)
 
-/** Short, and the same for the same text; nobody's secret depends on it. */
+/** A short digest, the same for the same text. No secret depends on it. */
 const digest = (value: string): string => createHash("sha1").update(value).digest("hex").slice(0, 16)
 
 function activity(session: Session, sessionID: string, bytes: number, now: number): Fact | undefined {
@@ -188,21 +196,35 @@ function activity(session: Session, sessionID: string, bytes: number, now: numbe
   return { kind: "activity", data }
 }
 
-function seen(type: string, raw: Json, sessionID: string, tracker: Tracker): Fact | undefined {
+function seen(type: string, raw: Json, sessionID: string, tracker: Tracker): (Fact | undefined)[] {
   const session = tracker.session(sessionID)
   const info = sessionInfo(raw, sessionID)
   const announced = JSON.stringify([info["title"], info["parentID"]])
   session.parentID = text(info["parentID"])
-  if (type === "session.updated" && session.announced === announced) return undefined
+  const undone =
+    isUndone(raw) && !session.undone ? stopped(sessionID, session, "messages taken back") : undefined
+  session.undone = isUndone(raw)
+  if (type === "session.updated" && session.announced === announced) return [undone]
   session.announced = announced
-  return { kind: type, data: { sessionID, info } }
+  return [{ kind: type, data: { sessionID, info } }, undone]
+}
+
+/** The person stopped a session that does not work: to the daemon that is an abort like any other. */
+function stopped(sessionID: string, session: Session, how: string): Fact {
+  session.aborted = true
+  return { kind: "session.error", data: { sessionID, error: { name: ABORTED, message: how } } }
 }
 
 function status(type: string, sessionID: string, tracker: Tracker): Fact | undefined {
   if (type !== "busy" && type !== "idle" && type !== "retry") return undefined
   const session = tracker.session(sessionID)
   session.prompted = 0
-  if (session.status === type) return undefined
+  if (session.status === type) {
+    // The host says idle twice when it gave up, else only when somebody stops a session that is idle already.
+    const again = type === "idle" && !session.aborted && !session.failed
+    return again ? stopped(sessionID, session, "stopped while idle") : undefined
+  }
   session.status = type
+  if (type !== "idle") session.failed = false
   return { kind: "session.status", data: { sessionID, status: { type } } }
 }

@@ -1,7 +1,8 @@
 /**
- * `opencode run` exits at idle, so feedback must be queued before that (I38). When a text is complete the
- * daemon is asked what should follow; the answer is kept and sent when the step really ends the turn, or
- * answered `stale` when it does not. Everything here fails open: no answer means the run ends as it would.
+ * The gate of `opencode run`, which exits when the agent is idle, so feedback must be queued before that
+ * (I38). When a text is complete, the gate asks the daemon for feedback. It keeps that order until the step
+ * ends and carries it out if the step ends the turn; otherwise it answers `stale`. Without an answer the run
+ * just ends.
  */
 import type { Link } from "./link.ts"
 import type { Orders } from "./orders.ts"
@@ -29,7 +30,7 @@ export class Gate {
     this.#tracker = tracker
   }
 
-  /** Awaited by the host after each text part, mid-turn ones too. */
+  /** The host waits for this after each text part, also in the middle of a turn. */
   async textComplete(sessionID: string, messageID: string, said: string): Promise<void> {
     this.#drop(sessionID, "another text followed")
     const session = this.#tracker.peek(sessionID)
@@ -65,7 +66,7 @@ export class Gate {
     }
   }
 
-  /** A user message came in: the answer was for the turn before it. */
+  /** A user message came in: the order that is kept was for the turn before it. */
   heard(sessionID: string): void {
     this.#drop(sessionID, "a newer human message")
   }

@@ -1,13 +1,14 @@
 /**
- * HTTP over the daemon's Unix socket with node:http, which both Bun and Node have. One connection per
- * request: a kept-alive one could be closed by a restarting daemon under our hands.
+ * HTTP over the daemon's Unix socket, with node:http, which Bun and Node both have. Each request has its own
+ * connection, because a restarting daemon could close one that is kept alive while it is used.
  */
 import http from "node:http"
+import { checkPrivate } from "./daemon.ts"
 
 const HEADERS = { host: "reflectd", accept: "application/json" }
 const MOST = 32 << 20
 
-/** The daemon answered, and said no. */
+/** The daemon answered with an error status. */
 export class Refused extends Error {
   override readonly name = "Refused"
   readonly status: number
@@ -20,6 +21,7 @@ export class Refused extends Error {
 
 export function post(socketPath: string, path: string, body: unknown, ms: number): Promise<unknown> {
   return new Promise((resolve, reject) => {
+    checkPrivate(socketPath)
     const data = Buffer.from(JSON.stringify(body))
     const headers = { ...HEADERS, "content-type": "application/json", "content-length": data.length }
     const request = http.request({ socketPath, path, method: "POST", headers, agent: false }, (response) => {
@@ -57,8 +59,8 @@ export function post(socketPath: string, path: string, body: unknown, ms: number
 }
 
 /**
- * Read an NDJSON stream until it ends. Resolves when the daemon closes it or `signal` fires; rejects when it
- * can't be had. A stream without even a heartbeat for `silence` ms counts as dead.
+ * Read a stream of JSON lines until it ends. Resolves when the daemon closes it or `signal` fires; rejects
+ * when it can't be opened. A stream with no line and no heartbeat for `silence` ms counts as ended.
  */
 export function lines(
   socketPath: string,
@@ -68,6 +70,7 @@ export function lines(
   onLine: (line: string) => void,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
+    checkPrivate(socketPath)
     let timer: NodeJS.Timeout | undefined
     const stop = () => {
       clearTimeout(timer)

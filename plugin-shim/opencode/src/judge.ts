@@ -1,6 +1,6 @@
 /**
- * Judge sessions: tool-less, announced to the daemon before they are prompted (I1), deleted whatever
- * happens (I37). The only way to a model from here.
+ * Judge sessions. They have no tools, are announced to the daemon before they are prompted (I1), and are
+ * always deleted (I37). Only here does the plugin ask a model.
  */
 import type { PluginInput } from "@opencode-ai/plugin"
 import { BoundedMap } from "./bounded.ts"
@@ -8,16 +8,16 @@ import type { Tracker } from "./tracker.ts"
 import { JUDGE_AGENT, JUDGE_TITLE, model, number, reason, record, text } from "./wire.ts"
 import type { Json, Order } from "./wire.ts"
 
-const ANNOUNCE_MS = 2000
+const ANNOUNCE_MS = 30_000 // a busy daemon is no reason to give up a judgement
 const MOST_MS = 600_000
 
-/** What a judge needs of the connection. */
+/** The part of the connection that a judge needs. */
 export interface Announcer {
   emit: (kind: string, data: Json) => number
   acknowledged: (seq: number, ms: number) => Promise<boolean>
 }
 
-/** The agent judges run as: hidden, may do nothing. */
+/** The agent that judge sessions use: hidden, with no permissions. */
 export const AGENT = {
   mode: "subagent",
   hidden: true,
@@ -40,7 +40,7 @@ export class Judges {
     this.#announcer = announcer
   }
 
-  /** The one system text of a judge session; undefined for every other session. */
+  /** The system text of a judge session; undefined for any other session. */
   system(sessionID: string): string | undefined {
     return this.#systems.get(sessionID) ?? (this.#tracker.isJudge(sessionID) ? AGENT.prompt : undefined)
   }
@@ -54,7 +54,7 @@ export class Judges {
     for (const order of this.#running.keys()) this.cancel(order)
   }
 
-  /** Run one evaluation to its result data; throws with the reason when there is none. */
+  /** Run one evaluation and return its result data; throws with the reason when it fails. */
   async evaluate(order: Order): Promise<Json> {
     const control = new AbortController()
     this.#running.set(order.id, control)
@@ -62,17 +62,22 @@ export class Judges {
     const timer = setTimeout(() => control.abort(new Error(`no answer in ${ms} ms`)), ms)
     timer.unref()
     try {
-      const created = await this.#client.session.create({ body: { title: JUDGE_TITLE } })
-      const id = text(record(created.data)["id"])
-      if (!id) throw new Error(`no judge session: ${reason(created.error)}`)
-      try {
-        return await this.#judge(id, order, control.signal)
-      } finally {
-        await this.#remove(id, control.signal.aborted)
-      }
+      return await this.answer(order, control.signal)
     } finally {
       clearTimeout(timer)
       this.#running.delete(order.id)
+    }
+  }
+
+  /** Ask the model in a session of its own. When the signal fires, the promise fails with its reason. */
+  protected async answer(order: Order, signal: AbortSignal): Promise<Json> {
+    const created = await this.#client.session.create({ body: { title: JUDGE_TITLE } })
+    const id = text(record(created.data)["id"])
+    if (!id) throw new Error(`no judge session: ${reason(created.error)}`)
+    try {
+      return await this.#judge(id, order, signal)
+    } finally {
+      await this.#remove(id, signal.aborted)
     }
   }
 
@@ -108,8 +113,8 @@ export class Judges {
   }
 }
 
-/** The promise, or the signal's reason as soon as it fires; a late failure of the promise is nobody's. */
-function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+/** The promise's result, or the signal's reason as soon as it fires; then the promise is ignored. */
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason as Error)
     signal.addEventListener("abort", stop, { once: true })
@@ -122,7 +127,7 @@ function answerOf(parts: unknown): { text: string } {
   return { text: said.map((part) => text(part["text"])).join("") }
 }
 
-/** All tokens that were paid for: opencode counts cached input and thinking beside `input` and `output`. */
+/** All tokens that were paid for: opencode counts cached input and thinking apart from `input` and `output`. */
 function costOf(info: Json): Json {
   const used = model(info)
   const tokens = record(info["tokens"])
@@ -137,7 +142,7 @@ function costOf(info: Json): Json {
   }
 }
 
-/** Undefined without the first; the others count where they are numbers. */
+/** The sum, undefined when the first is no number; of the others only numbers count. */
 function sum(first: unknown, ...more: unknown[]): number | undefined {
   const known = number(first)
   return known === undefined ? undefined : more.reduce<number>((all, one) => all + (number(one) ?? 0), known)

@@ -1,6 +1,7 @@
 /**
- * The connection to the daemon: hello, the order stream, the event and result pumps, questions. Lives in the
- * background and is never awaited by the host; whatever fails is tried again, with back-off, until `close`.
+ * The connection to the daemon: it says hello, reads the order stream, sends events and results, asks
+ * questions. It works in the background, and the host never waits for it. What fails is tried again, after
+ * growing waits, until `close`.
  */
 import { randomUUID } from "node:crypto"
 import { BoundedMap } from "./bounded.ts"
@@ -19,7 +20,7 @@ export interface LinkOptions {
   hello: Hello
   socket: () => string
   onOrder: (order: unknown) => void
-  /** Connecting failed; the daemon may need to be started. */
+  /** Called when connecting failed: the daemon may have to be started. */
   onDown?: (error: unknown) => void
   log?: (message: string) => void
   buffer?: number
@@ -34,7 +35,7 @@ export class Link {
   readonly #eventPump: Pump
   readonly #resultPump: Pump
   #waiting: { seq: number; resolve: (acked: boolean) => void }[] = []
-  #state: HookState = { gate: false, gate_ms: 20_000 }
+  #state: HookState = { gate: false, gate_ms: 20_000, context: false }
   #connected = false
   #most = BATCH
   #greeting: Promise<void> | undefined
@@ -64,7 +65,7 @@ export class Link {
     void this.#live()
   }
 
-  /** Queue an event: synchronous, so the order is the host's. */
+  /** Queue an event. It is synchronous, so events keep the host's order. */
   emit(kind: string, data: Json): number {
     const seq = this.#events.push(kind, data)
     this.#eventPump.kick()
@@ -90,17 +91,18 @@ export class Link {
   }
 
   result(result: Result): void {
-    this.#results.set(result.id, result)
+    // A copy, so that a result which is repeated while its first report is on the way is reported again.
+    this.#results.set(result.id, { ...result })
     this.#resultPump.kick()
   }
 
-  /** Wait until every result was taken, at most `ms`. */
+  /** Wait until the daemon has accepted every result, at most `ms`. */
   async answered(ms: number): Promise<void> {
     const end = Date.now() + ms
     while (this.#connected && this.#results.size > 0 && Date.now() < end) await sleep(10)
   }
 
-  /** A question a hook waits for. Fails open: no connection or no answer in time means null. */
+  /** A question whose answer a hook waits for. Null without a connection or without an answer in time. */
   async ask(what: string, data: Json, ms: number): Promise<Json | null> {
     if (!this.#connected) return null
     const body = { instance: this.instance, what, data }
@@ -144,7 +146,11 @@ export class Link {
     const body = { api: API, instance: this.instance, ...this.#options.hello }
     const reply = record(await post(this.#options.socket(), "/v1/hello", body, REQUEST_MS))
     const state = record(reply["state"])
-    this.#state = { gate: state["gate"] === true, gate_ms: number(state["gate_ms"]) ?? 20_000 }
+    this.#state = {
+      gate: state["gate"] === true,
+      gate_ms: number(state["gate_ms"]) ?? 20_000,
+      context: state["context"] === true,
+    }
     if (this.#closing.signal.aborted) return
     this.#connected = true
     this.#eventPump.kick()
@@ -172,7 +178,7 @@ export class Link {
       this.#most = BATCH
     } catch (error) {
       if (!(error instanceof Refused) || (error.status !== 400 && error.status !== 413)) throw error
-      // One event spoils the batch: halve until it is alone, then give it up.
+      // The daemon refuses one event of the batch: halve the batch until that event is alone, then drop it.
       if (events.length === 1) this.#giveUp(first.seq)
       else this.#most = Math.ceil(events.length / 2)
       this.#options.log?.(error.message)
@@ -211,7 +217,7 @@ export class Link {
     for (const waiter of ready) waiter.resolve(true)
   }
 
-  /** A daemon that restarted does not know us: say hello, then the pump sends the same again. */
+  /** A restarted daemon does not know this instance: say hello, then the pump repeats its step. */
   async #recover(error: unknown): Promise<boolean> {
     if (!(error instanceof Refused) || error.status !== 409) return false
     await this.#hello()

@@ -1,4 +1,6 @@
-/** Which of opencode's commands this process is: `run` exits at idle, `serve` has nobody watching, else a TUI. */
+/**
+ * Which command of opencode this process runs: `run` exits at idle, nobody watches `serve`, else it is a TUI.
+ */
 import type { Mode } from "./wire.ts"
 
 const HEADLESS = new Set(["serve", "web", "acp", "headless", "github"])

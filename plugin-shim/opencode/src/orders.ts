@@ -1,11 +1,22 @@
 /**
- * The daemon's orders: an allow-list, each order id at most once, each with exactly one result. Nothing here
- * throws; what can't be done is answered `stale` or `failed` with the reason.
+ * Carries out the daemon's orders: known kinds only, each order id at most once, each with exactly one
+ * result. Nothing here throws; an order that can't be carried out is answered `stale` or `failed`, with the
+ * reason.
  */
 import type { PluginInput } from "@opencode-ai/plugin"
 import { BoundedMap } from "./bounded.ts"
 import type { Judges } from "./judge.ts"
-import { findTask, isEnough, projectMessages, projectTodos, sessionInfo } from "./project.ts"
+import {
+  findTask,
+  isEnough,
+  isHumanMessage,
+  isUndone,
+  mayChangeNothing,
+  projectMessages,
+  projectTodos,
+  sessionInfo,
+  wishOf,
+} from "./project.ts"
 import { sleep } from "./pump.ts"
 import type { Tracker } from "./tracker.ts"
 import { isRecord, JUDGE_TITLE, list, model, order as parse, reason, record, text } from "./wire.ts"
@@ -14,6 +25,7 @@ import type { Json, Order, Result } from "./wire.ts"
 const LIMITS = [60, 240, 960, 3840, 15_360]
 const MOST_MODELS = 5000
 const LONGEST_ID = 200
+const TOAST_MS = 10_000 // opencode's own five seconds are over before a person looks up
 const VARIANTS = ["info", "success", "warning", "error"] as const
 
 type Outcome = Omit<Result, "id">
@@ -38,7 +50,7 @@ export class Orders {
     this.#answer = answer
   }
 
-  /** Begin an order in this very tick. `busy`: feedback may be queued while the session still works. */
+  /** Begin an order at once, in the same tick. `busy`: feedback may be queued while the agent still works. */
   accept(raw: unknown, busy = false): void {
     const order = parse(raw)
     if (!order || this.#running.has(order.id)) return
@@ -56,11 +68,11 @@ export class Orders {
   /** Answer an order that was never begun. */
   refuse(order: Order, error: string): void {
     if (this.#running.has(order.id) || this.#done.has(order.id)) return
-    // Not kept: the same id may come again for a later text of the same turn.
+    // The result is not kept: the same id may come again for a later text of the same turn.
     this.#answer({ id: order.id, status: "stale", error })
   }
 
-  /** Wait for the orders under way; after `ms` the judges are stopped. */
+  /** Wait for the running orders; after `ms` stop the judges. */
   async settle(ms: number): Promise<void> {
     const all = () => Promise.all(this.#running.values())
     await Promise.race([all(), sleep(ms)])
@@ -71,7 +83,7 @@ export class Orders {
 
   #finish(order: Order, outcome: Outcome): void {
     const result = { id: order.id, ...outcome }
-    // What is read may be read again, and its data is large.
+    // A repeated read is carried out again, because its data is too large to keep.
     if (order.kind !== "read" && order.kind !== "providers") this.#done.set(order.id, result)
     this.#answer(result)
   }
@@ -101,16 +113,16 @@ export class Orders {
 
   async #toast(data: Json): Promise<Outcome> {
     const variant = VARIANTS.find((known) => known === data["variant"]) ?? "info"
-    const body = { title: text(data["title"]), message: text(data["message"]), variant }
+    const body = { title: text(data["title"]), message: text(data["message"]), variant, duration: TOAST_MS }
     const shown = await this.#client.tui.showToast({ body })
     return shown.error ? { status: "failed", error: reason(shown.error) } : { status: "done" }
   }
 
-  /** No `await` between the check and the call: what holds at the check holds at the call. */
+  /** There is no `await` between the check and the call, so that nothing can change between them. */
   async #prompt(order: Order, busy: boolean): Promise<Outcome> {
     const { id, data, session, kind } = order
     if (!session || !order.if || !text(data["text"])) throw new Error(`${kind} needs session, if and text`)
-    if (!busy && this.#tracker.peek(session)?.status === undefined) await this.#learnStatus(session)
+    if (!busy) await this.#look(session, order.if.task)
     const objection = this.#tracker.objection(session, order.if, busy)
     if (objection) return { status: "stale", error: objection }
     const agent = text(data["agent"])
@@ -123,6 +135,7 @@ export class Orders {
         parts: [{ type: "text", text: text(data["text"]), metadata: { reflectd: { order: id, kind } } }],
         ...(agent && { agent }),
         ...(wanted && { model: wanted }),
+        ...state.wish,
       },
     })
     const reply = await sent.catch((error: unknown) => ({ error }))
@@ -131,7 +144,19 @@ export class Orders {
     return { status: "failed", error: reason(reply.error) }
   }
 
-  /** Of a session that said nothing since this shim was loaded, the host must be asked. */
+  /** Ask the host what its events need not have told yet: that messages were taken back, how it was asked. */
+  async #look(session: string, task: string): Promise<void> {
+    if (this.#tracker.peek(session)?.status === undefined) await this.#learnStatus(session)
+    const { data } = await this.#client.session.get({ path: { id: session } })
+    const state = this.#tracker.session(session)
+    state.undone = isUndone(data)
+    if (state.human || !task) return
+    // This plugin was loaded after the person typed.
+    const asked = await this.#client.session.message({ path: { id: session, messageID: task } })
+    state.wish = wishOf(record(asked.data)["info"])
+  }
+
+  /** Ask the host for the status of a session that had no event since this plugin was loaded. */
   async #learnStatus(session: string): Promise<void> {
     const all = await this.#client.session.status().catch(() => undefined)
     const type = text(record(record(all?.data)[session])["type"]) || "idle"
@@ -148,9 +173,12 @@ export class Orders {
     }
     const messages = await this.#messages(id)
     const todos = await this.#client.session.todo({ path }).catch(() => undefined)
+    const readonly = await this.#isReadOnly(messages)
     if (this.#tracker.peek(id)?.status === undefined) await this.#learnStatus(id)
     return {
       missing: false,
+      ...(isUndone(got.data) && { undone: true }),
+      ...(readonly && { readonly }),
       busy: this.#tracker.isBusy(id),
       session: sessionInfo(got.data, id),
       messages: projectMessages(messages),
@@ -158,7 +186,17 @@ export class Orders {
     }
   }
 
-  /** Read further back until the task is covered; for the earlier tasks' texts only one step more. */
+  /** Whether the agent of the last human message may neither edit files nor run commands. */
+  async #isReadOnly(messages: unknown[]): Promise<boolean> {
+    const asked = record(record(messages.findLast(isHumanMessage))["info"])
+    const agents = await this.#client.app.agents().catch(() => undefined)
+    const agent = list(agents?.data)
+      .map(record)
+      .find((one) => one["name"] === asked["agent"])
+    return mayChangeNothing(agent?.["permission"], wishOf(asked).tools)
+  }
+
+  /** Read further back until the whole task is there; for earlier requests read at most one step more. */
   async #messages(id: string): Promise<unknown[]> {
     for (const [step, limit] of LIMITS.entries()) {
       const messages = list((await this.#client.session.messages({ path: { id }, query: { limit } })).data)
@@ -168,7 +206,7 @@ export class Orders {
     return list((await this.#client.session.messages({ path: { id } })).data)
   }
 
-  /** The ids of what can be used, and nothing else: beside them the host's answer holds keys. */
+  /** Only the ids of providers and models, because the rest of the host's answer holds keys. */
   async #providers(): Promise<Json> {
     const got = await this.#client.config.providers()
     if (!isRecord(got.data) || got.error) throw new Error(reason(got.error))
@@ -188,12 +226,13 @@ export class Orders {
     return { providers }
   }
 
-  /** Only what is a judge session by its title: never anybody's work. */
+  /** Delete only sessions with the title of a judge session, never a person's work. */
   async #delete(sessions: string[]): Promise<Outcome> {
     for (const id of sessions) {
       const { data } = await this.#client.session.get({ path: { id } })
       if (record(data)["title"] !== JUDGE_TITLE) continue
       this.#tracker.addJudge(id)
+      await this.#client.session.abort({ path: { id } }) // its model call would go on, and be paid for
       await this.#client.session.delete({ path: { id } })
     }
     return { status: "done" }

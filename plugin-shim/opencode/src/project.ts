@@ -1,11 +1,12 @@
 /**
- * The host's messages as protocol.md projects them: what a judge needs, cut to size, nothing else. Pure.
- * Takes whatever the host returns; what it does not know it leaves out (I36).
+ * The host's messages in the form of protocol.md: only what a judge needs, with long texts cut. Pure. It
+ * takes whatever the host returns and leaves out what it does not know (I36).
  */
 import { isRecord, list, number, record, text } from "./wire.ts"
+import type { Wish } from "./tracker.ts"
 import type { Json } from "./wire.ts"
 
-/** How much of a text, a tool's output and a string argument is kept. */
+/** How many characters of a text, a string argument and a tool's output are kept. */
 export interface Limits {
   text: { head: number; tail: number }
   output: { head: number; tail: number }
@@ -15,21 +16,51 @@ const KB = 1024
 const MOST = 6 << 20
 const LIMITS: Limits = { text: { head: 2 * KB, tail: 14 * KB }, output: { head: KB, tail: 2 * KB } }
 const EARLIER = 5
+const MOST_CITED = 100
 const SLACK = 200
+const WORD = 4096 // how far the end of a word is looked for, where no line end is near
+const BORDER = /[\s"'`,;&<>]/g
 
 const isLowSurrogate = (code: number) => code >= 0xdc00 && code <= 0xdfff
 
-/** Keep head and tail, cut at line ends where one is near: half a token could slip past the redaction. */
-export function cut(value: string, limit: { head: number; tail: number }): { text: string; cut: number } {
-  if (value.length <= limit.head + limit.tail) return { text: value, cut: 0 }
+const KEPT_LINES = 24
+const KEPT_CHARS = 2 * KB
+const LONGEST = 300 // characters of a line that is kept; half a line could hold half a secret
+const SCANNED = 5_000 // lines from each end of what is cut
+const TELLS = new RegExp(
+  [
+    "\\b(?:FAIL(?:ED|URES?|S)?|ERRORS?|FATAL|PANIC|panicked|Traceback|AssertionError|REJECTED)\\b",
+    "\\b(?:[Ee]rror|fatal|panic|[A-Za-z]+Error|[A-Za-z]*Exception)(?::|\\[)|^\\s*not ok\\b|[✗✘✖✕❌●]",
+    "\\b[1-9]\\d* (?:failed|failures?|errors?)\\b|\\bcreate mode \\d|\\berror (?:TS|CS)\\d|\\[(?:remote )?rejected\\]",
+  ].join("|"),
+)
+
+/**
+ * Where the head ends and the tail begins: at a line end if one is near, else where a word ends. A word that is
+ * longer than `WORD` is cut.
+ */
+function edges(value: string, limit: { head: number; tail: number }): { head: number; tail: number } {
   let head = limit.head
   let tail = value.length - limit.tail
   const before = value.lastIndexOf("\n", head)
   if (before > head - SLACK) head = before + 1
-  else if (isLowSurrogate(value.charCodeAt(head))) head--
+  else {
+    const word = [...value.slice(Math.max(0, head - WORD), head).matchAll(BORDER)].pop()
+    if (word) head = Math.max(0, head - WORD) + word.index + 1
+    else if (isLowSurrogate(value.charCodeAt(head))) head--
+  }
   const after = value.indexOf("\n", tail)
-  if (after >= 0 && after < tail + SLACK) tail = after + 1
+  if (after >= 0 && after < tail + SLACK) return { head, tail: after + 1 }
+  const word = value.slice(tail, tail + WORD).search(BORDER)
+  if (word >= 0) tail += word
   else if (isLowSurrogate(value.charCodeAt(tail))) tail++
+  return { head, tail }
+}
+
+/** Keep head and tail, cut at a line end or between words: half of a secret could slip past the redaction. */
+export function cut(value: string, limit: { head: number; tail: number }): { text: string; cut: number } {
+  if (value.length <= limit.head + limit.tail) return { text: value, cut: 0 }
+  const { head, tail } = edges(value, limit)
   const missing = tail - head
   return {
     text: `${value.slice(0, head)}\n[... ${missing} characters cut ...]\n${value.slice(tail)}`,
@@ -37,7 +68,31 @@ export function cut(value: string, limit: { head: number; tail: number }): { tex
   }
 }
 
-/** The same value with every long string in it cut. */
+/** As `cut` for a tool's output; between head and tail stand the lines that tell of failures. */
+export function cutOutput(
+  value: string,
+  limit: { head: number; tail: number },
+): { text: string; cut: number } {
+  if (value.length <= limit.head + limit.tail) return { text: value, cut: 0 }
+  const { head, tail } = edges(value, limit)
+  const lines = value.slice(head, tail).split("\n")
+  const kept = tellingLines(lines.slice(value[head - 1] === "\n" ? 0 : 1, -1)) // no part of a line
+  const left = tail - head - kept.reduce((sum, line) => sum + line.length, 0)
+  const mark = `[... ${left} characters cut${kept.length ? ", not these lines" : ""} ...]`
+  const end = kept.length ? ["[... end of these lines ...]"] : []
+  return { text: [value.slice(0, head), mark, ...kept, ...end, value.slice(tail)].join("\n"), cut: left }
+}
+
+/** The lines that tell of failures, or of files that a commit made: the first ones and the last ones. */
+function tellingLines(all: string[]): string[] {
+  const lines = all.length <= 2 * SCANNED ? all : [...all.slice(0, SCANNED), ...all.slice(-SCANNED)]
+  let found = lines.filter((line) => line.length > 0 && line.length <= LONGEST && TELLS.test(line))
+  if (found.length > KEPT_LINES) found = [...found.slice(0, KEPT_LINES / 2), ...found.slice(-KEPT_LINES / 2)]
+  while (found.reduce((sum, line) => sum + line.length, 0) > KEPT_CHARS) found.splice(found.length >> 1, 1)
+  return found
+}
+
+/** The value with every long string in it cut. */
 function cutDeep(value: unknown, limits: Limits, depth = 0): unknown {
   if (typeof value === "string") return cut(value, limits.text).text
   if (depth > 6) return null
@@ -53,26 +108,63 @@ function some(fields: Json): Json {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== ""))
 }
 
-/** The order a part was sent with, when the part is ours. */
+/** The id of the order that sent this part, if the part is ours. */
 export const orderOf = (part: unknown): string =>
   text(record(record(record(part)["metadata"])["reflectd"])["order"])
 
 const isOurs = (part: unknown) => isRecord(record(record(part)["metadata"])["reflectd"])
 
+const TYPED = new Set(["text", "file", "agent", "subtask"])
+
 const isTyped = (part: unknown) => {
   const { type, synthetic, ignored } = record(part)
-  return type === "text" && synthetic !== true && ignored !== true && !isOurs(part)
+  return TYPED.has(text(type)) && synthetic !== true && ignored !== true && !isOurs(part)
 }
 
-/** Did a person type this user message? A part of ours or a compaction says no for all of it. */
+/** Whether a person sent this user message: words, files or a command's subtask, and no part of ours. */
 export const isHuman = (parts: unknown[]): boolean =>
   parts.some(isTyped) && !parts.some((part) => isOurs(part) || record(part)["type"] === "compaction")
+
+/** Whether a person's shell command (`!ls`) made this user message. */
+export const isOwnCommand = (parts: unknown[]): boolean =>
+  parts.length === 1 && text(record(parts[0])["text"]) === "The following tool was executed by the user"
+
+/**
+ * Whether the rules of an agent (the last one that fits counts) or the tools of a message leave it neither
+ * edits nor shell commands.
+ */
+export function mayChangeNothing(rules: unknown, tools: Record<string, boolean> = {}): boolean {
+  const denied = (tool: string) => {
+    const own = list(rules)
+      .map(record)
+      .filter((rule) => ["*", tool].includes(text(rule["permission"])))
+    const all = own.findLastIndex((rule) => rule["pattern"] === "*")
+    const denies = all >= 0 && own.slice(all).every((rule) => rule["action"] === "deny") // no exception after it
+    return denies || (tools[tool] ?? tools["*"]) === false
+  }
+  return denied("edit") && denied("bash")
+}
 
 /** `{name, message}` of a host error. */
 export function hostError(value: unknown): { name: string; message: string } {
   const error = record(value)
   const message = text(record(error["data"])["message"]) || text(error["message"])
   return { name: text(error["name"]) || "UnknownError", message: message.slice(0, 2000) }
+}
+
+/** Whether the person took messages of this session back and has not typed since; `/redo` brings them back. */
+export const isUndone = (info: unknown): boolean => isRecord(record(info)["revert"])
+
+/** What a user message asks for besides its words. */
+export function wishOf(message: unknown): Wish {
+  const { model, system, tools, format } = record(message)
+  const variant = text(record(model)["variant"]) || text(record(message)["variant"])
+  return {
+    ...(variant && { variant }),
+    ...(text(system) && { system: text(system) }),
+    ...(isRecord(tools) && { tools: tools as Record<string, boolean> }),
+    ...(isRecord(format) && { format }),
+  }
 }
 
 export function sessionInfo(value: unknown, id = ""): Json {
@@ -85,7 +177,7 @@ export function sessionInfo(value: unknown, id = ""): Json {
   }
 }
 
-/** All tokens of an answer, read from and written to a cache too. */
+/** All tokens of an answer, with those read from and written to a cache. */
 function tokensOf(value: unknown): number {
   const { cache, ...rest } = record(value)
   const { total: _, ...counted } = { ...rest, ...record(cache) }
@@ -107,7 +199,7 @@ function projectInfo(value: unknown): Json {
       finish: text(info["finish"]),
       error: isRecord(info["error"]) ? hostError(info["error"]) : undefined,
       summary: info["summary"] === true ? true : undefined,
-      cost: number(info["cost"]) || undefined, // 0 is what opencode says of a price it does not know
+      cost: number(info["cost"]) || undefined, // opencode writes 0 for a price that it does not know
       tokens: tokensOf(info["tokens"]) || undefined,
     }),
     time: { created: number(time["created"]) ?? 0, ...some({ completed: number(time["completed"]) }) },
@@ -131,9 +223,16 @@ function projectPart(value: unknown, limits: Limits): Json | undefined {
         tool: text(part["tool"]),
         state: projectState(part["state"], limits),
       }
+    case "subtask": // a command that starts a sub-agent: its words are the person's request
+      return { type: "text", id, text: cut(text(part["prompt"]), limits.text).text }
+    case "file":
+      return { type: "file", id, name: text(part["filename"]).slice(0, 200) }
     case "compaction":
       return { type: "compaction", auto: part["auto"] === true }
-    case "reasoning":
+    case "reasoning": {
+      const cited = citedIn(text(part["text"]))
+      return cited.length > 0 ? { type: "reasoning", cited } : undefined
+    }
     case "snapshot":
     case "patch":
     case "step-start":
@@ -144,11 +243,17 @@ function projectPart(value: unknown, limits: Limits): Json | undefined {
   }
 }
 
+/** The names of points that an agent cites as it thinks; of its thoughts nothing else leaves the host. */
+function citedIn(thought: string): string[] {
+  const found = thought.matchAll(/\[((?:pat|mis|pref|ctx|oth)-\d+|kpt_\d+)\]/g)
+  return [...new Set([...found].map((match) => (match[1] ?? "").slice(0, 40)))].slice(0, MOST_CITED)
+}
+
 function projectState(value: unknown, limits: Limits): Json {
   const state = record(value)
   const metadata = record(state["metadata"])
   const time = record(state["time"])
-  const output = cut(text(state["output"]) || text(metadata["output"]), limits.output)
+  const output = cutOutput(text(state["output"]) || text(metadata["output"]), limits.output)
   const error = cut(text(state["error"]), limits.output).text
   return {
     status: text(state["status"]) || "pending",
@@ -158,6 +263,7 @@ function projectState(value: unknown, limits: Limits): Json {
       cut: output.cut || undefined,
       error,
       exit: number(metadata["exit"]),
+      session: text(metadata["sessionId"]) || text(metadata["sessionID"]),
       start: number(time["start"]),
       end: number(time["end"]),
     }),
@@ -166,7 +272,8 @@ function projectState(value: unknown, limits: Limits): Json {
 
 const infoOf = (message: unknown) => record(record(message)["info"])
 const partsOf = (message: unknown) => list(record(message)["parts"])
-const isHumanMessage = (message: unknown) => infoOf(message)["role"] === "user" && isHuman(partsOf(message))
+export const isHumanMessage = (message: unknown) =>
+  infoOf(message)["role"] === "user" && isHuman(partsOf(message))
 const isFinished = (message: unknown) => {
   const info = infoOf(message)
   const { role, finish, summary, error } = info
@@ -174,7 +281,7 @@ const isFinished = (message: unknown) => {
 }
 
 export interface Task {
-  /** Index of the task's first human message (steering included); 0 when there is none. */
+  /** Index of the first message that a person typed for this task; 0 when there is none. */
   start: number
   /** The messages reach back far enough: the finished answer before the task is among them. */
   covered: boolean
@@ -182,7 +289,7 @@ export interface Task {
   earlier: number[]
 }
 
-/** Find the current task from the end: its human messages, up to the finished answer before them. */
+/** Find the current task, from the end: its human messages, back to the finished answer before them. */
 export function findTask(messages: unknown[]): Task {
   const earlier: number[] = []
   let start = -1
@@ -199,8 +306,8 @@ export function findTask(messages: unknown[]): Task {
 export const isEnough = (task: Task): boolean => task.covered && task.earlier.length >= EARLIER
 
 /**
- * The task's messages in full; before them the text of up to five earlier human messages and of the answer
- * that ended the previous task, which is where steering stops.
+ * The task's messages in full. Before them, only as text, up to five earlier human messages and the answer
+ * that ended the previous task.
  */
 export function projectMessages(messages: unknown[]): Json[] {
   for (let shrink = 1; ; shrink *= 4) {

@@ -1,4 +1,4 @@
-/** One step at a time, in order, until there is nothing left; failures back off and try the same step again. */
+/** Does one step after the other until nothing is left. A failed step is repeated after a growing wait. */
 
 const RETRY_MS = { first: 100, most: 5000 }
 
@@ -22,13 +22,15 @@ export class Pump {
   #running = false
   #again = false
 
-  /** `step` says whether there is more to do; `recover` whether the failed step can be repeated at once. */
+  /**
+   * `step` returns whether there is more to do; `recover`, whether the failed step can be repeated at once.
+   */
   constructor(step: () => Promise<boolean> | false, recover: (error: unknown) => Promise<boolean>) {
     this.#step = step
     this.#recover = recover
   }
 
-  /** There may be work. Returns at once; the work begins after the caller's own. */
+  /** Tell the pump that there may be work. Returns at once; the work begins after the caller's own. */
   kick(): void {
     this.#again = true
     if (this.#running) return

@@ -1,8 +1,9 @@
 /**
- * What the shim itself knows about the sessions of this directory, folded from the host's events. Enough to
- * say `stale` in the same tick as a prompt; the daemon keeps the real state.
+ * What this plugin knows about the sessions of its directory, from the host's events. It is enough to answer
+ * `stale` in the same tick as a prompt; the daemon keeps the full state.
  */
 import { BoundedMap, BoundedSet } from "./bounded.ts"
+import type { Json } from "./wire.ts"
 
 export type Status = "busy" | "idle" | "retry"
 
@@ -13,10 +14,18 @@ export interface Incoming {
   parts: unknown[]
 }
 
+/** How a message is to be answered: the strength of thinking, a system text, tools, a form of the answer. */
+export interface Wish {
+  variant?: string
+  system?: string
+  tools?: Record<string, boolean>
+  format?: Json
+}
+
 export interface Session {
-  /** Unknown until the host said something about this session. */
+  /** Undefined until the host has said something about this session. */
   status?: Status
-  /** When we prompted it (epoch ms), until the host says what came of it. */
+  /** When we prompted it (epoch ms); 0 once the host has reacted. */
   prompted: number
   parentID: string
   /** Title and parent as last announced, to drop updates that change neither. */
@@ -26,23 +35,31 @@ export interface Session {
   turn: string
   /** The last assistant message is a compaction summary. */
   summary: boolean
-  /** A person stopped the agent since they last typed. */
+  /** The person stopped the agent, or took messages back (`/undo`), after they last typed. */
   aborted: boolean
+  /** The host gave up since the agent last began to work. */
+  failed: boolean
+  /** The host keeps messages that the person took back and may still redo. */
+  undone: boolean
+  /** What the person's last message asked for besides its words; a prompt of ours asks for the same. */
+  wish: Wish
   activity: { at: number; bytes: number }
   /** How much output of the running tool was counted already. */
   output: { part: string; length: number }
   incoming?: Incoming | undefined
 }
 
-/** A prompt that the host accepted but never began must not make a session busy for ever. */
+/** For 10 s only: a prompt that the host accepted but never began must not keep a session busy for ever. */
 const isPrompted = (session: Session) => Date.now() - session.prompted < 10_000
 
 export class Tracker {
   readonly #sessions = new BoundedMap<string, Session>(1000)
   readonly #judges = new BoundedSet<string>(2000)
-  /** User messages announced, and assistant errors announced: each once. */
+  /** User messages and assistant errors that were announced, so that each is announced once. */
   readonly heard = new BoundedSet<string>(5000)
   readonly errors = new BoundedSet<string>(2000)
+  /** User messages that are a shell command of the person's own (`!ls`). */
+  readonly commands = new BoundedSet<string>(500)
   /** Tool parts that were announced as ended. */
   readonly ended = new BoundedSet<string>(2000)
 
@@ -58,6 +75,9 @@ export class Tracker {
       turn: "",
       summary: false,
       aborted: false,
+      failed: false,
+      undone: false,
+      wish: {},
       activity: { at: -Infinity, bytes: 0 },
       output: { part: "", length: 0 },
     }
@@ -86,12 +106,15 @@ export class Tracker {
     return session !== undefined && (isPrompted(session) || (session.status ?? "idle") !== "idle")
   }
 
-  /** Why this session must not be prompted for `only` now, or empty. `busy` allows a working session. */
+  /**
+   * Why the session must not be prompted now, or empty. `only`: task and turn that the prompt is for. `busy`:
+   * the session may work.
+   */
   objection(id: string, only: { task: string; turn: string }, busy: boolean): string {
     const session = this.peek(id)
     if (this.isJudge(id)) return "a judge session"
     if (!session) return ""
-    if (session.aborted) return "a person stopped the agent"
+    if (session.aborted || session.undone) return "a person stopped the agent or took messages back"
     if (session.human && only.task && session.human !== only.task) return "a newer human message"
     if (session.turn && only.turn && session.turn !== only.turn) return "a newer turn"
     if (isPrompted(session) || (!busy && this.isBusy(id))) return "busy"

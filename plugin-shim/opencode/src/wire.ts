@@ -1,6 +1,6 @@
 /**
- * The wire contract (design/protocol.md) as types, and the few names both sides know.
- * Everything that comes from outside is `unknown` until one of the small readers below has looked at it.
+ * The types of design/protocol.md, and the few names that the daemon knows too. Values from outside are
+ * `unknown` until one of the small functions below has checked them.
  */
 export const API = 1
 export const VERSION = "0.1.0"
@@ -9,7 +9,8 @@ export const JUDGE_AGENT = "reflectd-judge"
 
 export type Json = Record<string, unknown>
 
-export type Mode = "run" | "serve" | "tui"
+/** `unknown`: opencode 2 does not tell a plugin whether a person sees the session. */
+export type Mode = "run" | "serve" | "tui" | "unknown"
 
 export interface Hello {
   host: "opencode"
@@ -20,10 +21,11 @@ export interface Hello {
   debug?: true
 }
 
-/** What hooks may read without asking; pushed by every hello. */
+/** What hooks may read without a question to the daemon; every hello brings it. */
 export interface HookState {
   gate: boolean
   gate_ms: number
+  context: boolean
 }
 
 export interface Fact {
@@ -36,7 +38,7 @@ export interface WireEvent extends Fact {
   t: number
 }
 
-/** An order as it came, checked for shape only; `data` is read by whoever carries it out. */
+/** An order; only its form is checked. The code that carries it out reads `data`. */
 export interface Order {
   id: string
   kind: string
@@ -85,7 +87,7 @@ export function order(value: unknown): Order | undefined {
   }
 }
 
-/** A host or daemon error in one short line, whatever was thrown. */
+/** One short line for an error of host or daemon, of whatever type. */
 export function reason(error: unknown): string {
   if (error instanceof Error) return error.message.slice(0, 2000) || error.name
   const { name, message, data } = record(error)

@@ -16,10 +16,14 @@ export class DaemonDouble {
   readonly hosts = new Set<string | undefined>()
   /** Statuses to refuse the next event batches with. */
   refuse: number[] = []
+  /** Batches of events are answered when this is done. */
+  busy: Promise<unknown> = Promise.resolve()
   /** Kinds of event that are refused with 400 for good. */
   poison = ""
-  state = { gate: false, gate_ms: 1000 }
+  state = { gate: false, gate_ms: 1000, context: false }
   answer: (ask: Json) => Promise<Json> = async () => ({})
+  /** Called when a result has come, before it is answered. */
+  onResult: () => void = () => {}
   #known = new Set<string>()
   #mark = new Map<string, number>()
   #streams = new Map<string, http.ServerResponse>()
@@ -88,6 +92,7 @@ export class DaemonDouble {
     if (!this.#known.has(instance)) return reply(409, { error: "say hello first" })
     switch (url.pathname) {
       case "/v1/events":
+        await this.busy
         return this.#take(instance, body["events"] as WireEvent[], reply)
       case "/v1/orders":
         response.writeHead(200)
@@ -96,6 +101,7 @@ export class DaemonDouble {
         return
       case "/v1/results":
         this.results.push(body as unknown as Result & { instance: string })
+        this.onResult()
         return reply(200, {})
       case "/v1/ask":
         this.asks.push(body)
@@ -119,9 +125,9 @@ export class DaemonDouble {
   }
 }
 
-/** Wait until something holds; fails after three seconds. */
+/** Wait until something holds. The patience is long: the machine may be busy with something else. */
 export async function until(holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 3000; !holds();) {
+  for (const end = Date.now() + 60_000; !holds();) {
     if (Date.now() > end) throw new Error(`never: ${holds}`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }

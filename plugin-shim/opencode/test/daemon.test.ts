@@ -1,9 +1,21 @@
 import assert from "node:assert/strict"
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync, existsSync } from "node:fs"
+import { once } from "node:events"
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  existsSync,
+} from "node:fs"
+import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, test } from "node:test"
-import { findProgram, findSocket, startDaemon, stateDir } from "../src/daemon.ts"
+import { checkPrivate, findProgram, findSocket, isAbsent, startDaemon, stateDir } from "../src/daemon.ts"
+import { lines, post } from "../src/http.ts"
 import { modeOf } from "../src/mode.ts"
 import { until } from "./daemon-double.ts"
 
@@ -27,6 +39,36 @@ test("the socket: variable, the path the daemon wrote, run-time folder, state fo
   assert.equal(findSocket(env), "/run/user/1/reflectd/reflectd.sock", "a daemon that is gone left the file")
   writeFileSync(other, "")
   assert.equal(findSocket(env), other)
+})
+
+test("a socket that another user owns or may replace is not used", async () => {
+  const folder = join(home, "run")
+  const socket = join(folder, "s")
+  mkdirSync(folder, { mode: 0o700 })
+  assert.throws(() => checkPrivate(socket), isAbsent, "there is none")
+  let heard = 0
+  const server = createServer(() => (heard += 1)).listen(socket)
+  await once(server, "listening")
+  chmodSync(socket, 0o600)
+  checkPrivate(socket)
+  for (const [path, usual] of [
+    [folder, 0o700],
+    [socket, 0o600],
+  ] as const) {
+    chmodSync(path, usual | 0o022)
+    await assert.rejects(post(socket, "/v1/hello", {}, 1000), /others may write/)
+    await assert.rejects(
+      lines(socket, "/v1/orders", 1000, new AbortController().signal, () => {}),
+      /others may write/,
+    )
+    chmodSync(path, usual)
+    if (process.geteuid?.() !== 0) continue
+    chownSync(path, 54321, 54321)
+    await assert.rejects(post(socket, "/v1/hello", {}, 1000), /another user/)
+    chownSync(path, 0, 0)
+  }
+  assert.equal(heard, 0)
+  server.close()
 })
 
 const program = (path: string, body: string) => {

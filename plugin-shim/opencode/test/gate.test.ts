@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import { beforeEach, test } from "node:test"
 import { Gate } from "../src/gate.ts"
 import { Tracker } from "../src/tracker.ts"
-import type { Json, Order } from "../src/wire.ts"
+import type { HookState, Json, Order } from "../src/wire.ts"
 
 const S = "ses_1"
 const M = "msg_2"
@@ -17,7 +17,7 @@ const feedback = {
 let log: string[]
 let answer: Json | null
 let connected: boolean
-let state: { gate: boolean; gate_ms: number }
+let state: HookState
 let tracker: Tracker
 let gate: Gate
 
@@ -25,7 +25,7 @@ beforeEach(() => {
   log = []
   answer = { feedback }
   connected = true
-  state = { gate: true, gate_ms: 1000 }
+  state = { gate: true, gate_ms: 1000, context: false }
   tracker = new Tracker()
   const link = {
     get connected() {
@@ -101,9 +101,9 @@ test("nobody is asked when not connected, when switched off, for judges, childre
   connected = false
   await complete()
   connected = true
-  state = { gate: false, gate_ms: 1 }
+  state = { gate: false, gate_ms: 1, context: false }
   await complete()
-  state = { gate: true, gate_ms: 1 }
+  state = { gate: true, gate_ms: 1, context: false }
   await gate.textComplete(S, M, " \n")
   tracker.session("ses_child").parentID = S
   await gate.textComplete("ses_child", M, "x")

@@ -3,7 +3,7 @@ import type { PluginInput } from "@opencode-ai/plugin"
 import type { Json } from "../src/wire.ts"
 
 export type Client = PluginInput["client"]
-type Handler = (args: { path: { id: string }; body: Json; query: Json }) => unknown
+type Handler = (args: { path: { id: string; messageID?: string }; body: Json; query: Json }) => unknown
 
 export const OK = { status: 200 }
 export const NOT_FOUND = {
@@ -17,6 +17,7 @@ export class HostDouble {
   readonly messages = new Map<string, unknown>()
   readonly toasts: Json[] = []
   status: Json = {}
+  agents: Json[] = []
   providers: unknown = { data: { providers: [], default: {} } }
   prompt: Handler = () => ({ data: { info: {}, parts: [{ type: "text", text: "verdict" }] } })
   promptAsync: Handler = () => ({ response: { status: 204 } })
@@ -29,7 +30,11 @@ export class HostDouble {
   get client(): Client {
     const call =
       (name: string, answer: Handler) =>
-      async (args: { path: { id: string }; body: Json; query: Json }): Promise<unknown> => {
+      async (args: {
+        path: { id: string; messageID?: string }
+        body: Json
+        query: Json
+      }): Promise<unknown> => {
         this.calls.push({ name, args: args as unknown as Json })
         return answer(args)
       }
@@ -49,6 +54,11 @@ export class HostDouble {
         const limit = Number(query?.["limit"] ?? Infinity)
         return { data: Array.isArray(all) ? all.slice(-limit) : all }
       }),
+      message: call("message", ({ path }) => {
+        const all = this.messages.get(path.id)
+        const wanted = (one: unknown) => (one as Stored).info.id === path.messageID
+        return { data: Array.isArray(all) ? all.find(wanted) : undefined }
+      }),
       todo: call("todo", () => ({
         data: [{ id: "1", content: "do it", status: "pending", priority: "high" }],
       })),
@@ -58,7 +68,10 @@ export class HostDouble {
     }
     const tui = { showToast: call("toast", ({ body }) => ({ data: this.toasts.push(body) > 0 })) }
     const config = { providers: call("providers", () => this.providers) }
-    const app = { log: call("log", () => ({ data: true })) }
+    const app = {
+      agents: call("agents", () => ({ data: this.agents })),
+      log: call("log", () => ({ data: true })),
+    }
     return { session, tui, config, app } as unknown as Client
   }
 }

@@ -41,9 +41,18 @@ type Named = keyof Hooks & ("chat.message" | "experimental.chat.system.transform
 const call = (hooks: Hooks, name: Named, input: unknown, output: unknown) =>
   (hooks[name] as (input: unknown, output: unknown) => Promise<void>)(input, output)
 
-test("one default export: id, server and a setup that does nothing", () => {
+test("one default export: id, server and setup", () => {
   assert.deepEqual(Object.keys(plugin).sort(), ["id", "server", "setup"])
-  assert.equal(plugin.setup(), undefined)
+})
+
+test("what opencode 1 gives to setup, which only registers things, begins nothing", async () => {
+  await daemon.start()
+  const hooks = { transform: async () => ({ dispose: async () => {} }) }
+  for (const odd of [undefined, null, {}, { agent: hooks, location: { directory: daemon.folder } }])
+    assert.equal(plugin.setup(odd), undefined)
+  await load()
+  await until(() => daemon.listening)
+  assert.equal(daemon.hellos.length, 1)
 })
 
 test("I34: loading does not wait for the daemon", async () => {
@@ -60,13 +69,41 @@ for (const name of ["REFLECTD_CHILD", "REFLECTD_DISABLE"])
     assert.equal(daemon.hellos.length, 0)
   })
 
-test("loaded twice for a directory, it works once; loaded again after dispose, it works again", async () => {
+test("loaded twice for a directory, there is one connection, and each event is told once", async () => {
   await daemon.start()
-  const first = await load()
-  assert.deepEqual(await load(), {})
-  assert.notDeepEqual(await load(daemon.folder + "/other"), {})
+  const [first, second] = [await load(), await load()]
+  await until(() => daemon.listening)
+  await load(daemon.folder + "/other")
+  await until(() => daemon.hellos.length === 2)
+  const properties = { sessionID: "s" }
+  for (const hooks of [first, second]) await event(hooks, "session.idle", properties)
+  await event(second, "session.idle", { sessionID: "s" })
   await first.dispose?.()
-  assert.notDeepEqual(await load(), {})
+  await event(second, "session.idle", { sessionID: "s" })
+  await second.dispose?.()
+  assert.deepEqual(daemon.kinds(), ["session.idle", "session.idle", "session.idle", "dispose"])
+  assert.equal(daemon.hellos.length, 2)
+  await load()
+  await until(() => daemon.hellos.length === 3)
+})
+
+test("loaded twice and only one load hears events, as under acp: that load carries out the orders", async () => {
+  await daemon.start()
+  const [deaf, hearing] = [new HostDouble(), new HostDouble()]
+  for (const [at, hears] of [
+    ["/one", 0],
+    ["/two", 1],
+  ] as const) {
+    const loads: Hooks[] = []
+    for (const client of hears === 1 ? [deaf.client, hearing.client] : [hearing.client, deaf.client])
+      loads.push(await plugin.server({ client, directory: daemon.folder + at } as unknown as PluginInput))
+    opened.push(...loads)
+    await event(loads[hears] as Hooks, "session.idle", { sessionID: at })
+    await until(() => daemon.events.some(({ data }) => data["sessionID"] === at))
+  }
+  daemon.order({ id: "t", kind: "toast", session: "", data: { title: "a", message: "b" } })
+  await until(() => daemon.results.length === 2)
+  assert.deepEqual([deaf.toasts.length, hearing.toasts.length], [0, 2])
 })
 
 test("hooks take whatever comes: no throw, no output, no unhandled rejection (I34)", async () => {

@@ -54,6 +54,19 @@ test("says hello, takes orders, sends events and results, under the name reflect
   assert.deepEqual([...daemon.hosts], ["reflectd"])
 })
 
+test("I42: a result that is repeated before the daemon answered its first report is reported again", async () => {
+  await daemon.start()
+  link.open()
+  await until(() => daemon.listening)
+  const done = { id: "o1", status: "done" } as const
+  daemon.onResult = () => {
+    daemon.onResult = () => {}
+    link.result(done)
+  }
+  link.result(done)
+  await until(() => daemon.results.length === 2)
+})
+
 test("I35: with no daemon nothing waits, and what was buffered is replayed in order when one comes", async () => {
   link.open()
   emitMany(1200)
@@ -125,12 +138,12 @@ test("acknowledged waits for the daemon's answer, and no longer than it is told"
 })
 
 test("the hooks' state comes with hello", async () => {
-  daemon.state = { gate: true, gate_ms: 77 }
+  daemon.state = { gate: true, gate_ms: 77, context: true }
   await daemon.start()
   assert.equal(link.state.gate, false)
   link.open()
   await until(() => link.connected)
-  assert.deepEqual(link.state, { gate: true, gate_ms: 77 })
+  assert.deepEqual(link.state, { gate: true, gate_ms: 77, context: true })
 })
 
 test("a question without an answer in time is answered null", async () => {

@@ -4,6 +4,7 @@ import { chatMessage, factsOf } from "../src/events.ts"
 import { Judges } from "../src/judge.ts"
 import { Link } from "../src/link.ts"
 import { Orders } from "../src/orders.ts"
+import { sleep } from "../src/pump.ts"
 import { Tracker } from "../src/tracker.ts"
 import { record } from "../src/wire.ts"
 import type { Json } from "../src/wire.ts"
@@ -105,6 +106,54 @@ test("of a session that was silent since we were loaded, the host is asked wheth
   assert.equal((await send("feedback", { text: "x" }, { ...only, session: "ses_2" })).status, "done")
 })
 
+test("I1: a busy daemon that hears late of a judge session does not end the judgement", async () => {
+  daemon.busy = sleep(2500)
+  const result = await send("evaluate", { system: "You judge.", text: "x", timeout_ms: 60_000 })
+  assert.equal(result.status, "done")
+})
+
+test("feedback asks for what the person's message asked for", async () => {
+  const wish = { variant: "high", system: "In Latin.", tools: { web: false }, format: { type: "json" } }
+  chatMessage(S, "msg_1", "build", [{ type: "text", text: "hi" }], tracker, wish)
+  assert.equal(
+    (await send("feedback", { text: "x" }, { ...only, if: { task: "msg_1", turn: "" } })).status,
+    "done",
+  )
+  const { parts: _, ...rest } = record(record(host.named("promptAsync")[0])["body"])
+  assert.deepEqual(rest, wish)
+})
+
+test("a person's message that came before this plugin is read for what it asked for", async () => {
+  host.messages.set(S, [{ info: { id: "msg_1", role: "user", model: { variant: "low" } }, parts: [] }])
+  await send("feedback", { text: "x" }, { ...only, if: { task: "msg_1", turn: "" } })
+  assert.equal(record(record(host.named("promptAsync")[0])["body"])["variant"], "low")
+})
+
+test("I11: feedback is stale when messages were taken back, also if no event told of it", async () => {
+  finishTurn()
+  host.sessions.set(S, { id: S, title: "work", directory: "/p", revert: { messageID: "msg_1" } })
+  assert.equal((await send("feedback", { text: "x" }, only)).status, "stale")
+  assert.equal(host.named("promptAsync").length, 0)
+})
+
+test("read says when the agent of the task may change nothing", async () => {
+  const deny = (permission: string) => ({ permission, pattern: "*", action: "deny" })
+  const all = { permission: "*", pattern: "*", action: "allow" }
+  host.agents = [
+    { name: "reader", permission: [all, deny("edit"), deny("bash")] },
+    { name: "build", permission: [deny("edit"), deny("bash"), all] },
+  ]
+  const read = async (agent: string, tools?: Json) => {
+    const asked = user("do it")
+    host.messages.set(S, [{ ...asked, info: { ...asked.info, agent, ...(tools && { tools }) } }])
+    return record((await send("read")).data)["readonly"]
+  }
+  assert.equal(await read("reader"), true)
+  assert.equal(await read("build"), undefined)
+  assert.equal(await read("build", { edit: false, bash: false }), true)
+  assert.equal(await read("nobody"), undefined)
+})
+
 test("feedback that the host refuses has failed, and the session counts as idle again", async () => {
   finishTurn()
   host.promptAsync = () => ({ error: { name: "BadRequest", data: { message: "no" } } })
@@ -125,7 +174,7 @@ test("feedback without a condition is not sent", async () => {
 
 test("a toast is shown; an unknown order is not obeyed", async () => {
   assert.equal((await send("toast", { title: "t", message: "m", variant: "purple" })).status, "done")
-  assert.deepEqual(host.toasts, [{ title: "t", message: "m", variant: "info" }])
+  assert.deepEqual(host.toasts, [{ title: "t", message: "m", variant: "info", duration: 10_000 }])
   const before = host.calls.length
   for (const kind of ["session.delete", "prod", "constructor", "__proto__"])
     assert.deepEqual((await send(kind, {}, { id: kind })).error, `unknown order ${kind}`)
@@ -176,7 +225,7 @@ test("read says busy as the host does", async () => {
   assert.equal((await send("read")).data?.["busy"], true)
 })
 
-const evaluate = { system: "judge!", text: "the case", timeout_ms: 5000 }
+const evaluate = { system: "judge!", text: "the case", timeout_ms: 60_000 }
 
 test("I1, I27, I37: a judge is announced before it is prompted, has no tools, and is deleted", async () => {
   const info = { providerID: "p", modelID: "m", tokens: { input: 7, output: 3, reasoning: 1 }, cost: 0.5 }
@@ -249,8 +298,9 @@ test("a judge that fails, hangs or is cancelled is deleted and answered", async 
   assert.equal((await send("evaluate", evaluate)).error, "boom")
   host.prompt = () => new Promise(() => {})
   assert.match((await send("evaluate", { ...evaluate, timeout_ms: 30 })).error ?? "", /no answer in 30 ms/)
+  const asked = host.named("prompt").length // on a busy machine the 30 ms may be over before the prompt
   daemon.order({ id: "slow", kind: "evaluate", session: S, data: evaluate })
-  await until(() => host.named("prompt").length === 4)
+  await until(() => host.named("prompt").length === asked + 1)
   assert.equal((await send("cancel", { order: "slow" })).status, "done")
   assert.deepEqual(await resultOf("slow"), { id: "slow", status: "failed", error: "cancelled" })
   assert.equal(host.named("abort").length, 2)
@@ -271,6 +321,7 @@ test("delete removes judge sessions and nothing else", async () => {
   host.sessions.set("ses_left", { id: "ses_left", title: "[reflectd judge]" })
   assert.equal((await send("delete", { sessions: ["ses_left", S, "ses_gone", 7] })).status, "done")
   assert.deepEqual([...host.sessions.keys()], [S])
+  assert.deepEqual(host.named("abort"), [{ path: { id: "ses_left" } }])
 })
 
 test("I46: providers gives ids of providers and models, and nothing of the keys beside them", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { cut, findTask, isEnough, projectMessages } from "../src/project.ts"
+import { cut, cutOutput, findTask, isEnough, mayChangeNothing, projectMessages } from "../src/project.ts"
 import { isRecord, record } from "../src/wire.ts"
 import type { Json } from "../src/wire.ts"
 import { assistant, user } from "./host-double.ts"
@@ -112,7 +112,7 @@ test("message info is reduced to the wire's fields", () => {
   )
 })
 
-test("parts: text, tool, compaction and other; no reasoning, snapshots, patches or steps", () => {
+test("parts: text, tool, compaction and other; of reasoning only what is cited; no snapshots, patches or steps", () => {
   const state = {
     status: "completed",
     input: { command: "make test" },
@@ -126,6 +126,7 @@ test("parts: text, tool, compaction and other; no reasoning, snapshots, patches 
     ...raw.parts,
     { type: "text", id: "s", text: "note", synthetic: true },
     { type: "reasoning", text: "hm" },
+    { type: "reasoning", text: "As [pat-001] and [kpt_002] and [pat-001] say, [x-1] and secret thoughts" },
     { type: "step-start", snapshot: "abc" },
     { type: "tool", id: "t", callID: "c", tool: "bash", state, metadata: { secret: 1 } },
     { type: "patch", files: [] },
@@ -138,6 +139,7 @@ test("parts: text, tool, compaction and other; no reasoning, snapshots, patches 
   assert.equal(text?.["order"], "o7")
   assert.deepEqual(rest, [
     { type: "text", id: "s", text: "note", synthetic: true },
+    { type: "reasoning", cited: ["pat-001", "kpt_002"] },
     {
       type: "tool",
       id: "t",
@@ -153,7 +155,7 @@ test("parts: text, tool, compaction and other; no reasoning, snapshots, patches 
       },
     },
     { type: "compaction", auto: true },
-    { type: "other", of: "file" },
+    { type: "file", id: "", name: "" },
   ])
 })
 
@@ -182,6 +184,19 @@ test("I46: a cut goes to a line end where one is near, so that no half of a secr
   )
 })
 
+test("I46: where no line end is near, the word at the cut goes: half of a token has no shape", () => {
+  const token = "ghp_" + "abcdefghij0123456789".repeat(2)
+  for (let shift = 0; shift < 60; shift += 7) {
+    const words = cut(`${"x".repeat(shift)} ${token} `.repeat(400), { head: 1024, tail: 2048 }).text.split(
+      /\s+/,
+    )
+    assert.deepEqual(
+      words.filter((word) => /ghp|0123/.test(word) && word !== token),
+      [],
+    )
+  }
+})
+
 test("a cut never splits a character", () => {
   const { text } = cut("😀".repeat(1000), { head: 101, tail: 101 })
   assert.equal(text, Buffer.from(text).toString())
@@ -200,4 +215,37 @@ test("I36: whatever the host returns, nothing throws", () => {
   const projected = projectMessages(odd)
   assert.equal(projected.length, odd.length)
   assert.ok(projected.every((message) => isRecord(message["info"]) && Array.isArray(message["parts"])))
+})
+
+test("lines that tell of failures stay when the middle of an output is cut", () => {
+  const fine = Array.from({ length: 400 }, (_, i) => `ok   example.org/shop/part${i} 0.1s`)
+  const log = (...lines: string[]) => [...fine.slice(0, 200), ...lines, ...fine.slice(200)].join("\n")
+  const limit = { head: 1024, tail: 2048 }
+  const told = cutOutput(log("FAIL example.org/shop/refund 0.31s"), limit)
+  assert.ok(told.text.split("\n").includes("FAIL example.org/shop/refund 0.31s"))
+  assert.ok(told.text.includes(`[... ${told.cut} characters cut, not these lines ...]`))
+  assert.deepEqual(cutOutput(log(), limit), cut(log(), limit))
+  const many = cutOutput(log(...Array.from({ length: 1000 }, (_, i) => `FAIL part ${i}`)), limit)
+  const kept = many.text.split("\n").filter((line) => line.startsWith("FAIL"))
+  assert.ok(kept.length <= 24)
+  assert.deepEqual([kept[0], kept.at(-1)], ["FAIL part 0", "FAIL part 999"])
+  const half = cutOutput(`${"a".repeat(2000)} FAIL sk-ant-0123 ${"b".repeat(9000)}`, limit)
+  assert.ok(!half.text.includes("sk-ant"))
+})
+
+test("a call that started a sub-agent names its session", () => {
+  const state = { status: "completed", input: {}, metadata: { sessionId: "ses_child" } }
+  const call = { type: "tool", id: "t", callID: "c", tool: "task", state }
+  const [, found] = projectMessages([user("one"), assistant("did", {}, [call])])
+  const part = (record(found)["parts"] as Json[]).find((each) => each["type"] === "tool")
+  assert.equal(record(record(part)["state"])["session"], "ses_child")
+})
+
+test("an agent may change nothing only where no exception lets it", () => {
+  const rules = (...bash: Json[]) => [{ permission: "edit", pattern: "*", action: "deny" }, ...bash]
+  const all = { permission: "bash", pattern: "*", action: "deny" }
+  assert.equal(mayChangeNothing(rules(all)), true)
+  assert.equal(mayChangeNothing(rules(all, { permission: "bash", pattern: "npm *", action: "allow" })), false)
+  assert.equal(mayChangeNothing(rules({ permission: "bash", pattern: "npm *", action: "allow" }, all)), true)
+  assert.equal(mayChangeNothing(rules()), false)
 })

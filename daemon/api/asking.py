@@ -1,0 +1,110 @@
+"""Asks models for the library: the providers of the person's settings, the daemon's policy, no daemon.
+
+Providers, retries, pauses and redaction are the daemon's (``engine.calls``). Calls are not counted: no ledger
+is at hand. A limit of 0 on spending forbids them all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from ..core.errors import UserError
+from ..core.ports import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ..core.llm import Prompt, Reply
+    from ..core.ports import Provider
+    from ..core.settings import Settings
+    from ..log import Logger
+
+T = TypeVar("T")
+DEADLINE_S: Final = 300.0  # for one answer with all its attempts
+ASKED: Final = ("anthropic", "openai", "claude-cli")
+"""Who can answer outside a host, best first. The fixed rules can't."""
+
+
+@dataclass(slots=True)
+class Asking:
+    """Whom the library asks. ``env``: where settings and keys come from. ``sleep``, ``random``: the pauses
+    between attempts. ``clock``: for the deadline; None is the machine's.
+    """
+
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Random = field(default_factory=Random)
+    clock: Clock | None = None
+
+    async def run(self, flow: Generator[Prompt, Reply, T]) -> T:
+        """The flow's result. Raises ``UserError`` when nobody is set up to be asked, or the settings are
+        wrong.
+        """
+        from ..clock import SystemClock
+        from ..core.guards import Limits
+        from ..core.ports import Client
+        from ..engine.calls import Calls
+        from ..engine.drive import drive
+
+        providers = self.providers()
+        clock = self.clock or SystemClock()
+        calls = Calls(providers, clock, _logger(), lambda _entry: None, sleep=self.sleep, random=self.random)
+        limits = Limits()
+
+        async def ask(prompt: Prompt, left_s: float) -> Reply:
+            return await calls.ask(prompt, left_s, limits)
+
+        try:
+            return await drive(flow, ask, clock, DEADLINE_S)
+        finally:
+            for provider in providers:
+                if isinstance(provider, Client):
+                    await provider.close()
+
+    def settings(self) -> Settings:
+        """The person's settings. Raises ``UserError``."""
+        from .. import config, paths
+
+        return config.load(self.env, paths.config_file(self.env))
+
+    def providers(self) -> tuple[Provider, ...]:
+        """The providers that ``judge.provider`` allows here; for ``auto`` and ``host`` all APIs that have a
+        key. Raises ``UserError``.
+        """
+        from .. import paths
+        from ..core.policy import Judging, in_force
+        from ..keys import load_keys
+        from ..llm.select import providers, there
+
+        settings = self.settings()
+        keys = load_keys(self.env, settings)
+        chosen = settings.judge.provider
+        if chosen == "offline" or in_force(settings, Judging("", chosen, (chosen,))).asked == ("offline",):
+            raise UserError("no model may be asked: judge.provider is offline, or a limit on spending is 0")
+        folder = paths.resolve(self.env, state_dir=settings.daemon.state_dir, connects=False).judge_folder
+        wanted = ASKED[:2] if chosen in {"auto", "host"} else (chosen,)
+        usable = there(settings, keys, self.env) if chosen in {"auto", "host"} else frozenset(wanted)
+        found = [
+            p for name in wanted if name in usable for p in providers(name, settings, keys, folder=folder)
+        ]
+        if not found:
+            raise UserError("no model can be asked here: set ANTHROPIC_API_KEY or anthropic.key_file")
+        return tuple(found)
+
+
+def _logger() -> Logger:
+    """A logger that writes to stderr, whatever the program that uses the library does with its stdout."""
+    import structlog
+
+    found: Logger = structlog.wrap_logger(
+        structlog.PrintLogger(sys.stderr),
+        processors=[structlog.processors.add_log_level, structlog.processors.LogfmtRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger(30),
+    )
+    return found

@@ -1,0 +1,334 @@
+"""The playbook as a library: ``from reflectd.api.playbook import …``. Plain dicts, no daemon (docs/api.md).
+
+What can't be used (a tag for a point that is not there, a wrong operation) is one line on stderr and left
+out. The functions that ask a model never raise: without an answer their result is empty.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from ..core.errors import UserError
+from ..core.policy import BASE_DELAY, MAX_RETRIES
+from ..playbook import citations, dedup, extract, names, points, scoring, texts
+from ..playbook import operations as curation
+from ..playbook.citations import CITED
+from ..playbook.points import SECTION_SLUGS
+from .asking import Asking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from ..playbook.flow import Flow
+
+__all__ = [
+    "BASE_DELAY",
+    "CITED",
+    "MAX_RETRIES",
+    "SECTION_SLUGS",
+    "apply_bullet_tags",
+    "apply_structured_operations",
+    "extract_cited_ids",
+    "extract_json",
+    "extract_keypoints",
+    "format_playbook",
+    "generate_keypoint_name",
+    "load_playbook",
+    "load_template",
+    "prune_harmful",
+    "run_curator",
+    "run_deduplication",
+    "run_reflector",
+    "save_diagnostic",
+    "save_playbook",
+    "update_playbook_data",
+]
+
+Json = dict[str, Any]
+FIELDS: Final = frozenset({"name", "text", "helpful", "harmful"})
+LINES: Final = 50  # of what was left out, in one call
+_told: set[tuple[str, str]] = set()  # files that are no playbooks and missing models: each is told once
+
+
+# --- files -------------------------------------------------------------------------------------------
+
+
+def load_playbook(path: str | Path) -> Json:
+    """The playbook in the file, in today's form: ``{"version", "last_updated", "sections"}``.
+
+    An empty one when the file is missing or no playbook; the latter is told once on stderr. Never raises.
+    """
+    from ..files.playbook import load
+
+    found = load(path)
+    if found.problem and (str(path), found.mark) not in _told:
+        _told.add((str(path), found.mark))
+        _tell([f"{found.problem}; it is kept aside at the next save"])
+    return found.playbook
+
+
+def save_playbook(playbook: Json, path: str | Path) -> None:
+    """Write the playbook, all or nothing, with ``last_updated`` set to now (UTC), in ``playbook`` too.
+
+    A file that was no playbook is kept as ``<name>.corrupt-<ms>``. Raises ``Unavailable`` when the file
+    system refuses, ``ValueError`` and ``TypeError`` when it is no playbook or JSON can't hold it.
+    """
+    from ..files.playbook import save
+
+    now = time.time_ns() // 1_000_000
+    playbook["last_updated"] = datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="microseconds")
+    aside = save(path, points.migrated(playbook).playbook, now)
+    if aside is not None:
+        _tell([f"{path} was no playbook; it is kept as {aside.name}"])
+
+
+def load_template(name: str) -> str:
+    """The text of a prompt, such as ``"reflector.txt"`` (also without ``.txt``): the person's own, else the
+    one that comes with reflectd. Raises ``UserError`` when there is no such prompt.
+    """
+    return _template(name, Asking())
+
+
+def save_diagnostic(content: str, name: str) -> str | None:
+    """Keep a text for a person to look at, without secrets, in the folder ``diagnostics`` of the state folder
+    (0600; the newest 50 stay). Returns the path, None when it can't be written. Never raises.
+    """
+    import os
+
+    from ..core.redact import redact
+    from ..log import save_diagnostic as save
+    from ..paths import resolve
+
+    try:
+        folder = resolve(
+            os.environ, state_dir=Asking().settings().daemon.state_dir, connects=False
+        ).diagnostics
+    except UserError:
+        return None
+    found = save(folder, f"{name}-{time.time_ns() // 1_000_000}", redact(str(content)))
+    return None if found is None else str(found)
+
+
+# --- values ------------------------------------------------------------------------------------------
+
+
+def extract_cited_ids(messages: Iterable[object]) -> list[str]:
+    """The ids in brackets in the assistant's messages, each once (REQ-REFL-001). Content is a text or a list
+    of blocks.
+    """
+    return citations.cited_ids(messages)
+
+
+def format_playbook(playbook: Json) -> str:
+    """What an agent is given: the points under their sections, in the template ``playbook.txt``. "" without
+    points.
+    """
+    return texts.offered(_usable(playbook), load_template("playbook.txt"))
+
+
+def generate_keypoint_name(section_entries: Iterable[Any], slug: str) -> str:
+    """The next name in a section: one above the highest that begins with ``slug``, such as ``pat-004``."""
+    return names.next_name(section_entries, slug)
+
+
+def apply_bullet_tags(playbook: Json, bullet_tags: Any) -> Json:  # noqa: ANN401 - what a model said
+    """Count the tags (``{"name", "tag", "rationale"}``), each once, in place. Returns the same playbook
+    (REQ-REFL-007).
+    """
+    _tell(scoring.apply_tags(_usable(playbook), bullet_tags))
+    return playbook
+
+
+def update_playbook_data(playbook: Json, extraction_result: Mapping[str, Any]) -> Json:
+    """Add the new points, count the evaluations, prune; in place. Returns the same playbook."""
+    _tell(scoring.update(_usable(playbook), extraction_result))
+    return playbook
+
+
+def prune_harmful(playbook: Json) -> Json:
+    """Drop the points with ``harmful >= 3 and harmful > helpful``, in place. Returns the same playbook."""
+    scoring.prune(_usable(playbook))
+    return playbook
+
+
+def run_deduplication(playbook: Json, threshold: float | None = None) -> Json:
+    """Points that say the same become the first of them, with the sum of the counters; in place. Returns the
+    same playbook.
+
+    Texts of the same words are the same. Where the person's settings have a model for embeddings, so are
+    texts that are as close in meaning as the settings say. With a ``threshold`` texts that have that share of
+    their words in common are the same too, and it counts for meanings. Blocks while a model works; without
+    one that is told once. Raises ``ValueError`` unless the threshold is above 0 and at most 1.
+    """
+    return deduplicated(Asking(), playbook, threshold)
+
+
+def apply_structured_operations(playbook: Json, operations: Any) -> Json:  # noqa: ANN401 - what a model said
+    """A copy of the playbook with a curator's operations applied, at most ten, in their order. ``playbook``
+    stays as it is.
+    """
+    applied = curation.apply(points.migrated(playbook).playbook, operations)
+    _tell(applied.skipped)
+    return applied.playbook
+
+
+def extract_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """The JSON value in a model's text, by the four strategies of REQ-REFL-008; None when all fail."""
+    return extract.extract_json(text)
+
+
+def deduplicated(asking: Asking, playbook: Json, threshold: float | None) -> Json:
+    """``run_deduplication``, with settings."""
+    from ..embed.meanings import Compared, compared
+
+    book = _usable(playbook)
+    least = dedup.THRESHOLD
+    similar: list[dedup.Similar] = [] if threshold is None else [dedup.words_alike]
+    try:
+        settings = asking.settings()
+        least = settings.embed.similar_percent / 100
+        found = compared(settings, asking.env, (point["text"] for _, point in points.each(book)))
+    except UserError as error:
+        found = Compared(None, f"only words were compared: {error}")
+    if found.similar is not None:
+        similar.append(found.similar)
+    dedup.deduplicate(book, dedup.together(*similar), least if threshold is None else threshold)
+    if found.why and ("embeddings", found.why) not in _told:
+        _told.add(("embeddings", found.why))
+        _tell([found.why])
+    return playbook
+
+
+# --- models ------------------------------------------------------------------------------------------
+
+
+async def run_reflector(messages: Any, playbook: Json, cited_ids: Any) -> Json:  # noqa: ANN401 - anything may come
+    """What the playbook was worth in a session: ``{"analysis": text, "bullet_tags": [{"name", "tag",
+    "rationale"}]}``; empty values when no model answers. Never raises (REQ-REFL-003 to 006).
+    """
+    return await reflected(Asking(), messages, playbook, cited_ids)
+
+
+async def run_curator(reflector_output: Any, playbook: Json) -> Json:  # noqa: ANN401 - as above
+    """What is to be changed: ``{"reasoning": text, "operations": [{"type", …}]}``; empty values when no model
+    answers. Never raises.
+    """
+    return await curated(Asking(), reflector_output, playbook)
+
+
+async def extract_keypoints(messages: Any, playbook: Json) -> Json:  # noqa: ANN401 - as above
+    """New points and ratings in one call: ``{"new_key_points": [text], "evaluations": [{"name",
+    "rating"}]}``; empty lists when no model answers. Never raises.
+    """
+    return await extracted(Asking(), messages, playbook)
+
+
+async def reflected(asking: Asking, messages: Any, playbook: Json, cited_ids: Any) -> Json:  # noqa: ANN401
+    """``run_reflector``, with somebody to ask."""
+
+    def flow() -> Flow:
+        from ..playbook.case import of_messages
+        from ..playbook.flow import reflect
+
+        template, book = _template("reflector", asking), points.migrated(playbook).playbook
+        return reflect(of_messages(messages, book, cited_ids, nonce=_nonce(), template=template))
+
+    return await _asked(asking, flow, "reflector", {"analysis": "", "bullet_tags": []})
+
+
+async def curated(asking: Asking, reflector_output: Any, playbook: Json) -> Json:  # noqa: ANN401
+    """``run_curator``, with somebody to ask."""
+
+    def flow() -> Flow:
+        from ..playbook.case import curation as case_of
+        from ..playbook.flow import curate
+
+        template, book = _template("curator", asking), points.migrated(playbook).playbook
+        case = case_of(
+            reflector_output, book, nonce=_nonce(), template=template, tier="reflect", strict=False
+        )
+        return curate(case)
+
+    return await _asked(asking, flow, "curator", {"reasoning": "", "operations": []})
+
+
+async def extracted(asking: Asking, messages: Any, playbook: Json) -> Json:  # noqa: ANN401
+    """``extract_keypoints``, with somebody to ask."""
+
+    def flow() -> Flow:
+        from ..playbook.case import of_messages
+        from ..playbook.flow import extract
+
+        template, book = _template("keypoints", asking), points.migrated(playbook).playbook
+        return extract(of_messages(messages, book, (), nonce=_nonce(), template=template))
+
+    return await _asked(asking, flow, "keypoints", {"new_key_points": [], "evaluations": []})
+
+
+async def _asked(asking: Asking, flow: Any, name: str, nothing: Json) -> Json:  # noqa: ANN401 - makes a Flow
+    """The flow's output; ``nothing`` when anything fails (INV-REFL-002)."""
+    why, raw = "", ""
+    try:
+        outcome = await asking.run(flow())
+        if not outcome.failed:
+            output: Json = outcome.output
+            return output
+        why, raw = outcome.why, "\n".join(bad.raw for bad in outcome.bad)
+    except Exception as error:  # noqa: BLE001 - a session's end must not fail because of what it taught
+        why = f"{type(error).__name__}: {error}"
+    _tell([f"{name}: {why}"])
+    try:
+        if asking.settings().log.debug:
+            save_diagnostic(f"{why}\n{raw}", name)
+    except Exception:  # noqa: BLE001, S110 - wrong settings were told above
+        pass
+    return nothing
+
+
+def _template(name: str, asking: Asking) -> str:
+    from ..clock import SystemClock
+    from ..files.prompts import SLOTS, SUFFIX, Prompts
+    from ..files.trust import FILE, Trust
+    from ..paths import config_file, resolve, shipped
+
+    wanted = name.removesuffix(SUFFIX)
+    if wanted not in SLOTS:
+        raise UserError(f"there is no prompt {ascii(name)[:80]}; there are {', '.join(SLOTS)}")
+    trust = Trust(resolve(asking.env, connects=False).state_dir / FILE, SystemClock())
+    found = Prompts(shipped("prompts"), config_file(asking.env).parent / "prompts", trust).templates("")
+    _tell(found.problems)
+    return found.texts[wanted]
+
+
+def _nonce() -> str:
+    import secrets
+
+    return secrets.token_hex(8)
+
+
+def _usable(playbook: Json) -> Json:
+    """The same dict, in today's form: a flat one is brought into it in place."""
+    sections = playbook.get("sections")
+    if not (
+        isinstance(sections, dict)
+        and sections.keys() == SECTION_SLUGS.keys()
+        and all(isinstance(entries, list) for entries in sections.values())
+        and all(isinstance(p, dict) and p.keys() >= FIELDS for entries in sections.values() for p in entries)
+        and "key_points" not in playbook
+    ):
+        found = points.migrated(playbook).playbook
+        playbook.clear()
+        playbook.update(found)
+    return playbook
+
+
+def _tell(lines: Iterable[str]) -> None:
+    """Lines on stderr, without control characters."""
+    told = list(lines)
+    shown = told[:LINES] + ([f"and {len(told) - LINES} more"] if len(told) > LINES else [])
+    for line in shown:
+        sys.stderr.write(f"reflectd: {''.join(c if c.isprintable() else '?' for c in line)}\n")

@@ -1,0 +1,109 @@
+"""``reflectd restart``: replaces the running daemon by this program, in the way in which it was started.
+
+* The service manager restarts the daemon that it runs.
+* A daemon of this installation becomes the new program itself: it keeps its process, terminal, flags,
+  environment and socket. One that would not start any more is left running, and this fails in words.
+* A daemon of another installation is ended, and this one is started in the background.
+
+A turn that is being judged meanwhile is judged again by the new daemon. Exit codes: 0 the new daemon
+answers · 1 it does not · 2 wrong arguments or settings.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from ...client import request
+from ...core.errors import Unavailable, UserError
+from ...paths import MODULE, find_socket
+from ..settings import add_flags, load
+from . import start
+from .stop import end
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ...paths import Paths
+
+WAIT_S = 60.0
+TRY_S = 150.0  # longer than the daemon tries whether the program on the disk starts
+EPILOG = """A daemon that runs as a service is restarted by systemd; any other keeps its
+process, its terminal, its flags and its environment. To use those of this shell:
+`reflectd stop`, then `reflectd start`. A turn that is being judged meanwhile is
+judged again.
+
+exit codes: 0 the new daemon answers, 1 it does not, 2 wrong arguments or settings"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser(
+        "restart",
+        help="restart the daemon, after an upgrade or a change of settings",
+        epilog=EPILOG,
+    )
+    add_flags(parser)
+    parser.set_defaults(run=run, from_shim=False)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Restart it, and return when the new daemon answers. One that does not run is started."""
+    from ...service import manager
+
+    _, where = load(args)
+    before = start.status(find_socket(where))
+    if before is None:
+        return start.run(args)
+    service = manager.holding(os.environ, where)
+    if service is not None and service.pid() == before["pid"]:
+        service.restart()
+    elif before.get("program") == [sys.executable, MODULE]:
+        _replace(where)
+    else:
+        return _exchange(args, where, by_host=bool(before.get("by_host")))
+    now = _another(where, before)
+    how = " as a service" if service is not None and service.pid() == now["pid"] else ""
+    print(f"reflectd {now['version']} restarted{how} (pid {now['pid']}){_was(before, now)}")
+    return 0
+
+
+def _replace(where: Paths) -> None:
+    try:
+        request(find_socket(where), "POST", "/v1/restart", timeout_s=TRY_S)
+    except UserError as e:
+        raise Unavailable(f"the daemon goes on as it was: {e}") from e
+
+
+def _exchange(args: argparse.Namespace, where: Paths, *, by_host: bool) -> int:
+    """End the daemon of another installation, or of a version that can't replace itself, and start this
+    one. The mark ``stopped`` keeps hosts from starting another one in between.
+    """
+    where.stopped.touch(mode=0o600)
+    try:
+        end(where)
+    finally:
+        where.stopped.unlink(missing_ok=True)
+    args.from_shim = by_host
+    return start.detached(args, where)
+
+
+def _another(where: Paths, before: dict[str, Any]) -> dict[str, Any]:
+    """What the new daemon says of itself. Raises ``Unavailable``."""
+    limit = time.monotonic() + WAIT_S
+    while time.monotonic() < limit:
+        now = start.status(find_socket(where))
+        if now is not None and _start_of(now) != _start_of(before):
+            return now
+        time.sleep(0.05)
+    raise Unavailable(f"the new daemon does not answer after {WAIT_S:.0f} s; see `reflectd logs`")
+
+
+def _start_of(status: dict[str, Any]) -> tuple[object, object]:
+    return status["pid"], status.get("started_at")
+
+
+def _was(before: dict[str, Any], now: dict[str, Any]) -> str:
+    return "" if before["version"] == now["version"] else f"; it was {before['version']}"

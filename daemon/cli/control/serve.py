@@ -1,0 +1,193 @@
+"""``reflectd serve``: runs the daemon in the foreground. It imports the server, so no other verb imports
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...core.errors import ReflectdError
+from ...keys import Keys, load_keys
+from ..settings import add_flags, load
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Coroutine
+    from socket import socket
+
+    from ...core.settings import Settings
+    from ...paths import Paths
+    from ...service.notify import Notifier
+
+DESCRIPTORS = 8_192
+THREADS = 32
+THREAD_NAME = "reflectd-blocking"
+EPILOG = (
+    "Every setting is also a flag: `reflectd serve --judge-mode observe` sets judge.mode. "
+    "`reflectd config` lists them all."
+)
+LEAVE_S = 1.0  # how long a thread may take to finish what it does when the daemon ends
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser("serve", help="run the daemon in the foreground", epilog=EPILOG)
+    parser.add_argument(
+        "--log-file", action="store_true", help="log to the state folder, not to this terminal"
+    )
+    parser.add_argument(
+        "--from-shim", action="store_true", help="for hosts: exit after 30 minutes without a host"
+    )
+    add_flags(parser, all_settings=True)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT. A service manager is told too when the start fails.
+
+    When the daemon makes way for the program on the disk, this process becomes that program: with the same
+    arguments, environment, terminal and manager.
+    """
+    from ...server import listener
+    from ...service.notify import Notifier
+
+    given = dict(os.environ)
+    notifier = Notifier.from_environment(os.environ)
+    try:
+        held, lasting = listener.handed_on(os.environ, os.getpid())
+        handed_over = listener.inherited(os.environ, os.getpid())
+        settings, where = load(args, from_shim=args.from_shim)
+        if handed_over is not None:
+            where = replace(where, socket=Path(handed_over.getsockname()))
+        keys = load_keys(os.environ, settings, by_host=args.from_shim)
+        lock = listener.Lock(where.lock)
+        lock.acquire(held)
+        try:
+            if not args.from_shim and held < 0:
+                where.stopped.unlink(missing_ok=True)
+            from ... import log
+
+            log.configure(settings, where.log_file if args.log_file else sys.stderr)
+            if notifier.every_s is not None:
+                # the watchdog ends a daemon that hangs with SIGABRT; the log then shows where it hung
+                faulthandler.enable()
+            _allow_connections()
+            left: list[socket] = []
+            code = run_to_the_end(
+                _serve(settings, where, keys, notifier, handed_over, left, lasting=lasting), lock.release
+            )
+            if not left:
+                return code
+            env = listener.hand_on(left[0], lock, given, lasting=lasting and handed_over is not None)
+            return _become(env)
+        finally:
+            lock.release()
+    except ReflectdError as e:
+        notifier.status(str(e))
+        raise
+
+
+def _become(env: dict[str, str]) -> int:
+    """The program on the disk, in the place of this one; comes back only when there is none."""
+    sys.stdout.flush()
+    try:
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], env)  # noqa: S606 - our own command
+    except OSError as e:
+        print(f"reflectd: cannot start {sys.executable} again: {e.strerror}", file=sys.stderr)
+        return 1
+
+
+def run_to_the_end(work: Coroutine[Any, Any, int], last: Callable[[], object]) -> int:
+    """Run ``work`` on uvloop where it is installed (``reflectd[uvloop]``): 1.5 times the events per
+    second.
+
+    A thread that a dead disk holds does not keep the process: then it ends here, after ``last``.
+    """
+    try:
+        import uvloop
+    except ImportError:
+        uvloop = None
+    threads = ThreadPoolExecutor(THREADS, THREAD_NAME)
+    code: int = (uvloop or asyncio).run(_with(threads, work))
+    threads.shutdown(wait=False, cancel_futures=True)
+    for thread in threading.enumerate():
+        if thread.name.startswith(THREAD_NAME):
+            thread.join(LEAVE_S)
+            if thread.is_alive():
+                last()
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+    return code
+
+
+async def _with(threads: ThreadPoolExecutor, work: Coroutine[Any, Any, int]) -> int:
+    """Do ``work``, with ``threads`` for what blocks. The loop does not wait for them when it ends."""
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(threads)
+    try:
+        return await work
+    finally:
+        loop.set_default_executor(ThreadPoolExecutor(1))
+
+
+def _allow_connections() -> None:
+    """Allow more file descriptors: each host and command needs one, and macOS allows 256 at first."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+async def _serve(
+    settings: Settings,
+    where: Paths,
+    keys: Keys,
+    notifier: Notifier,
+    handed_over: socket | None,
+    left: list[socket],
+    *,
+    lasting: bool,
+) -> int:
+    """Serve. ``left`` gets the socket when another program is to serve it."""
+    from ...app import Daemon
+
+    daemon = Daemon(settings, where, keys=keys)
+    up = False
+
+    def status() -> str:
+        hosts = sum(i.connected for i in daemon.engine.instances)
+        return (
+            f"{hosts} {'host' if hosts == 1 else 'hosts'} connected, socket {where.socket}"
+            if up
+            else "starting"
+        )
+
+    def ready() -> None:
+        nonlocal up
+        up = True
+        notifier.ready(status())
+
+    notifier.status(status())
+    telling = asyncio.create_task(
+        notifier.live(daemon.stopping, status, lambda: daemon.replaced), name="notify"
+    )
+    try:
+        await daemon.serve(ready, handed_over, lasting=lasting)
+    finally:
+        telling.cancel()
+    if daemon.handed_on is not None:
+        left.append(daemon.handed_on)
+    return 0

@@ -1,0 +1,299 @@
+"""``reflectd service install|uninstall|status``: the daemon as a service of the person's own.
+
+Decides the order of the steps and what the person is told. The package ``service`` writes the files and talks
+to the service manager. Nothing needs root.
+
+Exit codes: 0 done (status: installed) · 1 the files are as asked, but the service manager can't be asked or
+refused: the commands to run by hand are printed · 2 wrong arguments or settings · 3 status: not installed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ... import paths
+from ...core.errors import Unavailable, UserError
+from ...core.settings import SETTINGS
+from ...files.folders import remove_empty
+from ...keys import VARIABLES
+from ..settings import add_flags, load
+from ..terminal import say
+from .service_report import Report, tell
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+
+    from ...core.settings import Settings
+    from ...paths import Paths
+    from ...service.manager import Manager
+    from ...service.systemd import Plan
+
+ANSWER_S = 20.0
+EPILOG = """examples:
+  reflectd service install --dry-run   show what would be written and run, and do nothing
+  reflectd service install             systemd: start at the first connection; launchd: start at login
+  reflectd service status --json       is it installed, enabled, active, as this version writes it
+  reflectd service uninstall           stop it and remove its files
+  reflectd service install --socket /run/me/r.sock --state-dir /data/reflectd
+
+exit codes: 0 done (status: installed), 1 the service manager cannot be asked or refused: the commands to run
+by hand are printed, 2 wrong arguments or settings, 3 not installed (status)"""
+HELP = {
+    "install": "write the service's files and start it",
+    "uninstall": "stop the service and remove its files",
+    "status": "is it installed, enabled, active, and as this version writes it",
+}
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser(
+        "service",
+        help="run the daemon as a service (systemd, launchd)",
+        epilog=EPILOG,
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in HELP.items():
+        action = actions.add_parser(name, help=text, description=text)
+        if name != "status":
+            action.add_argument("--dry-run", action="store_true", help="say what would be done, do nothing")
+        action.add_argument("--json", action="store_true", help="print the outcome as JSON")
+        add_flags(action)
+        action.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, *, env: Mapping[str, str] = os.environ, here: Manager | None = None) -> int:
+    """Do what is asked and print the report. ``here`` is this system's manager unless another is given."""
+    from ...service import manager
+
+    here = here or manager.here(env)
+    report = Report(args.action, here.name, getattr(args, "dry_run", False))
+    settings, where = _load(args, env)
+    plan = plan_for(env, where)
+    do = {"install": _install, "uninstall": uninstall, "status": _status}[args.action]
+    code = do(here, plan, where, report)
+    if args.action == "install":
+        report.notes += _unseen(env, settings)
+    if args.json:
+        from ..render import print_json
+
+        print_json(asdict(report))
+    else:
+        tell(report)
+        if report.error:
+            say(f"reflectd: {report.error}", sys.stderr)
+    return code
+
+
+def plan_for(env: Mapping[str, str], where: Paths) -> Plan:
+    """This Python and this package, with the variables of this shell that a service needs and does not
+    see.
+    """
+    from ...service.systemd import Plan
+
+    if not sys.executable:
+        raise UserError("this Python does not know its own path; install reflectd with uv tool or pipx")
+    kept = {}
+    config_home = env.get("XDG_CONFIG_HOME", "")
+    if config_home.startswith("/") and Path(config_home) != Path(env.get("HOME", "/"), ".config"):
+        kept["XDG_CONFIG_HOME"] = config_home
+    beside = str(Path(paths.__file__).parents[1])  # links are kept: they give the package its name
+    if beside in env.get("PYTHONPATH", "").split(os.pathsep):
+        kept["PYTHONPATH"] = beside
+    return Plan((sys.executable, "-m", paths.MODULE), where.state_dir, where.socket, kept)
+
+
+def _load(args: argparse.Namespace, env: Mapping[str, str]) -> tuple[Settings | None, Paths]:
+    """Settings and paths. Wrong settings must not keep anyone from removing the service."""
+    try:
+        return load(args)
+    except UserError:
+        if args.action == "install":
+            raise
+        return None, paths.resolve(env)
+
+
+def _install(here: Manager, plan: Plan, where: Paths, report: Report) -> int:
+    from ...service import units
+
+    wanted = {here.folder / name: text for name, text in here.render(plan).items()}
+    before = {path: units.state(path, text) for path, text in wanted.items()}
+    report.unreachable = here.unreachable()
+    if report.dry_run:
+        report.files = [{"path": str(p), "state": before[p], "text": units.seal(wanted[p])} for p in wanted]
+        report.by_hand = list(here.up_by_hand)
+        return 0
+    for path, text in wanted.items():
+        entry = {"path": str(path), "state": "current"}
+        if before[path] != "current":
+            aside = units.write(path, text, _stamp())
+            entry |= {"state": "written", **({"kept": str(aside)} if aside else {})}
+        report.files.append(entry)
+    _announce(where)
+    if report.unreachable:
+        report.by_hand = list(here.up_by_hand)
+        report.error = (
+            f"the files are written, but {here.name} can't be asked from here: {report.unreachable}"
+        )
+        return 1
+    try:
+        if set(before.values()) != {"current"} or not here.active():
+            _replace_running(here, where, report)
+        report.notes.append(_answer(where))
+        report.units = here.show()
+    except Unavailable as e:
+        report.by_hand = list(here.up_by_hand)
+        report.error = str(e)
+        return 1
+    return 0
+
+
+def _replace_running(here: Manager, where: Paths, report: Report) -> None:
+    """Stop a daemon that a host started, then start the service. The mark ``stopped`` keeps hosts from
+    starting another daemon in between.
+    """
+    from ...server.listener import Lock
+    from .stop import end
+
+    where.stopped.touch(mode=0o600)
+    try:
+        own = here.pid()
+        pid = end(where) if not own and not Lock(where.lock).is_free() else None
+        if pid is not None:
+            report.notes.append(f"stopped the daemon that ran without the service (pid {pid})")
+    finally:
+        where.stopped.unlink(missing_ok=True)
+    here.install()
+    _announce(where)  # the daemon that ended removed this file
+
+
+def _announce(where: Paths) -> None:
+    """Write down where the socket is: a client whose shell has another ``XDG_RUNTIME_DIR`` finds it, even
+    before the daemon runs.
+    """
+    from ...files.atomic import write_atomic
+
+    try:
+        where.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as e:
+        raise Unavailable(f"cannot make the folder {where.state_dir}: {e.strerror}") from e
+    write_atomic(where.socket_file, f"{where.socket}\n", 0o600, durable=False)
+
+
+def _answer(where: Paths) -> str:
+    """Connect, which starts the daemon, and say what answers. Raises ``Unavailable``."""
+    import time
+
+    from ...client import request
+
+    end = time.monotonic() + ANSWER_S
+    while True:
+        try:
+            s = request(where.socket, "GET", "/v1/status", timeout_s=ANSWER_S)
+        except Unavailable as e:
+            if time.monotonic() > end:
+                raise Unavailable(f"{e}. `reflectd logs` says why") from e
+            time.sleep(0.1)
+        else:
+            return f"reflectd {s['version']} answers on {where.socket} (pid {s['pid']})"
+
+
+def uninstall(here: Manager, plan: Plan, where: Paths, report: Report) -> int:
+    """Stop the service and remove its files; ``report`` says what was done. Returns the exit code."""
+    from ...service import units
+
+    wanted = {here.folder / name: text for name, text in here.render(plan).items()}
+    there = {path: state for path in wanted if (state := units.state(path, wanted[path])) != "missing"}
+    report.files = [{"path": str(path), "state": state} for path, state in there.items()]
+    if not there:
+        report.notes.append("the service is not installed; nothing to do")
+        return 0
+    report.unreachable = here.unreachable()
+    if report.dry_run:
+        report.by_hand = list(here.down_by_hand)
+        return 0
+    if not report.unreachable:
+        try:
+            here.down()
+        except Unavailable as e:  # the files are removed all the same, so that nothing starts it again
+            report.error = str(e)
+    for entry, path in zip(report.files, there, strict=True):
+        aside = units.remove(path, wanted[path], _stamp())
+        entry |= {"state": "removed", **({"kept": str(aside)} if aside else {})}
+    _remove_links(here, report)
+    if where.socket_file.is_file() and units.read(where.socket_file).strip() == str(where.socket):
+        from ...server.listener import Lock
+
+        if Lock(where.lock).is_free():
+            where.socket_file.unlink(missing_ok=True)
+            remove_empty([where.run_dir])
+    if report.unreachable:
+        report.by_hand = list(here.down_by_hand)
+        report.error = (
+            f"the files are removed, but {here.name} can't be asked from here: {report.unreachable}"
+        )
+    elif not report.error:
+        here.forget()
+    return 1 if report.error else 0
+
+
+def _remove_links(here: Manager, report: Report) -> None:
+    """Remove the link that `systemctl enable` made, and folders that are empty now. Drop-ins stay: the person
+    wrote them.
+    """
+    from ...service import systemd
+
+    if here.name != "systemd":
+        return
+    wants = here.folder / "sockets.target.wants"
+    (wants / systemd.SOCKET).unlink(missing_ok=True)
+    remove_empty([wants, here.folder, here.folder.parent])
+    for unit in (systemd.SOCKET, systemd.SERVICE):
+        drop_in = here.folder / f"{unit}.d"
+        if drop_in.is_dir():
+            report.notes.append(f"your own {drop_in} stays; remove it if you don't need it")
+
+
+def _status(here: Manager, plan: Plan, _where: Paths, report: Report) -> int:
+    from ...service import manager, units
+
+    for name, text in here.render(plan).items():
+        path = here.folder / name
+        report.files.append({"path": str(path), "state": units.state(path, text)})
+    if all(entry["state"] == "missing" for entry in report.files):
+        report.notes.append("not installed; `reflectd service install` installs it")
+        return 3
+    report.unreachable = here.unreachable()
+    if report.unreachable:
+        report.notes.append(f"{here.name} can't be asked from here: {report.unreachable}")
+    else:
+        report.units = here.show()
+    if other := manager.starts_another_module(here, paths.MODULE):
+        report.notes.append(f"{here.unit} starts the module `{other}`, this is `{paths.MODULE}`")
+    if any(entry["state"] != "current" for entry in report.files):
+        report.notes.append("`reflectd service install` writes the files as this version has them")
+    return 0
+
+
+def _unseen(env: Mapping[str, str], settings: Settings | None) -> Iterator[str]:
+    """Settings and keys that only this shell has: one line for each thing that the service will miss."""
+    own = {"daemon.socket", "daemon.state_dir"}  # these are written into the units
+    names = [s.env for s in SETTINGS.values() if s.key not in own and env.get(s.env)]
+    if names:
+        file = paths.config_file(env)
+        yield f"{', '.join(names)}: the service does not see this shell's variables; write them into {file}"
+    for name, api in (settings.apis if settings else {}).items():
+        variable = VARIABLES[name].key
+        if env.get(variable) and not api.key_file:
+            yield f"{variable}: the service does not see it; put the key into a file and set {name}.key_file"
+
+
+def _stamp() -> str:
+    import time
+
+    return time.strftime("%Y%m%dT%H%M%S", time.gmtime())

@@ -1,0 +1,164 @@
+"""``reflectd on|off``: switches one project or one session on or off, and no other (I40).
+
+Without a folder it means the project of the current one. The daemon stores the switch. When none runs, this
+verb writes it into the database itself, and the next daemon reads it there. Exit codes: 0 done, or it was so
+already · 1 still off, because a folder above is · 2 no such session or folder.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...client import request
+from ...core.errors import BadReply, Unavailable, UserError
+from ...paths import find_socket
+from ..render import count, print_json, short
+from ..settings import add_flags, here, look
+from ..terminal import say
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ...paths import Paths
+    from ...store.sessions import Sessions
+    from ...store.switches import Switched
+
+STARTING_S = 5.0
+EPILOG = """examples:
+  reflectd {verb}                     this project, with everything below it
+  reflectd {verb} --dir .             this folder, with everything below it
+  reflectd {verb} --session ses_58c3  one session, by the beginning of its id
+
+exit codes: 0 done, or it was so already; 1 still off, because a folder above
+is; 2 no such session or folder"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register both verbs."""
+    for verb, text in (
+        ("on", "judge this project (or one session) again"),
+        ("off", "leave this project (or one session) alone"),
+    ):
+        parser = verbs.add_parser(
+            verb,
+            help=text,
+            epilog=EPILOG.format(verb=verb),
+        )
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument("--session", metavar="ID", help="one session, by (the beginning of) its id")
+        what.add_argument("--dir", metavar="DIR", help="exactly this folder, with everything below it")
+        parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+        add_flags(parser)
+        parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Switch, and say what was done."""
+    _, where = look(args)
+    on = args.verb == "on"
+    body: dict[str, Any] = {"on": on}
+    if args.session is not None:
+        body["session"] = args.session
+    else:
+        folder = here(where) if args.dir is None else Path(args.dir).expanduser()
+        body["directory"] = str(_absolute(folder, on=on))
+    try:
+        done = request(find_socket(where), "POST", "/v1/switch", body)
+    except Unavailable:
+        done = _without_daemon(where, body)
+    done = {"target": body.get("session") or body["directory"], **done}  # an older daemon tells nothing
+    if args.json:
+        print_json({"on": on} | {k: v for k, v in done.items() if k != "api"})
+    else:
+        say("\n".join(told(done, on=on, session="session" in body)))
+    return int(on and bool(done.get("off_above")))
+
+
+def _absolute(folder: Path, *, on: bool) -> Path:
+    """As hosts name it. A folder that is gone can still be switched on again."""
+    from ...files.upward import upward
+
+    if not on and not folder.is_dir():
+        raise UserError(f"there is no folder {folder}")
+    return upward(folder)[0]
+
+
+def told(done: dict[str, Any], *, on: bool, session: bool) -> list[str]:
+    """What was done, and what holds it up. ``done``: the daemon's answer, with ``target`` in any case."""
+    name = short(done["target"], 200)
+    what = f"session {name}" if session else f"{name} and everything below it"
+    state = "on" if on else "off"
+    if on and done.get("off_above"):
+        above = short(done["off_above"], 200)
+        return [f"reflectd is still off for {what}, because {above} is off: `reflectd on --dir {above}`"]
+    was = f"is {state}" if done.get("changed", True) else f"was {state} already"
+    counted = "" if session else f" ({count(done.get('sessions', 0), 'session')} so far)"
+    lines = [f"reflectd {was} for {what}{counted}"]
+    if on and done.get("off_below"):
+        lines.append(f"still off below it: {', '.join(short(f, 200) for f in done['off_below'])}")
+    return lines
+
+
+def _without_daemon(where: Paths, body: dict[str, Any]) -> dict[str, Any]:
+    """The switch in the database, under the daemon's lock. If a daemon is just starting, it is told."""
+    from ...server.listener import AlreadyRunning, Lock
+
+    lock, end = Lock(where.lock), time.monotonic() + STARTING_S
+    while True:
+        try:
+            lock.acquire()
+        except AlreadyRunning:
+            try:
+                return request(find_socket(where), "POST", "/v1/switch", body)
+            except Unavailable:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
+            continue
+        try:
+            done = asdict(_store(where, body))
+        finally:
+            lock.release()
+        say("reflectd: no daemon runs; the next one will find this in its database", sys.stderr)
+        return done
+
+
+def _store(where: Paths, body: dict[str, Any]) -> Switched:
+    import asyncio
+
+    from ...clock import SystemClock
+    from ...store import switches
+    from ...store.db import Database
+    from ...store.sessions import Sessions
+
+    clock = SystemClock()
+    db = Database(where.database, clock.now_ms)
+    try:
+        if db.opened.aside is not None:
+            say(f"reflectd: the database was corrupt; it is kept as {db.opened.aside}", sys.stderr)
+        sessions = Sessions(db)
+        if "session" in body:
+            identity = _known(sessions, body["session"])
+            done, state = switches.session(sessions, identity, on=body["on"])
+            statement = sessions.statement({identity: state}, clock.now_ms())
+        else:
+            done, statement = switches.folder(sessions, body["directory"], on=body["on"], now=clock.now_ms())
+        asyncio.run(db.commit(statement, durable=True))
+        return done
+    finally:
+        db.close()
+
+
+def _known(sessions: Sessions, prefix: str) -> str:
+    """The one session whose id begins like that. Raises ``UserError``."""
+    try:
+        found = sessions.only(prefix) if prefix else ""
+    except BadReply as e:
+        raise UserError(str(e)) from None
+    if not found:
+        raise UserError(f"no session begins with {prefix!r}; `reflectd status` lists those that are known")
+    return found

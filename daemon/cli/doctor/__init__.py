@@ -1,0 +1,1 @@
+"""``reflectd doctor``: what is wrong with this installation, and how to mend it."""

@@ -1,0 +1,145 @@
+"""``reflectd doctor``: looks at everything that reflectd needs, and says what is wrong and how to mend it.
+
+Changes nothing but outdated copies of the plugins, and uses the network only with ``--online``, which asks
+each model once. Exit codes: 0 nothing failed (there may be warnings) · 1 something failed · 2 wrong
+arguments. Wrong settings are a finding, not an error.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ...core.errors import ReflectdError, Unavailable, UserError, told
+from ..render import Paint, plain, print_json
+from ..settings import add_flags, load
+from .finding import About, Check
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from ...paths import Paths
+    from ..render import Style
+    from .finding import Outcome
+
+EPILOG = """examples:
+  reflectd doctor                  every check that needs no model
+  reflectd doctor --online         also one tiny call per model API that is set up (a fraction of a cent)
+
+exit codes: 0 nothing failed, 1 something failed, 2 wrong arguments"""
+STATUS_S = 2.0
+STYLES: dict[Outcome, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser(
+        "doctor",
+        help="what is wrong with this installation, and how to mend it",
+        epilog=EPILOG,
+    )
+    parser.add_argument(
+        "--online", action="store_true", help="make one tiny call per model API that is set up"
+    )
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run every check. A check that raises an error is a finding too, and the next ones run."""
+    found = examine(args, os.environ)
+    failed = any(c.outcome == "fail" for c in found)
+    if args.json:
+        print_json({"ok": not failed, "checks": [c._asdict() for c in found]})
+        return int(failed)
+    paint = Paint()
+    for check in found:
+        print("\n".join(_lines(check, paint)))
+    counts = ", ".join(
+        f"{n} {word}" for o, word in (("fail", "failed"), ("warn", "to look at")) if (n := _count(found, o))
+    )
+    print(f"\n{counts or 'all is well'}")
+    return int(failed)
+
+
+def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
+    """All findings, in the order in which a person would mend them."""
+    from . import agents as a
+    from . import claude_code as c
+    from . import installation as i
+    from . import operation as o
+
+    found = [
+        *_guarded("python", i.python),
+        *_guarded("package", i.package),
+        *_guarded("command", i.command, env),
+    ]
+    mend = "mend it; `reflectd config` says when it is right"
+    wrong: list[str] = []
+    try:
+        settings, where = load(args, left_out=wrong)
+    except UserError as e:
+        return [*found, Check("settings", "fail", str(e), mend)]
+    if wrong:
+        text = "; ".join(wrong) + ". The checks below go without it, the daemon does not start with it"
+        found.append(Check("settings", "fail", text, mend))
+    else:
+        found.append(Check("settings", "ok", i.settings_text(env)))
+    about = About(env, settings, where, _status(where))
+    for name, check in (
+        ("state", i.state),
+        ("space", i.space),
+        ("socket", i.sockets),
+        ("service", i.service),
+        ("daemon", o.daemon),
+        ("agents", a.agents),
+        ("copies", a.plugins),
+        ("opencode", o.opencode),
+        ("plugin", o.plugin),
+        ("claude code", c.program),
+        ("hooks", c.plugin),
+        ("mod", c.mod),
+        ("providers", o.providers),
+        ("judge", o.judges),
+        ("embeddings", o.embeddings),
+        ("database", o.database),
+        ("replies", o.replies),
+        ("log", o.errors_logged),
+    ):
+        found += _guarded(name, check, about)
+    if args.online:
+        from .online import online
+
+        found += _guarded("online", online, about)
+    return found
+
+
+def _guarded(name: str, check: Callable[..., Iterator[Check]], *about: object) -> list[Check]:
+    try:
+        return list(check(*about))
+    except (OSError, ReflectdError) as e:
+        return [Check(name, "warn", f"could not be checked: {told(e)}")]
+    except Exception as e:  # noqa: BLE001 - the person wants the other findings too
+        return [Check(name, "fail", f"a bug of reflectd: {type(e).__name__}: {e}", "please report it")]
+
+
+def _status(where: Paths) -> dict[str, Any] | None:
+    from ...client import request
+    from ...paths import find_socket
+
+    try:
+        return request(find_socket(where), "GET", "/v1/status", timeout_s=STATUS_S)
+    except (Unavailable, UserError):
+        return None
+
+
+def _count(found: list[Check], outcome: str) -> int:
+    return sum(c.outcome == outcome for c in found)
+
+
+def _lines(c: Check, paint: Paint) -> list[str]:
+    lines = paint.row(f"{paint(f'{c.outcome:4}', STYLES[c.outcome])}  {c.name:11} ", plain(c.text))
+    return lines + (paint.row(f"{' ' * 18}-> ", plain(c.mend)) if c.mend else [])

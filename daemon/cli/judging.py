@@ -1,0 +1,87 @@
+"""Who judges the sessions of each host, in words for a person. The verbs share this.
+
+``found`` reads settings and keys as a daemon that was started from here would, and asks nobody. What a
+running daemon really does is in its status.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..core.policy import Judging
+    from ..core.settings import Settings
+
+HOSTS: Final = {"opencode": "opencode", "claude-code": "Claude Code"}
+PROVIDERS: Final = {
+    "host": "your session's own model",
+    "anthropic": "Anthropic's API",
+    "openai": "OpenAI's API or a server like it",
+    "claude-cli": "your own Claude Code (claude -p)",
+    "offline": "the rules",
+}
+CHOOSE: Final = {"claude-code": "run `reflectd setup claude-code` to choose a judge"}
+
+
+def found(settings: Settings, env: Mapping[str, str], *, by_host: bool) -> dict[str, Judging]:
+    """Host -> who judges its sessions, with a daemon that a host starts or a person does. Raises
+    ``UserError`` when a key file can't be read.
+    """
+    from ..core.policy import in_force, judging
+    from ..engine.hosts.host import capabilities
+    from ..keys import load_keys
+    from ..llm.select import there
+
+    set_up = there(settings, load_keys(env, settings, by_host=by_host), env)
+    return {
+        host: in_force(settings, judging(settings, host, set_up, lends=capabilities(host).lends_models))
+        for host in HOSTS
+    }
+
+
+def names(judging: Judging) -> str:
+    """The providers in words, best first."""
+    return ", then ".join(PROVIDERS.get(name, name) for name in judging.asked) or "nobody"
+
+
+def read(value: Mapping[str, Any]) -> Judging:
+    """What a daemon's answer says about one host."""
+    from ..core.policy import Judging
+
+    return Judging(str(value["setting"]), str(value["chosen"]), tuple(value["asked"]))
+
+
+def who_judges(host: str, judging: Judging) -> str:
+    """Who judges; for the rules and for nobody also why, and what to do."""
+    if not judging.asked:
+        return f"nobody ({missing(host, judging.chosen)})"
+    who = names(judging)
+    if judging.asked != ("offline",):
+        return who
+    if judging.chosen == "auto" and host in CHOOSE:
+        return f"{who} (no model, so they miss much; {CHOOSE[host]})"
+    return f"{who} (no model, so they miss much; {judging.setting} is {judging.chosen})"
+
+
+def cost(judging: Judging, settings: Settings) -> str:
+    """The most that a day of judging may cost, to follow ``who_judges``; empty where no model is asked."""
+    if judging.asked in {(), ("offline",)}:
+        return ""
+    return f", at most {settings.spend.cents_per_day / 100:.2f} USD a day (`reflectd cost`)"
+
+
+def allows(provider: str, variable: str) -> str:
+    """What to do about a key of the environment that is not used."""
+    command = f"reflectd setup claude-code --judge {provider}"
+    return f"{variable} is not used: `{command}`, run where it is set, allows it"
+
+
+def missing(host: str, chosen: str) -> str:
+    """What the chosen provider lacks."""
+    from ..llm.select import MISSING
+
+    if chosen == "host":
+        return f"judge.provider is host, and {HOSTS.get(host, host)} lends no model"
+    return MISSING.get(chosen, f"{chosen} is not set up")

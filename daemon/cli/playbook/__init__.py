@@ -1,0 +1,1 @@
+"""The verb ``playbook``: what agents learned about a project, shown and changed."""

@@ -1,0 +1,129 @@
+"""``reflectd playbook``: shows a project's playbook and changes it. Needs no daemon.
+
+Each change is one revision of ``.reflection/playbook.json``, which ``undo`` takes back while nobody edited
+the file since. What a person adds or edits counts as approved; what is imported does not. Exit codes: 0 done,
+or nothing to do · 1 the file system refused · 2 wrong arguments, no such point, or no playbook that can be
+used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..settings import add_flags
+from ..terminal import add_flag
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+EPILOG = """examples:
+  reflectd playbook show                   the points of this project
+  reflectd playbook add --section mis "The tests hang without redis"
+  reflectd playbook edit mis-001 "The tests hang without redis 7"
+  reflectd playbook remove mis-001 pat-004
+  reflectd playbook approve                what waits for your word
+  reflectd playbook approve new-3 pat-001  let agents be given it
+  reflectd playbook prune --dry-run        what harmed more than it helped
+  reflectd playbook report                 what the points were worth
+  reflectd playbook history                every change
+  reflectd playbook undo 12                take one change back
+  reflectd playbook export > book.json     all points, as JSON
+  reflectd playbook import .claude/playbook.json
+
+exit codes: 0 done, or nothing to do; 1 the file system refused; 2 wrong arguments, no such point,
+or no playbook that can be used"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb and its actions."""
+    parser = verbs.add_parser(
+        "playbook",
+        help="what agents learned about this project: show and change it",
+        epilog=EPILOG,
+    )
+    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    show = _action(what, "show", "the points, by section", _lazy("shown", "show"), pager=True)
+    show.add_argument("names", nargs="*", metavar="NAME", help="only these points, such as pat-001")
+    add = _change(what, "add", "add a point", "add")
+    add.add_argument("text", metavar="TEXT", help="one thought, in a sentence or two")
+    add.add_argument("--section", default="oth", metavar="SECTION", help="pat, mis, pref, ctx or oth (oth)")
+    edit = _change(what, "edit", "give a point another text", "edit")
+    edit.add_argument("name", metavar="NAME", help="its name, such as pat-001")
+    edit.add_argument("text", metavar="TEXT", help="what it shall say")
+    remove = _change(what, "remove", "remove points", "remove")
+    remove.add_argument("names", nargs="+", metavar="NAME", help="their names, such as pat-001")
+    approve = _action(
+        what, "approve", "what nobody vouches for yet: list it, or approve it", _lazy("approve", "approve")
+    )
+    approve.add_argument("names", nargs="*", metavar="NAME", help="points of the file, and new ones (new-12)")
+    approve.add_argument("--all", action="store_true", help="everything that may be offered to agents")
+    approve.add_argument("--dismiss", action="store_true", help="learn these new ones never again")
+    _action(what, "report", "what each point was worth, as far as numbers tell", _lazy("report", "report"))
+    history = _action(what, "history", "every change", _lazy("shown", "history"), pager=True)
+    history.add_argument("--limit", type=int, default=20, metavar="N", help="at most N changes (20)")
+    undo = _change(what, "undo", "take a change back", "undo", why=False)
+    undo.add_argument(
+        "number", nargs="?", type=int, default=0, metavar="ID", help="of `history` (the newest)"
+    )
+    _change(what, "prune", "drop points that harmed three times, and more often than they helped", "prune")
+    dedup = _change(what, "dedup", "points that say the same become the first of them", "dedup")
+    dedup.add_argument(
+        "--threshold",
+        type=float,
+        metavar="SHARE",
+        help="also points with this share of their words in common, such as 0.85; meanings, where a model "
+        "compares them, must be as close (embed.similar_percent)",
+    )
+    export = _action(
+        what, "export", "print all points as JSON, or write them to a file", _lazy("exchange", "export")
+    )
+    export.add_argument("--out", metavar="FILE", help="write them to FILE, which must not exist")
+    taken = _change(what, "import", "take over the points of another playbook", "take", module="exchange")
+    taken.add_argument("file", metavar="FILE", help="a playbook.json in any form, - for stdin")
+
+
+def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:
+    """The action, whose module is imported when it runs."""
+
+    def run(args: argparse.Namespace) -> int:
+        from importlib import import_module
+
+        code: int = getattr(import_module(f".{module}", __package__), name)(args)
+        return code
+
+    return run
+
+
+def _action(
+    what: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    text: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    pager: bool = False,
+) -> argparse.ArgumentParser:
+    parser = what.add_parser(name, help=text, description=text)
+    parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    if pager:
+        add_flag(parser)
+    add_flags(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _change(
+    what: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    text: str,
+    function: str,
+    *,
+    module: str = "changes",
+    why: bool = True,
+) -> argparse.ArgumentParser:
+    parser = _action(what, name, text, _lazy(module, function))
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
+    if why:
+        parser.add_argument("--why", default="", metavar="TEXT", help="the reason, for `history`")
+    return parser

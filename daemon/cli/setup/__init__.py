@@ -1,0 +1,1 @@
+"""Verbs that set things up: setup (connect a coding agent), config, trust, completion."""

@@ -1,0 +1,121 @@
+"""Which coding agents are on this machine, and which of them load reflectd.
+
+Reads settings, changes nothing and runs no program.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ...core.errors import UserError
+from ..judging import HOSTS, who_judges
+from . import copies
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROGRAMS: Final = {"opencode": "opencode", "claude-code": "claude"}
+PLACES: Final = {
+    "opencode": (".opencode/bin/opencode", ".local/bin/opencode"),
+    "claude-code": (".local/bin/claude", ".claude/local/claude"),
+}
+"""Below the home: where their installers put them. A shell that is older than the installation does not have
+them on its PATH."""
+ADDRESSES: Final = {"opencode": "https://opencode.ai", "claude-code": "https://claude.com/claude-code"}
+_COPY: Final = {
+    "current": "as this version has it",
+    "different": "of another version: `reflectd doctor` brings it up to date",
+    "linked": "a link, which reflectd leaves alone",
+    "missing": "missing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One agent. ``program``: its path, "" when it is not there; ``loads``: the settings files that load us;
+    ``judge``: who judges its sessions, in words.
+    """
+
+    host: str
+    program: str
+    loads: tuple[Path, ...]
+    copy: copies.State
+    judge: str
+
+    @property
+    def name(self) -> str:
+        """As people call it."""
+        return HOSTS[self.host]
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``--json``."""
+        known = {"host": self.host, "name": self.name, "program": self.program or None}
+        return {**known, "loads": list(map(str, self.loads)), "copy": self.copy, "judge": self.judge}
+
+    def lines(self, env: Mapping[str, str]) -> list[str]:
+        """For a person."""
+        there = self.program or missing(self.host)
+        if not self.loads:
+            return [f"{self.name:12} {there}", f"  not connected: reflectd setup {self.host}"]
+        folder = copies.place(env, self.host)
+        copy = [] if self.copy == "missing" else [f"  plugin     {folder} ({_COPY[self.copy]})"]
+        loads = [f"  connected  {file}" for file in self.loads]
+        return [f"{self.name:12} {there}", *loads, *copy, f"  judge      {self.judge}"]
+
+
+def find(env: Mapping[str, str], host: str) -> str:
+    """The program's path, from PATH or from where its installer puts it; "" when there is none."""
+    found = shutil.which(PROGRAMS[host], path=env.get("PATH", ""))
+    home = env.get("HOME", "")
+    usual = (Path(home, place) for place in PLACES[host] if home)
+    return found or next((str(p) for p in usual if p.is_file() and os.access(p, os.X_OK)), "")
+
+
+def absent(host: str) -> str:
+    """That the agent is not there."""
+    return f"there is no `{PROGRAMS[host]}` on PATH"
+
+
+def missing(host: str) -> str:
+    """That the agent is not there, and where it is to be had."""
+    return f"{absent(host)} ({ADDRESSES[host]})"
+
+
+def neither() -> str:
+    """The programs of all agents, of which none is there."""
+    return f"neither {' nor '.join(f'`{program}`' for program in PROGRAMS.values())}"
+
+
+def look(env: Mapping[str, str], folder: Path) -> list[Agent]:
+    """All agents that reflectd knows, as they are when started in ``folder``."""
+    judges = _judges(env)
+    return [
+        Agent(host, find(env, host), loads(env, host, folder), copies.state(env, host), judges[host])
+        for host in HOSTS
+    ]
+
+
+def loads(env: Mapping[str, str], host: str, folder: Path) -> tuple[Path, ...]:
+    """The settings files through which the agent loads us when it is started in ``folder``."""
+    from . import claude_code, opencode
+
+    if host == "opencode":
+        found = [file for file, _ in opencode.loaded(env, folder)]
+    else:
+        found = [file for file, _, on in claude_code.enabled_in(env, folder) if on]
+    return tuple(dict.fromkeys(found))
+
+
+def _judges(env: Mapping[str, str]) -> dict[str, str]:
+    from ... import config, paths
+    from ..judging import found
+
+    try:
+        judges = found(config.load(env, paths.config_file(env)), env, by_host=True)
+    except UserError as error:
+        return dict.fromkeys(HOSTS, f"the daemon will not start with these settings: {error}")
+    return {host: who_judges(host, judging) for host, judging in judges.items()}

@@ -1,0 +1,250 @@
+"""``reflectd setup claude-code``: adds our plugin to Claude Code's settings, and removes it again.
+
+Decides which settings file is edited, and writes two entries: ``extraKnownMarketplaces.reflectd`` (the
+plugin's copy in the data folder, which Claude Code reads in place) and
+``enabledPlugins["reflectd@reflectd"]``. Everything else in the file stays as it is. ``--remove`` also removes
+what Claude Code wrote down about us, our backups, and the settings file and folder when they are empty then.
+A file that is no settings file is a ``UserError`` and is not changed.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...core.errors import Unavailable, UserError
+from ...files.folders import remove_empty
+from ...paths import PACKAGE
+from . import backups, copies, judge, mod
+from .edit import Action, Report, check_editable, diff, fleeting, read_text
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
+
+HOST = "claude-code"
+NAME, PLUGIN = "reflectd", "reflectd@reflectd"
+MARKET = ("extraKnownMarketplaces", NAME)
+ENABLED = ("enabledPlugins", PLUGIN)
+NOTED = (("known_marketplaces.json", (NAME,)), ("installed_plugins.json", ("plugins", PLUGIN)))
+OLDEST = (2, 1, 197)
+
+
+def add_parser(hosts: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``setup claude-code``."""
+    parser = hosts.add_parser("claude-code", help="load the plugin in Claude Code")
+    scope = parser.add_mutually_exclusive_group()
+    scope.add_argument("--user", action="store_true", help="in all your projects (the default)")
+    scope.add_argument("--project", action="store_true", help="in this folder only")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--remove", action="store_true", help="remove our entries, and nothing else")
+    what.add_argument("--undo", action="store_true", help="restore the file from the newest backup")
+    judge.add_flag(parser)
+    mod.add_flag(parser)
+    parser.add_argument(
+        "--force", action="store_true", help="even if the file was edited since or belongs to another user"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show the change, write nothing")
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    parser.set_defaults(setup=setup, host_name="Claude Code", decide=judge.decide)
+
+
+def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], datetime]) -> Report:
+    """Do what the arguments say. Raises ``UserError``, ``Unavailable``, ``OSError``."""
+    judge.check(args, env)
+    mod.check(args)
+    file = (Path.cwd() / ".claude" if args.project else config_folder(env)) / "settings.json"
+    if args.undo:
+        report = backups.undo(env, [file], now, force=args.force, dry_run=args.dry_run)
+        if not args.dry_run:
+            _clear(env, file)
+        return report
+    there = os.path.lexists(file)
+    old, settings = load(file) if there else ("", {})
+    if args.remove:
+        return _remove(env, file, old, settings, force=args.force, dry_run=args.dry_run)
+    folder = str(copies.place(env, HOST))
+    text = _with_ours(file, old, settings, folder)
+    if problem := skipped(text):
+        raise UserError(f"{file}: {problem}. Nothing was changed: mend it and run this again")
+    warnings = tuple(filter(None, [fleeting(str(PACKAGE)), *_about_project(args)]))
+    if text != old:
+        check_editable(file, force=args.force)
+    notes = mod.choose(args, env, now)
+    copied = not args.dry_run and copies.refresh(env, HOST, make=True)
+    if text == old:
+        return Report(file, "unchanged", folder, None, "", warnings, copied, notes)
+    backup = None if args.dry_run else backups.write(env, file, text.encode(), now)
+    ours = entry(settings) is not None or PLUGIN in settings.get(ENABLED[0], {})
+    action: Action = "replaced" if ours else "added" if there else "created"
+    return Report(file, action, folder, backup, diff(file, old, text), warnings, copied, notes)
+
+
+def _with_ours(file: Path, text: str, settings: Mapping[str, Any], folder: str) -> str:
+    from ...files.jsonc_members import put
+
+    found = settings.get(MARKET[0], {}).get(NAME)
+    if found is not None and entry(settings) is None:
+        raise UserError(
+            f"{file} names another marketplace {NAME!r}: remove it from {MARKET[0]}, then run this again"
+        )
+    value = {"source": {"source": "directory", "path": folder}}
+    if entry(settings) != folder:
+        text = put(text, MARKET, value)
+    return put(text, ENABLED, value=True)
+
+
+def _remove(
+    env: Mapping[str, str],
+    file: Path,
+    old: str,
+    settings: Mapping[str, Any],
+    *,
+    force: bool = False,
+    dry_run: bool = False,
+) -> Report:
+    from ...files.jsonc_members import is_bare, read, take
+
+    folder, enabled = entry(settings), PLUGIN in settings.get(ENABLED[0], {})
+    others = [f"{other} enables reflectd too: it is still loaded from there" for other in _others(env, file)]
+    foreign = folder is None and NAME in settings.get(MARKET[0], {})
+    if foreign or not (folder is not None or enabled):
+        return Report(file, "unchanged", "", None, "", tuple(others))
+    text: str | None = take(take(old, ENABLED), MARKET)
+    untouched, data = backups.before(env, file)
+    if untouched and data is None:
+        text = None
+    elif untouched and data is not None and not _mentions(read(data.decode(), MARKET, ENABLED)):
+        text = data.decode()
+    elif text is not None and is_bare(text) and not file.is_symlink():
+        text = None
+    check_editable(file, force=force)
+    if not dry_run:
+        backups.put_back(env, file, None if text is None else text.encode())
+        remove_empty([file.parent])
+        _clear(env, file)
+    return Report(file, "removed", folder or "", None, diff(file, old, text or ""), tuple(others))
+
+
+def names_us(file: Path) -> bool:
+    """Whether the settings file has entries of ours. One that can't be read counts as one that has none."""
+    with suppress(UserError, Unavailable):
+        return file.is_file() and _mentions(load(file)[1])
+    return False
+
+
+def disconnect(env: Mapping[str, str], file: Path) -> None:
+    """Take our entries out of this settings file, as ``--remove`` does."""
+    _remove(env, file, *load(file))
+
+
+def _clear(env: Mapping[str, str], file: Path) -> None:
+    """After our entries are gone: remove what Claude Code noted, and the plugin's copy, unless another file
+    loads us.
+    """
+    if not any(on for _, _, on in enabled_in(env, Path.cwd())):
+        _forget(env)
+    copies.remove_unused(env, HOST, [file, *backups.edited_files(env), *read_in(env, Path.cwd())])
+
+
+def _mentions(settings: Mapping[str, Any]) -> bool:
+    return NAME in settings.get(MARKET[0], {}) or PLUGIN in settings.get(ENABLED[0], {})
+
+
+def _forget(env: Mapping[str, str]) -> None:
+    """Remove what Claude Code wrote down about our plugin. It works without these notes, so one that can't be
+    edited is left.
+    """
+    from ...files.atomic import write_atomic
+    from ...files.jsonc_members import read, take
+
+    folder = config_folder(env) / "plugins"
+    for name, path in NOTED:
+        file = folder / name
+        with suppress(UserError, Unavailable, OSError):
+            text = read_text(file)
+            if path == (NAME,) and entry({MARKET[0]: read(text)}) is None:
+                continue
+            if (after := take(text, path)) != text:
+                write_atomic(file, after.encode(), mode=None, follow=True)
+    for empty in (f"data/{NAME}-{NAME}", "data", f"cache/{NAME}/{NAME}", f"cache/{NAME}", "cache"):
+        with suppress(OSError):
+            (folder / empty).rmdir()
+
+
+def entry(settings: Mapping[str, Any]) -> str | None:
+    """The folder that our marketplace entry names; None when there is no entry, or one that is not ours."""
+    found = settings.get(MARKET[0], {}).get(NAME)
+    source = found.get("source") if isinstance(found, dict) else None
+    path = source.get("path") if isinstance(source, dict) and source.get("source") == "directory" else None
+    return path if isinstance(path, str) else None
+
+
+def read_in(env: Mapping[str, str], folder: Path) -> list[Path]:
+    """The settings files that Claude Code reads when it is started in ``folder``; they may be missing."""
+    files = [config_folder(env) / "settings.json"]
+    files += [folder / ".claude" / name for name in ("settings.json", "settings.local.json")]
+    return list(dict.fromkeys(files))
+
+
+def enabled_in(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str | None, bool]]:
+    """The settings files that name us and that Claude Code reads when it is started in ``folder``: the file,
+    the folder of ours that it names (or None), and whether our plugin is enabled in it.
+
+    A file that can't be read is left out: ``doctor`` reports it.
+    """
+    for file in read_in(env, folder):
+        with suppress(UserError, Unavailable):
+            settings = load(file)[1] if file.is_file() else {}
+            if _mentions(settings):
+                yield file, entry(settings), settings.get(ENABLED[0], {}).get(PLUGIN) is True
+
+
+def _others(env: Mapping[str, str], file: Path) -> list[Path]:
+    return [other for other, _, on in enabled_in(env, Path.cwd()) if on and other != file]
+
+
+def _about_project(args: argparse.Namespace) -> Iterator[str]:
+    if args.project:
+        yield "Claude Code reads this file only in a trusted folder: start it here once and say yes"
+    if args.project and Path(".git").exists():
+        yield "this file is usually shared with others: the path in it is of this machine"
+
+
+def skipped(text: str) -> str:
+    """Why Claude Code would skip a settings file with this text, although we can read it; empty if it reads
+    it. Then the plugin is not loaded, and no other setting of the file counts.
+    """
+    import json
+
+    try:
+        json.loads(text.removeprefix("\ufeff"))
+    except ValueError as error:
+        where = f"line {error.lineno}: " if isinstance(error, json.JSONDecodeError) else ""
+        return (
+            f"{where}Claude Code skips a file with comments or trailing commas, or that is otherwise no JSON"
+        )
+    return ""
+
+
+def config_folder(env: Mapping[str, str]) -> Path:
+    """Where Claude Code keeps the person's settings."""
+    chosen, home = env.get("CLAUDE_CONFIG_DIR", ""), env.get("HOME", "")
+    folder = Path(chosen) if chosen else Path(home, ".claude")
+    if not folder.is_absolute():
+        raise UserError("CLAUDE_CONFIG_DIR or HOME must be an absolute path, to find Claude Code's settings")
+    return folder
+
+
+def load(file: Path) -> tuple[str, dict[str, Any]]:
+    """The text and the settings in it. Raises ``UserError`` when Claude Code would refuse them."""
+    from ...files.jsonc_members import read
+
+    text = read_text(file)
+    try:
+        return text, read(text, MARKET, ENABLED)
+    except UserError as error:
+        raise UserError(f"{file}: {error}. Nothing was changed: mend it and run this again") from error

@@ -1,0 +1,189 @@
+"""``reflectd config``: every setting, its value, and who set it; reads and writes single ones.
+
+``set`` writes into the person's own file, keeps everything else in it, and refuses a value that a daemon
+would refuse. ``set``, ``edit`` and ``path`` work with a file that has mistakes, so that they can be mended.
+Exit codes: 0 done · 1 the file system refused, or the editor failed · 2 an unknown setting or a wrong value.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ... import config, paths
+from ...core.errors import Unavailable, UserError
+from ...core.settings import SETTINGS, toml
+from ..render import Paint, print_json, short
+from ..settings import add_flags, load
+from ..terminal import add_flag, say, show
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ...core.settings import Settings
+
+ARGUMENTS = {"get": ("KEY",), "set": ("KEY", "VALUE"), "edit": (), "path": ()}
+EPILOG = """examples:
+  reflectd config                          every setting
+  reflectd config --changed                those that are not as they came
+  reflectd config get judge.mode
+  reflectd config set judge.mode observe   in your own file; its comments stay
+  reflectd config edit                     open that file in $VISUAL or $EDITOR
+  reflectd config path                     where that file is
+
+Every setting is also a flag here: `reflectd config --judge-mode observe` shows
+what would be in force.
+
+exit codes: 0 done, 1 the file system refused or the editor failed,
+2 an unknown setting or a wrong value"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser(
+        "config",
+        help="show every setting, its value and where it comes from",
+        epilog=EPILOG,
+    )
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=tuple(ARGUMENTS),
+        help="one setting, or the file; without it all are shown",
+    )
+    parser.add_argument("key", nargs="?", metavar="KEY", help="the name of a setting, such as judge.mode")
+    parser.add_argument("value", nargs="?", metavar="VALUE", help="what `set` writes")
+    parser.add_argument("--changed", action="store_true", help="only settings that do not have their default")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.add_argument(
+        "--dir", metavar="DIR", help="the project whose settings file is read too (the current folder)"
+    )
+    add_flag(parser)
+    add_flags(parser, all_settings=True)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the arguments say. Raises ``UserError`` and ``Unavailable``."""
+    given = [name for name in ("key", "value") if getattr(args, name) is not None]
+    wanted = ARGUMENTS.get(args.action or "", ())
+    if len(given) != len(wanted):
+        raise UserError(f"write `reflectd config {' '.join((args.action, *wanted))}`")
+    file = paths.config_file(os.environ)
+    match args.action:
+        case "path":
+            print(file)
+        case "edit":
+            _edit(file)
+        case "set":
+            _set(file, args.key, args.value, as_json=args.json)
+        case _:
+            _show(args)
+    return 0
+
+
+def _show(args: argparse.Namespace) -> None:
+    """Print the settings in force in a folder, and what is wrong with its project file."""
+    if args.action:
+        config.named(args.key)
+    settings, _ = load(args)
+    settings, problems = config.load_project(settings, Path(args.dir or ".").absolute())
+    rows = config.explain(settings)
+    if args.action:
+        (row,) = (r for r in rows if r.key == args.key)
+        value = row.value if isinstance(row.value, str) else toml(row.value)
+        if args.json:
+            print_json(row._asdict())
+        else:
+            print(value)
+        return
+    if args.changed:
+        rows = [r for r in rows if r.source != "default"]
+    if args.json:
+        print_json({"settings": [r._asdict() for r in rows], "problems": problems})
+        return
+    show(_lines(rows, problems, Paint()), pager=not args.no_pager)
+
+
+def _lines(rows: list[config.Row], problems: list[str], paint: Paint) -> list[str]:
+    """A line for each setting; on a terminal, where that would be too long, a line and a text below it."""
+    lines = [] if rows else ["every setting has its default"]
+    widest = max((len(r.key) for r in rows), default=0)
+    for r in rows:
+        value, source = toml(r.value), short(r.source, 200)
+        if not paint.width:
+            lines.append(f"{r.key:{widest}}  {value:12}  {source:12}  {r.doc}")
+            continue
+        own = "" if source == "default" else f"  {paint(f'({source})', 'yellow')}"
+        lines += paint.row(f"{paint(r.key, 'bold')} = ", f"{value}{own}", " " * 8)
+        lines += paint.row("    ", r.doc)
+    for problem in problems:
+        lines += paint.row(f"{paint('!', 'red')} ", short(problem, 1_000))
+    return lines
+
+
+def _set(file: Path, key: str, text: str, *, as_json: bool) -> None:
+    """Write one setting into the person's file. Raises ``UserError`` and ``Unavailable``."""
+    from ...files.toml_text import put
+    from .edit import check_editable, read_text, write
+
+    value = config.value_of(key, text)
+    section, _, name = key.rpartition(".")
+    old = read_text(file) if file.exists() else ""
+    try:
+        new = put(old, section, name, value)
+    except UserError as error:
+        raise UserError(f"{file}: {error}. Nothing was changed in it") from error
+    check_editable(file, force=False)
+    backup = write(file, new.encode(), datetime.now) if new != old else None
+    notes = _notes(file, new, key)
+    if as_json:
+        found = {"key": key, "value": value, "file": str(file), "changed": new != old}
+        print_json({**found, "backup": str(backup) if backup else None, "warnings": notes})
+        return
+    say(f"{key} = {toml(value)} {'written to' if new != old else 'stands already in'} {file}")
+    if backup:
+        say(f"  backup:  {backup}")
+    for note in notes:
+        say(f"  note:    {note}")
+
+
+def _notes(file: Path, text: str, key: str) -> list[str]:
+    """What keeps a daemon from using the setting as it was written."""
+    try:
+        settings = config.from_text(text, name=str(file), env=os.environ)
+    except UserError as error:
+        return [f"the settings have another mistake: {line}" for line in str(error).splitlines()]
+    notes = ["a daemon that runs uses it from its next start on"]
+    if (source := settings.sources.get(key, "")) != str(file):
+        notes.append(f"{source} in your environment counts more than the file")
+    return notes
+
+
+def _edit(file: Path) -> None:
+    """Open the person's file in an editor, then look at what it holds. Raises ``UserError`` and
+    ``Unavailable``.
+    """
+    wanted = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        command = shlex.split(wanted)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        sys.stdout.flush()
+        code = subprocess.run([*command, str(file)], check=False).returncode  # noqa: S603 - the person's own editor
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise Unavailable(f"cannot open {file} with {wanted!r}: {why}; name an editor in EDITOR") from None
+    if code:
+        raise Unavailable(f"{wanted} ended with exit code {code}")
+    _check(config.load(os.environ, file))
+
+
+def _check(settings: Settings) -> None:
+    """Say what the file changes now."""
+    changed = len(settings.sources)
+    print(f"{changed} of {len(SETTINGS)} settings do not have their default: `reflectd config --changed`")

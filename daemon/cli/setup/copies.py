@@ -1,0 +1,142 @@
+"""The copies of our plugins in the data folder: what the hosts' settings name.
+
+An installed package moves when it is installed again with another Python, and a host that names the old
+place loads nothing any more. The copy stays where it is. ``setup`` makes it; ``setup``, ``start`` and
+``doctor`` bring it up to date. A link in its place is a developer's own and is left alone. Files are replaced
+one by one, the one that the host reads first as the last. ``Unavailable`` when the file system refuses.
+
+The copy for Claude Code has no mod where the person's settings say so (``mod``).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from ...core.errors import Unavailable
+from ...files.folders import make_folder, remove_empty
+from ...paths import data_folder, shipped
+from . import mod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+State = Literal["missing", "current", "different", "linked"]
+SHIPPED: Final = {"opencode": "shims/opencode", "claude-code": "shims/claude-code"}
+_READ_FIRST: Final = {"index.ts", "hooks.json"}  # these name the other files
+
+
+class _File(NamedTuple):
+    data: bytes
+    mode: int
+
+
+def place(env: Mapping[str, str], host: str) -> Path:
+    """The folder that the settings of ``host`` name."""
+    return data_folder(env) / "plugins" / host
+
+
+def state(env: Mapping[str, str], host: str) -> State:
+    """How the copy differs from the plugin of this version."""
+    folder = place(env, host)
+    if folder.is_symlink():
+        return "linked"
+    if not folder.is_dir():
+        return "missing"
+    return "different" if _differs(_wanted(env, host), folder) else "current"
+
+
+def refresh(env: Mapping[str, str], host: str, *, make: bool = False) -> bool:
+    """Make the copy equal to this version's plugin; says whether anything changed.
+
+    A copy that is missing is made only with ``make``: then a settings file is about to name it.
+    """
+    folder = place(env, host)
+    try:
+        found = state(env, host)
+        if found in {"current", "linked"} or (found == "missing" and not make):
+            return False
+        wanted = _wanted(env, host)
+        _write(wanted, folder)
+        for extra in sorted(set(_below(folder)) - wanted.keys(), reverse=True):
+            (folder / extra).unlink(missing_ok=True)
+            with suppress(OSError):
+                (folder / extra).parent.rmdir()
+    except OSError as e:
+        raise Unavailable(f"cannot write the plugin's copy {folder}: {e.strerror}") from e
+    return True
+
+
+def remove_unused(env: Mapping[str, str], host: str, settings: Iterable[Path]) -> None:
+    """Remove the copy, unless one of these ``settings`` files names it or cannot be read."""
+    folder = place(env, host)
+    if folder.is_symlink() or any(names(file, folder) for file in settings):
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    remove_made(env, folder.parent)
+
+
+def remove_made(env: Mapping[str, str], folder: Path) -> None:
+    """Remove ``folder`` and those above it as far as they are empty, and no higher than those that ``setup``
+    makes in a new home.
+    """
+    ours, share = data_folder(env), Path(env.get("HOME", ""), ".local", "share")
+    usual = {share, share.parent} if ours.parent == share else set()
+    remove_empty(f for f in (folder, *folder.parents) if f.is_relative_to(ours) or f in usual)
+
+
+def names(settings: Path, folder: Path) -> bool:
+    """Whether the settings file names the folder, or cannot be read."""
+    try:
+        text = settings.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return str(folder) in text or folder.as_uri() in text
+
+
+def _wanted(env: Mapping[str, str], host: str) -> dict[Path, _File]:
+    """Path in the copy -> what it holds; what the host reads first is last."""
+    source = shipped(SHIPPED[host])
+    found = sorted(_below(source), key=lambda path: (path.name in _READ_FIRST, path))
+    wanted = {path: _File((source / path).read_bytes(), _mode(source / path)) for path in found}
+    if host == "claude-code" and not mod.is_wanted(env):
+        del wanted[mod.MODULE]
+        named = wanted[mod.NAMED_IN]
+        wanted[mod.NAMED_IN] = named._replace(data=mod.without(named.data))
+    return wanted
+
+
+def _below(folder: Path) -> list[Path]:
+    inside = [path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir()]
+    return [path for path in inside if "__pycache__" not in path.parts]
+
+
+def _differs(wanted: Mapping[Path, _File], folder: Path) -> bool:
+    return set(_below(folder)) != wanted.keys() or any(
+        _other(file, folder / path) for path, file in wanted.items()
+    )
+
+
+def _other(file: _File, copy: Path) -> bool:
+    """Whether the copy has other bytes, can't be run as the file can, or may be written by others."""
+    mode = copy.stat().st_mode
+    return file.data != copy.read_bytes() or file.mode & 0o100 > mode & 0o100 or bool(mode & 0o022)
+
+
+def _mode(source: Path) -> int:
+    return 0o755 if os.access(source, os.X_OK) else 0o644
+
+
+def _write(wanted: Mapping[Path, _File], folder: Path) -> None:
+    from ...files.atomic import write_atomic
+
+    for path, file in wanted.items():
+        copy = folder / path
+        make_folder(copy.parent)
+        if not copy.is_file() or _other(file, copy):
+            write_atomic(copy, file.data, file.mode, durable=False)

@@ -1,0 +1,100 @@
+"""Edits one settings file for ``reflectd setup``: checks it, and replaces it as a whole. ``write`` keeps the
+backup beside the file, for our own settings; those of hosts go through ``backups``.
+
+The callers decide what is written. When the file system refuses, the old file is untouched and the error is
+``Unavailable``, or ``UserError`` with what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ...core.errors import Unavailable, UserError
+from ...files.folders import make_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+BACKUPS_KEPT = 5
+_FLEETING = (
+    "/uv/archive-v",
+    "/uv/builds-v",
+    "/pipx/.cache/",
+)  # uvx and `pipx run` delete these folders again
+
+Action = Literal["created", "added", "replaced", "removed", "deleted", "restored", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was done, or would be done. ``copied``: the plugin's copy was made or brought up to date.
+    ``notes``: what else the person is told.
+    """
+
+    file: Path
+    action: Action
+    line: str
+    backup: Path | None
+    diff: str
+    warnings: tuple[str, ...] = ()
+    copied: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def read_text(file: Path) -> str:
+    """The settings as text. ``UserError`` when not UTF-8, ``Unavailable`` when they can't be read."""
+    try:
+        return file.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file} is not UTF-8 (byte {error.start}): save it as UTF-8") from error
+    except OSError as error:
+        raise Unavailable(f"can't read {file}: {error.strerror}") from error
+
+
+def fleeting(line: str) -> str:
+    """A warning when ``line`` loads from a folder that will be deleted again; else empty."""
+    if any(part in line for part in _FLEETING):
+        return "reflectd runs from a temporary folder: uv tool install it, then run this again"
+    return ""
+
+
+def write(file: Path, data: bytes, now: Callable[[], datetime]) -> Path | None:
+    """Replace the file. Returns the backup of the old version, None when there was no file."""
+    from ...files.atomic import back_up, write_atomic
+
+    make_folder(file.parent)
+    backup = back_up(file, f"{now():%Y%m%dT%H%M%S}", keep=BACKUPS_KEPT) if file.exists() else None
+    write_atomic(file, data, mode=None, follow=True)
+    if backup:  # so that --undo sees whether the file was edited since
+        written = file.stat().st_mtime_ns
+        os.utime(backup, ns=(written, written))
+    return backup
+
+
+def check_editable(file: Path, *, force: bool) -> None:
+    """Refuse a file that the person did not mean to be replaced. Raises ``UserError``."""
+    if not file.exists():
+        return
+    found = file.stat()
+    name = f"{file} (a link to {file.resolve()})" if file.is_symlink() else str(file)
+    if not stat.S_ISREG(found.st_mode):
+        raise UserError(f"{name} is not a regular file")
+    if found.st_uid != os.geteuid() and not force:
+        raise UserError(f"{name} belongs to user {found.st_uid}: run this as that user, or add --force")
+    if not found.st_mode & stat.S_IWUSR:
+        raise UserError(f"{name} is read-only: chmod u+w it, or change it in the tool that generates it")
+
+
+def diff(file: Path, old: str, new: str) -> str:
+    """The change, as a unified diff."""
+    from difflib import unified_diff
+
+    lines = unified_diff(old.splitlines(True), new.splitlines(True), str(file), f"{file} (new)")
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )

@@ -1,0 +1,269 @@
+"""``reflectd trust``: shows the prompts that a project brings, and asks whether they may be used. With
+``--git`` it does the same for running git in the project's repository (``trust_git``).
+
+Stores the digest of exactly the texts that it showed. It shows control characters and invisible ones as
+escapes, so that a text can't hide a part of itself. Without a terminal to ask on, it trusts nothing unless
+``--yes`` is given.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...core.errors import UserError
+from ..render import Paint, visible
+from ..terminal import add_flag, say, show
+from .confirm import agreed
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ...files.trust import Kind, Trust
+    from ..render import Style
+
+ABOUT = """A project may bring its own prompts for the judge in .reflection/prompts. reflectd uses them only
+after you have looked at them here and trusted them. When one of them changes, you are asked again. Your own
+prompts, in ~/.config/reflectd/prompts, are used without this.
+
+With --git you let reflectd run `git status` in the project's repository (setting judge.git_status), after
+looking at its git configuration and attributes, which can name programs that git starts. When one of them
+changes, you are asked again."""
+EPILOG = """examples:
+  reflectd trust                   show this project's prompts and ask
+  reflectd trust --show            show them, ask nothing
+  reflectd trust --remove          stop using them
+  reflectd trust --git             show how git is set up here, and ask
+  reflectd trust --git --remove    stop running git here
+  reflectd trust --list            everything that you trust
+
+exit codes: 0 done, or nothing to do; 1 you said no, or the file system refused; 2 wrong arguments, prompts
+or a repository that can't be used, or no terminal to ask on (add --yes)"""
+
+GIT_STATES = {
+    "changed": "run `reflectd trust --git` there",
+    "gone": "there is no repository that can be used",
+    "refused": "`reflectd trust --git --show` says why",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One prompt of the project, compared with the prompt that is used without it."""
+
+    name: str
+    path: Path
+    diff: str
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    from ..settings import add_flags
+
+    parser = verbs.add_parser(
+        "trust",
+        help="let a project's own prompts be used, after looking at them",
+        description=ABOUT,
+        epilog=EPILOG,
+    )
+    parser.add_argument("dir", nargs="?", metavar="DIR", help="exactly this folder (this project)")
+    parser.add_argument("--git", action="store_true", help="trust git in the repository, not the prompts")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--show", action="store_true", help="show what there is and whether it is trusted")
+    what.add_argument("--remove", action="store_true", help="trust this project no longer")
+    what.add_argument("--list", action="store_true", help="list everything that you trust")
+    parser.add_argument("--yes", action="store_true", help="trust without asking")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON; never asks")
+    add_flag(parser)
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the arguments say. Raises ``UserError`` and ``Unavailable``."""
+    from ...clock import SystemClock
+    from ...files.trust import FILE, Trust
+    from ...files.upward import project, upward
+    from ..settings import load, look
+
+    settings, where = look(args) if args.list or args.show else load(args)
+    trust = Trust(where.state_dir / FILE, SystemClock())
+    if args.list:
+        return _list(trust, args)
+    folder = upward(args.dir)[0] if args.dir else project()
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}")
+    if args.remove:
+        return _remove(trust, folder, args)
+    if args.git:
+        from .trust_git import trust as trust_git
+
+        return trust_git(trust, folder, args, settings)
+    code = _trust(trust, folder, args)
+    if not args.json:
+        _tell_of_points(folder, where.state_dir)
+    return code
+
+
+def _tell_of_points(folder: Path, state_dir: Path) -> None:
+    """A playbook that came with the project is another thing to look at, where the person can say so."""
+    from ...clock import SystemClock
+    from ...files.project_playbook import ProjectPlaybook
+    from ...playbook.points import each
+    from ..render import count
+
+    book = ProjectPlaybook(folder, state_dir, SystemClock())
+    known = book.known()
+    unknown = sum(not known.is_approved(p["text"]) for _, p in each(book.read().playbook))
+    if unknown:
+        print(f"Its playbook has {count(unknown, 'point')} that you did not approve: agents are given none")
+        print("of them but those that a session confirmed. `reflectd playbook approve` shows them.")
+
+
+def _trust(trust: Trust, folder: Path, args: argparse.Namespace) -> int:
+    from ...files.prompts import PROJECT_FOLDER, read_project
+
+    layer = read_project(folder)
+    trusted, problem = trust.trusts(folder, layer.texts)
+    files = _compare(folder, layer.texts)
+    problems = [*layer.problems, *([problem] if problem else [])]
+    changes = bool(files) and not trusted and not args.show
+    if not args.json:
+        _tell(files, problems, full=args.show or not trusted, pager=not args.no_pager)
+    if not files and layer.problems:
+        raise UserError(f"none of the files in {folder / PROJECT_FOLDER} can be used; nothing was trusted")
+    if changes and not args.dry_run:
+        if not agreed(args, f"Trust these prompts of {visible(folder)}?"):
+            print("Not trusted. Nothing was changed.")
+            return 1
+        trust.grant(folder, layer.texts)
+    if args.json:
+        shown = [{"name": f.name, "path": str(f.path), "diff": f.diff} for f in files]
+        done = changes and not args.dry_run
+        more = {"trusted": trusted or done, "changed": done, "problems": problems}
+        _print_json({"directory": str(folder), "files": shown, **more})
+    elif not files:
+        print(f"{folder} brings no prompts of its own ({PROJECT_FOLDER}/*.txt): nothing to do.")
+    elif trusted:
+        print("You trust these prompts; they are used.")
+    elif changes and not args.dry_run:
+        print("Trusted. A running reflectd uses them from the next judgement on, until one of them changes.")
+    else:
+        print("Not trusted, so not used." if args.show else "You would be asked whether you trust these.")
+    return 0
+
+
+def _remove(trust: Trust, folder: Path, args: argparse.Namespace) -> int:
+    from ...files.trust import project_of
+
+    kind: Kind = "projects"
+    what, used = f"{folder} is", "using its prompts"
+    if args.git:
+        from .trust_git import top_of
+
+        folder, kind = top_of(folder), "git"
+        what, used = f"git in {folder} is", "running git there"
+    grants, problem = trust.load(kind)
+    there = project_of(folder) in grants
+    if problem:
+        say(f"warning: {problem}", sys.stderr)
+    if there and not args.dry_run:
+        trust.revoke(folder, kind)
+    if args.json:
+        done = {"trusted": there and args.dry_run, "changed": there and not args.dry_run}
+        _print_json({"directory": str(folder), **done})
+    elif not there:
+        print(f"{what} not trusted: nothing to do.")
+    elif args.dry_run:
+        print(f"{what} trusted; it would no longer be.")
+    else:
+        print(f"{what} no longer trusted. A running reflectd stops {used}.")
+    return 0
+
+
+def _list(trust: Trust, args: argparse.Namespace) -> int:
+    from ...files.prompts import read_project
+    from ...files.trust import digest
+    from .trust_git import listed
+
+    grants, problem = trust.load()
+    if problem:
+        say(f"warning: {problem}", sys.stderr)
+    found = []
+    for name, grant in sorted(grants.items()):
+        texts = read_project(name).texts
+        state = "used" if digest(texts) == grant.sha256 else "changed" if texts else "gone"
+        found.append({"directory": name, "state": state, "at": grant.at})
+    repositories = listed(trust)
+    if args.json:
+        _print_json({"projects": found, "git": repositories})
+        return 0
+    _rows(found, "prompts", {"changed": "run `reflectd trust` there", "gone": "it brings no prompts"})
+    _rows(repositories, "git", GIT_STATES)
+    if not found and not repositories:
+        print("You trust no project.")
+    return 0
+
+
+def _rows(found: list[dict[str, object]], kind: str, more: dict[str, str]) -> None:
+    for row in found:
+        state = str(row["state"])
+        unused = f", so not used: {more[state]}" if state in more else ""
+        print(f"{visible(row['directory'])}  {kind}: {state}{unused}")
+
+
+def _compare(folder: Path, texts: dict[str, str]) -> list[_File]:
+    """Each prompt of the project, as a change to the prompt that is used without it."""
+    from ... import paths
+    from ...files.prompts import PROJECT_FOLDER, SUFFIX, read_layer
+
+    without = read_layer(paths.shipped("prompts")).texts
+    own = read_layer(paths.config_file(os.environ).parent / "prompts").texts
+    files = []
+    for name, text in texts.items():
+        path = folder / PROJECT_FOLDER / f"{name}{SUFFIX}"
+        before = own.get(name, without.get(name, ""))
+        source = "yours" if name in own else "shipped"
+        files.append(_File(name, path, _diff(before, text, f"{name} ({source})", f"{name} (this project)")))
+    return files
+
+
+def _diff(before: str, after: str, old: str, new: str) -> str:
+    """A unified diff with the whole text in it, so that the person sees all of a prompt."""
+    from difflib import unified_diff
+
+    a, b = before.split("\n"), after.split("\n")
+    lines = unified_diff(a, b, old, new, n=max(len(a), len(b)), lineterm="")
+    return "\n".join(visible(line) for line in lines)
+
+
+def _tell(files: list[_File], problems: list[str], *, full: bool, pager: bool) -> None:
+    for problem in problems:
+        say(f"warning: {visible(problem)}", sys.stderr)
+    paint, lines = Paint(), list[str]()
+    for file in files:
+        same = "" if file.diff else ": the same text as without it"
+        lines.append(f"{paint(visible(file.path), 'bold')}{same}")
+        if file.diff and full:
+            old, new, *changes = file.diff.split("\n")
+            lines += [paint(old, "bold"), paint(new, "bold")]
+            lines += [*(_coloured(line, paint) for line in changes), ""]
+    if lines:
+        show(lines, pager=pager)
+
+
+def _coloured(line: str, paint: Paint) -> str:
+    """A line of a diff in the colour of what happens to it."""
+    colours: dict[str, Style] = {"+": "green", "-": "red", "@": "blue"}
+    colour = colours.get(line[:1])
+    return paint(line, colour) if colour else line
+
+
+def _print_json(value: dict[str, object]) -> None:
+    from ..render import print_json
+
+    print_json(value)

@@ -1,0 +1,174 @@
+"""What fits on the person's terminal: lines are wrapped at its width, and a pager shows what is longer than
+its screen.
+
+Into a pipe or a file, lines are written whole and no pager is started. A pager that can't be started is no
+error: the text is printed. It uses the standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import unicodedata
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+NARROWEST = 16  # columns of text beside a hanging indent, however narrow the terminal is
+NARROWEST_TEXT = 30  # columns beside a label; where there is less room, the text goes on below the label
+_STYLE = re.compile(r"\x1b\[[\d;]*m")
+_LABEL = re.compile(r" *+\S(?:\S| (?! ))*+ {2,}+(?=\S)")
+_RESET = "\x1b[0m"
+
+
+def attended() -> bool:
+    """Whether a person sits there who reads and can answer. A shell that an agent runs is no terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def width(stream: TextIO) -> int:
+    """The columns of the terminal that the stream is; 0 when it is none, so that nothing is wrapped."""
+    return _size().columns if stream.isatty() else 0
+
+
+def _size() -> os.terminal_size:
+    import shutil  # here, as what only a terminal needs, so that a pipe starts faster
+
+    return shutil.get_terminal_size()
+
+
+def columns(text: str) -> int:
+    """How many columns the text takes. Colours take none, wide characters two."""
+    bare = _STYLE.sub("", text)
+    return len(bare) if bare.isascii() else sum(map(_columns, bare))
+
+
+def _columns(c: str) -> int:
+    if unicodedata.category(c) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(c) in {"W", "F"} else 1
+
+
+def fold(text: str, limit: int, hang: str = "", *, cut: bool = True) -> list[str]:
+    """One line as lines of at most ``limit`` columns, broken between words; 0 breaks nothing.
+
+    Each line but the first begins with ``hang``. A word that is longer than a line is cut, without ``cut`` it
+    has a line for itself. A colour goes on in the next line.
+    """
+    if not limit or columns(text) <= limit:
+        return [text]
+    indent = columns(hang)
+    limit = max(limit, indent + NARROWEST)
+    lines, line, used = list[str](), "", 0
+    for piece in re.findall(r" +|[^ ]+", text):
+        size, rest = columns(piece), piece
+        if used + size > limit and line.strip() and line != hang:
+            lines.append(line.rstrip())
+            line, used = hang, indent
+            if rest.isspace():
+                continue
+        while cut and used + size > limit:
+            part = beginning(rest, limit - used)
+            lines.append(line + part)
+            line, used, rest = hang, indent, rest[len(part) :]
+            size = columns(rest)
+        if not (rest.isspace() and line == hang and lines):
+            line, used = line + rest, used + size
+    return _coloured([*lines, line] if line.strip() else lines)
+
+
+def beginning(text: str, room: int) -> str:
+    """As much of the text as fits into ``room`` columns, at least one character."""
+    end, used = 0, 0
+    while end < len(text):
+        style = _STYLE.match(text, end)
+        used += 0 if style else _columns(text[end])
+        if used > room and end:
+            break
+        end = style.end() if style else end + 1
+    return text[:end]
+
+
+def _coloured(lines: list[str]) -> list[str]:
+    """Each line with its own colours: a pager forgets them at the end of a line."""
+    found, open_style = [], ""
+    for line in lines:
+        begun = open_style + line
+        if styles := _STYLE.findall(line):
+            open_style = "" if styles[-1] == _RESET else styles[-1]
+        found.append(begun + _RESET if open_style else begun)
+    return found
+
+
+def hang(line: str, limit: int) -> str:
+    """What the next line begins with, when this one is wrapped: the text goes on below the text of
+    ``label  text``, and more indented below an indented line.
+    """
+    label = _LABEL.match(line)
+    if label and label.end() <= limit - NARROWEST_TEXT:
+        return " " * label.end()
+    return " " * (len(line) - len(line.lstrip()) + 4) if line.startswith(" ") else ""
+
+
+def say(text: str, to: TextIO | None = None) -> None:
+    """Print lines for a person, wrapped at the terminal's width, and at once. Into a pipe they are whole. A
+    word is not cut: it may be a path, to be copied.
+    """
+    stream = sys.stdout if to is None else to
+    limit = width(stream)
+    for line in text.split("\n"):
+        for part in fold(line, limit, hang(line, limit) or "  ", cut=False):
+            print(part, file=stream)
+    stream.flush()
+
+
+def add_flag(parser: argparse.ArgumentParser) -> None:
+    """Register ``--no-pager``, for a verb that ends with ``show``."""
+    parser.add_argument("--no-pager", action="store_true", help="print at once, however long it is")
+
+
+def show(lines: Iterable[str], *, pager: bool = True, at_end: bool = False) -> None:
+    """Write the lines to stdout. With ``pager``, what is longer than the terminal's screen goes through the
+    program that ``PAGER`` names, else ``less``; with ``at_end``, ``less`` begins with the last screen.
+    """
+    text = "\n".join(lines)
+    if not (pager and sys.stdout.isatty() and _taller(text) and _paged(text, at_end=at_end)):
+        print(text)
+
+
+def _taller(text: str) -> bool:
+    """Whether the text and the prompt below it take more lines than the screen has."""
+    size = _size()
+    return sum(max(0, columns(x) - 1) // max(size.columns, 1) + 1 for x in text.split("\n")) >= size.lines
+
+
+def _paged(text: str, *, at_end: bool) -> bool:
+    """Whether the pager was started; it has ended then."""
+    import shlex
+    import signal
+    import subprocess
+
+    try:
+        command = shlex.split(os.environ.get("PAGER", "less"))
+    except ValueError:
+        return False
+    if not command or command == ["cat"] or os.environ.get("TERM") == "dumb":
+        return False
+    if at_end and os.path.basename(command[0]) == "less":  # noqa: PTH119 - a word, not a file
+        command.append("+G")
+    sys.stdout.flush()
+    # as git has it: keep colours, quit when it fits after all, leave the text on the screen
+    env = {"LESS": "FRX", **os.environ}
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=env)  # noqa: S603 - the person's own pager
+    except OSError:
+        return False
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the pager
+    try:
+        process.communicate(f"{text}\n".encode(sys.stdout.encoding, "replace"))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return True

@@ -1,0 +1,1 @@
+"""Verbs about verdicts: why, watch, cost, judge, dispute, case."""

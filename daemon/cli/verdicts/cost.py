@@ -1,0 +1,192 @@
+"""``reflectd cost``: what judging cost, from the ledger, which has one row per call of a model.
+
+Asks the daemon. When none runs, it reads the database itself and changes nothing. An unknown price is shown
+as unknown, with the tokens, never as 0. Exit codes: 0 done · 1 no daemon and no database · 2 wrong arguments.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, get_args
+from urllib.parse import urlencode
+
+from ...client import request
+from ...core.errors import Unavailable, UserError
+from ...paths import find_socket
+from ..render import Paint, count, print_json, short, table
+from ..settings import add_flags, look
+from ..terminal import add_flag, columns, say, show
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ...core.settings import Settings
+    from ...paths import Paths
+
+Json = dict[str, Any]
+DAY_S = 86_400
+MOST_DAYS = 400
+LIMIT = 500
+HEAD = ("calls", "free", "tokens in", "tokens out", "USD", "unknown price", "cancelled", "failed")
+ALWAYS = 6  # so many columns are shown even when they are empty
+BY = ("day", "session", "model", "purpose", "provider")
+EPILOG = """examples:
+  reflectd cost                    the last 7 days, day by day
+  reflectd cost --days 30 --by model
+  reflectd cost --session ses_58c3f0d9 --by purpose
+
+exit codes: 0 done, 1 no daemon and no database, 2 wrong arguments"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser("cost", help="what judging cost", epilog=EPILOG)
+    parser.add_argument(
+        "--days", type=int, default=7, metavar="N", help="the last N days, today included (7)"
+    )
+    parser.add_argument(
+        "--session", default="", metavar="SESSION", help="one session, by (the beginning of) its id"
+    )
+    parser.add_argument("--by", choices=BY, default="day", help="one line per (day)")
+    parser.add_argument("--json", action="store_true", help="print calls, sums and limits as JSON")
+    add_flag(parser)
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the costs and print them."""
+    settings, where = look(args)
+    if not 1 <= args.days <= MOST_DAYS:
+        raise UserError(f"--days must be a number from 1 to {MOST_DAYS}")
+    found = _gather(settings, where, args.session, _midnight_ms(args.days), args.by)
+    if args.json:
+        print_json({"days": args.days, "session": args.session, "by": args.by, **found})
+        return 0
+    show(lines(found, args, Paint()), pager=not args.no_pager)
+    return 0
+
+
+def told(sums: Json) -> str:
+    """Sums in one line: calls with known and unknown prices, and judgements by rules."""
+    asked = int(sums.get("calls", 0)) - int(sums.get("rules", 0))
+    rules = f"{sums['rules']} by fixed rules, free" if sums.get("rules") else ""
+    if not asked:
+        return rules or "no calls"
+    parts = [f"{count(asked, 'call')}, {sums['input']:,} tokens in, {sums['output']:,} out, {_cost(sums)}"]
+    parts += [f"{sums[k]} {k}" for k in ("cancelled", "failed") if sums[k]]
+    return "; ".join([*parts, *([rules] if rules else [])])
+
+
+def _cost(sums: Json) -> str:
+    known = f"{sums['cost']:.4f} USD" if sums["cost"] is not None else ""
+    unknown = f"{sums['unpriced_tokens']:,} tokens at an unknown price" if sums["unpriced"] else ""
+    return " + ".join(part for part in (known, unknown) if part) or "cost unknown"
+
+
+def _gather(settings: Settings, where: Paths, session: str, since: int, by: str) -> Json:
+    socket = find_socket(where)
+    query = urlencode({"session": session, "since": since, "by": by, "limit": LIMIT})
+    try:
+        found = request(socket, "GET", f"/v1/ledger?{query}")
+        status = request(socket, "GET", "/v1/status")
+        spent, limits = status["spent_today"], status.get("limits") or asdict(settings.spend)
+    except Unavailable:
+        found = _from_file(where, session, since, by)
+        spent = found.pop("spent_today")
+        limits = asdict(settings.spend)
+        say("reflectd: no daemon runs; read from its database", sys.stderr)
+    found.pop("api", None)
+    return {
+        **found,
+        "spent_24h": {"usd": spent["today"], "unpriced_tokens": spent["tokens"]},
+        "limits": limits,
+    }
+
+
+def _from_file(where: Paths, session: str, since: int, by: str) -> Json:
+    from ...store.ledger import By, Ledger, report
+    from ...store.readonly import ReadOnly
+
+    group: By | None = next((b for b in get_args(By) if b == by), None)
+    with ReadOnly(where.database) as db:
+        found = report(db, session=session, since=since, limit=LIMIT, by=group)
+        spent = Ledger(db).spent("", int((time.time() - DAY_S) * 1000))
+    groups = [{"name": name, **asdict(sums)} for name, sums in found.groups]
+    rows = [asdict(row) for row in found.rows]
+    return {
+        "rows": rows,
+        "sums": asdict(found.sums),
+        "agent": asdict(found.agent),
+        "groups": groups,
+        "spent_today": asdict(spent),
+    }
+
+
+def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
+    """The costs as lines for people. A table that is wider than the terminal loses its empty columns; if that
+    is not enough, each of its rows becomes a name and a sentence.
+    """
+    groups = [*found["groups"], {"name": "together", **found["sums"]}]
+    what = f"session {short(args.session, 60)}, " if args.session else ""
+    when = f"the last {args.days} days" if args.days > 1 else "today"
+    shown = _table(args.by, groups, paint) or _sentences(groups, paint)
+    if not found["sums"]["calls"]:
+        shown = ["nothing was judged"]
+    if len(found["groups"]) == LIMIT:
+        shown.append(f"only the first {LIMIT} are listed; all are counted")
+    shown.append("")
+    if found["agent"]["tokens"]:
+        shown += paint.row("the agent      ", f"{worked(found['agent'])}, for the tasks that were judged")
+    return [f"What judging cost: {what}{when}", *shown, *_spent(found["spent_24h"], found["limits"], paint)]
+
+
+def _table(by: str, groups: list[Json], paint: Paint) -> list[str]:
+    """The table, empty when it does not fit."""
+    rows = [(by, *HEAD), *(_row(g) for g in groups)]
+    used = [i for i in range(len(rows[0])) if i < ALWAYS or any(row[i] != "-" for row in rows[1:])]
+    for these in (range(len(rows[0])), used):
+        found = table([[row[i] for i in these] for row in rows], right=range(1, len(these)))
+        if not paint.width or max(map(columns, found)) <= paint.width:
+            return [paint(found[0], "dim"), *found[1:-1], paint(found[-1], "bold")]
+    return []
+
+
+def _sentences(groups: list[Json], paint: Paint) -> list[str]:
+    named = ((paint(short(g["name"], 48) or "(not told)", "bold"), told(g)) for g in groups)
+    return [line for name, text in named for line in (name, *paint.row("  ", text))]
+
+
+def worked(agent: Json) -> str:
+    """What the agent's own work cost, in a few words."""
+    if not agent.get("tokens"):
+        return "its host does not tell the cost"
+    price = f"{agent['usd']:.4f} USD" if agent["usd"] is not None else "price unknown"
+    return f"{price}, {agent['tokens']:,} tokens"
+
+
+def _spent(spent: Json, limits: Json, paint: Paint) -> list[str]:
+    """What the last 24 hours cost, and the limits."""
+    usd = f"{spent['usd']:.4f} of {limits['cents_per_day'] / 100:.2f} USD"
+    tokens = f"{spent['unpriced_tokens']:,} of {limits['tokens_per_day']:,} tokens at an unknown price"
+    return [
+        *paint.row("last 24 hours  ", f"{usd}, and {tokens}"),
+        f"one session    at most {limits['cents_per_session'] / 100:.2f} USD",
+    ]
+
+
+def _row(g: Json) -> tuple[str, ...]:
+    asked = g["calls"] - g["rules"]
+    known = f"{g['cost']:.4f}" if g["cost"] is not None else "-" if not asked or g["unpriced"] else "unknown"
+    unknown = f"{g['unpriced_tokens']:,} tokens" if g["unpriced"] else "-"
+    counts = (str(g[k] or "-") for k in ("cancelled", "failed"))
+    name = short(g["name"], 48) or "(not told)"
+    return (name, str(asked), str(g["rules"]), f"{g['input']:,}", f"{g['output']:,}", known, unknown, *counts)
+
+
+def _midnight_ms(days: int) -> int:
+    """The local midnight with which the last ``days`` days begin."""
+    now = time.localtime()
+    return int(time.mktime((now.tm_year, now.tm_mon, now.tm_mday - days + 1, 0, 0, 0, 0, 0, -1)) * 1000)

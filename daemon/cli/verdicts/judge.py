@@ -1,0 +1,279 @@
+"""``reflectd judge``: judges a saved case, an exported session or Claude Code's transcripts, without a
+daemon.
+
+Nothing is sent to an agent and nothing is stored. The person's settings say which provider judges; ``host``
+counts as ``auto``, because it needs a running agent. The limits on spending don't apply here: they count only
+the daemon's calls.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...core.errors import UserError
+from ..render import Paint, count, money, plain, print_json, severity, short
+from ..settings import add_flags, load
+from ..terminal import say
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from ...core.ports import Provider
+    from ...core.settings import Settings
+    from ...core.verdict import Verdict
+    from ...judge.case import Templates
+    from ...paths import Paths
+    from ...replay.load import Loaded
+    from ...replay.run import Replayed
+
+INCOMPLETE = 10
+UNSCORED = 11
+PROVIDERS = ("auto", "anthropic", "openai", "claude-cli", "offline")
+EPILOG = """FILE is a case that the daemon saved, a labelled case, the output of `opencode export`,
+a transcript of Claude Code (~/.claude/projects/<folder>/<session>.jsonl), or `-` for stdin. It can also
+be the name of one of your cases (`reflectd case list`). --last judges Claude Code's newest session of
+this project. --all judges the last turn of every session in DIR, or of all projects. With --all the
+fixed rules judge (offline), unless --provider names another judge; a model is then asked, and paid,
+once or twice for each session.
+
+examples:
+  reflectd judge .reflection/ses_58c3f0d91ffe_1760000001000.json
+  opencode export ses_58c3f0d91ffe | reflectd judge -
+  reflectd judge session.json --provider offline --json | jq .state
+  reflectd judge --last
+  reflectd judge --all ~/.claude/projects --json | jq -r 'select(.state=="incomplete").file'
+
+exit codes: 0 complete, or it is the person's turn, or a guard ended the turn; 10 incomplete;
+11 unscored (no judge could tell); 1 not available; 2 wrong arguments, settings or file. With --all:
+0 all sessions were judged, 1 some could not be judged, 2 there are none"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser(
+        "judge",
+        help="judge a saved case or a session, without a daemon",
+        epilog=EPILOG,
+    )
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the case or session, `-` for stdin")
+    parser.add_argument("--last", action="store_true", help="Claude Code's newest session of this project")
+    parser.add_argument(
+        "--all",
+        metavar="DIR",
+        nargs="?",
+        const="",
+        help="all of Claude Code's sessions (in DIR), one line each",
+    )
+    parser.add_argument("--verbose", "-v", action="store_true", help="show the evidence too")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the verdict object, as in verdict files (--all: one a line)",
+    )
+    parser.add_argument(
+        "--provider", choices=PROVIDERS, help="who judges (your setting judge.provider; host means auto here)"
+    )
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge and print. The exit code says what the verdict is."""
+    import asyncio
+
+    from ... import log
+    from ...keys import load_keys
+    from ...llm.select import providers
+
+    if sum([args.file is not None, args.last, args.all is not None]) != 1:
+        raise UserError("give one of FILE, --last and --all")
+    settings, where = load(args)
+    usual = "auto" if settings.judge.provider == "host" else settings.judge.provider
+    chosen = args.provider or ("offline" if args.all is not None else usual)
+    if args.all is not None:
+        from .transcripts import corpus
+
+        files = corpus(os.environ, args.all)
+        judges = providers(chosen, settings, load_keys(os.environ, settings), folder=where.judge_folder)
+        return asyncio.run(_corpus(args, files, judges, settings, where))
+    loaded = _one(args, where)
+    judges = providers(chosen, settings, load_keys(os.environ, settings), folder=where.judge_folder)
+    log.configure(settings, sys.stderr)
+    found = asyncio.run(_judge(loaded, judges, settings))
+    verdict = found.decision.verdict
+    if args.json:
+        print_json(verdict_of(loaded, verdict, verbose=args.verbose))
+    else:
+        print("\n".join(render(loaded, found, Paint())))
+        if args.verbose:
+            from .transcripts import evidence_of
+
+            print("\n".join(evidence_of(found.case, verdict, Paint())))
+    return {"incomplete": INCOMPLETE, "unscored": UNSCORED}.get(verdict.state, 0)
+
+
+def _one(args: argparse.Namespace, where: Paths) -> Loaded:
+    """The case of FILE, or of the newest session."""
+    from ...files.labelled_cases import CaseFolder, read_bytes
+    from ...files.upward import upward
+    from ...replay.load import load as load_case
+    from .transcripts import is_transcript_file, load_transcript, newest, told
+
+    if args.last:
+        skipped: list[tuple[Path, str]] = []
+        loaded = newest(os.environ, upward()[0], _templates(where), skipped)
+        told(skipped)
+        return loaded
+    if args.file == "-":
+        return load_case(sys.stdin.buffer.read(), "stdin", _templates(where))
+    path = Path(args.file)
+    path = path if path.exists() else CaseFolder(where.state_dir).find(args.file)
+    if is_transcript_file(path):
+        return load_transcript(path, _templates(where))
+    return load_case(read_bytes(path), str(path), _templates(where))
+
+
+async def _corpus(
+    args: argparse.Namespace,
+    files: list[Path],
+    judges: tuple[Provider, ...],
+    settings: Settings,
+    where: Paths,
+) -> int:
+    """A line for each session as it is judged, and a table at the end."""
+    from ... import log
+    from . import transcripts as found_in
+
+    log.configure(settings, sys.stderr)
+    paint, progress, templates = Paint(), found_in.Progress(len(files)), _templates(where)
+    verdicts, skipped = [], list[tuple[Path, str]]()
+    try:
+        for done, path in enumerate(files):
+            progress.show(done, path.stem)
+            for _, loaded in found_in.each([path], templates, skipped):
+                verdict = (await _replayed(loaded, judges, settings)).decision.verdict
+                verdicts.append(verdict)
+                progress.clear()
+                if args.json:
+                    shown = {"file": str(path), **verdict_of(loaded, verdict, verbose=True)}
+                    print_json(shown, line=True)
+                    continue
+                print(found_in.line_of(path, loaded.case, verdict, paint), flush=True)
+                if args.verbose:
+                    print("\n".join(found_in.evidence_of(loaded.case, verdict, paint)), flush=True)
+    finally:
+        progress.clear()
+        await _close(judges)
+    found_in.told(skipped)
+    if not args.json:
+        print("\n" + "\n".join(found_in.summary(verdicts, len(skipped))))
+    return 1 if skipped else 0
+
+
+def verdict_of(loaded: Loaded, verdict: Verdict, *, verbose: bool) -> dict[str, object]:
+    """The verdict object; with ``verbose`` also the request and the evidence."""
+    from ...files.verdict import verdict_object
+    from .transcripts import evidence_object
+
+    found: dict[str, object] = verdict_object(verdict)
+    if verbose:
+        found["request"] = loaded.case.requests[-1] if loaded.case.requests else ""
+        found["evidence"] = evidence_object(loaded.case)
+    return found
+
+
+def _templates(where: Paths) -> Callable[[str], Templates]:
+    """The prompts that the daemon would use for a folder. A problem with one of them is printed on stderr."""
+    from ...clock import SystemClock
+    from ...files.prompts import Prompts
+    from ...files.trust import FILE, Trust
+    from ...judge.case import Templates
+    from ...paths import config_file, shipped
+
+    trust = Trust(where.state_dir / FILE, SystemClock())
+    prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
+
+    def templates(directory: str) -> Templates:
+        found = prompts.templates(directory)
+        for problem in found.problems:
+            say(f"reflectd: {plain(problem)}", sys.stderr)
+        return Templates.of(found.texts)
+
+    return templates
+
+
+async def _judge(loaded: Loaded, judges: tuple[Provider, ...], settings: Settings) -> Replayed:
+    try:
+        return await _replayed(loaded, judges, settings)
+    finally:
+        await _close(judges)
+
+
+async def _replayed(loaded: Loaded, judges: tuple[Provider, ...], settings: Settings) -> Replayed:
+    """The case judged, or what a guard decided about it."""
+    from ...judge.flow import Opinion
+    from ...replay.run import Replayed, replay
+
+    if loaded.decided is not None:
+        return Replayed(loaded.case, Opinion(None), loaded.decided, ())
+    timeout_s, second = float(settings.judge.timeout_s), settings.judge.second_look
+    return await replay(loaded.case, *judges, timeout_s=timeout_s, second_look=second)
+
+
+async def _close(judges: tuple[Provider, ...]) -> None:
+    from ...core.ports import Client
+
+    for judge in judges:
+        if isinstance(judge, Client):
+            await judge.close()
+
+
+def render(loaded: Loaded, found: Replayed, paint: Paint) -> list[str]:
+    """The verdict for people."""
+    verdict, case = found.decision.verdict, found.case
+    from ...judge.citations import cited_rows
+
+    rows = {row.id: row for row in case.evidence.rows}
+    grade = severity(verdict.severity) if verdict.state in {"incomplete", "complete"} else ""
+    title = f"session {case.session or '(no id)'}, turn {case.turn}"
+    lines = paint.row(f"{paint.state(verdict.state)}{grade}  ", short(title, 200), "  ")
+    field = partial(_field, paint)
+    lines += field("request", short(case.requests[-1], 300) if case.requests else "")
+    lines += field("why", found.opinion.why or verdict.reason.removeprefix("judged"))
+    lines += field("feedback", verdict.feedback)
+    for item in verdict.missing:
+        row = next((rows[name] for name in cited_rows(item, case)), None)
+        cited = f"{row.id}: {row.text}" if row else f'"{item.cites}"' if item.cites else ""
+        lines += [*field("missing", item.text), *field("", cited)]
+    for action in verdict.next_actions:
+        lines += field("next", action)
+    if verdict.requires_human_action:
+        lines += field("needs", "only a person can go on")
+    if loaded.label is not None:
+        right = loaded.label.expect == verdict.state
+        because = f": {loaded.label.why}" if loaded.label.why else ""
+        lines += field(
+            "label", f"{loaded.label.expect}{because} (the verdict {'agrees' if right else 'DIFFERS'})"
+        )
+    return [*lines, *field("judge", _judged_by(found))]
+
+
+def _judged_by(found: Replayed) -> str:
+    judge, calls = found.decision.verdict.judge, found.calls
+    tokens = f"{sum(c.input for c in calls)} tokens in, {sum(c.output for c in calls)} out"
+    many = count(len(calls), "call")
+    name = f"{judge.provider} {judge.model}".strip()
+    return f"{name}, {many}, {judge.ms / 1000:.1f} s, {tokens}, {money(judge.cost)}"
+
+
+def _field(paint: Paint, name: str, text: str) -> list[str]:
+    """A name and a text that may have several lines; nothing for an empty text."""
+    rows = (
+        paint.row(f"  {name if i == 0 else '':<9} ", line) for i, line in enumerate(plain(text).splitlines())
+    )
+    return [line for row in rows for line in row]

@@ -1,0 +1,228 @@
+"""``reflectd watch``: prints a line for each verdict as it comes, and runs the person's command for each.
+
+Reads the daemon's stream. When the daemon ends, it says so and connects again. Exit codes: 0 the reader of
+the output is gone · 1 no daemon at the start · 2 wrong arguments · 130 ended by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlencode
+
+from ...client import request, stream
+from ...core.errors import Unavailable, UserError
+from ...files.upward import upward
+from ...paths import find_socket
+from ..render import Paint, clock, count, first_line, money, place, print_json, short
+from ..settings import add_flags, here, look
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from ...paths import Paths
+    from .watch_exec import Command
+
+Json = dict[str, Any]
+RETRY_S = 0.5
+ID_CHARS = 16
+KEPT = 500  # verdicts that are asked for, to find the last ones of this folder
+TOLD = frozenset({"verdict", "stuck"})
+EPILOG = """examples:
+  reflectd watch                   verdicts on sessions of this project and below
+  reflectd watch --all --last 10   everywhere; first the last 10 verdicts
+  reflectd watch --verbose         also when judging starts, skipped turns and nudges
+  reflectd watch --json | jq -r .feedback
+  reflectd watch --exec 'jq -r .state | xargs notify-send'
+
+Your shell runs CMD for each final verdict, and when an agent at work seems stuck
+("state": "stuck"), but not for those of --last. CMD gets the verdict as one line
+of JSON on its standard input. Only one CMD runs at a time. One that takes too
+long is killed; one that fails is reported, and watching goes on.
+
+exit codes: 1 no daemon at the start, 2 wrong arguments, 130 ended by Ctrl-C"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser(
+        "watch",
+        help="verdicts as they come",
+        epilog=EPILOG,
+    )
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")
+    parser.add_argument("--dir", metavar="DIR", help="this folder and what is below it (this project)")
+    parser.add_argument("--all", action="store_true", help="every folder; each line names its project")
+    parser.add_argument(
+        "--last", type=int, default=0, metavar="N", help="first print the last N verdicts (0)"
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="also print when judging starts, skipped turns and nudges"
+    )
+    parser.add_argument("--json", action="store_true", help="print each as one line of JSON")
+    parser.add_argument("--exec", metavar="CMD", help="run CMD for each final verdict, its JSON on stdin")
+    parser.add_argument("--exec-timeout", type=int, default=60, metavar="S", help="seconds for one CMD (60)")
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Watch until Ctrl-C, a closed terminal or a closed pipe. A command that still runs is ended then."""
+    _, where = look(args)
+    if not 1 <= args.exec_timeout <= 86_400:
+        raise UserError("--exec-timeout must be a number of seconds from 1 to 86400")
+    if not 0 <= args.last <= KEPT:
+        raise UserError(f"--last must be a number from 0 to {KEPT}")
+    query = {"session": args.session, "directory": _folder(args, where)}
+    route = f"/v1/stream?{urlencode({k: v for k, v in query.items() if v})}"
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
+    wake, signalled = socket.socketpair()
+    for end in (wake, signalled):
+        end.setblocking(False)
+    signal.set_wakeup_fd(signalled.fileno(), warn_on_full_buffer=False)
+    command = _command(args)
+    try:
+        replayed = set[tuple[str, int]]()
+        for entry in _entries(where, route, _watched(args, query["directory"]), wake):
+            if entry is not None:
+                _show(entry, args, command, again=_key(entry) in replayed)
+            elif args.last:
+                replayed = _replay(where, args, query["directory"])
+    finally:
+        if command is not None:
+            command.close()
+    return 0
+
+
+def _command(args: argparse.Namespace) -> Command | None:
+    if not args.exec:
+        return None
+    from .watch_exec import Command
+
+    return Command(args.exec, float(args.exec_timeout), aside=args.json)
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _folder(args: argparse.Namespace, where: Paths) -> str:
+    """The folder that is watched; empty for every folder: with ``--all``, and for a session."""
+    if args.dir and args.all:
+        raise UserError("name a folder with --dir, or every folder with --all, not both")
+    if args.all or (args.session and not args.dir):
+        return ""
+    return str(upward(args.dir)[0] if args.dir else here(where))
+
+
+def _watched(args: argparse.Namespace, folder: str) -> str:
+    """What is watched, in words. A session need not be known yet."""
+    place = folder or "every folder"
+    return f"sessions whose id begins with {args.session} in {place}" if args.session else place
+
+
+def _replay(where: Paths, args: argparse.Namespace, folder: str) -> set[tuple[str, int]]:
+    """Print the last verdicts that the daemon kept; returns which. Raises ``Unavailable``."""
+    kept = request(find_socket(where), "GET", f"/v1/verdicts?limit={KEPT}")["verdicts"]
+    inside = folder.rstrip("/")
+    last = [
+        {"kind": "verdict", "at": v["timestamp"], **v}
+        for v in kept
+        if v["session"].startswith(args.session)
+        and (not folder or v["directory"] == inside or v["directory"].startswith(f"{inside}/"))
+    ]
+    for entry in reversed(last[: args.last]):
+        _show(entry, args, None, again=False)
+    return {_key(entry) for entry in last}
+
+
+def _key(entry: Json) -> tuple[str, int]:
+    """Tells verdicts apart: one may come while the last ones are asked for."""
+    return (entry["session"], entry["at"]) if entry.get("kind") == "verdict" else ("", 0)
+
+
+def _entries(where: Paths, route: str, watched: str, wake: socket.socket) -> Iterator[Json | None]:
+    """The entries of the daemon's stream, and None once, when they begin to come. Connects again when the
+    daemon was restarted.
+
+    Raises ``Unavailable`` when no daemon runs at the start.
+    """
+    ever = connected = False
+    while True:
+        try:
+            with closing(stream(find_socket(where), route, wake=wake)) as lines:
+                for line in lines:
+                    if line is not None:
+                        yield line
+                    elif not connected:
+                        _say(f"watching {watched}; Ctrl-C ends it")
+                        if not ever:
+                            yield None
+                        ever = connected = True
+        except Unavailable:
+            if not ever:
+                raise
+        if connected:
+            _say("the daemon is gone; waiting for it")
+        connected = False
+        time.sleep(RETRY_S)
+
+
+def _show(entry: Json, args: argparse.Namespace, command: Command | None, *, again: bool) -> None:
+    """Print an entry, unless it was printed before, and have the command run for it."""
+    final = entry.get("kind") in TOLD
+    if entry.get("dropped"):
+        _say(f"{count(entry['dropped'], 'line')} lost: more came than could be read")
+    if (final or args.verbose) and not again:
+        if args.json:
+            print_json(entry, line=True)
+        else:
+            print(told(entry, Paint(), everywhere=args.all), flush=True)
+    if final and command is not None:
+        command.push(json.dumps(entry, ensure_ascii=False))
+
+
+def told(entry: Json, paint: Paint, *, everywhere: bool = False) -> str:
+    """An entry: the time, with ``everywhere`` the project, the session, the state, and what it cost. One
+    line, unless it is wider than the terminal.
+    """
+    at = clock(entry.get("at", 0))
+    parts = [place(entry.get("directory") or "?")] if everywhere else []
+    parts.append(paint(short(entry.get("session", "?"), 200)[:ID_CHARS], "dim"))
+    parts += [short(entry.get("title", ""), 30), _what(entry, paint)]
+    return "\n".join(paint.row(f"{at}  ", "  ".join(p for p in parts if p), " " * 10))
+
+
+def _what(entry: Json, paint: Paint) -> str:
+    """What happened in the session."""
+    if entry.get("kind") == "skip":
+        guard, why = short(entry.get("guard", ""), 30), short(entry.get("reason", ""), 100)
+        return paint(f"left alone: {guard}, {why}", "dim")
+    if entry.get("kind") == "judging":
+        return paint("judging", "dim")
+    if entry.get("kind") == "nudge":
+        status = short(entry.get("status") or "no answer yet", 20)
+        cause, why = short(entry.get("cause", ""), 30), short(entry.get("reason", ""), 100)
+        return paint(f"{cause} ({status}): {why}", "dim")
+    severity = str(entry.get("severity", "NONE"))
+    state = paint.state(str(entry.get("state", "?"))) + (
+        f" {short(severity, 10)}" if severity != "NONE" else ""
+    )
+    why = str(entry.get("reason", ""))
+    said = first_line(entry.get("feedback", "")) or ("" if why == "judged" else why)
+    sent = " (sent)" if entry.get("feedback_sent") else ""
+    by = entry.get("judge") or {}
+    cost = by.get("cost") if isinstance(by, dict) else None
+    tail = f"  {paint(money(cost), 'dim')}" if isinstance(cost, int | float) and cost else ""
+    return f"{state}{sent}  {short(said, 100)}".rstrip() + tail
+
+
+def _say(text: str) -> None:
+    print(f"reflectd: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,105 @@
+"""Puts what is offered to an agent into one text, within one budget of characters.
+
+Offers that rank higher are put in first. An offer that does not fit is left out whole, and the text says how
+many were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from .transcript import Transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+When = Literal["start", "prompt", "compacted"]
+
+OfferKind = Literal["hand_over", "preference", "point", "lesson"]
+ORDER: Final[tuple[OfferKind, ...]] = ("hand_over", "preference", "point", "lesson")
+"""The kinds of offers, the one that goes first at the front."""
+LEARNED: Final[frozenset[OfferKind]] = frozenset({"preference", "point", "lesson"})
+"""What reflectd or the person put down earlier, for any session. A hand-over is about this session."""
+LEFT_OUT: Final = "({} more left out: no room)"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When an agent may be given something: its session starts, a person prompts it, its context was
+    compacted.
+
+    ``text``: what the person typed. ``transcript``: read for ``compacted`` only, since a person waits
+    otherwise.
+    """
+
+    when: When
+    text: str = ""
+    transcript: Transcript | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A text that helps an agent to go on. ``id``: always the same for the same offer. ``text``: what the
+    agent reads. ``worth``: among offers of one kind the higher one goes first. ``heading``: stands once
+    before the first of the offers that share it. ``directory`` and ``name``: the project and the name of
+    what was learned, so that what becomes of it can be counted.
+    """
+
+    id: str
+    kind: OfferKind
+    text: str
+    worth: float = 0.0
+    heading: str = ""
+    directory: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The text for the agent, the ids of the offers in it, and how many did not fit. ``offers``: those in
+    it.
+    """
+
+    text: str
+    given: tuple[str, ...] = ()
+    left_out: int = 0
+    offers: tuple[Offer, ...] = ()
+
+
+def compose(
+    offers: Iterable[Offer], budget: int, known: Sequence[str] = (), *, learned: int | None = None
+) -> Composed:
+    """The offers that fit into ``budget`` characters, best first, each id once.
+
+    ``known``: ids that this session was given before; they are not given again. ``learned``: the most
+    characters of all offers of the kinds ``LEARNED`` together.
+    """
+    wanted: dict[str, Offer] = {}
+    for offer in offers:
+        if offer.id not in known and offer.text.strip():
+            wanted.setdefault(offer.id, offer)
+    ranked = sorted(wanted.values(), key=lambda o: (ORDER.index(o.kind), -o.worth))
+    parts, given, room = list[str](), list[Offer](), budget
+    left = budget if learned is None else learned
+    heading = ""
+    for i, offer in enumerate(ranked):
+        note = 0 if i == len(ranked) - 1 and len(given) == i else len(LEFT_OUT) + 6
+        joined = bool(parts and offer.heading) and offer.heading == heading
+        text = offer.text if joined or not offer.heading else f"{offer.heading}\n{offer.text}"
+        size = len(text) + (1 if joined else 2)
+        of_learned = offer.kind in LEARNED
+        if size + note > room or (of_learned and size + note > left):
+            continue
+        if joined:
+            parts[-1] = f"{parts[-1]}\n{text}"
+        else:
+            parts.append(text)
+        heading = offer.heading
+        given.append(offer)
+        room -= size
+        left -= size if of_learned else 0
+    left_out = len(ranked) - len(given)
+    if left_out and given:
+        parts.append(LEFT_OUT.format(left_out))
+    return Composed("\n\n".join(parts), tuple(o.id for o in given), left_out, tuple(given))

@@ -1,0 +1,326 @@
+"""Finds secrets by the place where they stand: private keys, addresses with a password, headers, cookies,
+Kubernetes manifests, encoded texts (I46).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import TYPE_CHECKING, Final
+
+from .secret_commands import COMMANDS
+from .secret_names import harmless, placeholder, strength
+from .secret_text import Span, part_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .secret_text import Text
+
+AFTER: Final = 400  # characters behind the literal of a place
+MOST_PEM: Final = 65_536  # characters of a key
+
+_PEM_MARK: Final = re.compile(r"-----(?P<which>BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+# between lines of base64: white space, quotes, escaped line ends (whose n reads as base64), line numbers
+_GAP: Final = r"[\s\\\"'+,>|#*:→-]{0,48}+"
+_PEM_UNIT: Final = re.compile(
+    rf"{_GAP}(?:n?(?:Proc-Type|DEK-Info|Version|Comment|Hash)[^\n\\]{{0,200}}+"
+    r"|[0-9]{1,6}+(?=[ \t]{0,8}[|:→\t])"
+    r"|\[\.\.\.[^\]\n]{0,80}\]"
+    r"|(?P<run>[A-Za-z0-9/+=]++))"
+)
+_NO_WORD: Final = re.compile("[0-9+/=]")
+_USERINFO: Final = re.compile(
+    r"://(?:(?P<user>[^\s/:@'\"<>\\]{0,256}+):(?P<password>[^\s/'\"<>\\]{1,256})"
+    r"|(?P<token>(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_-]{20,256}+))@"
+)
+_SPACE: Final = re.compile(r"[\s\"'<>`]")
+_HOOK: Final = re.compile(r"hook[a-z0-9.]{0,20}/(?P<value>[^\s\"'<>`?)\]]{16,400})")
+_HOOK_PART: Final = re.compile(r"(?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{16}")
+_AUTHORIZATION: Final = re.compile(
+    r"authorization[\"'\]\\]{0,6}[ \t]{0,4}[:=,][ \t]{0,4}[\"'\\]{0,5}"
+    r"(?P<scheme>(?:bearer|basic|token|digest|apikey|key|bot|ssws|splunk|negotiate|genie[kK]ey)[ \t]{1,4})?+"
+    r"(?P<value>[^\s\"'`\\,;<>]{4,512}+)",
+    re.IGNORECASE,
+)
+_REST: Final = re.compile(r"[^\s\"'`\\,;<>]+")
+_BEARER: Final = re.compile(r"bearer[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/=-]{8,}+)", re.IGNORECASE)
+_BASIC: Final = re.compile(r"basic[ \t]{1,4}(?P<value>[A-Za-z0-9+/]{6,1024}+={0,2})", re.IGNORECASE)
+_COOKIE: Final = re.compile(
+    r"cookies?[\"']?[ \t]{0,3}(?:[:=,]|[ \t])[ \t]{0,3}[\"']?(?=[\w.%$-]{1,80}=)", re.IGNORECASE
+)
+_PAIR: Final = re.compile(r"(?P<name>[\w.%$-]{1,80})(?:=(?P<value>[^;\s\"'`\\,]{1,8192}))?(?:;[ \t]{0,3})?")
+_ATTRIBUTES: Final = frozenset(
+    {"path", "domain", "expires", "max-age", "samesite", "httponly", "secure", "priority"}
+)
+_HTPASSWD: Final = re.compile(r"sha[0-9]{0,3}\}(?P<value>[A-Za-z0-9+/=]{16,200})", re.IGNORECASE)
+_JAR: Final = re.compile(
+    r"\t(?:TRUE|FALSE)\t[^\t\n]{0,200}\t(?:TRUE|FALSE)\t[0-9]{1,12}\t[^\t\n]{1,80}\t(?P<value>[^\s]{6,4096})",
+    re.IGNORECASE,
+)
+_LINK: Final = re.compile(
+    r"(?i)/(?:reset|magic|verify|verification|confirm|invite|invitation|activate|activation|token|auth|login|sso|password|recover)"
+    r"[\w-]{0,20}/(?P<value>(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_-]{16,200})(?![\w.-])"
+)
+_RESPONSE: Final = re.compile(r"response=[\"\\]{0,3}(?P<value>[0-9a-f]{16,128})", re.IGNORECASE)
+_IDENTIFIED: Final = re.compile(
+    r"identified[ ](?:with[ ][\w'\"`]{1,40}[ ])?(?:by|as)[ ](?:password[ ])?[\"'](?P<value>[^\"'\n]{1,200})",
+    re.IGNORECASE,
+)
+_PGPASS: Final = re.compile(
+    r"[\w.*-]{1,80}:(?:[0-9]{2,5}|\*):[\w.*-]{1,64}:[\w.*-]{1,64}:(?P<value>[^\s:]{1,200})"
+)
+_WIFI: Final = re.compile(
+    r"wifi:[^\n\"']{0,100}?;P:(?P<value>[^;\n]{1,100})|wifi:P:(?P<first>[^;\n]{1,100})", re.IGNORECASE
+)
+_BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/]{24,16384}={0,2}")
+_HIDDEN: Final = re.compile(
+    r"(?i)\A[\w.@+\\-]{0,64}:[^\s:/]{5,200}\Z|private key---|\"(?:auth|password|secret|token|private_?key|client_secret|api_?key)\"[ ]?:"
+    r"|(?:password|secret|token|api_?key)[ ]?[=:]"
+)
+_WORDS: Final = re.compile(
+    r"(?:mnemonic|(?:seed|recovery|backup|secret|wallet)[ _-]?(?:phrase|words?))[^\n:=\"'`]{0,30}[:=\"'`\n]{1,3}\s{0,4}[\"'`]?"
+    r"(?P<value>(?:[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})",
+    re.IGNORECASE,
+)
+_PUTTY: Final = re.compile(
+    r"private-lines:[ ]?[0-9]{1,4}\s{0,4}(?P<value>[A-Za-z0-9+/=\s]{16,8192})", re.IGNORECASE
+)
+_JWK: Final = re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\"\s{0,4}:\s{0,4}\"(?P<value>[A-Za-z0-9_-]{16,})\"")
+_MANIFEST: Final = re.compile(r"kind[\"']?:[ ]?[\"']?secret\b(?!\w)", re.IGNORECASE)
+_DATA: Final = re.compile(r"^(?P<indent>[ ]{0,12})(?:data|stringData):[ ]{0,4}$", re.MULTILINE)
+_FIELD: Final = re.compile(
+    r"[ ]{1,20}[\"']?(?P<name>[\w.-]{1,80})[\"']?:[ ]{1,4}[\"']?(?P<value>[^\s\"'#|>][^\s\"']{0,8192})"
+)
+
+
+def places(text: Text) -> Iterator[Span]:
+    """All that these places hold."""
+    low = text.low
+    if b"private key" in low:
+        yield from _private_keys(text.text)
+    for part, literal, find in _SEARCHES:
+        if text.present is None or part in text.present:
+            for at in text.places(literal):
+                yield from find(text.text, at)
+    for search in (_cookies, _jwks, _manifests, _encoded):
+        yield from search(text)
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    """Private keys between their BEGIN and END lines, and a part of one that has only one of them."""
+    marks = list(_PEM_MARK.finditer(text))
+    done = 0
+    for number, found in enumerate(marks):
+        if found.start() < done:
+            continue
+        if found["which"] == "BEGIN":
+            start, stop = found.start(), found.end() + _body(text[found.end() : found.end() + MOST_PEM])
+            if stop == found.end():
+                continue
+            following = marks[number + 1] if number + 1 < len(marks) else None
+            if following and following["which"] == "END" and following.start() - stop < 200:
+                stop = following.end()
+        else:
+            floor = max(done, found.start() - MOST_PEM, marks[number - 1].end() if number else 0)
+            start, stop = found.start() - _body(text[floor : found.start()][::-1]), found.end()
+            if start == found.start():
+                continue
+        yield Span(start, stop, "private")
+        done = stop
+
+
+def _body(text: str) -> int:
+    """How many characters of ``text`` belong to a key: lines of base64, between them what a tool may have
+    added. The last line may be short; words are no line.
+    """
+    at = end = short = 0
+    while unit := _PEM_UNIT.match(text, at):
+        run = unit["run"]
+        if run is not None and len(run) < 16:
+            short += 1
+            if short > 3 or (end and not _NO_WORD.search(run)):
+                break
+        elif run is not None:
+            short, end = 0, unit.end()
+        at = unit.end()
+        end = at if end else 0
+    return end
+
+
+def _address(text: str, at: int) -> Iterator[Span]:
+    following = text.find("://", at + 3, at + 300)
+    link = _LINK.search(text, at, following if following >= 0 else at + 300)
+    if link is not None and not _SPACE.search(text, at, link.start()):
+        yield Span(*link.span("value"), "link")
+    found = _USERINFO.match(text, at)
+    if found is None:
+        return
+    if found["token"]:
+        yield Span(*found.span("token"), "url")
+    elif not harmless(found["password"]) and found["password"] != found["user"]:
+        yield Span(*found.span("password"), "url")
+
+
+def _hook(text: str, at: int) -> Iterator[Span]:
+    found = _HOOK.match(text, at)
+    if found is None or "://" not in text[max(0, at - 100) : at]:
+        return
+    part = _HOOK_PART.search(found["value"])
+    if part is not None:
+        yield Span(found.start("value"), found.end(), "webhook")
+
+
+def _authorization(text: str, at: int) -> Iterator[Span]:
+    found = _AUTHORIZATION.match(text, at)
+    if found is None:
+        return
+    value, scheme = found["value"], (found["scheme"] or "").strip().lower()
+    if scheme == "digest":
+        response = _RESPONSE.search(text, found.end(), found.end() + 800)
+        if response is not None:
+            yield Span(*response.span("value"), "digest")
+        return
+    if not placeholder(value) and (scheme or re.search("[0-9]", value)):
+        rest = _REST.match(text, found.end())
+        end = rest.end() if rest else found.end()
+        yield Span(found.start("value"), end, scheme if scheme in {"bearer", "basic"} else "header")
+
+
+def _bearer(text: str, at: int) -> Iterator[Span]:
+    found = _BEARER.match(text, at)
+    if found is not None and re.search("[0-9]", found["value"]) and not placeholder(found["value"]):
+        yield Span(*found.span("value"), "bearer")
+
+
+def _basic(text: str, at: int) -> Iterator[Span]:
+    """``Basic`` and base64 of ``user:password``; ``Basic training`` is plain English."""
+    found = _BASIC.match(text, at)
+    if found is None:
+        return
+    value = found["value"]
+    try:
+        if b":" in base64.b64decode(value + "=" * (-len(value) % 4), validate=True):
+            yield Span(*found.span("value"), "basic")
+    except binascii.Error:
+        pass
+
+
+def _cookies(text: Text) -> Iterator[Span]:
+    done = 0
+    for at in text.places(b"cookie"):
+        found = _COOKIE.match(text.text, at) if at >= done else None
+        if found is not None:
+            for span, end in _pairs(text.text, found.end()):
+                done = end
+                if span is not None:
+                    yield span
+
+
+def _pairs(text: str, place: int) -> Iterator[tuple[Span | None, int]]:
+    """The values in one header that may log somebody in, and how far it was read."""
+    while place >= 0:
+        pair = _PAIR.match(text, place)
+        if pair is None:
+            return
+        span = None
+        value = pair["value"] or ""
+        known = pair["name"].lower() in _ATTRIBUTES
+        if not known and not placeholder(value) and _may_log_in(pair["name"], value):
+            span = Span(*pair.span("value"), "cookie")
+        yield span, pair.end()
+        place = pair.end() if pair[0].rstrip().endswith(";") else -1
+
+
+def _may_log_in(name: str, value: str) -> bool:
+    if len(value) < 6:
+        return False
+    telling = strength(name) in {"fair", "strong"} or re.search(r"(?i)sess|sid|auth|remember|logged", name)
+    mixed = re.search("[0-9]", value) and re.search("[A-Za-z]", value)
+    return bool((telling and (mixed or len(value) >= 12)) or (mixed and len(value) >= 16))
+
+
+def _encoded(text: Text) -> Iterator[Span]:
+    """Base64 of a text that holds a secret: JSON, ``user:password``, a private key."""
+    whole = text.text
+    for start, end in text.runs(24):
+        for found in _BASE64.finditer(whole, start, end + 2):
+            if not text.text[max(0, start - 60) : start].endswith("base64,") and _hides(found[0]):
+                yield Span(*found.span(), "base64")
+
+
+def _hides(value: str) -> bool:
+    if value.islower() or value.isupper() or ("/" in value[:200:2] and "=" not in value and len(value) < 40):
+        return False
+    try:
+        inner = base64.b64decode(value[: len(value) // 4 * 4] if "=" not in value else value, validate=True)
+        decoded = inner.decode("ascii")
+    except (binascii.Error, ValueError):
+        return False
+    if not decoded.isprintable() and not all(c.isprintable() or c in "\r\n\t" for c in decoded):
+        return False
+    return _HIDDEN.search(decoded) is not None
+
+
+def _at_value(kind: str, pattern: re.Pattern[str], back: int = 0) -> Callable[[str, int], Iterator[Span]]:
+    """A finder for one pattern, which is matched ``back`` characters before the literal."""
+
+    def find(text: str, at: int) -> Iterator[Span]:
+        found = pattern.search(text, max(0, at - back), at + AFTER) if back else pattern.match(text, at)
+        if found is not None:
+            group = found.lastgroup or "value"
+            if not placeholder(found[group]):
+                yield Span(*found.span(group), kind)
+
+    return find
+
+
+def _jwks(text: Text) -> Iterator[Span]:
+    """The private numbers of JSON web keys."""
+    done = 0
+    for at in text.places(b'"kty"'):
+        for found in _JWK.finditer(text.text, max(done, at - 2000), at + 4000):
+            yield Span(*found.span("value"), "jwk")
+        done = at + 4000
+
+
+def _manifests(text: Text) -> Iterator[Span]:
+    """The fields of Kubernetes Secrets, before and after the line that says the kind."""
+    whole, done = text.text, 0
+    for at in text.places(b"kind"):
+        if at < done or _MANIFEST.match(whole, at) is None:
+            continue
+        start = max(done, at - 4000, whole.rfind("\n---", max(0, at - 4000), at))
+        end = whole.find("\n---", at, at + 20_000)
+        done = end if end >= 0 else min(len(whole), at + 20_000)
+        for block in _DATA.finditer(whole, start, done):
+            place = block.end() + 1
+            while field := _FIELD.match(whole, place):
+                if not placeholder(field["value"]):
+                    yield Span(*field.span("value"), "manifest")
+                place = whole.find("\n", field.end()) + 1 or len(whole)
+
+
+_FINDERS: Final[tuple[tuple[bytes, Callable[[str, int], Iterator[Span]]], ...]] = (
+    *COMMANDS,
+    (b"://", _address),
+    (b"hook", _hook),
+    (b"authorization", _authorization),
+    (b"bearer", _bearer),
+    (b"basic", _basic),
+    (b"sha}", _at_value("hash", _HTPASSWD)),
+    (b"\ttrue\t", _at_value("cookie", _JAR)),
+    (b"\tfalse\t", _at_value("cookie", _JAR)),
+    (b"response=", _at_value("digest", _RESPONSE)),
+    (b"identified ", _at_value("sql", _IDENTIFIED)),
+    (b":5432:", _at_value("pgpass", _PGPASS, 80)),
+    (b":*:", _at_value("pgpass", _PGPASS, 80)),
+    (b"wifi:", _at_value("wifi", _WIFI)),
+    (b"mnemonic", _at_value("words", _WORDS)),
+    (b"seed", _at_value("words", _WORDS)),
+    (b"recovery", _at_value("words", _WORDS)),
+    (b"private-lines:", _at_value("private", _PUTTY)),
+)
+_SEARCHES: Final = tuple((part_of(literal), literal, find) for literal, find in _FINDERS)
+LITERALS: Final = (*(literal for literal, _ in _FINDERS), b"cookie", b"kind", b'"kty"')

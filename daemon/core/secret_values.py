@@ -1,0 +1,345 @@
+"""Finds secrets by the name that they stand under: in ``.env``, JSON, YAML, INI, XML, code, query strings,
+flags and plain English (I46).
+
+How much a value has to look like a secret depends on its name and on the notation. That of
+``export X_KEY=…`` is always one; that of ``key = …`` in code only if it looks random.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from .secret_names import SHORT_STEMS, STEMS, looks_random, placeholder, strength
+from .secret_prose import BARE, CALL, MAX_LOOK, PATH, SURE, TYPE, in_prose, is_number, run
+from .secret_text import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .secret_names import Strength
+    from .secret_text import Text
+
+MAX_ROW: Final = 400  # characters of a table's row
+MAX_ROWS: Final = 50
+MAX_NAME: Final = 64  # characters of a name on each side of the telling word
+
+_TYPED = r"[ \t]{0,4}:[ \t]{0,4}[A-Za-z_][\w.]{0,40}(?:\[[\w., |\[\]]{0,60}\])?(?:[ ]?\|[ ]?[\w.]{1,30}){0,3}[ \t]{0,4}=(?!=)"
+_SEPARATOR: Final = re.compile(
+    r"(?P<closed>\\{0,4}[\"'`]?\]?\)?[?!]?)(?:"
+    rf"(?P<assign>(?:{_TYPED}|[ \t]{{0,16}}(?:=>|:=|\?=|={{1,3}}(?![>~])|!==?|:-|::?(?![:/])|\|\||\?\?|<-))(?:[ \t]?[|>][+-]?[ \t]{{0,4}}\n[ \t]{{1,40}}|[ \t]{{0,16}}))"
+    r"|(?P<pair>\s{0,20},?\s{0,40}[\"']?[Vv]alue[\"']?\s{0,4}[:=]\s{0,4}|</(?:key|name)>\s{0,40}<(?:string|value|data)>|[ ]/t[ ]REG_SZ[ ]/d[ ])"
+    r"|(?P<call>,[ \t]{0,4}(?=[\"']))"
+    r"|(?P<xml>(?:[ \t][^<>\n]{0,80})?>(?:<!\[CDATA\[)?)"
+    r"|(?P<space>[ \t]{1,8})"
+    r")(?:(?:[bruN@]|new |(?:Secret|String|Buffer|std::string|Cow)?(?:Str|String|::from|\.from|Secret|bytes|str|Some|password|PASSWORD)?\(){0,2}(?P<quote>\\{0,4}(?:\"\"\"|'''|[\"'`])))?"
+)
+_QUALIFIED: Final = re.compile(r"(?<![A-Za-z])([A-Za-z]{2,14})[ ]$")
+_JOINED: Final = re.compile(r"[ \t]{1,4}[A-Za-z][\w.-]{1,40}[ \t]?[:=]")
+_AFTER_FLAG: Final = re.compile(r"[ \t]{0,4}(?:$|[\n|&;\"'`)\\-]|[^\s]{0,60}[/:.=@])")
+_PHRASE: Final = re.compile(r"(?:[a-z0-9]{2,12}[ -]){2,11}[a-z0-9]{2,12}(?=[ \t]{0,8}(?:[\n\r\"'#]|$))")
+_FIELD: Final = re.compile(r"[^;\"'\n]+")
+_CELL_ENDS: Final = frozenset({"|", ",", "\t", " ", "\n", '"'})
+_DELIMITED: Final = re.compile(r"[^\s\"'`\\,;&)}\]<>]+")
+_NO_CELL: Final = re.compile(r"[(\[{=\"']")
+_CODE: Final = re.compile(r"[()\[\]{}]|::|->|=>|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|^\W+$")
+_LABEL: Final = re.compile(
+    r"(?i)\b(?:your|enter|must|invalid|required|forgot\w*|reset|confirm\w*|incorrect|wrong|please|show|hide|new|"
+    r"current|repeat|is|should|cannot|can't|passwor[dt]|token|key|secret|failed|missing)\b"
+)
+_SENTENCE: Final = re.compile(r"(?i)\b(?:the|for|to|a|and|or|of|not|with|in)\b")
+_RATE: Final = re.compile(r"[0-9]{1,9}/[a-z]{1,10}")
+_TAG: Final = re.compile(r"<[\w:.]{0,40}$")
+_ATTRIBUTE: Final = re.compile(r"<\w[^<>]{0,80}$")
+_HEX: Final = re.compile(r"(?:^|[-_.:/])[0-9a-f]{7,64}$")
+_PASSWORD: Final = re.compile(r"(?i)pass|pwd|secret|phrase|cred|pw$|psk$|masterauth")
+_TELLING: Final = re.compile(r"(?i)pass|secret|token|key|credential")
+_PREFIX: Final = re.compile(
+    r"[ \t]{0,40}+(?:[0-9]{1,7}[|:\t→ ]{1,4}+)?[ \t+>*#;/-]{0,20}+"
+    r"(?:(?:export|set|ENV|ARG|declare -x|local|readonly|var|const|let|env|\$|%)[ \t]{1,4}){0,2}[\"'$]?"
+)
+_SETTER: Final = re.compile(
+    r"(?:^|[\s;|&/])(?:setenv|ENV|ARG|set -g?x|config set|configure set|secrets? (?:put|set|add)|env add|config:set)[ \t]{1,4}(?:[\w:/.-]{1,60}[ \t]{1,4})?$"
+)
+_NETRC: Final = re.compile(r"(?:login[ \t]|machine[ \t][^\s]{1,80}[ \t])[^\s]{1,80}[ \t\n]{1,8}$")
+_KEYED: Final = re.compile(r"(?:name|key):[ \t]{1,4}$")
+_SETS: Final = re.compile(
+    r"(?i)(?:define|env|set|put|add|getenv|get|default|setting|param|const|prop|config)\w{0,40}\(?[\"'\s(]{0,4}$"
+)
+_ELEMENT: Final = re.compile(r"[^<>\n]+")
+
+
+def named(text: Text) -> Iterator[Span]:
+    """The values of names that sound like a secret."""
+    done = table = header = 0
+    for at in _hits(text):
+        if at < done:
+            continue
+        start, end = text.name_around(at, MAX_NAME)
+        start = max(start, done)
+        done = end
+        found = _value(text.text, start, end)
+        if found is not None:
+            yield Span(*found, "named")
+            done = max(done, found[1])
+        elif text.text[end : end + 1] in _CELL_ENDS:
+            line = text.text.rfind("\n", max(0, start - MAX_ROW), start) + 1
+            in_row = line > 0 or start <= MAX_ROW
+            if in_row and (line >= table or line == header):
+                for span in _column(text.text, line, start, end):
+                    yield span
+                    header, table = line, span.end
+
+
+def _hits(text: Text) -> list[int]:
+    """Where telling words stand, first to last."""
+    low, whole = text.low, text.text
+    found = {at for stem in STEMS for at in text.places(stem)}
+    for stem in SHORT_STEMS:
+        size = len(stem)
+        for at in text.places(stem):
+            after, before = low[at + size : at + size + 1], low[at - 1 : at] if at else b""
+            if not after.isalpha() and (not before.isalpha() or whole[at].isupper() or stem == b"pw"):
+                found.add(at)
+    return sorted(found)
+
+
+def _column(text: str, first: int, start: int, end: int) -> Iterator[Span]:
+    """The values of a table's column with a telling name: rows with ``|``, tabs or commas between the cells."""
+    last = text.find("\n", end, end + MAX_ROW)
+    if last < 0:
+        return
+    separator = next((s for s in "|\t," if s in text[first:last]), "")
+    before, after = text[first:start].rstrip(' "').rpartition(separator or " "), text[end:last].lstrip(' "')
+    bounded = separator and not before[2] and (not after or after.startswith(separator))
+    if not bounded or text[last - 1] == separator == "," or strength(text[start:end]) in {"", "weak"}:
+        return
+    index, columns = text.count(separator, first, start), text.count(separator, first, last)
+    for _ in range(MAX_ROWS):
+        first, last = last + 1, text.find("\n", last + 1, last + 1 + MAX_ROW)
+        row = text[first : last if last >= 0 else first + MAX_ROW]
+        ruled = not row.strip("-+|: ")
+        if row.count(separator) != columns and not ruled:
+            return
+        if not ruled:
+            cells = row.split(separator)
+            value = cells[index].strip(' "')
+            at = first + len(separator.join([*cells[:index], ""])) + cells[index].find(value)
+            if len(value) >= 6 and " " not in value and SURE.search(value) and not _NO_CELL.search(value):
+                yield Span(at, at + len(value), "column")
+        if last < 0:
+            return
+
+
+def _value(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Start and end of the secret under the name ``text[start:end]``, if there is one."""
+    if text[start - 1 : start] == "\\" and text[start] in "nrt":  # an escaped line end in JSON text
+        start += 1
+    name = text[start:end].strip("-.")
+    level = strength(name)
+    if name.lower() in {"key", "token"}:
+        before = _QUALIFIED.search(text[max(0, start - 24) : start])
+        if before and strength(f"{before[1]}_{name}") == "strong":
+            level = "strong"
+    if not level or text.endswith("[redacted:", 0, start):
+        return None
+    found = _SEPARATOR.match(text, end)
+    if found is not None and (
+        level != "weak" or looks_random(run(_DELIMITED, text, found.end(), found.end() + MAX_LOOK))
+    ):
+        place = _Place(text, start, name, level, found)
+        span = place.secret()
+        if span is not None:
+            return span
+    return in_prose(text, start, end, name, level)
+
+
+class _Place:
+    """What follows a telling name, and where the name stands."""
+
+    def __init__(self, text: str, start: int, name: str, level: Strength, found: re.Match[str]) -> None:
+        self.text, self.name, self.level, self.found = text, name, level, found
+        self.quote, self.at = found["quote"] or "", found.end()
+        self.closed = bool(found["closed"].strip("?!"))
+        self.flag = text.startswith("-", start)
+        self.opened = text[start - 1 : start]
+        line = text.rfind("\n", max(0, start - 100), start)
+        before = text[max(line + 1, start - 100) : start].rpartition("\\n")[2]
+        self.before = before
+        self.own_line = (line >= 0 or start <= 100) and _PREFIX.fullmatch(before) is not None
+        self.shouted = name.isupper()
+        self.query = self.opened in {"?", "&", "#"}
+        if name.lower() == "pass" and "user" in text[max(0, start - 60) : start].lower():
+            self.level = "strong"
+
+    def secret(self) -> tuple[int, int] | None:
+        """Start and end of the value if it is a secret."""
+        found, text, at = self.found, self.text, self.at
+        if found["xml"] is not None:
+            if not (_ATTRIBUTE if self.closed else _TAG).search(self.before):
+                return None
+            return self._whole(_ELEMENT, "", strong=True)
+        if found["call"] is not None or found["pair"] is not None:
+            return self._beside()
+        if self.quote:
+            if found["space"] is not None and self.name.lower() == "pass":
+                return None  # "pass `x`" tells what to hand over
+            if self.opened == self.quote[:1] and not self.closed:
+                return None  # input("Password: ") ends here
+            return self._whole(_UNTIL[self.quote], "", strong=found["space"] is None or self.flag)
+        if found["space"] is not None and (text[at : at + 1] in {"-", ""} or self.name.lower() == "pass"):
+            return None
+        if "phrase" in self.name.lower() and found["assign"]:
+            phrase = _PHRASE.match(text, at)
+            if phrase is not None:
+                return phrase.span()
+        if self.opened == ";" or self.before.rstrip().endswith(";"):
+            span = self._whole(_FIELD, " ", strong=True)
+            if span is not None and text[span[1] : span[1] + 1] in {";", '"', "'"}:
+                return span
+        strict = self._strict()
+        ending = BARE if strict and not self.query else _DELIMITED
+        return self._whole(ending, ",;)}]" if strict else ".,;:", strong=strict)
+
+    def _beside(self) -> tuple[int, int] | None:
+        """The value in a pair ``name="X" value="Y"``, and in the arguments of a call."""
+        if not (self.closed or self.opened == ">" or _KEYED.search(self.before)):
+            return None
+        sets = self.found["call"] is None or self._may_be_argument()
+        return self._whole(_UNTIL[self.quote] if self.quote else BARE, "", strong=sets)
+
+    def _may_be_argument(self) -> bool:
+        """Whether the name and the value after it are arguments of something that sets a value."""
+        return _SETS.search(self.before) is not None
+
+    def _strict(self) -> bool:
+        """Whether the notation is that of settings, where a value needs no quotes."""
+        separator = (self.found["assign"] or "").strip(" \t")
+        if self.found["space"] is not None:
+            if self.flag and self.level == "strong":
+                value = run(_DELIMITED, self.text, self.at, self.at + MAX_LOOK)
+                return _AFTER_FLAG.match(self.text, self.at + len(value)) is not None
+            config = self.own_line and self.name.lower() in {"requirepass", "masterauth", "bindpw", "rootpw"}
+            return (
+                config
+                or bool(self.shouted and _SETTER.search(self.before))
+                or bool(_NETRC.search(self.before))
+            )
+        if separator == "=":
+            tight = self.found["assign"] == "="
+            return (
+                self.query
+                or self.opened == "="
+                or (tight and (self.shouted or self.own_line or self.flag))
+                or self.before.rstrip().endswith(";")
+            )
+        if separator in {":-", ":="}:
+            return self.shouted
+        if separator == ":" and self._is_joined():
+            return True
+        return (
+            separator == ":"
+            and (self.own_line or self.opened in {'"', "'"})
+            and (self.shouted or self._ends_line())
+        )
+
+    def _is_joined(self) -> bool:
+        """Whether the next field stands on the same line, as when lines were joined."""
+        value = run(BARE, self.text, self.at, self.at + MAX_LOOK)
+        return value[-1:] not in {",", ";"} and _JOINED.match(self.text, self.at + len(value)) is not None
+
+    def _ends_line(self) -> bool:
+        """Whether the value is all that follows."""
+        value = run(BARE, self.text, self.at, self.at + MAX_LOOK)
+        following = self.text[self.at + len(value) : self.at + len(value) + 1]
+        if value[-1:] in {")", "}", "]", ",", ";"}:
+            return False  # code
+        return following in {"", "\n", "\r", '"', "'"} or self.text.startswith(
+            (" #", "\\n"), self.at + len(value)
+        )
+
+    def _whole(self, ending: re.Pattern[str], trailing: str, *, strong: bool) -> tuple[int, int] | None:
+        value = run(ending, self.text, self.at, self.at + MAX_LOOK).rstrip(trailing)
+        if not self._is_secret(value, settled=strong):
+            return None
+        return self.at, self.at + len(run(ending, self.text, self.at, len(self.text)).rstrip(trailing))
+
+    def _is_secret(self, value: str, *, settled: bool) -> bool:
+        cookies = self.name.lower().endswith("cookie") and "=" in value[:-2]  # secret_places looks into them
+        if (
+            placeholder(value)
+            or cookies
+            or value.lower() == self.name.lower()
+            or TYPE.fullmatch(value.rstrip("?!"))
+            or _RATE.fullmatch(value)
+        ):
+            return False
+        if value.isdigit():
+            return is_number(self.name, value)
+        if PATH.match(value) and not looks_random(value):
+            return False
+        if value[0] in "([{" or (value.isalpha() and _TELLING.search(value) and not value.islower()):
+            return False
+        if self.level == "weak" and self.query:
+            return looks_random(value)
+        if self.level == "weak":
+            return _weak(value) and self.found["space"] is None and not _CODE.search(value)
+        sure = len(value) >= 6 and " " not in value and SURE.search(value) is not None
+        if self.quote or self.found["xml"] is not None:
+            return self._quoted(value, settled=settled, sure=sure)
+        return self._unquoted(value, settled=settled, sure=sure)
+
+    def _quoted(self, value: str, *, settled: bool, sure: bool) -> bool:
+        separator = (self.found["assign"] or "").strip()
+        if self.level == "fair":
+            set_up = self.found["assign"] == "=" or self.before.rstrip(" ('\"").endswith("define")
+            return sure or (settled and self.shouted and set_up)
+        if self.found["call"] is not None and not settled:
+            return sure
+        if self.name.lower() == "pw":
+            return sure and not value.islower()
+        if " " in value:
+            told = self.flag or separator in {"=", ":="} or "phrase" in self.name.lower()
+            return (settled or told) and not _LABEL.search(value) and (told or not _SENTENCE.search(value))
+        return "passw" not in value.lower() and len(value) >= (3 if settled else 4)
+
+    def _unquoted(self, value: str, *, settled: bool, sure: bool) -> bool:
+        separator = self.found["assign"] or ""
+        following = self.text[self.at + len(value) : self.at + len(value) + 1]
+        if (
+            CALL.match(value)
+            or (_CODE.search(value) and not (settled and "(" not in value and sure))
+            or following in {"(", "[", "{", "<"}
+        ):
+            return False
+        if settled:
+            plain = value.isalpha() and value.islower() and not _PASSWORD.search(self.name)
+            return self.shouted or sure or (self.level == "strong" and not plain)
+        if self.level == "fair":
+            if separator in {":", "::"}:
+                return looks_random(value)
+            return sure and (looks_random(value) or self.found["space"] is None)
+        return sure or (
+            len(value) >= 6 and not value.replace("-", "").isidentifier() and self.found["space"] is None
+        )
+
+
+def _weak(value: str) -> bool:
+    """Whether even the value of a ``key`` that may find something is a secret: no hash, no word, no path."""
+    return looks_random(value) and not _HEX.search(value)
+
+
+def _until(quote: str) -> re.Pattern[str]:
+    """A pattern for all before the closing ``quote`` or the line's end. An escaped quote closes an escaped
+    one.
+    """
+    if len(quote) == 1:
+        return re.compile(rf"(?:[^{quote}\\\n]|\\[^\n])*+")
+    line = "" if len(quote) == 3 and quote[0] == quote[1] else r"\n"
+    return re.compile(rf"(?:(?!{re.escape(quote)})[^{line}\x00])*+")
+
+
+_UNTIL: Final = {
+    quote: _until(quote)
+    for quote in ('"""', "'''", *("\\" * n + q for n in range(5) for q in ('"', "'", "`", '"""', "'''")))
+}

@@ -1,0 +1,102 @@
+"""Has a flow's questions answered by a model.
+
+Replies that broke the form are kept. A person is told once when a limit on spending is reached.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from ..core.orders import ShowToast
+from ..core.redact import redact_head
+from ..judge.flow import judge
+from ..store import dead_letters
+from ..store.dead_letters import RAW_CHARS, DeadLetter
+from .drive import drive
+from .foretold import Formed
+from .world import DAY_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ..core.guards import Skip
+    from ..core.llm import Prompt, Reply
+    from ..core.reply import BadForm
+    from ..core.session import Session
+    from ..judge.case import Case
+    from .instances import Instances
+    from .world import World
+
+
+class Outcome(Protocol):
+    """What a flow ends with."""
+
+    @property
+    def bad(self) -> tuple[BadForm, ...]:
+        """The replies that could not be read."""
+        ...
+
+
+Result = TypeVar("Result", bound=Outcome)
+
+
+class Asking:
+    """Every flow of the engine is run here."""
+
+    def __init__(self, world: World, instances: Instances) -> None:
+        self._world = world
+        self._instances = instances
+        self._told_limits: set[tuple[int, str, str]] = set()
+
+    async def run(self, flow: Generator[Prompt, Reply, Result], s: Session, deadline_s: float) -> Result:
+        """What the flow ends with. ``deadline_s``: for all its calls together."""
+        world, limits = self._world, self._world.limits(s)
+
+        async def ask(prompt: Prompt, left_s: float) -> Reply:
+            return await world.calls.ask(prompt, left_s, limits, lambda no: self._over_limit(s, no))
+
+        found = await drive(flow, ask, world.clock, deadline_s)
+        self._keep_dead_letters(s, found.bad)
+        return found
+
+    async def judge(self, case: Case, s: Session) -> Formed:
+        """The judge's opinion. Over the limit on spending the rules judge, and the person is told once."""
+        world, started = self._world, self._world.clock.monotonic()
+        settings = world.project(s.directory).judge
+        longest = min(settings.timeout_s, world.limits(s).wait_s)
+        opinion = await self.run(judge(case, second_look=settings.second_look), s, float(longest))
+        return Formed(case, opinion, int((world.clock.monotonic() - started) * 1000))
+
+    def _keep_dead_letters(self, s: Session, bad: tuple[BadForm, ...]) -> None:
+        """Replies that broke the form are kept and counted (I18, I48)."""
+        if not bad:
+            return
+        at = self._world.clock.now_ms()
+        letters = [
+            DeadLetter(
+                at,
+                b.purpose,
+                s.id,
+                b.provider,
+                b.model,
+                redact_head(b.why, 300),
+                redact_head(b.raw, RAW_CHARS),
+            )
+            for b in bad
+        ]
+        for letter in letters:
+            self._world.log.warning(
+                "a reply broke the form", session=s.id, purpose=letter.purpose, why=letter.why
+            )
+        self._world.later(*dead_letters.add(letters))
+
+    def _over_limit(self, s: Session, no: Skip) -> None:
+        """A limit on spending said no: the person is told once a day."""
+        told = (self._world.clock.now_ms() // DAY_MS, no.guard, s.id if no.of_session else "")
+        if told in self._told_limits:
+            return
+        self._told_limits = {t for t in self._told_limits if t[0] == told[0]} | {told}
+        self._world.log.warning("spend limit", session=s.id, guard=no.guard, reason=no.reason)
+        instance = self._instances.connected(s.instance)
+        if instance is not None and no.tell and self._world.limits(s).toasts:
+            instance.tell(ShowToast(s.id, no.tell, "warning"))

@@ -1,0 +1,166 @@
+"""After the host summarised a session's context: look when it is idle, ask once, act once.
+
+The look is put off while the session works: every 15 s, five times, then after 60 s (I32). A person who types
+ends it. Whatever fails, nothing is sent. A host that can't be prompted unasked is given the task as facts
+when it asks what to read after the compaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from ...compaction.case import Templates, make_case, verdict_of
+from ...compaction.decide import Decision, decide, only_told, wanted
+from ...compaction.flow import evaluate
+from ...compaction.texts import hand_over
+from ...core import events as ev
+from ...core.compose import Moment, Offer
+from ...core.guards import Skip
+from ...core.orders import SendNudge
+from ...core.pending import AGAIN_MS, Pending, put_off
+from ...core.redact import redact
+from ..hosts.host import capabilities
+from .feature import Feature, Parts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...core.session import Session
+    from ...core.transcript import Transcript
+    from ...core.verdict import Verdict
+    from ..hosts.host import Instance
+
+REQUEST_CHARS: Final = 3_000
+HAND_OVER_CHARS: Final = 8_500
+FLOW_S: Final = 60.0
+FIRST_MS: Final = 2_000  # the host may go on by itself, and that must be seen first
+FINISHED: Final = frozenset({"task_complete", "task_stopped"})
+
+
+class Compaction(Feature):
+    """Hears of compactions and looks after them."""
+
+    name: ClassVar = "compaction"
+    timer_kinds: ClassVar = frozenset({"compaction"})
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._world = parts.world
+        self._nudges = parts.nudges
+        self._asking = parts.asking
+        self._timers = parts.timers
+        self._looking: set[str] = set()
+
+    def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
+        """A compaction sets the timer; a person's message, an abort or a deletion takes it away."""
+        match event:
+            case ev.SessionCompacted():
+                self._arm(after)
+            case ev.HumanMessaged() if before is None or before.task != after.task:
+                self._timers.cancel(after.id, "compaction")
+            case ev.TurnAborted() | ev.SessionDeleted() if after.aborted or after.deleted:
+                self._timers.cancel(after.id, "compaction")
+            case _:
+                pass
+
+    def switched(self, s: Session, *, on: bool) -> None:
+        """Switched off: nothing waits for it any more."""
+        if not on:
+            self._timers.cancel(s.id, "compaction")
+
+    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+        """What was asked and what is open, as facts beside the host's summary."""
+        transcript = moment.transcript
+        if moment.when != "compacted" or transcript is None:
+            return ()
+        if not self._world.project(s.directory).compaction.enabled:
+            return ()
+        requests = [redact(m.text)[:REQUEST_CHARS] for m in transcript.requests]
+        newest = self._world.verdicts.newest(s.id, 1)
+        verdict = newest[0].verdict if newest else None
+        if not requests or (verdict is not None and verdict.complete and verdict.task == s.task):
+            return ()
+        missing = verdict.missing if verdict is not None and verdict.task == s.task else ()
+        text = hand_over(requests, [m.text for m in missing])
+        return (Offer(f"hand_over {s.task}", "hand_over", text[:HAND_OVER_CHARS]),)
+
+    def _arm(self, s: Session) -> None:
+        settings = self._world.project(s.directory)
+        prompted = capabilities(s.host).order_stream  # another host is given a hand-over instead (``offers``)
+        if s.judge or s.parent or s.off or s.deleted or not prompted:
+            return
+        if settings.enabled and settings.compaction.enabled:
+            now = self._world.clock.now_ms()
+            self._timers.arm(Pending(s.id, "compaction", s.task, "", now + FIRST_MS, AGAIN_MS))
+
+    async def due(self, p: Pending) -> None:
+        """Make one attempt. Only one runs at a time for a session, so that the next one sees what it did."""
+        if p.session in self._looking:
+            self._later(p, "a look is under way")
+            return
+        self._looking.add(p.session)
+        try:
+            await self._attempt(p)
+        finally:
+            self._looking.discard(p.session)
+
+    async def _attempt(self, p: Pending) -> None:
+        found = await self._nudges.current(p, but=FINISHED)
+        if isinstance(found, Skip):
+            if found.wait:
+                self._later(p, found.reason)
+            return
+        if found is not None:
+            await self._look(p, *found)
+
+    def _later(self, p: Pending, why: str) -> None:
+        """Try again in a while, or give up. What was set meanwhile is newer, and stays."""
+        later = put_off(p, self._world.clock.now_ms())
+        if later is not None and self._timers.pending(p.session, "compaction") is None:
+            self._timers.arm(later)
+        elif later is None:
+            self._world.log.info("compaction", session=p.session, action="given up", why=why)
+
+    async def _look(self, p: Pending, s: Session, transcript: Transcript, instance: Instance) -> None:
+        world = self._world
+        newest = world.verdicts.newest(s.id, 1)
+        last = verdict_of(transcript, newest[0].verdict if newest else None)
+        match wanted(s, transcript, last):
+            case "act":
+                await self._act(p, s, transcript, last, instance)
+            case "toast":
+                decision = only_told(s, last, world.limits(s))
+                world.log.info("compaction", session=s.id, action="told", why=decision.why)
+                await self._nudges.send(s, decision.orders, "", instance, decision.why)
+            case _:
+                world.log.info(
+                    "compaction", session=s.id, action="nothing", why="the session goes on by itself"
+                )
+
+    async def _act(
+        self, p: Pending, s: Session, transcript: Transcript, last: Verdict | None, instance: Instance
+    ) -> None:
+        world, limits = self._world, self._world.limits(s)
+        texts = await asyncio.to_thread(world.prompt_texts, s.directory)
+        templates = Templates(texts["compaction"], texts["compaction_case"], texts["compaction_again"])
+        at, nonce = world.clock.now_ms(), world.nonce()
+        case = await asyncio.to_thread(
+            make_case, transcript, at=at, nonce=nonce, templates=templates, last=last
+        )
+
+        outcome = await self._asking.run(evaluate(case), s, FLOW_S)
+        now = world.sessions.get(s.id)
+        if now is None or self._nudges.objection(now, p.task, but=FINISHED) is not None:
+            return
+        decision = decide(now, case, outcome, limits, github=world.project(now.directory).compaction.github)
+        self._log(now, decision)
+        prompts = any(isinstance(o, SendNudge) for o in decision.orders)
+        after = replace(now, nudges=now.nudges + 1) if prompts else now
+        await self._nudges.send(after, decision.orders, case.turn, instance, decision.why)
+
+    def _log(self, s: Session, decision: Decision) -> None:
+        self._world.log.info(
+            "compaction", session=s.id, action=decision.action or "nothing", why=decision.why
+        )

@@ -1,0 +1,155 @@
+"""The seam: what the engine tells a feature, what it asks one, and what it gives one to work with.
+
+A feature is a class that takes ``Parts`` and overrides what it needs of ``Feature``; ``app.FEATURES`` names
+it. The engine calls every feature at each of these points, in the order of that tuple. A feature that fails
+is logged and does no harm to the engine or to other features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...core.compose import Moment, Offer
+    from ...core.events import SessionEvent
+    from ...core.pending import Pending
+    from ...core.session import Session
+    from ...core.task import ClosedTask
+    from ...core.verdict import Verdict
+    from ...judge.case import Case
+    from ...store.db import Statement
+    from ...store.jobs import Job
+    from ..asking import Asking
+    from ..commit import Commit, Judged
+    from ..delivery import Delivery
+    from ..filing import Filing
+    from ..foretold import Foretold
+    from ..hosts.host import Instance
+    from ..instances import Instances
+    from ..jobs import Jobs
+    from ..messages import Messages
+    from ..nudges import Nudges
+    from ..timers import Timers
+    from ..world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a feature may use."""
+
+    world: World
+    instances: Instances
+    messages: Messages
+    asking: Asking
+    commit: Commit
+    delivery: Delivery
+    filing: Filing
+    nudges: Nudges
+    timers: Timers
+    jobs: Jobs
+    foretold: Foretold
+    features: Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route of ours: ``GET`` or ``POST`` ``/v1/features/<feature>/<name>``. ``answer`` takes the query or
+    body.
+    """
+
+    method: Literal["GET", "POST"]
+    name: str
+    answer: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a host may ask: ``POST /v1/ask`` with this ``what``."""
+
+    what: str
+    answer: Callable[[Instance, Mapping[str, str]], Awaitable[Mapping[str, Any]]]
+
+
+class Feature:
+    """Does nothing; a feature overrides what it needs.
+
+    ``timers``: kinds of pending actions that are its own. ``jobs``: kinds of background work that are its
+    own.
+    """
+
+    name: ClassVar[str] = ""
+    timer_kinds: ClassVar[frozenset[str]] = frozenset()
+    job_kinds: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, parts: Parts) -> None:
+        """``parts``: what the feature may use. Nothing may be asked or stored yet."""
+        self.parts = parts
+
+    def heard(self, before: Session | None, after: Session, event: SessionEvent) -> None:
+        """An event was folded. ``before``: None for a session that is new. Must not wait."""
+
+    def switched(self, s: Session, *, on: bool) -> None:
+        """A person switched judging on or off for this session or its project. Must not wait."""
+
+    def returned(self, s: Session) -> None:
+        """The host of this working session is connected again. Must not wait."""
+
+    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
+        """A turn has its final verdict, and it is stored. ``sent``: feedback was carried out.
+
+        ``case``: what was judged; None when a guard, a fault or the person ended the turn.
+        """
+
+    def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:  # noqa: ARG002 - as above
+        """A turn was judged. What this returns is stored in one transaction with its verdict.
+
+        Must not wait.
+        """
+        return ()
+
+    def closed(self, task: ClosedTask) -> Sequence[Statement]:  # noqa: ARG002 - for those that override it
+        """A task is over. What it returns is stored once, in one transaction with the note that it was told.
+
+        When that fails, or the daemon is killed before it, the task is told again.
+        """
+        return ()
+
+    async def due(self, p: Pending) -> None:
+        """A pending action of its own is due."""
+
+    async def work(self, job: Job) -> None:
+        """A job of its own is due; see ``engine/jobs`` for how to store what it changes."""
+
+    async def ready(self, s: Session, moment: Moment) -> None:
+        """Read what ``offers`` needs. It is given a moment; then ``offers`` is asked all the same."""
+
+    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:  # noqa: ARG002 - for those that override it
+        """What would help this agent now. Must not wait, and read no file."""
+        return ()
+
+    def routes(self) -> Sequence[Route]:
+        """What our own clients may ask of it."""
+        return ()
+
+    def questions(self) -> Sequence[Question]:
+        """What a host may ask of it."""
+        return ()
+
+    def status(self) -> Mapping[str, Any]:
+        """What `reflectd status --json` says of it."""
+        return {}
+
+    def first_jobs(self) -> Sequence[Statement]:
+        """Jobs that must be stored when the daemon starts (``Jobs.statement``)."""
+        return ()
+
+    def prune(self, now_ms: int) -> Sequence[Statement]:  # noqa: ARG002 - for those that override it
+        """What is too old to keep."""
+        return ()
+
+    async def drain(self) -> None:
+        """The daemon stops: finish in a moment what must not be lost."""

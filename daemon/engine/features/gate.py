@@ -1,0 +1,150 @@
+"""The gate of `run` mode: the host exits at idle, so feedback must be queued before (I38).
+
+The host asks with a text that may be its last. What would follow that text is judged now. Feedback is
+committed and handed to the shim, which sends it when the step really ends (``stop``). When a tool call
+follows instead, the shim answers ``stale``, and the round is taken back as if it had not been.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ...core.errors import ReflectdError, Unavailable
+from ...core.guards import may_judge, may_judge_messages
+from ...core.orders import SendFeedback
+from ...core.session import judging, reconcile
+from ...core.verdict import JudgedBy
+from ...judge.decide import Round, decide
+from .feature import Feature, Parts, Question
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...core.session import Session
+    from ...core.transcript import Transcript
+    from ...core.verdict import Verdict
+    from ...judge.case import Case
+    from ..hosts.host import Instance
+
+KEPT = 200
+ASKS_PER_ROUND = 2
+
+
+class Gate(Feature):
+    """Answers ``ask gate``."""
+
+    name: ClassVar = "gate"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._world = parts.world
+        self._asked: OrderedDict[tuple[str, str, int], int] = OrderedDict()
+
+    def questions(self) -> Sequence[Question]:
+        """``ask gate``: the feedback order that should follow a text, or null."""
+        return (Question("gate", self._answer),)
+
+    async def _answer(self, instance: Instance, data: Mapping[str, str]) -> Mapping[str, Any]:
+        order = await self.ask(instance, data["session"], data["message"], data["text"])
+        return {"feedback": order}
+
+    async def ask(self, instance: Instance, session: str, message: str, text: str) -> dict[str, Any] | None:
+        """The feedback order that should follow ``text``, or None. Every failure is None."""
+        asking = asyncio.ensure_future(self._ask(instance, session, message, text))
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:  # the host waits no longer: what comes now is taken back
+            self._world.spawn(self._unheard(asking), "gate")
+            raise
+        except ReflectdError as e:
+            self._world.log.info("gate", session=session, answer="nothing", error=str(e))
+            return None
+
+    async def _unheard(self, asking: asyncio.Future[dict[str, Any] | None]) -> None:
+        order = await asking
+        if order is not None:
+            await self.parts.delivery.result(order["id"], "stale", "the host did not wait for the answer")
+
+    async def _ask(self, instance: Instance, session: str, message: str, text: str) -> dict[str, Any] | None:
+        world, messages = self._world, self.parts.messages
+        s = world.sessions.get(session)
+        if s is None or not world.project(instance.directory).run.gate:
+            return None
+        limits = world.limits(s)
+        if may_judge(replace(s, busy=False, idle_at=0), world.clock.now_ms(), limits) is not None:
+            return None
+        transcript = as_if_final(await messages.read(s, instance), message, text)
+        now = world.sessions.get(session)
+        if now is None:
+            return None
+        s = reconcile(replace(now, busy=False), transcript)
+        if may_judge_messages(s, transcript, limits) is not None or self._too_often(s):
+            return None
+        s = judging(s, message)
+        formed = await self.parts.asking.judge(await messages.case(transcript, s), s)
+        now = world.sessions.get(session)
+        if now is None or now.task not in {s.task, ""} or now.final == message:
+            return None
+        if now.aborted or now.off or now.deleted or now.waiting:
+            return None
+        s = judging(reconcile(replace(now, busy=False), transcript), message)
+        at = world.clock.now_ms()
+        decision = decide(Round(s, formed.case, limits, at, JudgedBy("none", ms=formed.ms)), formed.opinion)
+        if not any(isinstance(o, SendFeedback) for o in decision.orders):
+            self.parts.foretold.keep(session, formed)
+            return None
+        decision = replace(decision, session=replace(decision.session, busy=True))
+        verdict = decision.verdict
+        rows = await self.parts.commit.decide(
+            decision.session, decision.orders, verdict.turn, instance.id, verdict, formed.case
+        )
+        if not rows:
+            return None
+        row = rows[0]
+
+        async def settled(carried_out: bool) -> bool:
+            return await self._settled(now, verdict, formed.case, row.id, carried_out=carried_out)
+
+        self.parts.delivery.hand_out(row.id, settled)
+        self.parts.filing.case(formed.case, formed.opinion, decision)
+        world.log.info("gate", session=session, turn=message, answer="feedback", reason=verdict.reason)
+        return instance.host.as_answer(row.id, row.order)
+
+    async def _settled(
+        self, before: Session, verdict: Verdict, case: Case, order: str, *, carried_out: bool
+    ) -> bool:
+        """The shim says what became of the order. True when the round was taken back."""
+        if carried_out:
+            verdict = replace(verdict, at=self._world.clock.now_ms())
+            self.parts.filing.final(verdict, before.directory)
+            self.parts.features.judged(verdict, case, sent=True)
+            return False
+        try:
+            await self.parts.commit.take_back(before, verdict, order)
+        except Unavailable:
+            return False
+        return True
+
+    def _too_often(self, s: Session) -> bool:
+        """A model is asked at most twice per round; rules cost nothing and may look each time."""
+        if self._world.calls.judges.get(s.host) == ("offline",):
+            return False
+        key = (s.id, s.task, s.attempts)
+        self._asked[key] = self._asked.get(key, 0) + 1
+        while len(self._asked) > KEPT:
+            self._asked.popitem(last=False)
+        return self._asked[key] > ASKS_PER_ROUND
+
+
+def as_if_final(transcript: Transcript, message: str, text: str) -> Transcript:
+    """The transcript as it will read if ``text`` is the last thing the agent says."""
+    found = tuple(
+        replace(m, text=text if m.text == "" or text.startswith(m.text) else m.text, finish="stop")
+        if m.id == message
+        else m
+        for m in transcript.messages
+    )
+    return replace(transcript, messages=found, busy=False)

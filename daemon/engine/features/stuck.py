@@ -1,0 +1,349 @@
+"""Notices agents that are silent or repeat themselves, and tells the person or nudges the agent
+(design/stuck.md).
+
+There are three cases. A session works and says nothing: it is looked at when the silence has lasted long
+enough, then with growing pauses, and the person is told. A turn could not be judged, or nothing followed
+feedback: the idle agent is nudged once. When anything fails, nobody is nudged and nobody is told (I30).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+
+from ...core import events as ev
+from ...core.errors import BadReply, ReflectdError, Unavailable
+from ...core.guards import Skip
+from ...core.orders import SendFeedback, ShowToast
+from ...core.pending import Pending
+from ...core.verdict import NO_PROOF
+from ...evidence.answer.endings import ending
+from ...files.verdict import Stalled
+from ...store import outbox
+from ...stuck.case import Case, Seen, Templates, make_case
+from ...stuck.decide import decide, order_of_silence
+from ...stuck.flow import Assessment, assess, certain
+from ...stuck.signals import Window, fold, found, step_from_digests
+from ..hosts.host import capabilities
+from ..loops import find_loop
+from .feature import Feature, Parts
+
+if TYPE_CHECKING:
+    from ...core.session import Session
+    from ...core.transcript import Transcript
+    from ...core.verdict import Verdict
+    from ...judge.case import Case as JudgedCase
+    from ..hosts.host import Instance
+
+T = TypeVar("T")
+FLOW_S: Final = 60.0
+CACHE_MS: Final = 60_000
+THROTTLE_MS: Final = 5_000  # the shim tells of activity at most this often
+LONGEST_MS: Final = 600_000
+LOOKS: Final = 8  # at one silence, over three quarters of an hour; more looks would find nothing new
+KEPT: Final = 500
+
+
+class Stuck(Feature):
+    """Hears every event, looks at sessions, nudges and tells."""
+
+    name: ClassVar = "stuck"
+    timer_kinds: ClassVar = frozenset({"nudge", "idle"})
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._world = parts.world
+        self._instances = parts.instances
+        self._messages = parts.messages
+        self._asking = parts.asking
+        self._nudges = parts.nudges
+        self._filing = parts.filing
+        self._timers = parts.timers
+        self._windows: OrderedDict[str, Window] = OrderedDict()
+        self._loops: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._looks: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._told: OrderedDict[str, int] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[int, tuple[object, ...], Assessment]] = OrderedDict()
+
+    def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
+        """Sets, moves and takes away timers; nothing here waits."""
+        session = after.id
+        match event:
+            case ev.SessionBusied() if before is None or not before.busy:
+                self._cancel(session)
+                self._watch(after, event.t)
+            case ev.HumanMessaged() if before is None or before.task != after.task:
+                self._cancel(session)
+                self._forget(session)
+            case ev.SessionIdled():
+                self._timers.unwatch(session)
+                # opencode says idle again when the person stops an idle session
+                if before is not None and not before.busy:
+                    self._cancel(session)
+            case ev.TurnAborted() | ev.SessionDeleted() if after.aborted or after.deleted:
+                self._leave(session)
+            case ev.ToolEnded():
+                self._tool(after, event)
+            case _:
+                pass
+
+    def switched(self, s: Session, *, on: bool) -> None:
+        """Switched on again, the silence counts from now; switched off, nothing waits for the session."""
+        if not on:
+            self._leave(s.id)
+        elif s.busy:
+            self._watch(s, self._world.clock.now_ms())
+
+    def returned(self, s: Session) -> None:
+        """The silence of a working session counts from the return of its host."""
+        self._watch(s, self._world.clock.now_ms())
+
+    def _watch(self, s: Session, since_ms: int) -> None:
+        """Look at a working session when it has been silent for long enough."""
+        if self._watched(s):
+            self._timers.watch(s.id, since_ms + self._silence_ms(s), self.look)
+
+    def _leave(self, session: str) -> None:
+        """Switched off, aborted, deleted: nothing waits for it any more."""
+        self._cancel(session)
+        self._timers.unwatch(session)
+        self._forget(session)
+
+    def _cancel(self, session: str) -> None:
+        self._timers.cancel(session, "nudge", "idle")
+
+    def judged(self, verdict: Verdict, case: JudgedCase | None, *, sent: bool) -> None:
+        """A turn has its verdict: after feedback, or where nothing could be said, look again in a while."""
+        world = self._world
+        s = world.sessions.get(verdict.session)
+        if s is None or s.busy or s.task != verdict.task or not world.project(s.directory).stuck.enabled:
+            return
+        instance = self._instances.connected(s.instance)
+        if (
+            instance is None or not instance.can.order_stream or instance.mode == "run"
+        ):  # its host exits when it is idle
+            return
+        length = world.project(s.directory).stuck.after_s * 1000
+        now = world.clock.now_ms()
+        if verdict.state == "incomplete" and sent and s.phase == "incomplete" and s.turn == verdict.turn:
+            self._timers.arm(Pending(s.id, "nudge", s.task, s.turn, now + length, length))
+        elif (
+            verdict.state == "unscored"
+            and s.phase == "unscored"
+            and not verdict.reason.startswith(NO_PROOF)
+            and (case is None or ending(case.final) != "statement")  # who ends with one did not break off
+        ):
+            due = max(now, s.idle_at + length)
+            self._timers.arm(Pending(s.id, "idle", s.task, s.turn, due, length))
+
+    async def due(self, p: Pending) -> None:
+        """The time for a nudge has come. It is sent only if nothing happened since the timer was set."""
+        found = await self._nudges.current(p)
+        if found is None or isinstance(found, Skip):
+            return
+        s, transcript, instance = found
+        if transcript.turn is None or transcript.turn.id != p.turn:
+            return
+        if p.kind == "nudge":
+            await self._unanswered(s, p, transcript, instance)
+        else:
+            await self._idle(s, p, transcript, instance)
+
+    async def _unanswered(self, s: Session, p: Pending, transcript: Transcript, instance: Instance) -> None:
+        """Nudge the agent if our feedback is still the last message of the session."""
+        world = self._world
+        stored = world.outbox.get(outbox.order_id(s.id, p.turn, "feedback"))
+        if stored is None or not isinstance(stored.order, SendFeedback):
+            return
+        if not transcript.messages or transcript.messages[-1].order != stored.id:
+            return
+        was, nudge = stored.order, world.project(s.directory).stuck.nudge
+        decision = order_of_silence(s, p.turn, was.agent, was.model, world.limits(s), nudge=nudge)
+        await self._nudges.send(
+            decision.session, decision.orders, p.turn, instance, "nothing followed the feedback"
+        )
+
+    async def _idle(self, s: Session, p: Pending, transcript: Transcript, instance: Instance) -> None:
+        """A turn could not be judged: ask whether the agent broke off in the middle."""
+        case = await self._case(s, transcript)
+        if case is None or case.turn != p.turn:
+            return
+        assessed = await self._assess(s, case)
+        now = self._world.sessions.get(s.id)
+        if now is None or now.turn != s.turn or self._nudges.objection(now, p.task) is not None:
+            return
+        nudge, limits = self._world.project(now.directory).stuck.nudge, self._world.limits(now)
+        decision = decide(now, case, assessed, limits, nudge=nudge)
+        if decision.told:  # only a toast: the verdict file of the turn is final (I21)
+            self._world.log.info("stuck", session=s.id, turn=case.turn, told=decision.told)
+        await self._nudges.send(decision.session, decision.orders, p.turn, instance, assessed.why)
+
+    async def look(self, session: str) -> None:
+        """Look at a working session that may have been silent for too long."""
+        world = self._world
+        s = world.sessions.get(session)
+        if s is None or not s.busy or not self._watched(s):
+            return
+        now, due = world.clock.now_ms(), s.active_at + self._silence_ms(s)
+        if now < due:
+            self._timers.watch(session, due, self.look)
+            return
+        instance = self._instances.connected(s.instance)
+        if instance is None:  # watched again when it comes back
+            return
+        if self._told.get(session) == s.active_at:
+            self._timers.watch(session, now + LONGEST_MS, self.look)
+            return
+        looks = self._looked(s)
+        self._timers.watch(session, now + int(min(LONGEST_MS, CACHE_MS * 2**looks)), self.look)
+        if looks >= LOOKS or s.waiting or s.retrying:
+            return
+        try:
+            transcript = await self._messages.read(s, instance)
+        except (Unavailable, BadReply) as e:
+            world.log.info("messages not read", session=session, error=str(e))
+            return
+        if transcript.busy:
+            await self._silent(s, transcript)
+
+    async def _silent(self, s: Session, transcript: Transcript) -> None:
+        case = await self._case(s, transcript)
+        if case is None:
+            return
+        assessed = await self._assess(s, case)
+        now = self._world.sessions.get(s.id)
+        if now is None or not self._goes_on(s, now) or now.active_at != s.active_at:
+            return
+        if case.pending:  # the end of the call is an event, and until then the answer stays the same
+            self._timers.watch(s.id, self._world.clock.now_ms() + LONGEST_MS, self.look)
+        decision = decide(now, case, assessed, self._world.limits(now), nudge=False)
+        if not decision.told:
+            return
+        _keep(self._told, s.id, s.active_at)
+        if case.loop is not None:
+            told, next_ms = self._loops.get(s.id, ("", 0))
+            if told == case.loop.key:
+                return
+            _keep(self._loops, s.id, (case.loop.key, next_ms))
+        self._tell(now, case.turn, decision.told)
+
+    async def _case(self, s: Session, transcript: Transcript) -> Case | None:
+        world = self._world
+        seen = Seen(
+            busy=s.busy,
+            silent_ms=world.clock.now_ms() - (s.active_at if s.busy else max(s.idle_at, s.active_at)),
+            retrying=s.retrying,
+            waiting=len(s.waiting),
+            children=self._messages.children_busy(s.id),
+        )
+        return make_case(
+            transcript,
+            seen,
+            at=world.clock.now_ms(),
+            nonce=world.nonce(),
+            loop=await find_loop(transcript),
+        )
+
+    async def _assess(self, s: Session, case: Case) -> Assessment:
+        """The answer for this state of the messages; asked for at most once a minute."""
+        world = self._world
+        known = self._cache.get(s.id)
+        if known is not None and known[1] == case.state and world.clock.now_ms() < known[0]:
+            return known[2]
+        if certain(case) is None:
+            texts = await asyncio.to_thread(world.prompt_texts, s.directory)
+            case = replace(case, templates=Templates(texts["stuck"], texts["stuck_case"]))
+
+        assessed = await self._asking.run(assess(case), s, FLOW_S)
+        world.log.info(
+            "stuck?",
+            session=s.id,
+            turn=case.turn,
+            reason=assessed.reason or "unknown",
+            why=assessed.why,
+            provider=assessed.provider,
+        )
+        _keep(self._cache, s.id, (world.clock.now_ms() + CACHE_MS, case.state, assessed))
+        return assessed
+
+    def _tool(self, s: Session, event: ev.ToolEnded) -> None:
+        """Notice from digests of finished calls that something repeats; the messages say what it is."""
+        if not self._watched(s):
+            return
+        step = step_from_digests(event.tool, event.call, event.result, failed=event.failed, writes=False)
+        window = fold(self._windows.get(s.id, Window()), step)
+        _keep(self._windows, s.id, window)
+        loop = found(window)
+        if loop is None:
+            return
+        key, next_ms = self._loops.get(s.id, ("", 0))
+        now = self._world.clock.now_ms()
+        if now >= next_ms:
+            _keep(self._loops, s.id, (key, now + CACHE_MS))
+            self._world.spawn(self._looping(s.id), f"look at {s.id}", "look")
+
+    async def _looping(self, session: str) -> None:
+        """A working agent repeats itself: tell the person, once for each loop."""
+        world = self._world
+        s = world.sessions.get(session)
+        instance = self._instances.connected(s.instance) if s is not None else None
+        if s is None or instance is None:
+            return
+        try:
+            transcript = await self._messages.read(s, instance)
+        except ReflectdError as e:
+            world.log.info("messages not read", session=session, error=str(e))
+            return
+        loop = await find_loop(transcript)
+        now = world.sessions.get(session)
+        told, next_ms = self._loops.get(session, ("", 0))
+        if loop is None or loop.key == told or now is None or not self._goes_on(s, now):
+            return
+        _keep(self._loops, session, (loop.key, next_ms))
+        if not world.limits(now).observe:
+            self._tell(
+                now, transcript.turn.id if transcript.turn else "", f"The agent repeats itself: {loop.what}"
+            )
+
+    def _tell(self, s: Session, turn: str, told: str) -> None:
+        """Tell the person by a toast and the verdict file, and those who watch. Never prompt the agent."""
+        world = self._world
+        world.log.info("stuck", session=s.id, turn=turn, told=told)
+        instance = self._instances.connected(s.instance)
+        if instance is not None and world.limits(s).toasts:
+            instance.tell(ShowToast(s.id, told[:300], "warning"))
+        self._filing.stalled(Stalled(s.id, s.task, turn, world.clock.now_ms(), told), s.directory)
+
+    def _goes_on(self, s: Session, now: Session) -> bool:
+        """Does the session still work on the same task as when it was ``s``?"""
+        return now.busy and now.task == s.task and self._watched(now)
+
+    def _watched(self, s: Session) -> bool:
+        settings = self._world.project(s.directory)
+        fine = settings.enabled and settings.stuck.enabled and not self._world.sessions.is_off(s.directory)
+        left_alone = s.judge or s.parent or s.deleted or s.off or s.aborted
+        return fine and not left_alone and capabilities(s.host).tells_activity
+
+    def _silence_ms(self, s: Session) -> int:
+        return self._world.project(s.directory).stuck.after_s * 1000 + THROTTLE_MS
+
+    def _looked(self, s: Session) -> int:
+        """How often this silence was looked at before; counts up to ``LOOKS``."""
+        since, looks = self._looks.get(s.id, (0, 0))
+        looks = min(looks + 1, LOOKS) if since == s.active_at else 0
+        _keep(self._looks, s.id, (s.active_at, looks))
+        return looks
+
+    def _forget(self, session: str) -> None:
+        for kept in (self._windows, self._loops, self._looks, self._told, self._cache):
+            kept.pop(session, None)
+
+
+def _keep(kept: OrderedDict[str, T], session: str, value: T) -> None:
+    """Keep the value as the newest; the oldest is forgotten when there are too many."""
+    kept[session] = value
+    kept.move_to_end(session)
+    while len(kept) > KEPT:
+        kept.popitem(last=False)

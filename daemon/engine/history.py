@@ -1,0 +1,118 @@
+"""What was judged: sessions and their rounds, read from the database and the folders of the cases.
+
+A round is a turn that has its final verdict. A session's rounds are numbered from 1, the oldest that is kept.
+It reads only, and it blocks: call it in a thread. The command line calls it too, where no daemon runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ..core.errors import BadReply, Unavailable
+from ..core.orders import SendFeedback
+from ..files.saved_cases import case_at, folders
+from ..files.verdict import verdict_object
+from ..store import outbox
+from ..store.outbox import Outbox
+from ..store.sessions import Sessions
+from ..store.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from ..paths import Paths
+    from ..store.readonly import Reads
+    from ..store.verdicts import Round
+
+ROUNDS: Final = 10  # of each session, when several are listed
+MOST_ROUNDS: Final = 500
+Json = dict[str, Any]
+
+
+def history(
+    db: Reads, paths: Paths, *, session: str = "", directory: str = "", since: int = 0, limit: int = 20
+) -> Json | None:
+    """``GET /v1/history``: the sessions that were judged since then (epoch ms), newest first.
+
+    ``session``: the beginning of one id. ``directory``: only sessions of this folder and those below it or,
+    when none was judged there, of the nearest folder above it in which one was; empty: of all. None: no
+    session begins like that. Raises ``BadReply`` when several do.
+    """
+    verdicts, known = Verdicts(db), Sessions(db)
+    if session:
+        identity = known.only(session) or session
+        if not verdicts.how_many(identity) and known.peek(identity) is None:
+            return None
+        found, place, each, more = [identity], "", MOST_ROUNDS, False
+    else:
+        place = _nearest(verdicts, directory)
+        found = verdicts.sessions(place, since, limit + 1)
+        found, each, more = found[:limit], ROUNDS, len(found) > limit
+    listed = [_session(verdicts, known, Outbox(db), paths, one, since, each) for one in found]
+    return {"since": since, "directory": place, "more": more, "sessions": listed}
+
+
+def last_rounds(
+    verdicts: Verdicts, orders: Outbox, paths: Paths, session: str, number: int, limit: int
+) -> list[Json]:
+    """Rounds of a session, newest first: from number ``number`` on downwards, or from its last one when that
+    is 0. Raises ``BadReply`` when the session has no round of that number.
+    """
+    found = verdicts.rounds(session, upto=number, limit=limit)
+    if number and (not found or found[0].number != number):
+        many = verdicts.how_many(session)
+        has = f"{many} round{'' if many == 1 else 's'}" if many else "no round yet"
+        raise BadReply(f"{session} has {has}, so there is no round {number}; see `reflectd history`")
+    return [_object(paths, orders, one, text=True) for one in found]
+
+
+def judged_session(db: Reads, session: str, directory: str) -> str:
+    """The one session whose id begins like that; without it, the session that was judged last, in this folder
+    if it has one. Raises ``BadReply`` when several begin like that, ``Unavailable`` when there is none.
+    """
+    found = Sessions(db).only(session) or session if session else Verdicts(db).newest_session(directory)
+    if not found:
+        raise Unavailable("no session was judged yet")
+    return found
+
+
+def _nearest(verdicts: Verdicts, directory: str) -> str:
+    """The folder if a session was judged there or below it, else the nearest above it in which one was."""
+    if not directory or verdicts.sessions(directory, 0, 1):
+        return directory
+    above = [str(folder) for folder in Path(directory).parents]
+    judged = verdicts.judged_in(above) if above else set[str]()
+    return next((folder for folder in above if folder in judged), directory)
+
+
+def _session(
+    verdicts: Verdicts, known: Sessions, orders: Outbox, paths: Paths, session: str, since: int, limit: int
+) -> Json:
+    s = known.peek(session)
+    found = verdicts.rounds(session, since=since, limit=limit)
+    newest = found[0].stored.directory if found else ""
+    return {
+        "session": session,
+        "title": s.title if s is not None else "",
+        "host": s.host if s is not None else "",
+        "directory": newest or (s.directory if s is not None else ""),
+        "phase": s.phase if s is not None else "",
+        "busy": s is not None and s.busy,
+        "rounds_total": verdicts.how_many(session),
+        "rounds": [_object(paths, orders, one, text=False) for one in found],
+    }
+
+
+def _object(paths: Paths, orders: Outbox, one: Round, *, text: bool) -> Json:
+    """The round's verdict, the feedback that followed with what became of it, and its case if that is
+    kept.
+    """
+    v, directory = one.stored.verdict, one.stored.directory
+    order = orders.get(outbox.order_id(v.session, v.turn, "feedback"))
+    followed: Json | None = None
+    if order is not None and isinstance(order.order, SendFeedback):
+        followed = {"id": order.id, "status": order.status, "at": order.created}
+        followed |= {"text": order.order.text} if text else {}
+    lie = folders(Path(directory), paths.fallback_reflection(directory)) if directory.startswith("/") else ()
+    case = case_at(lie, v.session, v.at)
+    more = {"round": one.number, "directory": directory, "order": followed, "case": str(case or "")}
+    return verdict_object(v) | more

@@ -1,0 +1,1 @@
+"""The hosts as the engine sees them: one port (``host``), one adapter for each coding agent."""

@@ -1,0 +1,74 @@
+"""The transcript files of Claude Code's sessions: one reader for each session, and one read of it at a time.
+
+Decides nothing. A file that can't be read raises ``Unavailable``. Bounded: the session that was not read for
+longest goes first (I44).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ...core.errors import Unavailable, words
+from ...hosts.claude_code.subagents import with_sub_agents
+from ...hosts.claude_code.transcript import TranscriptReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ...core.transcript import Transcript
+
+POLL_S: Final = 0.05
+POLLS: Final = 100  # the file may be seconds behind the hook on a busy machine
+READERS: Final = 200
+
+
+@dataclass(slots=True, eq=False)
+class _File:
+    reader: TranscriptReader
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Files:
+    """Reads sessions by their ids."""
+
+    def __init__(self, is_ours: Callable[[str], bool]) -> None:
+        """``is_ours``: is this the id of an order that we stored?"""
+        self._is_ours = is_ours
+        self._known: OrderedDict[str, _File] = OrderedDict()
+
+    def locate(self, session: str, path: Path) -> None:
+        """The session's file is here."""
+        known = self._known.get(session)
+        if known is None or known.reader.path != path:
+            self._known[session] = _File(TranscriptReader(path, is_ours=self._is_ours))
+        self._known.move_to_end(session)
+        while len(self._known) > READERS:
+            self._known.popitem(last=False)
+
+    def forget(self, session: str) -> None:
+        """The session is over."""
+        self._known.pop(session, None)
+
+    async def read(self, session: str, expect: str = "", *, agents: bool = False) -> Transcript:
+        """The transcript as the file has it. ``expect``: the last answer by a hook, for which it waits up to
+        5 s. ``agents``: with the calls of its sub-agents. Raises ``Unavailable``.
+        """
+        known = self._known.get(session)
+        if known is None:
+            raise Unavailable("its transcript is not known yet")
+        async with known.lock:
+            for left in reversed(range(POLLS)):
+                try:
+                    found = await asyncio.to_thread(known.reader.read, expect)
+                except OSError as e:
+                    raise Unavailable(f"the transcript cannot be read: {words(e)}") from e
+                if not left or known.reader.found or not expect:
+                    break
+                await asyncio.sleep(POLL_S)
+            if agents and found.agents:
+                found = await asyncio.to_thread(with_sub_agents, found, known.reader.path)
+        return found

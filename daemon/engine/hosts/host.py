@@ -1,0 +1,215 @@
+"""The port to a coding agent: what a host can do, how it is read, and how it takes an order.
+
+A ``Host`` is one kind of coding agent. An ``Instance`` is one process of it in one directory. What differs
+between hosts is a capability here; no other part of the engine asks which host a session belongs to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from ...core.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import msgspec
+
+    from ...core.errors import Fault
+    from ...core.events import Event
+    from ...core.fast import Offered
+    from ...core.orders import CallOrder, ResultStatus, StoredOrder
+    from ...core.session import Session
+    from ...core.transcript import Transcript
+
+Mode = Literal["run", "serve", "tui", "unknown"]
+QUEUE: Final = 1_000
+READS: Final = 8  # sessions whose messages one process is asked for at once; it answers one after the other
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a host can do.
+
+    ``order_stream``: it holds a stream of orders open, so it answers calls and can be prompted at any time it
+    is idle. A host without one is prompted only in answer to its own question. ``shares_sessions``: any of
+    its processes in a folder can read every session of that folder. ``lends_models``: it asks its own models
+    for us. ``tells_activity``: it tells of work as it happens, so that its silence means something.
+    ``prompts``: how many prompts of ours it takes for one task; None is any number. ``wait_s``: how long it
+    waits for a verdict, in seconds.
+    """
+
+    order_stream: bool = False
+    shares_sessions: bool = False
+    lends_models: bool = False
+    tells_activity: bool = False
+    prompts: int | None = None
+    wait_s: int = 600
+
+
+CAPABILITIES: Final[dict[str, Capabilities]] = {
+    "opencode": Capabilities(order_stream=True, shares_sessions=True, lends_models=True, tells_activity=True),
+    # Claude Code ends the ninth wake of a prompt without a result, and kills a hook after 110 s
+    "claude-code": Capabilities(prompts=8, wait_s=100),
+}
+
+
+def capabilities(host: str) -> Capabilities:
+    """What the host with this name can do; one that is not known can do nothing."""
+    return CAPABILITIES.get(host, Capabilities())
+
+
+class Host(Protocol):
+    """One kind of coding agent."""
+
+    @property
+    def name(self) -> str:
+        """Its name in hello, in stored sessions and in ``CAPABILITIES``."""
+        ...
+
+    async def read(self, s: Session, instance: Instance) -> Transcript:
+        """The session's messages as the host has them now. Raises ``Unavailable`` or ``BadReply``."""
+        ...
+
+    def take(self, instance: Instance, identity: str, order: StoredOrder | CallOrder) -> None:
+        """Hand one order to the host. Raises ``Unavailable`` when it can't take it."""
+        ...
+
+    def as_answer(self, identity: str, order: StoredOrder) -> dict[str, Any]:
+        """The order as the answer to a question of the host. Raises ``Unavailable`` if it asks none."""
+        ...
+
+    def events(self, kind: str, t: int, data: msgspec.Raw) -> tuple[Event, ...]:
+        """One event of the host's stream as core events. Raises ``BadReply`` for one of the wrong form."""
+        ...
+
+    async def offered(self, instance: Instance) -> Offered:
+        """Provider ids and the models of each, as the host has them. Raises ``ReflectdError``."""
+        ...
+
+
+class Answers:
+    """The calls that wait for their result, of all instances."""
+
+    def __init__(self, boot: str) -> None:
+        """``boot``: makes the ids of this daemon's calls differ from those of an earlier one."""
+        self._boot = boot
+        self._count = itertools.count(1)
+        self._waiting: dict[str, tuple[str, asyncio.Future[msgspec.Raw]]] = {}
+
+    def new_id(self) -> str:
+        """An id for an order that is not stored."""
+        return f"{self._boot}-{next(self._count)}"
+
+    @contextlib.contextmanager
+    def waiting(self, identity: str, instance: str) -> Iterator[asyncio.Future[msgspec.Raw]]:
+        """A future for the result of this call, as long as somebody waits for it."""
+        answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
+        self._waiting[identity] = (instance, answer)
+        try:
+            yield answer
+        finally:
+            self._waiting.pop(identity, None)
+
+    def result(self, identity: str, status: ResultStatus, data: msgspec.Raw, error: str) -> bool:
+        """The result of a call; False when no call waits for it (a stored order, or too late)."""
+        found = self._waiting.get(identity)
+        if found is None:
+            return False
+        answer = found[1]
+        if not answer.done():
+            if status == "done":
+                answer.set_result(data)
+            else:
+                answer.set_exception(Unavailable(f"the host answered {status}: {error[:500]}"))
+        return True
+
+    def fail(self, instance: str, why: str, fault: Fault = "") -> None:
+        """Nobody answers the calls of this instance any more. Empty: of all instances."""
+        for owner, answer in self._waiting.values():
+            if instance in {owner, ""} and not answer.done():
+                answer.set_exception(Unavailable(f"{owner}: {why}", fault))
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """One host process in one directory.
+
+    ``session``: the only session that it has, where each session is a process of its own; "" for a process
+    with many. ``seq``: the highest number of its events that was folded. ``stream``: counts the streams of
+    orders that it opened. ``answers``: shared by all instances. ``reading``: held while it is asked for the
+    messages of a session. ``mod``: whether our code that Claude Code runs beside its hooks is there; None
+    where nothing says so.
+    """
+
+    id: str
+    host: Host
+    mode: Mode
+    pid: int
+    directory: str
+    answers: Answers
+    debug: bool = False
+    session: str = ""
+    seq: int = 0
+    stream: int = 0
+    connected: bool = False
+    mod: bool | None = None
+    queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(QUEUE))
+    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))
+
+    @property
+    def can(self) -> Capabilities:
+        """What its host can do."""
+        return capabilities(self.host.name)
+
+    def send(self, identity: str, order: StoredOrder) -> None:
+        """Hand it a stored order, whose outcome comes through ``delivery``. Raises ``Unavailable``."""
+        self.host.take(self, identity, order)
+
+    def tell(self, order: StoredOrder) -> None:
+        """Hand it an order that is not worth storing; it is lost when the host does not listen."""
+        with contextlib.suppress(Unavailable):
+            self.host.take(self, self.answers.new_id(), order)
+
+    async def call(self, order: CallOrder, timeout_s: float) -> msgspec.Raw:
+        """Send a call and wait for the data of its result. Raises ``Unavailable``."""
+        identity = self.answers.new_id()
+        with self.answers.waiting(identity, self.id) as answer:
+            try:
+                self.host.take(self, identity, order)
+                async with asyncio.timeout(timeout_s):
+                    return await answer
+            except TimeoutError:
+                what = f"{type(order).__name__}: no answer from {self.id} in {timeout_s:g} s"
+                raise Unavailable(what) from None
+            finally:
+                if not answer.done() or answer.cancelled():
+                    self._abandon(identity, order)
+
+    def _abandon(self, identity: str, order: CallOrder) -> None:
+        """Nobody waits any more: a judge session must not go on spending."""
+        from ...core.orders import CancelOrder, RunJudge
+
+        if isinstance(order, RunJudge):
+            with contextlib.suppress(Unavailable):
+                self.host.take(self, f"{identity}-cancel", CancelOrder(identity))
+
+    def renew(self) -> asyncio.Queue[bytes | None]:
+        """A queue for a new stream, with what the old one has not sent, unless it never read at all."""
+        old, self.queue = self.queue, asyncio.Queue(QUEUE)
+        while not old.full() and not old.empty():
+            self.queue.put_nowait(old.get_nowait())
+        with contextlib.suppress(asyncio.QueueFull):
+            old.put_nowait(None)  # wakes the older stream, which sees that it was replaced
+        return self.queue
+
+    def push(self, line: bytes) -> None:
+        """Queue one line for its stream of orders. Raises ``Unavailable``."""
+        try:
+            self.queue.put_nowait(line)
+        except asyncio.QueueFull:
+            raise Unavailable(f"{self.id} does not read its orders ({QUEUE} are waiting)") from None

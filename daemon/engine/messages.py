@@ -1,0 +1,73 @@
+"""What the host knows of a session: its messages, and whether its sub-agents still work."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from ..core.bounds import bounded
+from ..core.errors import Unavailable
+from ..core.learned import without
+from ..judge.case import make_case
+from ..store import learning
+
+if TYPE_CHECKING:
+    from ..core.session import Session
+    from ..core.transcript import Transcript
+    from ..judge.case import Case
+    from .hosts.host import Instance
+    from .instances import Instances
+    from .workspaces import Workspaces
+    from .world import World
+
+FEW: Final = 200
+
+
+class Messages:
+    """Reads; changes nothing."""
+
+    def __init__(self, world: World, instances: Instances, workspaces: Workspaces) -> None:
+        self._world = world
+        self._instances = instances
+        self._workspaces = workspaces
+
+    async def read(self, s: Session, instance: Instance) -> Transcript:
+        """The session's messages: the truth, within bounds, because no text may stop the loop. Raises
+        ``Unavailable`` or ``BadReply``.
+
+        After a restart hundreds of sessions may have to be read. Each waits for its turn here, so that the
+        time that the host has for one is not used up by the others.
+        """
+        async with instance.reading:
+            if instance.can.order_stream and not instance.connected:
+                raise Unavailable(f"{instance.id} went away before it was asked")
+            found = await instance.host.read(s, instance)
+        few = len(found.messages) < FEW and len(found.calls) < FEW
+        return bounded(found) if few else await asyncio.to_thread(bounded, found)
+
+    async def case(self, transcript: Transcript, s: Session) -> Case:
+        """The case of the transcript's last turn."""
+        world = self._world
+        changed = await self._workspaces.changed(s)
+        ours = {text for g in learning.given(world.db, s.id) for text in (g.text, g.heading)}
+
+        def make() -> Case:
+            return make_case(
+                without(transcript, ours),
+                at=world.clock.now_ms(),
+                nonce=world.nonce(),
+                templates=world.templates(s.directory),
+                open_items=s.open_items,
+                project=world.project_rules.lines(s.directory),
+                changed=changed,
+                prompt_tokens=world.project(s.directory).judge.prompt_tokens,
+            )
+
+        return await asyncio.to_thread(make)  # files of the project are read, and a transcript may be long
+
+    def children_busy(self, session: str) -> bool:
+        """Do sub-agents of this session work? Those of a host that died stay busy, and don't count."""
+        return any(
+            s.parent == session and s.busy and self._instances.connected(s.instance) is not None
+            for s in self._world.sessions.in_memory()
+        )

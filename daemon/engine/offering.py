@@ -1,0 +1,111 @@
+"""Puts the features' offers in front of an agent: in one text, within one budget, each once a session.
+
+What was learned is recorded byte for byte before the agent reads it: so that it is not given twice, that what
+helps can be counted, and that our own words are taken out again before anything is judged or learned from
+them. What can't be recorded is not given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from ..core.compose import LEARNED, Composed, Moment, compose
+from ..core.errors import BadReply, Unavailable
+from ..store import learning
+
+if TYPE_CHECKING:
+    from ..core.compose import When
+    from ..core.session import Session
+    from ..core.transcript import Transcript
+    from .features.registry import Features
+    from .hosts.host import Instance
+    from .messages import Messages
+    from .world import World
+
+CHARS: Final = 9_000  # Claude Code cuts a hook's context at 10,000
+READY_S: Final[dict[str, float]] = {"start": 1.0, "prompt": 0.04, "compacted": 1.0}
+SESSIONS_KEPT: Final = 1_000
+
+
+class Offering:
+    """Asks the features and composes what they offer."""
+
+    def __init__(self, world: World, messages: Messages, features: Features) -> None:
+        self._world = world
+        self._messages = messages
+        self._features = features
+        self._given: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+
+    async def text(
+        self, s: Session, when: When, instance: Instance, text: str = "", *, anew: bool = False
+    ) -> str:
+        """What the agent is to read now; empty when nothing is offered. Never fails.
+
+        ``anew``: the agent does not remember what it was given before, as after a compaction.
+        """
+        world = self._world
+        if s.judge or s.parent or s.off or s.aborted or world.sessions.is_off(s.directory):
+            return ""
+        transcript: Transcript | None = None
+        if when == "compacted":
+            try:
+                transcript = await self._messages.read(s, instance)
+            except (Unavailable, BadReply) as e:
+                world.log.info("nothing offered", session=s.id, when=when, error=str(e))
+                return ""
+        moment = Moment(when, text, transcript)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(READY_S[when]):
+                await self._features.ready(s, moment)
+        found = await self._recorded(s, moment, anew=anew or when == "compacted")
+        if found.given:
+            world.log.info(
+                "offered", session=s.id, when=when, given=list(found.given), left_out=found.left_out
+            )
+        return found.text
+
+    async def _recorded(self, s: Session, moment: Moment, *, anew: bool) -> Composed:
+        """What is offered, when what was learned is recorded; else without that."""
+        found = self.compose(s, moment, anew=anew)
+        if not any(o.kind in LEARNED for o in found.offers):
+            return found
+        try:
+            now = self._world.clock.now_ms()
+            await self._world.db.commit(learning.give(s.id, moment.when, now, found))
+        except Unavailable as e:
+            self._world.log.info("nothing learned is offered", session=s.id, error=str(e))
+            self._given.pop(s.id, None)
+            return self.compose(s, moment, anew=anew, learned=False)
+        return found
+
+    def compose(self, s: Session, moment: Moment, *, anew: bool = False, learned: bool = True) -> Composed:
+        """What fits of what the features offer. An agent that lost its context was given nothing."""
+        offers = self._features.offers(s, moment)
+        if not offers:
+            return Composed("")
+        before = () if anew else self._known(s)
+        found = compose(offers, CHARS, before, learned=self._characters(s) if learned else 0)
+        if found.given:
+            self._given[s.id] = (*before, *found.given)
+            self._given.move_to_end(s.id)
+            while len(self._given) > SESSIONS_KEPT:
+                self._given.popitem(last=False)
+        return found
+
+    def _characters(self, s: Session) -> int:
+        """How much this session may be given of what was learned. None where its work is not judged, or is
+        only observed.
+        """
+        settings = self._world.project(s.directory)
+        on = settings.enabled and settings.offer.enabled and settings.judge.mode != "observe"
+        return settings.offer.characters if on else 0
+
+    def _known(self, s: Session) -> tuple[str, ...]:
+        """The ids of what the session was given, also by an earlier daemon."""
+        known = self._given.get(s.id)
+        if known is None:
+            known = tuple(g.offer for g in learning.given(self._world.db, s.id))
+        return known

@@ -1,0 +1,153 @@
+"""The playbooks of projects as the daemon reads and writes them. Everything here blocks: call it in a thread.
+
+A change is written once, whatever is killed: the revision that is kept before the file is replaced names the
+change, so a second try sees whether the first one reached the disk.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ..core.errors import Unavailable
+from ..core.learned import folded, known_as
+from ..files.bounded import read_text
+from ..files.playbook import FILE
+from ..files.playbook_state import StateFile
+from ..files.project_playbook import ProjectPlaybook
+from ..playbook.learn import changed, known_part
+from ..playbook.points import each
+from ..playbook.scoring import harms
+from ..playbook.texts import line
+from ..store import learning
+
+if TYPE_CHECKING:
+    from ..core.ports import Clock
+    from ..playbook.learn import Applied, Change
+    from ..playbook.names import Names
+    from ..playbook.points import Playbook
+    from ..store.db import Database
+
+BY: Final = "reflectd"
+OFFERED: Final = 300  # points that are looked at for one session
+RULES: Final = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")
+RULES_BYTES: Final = 256 * 1024
+Stamp = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A project's playbook now. ``known``: the part that agents and models may read. ``approved``: the names
+    of the points that a person wrote or approved. ``problem``: why the file can't be used.
+    """
+
+    known: Playbook
+    approved: frozenset[str]
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A point as an agent reads it."""
+
+    name: str
+    digest: str
+    text: str
+    worth: float
+
+
+class Playbooks:
+    """One for the daemon."""
+
+    def __init__(self, db: Database, clock: Clock, home: str) -> None:
+        self._db = db
+        self._clock = clock
+        self._state_dir = db.path.parent
+        self._home = os.path.realpath(home)
+
+    def project(self, directory: str) -> str:
+        """The folder by its real path; "" for one that is no project (the home folder, the root)."""
+        real = os.path.realpath(directory) if directory else ""
+        return "" if real in {"", "/", self._home} else real
+
+    def stamp(self, project: str) -> Stamp:
+        """Changes when anything does that ``view`` or ``lines`` reads."""
+        state = StateFile(self._state_dir, project).folder / "known.json"
+        files = [Path(project, FILE), state, *(Path(project, name) for name in RULES)]
+        confirmed = self._db.read(
+            "SELECT count(*), total(settled) FROM learned WHERE directory = ? AND state = 'confirmed'",
+            (project,),
+        )
+        return (*map(_identity, files), *confirmed[0])
+
+    def view(self, project: str) -> View:
+        """Read it."""
+        book = ProjectPlaybook(project, self._state_dir, self._clock)
+        found, state = book.read(), book.known()
+        known = learning.confirmed(self._db, project) | state.approved.keys()
+        part = known_part(found.playbook, known, known_as)
+        approved = {p["name"] for _, p in each(found.playbook) if state.is_approved(p["text"])}
+        return View(part, frozenset(approved), found.problem)
+
+    def lines(self, project: str) -> list[Line]:
+        """The points that may be offered, best first, without those that the project's own rules hold."""
+        view = self.view(project)
+        said = folded("\n".join(_rules(project)))
+        points = [p for _, p in each(view.known) if not harms(p) and folded(p["text"]) not in said]
+        points.sort(key=lambda p: p["harmful"] - p["helpful"])
+        return [
+            Line(p["name"], known_as(p["text"])[:16], line(p), p["helpful"] - p["harmful"])
+            for p in points[:OFFERED]
+        ]
+
+    def approve(self, project: str, text: str) -> None:
+        """A person vouches for this text. Raises ``Unavailable``."""
+        ProjectPlaybook(project, self._state_dir, self._clock).approve([text])
+
+    def write(self, project: str, change: Change, number: int, why: str) -> Applied | None:
+        """Change the file and keep the revision; None when this change (``number``) is on the disk already.
+
+        Raises ``Unavailable``.
+        """
+        file = Path(project, FILE)
+        if file.parent.is_symlink():
+            raise Unavailable(f"{file.parent} is a link; nothing is written through it")
+        book, mark = ProjectPlaybook(project, self._state_dir, self._clock), f"#{number}"
+
+        def edit(playbook: Playbook, names: Names) -> Applied | None:
+            found, made = book.read(), book.history()
+            if found.problem:
+                raise Unavailable(found.problem)
+            earlier = next((r for r in made if r.by == BY and r.what.endswith(mark)), None)
+            if earlier is not None and (
+                earlier.before != found.mark or any(r.undoes == earlier.number for r in made)
+            ):
+                return None
+            known = book.known()
+            kept = {p["name"] for _, p in each(playbook) if known.is_approved(p["text"])}
+            applied = changed(playbook, change, names, kept)
+            playbook["sections"] = applied.playbook["sections"]
+            return applied
+
+        return book.change(edit, lambda _: f"learned {mark}", why=why, by=BY).result
+
+
+def _identity(path: Path) -> tuple[int, int, int]:
+    try:
+        found = path.lstat()
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _rules(project: str) -> list[str]:
+    """What the project's own rules say, as far as they can be read."""
+    found = []
+    for name in RULES:
+        try:
+            found.append(read_text(Path(project, name), RULES_BYTES, follow=False) or "")
+        except (OSError, ValueError):
+            continue
+    return found

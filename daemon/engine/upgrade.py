@@ -1,0 +1,178 @@
+"""Notices that the program on the disk was replaced, and says when this daemon makes way for it.
+
+A daemon whose files were replaced may import a module of the other version, so it must not go on for long. It
+makes way at the next quiet moment: no turn is judged, no host waits for an answer, nothing is left to do or
+to write, and no host told of anything for ``QUIET_S``. Where agents never pause, that last one counts no more
+after ``PATIENCE_S``: what a host tells then waits in the socket's queue.
+
+Before that, the program on the disk must show that it starts, with these settings and this database. One that
+does not is a reason to stay, and `status` says so.
+
+``app`` looks after ``wanted``: it ends the daemon, and the process becomes the program on the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from .. import paths
+from ..core.errors import Rejected
+from ..store.migrations import MIGRATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .intake import Intake
+    from .world import World
+
+QUIET_S: Final = 10.0
+PATIENCE_S: Final = 600.0
+SETTLED_S: Final = 5.0
+TRY_S: Final = 120.0
+AGAIN_S: Final = 300.0
+TOLD: Final = 300
+_TRY: Final = """
+import os
+from {m} import app, config, paths
+from {m}.store.migrations import MIGRATIONS
+config.load(os.environ, paths.config_file(os.environ))
+print(app.__version__, len(MIGRATIONS))
+"""
+
+
+class Upgrade:
+    """Call ``sweep`` every few seconds. ``wanted`` is set when the daemon is to make way."""
+
+    def __init__(
+        self,
+        world: World,
+        intake: Intake,
+        idle: Callable[[], bool],
+        file: Path = paths.PACKAGE / "__init__.py",
+    ) -> None:
+        """``idle``: whether nothing is being done or written. ``file``: replaced when the program is."""
+        self.wanted = asyncio.Event()
+        self._world = world
+        self._intake = intake
+        self._idle = idle
+        self._file = file
+        self._ours = self._seen = _identity(file)
+        self._works = False
+        self._works_since = 0.0
+        self._problem = ""
+        self._again_at = 0.0
+        self._trying = False
+
+    def status(self) -> dict[str, Any]:
+        """``waiting``: the program was replaced, and the next quiet moment is waited for. ``problem``: why
+        the program on the disk can't take over.
+        """
+        return {"waiting": self._works and not self.wanted.is_set(), "problem": self._problem}
+
+    def sweep(self) -> None:
+        """Look at the file. What was replaced is tried when no file of the package changed for ``SETTLED_S``:
+        an installer may be at work.
+        """
+        found = _identity(self._file)
+        if found != self._seen:
+            self._seen, self._works, self._problem, self._again_at = found, False, "", 0.0
+        elif found == self._ours or self._trying or self.wanted.is_set():
+            return
+        elif not self._works:
+            if self._world.clock.monotonic() >= self._again_at:
+                self._trying = True
+                self._world.spawn(self._look(), "upgrade")
+        elif self._quiet():
+            self.wanted.set()
+
+    async def now(self) -> str:
+        """Make way at once; gives the version that takes over. Raises ``Rejected`` when it does not start."""
+        version = await self._try()
+        if not version:
+            raise Rejected(self._problem)
+        self.wanted.set()
+        return version
+
+    def _quiet(self) -> bool:
+        now = self._world.clock.monotonic()
+        silent = now - self._intake.last_event >= QUIET_S or now - self._works_since >= PATIENCE_S
+        return silent and not self._intake.asked and self._idle()
+
+    async def _look(self) -> None:
+        seen, before = self._seen, self._problem
+        try:
+            changed = await asyncio.to_thread(_newest, self._file.parent)
+            if 0 <= self._world.clock.now_ms() / 1000 - changed < SETTLED_S:
+                return
+            version = await self._try()
+        finally:
+            self._trying = False
+        if seen != self._seen:
+            return  # replaced once more meanwhile
+        self._works = bool(version)
+        self._works_since = self._world.clock.monotonic()
+        if version:
+            self._world.log.info("the program was replaced; it takes over at a quiet moment", version=version)
+            return
+        self._again_at = self._world.clock.monotonic() + AGAIN_S
+        if self._problem != before:
+            self._world.log.error("the program was replaced and can't take over", problem=self._problem)
+
+    async def _try(self) -> str:
+        """The version of the program on the disk; "" when it does not start, and ``_problem`` says why."""
+        self._problem = ""
+        program = [sys.executable, *(["-P"] if sys.flags.safe_path else [])]
+        first = "" if sys.flags.safe_path else f"import sys\nsys.path[0] = {sys.path[0]!r}\n"
+        script = first + _TRY.format(m=paths.MODULE)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *program,
+                "-c",
+                script,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        except OSError as e:
+            self._problem = f"{sys.executable} can't be run: {e.strerror}"
+            return ""
+        try:
+            async with asyncio.timeout(TRY_S):
+                out, err = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            self._problem = f"the program on the disk does not start within {TRY_S:.0f} s"
+            return ""
+        words = out.decode("utf-8", "replace").split()
+        if process.returncode or len(words) != 2 or not words[1].isdigit():
+            last = err.decode("utf-8", "replace").strip().rpartition("\n")[2] or "it says nothing"
+            self._problem = f"the program on the disk does not start: {last[:TOLD]}"
+            return ""
+        if int(words[1]) < len(MIGRATIONS):
+            self._problem = f"the program on the disk ({words[0]}) is older and can't read this database"
+            return ""
+        return words[0]
+
+
+def _newest(package: Path) -> float:
+    """When a file of the package was changed or put there last, in seconds; 0 when there is none."""
+    newest = 0.0
+    with suppress(OSError):  # files come and go
+        for path in package.rglob("*.py"):
+            with suppress(OSError):
+                newest = max(newest, path.stat().st_ctime)
+    return newest
+
+
+def _identity(file: Path) -> tuple[int, ...] | None:
+    """Changes when the file is replaced or written; None when there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size

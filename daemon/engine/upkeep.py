@@ -1,0 +1,85 @@
+"""The engine's own jobs: tells features that a task is over, and deletes what is too old to keep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ..core.errors import Unavailable
+from ..core.task import ClosedTask
+from ..store import ledger, outbox, sessions, verdicts
+from .commit import CLOSED
+from .jobs import FACTS, UPKEEP
+
+if TYPE_CHECKING:
+    from ..store.db import Statement
+    from ..store.jobs import Job
+    from .features.registry import Features
+    from .jobs import Jobs
+    from .world import World
+
+RETENTION: Final = "retention"
+HOUR_MS: Final = 3_600_000
+
+
+class Upkeep:
+    """Does its own jobs and hands the others to the features."""
+
+    def __init__(self, world: World, jobs: Jobs, features: Features) -> None:
+        self._world = world
+        self._jobs = jobs
+        self._features = features
+
+    def first_jobs(self) -> list[Statement]:
+        """What must be stored when the daemon starts."""
+        return [self._jobs.statement(RETENTION, "", lane=UPKEEP), *self._features.first_jobs()]
+
+    async def work(self, job: Job) -> None:
+        """Do one job. Raises ``Unavailable`` when it is to be tried again."""
+        if job.kind == CLOSED:
+            await self._closed(job)
+        elif job.kind == RETENTION:
+            await self._prune(job)
+        else:
+            await self._features.work(job)
+
+    async def _closed(self, job: Job) -> None:
+        """Make one job of this for each feature, so that one that fails holds up no other; then tell it."""
+        name = job.body.get("feature")
+        if name is None:
+            each = [{**job.body, "feature": f.name} for f in self._features]
+            await self._jobs.finish(
+                job, *(self._jobs.statement(CLOSED, f"{job.key} {b['feature']}", b, lane=FACTS) for b in each)
+            )
+            return
+        try:
+            task = msgspec.convert({k: v for k, v in job.body.items() if k != "feature"}, ClosedTask)
+        except msgspec.ValidationError as e:
+            self._world.log.warning("job not understood", kind=job.kind, key=job.key, error=str(e))
+            return
+        task = replace(task, reward=self._world.verdicts.lowest_reward(task.session, task.task))
+        await self._jobs.finish(job, *self._features.closed(str(name), task))
+
+    async def _prune(self, job: Job) -> None:
+        """One table after the other, so that nothing waits long; the job's cursor says how far it got.
+
+        What can't be deleted is logged and left for the next time: it must not keep the rest.
+        """
+        now = self._world.clock.now_ms()
+        statements = (
+            *sessions.prune(now),
+            *outbox.prune(now),
+            verdicts.prune(now),
+            ledger.prune(now),
+            *self._features.prune(now),
+        )
+        done = int(job.cursor) if job.cursor.isdecimal() and len(job.cursor) < 10 else 0
+        for i, statement in enumerate(statements[done:], done + 1):
+            try:
+                job = await self._jobs.keep(job, statement, cursor=str(i))
+            except Unavailable as e:
+                self._world.log.warning("not deleted", statement=statement[0][:80], error=str(e))
+                job = await self._jobs.keep(job, cursor=str(i))
+        await self._jobs.keep(job, cursor="", due_ms=now + HOUR_MS)

@@ -1,0 +1,1 @@
+"""How the agent's final text ends, what it claims and what it offers."""

@@ -1,0 +1,1 @@
+"""What the tool calls did: shell commands, checks, writes, failures. Structure, no wording."""

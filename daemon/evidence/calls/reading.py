@@ -1,0 +1,221 @@
+"""Reads the task's tool calls once, in order, into one ``Work``. Knows nothing about what was asked."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from ...core.refusals import is_denied, looks_up
+from .actions import Check, Deed, Stash, Write
+from .checks import Run
+from .commands import final_cwd, read_script
+from .deeds import result
+from .gitfiles import taken_in
+from .outcomes import judge_check
+from .stubs import hollow, stubs
+from .tools import AGENT_TOOLS, LASTING_SHELL, SHELL_TOOLS, TODO_TOOLS, WRITE_TOOLS, text_of
+from .weakened import Weakening, edits, has_tests, is_test, weakenings
+from .work import BY_SCRIPT, Done, Weak, Work
+from .writes import file_name, is_prose, matters, may_be_data, written_by_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...core.transcript import ToolCall
+    from .actions import Action
+    from .outcomes import Outcome
+
+MAX_DEEDS: Final = 200
+MAX_WEAKENINGS: Final = 50
+MAX_CACHED: Final = 2_000  # characters of a script whose reading is kept
+MAX_TREES: Final = 4
+MAX_SHOWN: Final = 100  # files
+_BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot", re.IGNORECASE)
+_TESTISH: Final = re.compile(r"test|spec|check|verif|valid|smoke", re.IGNORECASE)
+_TESTS_SHOWN: Final = re.compile(  # a runner behind a target or a script whose name doesn't tell
+    r"^[ \t]{0,8}(?:[>$+] )?(?:pytest|go test|cargo test|vitest|jest|mocha|rspec|phpunit|ctest|mvn"
+    r"|npm test)\b"
+    r"|\b\d{1,9} (?:passed|passing)\b|^ok[ \t]{1,8}\S{1,200}[ \t]{1,8}[\d.]{1,12}s|\bTests run: \d",
+    re.MULTILINE,
+)
+_TREE: Final = re.compile(  # of a commit that was there before
+    r"\bworktree add (?!(?:\S{1,60} ){0,4}-[bB]\b)(?:-{1,2}[\w-]{1,20} ){0,3}"
+    r"(?P<path>[~.\w/-][\w./~-]{1,160})"
+    r" (?:(?:origin|upstream)/)?(?:main|master|HEAD\S{0,6}|develop|trunk|[0-9a-f]{7,40})\b"
+)
+_REMOVERS: Final = frozenset({"rm", "unlink", "git rm"})
+_TEST_FOLDERS: Final = frozenset({"tests", "test", "spec", "specs", "__tests__"})
+
+
+def read(calls: tuple[ToolCall, ...], directory: str) -> Work:
+    """Everything the finished calls did."""
+    work, at, stashed, lasting = Work(), 0, False, directory or None
+    created: set[str] = set()
+    trees: tuple[str, ...] = ()
+    for number, call in numbered(calls):
+        shell = call.tool.lower() in SHELL_TOOLS
+        actions: tuple[Action, ...] = ()
+        script = ""
+        if _ran(call):
+            script, workdir = text_of(call, "command", "cmd"), text_of(call, "workdir", "cwd")
+            if shell:
+                start = workdir or (lasting if call.tool == LASTING_SHELL else directory)
+                actions = _script(script, start, work)
+                lasting = final_cwd(script, start) if call.tool == LASTING_SHELL else lasting
+            else:
+                actions = written_by_tool(call.tool, call.input)
+                _other_tool(call, at + 1, work)
+        work.actions[number] = actions
+        work.failures.take(call, script if shell else "", actions)
+        checks = [a for a in actions if isinstance(a, Check)]
+        trees = _trees(script, trees) if shell else trees
+        for action in actions:
+            at += 1
+            if isinstance(action, Stash):
+                stashed = action.away
+            elif stashed or _in_tree(action, trees):  # a look at the old state, not at this work
+                _base(action, call, work)
+            elif isinstance(action, Check):
+                output = f"{call.output}\n{call.error}" if _speaks_for(checks, action) else ""
+                outcome = judge_check(action, output, call.exit)
+                work.runs.add(Run(at, work.last_code, action, outcome, edit_at=work.last_edit))
+            elif isinstance(action, Deed):
+                _deed(action, at, call, work, alone=len(actions) == 1)
+            elif matters(action.path, directory):
+                _write(action, at, number, work, created)
+        if shell:
+            taken_in(script, f"{call.output}\n{call.error}", call.exit, number, at - len(actions), work)
+        elif actions:
+            _edited(call, at, work, created)
+    return work
+
+
+def numbered(calls: tuple[ToolCall, ...]) -> Iterator[tuple[str, ToolCall]]:
+    """The calls with their numbers in the activity log: ``A12``, and ``A12.3`` inside a sub-agent."""
+    for i, call in enumerate(calls, 1):
+        if call.inner:
+            yield from ((f"A{i}.{j}", inner) for j, inner in enumerate(call.inner, 1))
+        yield f"A{i}", call
+
+
+def _ran(call: ToolCall) -> bool:
+    """Whether the call ran. In Claude Code's shell an error may be one of the command; a refusal is none."""
+    return call.status == "completed" or (
+        call.status == "error" and call.tool == LASTING_SHELL and not is_denied(call)
+    )
+
+
+def _script(script: str, start: str | None, work: Work) -> tuple[Action, ...]:
+    """The actions of a shell script, which is kept as typed."""
+    work.scripts.add(script)
+    return _known(script, start) if len(script) <= MAX_CACHED else read_script(script, start)
+
+
+@lru_cache(maxsize=256)
+def _known(script: str, start: str | None) -> tuple[Action, ...]:
+    """``read_script`` for the short commands that agents repeat."""
+    return read_script(script, start)
+
+
+def _write(write: Write, at: int, call: str, work: Work, created: set[str]) -> None:
+    work.writes.append(write)
+    work.last_edit = at
+    if may_be_data(write.path):
+        work.last_data = at
+    if write.by not in WRITE_TOOLS:  # a script may have put it right
+        blind, name = BY_SCRIPT.search(write.path), file_name(write.path)
+        work.stubs = {p: s for p, s in work.stubs.items() if not blind and not p.endswith(name)}
+    work.blind_writes = work.blind_writes or bool(BY_SCRIPT.search(write.path))
+    if not is_prose(write.path):
+        work.last_code, work.last_code_call, work.code_writes = at, call, work.code_writes + 1
+    if write.by in _REMOVERS and write.path not in created:
+        folder = file_name(write.path)
+        if (is_test(write.path) or folder in _TEST_FOLDERS) and len(work.weak) < MAX_WEAKENINGS:
+            work.weak.append(Weak(at, Weakening("deleted", write.path), work.runs.failing_tests))
+
+
+def _edited(call: ToolCall, at: int, work: Work, created: set[str]) -> None:
+    """What an edit tool's texts say: tests beside the code, tests made weaker."""
+    texts = list(edits(call))
+    for path, old, new in texts:
+        if not old:
+            created.add(path)
+        work.inline_tests = work.inline_tests or (has_tests(new) and not has_tests(old))
+        _stubs(path, old, new, work)
+    room = MAX_WEAKENINGS - len(work.weak)
+    work.weak.extend(Weak(at, w, work.runs.failing_tests) for w in weakenings(call)[: max(room, 0)])
+
+
+def _deed(done: Deed, at: int, call: ToolCall, work: Work, *, alone: bool) -> None:
+    if done.kind in {"unknown", "run"}:
+        work.opaque.append(done.text.lower())
+        if _TESTISH.search(done.text) or _TESTS_SHOWN.search(call.output[-4000:]):
+            work.testish = at
+    del work.opaque[:-MAX_DEEDS]
+    if done.kind == "unknown" or len(work.done) >= MAX_DEEDS:
+        return
+    outcome, named = result(done, f"{call.output}\n{call.error}", call.exit, alone=alone)
+    work.done.append(Done(at, done, outcome, named))
+
+
+def _other_tool(call: ToolCall, at: int, work: Work) -> None:
+    """Tools that neither edit nor look: sub-agents, browsers, other servers' tools."""
+    name = call.tool.lower()
+    if name in WRITE_TOOLS or name in TODO_TOOLS:
+        return
+    if name == "read" and len(work.shown) < MAX_SHOWN:
+        work.shown.setdefault(text_of(call, "filePath", "file_path", "path"), call.output)
+    if name in AGENT_TOOLS:
+        kind = text_of(call, "subagent_type", "agent", "subagent").lower()
+        seen = bool(call.inner) and not call.inner_cut
+        work.delegated = work.delegated or not (seen or kind in {"explore", "plan"})
+    elif _BROWSER.search(name):
+        if len(work.done) < MAX_DEEDS:
+            work.done.append(Done(at, Deed("run", call.tool), "unknown"))
+    elif not looks_up(call.tool):
+        work.opaque.append(name)
+        work.blind_writes = True
+
+
+def _stubs(path: str, old: str, new: str, work: Work) -> None:
+    """Takes in the stand-ins of an edit and drops those it replaced."""
+    was, part = work.shown.get(path, ""), old.strip()
+    before = [s for s in work.stubs.get(path, ()) if old and s.line not in old and part not in s.line]
+    now = (
+        *before,
+        *(s for s in (*stubs(path, old, new), *hollow(path, old, new)) if f"{s.line}\n" not in was),
+    )
+    work.stubs = {**work.stubs, path: now} if now else {p: s for p, s in work.stubs.items() if p != path}
+
+
+def _trees(script: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The folders of other states of the repository, checked out beside the work."""
+    if "worktree add" not in script:
+        return known
+    new = [m["path"].rstrip("/") for m in _TREE.finditer(script[:4000])]
+    return (*known, *new)[-MAX_TREES:]
+
+
+def _in_tree(action: Action, trees: tuple[str, ...]) -> bool:
+    """Whether a check ran in one of these folders."""
+    cwd = action.cwd if isinstance(action, Check) else None
+    return bool(cwd) and any(f"{cwd}/".startswith(f"{t}/") or f"{cwd}/".endswith(f"/{t}/") for t in trees)
+
+
+def _judged(check: Check, call: ToolCall) -> Outcome:
+    return judge_check(check, f"{call.output}\n{call.error}", call.exit)
+
+
+def _base(action: Action, call: ToolCall, work: Work) -> None:
+    """Takes in a check that failed while the work was stashed away."""
+    if isinstance(action, Check) and (base := _judged(action, call)).result == "failed":
+        work.base_failed[action.tool] = base
+
+
+def _speaks_for(checks: list[Check], check: Check) -> bool:
+    """Whether a summary in the call's output can only be this check's, of all that the call ran."""
+    if len(checks) == 1:
+        return True
+    later = checks[next(i for i, c in enumerate(checks) if c is check) + 1 :]
+    return not check.wrap and all(c.tool != check.tool for c in later)

@@ -1,0 +1,1 @@
+"""What the person and the project's rules asked for."""

@@ -1,0 +1,166 @@
+"""The rows that state what is there: requirements, writes, commits and runs, todos, refusals, errors.
+
+Only the wording of rows; what counts was decided where the request and the calls were read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from ..core.evidence import Row
+from ..core.refusals import is_denied, looks_up
+from .calls.actions import Deed, Write
+from .calls.commands import read_script
+from .calls.tools import LASTING_SHELL, SHELL_TOOLS, TODO_TOOLS, text_of
+from .calls.writes import file_name, written_by_tool
+from .words import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.transcript import Todo, ToolCall
+    from .calls.actions import Action
+    from .calls.work import Done, Work
+    from .request.requirements import Requirement
+
+_NAME: Final = re.compile(r"[\w-]{1,80}+\.\w{1,20}")
+MAX_ROWS: Final = 20  # of one kind
+MAX_RUNS_SHOWN: Final = 5
+_PROGRAM: Final = re.compile(r"[\w-]{0,60}[./][\w./-]{2,120}|(?<=-m )[\w.]{2,60}|(?<=run )[\w:-]{2,40}")
+
+
+def requirement_rows(found: Sequence[Requirement]) -> list[Row]:
+    """``R1`` …, with a mark where a later message changed it."""
+    rows: list[Row] = []
+    for i, r in enumerate(found, 1):
+        by = f"R{r.by + 1}" if r.by >= 0 else ""
+        text = f"(changed or taken back by {by}) {r.text}" if by else r.text
+        rows.append(Row(f"R{i}", "requirement", text, detail=f"superseded by {by}" if by else ""))
+    return rows
+
+
+def write_rows(work: Work) -> list[Row]:
+    """One row: the files, the last of them, and those in which something is left unimplemented."""
+    writes = work.writes
+    if not writes:
+        return []
+    paths = list(dict.fromkeys(w.path for w in writes))
+    shown = ", ".join(shorten(p, 120) for p in paths[-10:])
+    more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
+    text = f"files written: {shown}{more}; last write: {shorten(writes[-1].path, 200)} ({writes[-1].by})"
+    left = sorted(path for path, marks in work.stubs.items() if not all(m.hollow for m in marks))
+    if left:
+        text += f'; left as "not implemented" in {shorten(", ".join(left[:3]), 200)}'
+    return [Row("", "write", text, outcome="failed" if left else "", detail=writes[-1].path)]
+
+
+def deed_rows(work: Work) -> list[Row]:
+    """Commits, pushes, pull requests, issues and CI; then the last runs of the program and deployments."""
+    repository = work.did("commit", "push", "pr", "issue", "ci")[-MAX_ROWS:]
+    others = work.did("deploy", "run")[-MAX_RUNS_SHOWN:]
+    return [_deed_row(done, work) for done in (*repository, *others)]
+
+
+def _overtaken(done: Done, work: Work) -> bool:
+    """Whether a later deed of the kind did not fail: of the same program or file where it is a run."""
+    later = [d for d in work.did(done.deed.kind) if d.at > done.at and d.outcome != "failed"]
+    if done.deed.kind != "run":
+        return bool(later)
+    names = set(_PROGRAM.findall(done.deed.text))
+    return any(names & set(_PROGRAM.findall(d.deed.text)) for d in later)
+
+
+def _deed_row(done: Done, work: Work) -> Row:
+    when = "after" if done.at > work.last_code else "before"
+    kind = done.deed.kind
+    said = {"passed": "done", "failed": "failed", "unknown": "ran, its outcome is not visible", "": "ran"}[
+        done.outcome
+    ]
+    text = f"{kind}: `{shorten(done.deed.text, 160)}` {said}, {when} the last edit"
+    named = f": {shorten(done.named, 200)}" if done.named else ""
+    row_kind = "run" if kind in {"run", "deploy"} else "git"
+    return Row(
+        "",
+        "run" if row_kind == "run" else "git",
+        text + named,
+        outcome=done.outcome,
+        detail=shorten(done.named, 200),
+        settled=done.outcome == "failed" and _overtaken(done, work),
+    )
+
+
+def todo_rows(todos: Sequence[Todo], calls: tuple[ToolCall, ...], work: Work) -> list[Row]:
+    """Entries of the agent's own list that are not ticked, where this task's work touched the list at all.
+
+    A row is closed where a later write overtook the list, and the entry was in progress or names a file that
+    was written.
+    """
+    touched = [i for i, c in enumerate(calls, 1) if c.tool.lower() in TODO_TOOLS and c.status == "completed"]
+    if not touched:
+        return []
+    last = work.last_code_call.partition(".")[0].removeprefix("A")
+    later = bool(last) and int(last) > touched[-1]
+    names = {file_name(w.path) for w in work.writes}
+    rows = []
+    for t in [t for t in todos if t.status in {"pending", "in_progress"}][:MAX_ROWS]:
+        text = shorten(t.text, 200)
+        overtaken = later and (t.status == "in_progress" or bool(names & set(_NAME.findall(t.text))))
+        note = f" (the list was last changed at A{touched[-1]}, before later writes)" if later else ""
+        rows.append(Row("", "todo", f"todo, {t.status}: {text}{note}", open=not overtaken, detail=text))
+    return rows
+
+
+def denied_rows(calls: tuple[ToolCall, ...], work: Work) -> list[Row]:
+    """What the person refused or stopped, where the same tool had no success after it, or where another call
+    did the same after it.
+    """
+    found: list[Row] = []
+    succeeded: set[str] = set()
+    done: dict[str, str] = {}
+    for i, call in reversed([*enumerate(calls, 1)]):
+        aims = _aims(work.actions.get(f"A{i}") or _wanted(call))
+        if is_denied(call):
+            again = next((done[aim] for aim in aims if aim in done), "")
+            if (again or call.tool not in succeeded) and len(found) < MAX_ROWS:
+                way = f", and {again} then did it another way" if again else ""
+                found.append(
+                    Row("", "denied", f"the person refused or stopped {call.tool}{_target(call)}{way}")
+                )
+        elif call.status == "completed":
+            succeeded.add(call.tool)
+            done |= dict.fromkeys(aims, f"A{i}")
+    return found[::-1]
+
+
+def _wanted(call: ToolCall) -> Sequence[Action]:
+    """What a call that did not run would have done."""
+    if call.tool.lower() in SHELL_TOOLS:
+        return read_script(text_of(call, "command", "cmd"))
+    return written_by_tool(call.tool, call.input)
+
+
+def _aims(actions: Sequence[Action]) -> set[str]:
+    """Names for what actions achieve: a file that is written, a push, a deployment."""
+    deeds = {a.kind for a in actions if isinstance(a, Deed) and a.kind not in {"run", "unknown"}}
+    return {*deeds, *(a.path for a in actions if isinstance(a, Write))}
+
+
+def error_rows(calls: tuple[ToolCall, ...], *, asked: bool) -> list[Row]:
+    """The errors that the work ended with. Look-ups don't count, nor does one the person was asked about."""
+    found: list[Row] = []
+    for call in reversed(calls):
+        if call.tool.lower() in TODO_TOOLS and call.status == "completed":
+            continue
+        if call.status != "error" or len(found) >= MAX_ROWS:
+            break
+        if not is_denied(call) and not looks_up(call.tool) and call.tool != LASTING_SHELL:
+            error = shorten(call.error or call.output, 200)
+            text = f"{call.tool}{_target(call)} failed and nothing came after it: {error}"
+            found.append(Row("", "tool_error", text, open=not asked, detail=f"{call.tool}{_target(call)}"))
+    return found[::-1]
+
+
+def _target(call: ToolCall) -> str:
+    target = text_of(call, "filePath", "file_path", "path", "command", "url", "description")
+    return f" ({shorten(target, 120)})" if target else ""

@@ -1,0 +1,147 @@
+"""A project's playbook as it is changed: one at a time, each change a revision, no name given twice.
+
+Reads and writes ``<project>/.reflection/playbook.json`` and the project's folder in the state folder. The
+lock is held from reading to writing, so the daemon and a command lose nothing to each other. Links are not
+followed, and nothing is done in a ``.reflection`` that is one: a clone may ship it. The home folder and ``/``
+have no playbook.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ..core.errors import Unavailable, UserError
+from ..playbook.names import highest
+from ..playbook.points import Playbook, each, empty, names_of
+from .alone import alone
+from .atomic import set_aside
+from .bounded import reason
+from .playbook import FILE, Loaded, dumped, load
+from .playbook_state import StateFile
+from .revise import Revision, Revisions
+from .verdict import make_reflection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..core.ports import Clock
+    from ..playbook.names import Names
+    from .playbook_state import Known
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Generic[T]):
+    """What a change came to. ``revision`` is None when nothing was written: nothing changed, or a dry run.
+    ``told``: what a person should know, a line each.
+    """
+
+    result: T
+    playbook: Playbook
+    revision: Revision | None = None
+    told: tuple[str, ...] = ()
+
+
+class ProjectPlaybook:
+    """The playbook of one project."""
+
+    def __init__(self, project: str | Path, state_dir: Path, clock: Clock) -> None:
+        self.path = Path(project, FILE)
+        self._project = project
+        self._state = StateFile(state_dir, project)
+        self._clock = clock
+        self._revisions = Revisions(self._state.folder, self.path)
+
+    def read(self) -> Loaded:
+        """The playbook as it is; names are given above those that were ever given here. Never raises."""
+        if problem := self._problem():
+            return Loaded(empty(), problem)
+        return load(self.path, marks=self._state.load().highest, follow=False)
+
+    def known(self) -> Known:
+        """The numbers that were given and the texts that a person approved. Never raises."""
+        return self._state.load()
+
+    def approve(self, texts: Iterable[str]) -> None:
+        """A person approves these texts. Raises ``Unavailable``."""
+        with alone(self._state.folder):
+            known = self._state.load()
+            known.approve(texts, self._clock.now_ms())
+            self._state.save(known, self._clock.now_ms())
+
+    def change(
+        self,
+        edit: Callable[[Playbook, Names], T],
+        what: Callable[[T], str],
+        *,
+        why: str = "",
+        by: str = "you",
+        approved: Callable[[T], Iterable[str]] | None = None,
+        dry_run: bool = False,
+    ) -> Changed[T]:
+        """Let ``edit`` change the playbook in place, and write what came of it as one revision.
+
+        ``edit`` is given where new names come from. ``what`` says in words what was done. ``approved``: the
+        texts in the result that a person wrote. Raises ``Unavailable``, ``UserError`` for a folder that can
+        have no playbook, and whatever ``edit`` raises; nothing is written then.
+        """
+        now = self._clock.now_ms()
+        self._check()
+        with nullcontext() if dry_run else alone(self._state.folder):
+            known = self._state.load()
+            loaded = load(self.path, marks=known.highest, follow=False)
+            playbook, told = loaded.playbook, list(loaded.told)
+            before = dumped(playbook)
+            known.raise_to(highest(p["name"] for _, p in each(playbook)))
+            result = edit(playbook, names_of(playbook, known.highest))
+            if dry_run or (dumped(playbook) == before and not loaded.told):
+                return Changed(result, playbook, None, tuple(told + [loaded.problem] * bool(loaded.problem)))
+            if loaded.problem and os.path.lexists(self.path):
+                aside = set_aside(self.path, str(now))
+                told.append(f"{loaded.problem}; it is kept as {aside.name}")
+            playbook["last_updated"] = datetime.fromtimestamp(now / 1000, UTC).isoformat()
+            known.raise_to(highest(p["name"] for _, p in each(playbook)))
+            if approved is not None:
+                known.approve(approved(result), now)
+            self._state.save(known, now)  # before the file: a name that is written is never free again
+            self._make_folder()
+            revision = self._revisions.write(dumped(playbook), at=now, what=what(result), why=why, by=by)
+        return Changed(result, playbook, revision, tuple(told))
+
+    def history(self) -> list[Revision]:
+        """Every change, newest first."""
+        return self._revisions.all()
+
+    def content_before(self, revision: Revision) -> bytes | None:
+        """The file's bytes before that change, None when there was none. Raises ``UserError``."""
+        return self._revisions.before(revision)
+
+    def undo(self, number: int, *, dry_run: bool = False) -> Revision:
+        """Undo that change, the newest one for 0. Raises ``UserError`` when the file was edited since."""
+        self._check()
+        with nullcontext() if dry_run else alone(self._state.folder):
+            return self._revisions.undo(number, at=self._clock.now_ms(), dry_run=dry_run)
+
+    def _problem(self) -> str:
+        """Why this folder can have no playbook, "" when it can."""
+        if os.path.realpath(self._project) in {"/", os.path.realpath(os.environ.get("HOME") or "/")}:
+            return f"{self._project} is no project"
+        if self.path.parent.is_symlink():
+            return f"{self.path.parent} is a link: nothing is read or written there"
+        return ""
+
+    def _check(self) -> None:
+        if problem := self._problem():
+            raise UserError(problem)
+
+    def _make_folder(self) -> None:
+        try:
+            make_reflection(self.path.parent)
+        except OSError as error:
+            raise Unavailable(f"can't make the folder {self.path.parent}: {reason(error)}") from error

@@ -1,0 +1,1 @@
+"""Claude Code: its hooks become core events, its transcript files a core transcript."""

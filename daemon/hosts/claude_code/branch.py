@@ -1,0 +1,249 @@
+"""The branch of a transcript that counts: the current task, and a little of what came before it.
+
+A transcript is a tree, because a person may go back and continue from an earlier message. Each entry names
+its parent. An answer or a prompt whose parent is not the newest entry begins a new branch, and the entries
+after that parent are dropped (rule 11 of ``design/claude-transcripts.md``).
+
+A branch keeps the entries of the current task. Of the time before it keeps up to five requests and the answer
+that ended the previous task. To limit memory, long texts in the older part of a long task are shortened, and
+its oldest entries are left out. The result depends only on the lines, not on how many came at once. A branch
+may be fed only the end of a file; ``opened`` says whether that end includes the task's beginning.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from ...core.transcript import Transcript
+from ..cuts import TEXT, cut, cut_deep
+from .messages import finished_in, messages_of, todos_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...core.transcript import Message
+    from .entries import Entry
+
+EARLIER: Final = 5
+MAX_OPENINGS: Final = 50
+MAX_SEEN: Final = 1 << 17
+MAX_REQUESTS: Final = 500  # of a task, besides those in its newest lines
+# Where an entry's parent stands: the number of an entry of this task, or one of these
+_ROOT: Final = 0  # there is no parent: the entry begins a conversation
+_BASE: Final = -1  # the entry before this task's first one
+_NOWHERE: Final = -2  # the parent is not known
+_NEXT: Final = -3  # the newest entry
+_THIN: Final = (150, 150)
+_THIN_REQUEST: Final = (1_000, 1_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of a task is kept. Texts older than the newest ``chars`` are shortened; entries older than the
+    newest ``lines`` are left out.
+    """
+
+    chars: int = 8 << 20
+    lines: int = 20_000
+
+
+class Branch:
+    """Feed it the entries in the file's order. ``whole``: they begin with the file's first line."""
+
+    def __init__(self, is_ours: Callable[[str], bool], bounds: Bounds, *, whole: bool) -> None:
+        self._is_ours = is_ours
+        self._bounds = bounds
+        self._whole = whole
+        self._entries: list[Entry] = []
+        self._numbers: list[int] = []
+        self._places: dict[str, int] = {}
+        self._context: tuple[Message, ...] = ()
+        self._openings: dict[str, tuple[tuple[Message, ...], bool]] = {}
+        self._seen: set[int] = set()
+        self._count = 0
+        self._size = 0
+        self._fresh = [0, 0]  # lines and characters since the last thinning
+        self._rooted = whole
+        self.opened = whole
+        self.session = ""
+
+    def is_enough(self) -> bool:
+        """Whether it has the task's beginning and as many earlier requests as are wanted."""
+        return self.opened and (self._rooted or sum(m.human for m in self._context) >= EARLIER)
+
+    def feed(self, entry: Entry) -> None:
+        """Take in the next entry. One that was fed before is ignored."""
+        name = hash(entry.uuid)
+        if name in self._seen:
+            return
+        if len(self._seen) >= MAX_SEEN:
+            self._seen.clear()
+        self._seen.add(name)
+        self.session = entry.session or self.session
+        place = self._place(entry)
+        if entry.kind == "expansion":
+            self._expand(entry)
+        if entry.kind in {"link", "expansion"}:
+            if place != _NOWHERE:
+                self._places[entry.uuid] = self._tip() if place == _NEXT else place
+            return
+        if entry.kind not in {"result", "boundary"}:
+            if place == _NOWHERE:
+                self._forget()
+            else:
+                self._rewind(entry, place)
+        if entry.kind == "human" or (entry.kind == "result" and entry.text):
+            self._human(entry)
+        self._count += 1
+        self._entries.append(entry)
+        self._numbers.append(self._count)
+        self._places[entry.uuid] = self._count
+        self._size += entry.size
+        self._fresh[0] += 1
+        self._fresh[1] += entry.size
+        if self._fresh[0] > self._bounds.lines or self._fresh[1] > self._bounds.chars:
+            self._thin()
+
+    def _tip(self) -> int:
+        return self._numbers[-1] if self._numbers else _BASE if self._context else _ROOT
+
+    def _place(self, entry: Entry) -> int:
+        """Where the entry's parent stands. An entry that does not say follows the one before it."""
+        if entry.parent == "":
+            return _NEXT
+        if entry.parent is None:
+            if entry.kind in {"link", "expansion"} and not (self._entries or self._context):
+                return _ROOT if self._whole else _NOWHERE
+            return _ROOT if entry.kind == "human" else _NEXT
+        place = self._places.get(entry.parent, _NOWHERE)
+        return _BASE if place == _NOWHERE and entry.parent in self._openings else place
+
+    def _forget(self) -> None:
+        """The parent is not known. Unless the whole file was fed, drop all that came before."""
+        if not self._whole and (self._entries or self._context):
+            self._reset((), rooted=False)
+            self.opened = False
+
+    def _reset(self, context: tuple[Message, ...], *, rooted: bool) -> None:
+        self._context, self._rooted = context, rooted
+        self._entries, self._numbers = [], []
+        self._size, self._fresh = 0, [0, 0]
+
+    def _rewind(self, entry: Entry, place: int) -> None:
+        """Drop what follows the parent of ``entry``. Parallel calls and their results begin no branch."""
+        if place == _NEXT:
+            return
+        if place == _ROOT:
+            self._reset((), rooted=True)
+            self.opened = True
+        elif place == _BASE:
+            context, rooted = self._openings.get(entry.parent or "", (self._context, self._rooted))
+            if context is not self._context or self._others(entry, 0):
+                self._reset(context, rooted=rooted)
+        else:
+            at = bisect_left(self._numbers, place)
+            is_here = at < len(self._numbers) and self._numbers[at] == place
+            if is_here and self._others(entry, at + 1):
+                del self._entries[at + 1 :], self._numbers[at + 1 :]
+                self._size = sum(x.size for x in self._entries)
+
+    def _others(self, entry: Entry, at: int) -> bool:
+        """Whether an entry from ``at`` on is neither a result nor another line of the same answer."""
+        return any(
+            x.kind != "result" and not (x.kind == "answer" == entry.kind and x.message == entry.message)
+            for x in islice(self._entries, at, None)
+        )
+
+    def _human(self, entry: Entry) -> None:
+        """A person's message: after a finished answer it opens a new task, and the old task is dropped."""
+        since = list(takewhile(lambda x: x.kind != "human", reversed(self._entries)))[::-1]
+        answer = finished_in(since)
+        if not answer:
+            return
+        said = [x for x in self._entries if x.kind == "human" or (x.text and x.results)]
+        (done,) = messages_of([x for x in since if x.message == answer], self._is_ours)
+        known = [m.id for m in self._context if m.human]
+        requests = messages_of(said, self._is_ours, known=known)
+        earlier = [m for m in (*self._context, *requests) if m.human]
+        context = (*earlier[-EARLIER:], _bare(done))
+        self._reset(context, rooted=self._rooted)
+        self._places.clear()
+        self.opened = True
+        if entry.parent:
+            self._openings.pop(entry.parent, None)
+            self._openings[entry.parent] = (self._context, self._rooted)
+            while len(self._openings) > MAX_OPENINGS:
+                del self._openings[next(iter(self._openings))]
+
+    def _expand(self, entry: Entry) -> None:
+        """What a command or a skill stands for is asked for as if the person had typed it (I28)."""
+        last = self._entries[-1] if self._entries else None
+        if last is not None and last.command and entry.parent == last.uuid and entry.text.strip():
+            text = cut(f"{last.text}\n\n{entry.text.strip()}", TEXT)[0]
+            more = len(text) - len(last.text)
+            self._entries[-1] = replace(last, text=text, size=last.size + more)
+            self._size += more
+
+    def _messages(self, directory: str = "") -> list[Message]:
+        known = [m.id for m in self._context if m.human]
+        return messages_of(self._kept(), self._is_ours, directory=directory, known=known)
+
+    def _kept(self) -> list[Entry]:
+        """The entries within the bounds, counted from the newest; requests stay even outside them."""
+        if len(self._entries) <= self._bounds.lines and self._size <= self._bounds.chars:
+            return self._entries
+        kept: list[Entry] = []
+        lines = chars = requests = 0
+        for entry in reversed(self._entries):
+            person = entry.kind == "human" or bool(entry.text and entry.results)
+            old = lines >= self._bounds.lines
+            requests += old and person
+            if not old or (person and requests <= MAX_REQUESTS) or entry.kind in {"boundary", "summary"}:
+                kept.append(_thinned(entry) if chars > self._bounds.chars else entry)
+            lines, chars = lines + 1, chars + entry.size
+        return kept[::-1]
+
+    def _thin(self) -> None:
+        kept = self._kept()
+        numbers = dict(zip((e.uuid for e in self._entries), self._numbers, strict=True))
+        self._entries, self._numbers = kept, [numbers[e.uuid] for e in kept]
+        self._size, self._fresh = sum(e.size for e in kept), [0, 0]
+        floor = self._numbers[-self._bounds.lines :][0]
+        self._places = {u: n for u, n in self._places.items() if n >= floor or n <= _ROOT}
+
+    def transcript(self, directory: str) -> Transcript:
+        """The branch as a transcript. ``directory``: where the session works."""
+        messages = (*self._context, *self._messages(directory))
+        found = Transcript(self.session, messages, directory=directory)
+        return with_fields(found, todos=todos_of(found.work, self._entries))
+
+
+def _bare(message: Message) -> Message:
+    """The message without its tool calls."""
+    return message if not message.calls else with_fields(message, calls=())
+
+
+def _thinned(entry: Entry) -> Entry:
+    """An old entry with its long texts cut. ``size`` stays the same, so the bounds count it as before."""
+    if entry.thin:
+        return entry
+    return replace(
+        entry,
+        text=cut(entry.text, _THIN_REQUEST if entry.kind == "human" else _THIN)[0],
+        uses=tuple(replace(u, input=_thin_input(u.input)) for u in entry.uses),
+        results=tuple(
+            replace(r, output=cut(r.output, _THIN)[0], error=cut(r.error, _THIN)[0]) for r in entry.results
+        ),
+        thin=True,
+    )
+
+
+def _thin_input(given: dict[str, object]) -> dict[str, object]:
+    found = cut_deep(given, _THIN)
+    return found if isinstance(found, dict) else {}

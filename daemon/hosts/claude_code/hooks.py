@@ -1,0 +1,295 @@
+"""Claude Code's hook calls (``POST /v1/hooks/<Event>``) as core events, and what the plugin's mod tells.
+
+Owns the names and the fields of the hooks. Keeps no state and does no I/O. A hook is only a hint: the
+transcript counts. An unknown hook gives no event and an unknown field is skipped (I36). A body of another
+form raises ``BadReply``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+
+from ...core import events as ev
+from ...core.errors import BadReply
+from ...core.redact import redact_head
+from ..wire import decode, text_or_empty
+from .lines import ORDER, is_typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_BODY: Final = 8 << 20
+MAX_NAME: Final = 200
+MAX_PATH: Final = 4_096
+MAX_TEXT: Final = 100_000
+MAX_TASKS: Final = 200
+PERMISSION: Final = "permission"  # Claude Code gives a request no id, so at most one is open
+_OVER: Final = frozenset({"completed", "failed", "killed", "cancelled", "stopped", "error"})
+_LASTING: Final = frozenset({"shell", "monitor"})
+_ASKS: Final = frozenset({"permission_prompt", "elicitation_dialog"})
+_NOT_A_PERSON: Final = frozenset({
+    "task-notification", "scheduled-trigger", "peer", "peer-send-message", "projects-relay", "coordinator",
+    "observer", "observer-activity", "auto-continuation", "channel", "plugin",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A background task that has not ended. ``kind``: ``shell``, ``subagent`` … ``name``: its command, or
+    what it is for.
+    """
+
+    id: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """One hook call. A field that the host does not send is empty.
+
+    ``project``: the folder that Claude Code was started in. ``cwd``: the folder that its shell is in.
+    ``prompt``: the submitted text, whoever submitted it. ``background``: the tasks that still run.
+    ``attended``: whether a person sits at the terminal, None where the version does not say. ``headless``:
+    whether ``REFLECTD_HEADLESS`` asks to judge sessions without a person too. ``pid``: the host's process, 0
+    if unknown.
+
+    ``mod``: the plugin's mod runs. Only it says who submitted a prompt (``origin``) and which turn ended
+    (``turn_id``).
+    """
+
+    event: str
+    session: str
+    transcript: str = ""
+    cwd: str = ""
+    project: str = ""
+    prompt: str = ""
+    prompt_id: str = ""
+    last_assistant_message: str = ""
+    background: tuple[Task, ...] = ()
+    source: str = ""
+    error: str = ""
+    notification: str = ""
+    message: str = ""
+    permission_mode: str = ""
+    agent_id: str = ""
+    agent_type: str = ""
+    reason: str = ""
+    title: str = ""
+    entrypoint: str = ""
+    attended: bool | None = None
+    pid: int = 0
+    headless: bool = False
+    mod: bool = False
+    origin: str = ""
+    turn_id: str = ""
+
+    @property
+    def directory(self) -> str:
+        """The session's folder."""
+        return self.project or self.cwd
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person is there; not so with ``claude -p`` and the SDKs."""
+        return self.attended is not False and not self.entrypoint.startswith("sdk")
+
+    @property
+    def lasting(self) -> tuple[Task, ...]:
+        """The background tasks that may run as long as the session does. Of the end of all others Claude Code
+        tells the agent, and another Stop follows.
+        """
+        return tuple(t for t in self.background if t.kind in _LASTING)
+
+    @property
+    def typed(self) -> bool:
+        """Whether a person may have typed the prompt: not the host nor another plugin, and it is no text or
+        command of ours (I4, I9).
+        """
+        return self.origin not in _NOT_A_PERSON and is_typed(self.prompt)
+
+
+class _Body(Struct):
+    session_id: Any = None
+    transcript_path: Any = None
+    cwd: Any = None
+    prompt: Any = None
+    prompt_id: Any = None
+    last_assistant_message: Any = None
+    background_tasks: Any = None
+    source: Any = None
+    error: Any = None
+    notification: Any = field(name="notification_type", default=None)
+    message: Any = None
+    permission_mode: Any = None
+    agent_id: Any = None
+    agent_type: Any = None
+    reason: Any = None
+    title: Any = field(name="session_title", default=None)
+    mod: Any = field(name="reflectd_mod", default=None)
+    origin: Any = field(name="reflectd_origin", default=None)
+    turn_id: Any = None
+
+
+def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
+    """The hook call: the JSON that Claude Code sent, and the headers that ``hook.sh`` adds. Raises
+    ``BadReply``.
+
+    The session id and the folders are checked; all other texts are only cut.
+    """
+    if len(body) > MAX_BODY:
+        raise BadReply(f"hook {event[:40]}: the body has more than {MAX_BODY >> 20} MB")
+    try:
+        wire = decode(body, _Body)
+    except BadReply as e:
+        raise BadReply(f"hook {event[:40]}: {e}", e.raw) from None
+    session = wire.session_id
+    if not isinstance(session, str) or not session or len(session) > MAX_NAME or not session.isprintable():
+        raise BadReply(f"hook {event[:40]}: no session_id")
+    said = {k.lower(): _sound(v) for k, v in headers.items() if k.lower().startswith("x-cc-")}
+    pid = said.get("x-cc-pid", "")
+    last = text_or_empty(wire.last_assistant_message)
+    return Hook(
+        event=event,
+        session=session,
+        transcript=_path(wire.transcript_path, "transcript_path", event),
+        cwd=_path(wire.cwd, "cwd", event),
+        project=_path(said.get("x-cc-project"), "X-CC-Project", event),
+        prompt=text_or_empty(wire.prompt)[:MAX_TEXT],
+        prompt_id=text_or_empty(wire.prompt_id)[:MAX_NAME],
+        last_assistant_message=last[-MAX_TEXT:],
+        background=_running(wire.background_tasks),
+        source=text_or_empty(wire.source)[:MAX_NAME],
+        error=text_or_empty(wire.error)[:MAX_NAME],
+        notification=text_or_empty(wire.notification)[:MAX_NAME],
+        message=text_or_empty(wire.message)[:MAX_NAME],
+        permission_mode=text_or_empty(wire.permission_mode)[:MAX_NAME],
+        agent_id=text_or_empty(wire.agent_id)[:MAX_NAME],
+        agent_type=text_or_empty(wire.agent_type)[:MAX_NAME],
+        reason=text_or_empty(wire.reason)[:MAX_NAME],
+        title=text_or_empty(wire.title)[:MAX_NAME],
+        entrypoint=said.get("x-cc-entrypoint", "")[:MAX_NAME],
+        attended={"1": True, "0": False}.get(said.get("x-cc-attended", "")),
+        pid=int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else 0,
+        headless=said.get("x-cc-headless", "") in {"1", "true", "yes", "on"},
+        mod=bool(wire.mod),
+        origin=text_or_empty(wire.origin)[:MAX_NAME],
+        turn_id=text_or_empty(wire.turn_id)[:MAX_NAME],
+    )
+
+
+def events_of(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    """What happened, by this hook call, at ``t`` (epoch ms); nothing for an unknown hook.
+
+    A sub-agent's own hooks are activity of its session. ``SessionEnd`` gives ``SessionIdled``: the session
+    has ended, so a turn that was cut short gets its final verdict (I21), and the session no longer counts as
+    busy. Only after that comes ``SessionEnded``.
+    """
+    read = _READERS.get(hook.event)
+    if read is None:
+        return ()
+    if hook.agent_id and hook.event != "SubagentStop":
+        return (ev.ActivitySeen(hook.session, t),)
+    return read(hook, t)
+
+
+def _started(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    seen = ev.SessionSeen(hook.session, t, title=hook.title, directory=hook.directory)
+    return (seen, ev.SessionCompacted(hook.session, t)) if hook.source == "compact" else (seen,)
+
+
+def _prompted(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    """A typed prompt opens a task with the prompt's id. A version that sends no id gets one made up here, and
+    the transcript corrects it.
+    """
+    name, busy = hook.prompt_id or f"prompt-{t}", ev.SessionBusied(hook.session, t)
+    if hook.typed:
+        agent = "plan" if hook.permission_mode == "plan" else ""
+        return (ev.HumanMessaged(hook.session, t, name, agent), busy)
+    orders = ORDER.findall(hook.prompt)
+    return (ev.SyntheticMessaged(hook.session, t, name, orders[-1] if orders else ""), busy)
+
+
+def _stopped(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    """The turn ended, so no permission is open any more; no hook tells of its answer."""
+    answered = ev.PersonAnswered(hook.session, t, PERMISSION)
+    if agents := [task for task in hook.background if task not in hook.lasting]:
+        names = tuple(task.name for task in agents)  # another Stop follows when they end (I16)
+        return (answered, ev.ActivitySeen(hook.session, t), ev.BackgroundAwaited(hook.session, t, names))
+    return (answered, ev.SessionIdled(hook.session, t))
+
+
+def _failed(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    error = ev.HostErrored(hook.session, t, hook.error or "unknown", hook.last_assistant_message[:2_000])
+    return (error, ev.PersonAnswered(hook.session, t, PERMISSION), ev.SessionIdled(hook.session, t))
+
+
+def _notified(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    asks = hook.notification in _ASKS or (not hook.notification and "needs your permission" in hook.message)
+    return (ev.PersonAsked(hook.session, t, PERMISSION),) if asks else ()
+
+
+def _aborted(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    """Esc while the agent worked: of the hooks none tells of it."""
+    answered = ev.PersonAnswered(hook.session, t, PERMISSION)
+    return (ev.TurnAborted(hook.session, t), answered, ev.SessionIdled(hook.session, t))
+
+
+def _sub_agent(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    """When a compaction ends, this hook comes without a type: that is no sub-agent."""
+    return (ev.ActivitySeen(hook.session, t),) if hook.agent_type else ()
+
+
+def _active(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    return (ev.ActivitySeen(hook.session, t),)
+
+
+_READERS: Final[dict[str, Callable[[Hook, int], tuple[ev.Event, ...]]]] = {
+    "SessionStart": _started,
+    "UserPromptSubmit": _prompted,
+    "PreToolUse": _active,
+    "PostToolUse": lambda h, t: (ev.PersonAnswered(h.session, t, PERMISSION), *_active(h, t)),
+    "Stop": _stopped,
+    "StopFailure": _failed,
+    "SubagentStop": _sub_agent,
+    "PreCompact": _active,
+    "Notification": _notified,
+    "ModAborted": _aborted,
+    "SessionEnd": lambda h, t: (
+        ev.PersonAnswered(h.session, t, PERMISSION),
+        ev.SessionIdled(h.session, t),
+        ev.SessionEnded(h.session, t),
+    ),
+}
+EVENTS: Final = frozenset(_READERS)
+
+
+def _running(tasks: object) -> tuple[Task, ...]:
+    """The tasks that have not ended. One without a status counts, because waiting is safer."""
+    found = tasks[:MAX_TASKS] if isinstance(tasks, list) else []
+    return tuple(
+        _task(t) for t in found if isinstance(t, dict) and text_or_empty(t.get("status")) not in _OVER
+    )
+
+
+def _task(found: dict[str, Any]) -> Task:
+    kind = text_or_empty(found.get("type"))[:MAX_NAME]
+    said = (text_or_empty(found.get(key)) for key in ("command", "description", "agent_type", "name"))
+    name = " ".join(next((s for s in said if s.strip()), kind or "a background task").split())
+    return Task(text_or_empty(found.get("id"))[:MAX_NAME], kind, redact_head(name, MAX_NAME))
+
+
+def _path(value: object, name: str, event: str) -> str:
+    if value is None or value == "":
+        return ""
+    if not isinstance(value, str) or not value.startswith("/") or "\0" in value or len(value) > MAX_PATH:
+        raise BadReply(f"hook {event[:40]}: {name} is no absolute path")
+    return value
+
+
+def _sound(value: str) -> str:
+    """A header's text, with U+FFFD for bytes that are not UTF-8."""
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,29 @@
+"""Whether a session is still where it was when a prompt for it was decided, by its transcript."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ...core.transcript import Transcript
+
+
+def moved_on(transcript: Transcript, task: str, turn: str) -> str:
+    """Why a prompt about this task and turn is out of date; empty when it may leave. An empty ``turn``: any
+    turn of the task.
+    """
+    now = transcript.turn
+    if transcript.task is None or transcript.task.id != task:
+        return "the person wrote meanwhile"
+    if now is None or (turn and now.id != turn):
+        return "the agent went on meanwhile"
+    if now.error or not now.finish:
+        return "the agent was stopped, or works"
+    if transcript.since(now.id):
+        return "the person ran a command, or the agent was told something else"
+    return ""
+
+
+def has_order(transcript: Transcript, order: str) -> bool:
+    """Whether the agent was told this order."""
+    return any(message.order == order for message in transcript.messages)

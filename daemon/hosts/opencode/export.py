@@ -1,0 +1,81 @@
+"""A session as ``opencode export`` writes it, or only the list of its messages, as a transcript.
+
+It moves fields to where the shim's ``read`` result has them: exit codes, our order ids and the model of a
+human message. ``parse_transcript`` does the rest. An export has no todo list, so the last ``todowrite`` call
+says it. Reads no files. Raises ``BadReply`` for any other form.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...core.errors import BadReply
+from .messages import parse_transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...core.transcript import Transcript
+
+Json = dict[str, Any]
+
+
+def parse_export(found: object, *, on_skip: Callable[[str], None] | None = None) -> Transcript:
+    """``found``: ``{"info": …, "messages": […]}`` or ``[{"info": …, "parts": […]}, …]``, as decoded JSON."""
+    info, messages = (found.get("info"), found.get("messages")) if isinstance(found, dict) else (None, found)
+    if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
+        raise BadReply("no list of messages")
+    projected = [_message(m) for m in messages]
+    session = next((s for m in projected if isinstance(s := m["info"].get("sessionID"), str)), "")
+    read = {"session": _record(info), "messages": projected, "todos": _todos(projected)}
+    # no store can be asked here, and only reflectd marks a part with an order
+    return parse_transcript(read, is_ours=lambda _: True, session=session, on_skip=on_skip)
+
+
+def _message(wire: Json) -> Json:
+    info = _record(wire.get("info"))
+    model = _record(info.get("model"))
+    parts = wire.get("parts")
+    return {
+        "info": {
+            **info,
+            "agent": info.get("agent") or info.get("mode"),
+            "providerID": info.get("providerID") or model.get("providerID"),
+            "modelID": info.get("modelID") or model.get("modelID"),
+        },
+        "parts": [_part(p) for p in parts if isinstance(p, dict)] if isinstance(parts, list) else [],
+    }
+
+
+def _part(part: Json) -> Json:
+    if part.get("type") == "tool":
+        return {**part, "state": _state(_record(part.get("state")))}
+    order = _record(_record(part.get("metadata")).get("reflectd")).get("order")
+    return {**part, "order": order, "synthetic": bool(part.get("synthetic") or part.get("ignored"))}
+
+
+def _state(state: Json) -> Json:
+    metadata, time = _record(state.get("metadata")), _record(state.get("time"))
+    return {
+        **state,
+        "output": state.get("output") or metadata.get("output"),
+        "exit": metadata.get("exit"),
+        "start": time.get("start"),
+        "end": time.get("end"),
+    }
+
+
+def _todos(messages: list[Json]) -> list[object]:
+    """The todos of the last finished ``todowrite`` call."""
+    for message in reversed(messages):
+        for part in reversed(message["parts"]):
+            if part.get("type") == "tool" and part.get("tool") == "todowrite":
+                state = part["state"]
+                todos = _record(state.get("input")).get("todos")
+                if state.get("status") == "completed" and isinstance(todos, list):
+                    return todos
+    return []
+
+
+def _record(value: object) -> Json:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,103 @@
+"""What a judgement rests on: the rows and quotes that its items cite, and what the person forbade.
+
+A model may invent. An item counts only where it names a row of the case or quotes the request.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from ..core.errors import BadReply
+from ..core.verdict import Severity
+
+if TYPE_CHECKING:
+    from ..core.verdict import Judgement, Missing
+    from .case import Case
+
+ITEM_CHARS: Final = 300
+QUOTE_MIN: Final = 8  # characters; a word or two are no quote
+_ROW: Final = re.compile(r"\b[A-Z]\d{1,4}(?:\.\d{1,3})?\b")
+_GAP: Final = r"(?:[^.;\n]|\.(?=\S)){0,50}"  # within a sentence; the dot of `.env` ends none
+_DESTROYS: Final = re.compile(
+    rf"\bpush\b{_GAP}(?:--force\b|--force-with-lease\b| -f\b|--delete\b| [+:]\w)"
+    r"|\bforce[- ]?push|--force-with-lease\b"
+    r"|\bfilter-(?:branch|repo)\b|\bbfg\b|\brebase -i\b|\breset --hard\b|\bgh repo delete\b"
+    rf"|\brewrit\w+\b{_GAP}\bhistory|\b(?:purge|scrub|erase|remove)\b{_GAP}\b(?:from|out of)\b{_GAP}"
+    rf"\b(?:history|all commits)|\bdelete\b{_GAP}\b(?:remote|branch on)\b",
+    re.IGNORECASE,
+)
+_NEVER: Final = re.compile(r"\b(?:never|don'?t|do not|without|not|no)\b", re.IGNORECASE)
+_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+")
+_CLAUSE_END: Final = re.compile(r"[.;\n]\s|, then | and then ")
+
+
+def cited_rows(missing: Missing, case: Case) -> tuple[str, ...]:
+    """The rows that the item names: `E3`, `[E3]`, `E3, R1`, `E3: the test failed`."""
+    known = {row.id for row in case.evidence.rows}
+    return tuple(name for name in _ROW.findall(missing.cites[:ITEM_CHARS]) if name in known)
+
+
+def is_cited(missing: Missing, case: Case) -> bool:
+    """The item names an evidence row, a message or a line of the log, or quotes the request word for word."""
+    if cited_rows(missing, case) or _names_more(missing, case):
+        return True
+    wanted = " ".join(missing.cites.strip(" \n\"'“”`.").casefold().split())
+    if len(wanted) < QUOTE_MIN:
+        return False
+    return any(wanted in " ".join(text.casefold().split()) for text in case.requests)
+
+
+def _names_more(missing: Missing, case: Case) -> bool:
+    """The item names a message (``M2``) or a call of the task (``A12``, ``A12.3``)."""
+    messages, calls = len(case.requests), case.evidence.tool_calls
+    for name in _ROW.findall(missing.cites[:ITEM_CHARS]):
+        number = int(name[1:].partition(".")[0])
+        if (name[0] == "M" and 0 < number <= messages) or (name[0] == "A" and 0 < number <= calls):
+            return True
+    return False
+
+
+def without_destruction(found: Judgement, case: Case) -> Judgement:
+    """The judgement without advice that destroys what others have: rewritten history, forced pushes, remote
+    deletions. Feedback asks for them only where the person did. Raises ``BadReply`` when nothing else is
+    left.
+    """
+    asked = (part for text in case.requests for part in _SENTENCE.split(text) if _DESTROYS.search(part))
+    if any(not _NEVER.search(part) for part in asked):
+        return found
+
+    def fine(text: str) -> bool:
+        return not _DESTROYS.search(text)
+
+    feedback = " ".join(part for part in _SENTENCE.split(found.feedback) if fine(part))
+    actions = tuple(action for action in found.next_actions if fine(action))
+    missing = tuple(m for m in found.missing if fine(m.text))
+    kept = (feedback, actions, missing)
+    if kept == (" ".join(_SENTENCE.split(found.feedback)), found.next_actions, found.missing):
+        return found
+    if not (found.complete or any(kept)):
+        raise BadReply("the judge asks only to rewrite or delete what others have")
+    return replace(found, feedback=feedback, next_actions=actions, missing=missing)
+
+
+def without_forbidden(found: Judgement, case: Case) -> Judgement:
+    """The judgement without what the person forbade. Raises ``BadReply`` when nothing else is left of it."""
+    if not case.evidence.forbids or (found.complete and found.severity is not Severity.BLOCKER):
+        return found
+    from ..evidence.request.topics import read_clause  # many patterns, seldom needed
+
+    forbidden = set(case.evidence.forbids)
+
+    def fine(text: str) -> bool:
+        return not any(read_clause(clause).asks & forbidden for clause in _CLAUSE_END.split(text))
+
+    missing = tuple(m for m in found.missing if fine(m.text))
+    actions = tuple(action for action in found.next_actions if fine(action))
+    if found.missing and not missing:
+        raise BadReply("the judge asks only for what the person forbade")
+    feedback = found.feedback if fine(found.feedback) else ""
+    if found.feedback and not (feedback or missing or actions):
+        raise BadReply("the judge asks only for what the person forbade")
+    return replace(found, missing=missing, next_actions=actions, feedback=feedback)

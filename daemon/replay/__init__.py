@@ -1,0 +1,1 @@
+"""Judges saved cases again, outside the daemon: ``reflectd judge``, ``reflectd case``, evaluations."""

@@ -1,0 +1,230 @@
+"""Files to cases: what the daemon saved, a labelled case, a session of opencode or of Claude Code.
+
+A case with its transcript gets its evidence computed anew, so that a changed rule shows; one without (from
+an older reflectd) is judged on the evidence it was saved with. Reads bytes, never files, and nothing is
+judged here. What can't be used raises ``UserError``: what is wrong, where, and what to do.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+import msgspec
+
+from ..core.errors import BadReply, UserError
+from ..core.guards import Limits, may_judge_messages
+from ..core.session import Session
+from ..core.transcript import Transcript
+from ..hosts.claude_code.transcript import is_transcript, transcript_of
+from ..hosts.opencode.export import parse_export
+from ..judge.case import PROMPT_TOKENS, Case, Templates, make_case
+from ..judge.decide import Decision, skip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..core.workspace import ChangedFiles
+
+Expect = Literal["complete", "incomplete", "awaiting_user"]
+Source = Literal["saved", "labelled", "export", "transcript"]
+Json = dict[str, Any]
+T = TypeVar("T")
+VERSION: Final = 1
+RENAMED: Final = {"request": "requirement", "gate": "project_rule"}  # kinds of rows
+DROPPED: Final = frozenset({"claim"})  # kinds of rows that older versions made by other rules
+FORMS: Final = (
+    "a case that the daemon saved (<folder>/.reflection/<session>_<time>.json), a labelled case "
+    "(see tests/data/judge/README.md), what `opencode export SESSION` prints, or a transcript of Claude Code "
+    "(~/.claude/projects/<folder>/<session>.jsonl)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a person says a judge should have said. ``by``: who labelled it."""
+
+    expect: Expect
+    why: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A case that can be judged, and what the file says about it besides.
+
+    ``judged`` is the verdict that was saved with it (state, feedback …), None if there is none. ``decided``:
+    what a guard says of a turn that the daemon would not have judged either.
+    """
+
+    case: Case
+    label: Label | None
+    source: Source
+    name: str = ""
+    split: str = ""
+    tags: tuple[str, ...] = ()
+    judged: Json | None = None
+    decided: Decision | None = None
+
+
+def load(data: bytes, name: str, templates: Callable[[str], Templates]) -> Loaded:
+    """The case in ``data``; ``name`` is what errors call it. ``templates`` gives the prompts in force for the
+    session's directory: the file's own are never used.
+
+    Each load gets a fresh nonce: the one that fenced the text before may be in the text by now.
+    """
+    if is_transcript(data):
+        return of_transcript(transcript_of(data, PurePath(name).stem), name, templates)
+    found = _json(data, name)
+    fence = secrets.token_hex(8)
+    if isinstance(found, dict) and "version" in found:
+        if found["version"] != VERSION:
+            version = str(found["version"])[:20]
+            raise UserError(f"{name}: a case of version {version}; this reflectd reads version {VERSION}")
+        if "case" in found:
+            return _saved(found, name, templates, fence)
+        if "transcript" in found:
+            return _labelled(found, name, templates, fence)
+    elif isinstance(found, list) or (isinstance(found, dict) and "messages" in found):
+        try:
+            transcript = parse_export(found)
+        except BadReply as e:
+            raise UserError(f"{name}: not an exported session: {e}") from None
+        return Loaded(_make(transcript, name, templates, fence), None, "export", name)
+    raise UserError(f"{name} is none of these: {FORMS}")
+
+
+def of_transcript(
+    transcript: Transcript, name: str, templates: Callable[[str], Templates], project: str = ""
+) -> Loaded:
+    """The case of a session's last turn, guarded as in the daemon. Raises ``UserError`` if none is over."""
+    case = _make(transcript, name, templates, secrets.token_hex(8), project=project)
+    session, limits = Session(id=case.session, task=case.task, turn=case.turn), Limits()
+    no = may_judge_messages(session, transcript, limits)
+    decided = skip(session, case.turn, no, case.at, limits) if no is not None else None
+    if no is not None and decided is None:
+        raise UserError(f"{name}: nothing to judge: {no.reason}")
+    return Loaded(case, None, "transcript", name, decided=decided)
+
+
+def _saved(found: Json, name: str, templates: Callable[[str], Templates], nonce: str) -> Loaded:
+    """``.reflection/<session>_<epoch ms>.json``, with a label if a person gave it one."""
+    stored = found["case"]
+    if not isinstance(stored, dict):
+        raise UserError(f"{name}: `case` is not an object")
+    filled = {**stored, "templates": asdict(templates("")), "nonce": nonce}
+    if stored.get("transcript") is not None:
+        filled["evidence"] = {}  # computed anew below, so rows that this version doesn't know do no harm
+    else:
+        filled["evidence"] = _today(stored.get("evidence"))
+    case = _convert(filled, Case, name, "case")
+    if case.transcript is not None:
+        case = _make(
+            case.transcript,
+            name,
+            templates,
+            nonce,
+            at=case.at,
+            open_items=case.open_items,
+            project=case.project,
+            changed=case.changed,
+            prompt_tokens=case.prompt_tokens,
+        )
+    judged = found.get("verdict")
+    return Loaded(
+        case=case,
+        label=_label(found, name),
+        source="saved",
+        name=name,
+        split=_text(found, "split"),
+        tags=_tags(found),
+        judged=judged if isinstance(judged, dict) else None,
+    )
+
+
+def _labelled(found: Json, name: str, templates: Callable[[str], Templates], nonce: str) -> Loaded:
+    transcript = _convert(found["transcript"], Transcript, name, "transcript")
+    return Loaded(
+        case=_make(transcript, name, templates, nonce, project=_text(found, "project")),
+        label=_label(found, name),
+        source="labelled",
+        name=name,
+        split=_text(found, "split"),
+        tags=_tags(found),
+    )
+
+
+def _label(found: Json, name: str) -> Label | None:
+    return None if found.get("label") is None else _convert(found["label"], Label, name, "label")
+
+
+def _make(
+    transcript: Transcript,
+    name: str,
+    templates: Callable[[str], Templates],
+    nonce: str,
+    *,
+    at: int = 0,
+    open_items: tuple[str, ...] = (),
+    project: str = "",
+    changed: ChangedFiles | None = None,
+    prompt_tokens: int = PROMPT_TOKENS,
+) -> Case:
+    task, turn = transcript.task, transcript.turn
+    if task is None:
+        raise UserError(f"{name}: no message that a person typed is in it, so there is nothing to judge by")
+    if turn is None:
+        raise UserError(f"{name}: the agent has not answered in it, so there is nothing to judge")
+    return make_case(
+        transcript,
+        at=at or turn.completed or turn.at,
+        nonce=nonce,
+        templates=templates(transcript.directory),
+        open_items=open_items,
+        project=project,
+        changed=changed,
+        prompt_tokens=prompt_tokens,
+    )
+
+
+def _today(evidence: object) -> object:
+    """Stored evidence with its rows by the names of today, without those of ``DROPPED``."""
+    rows = evidence.get("rows") if isinstance(evidence, dict) else None
+    if not isinstance(evidence, dict) or not isinstance(rows, list):
+        return evidence
+    renamed = [
+        {**r, "kind": RENAMED.get(str(r.get("kind")), r.get("kind"))}
+        for r in rows
+        if isinstance(r, dict) and r.get("kind") not in DROPPED
+    ]
+    return {**evidence, "rows": renamed}
+
+
+def _json(data: bytes, name: str) -> object:
+    if not data.strip():
+        raise UserError(f"{name} is empty")
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        said = "nested too deeply" if isinstance(e, RecursionError) else str(e)
+        raise UserError(f"{name} is not valid JSON: {said}") from None
+
+
+def _convert(value: object, form: type[T], name: str, where: str) -> T:
+    try:
+        return msgspec.convert(value, form)
+    except (msgspec.ValidationError, RecursionError) as e:
+        said = "nested too deeply" if isinstance(e, RecursionError) else str(e).replace("`$", f"`{where}")
+        raise UserError(f"{name}: `{where}` can't be read: {said}") from None
+
+
+def _text(found: Json, key: str) -> str:
+    value = found.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _tags(found: Json) -> tuple[str, ...]:
+    tags = found.get("tags")
+    return tuple(t for t in tags if isinstance(t, str)) if isinstance(tags, list) else ()

@@ -1,0 +1,1 @@
+"""Runs the real programs: coding agents, the daemon, model servers on loopback. For tests, bench, demo."""

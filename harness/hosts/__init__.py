@@ -1,0 +1,1 @@
+"""The real coding agents: found, started, driven."""

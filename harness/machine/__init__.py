@@ -1,0 +1,1 @@
+"""A throw-away machine: folders, processes, terminals, waiting, the daemon."""

@@ -1,0 +1,1 @@
+"""Model servers on loopback that say what was scripted, and the scripts."""

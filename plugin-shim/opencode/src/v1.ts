@@ -1,0 +1,101 @@
+/**
+ * The hooks of opencode 1. None of them throws. Only the gate of `run` makes the host wait, and for a moment the
+ * first request of a session.
+ */
+import type { Hooks } from "@opencode-ai/plugin"
+import { BoundedSet } from "./bounded.ts"
+import { Contexts } from "./context.ts"
+import { chatMessage, factsOf } from "./events.ts"
+import { Gate } from "./gate.ts"
+import { AGENT } from "./judge.ts"
+import { modeOf } from "./mode.ts"
+import { wishOf } from "./project.ts"
+import { Site } from "./site.ts"
+import type { Client } from "./site.ts"
+import { isRecord, JUDGE_AGENT, list, record, text } from "./wire.ts"
+import type { Json } from "./wire.ts"
+
+const mode = modeOf(process.argv)
+
+export class SiteV1 extends Site {
+  readonly #gate = new Gate(this.link, this.orders, this.tracker)
+  readonly #contexts = new Contexts(this.link, this.tracker)
+  /** Ids of the host's events. */
+  readonly #events = new BoundedSet<string>(5000)
+  /** What events without an id and texts carried: the host gives all loads the same objects. */
+  readonly #carried = new WeakSet<object>()
+
+  constructor(directory: string, onClose: () => void) {
+    super(directory, mode, () => {
+      onClose()
+      this.#gate.close()
+    })
+  }
+
+  /** The hooks of one more load. */
+  join(client: Client): Hooks {
+    const load = { client }
+    this.add(load)
+    return {
+      config: this.#safe((config) => {
+        config.agent = { ...config.agent, [JUDGE_AGENT]: AGENT as NonNullable<typeof config.agent>[string] }
+      }),
+      event: this.#safe(({ event }) => {
+        this.hears(load)
+        const { id, properties } = record(event)
+        if (!(text(id) ? this.#events.add(text(id)) : this.#isNew(properties))) return
+        for (const { kind, data } of factsOf(event, this.tracker)) {
+          this.link.emit(kind, data)
+          if (kind === "session.compacted") this.#contexts.compacted(text(data["sessionID"]))
+        }
+        this.#gate.see(event)
+      }),
+      "chat.message": this.#safe((input, { message, parts }) => {
+        this.hears(load)
+        this.#heard(record(input), record(message), list(parts))
+      }),
+      "experimental.chat.system.transform": this.#safe(async (input, { system }) => {
+        const only = this.judges.system(text(input.sessionID))
+        if (only !== undefined) system.splice(0, system.length, only)
+        else await this.#contexts.system(text(input.sessionID), system)
+      }),
+      ...(mode === "run" && {
+        "experimental.text.complete": this.#safe(async (input, output) => {
+          if (!this.#isNew(output)) return
+          await this.#gate.textComplete(text(input.sessionID), text(input.messageID), text(output.text))
+        }),
+      }),
+      dispose: this.#safe(() => this.leave(load)),
+    }
+  }
+
+  #heard(input: Json, message: Json, parts: unknown[]): void {
+    const sessionID = text(input["sessionID"])
+    const messageID = text(message["id"]) || text(input["messageID"])
+    const agent = text(message["agent"]) || text(input["agent"])
+    const wish = wishOf({ variant: input["variant"], ...message })
+    const fact = chatMessage(sessionID, messageID, agent, parts, this.tracker, wish)
+    if (!fact) return
+    if (fact.data["human"]) this.#gate.heard(sessionID)
+    this.link.emit(fact.kind, fact.data)
+    this.#contexts.heard(sessionID)
+  }
+
+  #isNew(carried: unknown): boolean {
+    if (!isRecord(carried)) return true
+    const fresh = !this.#carried.has(carried)
+    this.#carried.add(carried)
+    return fresh
+  }
+
+  /** A hook that can't fail, because an error in a hook would cost the person a turn. */
+  #safe<A extends unknown[]>(hook: (...args: A) => unknown) {
+    return async (...args: A): Promise<void> => {
+      try {
+        await hook(...args)
+      } catch (error) {
+        this.log(`hook: ${error}`)
+      }
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict"
+import { beforeEach, test } from "node:test"
+import { Contexts } from "../src/context.ts"
+import { sleep } from "../src/pump.ts"
+import type { Json } from "../src/wire.ts"
+
+type Link = ConstructorParameters<typeof Contexts>[0]
+
+const S = "ses_1"
+let asked: Json[]
+let answer: (n: number) => Promise<Json | null>
+let link: { -readonly [K in keyof Link]: Link[K] }
+let children: Set<string>
+let contexts: Contexts
+
+beforeEach(() => {
+  asked = []
+  answer = async (n) => ({ text: `Points ${n}` })
+  children = new Set()
+  link = {
+    connected: true,
+    state: { gate: false, gate_ms: 1000, context: true },
+    flushed: async () => true,
+    ask: async (what: string, data: Json) => answer(asked.push({ what, ...data })),
+  }
+  contexts = new Contexts(link, { isChild: (id) => children.has(id), isJudge: (id) => id === "judge" })
+})
+
+async function request(id = S, first = "You are opencode."): Promise<string[]> {
+  const system = [first]
+  await contexts.system(id, system)
+  return system.slice(1)
+}
+
+test("the same bytes in each request of a session, asked for once", async () => {
+  contexts.heard(S)
+  assert.deepEqual(
+    [await request(), await request(), await request()],
+    [["Points 1"], ["Points 1"], ["Points 1"]],
+  )
+  contexts.heard(S)
+  assert.deepEqual(await request(), ["Points 1"])
+  assert.deepEqual(asked, [{ what: "context", sessionID: S }])
+})
+
+test("requests at the same time get the same", async () => {
+  assert.deepEqual(await Promise.all([request(), request()]), [["Points 1"], ["Points 1"]])
+})
+
+test("after a compaction it is asked for again", async () => {
+  await request()
+  contexts.compacted(S)
+  assert.deepEqual(await request(), ["Points 2"])
+})
+
+test("a daemon that is slow is not waited for, and the session goes without from then on", async () => {
+  let give: (text: Json) => void = () => {}
+  answer = () => new Promise((resolve) => (give = resolve))
+  const before = Date.now()
+  assert.deepEqual(await request(), [])
+  assert.ok(Date.now() - before < 5000)
+  give({ text: "late" })
+  await sleep(1)
+  assert.deepEqual(await request(), [])
+})
+
+test("titles, summaries, judges and sub-agents get nothing", async () => {
+  children.add("child")
+  for (const [id, first] of [
+    [S, "You are a title generator. You output ONLY a thread title."],
+    [S, "You are a helpful AI assistant tasked with summarizing conversations."],
+    [S, "You are an anchored context summarization agent."],
+    ["judge", "You are opencode."],
+    ["child", "You are opencode."],
+    ["", "You are opencode."],
+  ] as const)
+    assert.deepEqual(await request(id, first), [], first)
+  assert.deepEqual(asked, [])
+})
+
+test("I35: switched off, without a daemon, or with an empty answer nothing changes", async () => {
+  link.connected = false
+  assert.deepEqual(await request("a"), [])
+  link.connected = true
+  link.state = { ...link.state, context: false }
+  assert.deepEqual(await request("b"), [])
+  link.state = { ...link.state, context: true }
+  answer = async () => null
+  assert.deepEqual(await request("c"), [])
+  answer = async () => ({ text: 7 })
+  assert.deepEqual(await request("d"), [])
+})

@@ -1,0 +1,141 @@
+"""Whom the library asks, how often, and after which pauses: against servers in the real wire formats."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon.api.asking import Asking
+from daemon.api.playbook import BASE_DELAY, MAX_RETRIES, curated, extracted, reflected
+from daemon.core.errors import UserError
+from daemon.testing import FakeClock
+from harness.models.api_servers import Cuts, Fails, LlmServer, Says
+from tests.playbook.books import Json, book, point
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FINE: Json = {"analysis": "fine", "bullet_tags": []}
+NOTHING: Json = {"analysis": "", "bullet_tags": []}
+TALK = [{"role": "assistant", "content": "done"}]
+
+
+class Pauses:
+    """A clock that goes on only in pauses, which are kept."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.clock.advance(seconds)
+
+    def asking(self, env: dict[str, str]) -> Asking:
+        return Asking(env, self.sleep, Random(1), self.clock)
+
+
+@pytest.mark.parametrize("passing", [Fails(429), Fails(500), Fails(503), Fails(529), Cuts(b"")])
+async def test_req_refl_003_what_passes_is_tried_again_with_growing_pauses(
+    server: LlmServer, env: dict[str, str], passing: Fails
+) -> None:
+    """REQ-REFL-003: three attempts, 2 s and 4 s apart, give or take a quarter."""
+    pauses = Pauses()
+    server.script(passing, passing, Says(json.dumps(FINE)))
+    assert await reflected(pauses.asking(env), TALK, book(), []) == FINE
+    assert len(server.got) == MAX_RETRIES
+    for i, slept in enumerate(pauses.slept):
+        assert BASE_DELAY * 2**i * 0.75 <= slept <= BASE_DELAY * 2**i * 1.25
+    assert len(pauses.slept) == MAX_RETRIES - 1
+
+
+async def test_scn_refl_005_01_an_unreachable_api(
+    env: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SCN-REFL-005-01: all attempts are used, then the result is empty; stdout stays the caller's."""
+    pauses = Pauses()
+    env["ANTHROPIC_BASE_URL"] = "http://127.0.0.1:9"
+    assert await reflected(pauses.asking(env), TALK, book(), []) == NOTHING
+    assert len(pauses.slept) == MAX_RETRIES - 1
+    out = capsys.readouterr()
+    assert "nothing listens at" in out.err
+    assert out.out == ""
+
+
+async def test_what_does_not_pass_is_not_tried_again(server: LlmServer, env: dict[str, str]) -> None:
+    """A wrong key stays wrong."""
+    pauses = Pauses()
+    server.script(Fails(401))
+    assert await curated(pauses.asking(env), NOTHING, book()) == {"reasoning": "", "operations": []}
+    assert pauses.slept == []
+
+
+async def test_the_transcript_is_sent_without_secrets(server: LlmServer, env: dict[str, str]) -> None:
+    """I46: as every prompt of reflectd."""
+    server.script(Says(json.dumps({"new_key_points": [], "evaluations": []})))
+    talk = [
+        {"role": "user", "content": "export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENGbPxRfiCYzEXAMPLEKEY"}
+    ]
+    await extracted(Pauses().asking(env), talk, book(point("pat-001", "a")))
+    assert "wJalrXUtnFEMI" not in server.got[0].user[0]
+    assert "redacted" in server.got[0].user[0]
+
+
+async def test_an_openai_server_is_asked_where_there_is_no_key_for_anthropic(
+    server: LlmServer, tmp_path: Path
+) -> None:
+    """The providers are the judge's."""
+    env = {
+        "HOME": str(tmp_path),
+        "REFLECTD_OPENAI_BASE_URL": server.url,
+        "REFLECTD_OPENAI_MODEL": "small",
+    }
+    server.script(Says(json.dumps(FINE)))
+    assert await reflected(Pauses().asking(env), TALK, book(), []) == FINE
+    assert server.got[0].wire == "openai"
+
+
+async def test_con_ace_003_anthropic_is_asked_first(server: LlmServer, env: dict[str, str]) -> None:
+    """CON-ACE-003: another API only where that one gives no answer."""
+    both = {**env, "REFLECTD_OPENAI_BASE_URL": server.url, "REFLECTD_OPENAI_MODEL": "small"}
+    server.script(Says(json.dumps(FINE)), Fails(401), Says(json.dumps(FINE)))
+    assert await reflected(Pauses().asking(both), TALK, book(), []) == FINE
+    assert await reflected(Pauses().asking(both), TALK, book(), []) == FINE
+    assert [got.wire for got in server.got] == ["anthropic", "anthropic", "openai"]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"ANTHROPIC_API_KEY": ""}, "no model can be asked here"),
+        ({"REFLECTD_JUDGE_PROVIDER": "offline"}, "no model may be asked"),
+        ({"REFLECTD_SPEND_TOKENS_PER_DAY": "0"}, "no model may be asked"),
+        ({"REFLECTD_JUDGE_PROVIDER": "nobody"}, "judge.provider"),
+    ],
+)
+async def test_nobody_to_ask_is_said(
+    env: dict[str, str], more: dict[str, str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The settings count: no key, rules only, a limit of 0, a mistake in them."""
+    asking = Pauses().asking({**env, **more})
+    with pytest.raises(UserError, match=why):
+        asking.providers()
+    assert await reflected(asking, TALK, book(), []) == NOTHING
+    assert why in capsys.readouterr().err
+
+
+def test_importing_the_library_is_cheap() -> None:
+    """No server, SDK or log is loaded until a model is asked, under the name of the installed package."""
+    code = (
+        "import sys, reflectd.api.playbook as p; p.apply_bullet_tags({}, []);"
+        "print([m for m in ('aiohttp', 'anthropic', 'openai', 'structlog', 'msgspec') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout == "[]\n"

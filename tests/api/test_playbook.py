@@ -1,0 +1,533 @@
+"""The library `reflectd.api.playbook`: each requirement and scenario by its name, on real functions. Models
+are a server on loopback in the real wire format. The table is in docs/api.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from daemon.api import playbook as api
+from daemon.api.asking import Asking
+from daemon.api.playbook import (
+    BASE_DELAY,
+    MAX_RETRIES,
+    SECTION_SLUGS,
+    apply_bullet_tags,
+    apply_structured_operations,
+    extract_cited_ids,
+    extract_json,
+    extract_keypoints,
+    format_playbook,
+    generate_keypoint_name,
+    load_playbook,
+    load_template,
+    prune_harmful,
+    run_curator,
+    run_deduplication,
+    run_reflector,
+    save_diagnostic,
+    save_playbook,
+    update_playbook_data,
+)
+from daemon.core.errors import Unavailable, UserError
+from harness.models.api_servers import Embeds, Fails, LlmServer, Says, Sends
+from tests.playbook.books import PATTERNS, Json, book, names, point, said
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOTHING: Json = {"analysis": "", "bullet_tags": []}
+TALK = [
+    {"role": "user", "content": "Refactor it"},
+    {"role": "assistant", "content": "As [pat-001] says: done."},
+]
+TYPED = {
+    "analysis": "The session showed good use of type hints as recommended by pat-001.",
+    "bullet_tags": [
+        {
+            "name": "pat-001",
+            "tag": "helpful",
+            "rationale": "Type hints were applied correctly throughout the refactoring.",
+        }
+    ],
+}
+
+
+@pytest.fixture
+def person(env: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process is that person's."""
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "REFLECTD_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+
+
+def types() -> Json:
+    return book(point("pat-001", "use type hints", 3, 0))
+
+
+def written(path: Path, data: object) -> Path:
+    path.write_text(json.dumps(data), "utf-8")
+    return path
+
+
+def test_the_library_has_exactly_these_names() -> None:
+    """Names and arguments are the contract with other programs."""
+    found = {n: list(inspect.signature(getattr(api, n)).parameters) for n in api.__all__ if n.islower()}
+    assert found == {
+        "apply_bullet_tags": ["playbook", "bullet_tags"],
+        "apply_structured_operations": ["playbook", "operations"],
+        "extract_cited_ids": ["messages"],
+        "extract_json": ["text"],
+        "extract_keypoints": ["messages", "playbook"],
+        "format_playbook": ["playbook"],
+        "generate_keypoint_name": ["section_entries", "slug"],
+        "load_playbook": ["path"],
+        "load_template": ["name"],
+        "prune_harmful": ["playbook"],
+        "run_curator": ["reflector_output", "playbook"],
+        "run_deduplication": ["playbook", "threshold"],
+        "run_reflector": ["messages", "playbook", "cited_ids"],
+        "save_diagnostic": ["content", "name"],
+        "save_playbook": ["playbook", "path"],
+        "update_playbook_data": ["playbook", "extraction_result"],
+    }
+    assert (MAX_RETRIES, BASE_DELAY) == (3, 2.0)
+    assert list(SECTION_SLUGS.items()) == [
+        ("PATTERNS & APPROACHES", "pat"),
+        ("MISTAKES TO AVOID", "mis"),
+        ("USER PREFERENCES", "pref"),
+        ("PROJECT CONTEXT", "ctx"),
+        ("OTHERS", "oth"),
+    ]
+
+
+# --- citations ------------------------------------------------------------------------------------
+
+
+def test_scn_refl_001_01_cited_ids_of_assistant_messages() -> None:
+    """REQ-REFL-001, SCN-REFL-001-01: each id once; a user's does not count."""
+    messages = [
+        {"role": "user", "content": "Help me refactor this code"},
+        {"role": "assistant", "content": "Based on [pat-001] and [mis-002], I recommend..."},
+        {"role": "user", "content": "What about [pat-003]?"},
+        {"role": "assistant", "content": "Good point. Also applying [pat-001] here..."},
+    ]
+    assert sorted(extract_cited_ids(messages)) == ["mis-002", "pat-001"]
+
+
+def test_scn_refl_001_02_no_citations() -> None:
+    """SCN-REFL-001-02: an empty list, also without any message."""
+    messages = [
+        {"role": "user", "content": "Help me with this"},
+        {"role": "assistant", "content": "Sure, here is the solution..."},
+    ]
+    assert extract_cited_ids(messages) == extract_cited_ids([]) == []
+
+
+def test_scn_refl_001_03_legacy_ids() -> None:
+    """SCN-REFL-001-03: both forms are found."""
+    messages = [{"role": "assistant", "content": "Following [kpt_001] and [oth-003], I suggest..."}]
+    assert set(extract_cited_ids(messages)) == {"kpt_001", "oth-003"}
+
+
+def test_scn_refl_002_01_the_template_asks_to_cite() -> None:
+    """REQ-REFL-002, SCN-REFL-002-01: in these words, with an example; the placeholder stays (QG-ACE-001)."""
+    text = load_template("playbook.txt")
+    wanted = "When a key point from the playbook influences your response, cite its ID in your reasoning"
+    assert wanted in text
+    assert "[pat-001]" in text
+    assert "{key_points}" in text
+    assert extract_cited_ids([{"role": "assistant", "content": "[pat-001]"}]) == ["pat-001"]
+
+
+def test_scn_refl_002_02_formatting_with_the_directive() -> None:
+    """SCN-REFL-002-02, QG-ACE-001: headings and lines as before, inside the template."""
+    found = format_playbook(book(point("pat-001", "use types", 5, 1), oth=[point("kpt_002", "old", 0, 2)]))
+    assert "## PATTERNS & APPROACHES\n[pat-001] helpful=5 harmful=1 :: use types\n" in found
+    assert "## OTHERS\n[kpt_002] helpful=0 harmful=2 :: old" in found
+    assert "cite its ID" in found
+    assert format_playbook(book()) == ""
+
+
+# --- the reflector --------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("person")
+async def test_scn_refl_003_01_analysis_and_tags(server: LlmServer) -> None:
+    """REQ-REFL-003, REQ-REFL-004, SCN-REFL-003-01: Anthropic's API is asked (CON-ACE-003) with transcript,
+    points and cited ids, and the answer comes back as it is.
+    """
+    server.script(Says(json.dumps(TYPED)))
+    assert await run_reflector(TALK, types(), ["pat-001"]) == TYPED
+    (got,) = server.got
+    assert got.wire == "anthropic"
+    (text,) = got.user
+    assert "user: Refactor it\n\nassistant: As [pat-001] says: done." in text
+    assert "[pat-001] helpful=3 harmful=0 :: use type hints" in text
+    assert "\n[pat-001]\n" in text
+
+
+@pytest.mark.usefixtures("person")
+async def test_scn_refl_003_02_without_citations(server: LlmServer) -> None:
+    """REQ-REFL-005, SCN-REFL-003-02: the same form of answer, from what the session shows."""
+    server.script(Says(json.dumps(TYPED)))
+    assert await run_reflector(TALK, types(), []) == TYPED
+    assert "(none)" in server.got[0].user[0]
+    assert "No ids are cited" in server.got[0].system[0]
+
+
+@pytest.mark.usefixtures("person")
+async def test_scn_refl_003_03_an_empty_playbook(server: LlmServer) -> None:
+    """SCN-REFL-003-03: nothing to tag, observations all the same."""
+    server.script(Says('{"analysis": "Observed.", "bullet_tags": []}'))
+    assert await run_reflector(TALK, book(), []) == {"analysis": "Observed.", "bullet_tags": []}
+
+
+@pytest.mark.usefixtures("person")
+async def test_scn_refl_004_01_several_tags(server: LlmServer) -> None:
+    """SCN-REFL-004-01: all of them, intact."""
+    tags = [
+        {"name": "pat-001", "tag": "helpful", "rationale": "Applied correctly"},
+        {"name": "mis-001", "tag": "harmful", "rationale": "Led to incorrect approach"},
+        {"name": "pref-001", "tag": "neutral", "rationale": "Not relevant to this session"},
+    ]
+    server.script(Says(json.dumps({"analysis": "Session had mixed results...", "bullet_tags": tags})))
+    assert (await run_reflector(TALK, types(), []))["bullet_tags"] == tags
+
+
+def test_scn_refl_004_02_a_tag_for_no_point(capsys: pytest.CaptureFixture[str]) -> None:
+    """SCN-REFL-004-02: told on stderr, nothing counted, nothing raised."""
+    playbook = types()
+    phantom = [{"name": "pat-999", "tag": "helpful", "rationale": "Phantom entry"}]
+    assert apply_bullet_tags(playbook, phantom) == types()
+    out = capsys.readouterr()
+    assert "no point is called 'pat-999'" in out.err
+    assert out.out == ""
+
+
+@pytest.mark.usefixtures("person")
+async def test_scn_refl_005_02_no_json(server: LlmServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """REQ-REFL-006, SCN-REFL-005-02: an empty result, and the reason on stderr."""
+    server.script(Says("I liked the session {a lot"))
+    assert await run_reflector(TALK, types(), []) == NOTHING
+    assert "reflector: the reply holds no JSON object" in capsys.readouterr().err
+
+
+def test_scn_refl_006_01_tags_count() -> None:
+    """REQ-REFL-007, SCN-REFL-006-01: in place, in every section."""
+    playbook = book(point("pat-001", "use types", 3, 1), oth=[point("oth-001", "legacy tip")])
+    tags = [
+        {"name": "pat-001", "tag": "helpful", "rationale": "Applied correctly"},
+        {"name": "oth-001", "tag": "harmful", "rationale": "Led to wrong approach"},
+    ]
+    assert apply_bullet_tags(playbook, tags) is playbook
+    assert playbook == book(point("pat-001", "use types", 4, 1), oth=[point("oth-001", "legacy tip", 0, 1)])
+
+
+def test_scn_refl_006_02_a_neutral_tag(capsys: pytest.CaptureFixture[str]) -> None:
+    """SCN-REFL-006-02: changes nothing; an unknown tag neither, and is told."""
+    playbook = book(point("pat-001", "use types", 3, 1))
+    apply_bullet_tags(playbook, [{"name": "pat-001", "tag": "neutral", "rationale": "Not relevant"}])
+    assert capsys.readouterr().err == ""
+    apply_bullet_tags(playbook, [{"name": "pat-001", "tag": "great"}])
+    assert playbook == book(point("pat-001", "use types", 3, 1))
+    assert "'great' is no tag" in capsys.readouterr().err
+
+
+def test_scn_refl_007_01_the_reflectors_template() -> None:
+    """SCN-REFL-007-01: what it must hold; `tests/playbook/test_prompts.py` has the details."""
+    text = load_template("reflector")
+    assert all(
+        part in text for part in ("{transcript}", "{playbook}", "{cited_ids}", '"bullet_tags"', '"tag"')
+    )
+
+
+@pytest.mark.usefixtures("person")
+async def test_scn_refl_008_01_json_in_prose(server: LlmServer) -> None:
+    """REQ-REFL-008, SCN-REFL-008-01: balanced braces find it."""
+    prose = "Here is my analysis of the session:\n\n{}\n\nLet me know if you need more detail."
+    server.script(Says(prose.format(json.dumps(TYPED))))
+    assert await run_reflector(TALK, types(), ["pat-001"]) == TYPED
+
+
+@pytest.mark.usefixtures("person")
+async def test_scn_refl_008_02_json_in_a_fence(server: LlmServer) -> None:
+    """SCN-REFL-008-02: the fence is looked into first."""
+    text = '```json\n{"analysis": "No significant observations.", "bullet_tags": []}\n```'
+    server.script(Says(text))
+    assert await run_reflector(TALK, types(), []) == extract_json(text)
+
+
+BAD_ANSWERS = [
+    Fails(400),
+    Fails(401),
+    Fails(404),
+    Sends(b"<html>"),
+    Sends(b"{"),
+    Says("[1]"),
+    Says(""),
+    Says("x", "refusal"),
+]
+
+
+@pytest.mark.usefixtures("person")
+@pytest.mark.parametrize("step", BAD_ANSWERS)
+async def test_inv_refl_002_the_reflector_never_raises(server: LlmServer, step: Any) -> None:
+    """INV-REFL-002: whatever comes back that no further attempt would mend."""
+    server.script(step)
+    assert await run_reflector(TALK, types(), []) == NOTHING
+
+
+@pytest.mark.usefixtures("person")
+@pytest.mark.parametrize("bad", [None, 3, "x", [[]], [None], {"role": 1}])
+async def test_inv_refl_002_whatever_it_is_given(bad: Any) -> None:
+    """INV-REFL-002: no key in the environment of a broken caller, and arguments of any form."""
+    assert await run_reflector(bad, bad, bad) == NOTHING
+    assert await run_curator(bad, bad) == {"reasoning": "", "operations": []}
+    assert await extract_keypoints(bad, bad) == {"new_key_points": [], "evaluations": []}
+
+
+@pytest.mark.usefixtures("person")
+async def test_a_failure_is_kept_for_a_person_in_diagnostic_mode(
+    server: LlmServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REQ-REFL-006: with `log.debug` the reply that could not be read is a file."""
+    monkeypatch.setenv("REFLECTION_DEBUG", "1")
+    server.script(Says("nothing of the form"))
+    assert await run_reflector(TALK, types(), []) == NOTHING
+    (kept,) = (tmp_path / ".local/state/reflectd/diagnostics").iterdir()
+    assert "nothing of the form" in kept.read_text("utf-8")
+
+
+# --- curator and extraction -----------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("person")
+async def test_a_curator_sees_the_analysis_and_the_points(server: LlmServer) -> None:
+    """Never the session; its operations are applied by `apply_structured_operations`."""
+    add = {"type": "ADD", "section": PATTERNS, "text": "run make lint first"}
+    server.script(Says(json.dumps({"reasoning": "new", "operations": [add]})))
+    found = await run_curator({"analysis": "lint failed late", "bullet_tags": []}, types())
+    assert found == {"reasoning": "new", "operations": [add]}
+    assert "lint failed late" in server.got[0].user[0]
+    assert "Refactor it" not in server.got[0].user[0]
+    before = types()
+    assert said(apply_structured_operations(before, found["operations"])) == [
+        "use type hints",
+        "run make lint first",
+    ]
+    assert before == types()
+
+
+@pytest.mark.usefixtures("person")
+async def test_key_points_are_extracted_and_applied(server: LlmServer) -> None:
+    """New points and ratings in one call, in the form that `update_playbook_data` takes."""
+    result = {
+        "new_key_points": ["Use structured logging instead of print statements"],
+        "evaluations": [{"name": "pat-001", "rating": "helpful"}],
+    }
+    server.script(Says(json.dumps(result)))
+    found = await extract_keypoints(TALK, types())
+    assert found == result
+    playbook = types()
+    assert update_playbook_data(playbook, found) is playbook
+    assert names(playbook) == ["pat-001", "oth-001"]
+    assert playbook["sections"][PATTERNS][0]["helpful"] == 4
+
+
+def test_operations_that_are_skipped_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the reason, and without control characters."""
+    apply_structured_operations(types(), [{"type": "DELETE", "target_id": "\x1b[31m"}])
+    assert "is skipped: there is no point '\\x1b[31m'" in capsys.readouterr().err
+
+
+async def test_the_pages_example_learns_from_a_session(
+    server: LlmServer, env: Mapping[str, str], tmp_path: Path
+) -> None:
+    """What docs/api.md shows runs in a process of its own, under the installed name, without a daemon."""
+    page = Path(__file__).resolve().parents[2].joinpath("docs", "api.md").read_text("utf-8")
+    example = page.partition("```python\n")[2].partition("```")[0]
+    (tmp_path / ".reflection").mkdir()
+    path = tmp_path / ".reflection" / "playbook.json"
+    save_playbook(types(), path)
+    add = {"type": "ADD", "section": PATTERNS, "text": "new"}
+    server.script(Says(json.dumps(TYPED)), Says(json.dumps({"operations": [add]})))
+    run = (sys.executable, "-c", example)
+    process = await asyncio.create_subprocess_exec(
+        *run, cwd=tmp_path, env={**env, "PATH": ""}, stdout=-1, stderr=-1
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 300)
+    assert (process.returncode, out, err) == (0, b"", b"")
+    assert [(p["text"], p["helpful"]) for p in load_playbook(path)["sections"][PATTERNS]] == [
+        ("use type hints", 4),
+        ("new", 0),
+    ]
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def test_pruning_and_naming() -> None:
+    """The same functions as the daemon's; a playbook of the flat form is brought into today's first."""
+    flat = {"version": "1.0", "last_updated": None, "key_points": [point("kpt_001", "bad", 1, 4), "fine"]}
+    assert prune_harmful(flat) is flat
+    assert said(flat) == ["fine"]
+    assert "key_points" not in flat
+    assert generate_keypoint_name(flat["sections"]["OTHERS"], "oth") == "oth-001"
+    assert generate_keypoint_name([point("pat-009", "x")], "pat") == "pat-010"
+
+
+def test_points_of_an_older_form_are_brought_into_todays_first() -> None:
+    """Whatever a caller built: missing sections, bare texts, points without counters."""
+    playbook: Json = {"sections": {PATTERNS: ["bare", {"name": "pat-009", "text": "old", "score": 2}]}}
+    assert apply_bullet_tags(playbook, [{"name": "pat-001", "tag": "helpful"}]) is playbook
+    assert playbook["sections"][PATTERNS] == [point("pat-001", "bare", 1), point("pat-009", "old", 2)]
+    assert list(playbook["sections"]) == list(SECTION_SLUGS)
+
+
+async def test_deduplication_compares_meanings_where_the_settings_have_a_model(
+    server: LlmServer, env: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where a program's event loop runs; a failure leaves the words and is told once."""
+    asking = Asking({**env, "REFLECTD_EMBED_BASE_URL": server.url})
+
+    def pair() -> Json:
+        return book(point("pat-001", "Listen to the server", 1), point("pat-002", "Enlist the severer to", 2))
+
+    server.script(Embeds(), Embeds(vector=lambda text: [1.0, len(text)]), Fails(500), Fails(500))
+    merged = await asyncio.to_thread(lambda: asyncio.run(_in_a_loop(asking, pair())))
+    assert [(p["name"], p["helpful"]) for p in merged["sections"][PATTERNS]] == [("pat-001", 3)]
+    for _ in range(3):
+        found = await asyncio.to_thread(api.deduplicated, asking, pair(), 1.0)
+        assert names(found) == ["pat-001", "pat-002"]
+    assert capsys.readouterr().err.count("only words were compared: embed: ") == 1
+
+
+async def _in_a_loop(asking: Asking, playbook: Json) -> Json:
+    return api.deduplicated(asking, playbook, None)
+
+
+def test_deduplication_is_bolder_with_a_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one only the same words count."""
+    monkeypatch.setenv("REFLECTD_EMBED_PROVIDER", "none")
+    long = "keep the generated client in sync with the schema by running make client"
+    playbook = book(
+        point("pat-001", long, 1), point("pat-002", long.upper(), 1), point("pat-003", f"{long} first", 1)
+    )
+    assert run_deduplication(playbook) is playbook
+    assert names(playbook) == ["pat-001", "pat-003"]
+    run_deduplication(playbook, threshold=0.8)
+    assert playbook["sections"][PATTERNS] == [point("pat-001", long, 3)]
+    with pytest.raises(ValueError, match="threshold"):
+        run_deduplication(playbook, 0)
+
+
+@pytest.mark.usefixtures("person")
+async def test_con_ace_001_asking_and_offering_change_nothing(server: LlmServer) -> None:
+    """CON-ACE-001: only what is called at the end of a session changes a playbook; reading it never does."""
+    server.script(
+        Says(json.dumps(TYPED)), Says('{"operations": [{"type": "DELETE", "target_id": "pat-001"}]}')
+    )
+    playbook = types()
+    format_playbook(playbook)
+    await run_curator(await run_reflector(TALK, playbook, ["pat-001"]), playbook)
+    assert playbook == types()
+
+
+def test_qg_ace_003_stdout_stays_the_callers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """QG-ACE-003: a hook's stdout is read by its host; what is to be told goes to stderr."""
+    (tmp_path / "playbook.json").write_text("broken")
+    playbook = load_playbook(tmp_path / "playbook.json")
+    apply_bullet_tags(playbook, [{"name": "pat-001", "tag": "helpful"}])
+    update_playbook_data(playbook, {"evaluations": [{"name": "x", "rating": "y"}]})
+    save_playbook(playbook, tmp_path / "playbook.json")
+    out = capsys.readouterr()
+    assert (out.out, len(out.err.splitlines())) == ("", 4)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_con_ace_004_load_save_load_is_stable(tmp_path: Path) -> None:
+    """REQ-SCORE-006, CON-ACE-004: but for the time of the save, which is told to the caller too."""
+    path = written(
+        tmp_path / "playbook.json",
+        {"key_points": ["a", {"name": "kpt_007", "text": "b", "score": 2}], "x": 1},
+    )
+    first = load_playbook(path)
+    save_playbook(first, path)
+    again = load_playbook(path)
+    assert again == first
+    assert again["last_updated"].endswith("+00:00")
+    assert list(json.loads(path.read_text("utf-8"))) == ["version", "last_updated", "sections", "x"]
+    save_playbook(again, path)
+    assert {**load_playbook(path), "last_updated": 0} == {**first, "last_updated": 0}
+
+
+def test_inv_score_004_a_score_never_reaches_the_file(tmp_path: Path) -> None:
+    """INV-SCORE-004: whatever the caller puts into the dict."""
+    playbook = book({**point("pat-001", "a"), "score": 3})
+    playbook["score"] = 1
+    save_playbook(playbook, tmp_path / "new" / "playbook.json")
+    assert "score" not in (tmp_path / "new" / "playbook.json").read_text("utf-8")
+
+
+def test_a_missing_file_is_an_empty_playbook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is told, nothing is made."""
+    assert load_playbook(tmp_path / "none.json") == book()
+    assert (capsys.readouterr().err, list(tmp_path.iterdir())) == ("", [])
+
+
+def test_a_broken_file_is_told_once_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It counts as empty, and the next save keeps it beside the new one."""
+    path = tmp_path / "playbook.json"
+    path.write_text('{"sections": {')
+    assert load_playbook(path) == load_playbook(str(path)) == book()
+    assert capsys.readouterr().err.count("is no playbook that can be used") == 1
+    save_playbook(types(), path)
+    (aside,) = tmp_path.glob("playbook.json.corrupt-*")
+    assert aside.read_text() == '{"sections": {'
+    assert aside.name.removeprefix("playbook.json.corrupt-").isdigit()
+    assert said(load_playbook(path)) == ["use type hints"]
+
+
+def test_a_save_that_fails_says_so(tmp_path: Path) -> None:
+    """The old file is untouched."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unavailable, match="can't make the folder"):
+        save_playbook(types(), tmp_path / "file" / "playbook.json")
+    path = written(tmp_path / "playbook.json", types())
+    with pytest.raises(TypeError):
+        save_playbook({**types(), "mine": object()}, path)
+    assert load_playbook(path) == types()
+
+
+@pytest.mark.usefixtures("person")
+def test_a_prompt_of_the_persons_own_is_used(tmp_path: Path) -> None:
+    """As for the judge; a name that is none is refused."""
+    folder = tmp_path / ".config/reflectd/prompts"
+    folder.mkdir(parents=True)
+    (folder / "playbook.txt").write_text("MINE\n{key_points}")
+    assert format_playbook(types()).startswith("MINE\n## PATTERNS")
+    with pytest.raises(UserError, match="there is no prompt"):
+        load_template("../secrets")
+
+
+@pytest.mark.usefixtures("person")
+def test_a_diagnostic_is_kept_without_secrets(tmp_path: Path) -> None:
+    """In the state folder, for its owner only."""
+    path = save_diagnostic("key sk-ant-api03-1234567890abcdefghijKLMNOP", "re/flector")
+    assert path is not None
+    kept = Path(path)
+    assert kept.is_relative_to(tmp_path / ".local/state/reflectd/diagnostics")
+    assert "sk-ant" not in kept.read_text("utf-8")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600

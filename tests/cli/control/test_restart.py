@@ -1,0 +1,248 @@
+"""``reflectd restart``, what ``start`` and ``doctor`` say of a daemon that is out of date, and the daemon
+that makes way for an upgrade (``engine.upgrade``, ``cli.control.running``).
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import shutil
+import socket
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from daemon import __version__
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import REPO, Sandbox
+from harness.machine.waiting import PATIENCE_S, wait_until
+from harness.models.api_servers import Says
+from tests.support.hosts.wire import WireHost, unfinished
+from tests.support.machine.command_line import reflectd, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NEXT = "99.1.0"
+ANSWER = {"complete": True, "severity": "NONE", "feedback": "", "missing": [], "next_actions": []}
+
+
+def installed(box: Sandbox) -> Path:
+    """The package as it is installed, in a folder of its own, under the name that it has there."""
+    site = box.root / "site"
+    package = site / "reflectd"
+    shutil.copytree(REPO / "daemon", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(REPO / "prompts", package / "prompts")
+    return package
+
+
+def upgrade(package: Path, version: str = NEXT) -> None:
+    """What an installer does: files take the place of others."""
+    old = (package / "__init__.py").read_text()
+    new = package / "new.tmp"
+    new.write_text(old.replace(f'"{__version__}"', f'"{version}"'))
+    new.replace(package / "__init__.py")
+
+
+class Model:
+    """A server like OpenAI's whose answers wait until ``go`` is set."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.begun, self.go = threading.Event(), threading.Event()
+        model = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                model.asked += 1
+                model.begun.set()
+                assert model.go.wait(PATIENCE_S)
+                data = json.dumps(Says(json.dumps(ANSWER)).openai(body)).encode()
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: object) -> None:
+                """Nothing is printed."""
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+
+
+@contextmanager
+def slow_model() -> Iterator[Model]:
+    model = Model()
+    thread = threading.Thread(target=model.server.serve_forever)
+    thread.start()
+    try:
+        yield model
+    finally:
+        model.go.set()
+        model.server.shutdown()
+        thread.join()
+        model.server.server_close()
+
+
+def asks(model: Model) -> dict[str, str]:
+    """The settings with which this model judges."""
+    return {
+        "REFLECTD_JUDGE_PROVIDER": "openai",
+        "REFLECTD_OPENAI_BASE_URL": model.url,
+        "REFLECTD_OPENAI_MODEL": "m",
+    }
+
+
+def test_an_upgrade_replaces_the_daemon_but_never_while_a_turn_is_judged(box: Sandbox) -> None:
+    """The program on the disk is replaced while a model judges: the turn is judged to its end by the old
+    daemon, and only then the new one takes over, in the same process and on the same socket.
+    """
+    package = installed(box)
+    with slow_model() as model:
+        daemon = Daemon(box, PYTHONPATH=str(package.parent), **asks(model))
+        daemon.program = ("-m", "reflectd", "serve")
+        with daemon, WireHost(box.socket, box.project, unfinished(box.project)) as host:
+            before, inode = daemon.status(), box.socket.stat().st_ino
+            host.send(host.turn("ses_judged"))
+            assert model.begun.wait(PATIENCE_S), daemon.log()
+            upgrade(package)
+            wait_until(lambda: "takes over at a quiet moment" in daemon.log(), "notice", daemon.log)
+            now = daemon.status()
+            assert (now["started_at"], now["upgrade"]) == (
+                before["started_at"],
+                {"waiting": True, "problem": ""},
+            )
+            said(reflectd(box, "start"), 0, "its program was replaced", "next quiet moment")
+            model.go.set()
+            verdict = wait_until(lambda: daemon.verdicts("ses_judged"), "a verdict", daemon.log)[0]
+            asked = model.asked
+            wait_until(lambda: daemon.status()["version"] == NEXT, "the new daemon", daemon.log)
+            after = daemon.status()
+            assert (after["pid"], box.socket.stat().st_ino) == (before["pid"], inode)
+            assert after["started_at"] > verdict["timestamp"]
+            assert (model.asked, daemon.verdicts("ses_judged")) == (asked, [verdict])
+            assert (box.state / "lock").read_text() == f"{before['pid']}\n"
+            host.disconnect()
+            host.connect().send(host.turn("ses_next"))
+            wait_until(lambda: daemon.verdicts("ses_next"), "a verdict", daemon.log)
+            said(reflectd(box, "start"), 0, f"it is {NEXT}, newer than this program, {__version__}")
+            daemon.new_log()
+        assert not box.socket.exists()
+        assert not (box.state / "socket").exists()
+
+
+def test_a_program_that_does_not_start_never_takes_over(box: Sandbox) -> None:
+    """The daemon goes on as it was and says why; `restart` is refused too; mended files take over."""
+    package = installed(box)
+    good = (package / "app.py").read_text()
+    daemon = Daemon(box, PYTHONPATH=str(package.parent))
+    daemon.program = ("-m", "reflectd", "serve")
+    with daemon:
+        before = daemon.status()
+        (package / "app.py").write_text("import nothing_that_there_is\n")
+        upgrade(package)
+        wait_until(lambda: daemon.status()["upgrade"]["problem"], "the problem", daemon.log)
+        said(reflectd(box, "start"), 0, "goes on as it was", "nothing_that_there_is")
+        findings = json.loads(reflectd(box, "doctor", "--json").stdout)["checks"]
+        (warned,) = (c for c in findings if c["name"] == "daemon" and c["outcome"] == "warn")
+        assert "nothing_that_there_is" in warned["text"]
+        assert daemon.call("GET", "/v1/sessions")["sessions"] == []
+        with WireHost(box.socket, box.project, unfinished(box.project)) as host:
+            host.send(host.turn("ses_still"))
+            wait_until(lambda: daemon.verdicts("ses_still"), "a verdict", daemon.log)
+        assert daemon.status()["started_at"] == before["started_at"]
+        (package / "app.py").write_text(good)
+        upgrade(package, "99.2.0")
+        wait_until(lambda: daemon.status()["version"] != before["version"], "the new daemon", daemon.log)
+        assert daemon.status()["pid"] == before["pid"]
+
+
+def test_restart_keeps_the_way_of_the_start(box: Sandbox) -> None:
+    """A daemon that a host started stays one, in its own process; one that does not run is started."""
+    said(reflectd(box, "restart"), 0, "started")
+    said(reflectd(box, "stop"), 0)
+    (box.state / "stopped").unlink()
+    said(reflectd(box, "start", "--from-shim"), 0, "started")
+    before = status(box)
+    text = said(reflectd(box, "restart"), 0, "restarted", f"pid {before['pid']}")
+    after = status(box)
+    assert "it was" not in text
+    assert (after["pid"], after["by_host"]) == (before["pid"], True)
+    assert after["started_at"] > before["started_at"]
+    assert (box.state / "socket").read_text() == f"{box.socket}\n"
+    with knocking(box.socket) as refused:
+        for _ in range(2):
+            said(reflectd(box, "restart"), 0, "restarted")
+    assert refused == []
+    said(reflectd(box, "serve"), 2, "runs already")
+    said(reflectd(box, "stop"), 0, f"stopped (pid {before['pid']})")
+    assert not box.socket.exists()
+    said(reflectd(box, "restart", "--socket", "relative"), 2, "absolute")
+
+
+def test_restart_of_another_installations_daemon(box: Sandbox) -> None:
+    """It is ended, and this installation's daemon takes its place; hosts may start daemons as before."""
+    package = installed(box)
+    env = {"PYTHONPATH": str(package.parent)}
+    upgrade(package, "0.0.1")
+    daemon = Daemon(box, **env)
+    daemon.program = ("-m", "reflectd", "serve")
+    with daemon:
+        pid = daemon.status()["pid"]
+        said(reflectd(box, "start"), 0, f"it is 0.0.1, older than this program, {__version__}", "restart")
+        findings = json.loads(reflectd(box, "doctor", "--json").stdout)["checks"]
+        assert ("warn", "reflectd restart") in {
+            (c["outcome"], c["mend"]) for c in findings if c["name"] == "daemon"
+        }
+        said(reflectd(box, "restart"), 0, f"reflectd {__version__} started")
+        assert status(box)["pid"] != pid
+        assert not (box.state / "stopped").exists()
+
+
+def test_older_settings_are_named(box: Sandbox) -> None:
+    """`start` and `doctor` say which settings changed since the daemon read them, until it is restarted."""
+    file = box.home / ".config" / "reflectd" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('toasts = false\n[judge]\nmode = "observe"\n')
+    said(reflectd(box, "start"), 0, "started")
+    assert "older" not in said(reflectd(box, "start"), 0, "runs already")
+    file.write_text('# the same but for one\n[judge]\nmode = "observe"\n')
+    said(reflectd(box, "start"), 0, "older settings", str(file), "(toasts)", "`reflectd restart`")
+    file.write_text('[judge]\nmode = "act"\n')
+    said(reflectd(box, "start"), 0, "(judge.mode, toasts)")
+    said(reflectd(box, "doctor"), os.EX_OK, "older settings", "-> reflectd restart")
+    said(reflectd(box, "restart"), 0, "restarted")
+    assert "older" not in said(reflectd(box, "start"), 0, "runs already")
+    assert status(box)["mode"] == "act"
+
+
+@contextmanager
+def knocking(path: Path) -> Iterator[list[str]]:
+    """Someone connects all the time; who was refused."""
+    refused: list[str] = []
+    over = threading.Event()
+
+    def knock() -> None:
+        while not over.wait(0.005):
+            with socket.socket(socket.AF_UNIX) as client:
+                try:
+                    client.connect(str(path))
+                except OSError as e:
+                    refused.append(str(e))
+
+    thread = threading.Thread(target=knock)
+    thread.start()
+    try:
+        yield refused
+    finally:
+        over.set()
+        thread.join()
+
+
+def status(box: Sandbox) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(reflectd(box, "status", "--json").stdout)
+    return found

@@ -1,0 +1,95 @@
+"""``reflectd start`` and ``reflectd stop``, which a person uses together. ``serve`` is tested in
+``tests/e2e`` and ``tests/server``, with what it serves.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from daemon.service import units
+from harness.machine.sandbox import Sandbox
+from tests.support.machine.command_line import COMMAND_S, Done, environment, reflectd, said
+
+
+def test_start_status_stop(box: Sandbox) -> None:
+    """I45: start, start again, status, stop, stop again; nothing is left, and the log is there to read."""
+    said(reflectd(box, "status"), 3, "not running", "reflectd start")
+    text = said(reflectd(box, "start"), 0, "started", "reflectd.log")
+    pid = int(text.partition("pid ")[2].partition(")")[0])
+    assert psutil.pid_exists(pid)
+    said(reflectd(box, "start"), 0, "runs already", f"pid {pid}")
+    said(reflectd(box, "serve"), 2, "runs already", f"pid {pid}")
+    said(reflectd(box, "status"), 0, f"pid {pid}", str(box.socket), str(box.state), "offline")
+    said(reflectd(box, "logs"), 0, "started")
+    assert len(reflectd(box, "logs", "-n", "1").stdout.splitlines()) == 1
+    assert reflectd(box, "logs", "-n", "0").stdout == ""
+    said(reflectd(box, "stop"), 0, f"stopped (pid {pid})")
+    said(reflectd(box, "stop"), 0, "not running")
+    said(reflectd(box, "status"), 3)
+    said(reflectd(box, "logs"), 0, "stopped")
+
+
+def test_started_three_times_at_once(box: Sandbox) -> None:
+    """Several shells start it at the same moment: there is one daemon, and each shell says that it runs."""
+    found: list[Done] = []
+    threads = [threading.Thread(target=lambda: found.append(reflectd(box, "start"))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [d.returncode for d in found] == [0, 0, 0], found
+    assert sum("started" in d.stdout for d in found) == 1
+    assert sum("runs already" in d.stdout for d in found) == 2
+
+
+def test_start_says_why_it_failed(box: Sandbox) -> None:
+    """``start`` prints why the daemon could not start, in the daemon's words, and fails."""
+    (box.state / "reflectd.sqlite3").mkdir()
+    done = reflectd(box, "start")
+    assert done.returncode in {1, 2}
+    said(done, done.returncode, "did not start", "reflectd.sqlite3")
+
+
+@pytest.mark.parametrize("provider", ["auto", "anthropic"])
+def test_a_host_brings_no_key(box: Sandbox, provider: str) -> None:
+    """I46: a daemon that a host starts runs without the key of its environment, and says what allows the key;
+    one that a person starts takes it.
+    """
+    env = {"ANTHROPIC_API_KEY": "k", "REFLECTD_JUDGE_PROVIDER": provider}
+    said(reflectd(box, "start", "--from-shim", **env), 0, "started")
+    text = said(reflectd(box, "status", **env), 0, "`reflectd setup claude-code --judge anthropic`")
+    assert "Anthropic's API" not in text
+    said(reflectd(box, "stop"), 0)
+    said(reflectd(box, "start", **env), 0, "started")
+    assert "--judge anthropic" not in said(reflectd(box, "status", **env), 0, "Anthropic's API")
+    said(reflectd(box, "stop"), 0)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="systemd's files")
+def test_start_rewrites_a_unit_of_the_old_module(box: Sandbox) -> None:
+    """A unit that starts ``daemon`` starts ``reflectd`` afterwards, also where systemd can't be asked now."""
+
+    def command(*args: str) -> Done:
+        program = Path(sys.executable).with_name("reflectd")
+        env = environment(box, PATH="/nonexistent")
+        return subprocess.run(
+            [program, *args], env=env, capture_output=True, text=True, timeout=COMMAND_S, check=False
+        )
+
+    said(command("service", "install"), 1, "no systemctl on PATH")
+    unit = box.home / ".config" / "systemd" / "user" / "reflectd.service"
+    now = unit.read_text()
+    before = units.unsealed(now)
+    assert before is not None
+    unit.write_text(units.seal(before.replace(" -m reflectd serve ", " -m daemon serve ")))
+    assert " -m daemon serve " in unit.read_text()
+    said(command("start"), 0, f"{unit} was written by an older reflectd", "started")
+    assert unit.read_text() == now
+    assert "older" not in said(command("start"), 0, "runs already")
+    said(command("stop"), 0)

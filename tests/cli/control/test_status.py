@@ -1,0 +1,115 @@
+"""``reflectd status``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from daemon.cli.control.status import render
+from daemon.cli.render import Paint
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
+from tests.cli.test_screens import SCREENS
+from tests.support.hosts.wire import WireHost
+from tests.support.machine.command_line import judged, reflectd, said
+
+
+def test_status_as_json(box: Sandbox) -> None:
+    """``status --json`` is an object, running or not; exit codes 0 and 3."""
+    done = reflectd(box, "status", "--json")
+    assert (done.returncode, json.loads(done.stdout)["running"]) == (3, False)
+    with Daemon(box) as daemon, WireHost(box.socket, box.project) as host:
+        host.send(host.turn("ses_listed", title="A title"))
+        done = reflectd(box, "status", "--json")
+        found = json.loads(done.stdout)
+        assert (done.returncode, found["running"], found["pid"]) == (0, True, daemon.status()["pid"])
+        assert [s["session"] for s in found["sessions_shown"]] == ["ses_listed"]
+        said(reflectd(box, "status"), 0, "ses_listed", "A title", str(box.project))
+        (listed,) = found["sessions_shown"]
+        waits = {**listed, "busy": True, "waits_for": ["npm run dev"]}
+        lines = render(daemon.status(), [waits], Paint(), 0)
+        assert "waits for `npm run dev` in the background" in lines[-2]
+
+
+def test_status_tells_project_age_and_judge_of_each_session(box: Sandbox) -> None:
+    """Below each session; and one of something is not several."""
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_one", title="A title")
+        lines = said(reflectd(box, "status"), 0).splitlines()
+        assert lines[-2] == "  session  ses_one  incomplete, 1 round  A title"
+        assert lines[-1].startswith(f"           {box.project}, ")
+        assert lines[-1].endswith(" ago, opencode, judged by the rules") or "just now, opencode" in lines[-1]
+        (listed,) = json.loads(reflectd(box, "status", "--json").stdout)["sessions_shown"]
+        now = listed["active_at"] + 2 * 86_400_000
+        home = {**listed, "attempts": 2, "directory": str(Path("~/shop").expanduser())}
+        assert render(daemon.status(), [home], Paint(), now)[-2:] == [
+            "  session  ses_one  incomplete, 2 rounds  A title",
+            "           ~/shop, 2 d ago, opencode, judged by the rules",
+        ]
+
+
+def test_status_says_what_learning_waits_for() -> None:
+    """Nothing while it is off; else what waits, what lapsed, and why."""
+    status: dict[str, Any] = json.loads((SCREENS / "answers.json").read_text("utf-8"))["status"]
+
+    def said(**found: Any) -> str:
+        return "\n".join(render({**status, "features": found}, [], Paint(), 0))
+
+    assert "learns" not in said()
+    assert "nothing yet" in said(playbook={"hosts": ["opencode"]})
+    assert "no model is set up" in said(playbook={"hosts": []})
+    full = {"hosts": ["opencode"], "cases_waiting": 2, "texts_waiting": 1, "lapsed": 3, "over_limit": True}
+    text = " ".join(said(playbook=full).split())
+    assert "learns 2 turns to look back on, 1 text to be confirmed" in text
+    assert "3 turns lapsed for want of money or a model · over spend.learning_percent" in text
+
+
+def test_status_says_quietly_that_a_mod_is_missing(box: Sandbox) -> None:
+    """Only of a session that should have it and does not: three words behind it, and no warning."""
+    with Daemon(box) as daemon, WireHost(box.socket, box.project):
+        status = daemon.status()
+        (one,) = status["instances"]
+        assert one["mod"] is None
+        for mod, end in ((None, ""), (True, ""), (False, ", without its mod")):
+            status["instances"] = [{**one, "host": "claude-code", "mod": mod}]
+            (line,) = [line for line in render(status, [], Paint(), 0) if line.startswith("  host ")]
+            assert line.endswith(f"in {box.project}{end}")
+
+
+def test_status_names_the_judge_of_each_host(box: Sandbox) -> None:
+    """Each host's own judge, what the rules lack, and what is missing where nobody can be asked."""
+    server = {"REFLECTD_OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    cases: list[tuple[dict[str, str], str, str]] = [
+        (
+            {"REFLECTD_JUDGE_PROVIDER": "auto"},
+            "your session's own model, then the rules",
+            "the rules (no model, so they miss much; run `reflectd setup claude-code` to choose a judge)",
+        ),
+        (
+            {"REFLECTD_JUDGE_CLAUDE_CODE": "openai", **server},
+            "the rules (no model, so they miss much; judge.provider is offline)",
+            "OpenAI's API or a server like it",
+        ),
+        (
+            {"REFLECTD_JUDGE_PROVIDER": "host"},
+            "your session's own model",
+            "nobody (judge.provider is host, and Claude Code lends no model)",
+        ),
+        (
+            {"REFLECTD_JUDGE_PROVIDER": "auto", "REFLECTD_JUDGE_CLAUDE_CODE": "anthropic"},
+            "your session's own model, then the rules",
+            "nobody (no key for Anthropic: set ANTHROPIC_API_KEY or anthropic.key_file)",
+        ),
+    ]
+    for env, opencode, claude in cases:
+        daemon = Daemon(box, **env)
+        with daemon:
+            lines = said(reflectd(box, "status"), 0).splitlines()
+            assert f"  judge    opencode -> {opencode}" in lines
+            assert f"  judge    Claude Code -> {claude}" in lines
+            found = json.loads(reflectd(box, "status", "--json").stdout)["judges"]
+            assert set(found) == {"opencode", "claude-code"}
+            named = "REFLECTD_JUDGE_CLAUDE_CODE" in env
+            assert found["claude-code"]["setting"] == ("judge.claude_code" if named else "judge.provider")
+    assert "this judge is not set up" in daemon.log()

@@ -1,0 +1,115 @@
+"""``reflectd doctor`` on Claude Code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from daemon import paths
+from daemon.cli.doctor import claude_code
+from daemon.cli.doctor.finding import About
+from daemon.core.settings import Settings
+from tests.support.hosts.claude_code_settings import Desk
+
+
+@pytest.fixture
+def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
+    found = Desk(tmp_path, capsys)
+    monkeypatch.chdir(found.project)
+    return found
+
+
+def examined(desk: Desk) -> list[tuple[str, str]]:
+    about = About(desk.env, Settings(), paths.resolve(desk.env, socket="/r.sock"), None)
+    found = [*claude_code.program(about), *claude_code.plugin(about)]
+    return [(check.outcome, check.text.replace(str(desk.root), "")) for check in found]
+
+
+def a_program(desk: Desk, name: str, says: str) -> None:
+    folder = desk.root / "bin"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\necho '{says}'\n")
+    (folder / name).chmod(0o755)
+    desk.env["PATH"] = str(folder)
+
+
+def test_doctor_is_quiet_without_claude_code(desk: Desk) -> None:
+    """Where Claude Code is not used, nothing is reported as wrong."""
+    desk.env["PATH"] = "/nowhere"
+    assert [outcome for outcome, _ in examined(desk)] == ["ok", "ok"]
+    a_program(desk, "claude", "2.1.330 (Claude Code)")
+    assert examined(desk)[0] == ("ok", "2.1.330 (/bin/claude)")
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"), [("2.1.197 (Claude Code)", "ok"), ("2.1.196", "warn"), ("1.9.999", "warn")]
+)
+def test_doctor_knows_the_oldest_version(desk: Desk, said: str, outcome: str) -> None:
+    """I39: versions are compared by their numbers with the oldest tested one."""
+    a_program(desk, "claude", said)
+    assert examined(desk)[0][0] == outcome
+
+
+def test_doctor_finds_a_file_that_claude_code_skips(desk: Desk) -> None:
+    """A comment in any of the files that are read makes all settings of that file count for nothing."""
+    a_program(desk, "curl", "")
+    desk()
+    desk.file.write_text(desk.file.read_text() + "// mine\n")
+    (outcome, text), loads = examined(desk)[1:]
+    assert (outcome, loads[0]) == ("fail", "ok")
+    assert text.startswith("/home/.claude/settings.json: line ")
+    assert "skips a file with comments" in text
+
+
+def test_doctor_looks_at_our_entries(desk: Desk) -> None:
+    """Our plugin is enabled, exists and is this installation's; and the hooks have the programs they need."""
+    a_program(desk, "curl", "")
+    desk()
+    assert examined(desk)[1:] == [
+        (
+            "ok",
+            "/home/.claude/settings.json loads /home/.local/share/reflectd/plugins/claude-code",
+        )
+    ]
+    (desk.root / "bin" / "curl").unlink()
+    assert examined(desk)[-1][0] == "fail"
+    a_program(desk, "python3", "")
+    assert examined(desk)[-1] == ("warn", "without `curl` each hook takes longer")
+    a_program(desk, "curl", "")
+    ours = desk.file.read_text()
+    desk.write(ours.replace("true", "false"))
+    assert examined(desk)[1:] == [("warn", "/home/.claude/settings.json has reflectd switched off")]
+    desk.write(ours.replace(desk.folder, "/gone"))
+    assert examined(desk)[1:] == [("fail", "/home/.claude/settings.json loads /gone, which is not there")]
+    other = desk.write("#!/bin/sh\n", desk.root / "other" / "scripts" / "hook.sh")
+    desk.write(ours.replace(desk.folder, str(desk.root / "other")))
+    assert examined(desk)[1][1].endswith("hook.sh cannot be run")
+    other.chmod(0o755)
+    assert examined(desk)[1] == ("warn", "/home/.claude/settings.json loads another installation, /other")
+    desk.write('{"enabledPlugins": {"reflectd@reflectd": true}}')
+    assert examined(desk)[1][0] == "warn"
+
+
+def about_mod(desk: Desk, *instances: dict[str, object], settings: Settings | None = None) -> str:
+    where = paths.resolve(desk.env, socket="/r.sock")
+    about = About(desk.env, settings or Settings(), where, {"instances": instances})
+    found = list(claude_code.mod(about))
+    assert {check.outcome for check in found} <= {"ok"}
+    return "".join(check.text for check in found)
+
+
+def test_doctor_says_whether_the_mod_runs(desk: Desk) -> None:
+    """It never warns, because the hooks do their work without it: it says what there is, and why not."""
+    assert about_mod(desk) == ""
+    a_program(desk, "claude", "2.1.330 (Claude Code)")
+    desk()
+    assert about_mod(desk) == "no session tells of it yet"
+    runs, lacks = {"pid": 7, "mod": True}, {"pid": 8, "mod": False}
+    assert about_mod(desk, runs, {"pid": 9, "mod": None}) == "runs beside the hooks"
+    assert about_mod(desk, runs, lacks).startswith("not loaded in Claude Code 8 (pid), which began before")
+    off = replace(Settings(), claude_code=replace(Settings().claude_code, mod=False))
+    assert about_mod(desk, lacks, settings=off).startswith("switched off (claude_code.mod)")
+    a_program(desk, "claude", "2.1.197 (Claude Code)")
+    assert about_mod(desk) == "this version loads none; the hooks do all the work"

@@ -1,0 +1,287 @@
+"""``reflectd playbook``: real commands in a project, without a daemon unless a test says so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from daemon.files.playbook import dumped
+from harness.machine.reflectd import Daemon
+from harness.models.api_servers import Embeds, Fails, llm_server
+from tests.playbook.books import book, point
+from tests.support.machine.command_line import environment, reflectd, said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.machine.sandbox import Sandbox
+
+Json = dict[str, Any]
+LONG = (
+    "Generated clients are made with `make client`; editing them by hand is undone by the next build, always."
+)
+
+
+def run(box: Sandbox, *args: str, code: int = 0, **more: Any) -> str:
+    """What `reflectd playbook …` printed."""
+    return said(reflectd(box, "playbook", *args, **more), code)
+
+
+def asked(box: Sandbox, *args: str, code: int = 0, **env: str) -> Json:
+    done = reflectd(box, "playbook", *args, "--json", **env)
+    assert (done.returncode, done.stderr) == (code, ""), done
+    found: Json = json.loads(done.stdout)
+    return found
+
+
+def file_of(box: Sandbox) -> Path:
+    return box.project / ".reflection" / "playbook.json"
+
+
+def given(box: Sandbox, playbook: Json) -> None:
+    file_of(box).parent.mkdir(exist_ok=True)
+    file_of(box).write_bytes(dumped(playbook))
+
+
+def test_a_point_from_its_first_to_its_last_day(box: Sandbox) -> None:
+    """Added, shown, edited, removed; each change says how it is undone."""
+    assert "no points in " in run(box, "show")
+    assert "undo with: reflectd playbook undo 1" in run(box, "add", "--section", "mis", "Tests need redis")
+    shown = run(box, "show")
+    assert "MISTAKES TO AVOID\n  mis-001   +0 -0    Tests need redis (not approved by you)\n" in shown
+    assert "edited" in run(box, "edit", "mis-001", "Tests  need\nredis 7", "--why", "upgraded")
+    assert "removed" in run(box, "remove", "mis-001")
+    assert json.loads(file_of(box).read_bytes())["sections"]["MISTAKES TO AVOID"] == []
+    lines = run(box, "history").splitlines()
+    assert [line.split("you  ")[1] for line in lines] == [
+        "removed mis-001",
+        "edited mis-001: upgraded",
+        "added mis-001",
+    ]
+
+
+def test_names_are_never_given_twice(box: Sandbox) -> None:
+    """Not after the point is gone, and not after an undo."""
+    run(box, "add", "--section", "pat", "one")
+    run(box, "remove", "pat-001")
+    assert asked(box, "add", "--section", "Patterns & Approaches", "two")["points"][0]["name"] == "pat-002"
+    run(box, "undo")
+    assert asked(box, "add", "--section", "pat", "three")["points"][0]["name"] == "pat-003"
+
+
+def test_undo_takes_back_one_change_and_refuses_after_an_edit(box: Sandbox) -> None:
+    """The newest by default; a person's own edit is never overwritten."""
+    run(box, "add", "one")
+    run(box, "add", "two")
+    assert "would undo 2: added oth-002" in run(box, "undo", "--dry-run")
+    assert asked(box, "undo") == {
+        "project": str(box.project),
+        "file": str(file_of(box)),
+        "changed": True,
+        "undone": 2,
+        "revision": 3,
+    }
+    assert "(undone)" in run(box, "history")
+    assert [r["undone"] for r in asked(box, "history")["revisions"]] == [False, True, False]
+    file_of(box).write_text(file_of(box).read_text().replace("one", "mine"))
+    assert "an edit that is not reflectd's: nothing was undone" in run(box, "undo", code=2)
+    assert "there is no revision 9" in run(box, "undo", "9", code=2)
+    assert "there is no revision -1" in run(box, "undo", "-1", code=2)
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (["add", " "], "the text is empty"),
+        (["add", "x" * 2_001], "at most 2000"),
+        (["add", "key sk-ant-api03-1234567890abcdefghijKLMNOP"], "holds a secret"),
+        (["add", "--section", "rules", "x"], "there are pat, mis, pref, ctx, oth"),
+        (["add", "USE types!"], "pat-001 says the same: use types"),
+        (["edit", "pat-002", "use types"], "pat-001 says the same"),
+        (["edit", "pat-009", "x"], "there is no point 'pat-009'"),
+        (["remove", "pat-001", "nope"], "there is no point 'nope'"),
+        (["show", "nope"], "there is no point 'nope'"),
+        (["dedup", "--threshold", "0"], "above 0 and at most 1"),
+        (["dedup", "--threshold", "nan"], "above 0 and at most 1"),
+        (["history", "--limit", "0"], "from 1 to 100"),
+        (["import", "none.json"], "there is no file none.json"),
+        (["show", "--dir", "/nowhere/at/all"], "there is no folder"),
+        ([], "WHAT"),
+        (["shwo"], "did you mean `show`?"),
+    ],
+)
+def test_wrong_arguments_change_nothing(box: Sandbox, args: list[str], why: str) -> None:
+    """One line says what to change, with `--json` as an object."""
+    given(box, book(point("pat-001", "use types"), point("pat-002", "use hints")))
+    before = file_of(box).read_bytes()
+    assert why in run(box, *args, code=2)
+    if args:
+        assert why in asked(box, *args, code=2)["error"]
+    assert file_of(box).read_bytes() == before
+
+
+def test_a_dry_run_says_what_would_be_done(box: Sandbox) -> None:
+    """And writes nothing, for each change."""
+    given(box, book(point("pat-001", "bad", 0, 3), point("pat-002", "twin"), point("pat-003", "Twin.")))
+    before = file_of(box).read_bytes()
+    for args, shown in (
+        (["add", "new"], "would be added"),
+        (["edit", "pat-001", "new"], "would be edited"),
+        (["remove", "pat-001"], "would be removed"),
+        (["prune"], "would be pruned"),
+        (["dedup"], "would be merged"),
+    ):
+        assert shown in run(box, *args, "--dry-run")
+        assert asked(box, *args, "--dry-run")["changed"] is False
+    assert file_of(box).read_bytes() == before
+    assert "has not changed" in run(box, "history")
+
+
+def test_prune_and_dedup(box: Sandbox) -> None:
+    """What harmed goes, twins become the first of them; a second run finds nothing."""
+    long = "keep the generated client in sync with the schema by running make client"
+    given(box, book(
+        point("pat-001", "bad", 1, 3), point("pat-002", long, 1), point("pat-003", long.upper(), 2),
+        point("pat-004", f"{long} first", 4),
+    ))  # fmt: skip
+    assert "pat-001   +1 -3    bad" in run(box, "prune")
+    assert "pat-003   +2 -0" in run(box, "dedup")
+    assert asked(box, "dedup", "--threshold", "0.8")["points"][0]["into"] == "pat-002"
+    assert [(p["name"], p["helpful"]) for p in asked(box, "show")["points"]] == [("pat-002", 7)]
+    assert "no point harmed that often" in run(box, "prune")
+    assert "no two points say the same" in run(box, "dedup")
+
+
+async def test_dedup_compares_meanings_with_the_model_of_the_settings(box: Sandbox) -> None:
+    """Points that say the same in other words become one; never those that differ in the word that decides.
+    A model that fails is told, and the words still count.
+    """
+    given(box, book(
+        point("pat-001", "Listen to the server", 1), point("pat-002", "Enlist the severer to", 2),
+        point("pat-003", "run the tests before the build"),
+        point("pat-004", "run the build before the tests"),
+    ))  # fmt: skip
+    async with llm_server() as server:
+        server.script(Embeds(), Fails(500), Embeds())
+        env = {"REFLECTD_EMBED_BASE_URL": server.url}
+        would = await asyncio.to_thread(run, box, "dedup", "--dry-run", **env)
+        assert "pat-002   +2 -0    Enlist the severer to (into pat-001)" in would
+        assert "reflectd:" not in would
+        failed = await asyncio.to_thread(run, box, "dedup", **env)
+        assert "reflectd: only words were compared: embed: 127.0.0.1" in failed
+        assert "no two points say the same" in failed
+        await asyncio.to_thread(run, box, "dedup", **env)
+        assert server.left == 0
+    points = asked(box, "show")["points"]
+    assert [(p["name"], p["helpful"]) for p in points] == [("pat-001", 3), ("pat-003", 0), ("pat-004", 0)]
+
+
+def test_dedup_says_that_only_words_were_compared(box: Sandbox) -> None:
+    """Without a model for embeddings, for a person on stderr and for a program in `told`."""
+    given(box, book(point("pat-001", "one"), point("pat-002", "two")))
+    why = "only words were compared: embed.provider is none"
+    done = reflectd(box, "playbook", "dedup", REFLECTD_EMBED_PROVIDER="none")
+    assert (done.returncode, done.stderr) == (0, f"reflectd: {why}\n")
+    listed = reflectd(box, "playbook", "dedup", "--json", REFLECTD_EMBED_PROVIDER="none")
+    assert (json.loads(listed.stdout)["told"], listed.stderr) == ([why], "")
+    wrong = {"REFLECTD_EMBED_PROVIDER": "none", "REFLECTD_EMBED_SIMILAR_PERCENT": "5"}
+    assert run(box, "dedup", **wrong).count("must be a whole number from 50 to 100") == 1
+
+
+@pytest.mark.needs("embeddings")
+def test_dedup_with_the_model_on_this_machine(box: Sandbox) -> None:
+    """The whole way with the real model, at the threshold of the settings."""
+    given(box, book(
+        point("pat-001", "Prefer small pull requests", 1),
+        point("pat-002", "Pull requests should be kept small", 1),
+        point("pat-003", "Log errors at level warning"), point("pat-004", "Log errors at level error"),
+    ))  # fmt: skip
+    assert asked(box, "dedup", "--dry-run", REFLECTD_EMBED_SIMILAR_PERCENT="95")["points"] == []
+    (merged,) = asked(box, "dedup", REFLECTD_EMBED_PROVIDER="minilm")["points"]
+    assert (merged["name"], merged["into"]) == ("pat-002", "pat-001")
+
+
+def test_points_are_exported_and_imported(box: Sandbox) -> None:
+    """To stdout or a new file; what is imported keeps its name where nobody had it, and is not approved."""
+    run(box, "add", "--section", "pat", "mine")
+    assert json.loads(run(box, "export"))["sections"]["PATTERNS & APPROACHES"][0]["text"] == "mine"
+    assert "1 point of " in run(box, "export", "--out", "book.json")
+    assert "exists already" in run(box, "export", "--out", "book.json", code=2)
+    theirs = book(point("pat-001", "theirs", 4), point("pat-007", "Mine!"), ctx=[point("ctx-003", "fact")])
+    (box.project / "theirs.json").write_bytes(dumped(theirs))
+    found = asked(box, "import", "theirs.json")["points"]
+    assert [(p["name"], p["text"], p["helpful"]) for p in found] == [
+        ("pat-002", "theirs", 4),
+        ("ctx-003", "fact", 0),
+    ]
+    shown = run(box, "show")
+    assert "theirs (not approved by you)" in shown
+    assert "nothing new to import" in run(box, "import", "theirs.json")
+    legacy = json.dumps({"key_points": ["a bare text", {"name": "kpt_009", "text": "old", "score": -2}]})
+    assert "kpt_009   +0 -2    old" in run(box, "import", "-", stdin=legacy.encode())
+    assert "stdin is no playbook" in run(box, "import", "-", code=2, stdin=b"[]")
+
+
+def test_it_is_about_the_project_of_the_folder(box: Sandbox) -> None:
+    """From a sub-folder, and with a folder that is named."""
+    box.project.joinpath(".reflection").mkdir(exist_ok=True)
+    below = box.project / "src" / "deep"
+    below.mkdir(parents=True)
+    run(box, "add", "found", cwd=below)
+    assert file_of(box).exists()
+    assert "found" in run(box, "show", "--dir", str(below), cwd=box.root)
+
+
+def test_twins_of_a_merge_are_told_and_renamed_once(box: Sandbox) -> None:
+    """Shown with their new names before anything is written."""
+    given(box, book(point("pat-001", "mine"), point("pat-001", "yours")))
+    assert "two points were called pat-001; the later one is pat-002 now" in run(box, "show")
+    assert "two points were called" in run(box, "add", "x")
+    assert "two points were called" not in run(box, "show")
+
+
+def test_a_broken_file_is_said_and_kept_at_the_next_change(box: Sandbox) -> None:
+    """Nothing of it is lost."""
+    file_of(box).parent.mkdir(exist_ok=True)
+    file_of(box).write_text('{"sections": {')
+    assert "is no playbook that can be used" in run(box, "show", code=2)
+    assert "is no playbook that can be used" in run(box, "export", code=2)
+    assert "it is kept as playbook.json.corrupt-" in run(box, "add", "x")
+    (aside,) = file_of(box).parent.glob("playbook.json.corrupt-*")
+    assert aside.read_text() == '{"sections": {'
+
+
+def test_a_hostile_text_moves_no_cursor(box: Sandbox) -> None:
+    """A playbook may come with a clone; a terminal obeys nothing in it."""
+    given(box, book(point("pat-\x1b[2J", "clear\x1b[2J me\u202e now")))
+    shown = run(box, "show")
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_lines_fit_the_terminal(box: Sandbox) -> None:
+    """At 80 columns a long text goes on below itself."""
+    import sys
+
+    import pexpect
+
+    run(box, "add", "--section", "pat", LONG)
+    argv = [sys.executable, "-m", "daemon", "playbook", "show"]
+    env = environment(box, TERM="xterm", NO_COLOR="1")
+    child = pexpect.spawn(
+        argv[0], argv[1:], cwd=str(box.project), env=env, dimensions=(24, 80), encoding="utf-8", timeout=90
+    )
+    lines = child.read().replace("\r", "").splitlines()
+    assert max(map(len, lines)) <= 80
+    text = next(i for i, line in enumerate(lines) if line.startswith("  pat-001   +0 -0    Generated"))
+    assert lines[text + 1].startswith(" " * 21 + "by hand") or lines[text + 1].startswith(" " * 21)
+
+
+def test_it_works_beside_a_daemon(box: Sandbox) -> None:
+    """A running daemon is asked which project is meant, and nothing else changes."""
+    with Daemon(box):
+        run(box, "add", "one")
+        assert "one" in run(box, "show")

@@ -1,0 +1,339 @@
+"""``reflectd setup claude-code``, and with it ``setup`` and ``edit``, which it is made of."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daemon.cli.help import WrongArguments
+from tests.support.hosts.claude_code_settings import Desk
+
+MINE = (
+    '\ufeff{\r\n  "model":   "opus",\r\n'
+    '  "enabledPlugins": {\r\n    "a@b": true\r\n  },\r\n  "hooks": {"Stop": []}\r\n}\r\n'
+)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
+    found = Desk(tmp_path, capsys)
+    monkeypatch.chdir(found.project)
+    return found
+
+
+def test_a_first_setup_makes_the_file_and_removal_leaves_no_trace(desk: Desk) -> None:
+    """Setup writes the two entries and nothing else; removal deletes the file and the folder again."""
+    before = desk.tree()
+    assert desk() == 0
+    assert json.loads(desk.file.read_text()) == desk.ours
+    assert str(desk.file) in desk.out
+    assert "restart Claude Code" in desk.out
+    assert desk("--remove") == 0
+    assert desk.tree() == before
+
+
+def test_nobody_else_may_write_what_was_made(desk: Desk) -> None:
+    """Whatever the umask: settings that others may edit would load their programs."""
+    before = os.umask(0)
+    try:
+        assert desk("--judge", "offline") == 0
+    finally:
+        os.umask(before)
+    made = [p for p in (desk.root / "home").rglob("*") if not p.is_symlink()]
+    assert {"settings.json", "config.toml", ".claude", "reflectd"} <= {p.name for p in made}
+    assert not [p for p in made if p.stat().st_mode & 0o022]
+
+
+def test_everything_else_stays_and_twice_is_once(desk: Desk) -> None:
+    """Spaces, order, CRLF and BOM stay; the second run does nothing; removal restores each byte."""
+    desk.write(MINE)
+    before = desk.tree()
+    done = desk.json()
+    del done["judge"]
+    added = MINE.replace('"a@b": true\r\n', '"a@b": true,\r\n    "reflectd@reflectd": true\r\n')
+    market = json.dumps(desk.ours["extraKnownMarketplaces"])
+    added = added.replace('"Stop": []}\r\n', f'"Stop": []}},\r\n  "extraKnownMarketplaces": {market}\r\n')
+    assert desk.file.read_bytes().decode() == added
+    assert done | {"diff": ""} == {
+        "file": str(desk.file),
+        "changed": True,
+        "backup": done["backup"],
+        "line": desk.folder,
+        "action": "added",
+        "dry_run": False,
+        "diff": "",
+        "warnings": [],
+        "copied": True,
+        "notes": [],
+        "program": None,
+    }
+    assert Path(done["backup"]).is_relative_to(desk.data)
+    assert Path(done["backup"]).read_bytes().decode() == MINE
+    again = desk.json()
+    assert (again["action"], again["changed"], again["backup"]) == ("unchanged", False, None)
+    assert desk.json("--remove")["action"] == "removed"
+    assert desk.tree() == before
+
+
+@pytest.mark.parametrize("text", ['{"model": "opus"} // mine\n', '{"model": "opus",}', "// nothing\n{}"])
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_file_that_claude_code_skips_is_refused(desk: Desk, text: str, loaded: bool) -> None:
+    """Claude Code skips a file with comments or trailing commas as a whole, so the plugin would never load:
+    setup says so and changes nothing, doctor finds it, and what is there can still be removed.
+    """
+    if loaded:
+        text = text.replace("{", "{" + json.dumps(desk.ours)[1:-1] + ", ").replace(", }", "}")
+    desk.write(text)
+    before = desk.tree()
+    assert desk() == 2
+    assert "skips a file with comments or trailing commas" in desk.err
+    assert desk.tree() == before
+    assert desk("--remove") == 0
+
+
+def test_undo_brings_the_file_back(desk: Desk) -> None:
+    """The bytes of before, or no file and no folder where there was none; nothing of ours is left."""
+    before = desk.tree()
+    desk()
+    assert desk("--undo", "--dry-run") == 0
+    assert '-  "enabledPlugins": {"reflectd@reflectd": true}' in desk.out
+    assert desk.file.exists()
+    assert desk.json("--undo")["action"] == "deleted"
+    assert desk.tree() == before
+    desk.write(MINE)
+    before = desk.tree()
+    desk()
+    assert desk.json("--undo")["action"] == "restored"
+    assert desk.tree() == before
+    assert desk("--undo") == 2
+    assert "nothing to undo" in desk.err
+
+
+def test_undo_never_loses_a_later_edit(desk: Desk) -> None:
+    """I43: a file that was edited since is refused; with --force that version is kept."""
+    desk.write("{}")
+    desk()
+    desk.write('{"model": "opus"}')
+    assert desk("--undo") == 2
+    assert "was changed after our backup" in desk.err
+    assert "opus" in desk.file.read_text()
+    done = desk.json("--undo", "--force")
+    assert desk.file.read_text() == "{}"
+    assert "opus" in Path(done["backup"]).read_text()
+
+
+def test_an_unknown_flag_is_refused_with_the_usage_of_this_command(desk: Desk) -> None:
+    """What is asked of one agent is answered with what that agent's command can do."""
+    for argv in (["--nonsense"], ["--undo", "--remove"]):
+        with pytest.raises(WrongArguments) as refused:
+            desk(*argv)
+        assert "setup claude-code [-h]" in refused.value.usage
+        assert "--undo" in refused.value.usage
+
+
+def test_the_plugin_lies_in_the_data_folder(desk: Desk) -> None:
+    """Claude Code reads it there, so an update of reflectd with another Python does not disconnect it."""
+    desk()
+    folder = Path(desk.folder)
+    assert (folder / ".claude-plugin" / "marketplace.json").is_file()
+    assert (folder / "hooks" / "hooks.json").is_file()
+    assert os.access(folder / "scripts" / "hook.sh", os.X_OK)
+    (folder / "scripts" / "hook.sh").write_text("# of version 0")
+    assert desk() == 0
+    assert "is of this version now" in desk.out
+    assert "ctl.sh" in os.listdir(folder / "scripts")
+    assert "version 0" not in (folder / "scripts" / "hook.sh").read_text()
+
+
+def test_a_file_edited_since_loses_our_entries_only(desk: Desk) -> None:
+    """I43: what Claude Code added after our setup stays at removal, and no backup is left."""
+    desk.write('{"model": "opus"}')
+    desk()
+    later = json.loads(desk.file.read_text())
+    later["enabledPlugins"]["x@y"] = True
+    desk.write(json.dumps(later | {"theme": "dark"}, indent=2) + "\n")
+    assert desk("--remove") == 0
+    left = {"model": "opus", "enabledPlugins": {"x@y": True}, "theme": "dark"}
+    assert desk.file.read_text() == json.dumps(left, indent=2) + "\n"
+    assert os.listdir(desk.file.parent) == ["settings.json"]
+
+
+def test_a_moved_installation_is_updated(desk: Desk) -> None:
+    """The old folder is replaced where it stands; a plugin that was switched off is switched on."""
+    desk.write(json.dumps(desk.ours).replace(desk.folder, "/old/shims/claude-code").replace("true", "false"))
+    assert desk.json()["action"] == "replaced"
+    assert json.loads(desk.file.read_text()) == desk.ours
+    assert desk.json("--remove")["action"] == "removed"
+    assert not desk.file.exists()
+
+
+def test_where_the_file_is(desk: Desk) -> None:
+    """CLAUDE_CONFIG_DIR, the home, or this project; a relative folder could be anywhere and is refused."""
+    assert desk.json("--user", "--dry-run")["file"] == str(desk.file)
+    assert desk("--project", "--json") == 0
+    done = json.loads(desk.out)
+    assert done["file"] == str(desk.project / ".claude" / "settings.json")
+    assert "trusted" in done["warnings"][0]
+    desk.env["CLAUDE_CONFIG_DIR"] = str(desk.root / "cc")
+    assert desk.json()["file"] == str(desk.root / "cc" / "settings.json")
+    desk.env["CLAUDE_CONFIG_DIR"] = "cc"
+    assert desk() == 2
+    assert "absolute" in desk.err
+    with pytest.raises(WrongArguments):
+        desk("--user", "--project")
+
+
+def test_a_shared_project_is_pointed_out(desk: Desk) -> None:
+    """A path of this machine may end up in a repository."""
+    (desk.project / ".git").mkdir()
+    assert desk("--project") == 0
+    assert "of this machine" in desk.err
+    assert desk("--project", "--remove") == 0
+    assert os.listdir(desk.project) == [".git"]
+
+
+def test_a_dry_run_writes_nothing(desk: Desk) -> None:
+    """The diff is shown for both ways, and the files stay as they are."""
+    before = desk.tree()
+    assert desk("--dry-run") == 0
+    assert '+  "enabledPlugins": {"reflectd@reflectd": true}' in desk.out
+    assert desk.tree() == before
+    desk()
+    there = desk.tree()
+    assert desk("--remove", "--dry-run") == 0
+    assert '-  "enabledPlugins": {"reflectd@reflectd": true}' in desk.out
+    assert desk.tree() == there
+
+
+def test_removal_without_anything_of_ours(desk: Desk) -> None:
+    """With nothing to remove, nothing is written; another marketplace of our name stays."""
+    assert desk.json("--remove")["action"] == "unchanged"
+    assert not desk.file.exists()
+    theirs = '{"extraKnownMarketplaces": {"reflectd": {"source": {"source": "github", "repo": "a/b"}}}}'
+    desk.write(theirs)
+    assert desk.json("--remove")["action"] == "unchanged"
+    assert desk() == 2
+    assert "another marketplace" in desk.err
+    assert desk.file.read_text() == theirs
+
+
+def test_what_claude_code_noted_goes_too(desk: Desk) -> None:
+    """Its records of our plugin are removed, others stay; while another scope loads us, all stay."""
+    plugins = desk.file.parent / "plugins"
+    other = {"source": {"source": "github", "repo": "a/b"}, "installLocation": "/x"}
+    known = plugins / "known_marketplaces.json"
+    installed = plugins / "installed_plugins.json"
+    noted = {"reflectd": desk.ours["extraKnownMarketplaces"]["reflectd"], "b": other}
+    desk()
+    desk("--project")
+    desk.write(json.dumps(noted, indent=2), known)
+    listed = {"version": 2, "plugins": {"a@b": [], "reflectd@reflectd": [{"scope": "user"}]}}
+    desk.write(json.dumps(listed, indent=2), installed)
+    (plugins / "data" / "reflectd-reflectd").mkdir(parents=True)
+    assert desk("--remove") == 0
+    assert "still loaded" in desk.err
+    assert json.loads(known.read_text()) == noted
+    assert desk("--project", "--remove") == 0
+    assert json.loads(known.read_text()) == {"b": other}
+    assert json.loads(installed.read_text()) == {"version": 2, "plugins": {"a@b": []}}
+    assert sorted(os.listdir(plugins)) == ["installed_plugins.json", "known_marketplaces.json"]
+    assert not (desk.project / ".claude").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{\n  "a": 1\n  "b": 2\n}', "line 3, column 3"),
+        (b'{"enabledPlugins": []}', '"enabledPlugins" must be an object'),
+        (b'{"extraKnownMarketplaces": "x"}', '"extraKnownMarketplaces" must be an object'),
+        (b'{"enabledPlugins": {}, "enabledPlugins": {}}', "stands twice"),
+        (b'{"enabledPlugins": {"a@b": true, "a@b": false}}', "stands twice"),
+        (b'["x"]', "must be an object"),
+        (b'{"a": "\xff"}', "not UTF-8 (byte 7)"),
+        (b'{"a": 1', "a comma or } is missing"),
+    ],
+)
+def test_a_faulty_file_stays_as_it_is(desk: Desk, data: bytes, words: str) -> None:
+    """I43: the file and the place are named, exit code 2, nothing written."""
+    desk.write("").write_bytes(data)
+    before = desk.tree()
+    assert desk() == 2
+    assert str(desk.file) in desk.err
+    assert words in desk.err
+    assert desk("--json") == 2
+    assert words in json.loads(desk.out)["error"]
+    assert desk.tree() == before
+
+
+def test_a_read_only_file_is_not_replaced(desk: Desk) -> None:
+    """The rename would succeed, but the person (or a tool of theirs) made the file read-only."""
+    desk.write("{}").chmod(0o444)
+    assert desk() == 2
+    assert "read-only" in desk.err
+    assert desk.file.read_text() == "{}"
+
+
+def test_a_linked_dotfile_stays_a_link(desk: Desk) -> None:
+    """The real file is edited, and gets its bytes back."""
+    real = desk.write("{}", desk.root / "dotfiles" / "cc.json")
+    desk.file.parent.mkdir()
+    desk.file.symlink_to(real)
+    assert desk() == 0
+    assert desk.file.is_symlink()
+    assert json.loads(real.read_text()) == desk.ours
+    assert desk("--remove") == 0
+    assert desk.file.is_symlink()
+    assert real.read_text() == "{}"
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.text(max_size=8) | st.sampled_from(["reflectd", "x@y", "model"])
+FOREIGN = st.fixed_dictionaries(
+    {},
+    optional={
+        "extraKnownMarketplaces": st.dictionaries(
+            NAMES.filter(lambda n: n != "reflectd"), VALUES, max_size=3
+        ),
+        "enabledPlugins": st.dictionaries(NAMES, VALUES, max_size=3),
+        "hooks": VALUES,
+        "ü": VALUES,
+    },
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(foreign=FOREIGN, indent=st.sampled_from([None, 2, "\t"]), rewritten=st.booleans(), end=st.booleans())
+def test_any_settings_survive(
+    foreign: dict[str, Any], indent: int | str | None, *, rewritten: bool, end: bool
+) -> None:
+    """Set up, removed: each byte is back; after a rewrite by someone else, each setting is."""
+    with tempfile.TemporaryDirectory() as folder:
+        desk = Desk(Path(folder))
+        desk.write(json.dumps(foreign, indent=indent, ensure_ascii=False) + "\n" * end)
+        before = desk.tree()
+        assert desk() == 0
+        with_ours = json.loads(desk.file.read_text())
+        for key, value in desk.ours.items():
+            assert with_ours[key] == {**foreign.get(key, {}), **value}
+        assert {k: v for k, v in with_ours.items() if k not in desk.ours} == {
+            k: v for k, v in foreign.items() if k not in desk.ours
+        }
+        if rewritten:
+            desk.write(json.dumps(with_ours))
+        assert desk("--remove") == 0
+        if not rewritten:
+            assert desk.tree() == before
+        else:
+            left = json.loads(desk.file.read_text()) if desk.file.exists() else {}
+            assert left == {k: v for k, v in foreign.items() if v != {} or k not in desk.ours}

@@ -1,0 +1,104 @@
+"""``reflectd completion``, in the real shells."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from daemon.cli.main import VERBS
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
+from tests.support.hosts.wire import WireHost
+from tests.support.machine.command_line import environment, reflectd, said
+
+
+def completed(box: Sandbox, line: str, **env: str) -> list[str]:
+    """What bash offers for the last word of ``line``."""
+    words = line.split(" ")
+    script = f"""
+reflectd() {{ {sys.executable} -m daemon "$@"; }}
+source <(reflectd completion bash)
+COMP_WORDS=({" ".join(f"'{w}'" for w in words)}); COMP_CWORD={len(words) - 1}
+_reflectd
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        env=environment(box, **env),
+        cwd=box.project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+def test_bash_completes(box: Sandbox) -> None:
+    """Completes verbs, verbs below verbs, flags, choices, values of settings and folders; else nothing."""
+    (box.project / "a folder").mkdir()
+    assert set(completed(box, "reflectd ")) == set(VERBS)
+    assert completed(box, "reflectd wa") == ["watch"]
+    assert completed(box, "reflectd setup o") == ["opencode"]
+    assert completed(box, "reflectd help wa") == ["watch"]
+    assert completed(box, "reflectd setup opencode --dr") == ["--dry-run"]
+    assert completed(box, "reflectd cost --by p") == ["purpose", "provider"]
+    assert completed(box, "reflectd serve --judge-mode ") == ["act", "observe"]
+    assert completed(box, "reflectd why --dir a") == ["a", "folder"]
+    assert completed(box, "reflectd logs -n ") == []
+    assert completed(box, "reflectd watch ses") == []  # no daemon: silent
+
+
+def test_bash_completes_sessions(box: Sandbox) -> None:
+    """Offers the ids that the daemon knows, but none that a shell would run as a command."""
+    with Daemon(box), WireHost(box.socket, box.project) as host:
+        evil = f"$(touch {box.project}/owned)"
+        for session in ("ses_abc", "ses_xyz", evil, "`touch owned`", "a;b", "x\ny"):
+            host.send([host.event("session.status", sessionID=session, status={"type": "busy"})])
+        assert sorted(completed(box, "reflectd why ")) == ["ses_abc", "ses_xyz"]
+        assert completed(box, "reflectd why ses_a") == ["ses_abc"]
+        assert completed(box, "reflectd off --session ses_x") == ["ses_xyz"]
+        assert not (box.project / "owned").exists()
+
+
+@pytest.mark.needs("fish")
+def test_fish_completes(box: Sandbox) -> None:
+    """The script in a real fish: verbs, choices, flags."""
+    (box.root / "r.fish").write_text(reflectd(box, "completion", "fish").stdout)
+    for line, wanted in (("wa", "watch"), ("cost --by pu", "purpose"), ("setup opencode --dr", "--dry-run")):
+        script = f"source {box.root}/r.fish; complete -C 'reflectd {line}'"
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", script],
+            env=environment(box),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert [found.partition("\t")[0] for found in done.stdout.splitlines()] == [wanted]
+
+
+@pytest.mark.needs("zsh")
+def test_zsh_reads_its_script(box: Sandbox) -> None:
+    """The script is one that a real zsh can parse."""
+    text = reflectd(box, "completion", "zsh").stdout
+    done = subprocess.run(
+        ["zsh", "-f", "-n"], input=text, env=environment(box), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_names_every_verb(box: Sandbox, shell: str) -> None:
+    """Each script knows every verb and the flags of each."""
+    text = said(reflectd(box, "completion", shell), 0, *VERBS, "exec-timeout", "completion --sessions")
+    assert "@" not in text.replace('"${', "").replace("$@", "").replace("[@]", "")
+
+
+@pytest.mark.parametrize("args", [[], ["tcsh"], ["bash", "--sessions"]], ids=" ".join)
+def test_completion_with_wrong_arguments(box: Sandbox, args: list[str]) -> None:
+    """Exit code 2."""
+    said(reflectd(box, "completion", *args), 2)

@@ -1,0 +1,43 @@
+"""``reflectd examples``: the scripts are listed, or copied into a new folder."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from tests.support.machine.command_line import reflectd
+
+if TYPE_CHECKING:
+    from harness.machine.sandbox import Sandbox
+
+SAMPLE = json.dumps({"state": "complete", "session": "ses_1", "title": "Shop", "directory": "/shop"})
+
+
+def test_the_scripts_are_listed(box: Sandbox) -> None:
+    """Each with what it does; modules that they share are no scripts."""
+    said = reflectd(box, "examples").stdout
+    assert "desktop.py   Shows a verdict as a desktop notification" in said
+    found = json.loads(reflectd(box, "examples", "--json").stdout)
+    assert sorted(found["scripts"]) == ["desktop.py", "speak.py", "telegram.py"]
+
+
+def test_they_are_copied_and_run_there(box: Sandbox) -> None:
+    """Everything that they need comes along."""
+    folder = box.root / "mine"
+    assert f"copied to {folder}" in reflectd(box, "examples", str(folder)).stdout
+    command = [sys.executable, str(folder / "speak.py"), "--dry-run"]
+    done = subprocess.run(
+        command, input=SAMPLE, env=box.env(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_nothing_is_overwritten(box: Sandbox) -> None:
+    """A folder that exists is left alone, with one line that says so."""
+    mine = box.file("mine/speak.py", "my own")
+    done = reflectd(box, "examples", str(mine.parent))
+    assert done.returncode == 2
+    assert done.stderr == f"reflectd: {mine.parent} exists already; name a new folder\n"
+    assert mine.read_text() == "my own"

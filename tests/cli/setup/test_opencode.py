@@ -1,0 +1,543 @@
+"""``reflectd setup opencode`` on real files, through the parser that a person's command line goes through.
+
+The file is long because all of it tests one verb, on one desk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import paths
+from daemon.cli.help import Parser, WrongArguments
+from daemon.cli.setup import setup
+from daemon.files.jsonc import plugins
+
+STALE = "file:///old/venv/lib/python3.11/site-packages/daemon/shims/opencode/index.ts"
+
+
+@dataclass
+class Desk:
+    """A home, a project, and the command."""
+
+    root: Path
+    capsys: pytest.CaptureFixture[str]
+    env: dict[str, str] = field(default_factory=dict)
+    time: datetime = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    out: str = ""
+    err: str = ""
+
+    def __post_init__(self) -> None:
+        self.env = {"HOME": str(self.root / "home")}
+        self.data = self.root / "home" / ".local" / "share" / "reflectd"
+        self.line = (self.data / "plugins" / "opencode").as_uri()
+        self.config = self.root / "home" / ".config" / "opencode"
+        (self.root / "home").mkdir()
+        self.project = self.root / "project"
+        self.project.mkdir()
+        (self.project / ".git").mkdir()
+
+    def __call__(self, *argv: str) -> int:
+        parser = Parser()
+        setup.add_parser(parser.add_subparsers(dest="verb", required=True))
+        args = parser.parse_args(["setup", "opencode", *argv])
+        self.time += timedelta(seconds=1)
+        code = setup.run(args, env=self.env, now=lambda: self.time)
+        self.out, self.err = self.capsys.readouterr()
+        return code
+
+    def json(self, *argv: str) -> dict[str, Any]:
+        assert self(*argv, "--json") == 0
+        assert self.err == ""
+        return json.loads(self.out)
+
+    def write(self, name: str, text: str) -> Path:
+        file = (self.project if name.startswith("project/") else self.config) / name.removeprefix("project/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+        return file
+
+    def backups(self) -> list[Path]:
+        """What is kept of settings files; not the notes that there was none."""
+        return sorted(self.data.glob("backups/*/*.json*"))
+
+    def tree(self) -> dict[str, bytes | None]:
+        """Everything there is, with its bytes."""
+        found = self.root.rglob("*")
+        return {str(p.relative_to(self.root)): None if p.is_dir() else p.read_bytes() for p in found}
+
+
+@pytest.fixture
+def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
+    found = Desk(tmp_path, capsys)
+    monkeypatch.chdir(found.project)
+    return found
+
+
+# --- which file -----------------------------------------------------------------------------------
+
+
+def test_a_first_setup_makes_the_global_file(desk: Desk) -> None:
+    """With no settings at all there is one new file, valid for any JSON reader, and the next step is said."""
+    assert desk() == 0
+    file = desk.config / "opencode.json"
+    assert json.loads(file.read_text()) == {
+        "$schema": "https://opencode.ai/config.json",
+        "plugin": [desk.line],
+    }
+    assert str(file) in desk.out
+    assert "restart opencode" in desk.out
+    assert os.listdir(desk.config) == ["opencode.json"]
+
+
+def test_xdg_config_home_is_where_opencode_looks(desk: Desk) -> None:
+    """The global folder follows XDG_CONFIG_HOME; a relative one could be anywhere and is refused."""
+    desk.env["XDG_CONFIG_HOME"] = str(desk.root / "xdg")
+    assert desk.json()["file"] == str(desk.root / "xdg" / "opencode" / "opencode.json")
+    desk.env["XDG_CONFIG_HOME"] = "somewhere"
+    assert desk() == 2
+    assert "absolute" in desk.err
+
+
+def test_a_project_setup_stays_in_the_project(desk: Desk) -> None:
+    """``--project`` is the current folder, ``--dir`` another one; the global folder is not made."""
+    assert desk.json("--project")["file"] == str(desk.project / "opencode.json")
+    other = desk.root / "other"
+    other.mkdir()
+    assert desk.json("--dir", str(other))["file"] == str(other / "opencode.json")
+    assert not desk.config.exists()
+    assert desk("--dir", str(desk.root / "no")) == 2
+
+
+@pytest.mark.parametrize(
+    ("there", "chosen"),
+    [
+        ({"opencode.jsonc": "{}"}, "opencode.jsonc"),
+        ({"opencode.jsonc": "{}", "opencode.json": "{}"}, "opencode.json"),
+        ({"opencode.jsonc": '{"plugin": ["x"]}', "opencode.json": "{}"}, "opencode.jsonc"),
+        (
+            {"opencode.jsonc": f'{{"plugin": ["{STALE}"]}}', "opencode.json": '{"plugin": ["x"]}'},
+            "opencode.jsonc",
+        ),
+        ({"project/.opencode/opencode.jsonc": "{}"}, "project/.opencode/opencode.jsonc"),
+    ],
+)
+def test_an_existing_file_is_chosen(desk: Desk, there: dict[str, str], chosen: str) -> None:
+    """opencode loads them all, so: the one with our line, else with a plugin list, else the .json."""
+    for name, text in there.items():
+        desk.write(name, text)
+    done = desk.json(*(["--project"] if chosen.startswith("project/") else []))
+    assert done["file"].endswith(chosen)
+    assert plugins(Path(done["file"]).read_text()) != plugins(there[chosen])
+
+
+# --- the line -------------------------------------------------------------------------------------
+
+MINE = '\ufeff{\r\n  // mine\r\n  "theme": "x",\r\n  "plugin": [\r\n    "a", // first\r\n  ],\r\n}\r\n'
+
+
+def test_only_the_list_changes_and_twice_is_once(desk: Desk) -> None:
+    """Comments, CRLF, BOM and last commas stay; the second run does nothing and makes no backup."""
+    file = desk.write("opencode.jsonc", MINE)
+    done = desk.json()
+    added = MINE.replace("// first\r\n", f'// first\r\n    "{desk.line}",\r\n')
+    assert file.read_bytes().decode() == added
+    assert done | {"diff": ""} == {
+        "file": str(file),
+        "changed": True,
+        "backup": done["backup"],
+        "line": desk.line,
+        "action": "added",
+        "dry_run": False,
+        "diff": "",
+        "warnings": [],
+        "copied": True,
+        "notes": [],
+        "program": None,
+    }
+    assert Path(done["backup"]).name == "20260102T030406-001-opencode.jsonc"
+    assert Path(done["backup"]).read_bytes().decode() == MINE
+    again = desk.json()
+    assert (again["action"], again["changed"], again["backup"]) == ("unchanged", False, None)
+    assert len(desk.backups()) == 1
+    assert desk() == 0
+    assert "nothing to do" in desk.out
+
+
+@pytest.mark.parametrize(
+    "stale",
+    [
+        STALE,
+        STALE.replace("daemon", "reflectd"),
+        f"{paths.shipped('shims/opencode').as_uri()}/index.ts",
+        paths.shipped("shims/opencode").as_uri(),
+        "opencode-reflectd",
+        "opencode-reflectd@0.1.0",
+        "/src/reflectd/plugin-shim/opencode",
+        "file:///x/plugin-shim/opencode/dist/reflectd.js",
+        "file:///x/node_modules/opencode-reflectd/index.js",
+    ],
+)
+def test_a_line_of_another_installation_is_replaced(desk: Desk, stale: str) -> None:
+    """A moved or updated installation takes over its place and options instead of loading twice."""
+    file = desk.write("opencode.json", json.dumps({"plugin": [[stale, {"x": 1}], "b", stale]}))
+    assert desk.json()["action"] == "replaced"
+    assert plugins(file.read_text()) == [[desk.line, {"x": 1}], "b"]
+
+
+@pytest.mark.parametrize("other", ["opencode-reflectd-extra", "/x/shims/opencode/index.ts", "reflectd"])
+def test_lines_of_others_are_left_alone(desk: Desk, other: str) -> None:
+    """A line that only looks like ours is left alone."""
+    file = desk.write("opencode.json", json.dumps({"plugin": [other]}))
+    assert desk.json()["action"] == "added"
+    assert desk.json("--remove")["action"] == "removed"
+    assert plugins(file.read_text()) == [other]
+
+
+def test_spec_is_free_text(desk: Desk) -> None:
+    """``--spec`` takes the npm name or a fork's path, which ``--remove --spec`` finds again."""
+    assert desk.json("--spec", "opencode-reflectd@1")["line"] == "opencode-reflectd@1"
+    assert desk.json("--spec", "/my/fork.ts")["action"] == "replaced"
+    assert desk.json("--remove")["action"] == "unchanged"
+    assert desk.json("--remove", "--spec", "/my/fork.ts")["action"] == "removed"
+
+
+def test_remove_takes_out_our_line_only(desk: Desk) -> None:
+    """After setup and removal the bytes are those of before; where nothing is ours, nothing happens."""
+    file = desk.write("opencode.jsonc", MINE)
+    assert desk("--remove") == 0
+    assert "nothing to do" in desk.out
+    before = desk.tree()
+    desk()
+    removed = desk.json("--remove")
+    assert (removed["action"], removed["line"]) == ("removed", desk.line)
+    assert file.read_bytes().decode() == MINE
+    assert desk.tree() == before
+
+
+def test_remove_without_any_file_makes_none(desk: Desk) -> None:
+    """With nothing to remove, nothing is written."""
+    assert desk.json("--remove")["action"] == "unchanged"
+    assert not desk.config.exists()
+
+
+# --- dry run, backups, undo -----------------------------------------------------------------------
+
+
+def test_a_dry_run_shows_the_change_and_writes_nothing(desk: Desk) -> None:
+    """The diff is there for people and as JSON, also for a file that would be new."""
+    assert desk("--dry-run") == 0
+    assert f'+  "plugin": ["{desk.line}"]' in desk.out
+    assert not desk.config.exists()
+    file = desk.write("opencode.json", '{"a": 1}')
+    done = desk.json("--dry-run")
+    assert (done["action"], done["backup"], done["dry_run"]) == ("added", None, True)
+    assert done["diff"].splitlines()[3:6:2] == ['-{"a": 1}', f'+{{"a": 1, "plugin": ["{desk.line}"]}}']
+    assert os.listdir(desk.config) == [file.name]
+
+
+def test_five_backups_stay(desk: Desk) -> None:
+    """The first and the newest backups stay; a backup has the mode of the settings file."""
+    file = desk.write("opencode.json", "{}")
+    file.chmod(0o600)
+    for number in range(8):
+        desk("--spec", f"opencode-reflectd@{number}")
+    kept = [backup.read_text() for backup in desk.backups()]
+    assert kept[0] == "{}"
+    assert ["opencode-reflectd@" in text for text in kept] == [False, True, True, True, True]
+    assert "@6" in kept[-1]
+    assert {backup.stat().st_mode & 0o777 for backup in desk.backups()} == {0o600}
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_backups_of_one_second_keep_their_order(desk: Desk) -> None:
+    """Two edits in one second: the second one is undone first."""
+    file = desk.write("opencode.json", "{}")
+    desk("--spec", "opencode-reflectd@1")
+    desk.time -= timedelta(seconds=1)
+    desk("--spec", "opencode-reflectd@2")
+    assert [backup.name[16:19] for backup in desk.backups()] == ["001", "002"]
+    assert desk("--undo") == 0
+    assert "opencode-reflectd@1" in file.read_text()
+
+
+@pytest.mark.parametrize("way", ["--remove", "--undo"])
+def test_a_first_setup_leaves_no_trace(desk: Desk, way: str) -> None:
+    """With no settings file before, both ways back take away the file, its folder, the copy and the notes."""
+    before = desk.tree()
+    desk()
+    assert desk(way, "--dry-run") == 0
+    assert f'-  "plugin": ["{desk.line}"]' in desk.out
+    assert (desk.config / "opencode.json").exists()
+    done = desk.json(way)
+    assert (done["action"], done["changed"]) == ("deleted", True)
+    assert desk.tree() == before
+
+
+def test_removal_keeps_what_others_added_to_our_file(desk: Desk) -> None:
+    """I43: a file that setup made and a person went on to use stays, without our line and its list."""
+    desk()
+    file = desk.config / "opencode.json"
+    file.write_text(file.read_text().replace("{\n", '{\n  "theme": "x",\n', 1))
+    assert desk.json("--remove")["action"] == "removed"
+    assert json.loads(file.read_text()) == {"$schema": "https://opencode.ai/config.json", "theme": "x"}
+    assert not desk.data.exists()
+
+
+SCHEMA = '  "$schema": "https://opencode.ai/config.json",\n'
+
+
+@pytest.mark.parametrize("way", ["--remove", "--undo"])
+def test_what_opencode_itself_adds_is_no_edit(desk: Desk, way: str) -> None:
+    """opencode writes ``$schema`` into a file that has none. Both ways back still lead back."""
+    theirs = '{\n  // mine\n  "theme": "x"\n}\n'
+    file = desk.write("opencode.json", theirs)
+    before = desk.tree()
+    desk()
+    file.write_text(file.read_text().replace("{\n", "{\n" + SCHEMA, 1))
+    assert desk(way) == 0
+    assert file.read_text() == theirs
+    assert desk.tree() == before
+
+
+def test_a_list_that_setup_made_goes_with_its_last_line(desk: Desk) -> None:
+    """Of a file that was edited since only what is ours goes; a list that was there before stays."""
+    for theirs, left in (('{"theme": "x"}', '{"theme": "y"}'), ('{"theme": "x", "plugin": []}', None)):
+        file = desk.write("opencode.json", theirs)
+        desk()
+        file.write_text(file.read_text().replace('"x"', '"y"'))
+        desk("--remove")
+        assert file.read_text() == (left or '{"theme": "y", "plugin": []}')
+
+
+def test_each_edit_is_undone_in_turn(desk: Desk) -> None:
+    """The newest first, back to the first, without ``--force``."""
+    file = desk.write("opencode.json", "{}")
+    desk("--spec", "opencode-reflectd@1")
+    desk("--spec", "opencode-reflectd@2")
+    desk("--undo")
+    assert "opencode-reflectd@1" in file.read_text()
+    desk("--undo")
+    assert file.read_text() == "{}"
+
+
+def test_no_backup_in_a_repository(desk: Desk) -> None:
+    """``--project`` edits the file of a repository; what it was is kept elsewhere, and comes back."""
+    file = desk.write("project/opencode.json", '{"theme": "x"}')
+    desk("--project")
+    assert sorted(os.listdir(desk.project)) == [".git", "opencode.json"]
+    assert [backup.read_text() for backup in desk.backups()] == ['{"theme": "x"}']
+    assert desk("--project", "--undo") == 0
+    assert file.read_text() == '{"theme": "x"}'
+    assert not desk.data.exists()
+
+
+# --- the copy of the plugin -----------------------------------------------------------------------
+
+
+def test_the_line_names_a_copy_that_stays_where_it_is(desk: Desk) -> None:
+    """The folder has ``index.ts`` at its root and all that it needs; nothing in it leads to this package."""
+    shipped = paths.shipped("shims/opencode")
+    desk()
+    copy = desk.data / "plugins" / "opencode"
+    assert (copy / "index.ts").read_bytes() == (shipped / "index.ts").read_bytes()
+    assert {str(p.relative_to(copy)) for p in copy.rglob("*.ts")} == {
+        str(p.relative_to(shipped)) for p in shipped.rglob("*.ts")
+    }
+    assert not any(path.is_symlink() for path in copy.rglob("*"))
+    assert str(paths.PACKAGE.parent) not in (desk.config / "opencode.json").read_text()
+
+
+def test_the_copy_stays_while_another_file_names_it(desk: Desk) -> None:
+    """Removed in one place, the plugin is still there for the other, also for a folder far away."""
+    other = desk.root / "other"
+    other.mkdir()
+    desk("--dir", str(other))
+    desk()
+    copy = desk.data / "plugins" / "opencode" / "index.ts"
+    desk("--remove")
+    assert copy.exists()
+    desk("--remove", "--dir", str(other))
+    assert not desk.data.exists()
+
+
+def test_an_outdated_copy_is_brought_up_to_date(desk: Desk) -> None:
+    """The settings stay as they are; the person is told to restart opencode."""
+    desk()
+    copy = desk.data / "plugins" / "opencode"
+    (copy / "index.ts").write_text("// of an older version")
+    (copy / "gone").mkdir()
+    (copy / "gone" / "old.ts").write_text("")
+    assert desk() == 0
+    assert "is of this version now" in desk.out
+    assert "restart opencode" in desk.out
+    assert (copy / "index.ts").read_bytes() == paths.shipped("shims/opencode/index.ts").read_bytes()
+    assert not (copy / "gone").exists()
+    assert desk() == 0
+    assert "restart" not in desk.out
+
+
+def test_undo_brings_the_file_back(desk: Desk) -> None:
+    """The file has its old bytes again, and the backup is deleted."""
+    file = desk.write("opencode.jsonc", MINE)
+    desk()
+    changed = file.read_bytes()
+    assert desk("--undo", "--dry-run") == 0
+    assert f'-    "{desk.line}"' in desk.out
+    assert file.read_bytes() == changed
+    assert desk.json("--undo")["action"] == "restored"
+    assert file.read_bytes().decode() == MINE
+    assert desk.backups() == []
+    assert not desk.data.exists()
+    assert desk("--undo") == 2
+    assert "--remove" in desk.err
+
+
+def test_undo_never_loses_a_later_edit(desk: Desk) -> None:
+    """I43: a file that was edited since is refused; with --force it is backed up first."""
+    file = desk.write("opencode.json", "{}")
+    desk()
+    file.write_text('{"plugin": [], "later": true}')
+    assert desk("--undo") == 2
+    assert "was changed after our backup" in desk.err
+    assert "later" in file.read_text()
+    done = desk.json("--undo", "--force")
+    assert file.read_text() == "{}"
+    assert "later" in Path(done["backup"]).read_text()
+    assert desk.backups() == [Path(done["backup"])]
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{\n  "a": 1\n  "b": 2\n}', "line 3, column 3"),
+        (b'{"plugin": "x"}', "must be a list"),
+        (b'{"a": "\xff"}', "not UTF-8 (byte 7)"),
+    ],
+)
+def test_a_faulty_file_stays_as_it_is(desk: Desk, data: bytes, words: str) -> None:
+    """I43: the file and the place are named, exit code 2, nothing written; as JSON too."""
+    file = desk.write("opencode.json", "")
+    file.write_bytes(data)
+    assert desk() == 2
+    assert str(file) in desk.err
+    assert words in desk.err
+    assert desk("--json") == 2
+    assert words in json.loads(desk.out)["error"]
+    assert file.read_bytes() == data
+    assert os.listdir(desk.config) == ["opencode.json"]
+
+
+def test_a_read_only_file_is_not_replaced(desk: Desk) -> None:
+    """The rename would succeed, but the person (or a tool of theirs) made the file read-only."""
+    file = desk.write("opencode.json", "{}")
+    file.chmod(0o444)
+    assert desk() == 2
+    assert "read-only" in desk.err
+    assert file.read_text() == "{}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_another_users_file_needs_force(desk: Desk) -> None:
+    """Refused by default; with --force it still belongs to them."""
+    file = desk.write("opencode.json", "{}")
+    os.chown(file, 1234, 1234)
+    assert desk() == 2
+    assert "belongs to user 1234" in desk.err
+    assert desk("--force") == 0
+    assert file.stat().st_uid == 1234
+
+
+def test_a_linked_dotfile_stays_a_link(desk: Desk) -> None:
+    """The real file is edited, and no backup lies in the dotfiles."""
+    real = desk.root / "dotfiles" / "oc.json"
+    real.parent.mkdir()
+    real.write_text("{}")
+    desk.config.mkdir(parents=True)
+    (desk.config / "opencode.json").symlink_to(real)
+    done = desk.json()
+    assert (desk.config / "opencode.json").is_symlink()
+    assert plugins(real.read_text()) == [desk.line]
+    assert Path(done["backup"]).is_relative_to(desk.data)
+    assert os.listdir(real.parent) == ["oc.json"]
+    assert desk("--undo") == 0
+    assert real.read_text() == "{}"
+
+
+def test_a_folder_that_cannot_be_made(desk: Desk) -> None:
+    """The file system refuses: exit code 1, with the path."""
+    desk.config.parent.write_text("a file where a folder should be")
+    assert desk() == 1
+    assert str(desk.config.parent) in desk.err
+
+
+def test_options_that_contradict_each_other(desk: Desk) -> None:
+    """They are refused as wrong arguments, with the usage."""
+    for argv in (["--remove", "--undo"], ["--global", "--project"], ["--global", "--dir", "."]):
+        with pytest.raises(WrongArguments, match="not allowed with") as refused:
+            desk(*argv)
+        assert "setup opencode [-h]" in refused.value.usage
+
+
+# --- loaded twice ---------------------------------------------------------------------------------
+
+
+def test_another_scope_that_loads_us_is_named(desk: Desk) -> None:
+    """A different line elsewhere, or a copy in a plugin folder, means twice; the same line does not."""
+    desk.json("--project")
+    assert desk.json()["warnings"] == []  # the same line: opencode loads it once
+    project = desk.write("project/opencode.json", f'{{"plugin": ["{STALE}"]}}')
+    copy = desk.write(
+        "project/.opencode/plugins/judge.ts", (paths.shipped("shims/opencode/index.ts")).read_text()
+    )
+    desk.write("plugin/other.js", "export {}")
+    warnings = desk.json()["warnings"]
+    assert [w.split(" ")[0] for w in warnings] == [str(project), str(copy)]
+    assert all("loaded twice" in warning for warning in warnings)
+    assert desk("--remove") == 0
+    assert desk.err.count("warning: ") == 2
+    assert "still loaded" in desk.err
+
+
+@pytest.mark.parametrize("variable", ["OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"])
+def test_opencodes_own_variables_are_looked_at(desk: Desk, variable: str) -> None:
+    """Settings that opencode is pointed to count as well."""
+    extra = desk.root / "extra" / "opencode.json"
+    extra.parent.mkdir()
+    extra.write_text(f'{{"plugin": ["{STALE}"]}}')
+    desk.env[variable] = str(extra if variable == "OPENCODE_CONFIG" else extra.parent)
+    assert str(extra) in desk.json()["warnings"][0]
+
+
+def test_a_temporary_installation_is_pointed_out(desk: Desk) -> None:
+    """A path in the cache of uvx is pointed out: the next cleaning deletes it."""
+    line = (
+        "file:///home/me/.cache/uv/archive-v0/abc/lib/python3.12/site-packages/daemon/shims/opencode/index.ts"
+    )
+    assert "temporary" in desk.json("--spec", line)["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("provider", "said"),
+    [
+        ("", "your session's own model, then the rules, at most 2.00 USD a day"),
+        ("anthropic", "nobody (no key for Anthropic"),
+        ("host", "your session's own model, at most 2.00 USD a day"),
+        ("offline", "the rules (no model, so they miss much; judge.provider is offline)"),
+        ("wrong", "the daemon will not start with these settings"),
+    ],
+)
+def test_setup_says_who_judges_and_what_it_may_cost(desk: Desk, provider: str, said: str) -> None:
+    """I41: before the first cent is spent, the person reads who judges and what it may cost."""
+    desk.env["REFLECTD_JUDGE_PROVIDER"] = provider
+    assert desk() == 0
+    assert said in desk.out

@@ -1,0 +1,175 @@
+"""``reflectd setup`` without an agent's name: what is there, what it asks, and what it changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from daemon.cli.setup import agents
+from harness.machine.sandbox import Sandbox
+from tests.support.machine.command_line import environment, reflectd, said
+
+
+def a_program(box: Sandbox, *names: str) -> dict[str, str]:
+    """The variables of a machine with these agents and no others."""
+    folder = box.root / "bin"
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / name).write_text("#!/bin/sh\necho 2.1.330\n")
+        (folder / name).chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+def settings_of(box: Sandbox) -> dict[str, bool]:
+    """Which agents have settings that load reflectd."""
+    files = {
+        "opencode": box.home / ".config" / "opencode" / "opencode.json",
+        "claude-code": box.home / ".claude" / "settings.json",
+    }
+    return {host: file.exists() and "reflectd" in file.read_text() for host, file in files.items()}
+
+
+def status(box: Sandbox, code: int, **env: str) -> dict[str, dict[str, Any]]:
+    done = reflectd(box, "setup", "--status", "--json", **env)
+    assert done.returncode == code, done
+    return {agent["host"]: agent for agent in json.loads(done.stdout)["agents"]}
+
+
+@contextmanager
+def asked(box: Sandbox, env: dict[str, str]) -> Iterator[pexpect.spawn[str]]:
+    child: pexpect.spawn[str] = pexpect.spawn(
+        sys.executable,
+        ["-m", "daemon", "setup"],
+        env=environment(box, **env),  # type: ignore[arg-type]
+        cwd=str(box.project),
+        dimensions=(60, 300),
+        encoding="utf-8",
+        timeout=60,
+    )
+    try:
+        yield child
+        child.expect(pexpect.EOF)
+    finally:
+        child.close()
+    assert child.exitstatus == 0, child.before
+
+
+def test_it_asks_about_each_agent_that_is_there(box: Sandbox) -> None:
+    """Both are found; one is wanted, the other is not; the judge of Claude Code is asked for; a second run
+    asks only about the other one.
+    """
+    env = a_program(box, "opencode", "claude")
+    with asked(box, env) as child:
+        child.expect_exact("Connect opencode")
+        child.send("n\r")
+        child.expect_exact("Connect Claude Code")
+        child.send("\r")
+        child.expect_exact("Who shall judge Claude Code's sessions?")
+        child.send("\r")
+        child.expect_exact("restart Claude Code")
+    assert settings_of(box) == {"opencode": False, "claude-code": True}
+    with asked(box, env) as child:
+        child.expect_exact("Connect opencode")
+        child.send("y\r")
+        child.expect_exact("restart opencode")
+    assert settings_of(box) == {"opencode": True, "claude-code": True}
+    copy = box.home / ".local" / "share" / "reflectd" / "plugins" / "opencode" / "index.ts"
+    copy.write_text("of another version")
+    with asked(box, env) as child:
+        child.expect_exact("Next: restart opencode.")
+        child.expect_exact("nothing to do")
+    assert "of another version" not in copy.read_text()
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"])
+def test_no_answer_changes_nothing(box: Sandbox, key: str) -> None:
+    """Ctrl-C and the end of input are a no."""
+    with asked(box, a_program(box, "opencode")) as child:
+        child.expect_exact("Connect opencode")
+        child.send(key)
+        child.expect_exact("Nothing was changed")
+    assert settings_of(box) == {"opencode": False, "claude-code": False}
+
+
+def test_without_a_terminal_it_connects_only_when_told(box: Sandbox) -> None:
+    """A script gets exit code 2 and the commands; with ``--yes`` each agent that is there is connected."""
+    env = a_program(box, "claude")
+    text = said(reflectd(box, "setup", **env), 2, "--yes", "reflectd setup claude-code", "/bin/claude")
+    assert "Nothing was changed" in text
+    assert json.loads(reflectd(box, "setup", "--json", **env).stdout)["error"].startswith("there is no term")
+    assert settings_of(box) == {"opencode": False, "claude-code": False}
+    done = json.loads(reflectd(box, "setup", "--yes", "--json", **env).stdout)
+    assert [(one["host"], one["action"]) for one in done["agents"]] == [("claude-code", "created")]
+    assert settings_of(box) == {"opencode": False, "claude-code": True}
+    said(reflectd(box, "setup", "--yes", **env), 0, "nothing to do")
+
+
+def test_no_agent_is_said(box: Sandbox) -> None:
+    """Exit code 1, what to install, and nothing written."""
+    env = a_program(box)
+    for argv in (["setup"], ["setup", "--yes"]):
+        said(reflectd(box, *argv, **env), 1, "no coding agent was found", *agents.ADDRESSES.values())
+    assert "no coding agent" in json.loads(reflectd(box, "setup", "--json", **env).stdout)["error"]
+    assert settings_of(box) == {"opencode": False, "claude-code": False}
+
+
+def test_setup_of_an_agent_that_is_missing_says_so(box: Sandbox) -> None:
+    """The settings are written, because the agent may come later; that it is not there is said."""
+    env = a_program(box)
+    said(reflectd(box, "setup", "opencode", **env), 0, "there is no `opencode` on PATH", "opencode.ai")
+    assert json.loads(reflectd(box, "setup", "opencode", "--json", **env).stdout)["program"] is None
+    said(reflectd(box, "setup", "claude-code", **env), 0, "there is no `claude` on PATH", "claude.com")
+    there = reflectd(box, "setup", "opencode", **a_program(box, "opencode"))
+    assert "there is no" not in said(there, 0)
+    assert "there is no" not in said(reflectd(box, "setup", "opencode", "--remove", **env), 0)
+
+
+def test_status_says_what_is_connected(box: Sandbox) -> None:
+    """Program, settings file, copy and judge of each agent; exit code 3 while none is connected; nothing is
+    changed.
+    """
+    env = a_program(box, "opencode")
+    found = status(box, 3, **env)
+    assert found["opencode"]["program"] == str(box.root / "bin" / "opencode")
+    assert (found["claude-code"]["program"], found["claude-code"]["loads"]) == (None, [])
+    said(reflectd(box, "setup", "--status", **env), 3, "not connected: reflectd setup opencode")
+    assert settings_of(box) == {"opencode": False, "claude-code": False}
+    said(reflectd(box, "setup", "opencode", **env), 0)
+    opencode = status(box, 0, **env)["opencode"]
+    assert opencode["loads"] == [str(box.home / ".config" / "opencode" / "opencode.json")]
+    assert opencode["copy"] == "current"
+    assert opencode["judge"].startswith("the rules")
+    (box.home / ".local" / "share" / "reflectd" / "plugins" / "opencode" / "index.ts").write_text("old")
+    text = said(reflectd(box, "setup", "--status", **env), 0, "of another version", "opencode.json")
+    assert "there is no `claude` on PATH" in text
+    wrong = {**env, "REFLECTD_JUDGE_PROVIDER": "nobody"}
+    assert "will not start" in status(box, 0, **wrong)["opencode"]["judge"]
+
+
+def test_an_agent_that_its_installer_put_below_the_home_is_found(box: Sandbox) -> None:
+    """A terminal that is older than the installation does not have it on PATH."""
+    program = box.home / ".opencode" / "bin" / "opencode"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    assert agents.find({"PATH": "/nowhere", "HOME": str(box.home)}, "opencode") == ""
+    program.chmod(0o755)
+    assert agents.find({"PATH": "/nowhere", "HOME": str(box.home)}, "opencode") == str(program)
+    assert agents.find({"PATH": "/nowhere"}, "opencode") == ""
+
+
+def test_flags_of_all_agents_and_of_one_do_not_mix(box: Sandbox) -> None:
+    """``--status opencode`` is refused and says what to leave out; ``--json`` counts anywhere."""
+    for flag in ("--status", "--yes"):
+        said(reflectd(box, "setup", flag, "opencode"), 2, "leave out the agent's name")
+    said(reflectd(box, "setup", "--status", "--yes"), 2, "not allowed with")
+    said(reflectd(box, "setup", "emacs"), 2, "invalid choice")
+    assert json.loads(reflectd(box, "setup", "--json", "opencode", "--dry-run").stdout)["dry_run"] is True
+    assert os.listdir(Path(box.home, ".config")) == ["opencode"]

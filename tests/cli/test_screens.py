@@ -1,0 +1,130 @@
+"""What ``status``, ``why``, ``watch``, ``cost`` and ``playbook`` look like on a terminal of 80 columns.
+
+``tests/data/screens/answers.json`` has answers of a daemon, and the ``.txt`` files beside it what each verb
+makes of them, as a person reads it. When a change of the text is meant, `.venv/bin/python -m
+tests.cli.test_screens` writes the files anew; then look at the difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from daemon.cli.control import status
+from daemon.cli.playbook import shown
+from daemon.cli.render import Paint
+from daemon.cli.terminal import columns
+from daemon.cli.verdicts import cost, watch, why_text
+from daemon.files.playbook import load
+from daemon.playbook.points import each
+from harness.machine.sandbox import REPO
+
+SCREENS = Path(__file__).parents[1] / "data" / "screens"
+ANSWERS: dict[str, Any] = json.loads((SCREENS / "answers.json").read_text("utf-8"))
+COLUMNS = 80
+
+
+def paint(width: int) -> Paint:
+    return Paint(io.StringIO(), width=width)
+
+
+def status_lines(width: int) -> list[str]:
+    return status.render(ANSWERS["status"], ANSWERS["sessions"]["sessions"], paint(width), ANSWERS["now"])
+
+
+def why_lines(width: int) -> list[str]:
+    return why_text.explained(ANSWERS["why"], paint(width))
+
+
+def watch_lines(width: int) -> list[str]:
+    entries = [{"kind": "verdict", "at": v["timestamp"], **v} for v in ANSWERS["verdicts"]["verdicts"]]
+    told = (watch.told(entry, paint(width), everywhere=True) for entry in reversed(entries))
+    return [line for text in told for line in text.splitlines()]
+
+
+def cost_lines(width: int) -> list[str]:
+    return cost.lines(ANSWERS["cost"], argparse.Namespace(by="day", days=7, session=""), paint(width))
+
+
+def cost_table(width: int) -> list[str]:
+    """Where every price is known and no call failed, the table fits."""
+    found = ANSWERS["cost"]
+    plain = {"unpriced": 0, "unpriced_tokens": 0, "cancelled": 0, "failed": 0}
+    groups = [{**group, **plain} for group in found["groups"]]
+    by = argparse.Namespace(by="day", days=7, session="")
+    return cost.lines({**found, "groups": groups, "sums": {**found["sums"], **plain}}, by, paint(width))
+
+
+def playbook_lines(width: int) -> list[str]:
+    """The sample of a playbook, of which a person approved the points that were never counted."""
+    found = load(REPO / ".reflection" / "samples" / "playbook.json").playbook
+    mine = {p["text"] for _, p in each(found) if not p["helpful"] + p["harmful"]}
+    return shown.lines_of(list(each(found)), Path("/home/ada/shop"), mine.__contains__, paint(width))
+
+
+VERBS: dict[str, Callable[[int], list[str]]] = {
+    "status": status_lines,
+    "why": why_lines,
+    "watch": watch_lines,
+    "cost": cost_lines,
+    "cost_table": cost_table,
+    "playbook": playbook_lines,
+}
+
+
+def words(lines: list[str]) -> list[str]:
+    """What is said, without the marks before quoted lines."""
+    return [word for word in " ".join(lines).split() if word not in {"|", "S", "U", "A"}]
+
+
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Where and whose the screens are: in UTC, with the home folder of the recorded answers."""
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("HOME", "/home/ada")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.usefixtures("in_utc")
+def test_a_screen_is_as_it_was(verb: str) -> None:
+    """At 80 columns: the text of the golden file, and no line is wider, but for a path that can be copied."""
+    lines = VERBS[verb](COLUMNS)
+    assert "\n".join(lines) + "\n" == (SCREENS / f"{verb}.txt").read_text("utf-8")
+    assert [x for x in lines if columns(x) > COLUMNS and not x.startswith("Everything: /")] == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.usefixtures("in_utc")
+def test_a_wider_screen_has_the_same_words(verb: str) -> None:
+    """At 200 columns and into a pipe nothing is missing or added. (``cost`` has another form, its table.)"""
+    wide, piped = words(VERBS[verb](200)), words(VERBS[verb](0))
+    assert wide == piped
+    assert max(map(columns, VERBS[verb](200))) <= 200
+    assert words(VERBS[verb](60)) == wide or verb.startswith("cost")
+
+
+def test_the_answers_are_such_as_a_daemon_gives() -> None:
+    """They keep to the schemas of the protocol."""
+    for name in ("status", "sessions", "verdicts"):
+        schema = json.loads((REPO / "design" / "schemas" / f"{name}.schema.json").read_text("utf-8"))
+        jsonschema.validate(ANSWERS[name], schema)
+
+
+if __name__ == "__main__":
+    os.environ |= {"TZ": "UTC", "HOME": "/home/ada"}
+    time.tzset()
+    for verb, lines in VERBS.items():
+        (SCREENS / f"{verb}.txt").write_text("\n".join(lines(COLUMNS)) + "\n", encoding="utf-8")

@@ -1,0 +1,170 @@
+"""What a terminal is given: ``terminal`` wraps, and starts the pager."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from daemon.cli.terminal import columns, fold, hang
+from daemon.core.settings import SETTINGS
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
+from harness.machine.waiting import PATIENCE_S
+from tests.support.machine.command_line import case_files, environment, judged, reflectd, said
+
+
+@pytest.mark.parametrize(
+    ("text", "hang", "lines"),
+    [
+        ("  by  a b", "      ", ["  by  a b"]),
+        (
+            "  by  one two three four five six",
+            "      ",
+            ["  by  one two three", "      four five six"],
+        ),
+        ("    | " + "x" * 30, "    | ", ["    | " + "x" * 16, "    | " + "x" * 14]),
+        ("日本語日本語日本語日本語日本語", "", ["日本語日本語日本語日", "本語日本語"]),
+        (
+            "\x1b[33mone two three four five six\x1b[0m",
+            "",
+            ["\x1b[33mone two three four\x1b[0m", "\x1b[33mfive six\x1b[0m"],
+        ),
+        ("", "  ", [""]),
+    ],
+)
+def test_a_line_is_wrapped_below_its_text(text: str, hang: str, lines: list[str]) -> None:
+    """Between words, a word that is too long anywhere; wide characters count twice and colours go on."""
+    found = fold(text, 20, hang)
+    assert found == lines
+    assert fold(text, 0, hang) == [text]
+
+
+def test_no_line_is_wider_than_the_terminal() -> None:
+    """Nothing is lost, whatever the width: only blanks at the ends of lines are."""
+    text = "  label    a /very/long/path/of/a/project and 日本語 with more  words,\tand an end"
+    for limit in range(30, 90):
+        lines = fold(text, limit, " " * 11)
+        assert max(map(columns, lines)) <= limit
+        assert re.sub(r" +", "", "".join(lines)) == re.sub(r" +", "", text)
+
+
+def test_a_word_that_can_be_copied_is_not_cut() -> None:
+    """It has a line for itself; the text goes on below."""
+    found = fold("  by  one /a/path/that/is/long three", 20, " " * 6, cut=False)
+    assert found == ["  by  one", "      /a/path/that/is/long", "      three"]
+
+
+@pytest.mark.parametrize(
+    ("line", "below"),
+    [("reflectd: no daemon runs", 0), ("  judge   the rules", 10), ("  one two", 6), (f"{'x' * 40}  y", 0)],
+)
+def test_where_a_line_goes_on(line: str, below: int) -> None:
+    """Below what its label explains, where there is room for it."""
+    assert hang(line, 60) == " " * below
+
+
+class Screen:
+    """One command on a terminal of 80 x 24; ``text`` is what it wrote until it ended."""
+
+    def __init__(self, box: Sandbox, *args: str, **env: str) -> None:
+        child = pexpect.spawn(
+            sys.executable,
+            ["-m", "daemon", *args],
+            env={"TERM": "xterm", **environment(box, **env)},  # type: ignore[arg-type]
+            cwd=str(box.project),
+            dimensions=(24, 80),
+            timeout=PATIENCE_S,
+            encoding="utf-8",
+        )
+        try:
+            child.expect(pexpect.EOF)
+            self.text = str(child.before).replace("\r\n", "\n")
+        finally:
+            child.close()
+        self.code = child.exitstatus
+
+
+@pytest.fixture
+def pager(tmp_path: Path) -> str:
+    """A pager that says that it ran, and what it got on its first line."""
+    script = tmp_path / "pager.py"
+    script.write_text("import sys\ntext = sys.stdin.read()\nprint('PAGED', text.count('\\n'), text[:20])\n")
+    return f"{sys.executable} {script}"
+
+
+def test_what_is_longer_than_the_screen_goes_through_the_pager(box: Sandbox, pager: str) -> None:
+    """Only on a terminal, only when it is too long; ``--no-pager``, ``PAGER=cat`` and a pager that is not
+    there print.
+    """
+    assert re.match(r"PAGED \d+ enabled", Screen(box, "config", PAGER=pager, NO_COLOR="1").text)
+    for args, env in (
+        (["config", "--no-pager"], {"PAGER": pager}),
+        (["config"], {"PAGER": "cat"}),
+        (["config"], {"PAGER": ""}),
+        (["config"], {"PAGER": "/nowhere/pager"}),
+        (["config"], {"PAGER": "'"}),
+        (["config"], {"PAGER": pager, "TERM": "dumb"}),
+    ):
+        text = Screen(box, *args, **env, NO_COLOR="1").text
+        assert "PAGED" not in text
+        assert "judge.mode" in text
+    assert "PAGED" not in Screen(box, "status", PAGER=pager).text
+    assert "PAGED" not in said(reflectd(box, "config", PAGER=pager), 0)
+
+
+def test_colours_only_on_a_terminal(box: Sandbox) -> None:
+    """``status``, ``config`` and ``logs``; not with ``NO_COLOR``, on a dumb terminal, or into a pipe."""
+    (box.state / "reflectd.log").write_text("timestamp=2026-11-22T09:30:00Z level=error event=bad\n")
+    with Daemon(box):
+        for verb in ("status", "config", "logs"):
+            assert "\x1b[" in Screen(box, verb, "--no-pager").text
+            for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+                assert "\x1b" not in Screen(box, verb, "--no-pager", **env).text
+            assert "\x1b" not in said(reflectd(box, verb), 0)
+
+
+def test_every_line_of_every_verb_fits_the_screen(box: Sandbox) -> None:
+    """At 80 columns; only a path that can be copied is longer. Into a pipe each setting is one line."""
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_58c3f0d91ffeHq2L", request="Add a login page with tests " * 6)
+        (case,) = case_files(box, "ses_58c3f0d91ffeHq2L")
+        said(reflectd(box, "dispute", "--should-be", "complete", "--why", "it was done " * 9), 0)
+        for args in (
+            ["status"],
+            ["why"],
+            ["why", "--full"],
+            ["cost"],
+            ["cost", "--by", "session"],
+            ["config"],
+            ["config", "--changed"],
+            ["doctor"],
+            ["case", "list"],
+            ["judge", str(case), "--verbose"],
+            ["setup", "--status"],
+            ["start"],
+            ["why", "ses_nobody"],
+            ["dispute", "--should-be", "incomplete", "--dry-run"],
+            ["service", "status"],
+            ["uninstall", "--dry-run"],
+            ["setup", "opencode"],
+            ["setup", "opencode", "--frobnicate", "--and-more"],
+            ["history", "--dir", str(box.home)],
+            ["config", "set", "judge.mode", "observe"],
+            ["config", "set", "judge.mode", "act"],
+            ["off"],
+            ["off"],
+        ):
+            lines = Screen(box, *args, NO_COLOR="1").text.splitlines()
+            wide = [x for x in lines if len(x) > 80 and not x.startswith("Everything: /")]
+            assert [x for x in wide if " " in x.strip()] == [], args
+            assert len(lines) > 1 or args[-1] in {"start", "ses_nobody"}, args
+    stopped = "reflectd is not running; hosts will not start it until `reflectd start`\n"
+    narrow = Screen(box, "stop", COLUMNS="40").text
+    assert narrow == "reflectd is not running; hosts will not\n  start it until `reflectd start`\n"
+    assert said(reflectd(box, "stop"), 0) == stopped
+    piped = said(reflectd(box, "config"), 0).splitlines()
+    assert [x.split()[0] for x in piped] == list(SETTINGS)

@@ -1,0 +1,150 @@
+"""``reflectd case`` and ``reflectd dispute``, which is a ``case save`` and a ``case label`` in one step."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from daemon.clock import SystemClock
+from daemon.store import learning
+from daemon.store.db import Database
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import REPO, Sandbox
+from harness.machine.waiting import wait_until
+from tests.support.hosts.wire import WireHost, unfinished
+from tests.support.machine.command_line import reflectd, said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+DATA = REPO / "tests" / "data"
+GREEN = DATA / "judge" / "py_fix_with_green_suite.json"
+RED = DATA / "judge" / "jest_failures_called_minor.json"
+PLAN = DATA / "judge" / "plan_was_the_request.json"
+SAMPLE = REPO / ".reflection" / "samples" / "case.json"
+EXPORT = DATA / "exports" / "opencode_1.18.json"
+
+
+def put(box: Sandbox, session: str = "ses_one", at: int = 1_760_000_001_000) -> Path:
+    """A case as the daemon saves it, in the project's folder."""
+    found = json.loads(SAMPLE.read_text("utf-8"))
+    found["case"]["session"] = found["verdict"]["session"] = session
+    return box.file(f".reflection/{session}_{at}.json", json.dumps(found))
+
+
+def listed(box: Sandbox) -> list[dict[str, Any]]:
+    found = json.loads(reflectd(box, "case", "list", "--json").stdout)
+    assert found["folder"] == str(box.state / "cases")
+    cases: list[dict[str, Any]] = found["cases"]
+    return cases
+
+
+def test_dispute_and_undo(box: Sandbox) -> None:
+    """One command makes the newest case a labelled one; twice replaces the label; one command undoes it."""
+    put(box, "ses_old", 1_750_000_000_000)
+    path = put(box)
+    dry = said(
+        reflectd(box, "dispute", "--should-be", "complete", "--dry-run"), 0, "would be kept", path.name
+    )
+    assert "undo" not in dry
+    assert listed(box) == []
+    assert not (box.state / "cases").exists()
+    why = "The failure is old."
+    text = said(reflectd(box, "dispute", "--should-be", "complete", "--why", why), 0, "judged    incomplete")
+    kept = box.state / "cases" / path.name
+    assert str(kept) in text
+    assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert [(c["session"], c["judged"], c["expect"], c["why"]) for c in listed(box)] == [
+        ("ses_one", "incomplete", "complete", why)
+    ]
+    said(reflectd(box, "judge", path.stem), 10, "DIFFERS", why)
+    said(reflectd(box, "dispute", "ses_o", "--should-be", "complete"), 2, "ses_old", "ses_one")
+    said(reflectd(box, "dispute", "ses_on", "--should-be", "awaiting_user"), 0, "before: complete")
+    assert [(c["expect"], c["why"]) for c in listed(box)] == [("awaiting_user", "")]
+    assert json.loads(kept.read_text("utf-8"))["case"] == json.loads(path.read_text("utf-8"))["case"]
+    said(reflectd(box, "case", "remove", path.stem), 0, "removed", str(kept))
+    assert listed(box) == []
+    assert path.exists()
+
+
+def test_a_dispute_takes_back_what_was_learned(box: Sandbox) -> None:
+    """By the daemon that knows of it, once, and only when the judge is contradicted."""
+    put(box)
+    box.state.mkdir(exist_ok=True)
+    db = Database(box.state / "reflectd.sqlite3", SystemClock().now_ms)
+    row = learning.tag(str(box.project), "pat-001", "ses_one", "harmful", SystemClock().now_ms(), "why")
+    asyncio.run(db.commit(row))
+    db.close()
+    with Daemon(box):
+        agreed = said(reflectd(box, "dispute", "--should-be", "incomplete"), 0, "that is what the judge said")
+        assert "taken back" not in agreed
+        taken = "1 count of a point and 0 new texts are taken back"
+        said(reflectd(box, "dispute", "--should-be", "complete"), 0, taken)
+        assert "taken back" not in said(reflectd(box, "dispute", "--should-be", "complete"), 0)
+
+
+def test_case_and_dispute_in_a_sub_folder(box: Sandbox) -> None:
+    """The newest case of the nearest folder upward that has one; a running daemon also knows the project's
+    sessions in folders below. No case of another project.
+    """
+    deep, beside = box.project / "src" / "deep", box.root / "beside"
+    deep.mkdir(parents=True)
+    beside.mkdir()
+    path = put(box)
+    said(reflectd(box, "dispute", "--should-be", "complete", "--dry-run", cwd=deep), 0, path.name)
+    said(reflectd(box, "case", "save", cwd=deep), 0, str(path))
+    path.unlink()
+    with Daemon(box) as daemon, WireHost(box.socket, deep, unfinished(deep)) as host:
+        host.send(host.turn("ses_deep"))
+        wait_until(lambda: [*(deep / ".reflection").glob("ses_deep_*.json")], "the case", daemon.log)
+        said(reflectd(box, "dispute", "--should-be", "complete", "--dry-run"), 0, "ses_deep")
+        said(reflectd(box, "case", "save", cwd=beside), 2, f"{beside} has no saved case")
+
+
+def test_save_label_and_list(box: Sandbox) -> None:
+    """A case is copied once and then left with its label; to a file of one's own it is copied on request."""
+    path = put(box)
+    said(reflectd(box, "case", "list"), 0, "no cases")
+    said(reflectd(box, "case", "save"), 0, "saved", str(box.state / "cases" / path.name))
+    said(
+        reflectd(box, "case", "label", path.stem, "--expect", "complete", "--why", "w"), 0, "expects complete"
+    )
+    said(reflectd(box, "case", "save", "ses_one"), 0, "saved already")
+    said(reflectd(box, "case", "list"), 0, path.stem, "incomplete", "complete", "Reject an empty")
+    said(reflectd(box, "case", "save", "--out", "mine.json"), 0, "mine.json")
+    said(reflectd(box, "case", "save", "--out", "mine.json"), 2, "exists")
+    said(reflectd(box, "case", "label", "mine.json", "--expect", "incomplete"), 0)
+    assert json.loads((box.project / "mine.json").read_text("utf-8"))["label"]["expect"] == "incomplete"
+    assert [c["expect"] for c in listed(box)] == ["complete"]
+    (box.state / "cases" / "broken.json").write_text("{")
+    said(reflectd(box, "case", "list"), 0, path.stem, "broken", "not valid JSON")
+
+
+def test_no_secret_comes_in_with_a_case(box: Sandbox) -> None:
+    """I46: a case that somebody else wrote, and what the person types, are redacted when saved."""
+    secret = "ghp_" + "a1B2" * 10
+    path = put(box)
+    path.write_text(path.read_text("utf-8").replace("Done, empty", f"Done with {secret}, empty"))
+    said(reflectd(box, "dispute", "--should-be", "complete", "--why", f"uses {secret}"), 0)
+    kept = (box.state / "cases" / path.name).read_text("utf-8")
+    assert secret in path.read_text("utf-8")
+    assert secret not in kept
+    assert "Done with" in kept
+
+
+def test_the_daemon_knows_where_a_session_works(box: Sandbox) -> None:
+    """From any folder: the session's newest case is found by asking the daemon, or else in the folder."""
+    other = box.root / "other"
+    other.mkdir()
+    with Daemon(box) as daemon, WireHost(box.socket, other, unfinished(other)) as host:
+        host.send(host.turn("ses_far"))
+        wait_until(lambda: [*(other / ".reflection").glob("ses_far_*.json")], "the case", daemon.log)
+        said(reflectd(box, "dispute", "--should-be", "complete"), 2, "no saved case")
+        text = said(reflectd(box, "dispute", "ses_f", "--should-be", "complete"), 0, "ses_far")
+        assert "judged    incomplete" in text
+    (case,) = listed(box)
+    assert (case["session"], case["judged"], case["expect"]) == ("ses_far", "incomplete", "complete")
+    said(reflectd(box, "judge", case["path"]), 10, "Add a login page with tests")
+    said(reflectd(box, "dispute", "ses_far", "--should-be", "complete"), 2, "no saved case")

@@ -1,0 +1,95 @@
+"""``reflectd cost``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import time
+from typing import Any
+
+import pytest
+
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
+from tests.support.machine.command_line import reflectd, said
+
+NOW = int(time.time() * 1000)
+DAY = 86_400_000
+COLUMNS = "at, purpose, session, provider, model, input, output, cost, ms, outcome"
+CALLS = [
+    (NOW, "judge", "ses_a", "anthropic", "m-1", 1000, 100, 0.01, 900, "ok"),
+    (NOW, "judge.second", "ses_a", "anthropic", "m-1", 500, 50, 0.005, 900, "ok"),
+    (NOW, "judge", "ses_b", "host", "", 2000, 200, None, 900, "ok"),
+    (NOW, "judge", "ses_b", "host", "", 0, 0, None, 900, "cancelled"),
+    (NOW, "judge", "ses_b", "anthropic", "m-1", 0, 0, None, 900, "error: 529"),
+    (NOW, "judge", "ses_c", "offline", "rules", 0, 0, 0.0, 1, "ok"),
+    (NOW - 10 * DAY, "judge", "ses_a", "anthropic", "m-1", 10, 1, 5.0, 900, "ok"),
+]
+
+
+def fill_ledger(box: Sandbox) -> None:
+    """Calls as a daemon with models would have written them."""
+    with contextlib.closing(sqlite3.connect(box.state / "reflectd.sqlite3")) as db, db:
+        db.executemany(f"INSERT INTO ledger ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", CALLS)
+
+
+def test_cost_with_and_without_a_daemon(box: Sandbox) -> None:
+    """I41: the same sums from the daemon and from its file; unknown is unknown with its tokens, never 0."""
+    said(reflectd(box, "cost"), 1, "no database")
+    with Daemon(box):
+        fill_ledger(box)
+        by_daemon = cost(box)
+        text = said(reflectd(box, "cost"), 0, "0.0150", "2,200 tokens", "together", "of 2.00 USD", "500,000")
+        assert "5.0" not in text.partition("last 24 hours")[0]
+    done = reflectd(box, "cost", "--json")
+    assert "no daemon" in done.stderr
+    by_file = cost(box)
+    assert by_file == by_daemon
+    sums = by_file["sums"]
+    assert (sums["calls"], sums["rules"], sums["answered"], sums["cancelled"], sums["failed"]) == (
+        6,
+        1,
+        3,
+        1,
+        1,
+    )
+    assert sums["cost"] == pytest.approx(0.015)
+    assert (sums["unpriced"], sums["unpriced_tokens"]) == (1, 2200)
+    assert by_file["spent_24h"] == {"usd": pytest.approx(0.015), "unpriced_tokens": 2200}
+
+
+def cost(box: Sandbox, *args: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(reflectd(box, "cost", "--json", *args).stdout)
+    return found
+
+
+def test_cost_by_each_thing(box: Sandbox) -> None:
+    """``--by``, ``--session`` and ``--days`` choose what is summed; an unknown price is not 0."""
+    with Daemon(box):
+        fill_ledger(box)
+    names = {
+        by: [g["name"] for g in cost(box, "--by", by)["groups"]] for by in ("session", "model", "purpose")
+    }
+    assert names == {
+        "session": ["ses_a", "ses_b", "ses_c"],
+        "model": ["m-1", "", "rules"],
+        "purpose": ["judge", "judge.second"],
+    }
+    (unknown,) = [g for g in cost(box, "--by", "provider")["groups"] if g["name"] == "host"]
+    assert (unknown["cost"], unknown["unpriced_tokens"]) == (None, 2200)
+    assert cost(box, "--days", "30", "--session", "ses_a")["sums"]["cost"] == pytest.approx(5.015)
+    assert len(cost(box, "--days", "30")["groups"]) == 2
+    text = said(reflectd(box, "cost", "--by", "provider"), 0)
+    (line,) = [line for line in text.splitlines() if line.startswith("host")]
+    assert "2,200 tokens" in line
+    assert "0.0000" not in line
+    said(reflectd(box, "cost", "--session", "nobody"), 0, "nothing was judged")
+
+
+@pytest.mark.parametrize(
+    "args", [["--days", "0"], ["--days", "401"], ["--days", "x"], ["--by", "moon"]], ids=" ".join
+)
+def test_cost_with_wrong_arguments(box: Sandbox, args: list[str]) -> None:
+    """Exit code 2."""
+    said(reflectd(box, "cost", *args), 2)

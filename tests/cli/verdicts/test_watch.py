@@ -1,0 +1,307 @@
+"""``reflectd watch`` and, with ``--exec``, ``watch_exec``: one runs inside the other."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+import pytest
+
+from daemon.cli.render import Paint
+from daemon.cli.verdicts.watch import told
+from daemon.client import STREAM_S
+from harness.machine import processes
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
+from harness.machine.waiting import wait_until
+from tests.support.hosts.wire import WireHost, unfinished
+from tests.support.machine.command_line import COMMAND, environment, judged, reflectd, said
+
+NOW = int(time.time() * 1000)
+
+
+class Watching:
+    """``reflectd watch`` in a process; ``lines`` grows, ``end`` is Ctrl-C."""
+
+    def __init__(self, box: Sandbox, *args: str, cwd: Path | None = None) -> None:
+        self._out, self._err = box.root / "watch.out", box.root / "watch.err"
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self.process = processes.start(
+                [*COMMAND, "watch", *args], environment(box), cwd or box.project, out, err
+            )
+        wait_until(lambda: "watching" in self.errors, "watching", lambda: self.errors)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        processes.end_group(self.process, gently=0)
+
+    @property
+    def lines(self) -> list[str]:
+        return self._out.read_text("utf-8").splitlines()
+
+    @property
+    def errors(self) -> str:
+        found = self._err.read_text("utf-8")
+        assert "Traceback" not in found, found
+        return found
+
+    def wait_lines(self, count: int) -> list[str]:
+        wait_until(lambda: len(self.lines) >= count, f"{count} lines", lambda: f"{self.lines}\n{self.errors}")
+        return self.lines
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+def test_watch_prints_a_line_per_verdict(box: Sandbox) -> None:
+    """Of this folder and what is below it, not of another; a line for people, or JSON; Ctrl-C is 130."""
+    below, beside = box.project / "below", box.root / "beside"
+    below.mkdir()
+    beside.mkdir()
+    with Daemon(box) as daemon, Watching(box) as people:
+        for folder in (beside, below, box.project):
+            with WireHost(box.socket, folder, unfinished(folder), f"host-{folder.name}") as host:
+                host.send(host.turn(f"ses_{folder.name}"))
+                wait_until(partial(daemon.verdicts, f"ses_{folder.name}"), "a verdict", daemon.log)
+        lines = people.wait_lines(2)
+        assert [
+            name for line in lines for name in ("ses_below", "ses_project", "ses_beside") if name in line
+        ] == [
+            "ses_below",
+            "ses_project",
+        ]
+        assert all("incomplete HIGH" in line and "pytest" in line for line in lines), lines
+        assert people.end() == 130
+        daemon.new_log()
+
+
+def test_watch_in_a_sub_folder(box: Sandbox) -> None:
+    """The project is watched, and the first line says so; with ``--dir`` the folder itself."""
+    below = box.project / "below"
+    below.mkdir()
+    with Daemon(box) as daemon, Watching(box, cwd=below) as watching:
+        assert f"watching {box.project};" in watching.errors
+        judged(box, daemon, "ses_above")
+        assert "ses_above" in watching.wait_lines(1)[0]
+        assert watching.end() == 130
+        with Watching(box, "--dir", ".", cwd=below) as only:
+            assert f"watching {below};" in only.errors
+            assert only.end() == 130
+
+
+def test_watch_says_which_session(box: Sandbox) -> None:
+    """One session, also one that nobody knows yet, is not called "every folder" alone."""
+    with Daemon(box), Watching(box, "ses_new") as watching:
+        assert "watching sessions whose id begins with ses_new in every folder" in watching.errors
+
+
+def test_watch_everywhere_names_the_project_and_replays_the_last(box: Sandbox) -> None:
+    """``--last``: verdicts from before, oldest first, no command run for them, then those that come."""
+    elsewhere, ran = box.home / "elsewhere", box.root / "ran"
+    elsewhere.mkdir()
+    with Daemon(box) as daemon:
+        for number, folder in enumerate((box.project, elsewhere, box.project)):
+            with WireHost(box.socket, folder, unfinished(folder), f"host-{number}") as host:
+                host.send(host.turn(f"ses_{number}", title="A title"))
+                wait_until(partial(daemon.verdicts, f"ses_{number}"), "a verdict", daemon.log)
+        with Watching(box, "--all", "--last", "2", "--exec", f"echo >> {ran}") as watching:
+            lines = watching.wait_lines(2)
+            judged(box, daemon, "ses_new")
+            lines = watching.wait_lines(3)
+            wait_until(ran.exists, "the command", lambda: watching.errors)
+        for line, place, session in zip(
+            lines,
+            ("~/elsewhere", str(box.project), str(box.project)),
+            ("ses_1", "ses_2", "ses_new"),
+            strict=True,
+        ):
+            assert f"  {place}  {session}  " in line
+            assert "incomplete HIGH (sent)" in line
+        assert len(ran.read_text()) == 1
+        with Watching(box, "--last", "9") as watching:
+            assert [x.split()[1] for x in watching.wait_lines(3)] == ["ses_0", "ses_2", "ses_new"]
+        with Watching(box, "--last", "9", "--json", "ses_1") as watching:
+            (found,) = map(json.loads, watching.wait_lines(1))
+            assert (found["kind"], found["session"], found["at"]) == ("verdict", "ses_1", found["timestamp"])
+        daemon.new_log()
+
+
+def test_a_long_line_of_watch_hangs_below_the_time() -> None:
+    """On a narrow terminal: no line is wider, and the times stand alone on the left."""
+    entry = {
+        "kind": "verdict",
+        "state": "incomplete",
+        "at": NOW,
+        "directory": "/srv/shop",
+        "feedback": "to do " * 20,
+    }
+    first, *more = told({"session": "ses_1", **entry}, Paint(width=60), everywhere=True).splitlines()
+    assert "/srv/shop  ses_1  incomplete" in first
+    assert more
+    assert all(line.startswith(" " * 10) and len(line) <= 60 for line in more)
+
+
+SIGNALLED = """
+import signal, sys, threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the other thread receives it
+from daemon.cli.main import main
+sys.exit(main(["watch", "--all"]))
+"""
+
+
+def waits(pid: int) -> bool:
+    """Whether the process does nothing for a moment."""
+    process = psutil.Process(pid)
+    before = process.num_ctx_switches()
+    time.sleep(0.1)
+    return process.num_ctx_switches() == before
+
+
+def test_ctrl_c_just_before_a_wait(box: Sandbox) -> None:
+    """A signal that comes between two instructions, just before the wait for the next line, does not
+    interrupt the wait. It is handled at once all the same, not when the daemon sends its next heartbeat.
+    """
+    with socket.socket(socket.AF_UNIX) as server:  # a daemon that sends one heartbeat and then nothing
+        server.bind(str(box.socket))
+        server.listen()
+        server.settimeout(60)
+        watch = subprocess.Popen(
+            [sys.executable, "-c", SIGNALLED], env=environment(box), stderr=subprocess.PIPE, text=True
+        )
+        try:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n\n")
+                assert watch.stderr is not None
+                assert "watching" in watch.stderr.readline()
+                wait_until(lambda: waits(watch.pid), "the wait for the next line")
+                watch.send_signal(signal.SIGINT)
+                assert watch.wait(STREAM_S * 3 / 4) == 130
+        finally:
+            watch.kill()
+            watch.communicate()
+
+
+def test_watch_as_json_everywhere(box: Sandbox) -> None:
+    """``--all --verbose --json``: judging and verdicts of every folder, each line an object."""
+    with Daemon(box) as daemon, Watching(box, "--all", "--verbose", "--json") as watching:
+        elsewhere = box.root / "elsewhere"
+        elsewhere.mkdir()
+        with WireHost(box.socket, elsewhere, unfinished(elsewhere)) as host:
+            host.send(host.turn("ses_else"))
+            found = [json.loads(line) for line in watching.wait_lines(2)]
+        assert [(f["kind"], f["state"]) for f in found[:2]] == [
+            ("judging", "judging"),
+            ("verdict", "incomplete"),
+        ]
+        assert found[1]["feedback"]
+        assert watching.end(signal.SIGTERM) == 143
+        daemon.new_log()
+
+
+def test_watch_needs_a_daemon_and_survives_its_restart(box: Sandbox) -> None:
+    """Exit code 1 when none is there at the start; later it says so and connects again."""
+    said(reflectd(box, "watch"), 1, "reflectd start")
+    with Daemon(box) as daemon, Watching(box) as watching:
+        daemon.stop()
+        wait_until(lambda: "the daemon is gone" in watching.errors, "a word", lambda: watching.errors)
+        daemon.start()
+        wait_until(lambda: watching.errors.count("watching") == 2, "watching again", lambda: watching.errors)
+        judged(box, daemon, "ses_after")
+        assert "ses_after" in watching.wait_lines(1)[0]
+
+
+def test_exec_gets_each_verdict_in_order(box: Sandbox) -> None:
+    """One command at a time, with JSON on stdin and REFLECTD_CHILD set; watching goes on after a failure."""
+    out = box.root / "got"
+    command = f'cat >> {out}; printf "%s\\n" "$REFLECTD_CHILD" >> {out}.child; exit 3'
+    with Daemon(box) as daemon, Watching(box, "--exec", command) as watching:
+        for n in range(3):
+            judged(box, daemon, f"ses_{n}")
+        child = Path(f"{out}.child")
+        wait_until(
+            lambda: child.exists() and child.read_text().count("1") == 3, "three", lambda: watching.errors
+        )
+        found = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [(f["session"], f["state"], f["kind"]) for f in found] == [
+            (f"ses_{n}", "incomplete", "verdict") for n in range(3)
+        ]
+        assert watching.errors.count("exit code 3") == 3
+        assert len(watching.lines) == 3
+
+
+def test_exec_leaves_nothing_behind(box: Sandbox) -> None:
+    """I45: a command that takes too long, or still runs at the end, is killed with all it started."""
+    pids = box.root / "pids"
+    command = f"sleep 600 & echo $! >> {pids}; echo $$ >> {pids}; wait"
+
+    def started() -> list[int]:
+        return [int(line) for line in pids.read_text().split()] if pids.exists() else []
+
+    with Daemon(box) as daemon, Watching(box, "--exec", command, "--exec-timeout", "1") as watching:
+        judged(box, daemon, "ses_slow")
+        wait_until(lambda: "longer than 1 s" in watching.errors, "the time limit", lambda: watching.errors)
+        assert len(started()) == 2
+        wait_until(lambda: not any(map(alive, started())), "no sleep", lambda: str(started()))
+    pids.unlink()
+    with Daemon(box) as daemon, Watching(box, "--exec", command) as watching:
+        judged(box, daemon, "ses_last")
+        wait_until(lambda: len(started()) == 2, "the command", lambda: watching.errors)
+        assert watching.end(signal.SIGHUP) == 129
+        wait_until(lambda: not any(map(alive, started())), "no sleep", lambda: str(started()))
+
+
+def alive(pid: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        (
+            {"kind": "skip", "guard": "child_session", "reason": "a child\x1b[2J"},
+            ["left alone: child_session"],
+        ),
+        ({"kind": "verdict", "state": "unscored", "reason": "unscored: no reply"}, ["unscored", "no reply"]),
+        ({"kind": "verdict", "state": "complete", "judge": {"cost": 0.0123}}, ["complete", "0.0123 USD"]),
+        (
+            {"kind": "verdict", "state": "stopped", "reason": "guard:aborted", "judge": None},
+            ["guard:aborted"],
+        ),
+        ({"kind": "judging"}, ["judging"]),
+        ({"kind": "verdict", "at": 10**30, "state": 5, "judge": 7, "title": None}, ["?"]),
+    ],
+    ids=str,
+)
+def test_a_line_of_watch(entry: dict[str, Any], words: list[str]) -> None:
+    """When, which session (a beginning of its id that can be typed again), and what; one safe line."""
+    line = told({"session": "ses_58c3f0d91ffeHq2L", "at": NOW} | entry, Paint())
+    assert "ses_58c3f0d91ffe " in line + " "
+    assert [w for w in words if w not in line] == []
+    assert not set(line) & {"\x1b", "\n"}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["--dir", "x", "--all"], ["--exec", "true", "--exec-timeout", "0"], ["--last", "-1"], ["--last", "501"]],
+    ids=" ".join,
+)
+def test_watch_with_wrong_arguments(box: Sandbox, args: list[str]) -> None:
+    """Exit code 2."""
+    said(reflectd(box, "watch", *args), 2)

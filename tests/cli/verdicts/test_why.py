@@ -1,0 +1,275 @@
+"""``reflectd why``: ``why`` gathers, ``why_text`` and ``render`` write what a person reads."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import time
+
+import pytest
+
+from daemon.cli.render import Paint
+from daemon.cli.verdicts.why_text import explained
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
+from harness.machine.waiting import wait_until
+from tests.support.hosts.wire import WireHost, unfinished
+from tests.support.machine.command_line import COMMAND, case_files, environment, judged, reflectd, said
+
+NOW = int(time.time() * 1000)
+
+
+def test_why_tells_the_whole_story(box: Sandbox) -> None:
+    """State, evidence, reply, decision, feedback with its outcome, and cost; by the beginning of an id."""
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_told_1", request="Add a login page with tests")
+        for args in (["why"], ["why", "ses_t"], ["why", "ses_told_1"]):
+            text = said(reflectd(box, *args), 0, "ses_told_1", "incomplete", "HIGH", str(box.project))
+        for part in ("Asked", "Evidence", "Reply 1 (offline rules", "Decision", "Cost", "fixed rules, free"):
+            assert part in text
+        for words in ("Add a login page with tests", "pytest -q", "it reached the agent", "Task Incomplete"):
+            assert words in text
+        assert str(case_files(box, "ses_told_1")[0]) in text
+        found = json.loads(reflectd(box, "why", "--json").stdout)
+        assert found["case"]["case"]["session"] == found["session"]["session"] == "ses_told_1"
+        assert found["verdicts"][0]["order"]["status"] == "done"
+        assert found["judge"] == {
+            "host": "opencode",
+            "setting": "judge.provider",
+            "chosen": "offline",
+            "asked": ["offline"],
+        }
+        assert "  judge    opencode -> the rules (no model, so they miss much" in text
+        assert "  by       the rules, without a model, " in text
+
+
+def test_what_a_turn_waits_for_is_named() -> None:
+    """I16: while a shell in the background holds a turn back, `why` says which; an escape sequence does
+    nothing.
+    """
+    session = {
+        "session": "ses_1",
+        "busy": True,
+        "phase": "open",
+        "waits_for": ["npm run dev", "sleep 9\x1b[2J"],
+    }
+    lines = explained({"session": session, "daemon": True}, Paint())
+    assert "  judging  waits for `npm run dev`, `sleep 9\\x1b[2J` in the background" in lines
+    assert not [x for x in explained({"session": {**session, "waits_for": []}}, Paint()) if "waits" in x]
+
+
+def test_why_prefers_this_folder(box: Sandbox) -> None:
+    """The newest verdict of this folder, else the newest of all; ``--dir`` names another."""
+    elsewhere = box.root / "elsewhere"
+    elsewhere.mkdir()
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_here")
+        with WireHost(box.socket, elsewhere, unfinished(elsewhere), "host-2") as host:
+            host.send(host.turn("ses_there"))
+            wait_until(lambda: daemon.verdicts("ses_there"), "a verdict", daemon.log)
+        for args, cwd, session in (
+            ([], box.project, "ses_here"),
+            ([], elsewhere, "ses_there"),
+            (["--dir", str(elsewhere)], box.project, "ses_there"),
+            ([], box.home, "ses_there"),
+        ):
+            found = json.loads(reflectd(box, "why", "--json", *args, cwd=cwd).stdout)
+            assert found["session"]["session"] == session
+
+
+def test_no_severity_is_not_named() -> None:
+    """A finished task is "complete", not "complete NONE": in each verdict and in a reply."""
+    verdict = {"state": "complete", "severity": "NONE", "session": "ses_1", "reason": "judged"}
+    answer = '{"complete": true, "severity": "NONE", "missing": []}'
+    case = {"case": {}, "verdict": verdict, "replies": [{"text": answer}]}
+    text = "\n".join(explained({"verdicts": [verdict, verdict], "case": case}, Paint()))
+    assert "Verdict  complete, " in text
+    assert "reply 1: complete, 0 missing" in text
+    assert "NONE" not in text.replace(answer, "")
+
+
+def test_why_in_a_sub_folder(box: Sandbox) -> None:
+    """The project's newest verdict, from a folder below it and above where its host works; without a daemon
+    the newest case of the nearest folder upward.
+    """
+    deep = box.project / "src" / "deep"
+    deep.mkdir(parents=True)
+    part = box.root / "mono" / "part"
+    part.mkdir(parents=True)
+    (part.parent / ".git").mkdir()
+    with Daemon(box) as daemon:
+        with WireHost(box.socket, part, unfinished(part), "host-2") as host:
+            host.send(host.turn("ses_part"))
+            wait_until(lambda: [*(part / ".reflection").glob("ses_part_*.json")], "a case", daemon.log)
+        judged(box, daemon, "ses_here")
+        for cwd, session in ((deep, "ses_here"), (part.parent, "ses_part"), (part, "ses_part")):
+            done = reflectd(box, "why", "--json", cwd=cwd)
+            found = json.loads(done.stdout)
+            assert (found["session"]["session"], found["elsewhere"], done.stderr) == (session, False, "")
+        assert json.loads(reflectd(box, "why", "--json", cwd=deep).stdout)["project"] == str(box.project)
+    text = said(reflectd(box, "why", cwd=deep), 0, "ses_here", "no daemon runs")
+    assert str(box.project / ".reflection") in text
+
+
+def test_why_says_when_it_explains_another_project(box: Sandbox) -> None:
+    """One line on stderr names the folders, and the JSON says it; not for a session that is named."""
+    elsewhere = box.root / "elsewhere"
+    elsewhere.mkdir()
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_here")
+        done = reflectd(box, "why", cwd=elsewhere)
+        said(done, 0, "ses_here")
+        assert done.stderr == (
+            f"reflectd: nothing in {elsewhere} was judged; this is the newest of all, in {box.project}\n"
+        )
+        assert json.loads(reflectd(box, "why", "--json", cwd=elsewhere).stdout)["elsewhere"] is True
+        assert reflectd(box, "why", "ses_here", cwd=elsewhere).stderr == ""
+
+
+def test_why_of_what_is_not_there(box: Sandbox) -> None:
+    """Exit code 2: unknown, or several begin like that, and which; 1 without daemon and files."""
+    said(reflectd(box, "why"), 1, "reflectd start", str(box.project))
+    with Daemon(box) as daemon:
+        said(reflectd(box, "why"), 2, "no session was judged yet")
+        with WireHost(box.socket, box.project) as host:
+            for session in ("ses_one", "ses_two"):
+                host.send([host.event("session.status", sessionID=session, status={"type": "busy"})])
+            said(reflectd(box, "why", "ses_"), 2, "ses_one, ses_two")
+            said(reflectd(box, "why", "nobody"), 2, "nobody", "reflectd status")
+            said(reflectd(box, "why", "ses_one"), 0, "ses_one", "busy", "none yet")
+        daemon.new_log()
+
+
+def test_why_without_a_daemon(box: Sandbox) -> None:
+    """The newest case file of this folder, and it says so; a session chooses among them."""
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_first")
+        judged(box, daemon, "ses_second")
+    done = reflectd(box, "why")
+    said(done, 0, "ses_second", "pytest -q", "Decision")
+    assert "no daemon" in done.stderr
+    said(reflectd(box, "why", "ses_fir"), 0, "ses_first")
+    said(reflectd(box, "why", "ses_third"), 1, "ses_third")
+    found = json.loads(reflectd(box, "why", "--json").stdout)
+    assert (found["daemon"], found["case"]["case"]["session"]) == (False, "ses_second")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[1]",
+        '{"version": 2}',
+        "[" * 100_000,
+        "\ufeff{}",
+        '{"version": 1}',
+        '{"version": 1, "case": 7, "prompts": {}, "replies": [null, {"text": 5}], "verdict": []}',
+        '{"version": 1, "case": {"evidence": {"rows": [1, {}]}, "requests": "x"}, "verdict": {"at": 1e308}}',
+        '{"version": 1, "verdict": {"state": {}, "at": "x", "judge": 1, "missing": [5], "next_actions": 1}}',
+    ],
+    ids=lambda t: repr(t[:40]),
+)
+def test_why_reads_a_strange_file(box: Sandbox, text: str) -> None:
+    """Bad input: a case file comes with a clone; whatever is in it, no trace and no crash."""
+    box.file(f".reflection/ses_x_{NOW}.json", text)
+    assert reflectd(box, "why").returncode in {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said_of_it"),
+    [
+        (
+            {"names": ["a.py", "b\n"], "since_task": True, "more": 3},
+            "since the task began: a.py, b and 3 more\n",
+        ),
+        ({"names": [str(n) for n in range(25)], "since_task": False}, "older than the task: 0, 1, "),
+        ({"names": 7, "since_task": "x", "more": {}}, "may be older than the task: nothing\n"),
+    ],
+)
+def test_why_names_what_git_listed(box: Sandbox, changed: dict[str, object], said_of_it: str) -> None:
+    """The names in one line, and since when; without them the line is not there."""
+    case = {"version": 1, "case": {"session": "ses_x", "changed": changed}}
+    box.file(f".reflection/ses_x_{NOW}.json", json.dumps(case))
+    text = said(reflectd(box, "why"), 0, "  git status      changed ", said_of_it)
+    assert ("and 5 more" in text) is (len(str(changed["names"])) > 50)
+    box.file(f".reflection/ses_x_{NOW}.json", json.dumps({"version": 1, "case": {"changed": None}}))
+    assert "git status" not in said(reflectd(box, "why"), 0)
+
+
+def test_why_does_not_follow_what_is_no_file(box: Sandbox) -> None:
+    """A pipe or a link in the place of a case file is not opened: it would hang, or show another file."""
+    folder = box.project / ".reflection"
+    folder.mkdir()
+    os.mkfifo(folder / f"ses_pipe_{NOW}.json")
+    said(reflectd(box, "why"), 1, "not a regular file")
+    secret = box.root / "secret.json"
+    secret.write_text('{"version": 1, "why": "a secret"}')
+    (folder / f"ses_pipe_{NOW}.json").unlink()
+    (folder / f"ses_link_{NOW}.json").symlink_to(secret)
+    assert "a secret" not in said(reflectd(box, "why"), 1)
+
+
+def test_what_others_wrote_cannot_drive_the_terminal(box: Sandbox) -> None:
+    """Escape sequences of a request or an agent's text are shown, not sent."""
+    evil = "\x1b]0;owned\x07\x1b[2JAdd a page\u202e"
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_evil", request=evil, final=evil, output=f"1 failed {evil}", title=evil)
+        for args in (["why", "--full"], ["status"]):
+            text = said(reflectd(box, *args), 0)
+            assert not set(text) & {"\x1b", "\x07", "\u202e"}
+        assert "Add a page" in reflectd(box, "why").stdout
+
+
+def test_colours_only_on_a_terminal(box: Sandbox) -> None:
+    """Not in a pipe, and not with NO_COLOR."""
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_colour")
+        assert "\x1b[" not in reflectd(box, "why").stdout
+        for env, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+            assert ("\x1b[" in on_a_terminal(box, "why", **env)) is coloured
+
+
+def on_a_terminal(box: Sandbox, *args: str, **env: str) -> str:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *args],
+        env=environment(box, **({"TERM": "xterm"} | env)),
+        cwd=box.project,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+    )
+    os.close(theirs)
+    text = b""
+    with contextlib.suppress(OSError):  # EIO: the other end is closed
+        while data := os.read(ours, 65536):
+            text += data
+    os.close(ours)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    return text.decode()
+
+
+def test_why_shows_no_other_sessions_case(box: Sandbox) -> None:
+    """A session whose id begins another's is explained by its own case file."""
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_1")
+        judged(box, daemon, "ses_10")
+        found = json.loads(reflectd(box, "why", "ses_1", "--json").stdout)
+        assert found["case_file"] == str(case_files(box, "ses_1")[0])
+        assert found["case"]["case"]["session"] == "ses_1"
+
+
+def test_why_nothing_was_proven(box: Sandbox) -> None:
+    """A turn that the rules can't tell: no model judged it, and it is quiet."""
+    asked = unfinished(
+        box.project, request="What does the cache do?", command="ls cache", final="It keeps pages."
+    )
+    with Daemon(box) as daemon, WireHost(box.socket, box.project, asked) as host:
+        host.send(host.turn("ses_open"))
+        wait_until(lambda: daemon.verdicts("ses_open"), "a verdict", daemon.log)
+        said(reflectd(box, "why", "ses_open"), 0, "unscored", "no model judged it", "no_proof: ")

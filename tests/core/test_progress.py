@@ -1,0 +1,28 @@
+"""Progress between two rounds of feedback."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.progress import Progress, moved
+
+STOOD = Progress("f1", "c1", ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("now", "is_progress"),
+    [
+        (STOOD, False),
+        (replace(STOOD, files="f2"), True),
+        (replace(STOOD, checks="c2"), True),
+        (replace(STOOD, items=("a",)), True),
+        (replace(STOOD, items=()), True),
+        (replace(STOOD, items=("a", "b", "c")), False),  # one more is open
+        (replace(STOOD, items=("c",)), False),  # others instead: nothing says that these are done
+    ],
+)
+def test_what_moves_a_task(now: Progress, *, is_progress: bool) -> None:
+    """I8: files, checks, or an open item that is gone."""
+    assert moved(STOOD, now) is is_progress

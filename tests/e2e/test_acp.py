@@ -1,0 +1,36 @@
+"""``opencode acp``, as editors start it: a session that an editor prompts is judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.hosts.opencode_acp import OpencodeAcp
+from harness.machine.waiting import wait_until
+from harness.models.scripts import HEADING, REQUEST, finished, unfinished
+
+if TYPE_CHECKING:
+    from harness.machine.reflectd import Daemon
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
+
+
+def test_a_session_of_an_editor_is_judged(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
+    """opencode loads the plugin twice under ``acp``, and only the second load hears events. There is one
+    connection all the same, unfinished work goes on after feedback, and finished work is left alone (I5, I2).
+    The editor reads nothing on its pipe but the protocol, and leaves at once (I34, I35).
+    """
+    with OpencodeAcp(box, llm.url) as editor:
+        session = editor.new_session()
+        llm.script(*unfinished(), *finished(), session=session)
+        assert editor.prompt(session, REQUEST) == "end_turn"
+        daemon.wait_verdict(session, "complete")
+        complete, incomplete = daemon.verdicts(session)
+        assert (complete["state"], incomplete["state"]) == ("complete", "incomplete")
+        assert complete["task"] == incomplete["task"]
+        feedback = [r for r in llm.of("main", session) if r.prompt.startswith(HEADING)]
+        assert feedback
+        (instance,) = daemon.status()["instances"]
+        assert (instance["host"], instance["mode"]) == ("opencode", "serve")
+        assert editor.leave() == 0
+        assert editor.noise == []
+        wait_until(lambda: not daemon.status()["instances"], "the end of the connection")

@@ -1,0 +1,126 @@
+"""The mod beside the hooks, in the real Claude Code: what it adds, and what it never holds up."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from daemon.engine.hosts.claude_code_mod import JUDGING
+from harness.hosts.claude_code_tui import ClaudeTui
+from harness.machine.waiting import wait_until
+from harness.models.claude_code_scripts import HEADLESS
+from harness.models.scripts import CLAIM, COMPLETE, DONE, REQUEST
+from harness.models.server import slow, text
+from tests.e2e.test_claude_tui import finished, model_daemon, reflectd, set_up, unfinished
+
+if TYPE_CHECKING:
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
+
+pytestmark = pytest.mark.needs("claude")
+HELLO, AGAIN = "Say hello", "Say it again"
+
+
+def test_what_the_person_sees_and_asks_without_the_model(own_box: Sandbox, llm: ModelServer) -> None:
+    """I34, I40: while the judge thinks a line says so. Esc at the prompt stops nothing, because Claude Code
+    tells nobody of it. What became of the turn is shown by itself. The commands are answered without a
+    request to the model, with and without the prefix, and switch this session.
+    """
+    thinking = slow("Hm")
+    llm.script(*finished())
+    llm.api(thinking)
+    claude = set_up(own_box, llm)
+    with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        tui.wait_for(DONE)
+        tui.wait_for(f"reflectd: {JUDGING}")
+        asked = len(llm.of("main"))
+        session = llm.of("main")[0].session
+        tui.escape()
+        tui.ask("/why ")
+        tui.wait_for("verdict  none yet")
+        assert JUDGING in tui.screen
+        tui.watch("Task complete")
+        thinking.release(COMPLETE)
+        tui.wait_for("Task complete")
+        tui.wait_gone(JUDGING)
+        tui.ask("/reflectd:off ")
+        tui.wait_for(f"reflectd is off for session {session}")
+        assert daemon.session(session)["off"]
+        tui.ask("/on ")
+        tui.wait_for(f"reflectd is on for session {session}")
+        assert not daemon.session(session)["off"]
+        tui.ask("/reflectd:status ")
+        tui.wait_for(f"this session: {session}")
+        assert len(llm.of("main")) == asked
+        assert [i["mod"] for i in daemon.status()["instances"]] == [True]
+        assert "without its mod" not in reflectd(own_box, "status").stdout
+        assert [v["state"] for v in daemon.verdicts(session)] == ["complete"]
+        assert tui.quit() == 0
+
+
+def test_esc_ends_the_task_at_once(own_box: Sandbox, llm: ModelServer) -> None:
+    """I11, I13: the mod tells of Esc while the agent works: the task has its verdict before anything else
+    happens, and no model is asked.
+    """
+    held = slow("Working")
+    llm.script(*unfinished(own_box, held))
+    with model_daemon(own_box, llm) as daemon, ClaudeTui(set_up(own_box, llm)) as tui:
+        tui.ask(REQUEST)
+        held.wait_started()
+        tui.interrupt()
+        held.wait_hung_up()
+        session = llm.of("main")[0].session
+        daemon.wait_verdict(session, "stopped")
+        assert not daemon.session(session)["busy"]
+        assert tui.quit() == 0
+    assert not llm.of("api")
+
+
+def test_a_daemon_that_hangs_or_dies_in_the_session(own_box: Sandbox, llm: ModelServer) -> None:
+    """I35, I45: the next prompts are answered, the commands say what is wrong, and Claude Code ends."""
+    llm.script(text("Hello."), text("Hello again."), text("And again."))
+    claude = set_up(own_box, llm)
+    with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
+        tui.ask(HELLO)
+        tui.wait_for("Hello.")
+        tui.wait_idle()
+        process = psutil.Process(daemon.status()["pid"])
+        process.send_signal(signal.SIGSTOP)
+        try:
+            tui.ask(AGAIN)
+            tui.wait_for("Hello again.")
+            tui.wait_idle()
+        finally:
+            process.send_signal(signal.SIGCONT)
+        daemon.kill9()
+        tui.ask("And once more")
+        tui.wait_for("And again.")
+        tui.wait_idle()
+        tui.ask("/why ")
+        tui.wait_for("no daemon answers on")
+        assert tui.quit() == 0
+
+
+def test_nobody_is_held_up_where_nobody_sits(own_box: Sandbox, llm: ModelServer) -> None:
+    """A request without an answer would hold up the end of `claude -p` by 30 s: the mod is loaded there,
+    marks the hooks, and sends nothing by itself. A command is answered there too.
+    """
+    llm.script(text(CLAIM))
+    llm.api(COMPLETE)
+    claude = set_up(own_box, llm)
+    log = own_box.root / "debug.txt"
+    with model_daemon(own_box, llm) as daemon:
+        ran = claude.run(HELLO, "--debug-file", str(log), **HEADLESS)
+        assert (ran.code, ran.result) == (0, CLAIM)
+        wait_until(lambda: daemon.verdicts(ran.session), "a verdict", daemon.log)
+        status = claude.run("/reflectd:status")
+        assert f"this session: {status.session}" in status.result
+    said = log.read_text("utf-8")
+    assert "hooks module reflectd@reflectd classic.Stop settled" in said
+    assert "$.http.fetch (reflectd)" not in said
+    assert len(llm.of("main")) == 1

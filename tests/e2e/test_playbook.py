@@ -1,0 +1,126 @@
+"""The playbook with both real hosts and a model on loopback: learned, confirmed, given, counted."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.hosts.claude_code import ClaudeCode
+from harness.hosts.opencode import opencode_run
+from harness.machine.reflectd import Daemon
+from harness.machine.waiting import wait_until
+from harness.models import claude_code_scripts, scripts
+from harness.models.claude_code import bash as claude_bash
+from harness.models.claude_code_scripts import HEADLESS, PLUGIN
+from harness.models.scripts import COMPLETE, DONE, REQUEST, nonce_of
+from harness.models.server import bash, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer, Request, Step
+
+NEW = "The check needs the file answer.txt before it passes."
+LINE = f"[ctx-001] helpful=0 harmful=0 :: {NEW}"
+CITING = f"As [ctx-001] says, I wrote answer.txt first. {DONE}"
+EARNED = 5_000_000  # tokens that a judgement is said to have cost, so that learning may cost something
+
+
+def says(**answer: Any) -> Callable[[Request], str]:
+    """The reply of a reflector or a curator, with the nonce of the call."""
+    return lambda request: json.dumps({"nonce": nonce_of(request), **answer})
+
+
+def reflector(tags: Sequence[tuple[str, str]] = (), confirmed: Sequence[str] = ()) -> Step:
+    return text(
+        says(
+            analysis="The check failed until answer.txt was there.",
+            bullet_tags=[{"name": n, "tag": t, "rationale": "It was followed."} for n, t in tags],
+            confirmed=[{"name": name, "cites": "A1"} for name in confirmed],
+        )
+    )
+
+
+def curator(*operations: dict[str, str]) -> Step:
+    return text(says(reasoning="scripted", operations=list(operations)))
+
+
+def learns(box: Sandbox, llm: ModelServer) -> Daemon:
+    """A daemon that learns, and whose judge is the scripted API."""
+    return Daemon(
+        box,
+        REFLECTD_JUDGE_PROVIDER="openai",
+        REFLECTD_OPENAI_BASE_URL=llm.url,
+        REFLECTD_PLAYBOOK_ENABLED="true",
+        REFLECTD_SPEND_TOKENS_PER_DAY="900000000",
+        REFLECTD_SPEND_CENTS_PER_DAY="1000000",
+        REFLECTD_SPEND_CENTS_PER_SESSION="1000000",
+    )
+
+
+def loop(box: Sandbox, llm: ModelServer, session: Callable[..., None]) -> None:
+    """Four sessions, each of its own process. ``session`` runs one, whose last words it is given."""
+    file = box.project / ".reflection" / "playbook.json"
+
+    def points() -> dict[str, Any]:
+        found = json.loads(file.read_text())["sections"] if file.exists() else {}
+        return {p["name"]: p for section in found.values() for p in section}
+
+    def given() -> list[bool]:
+        return [LINE in r.everything for r in llm.of("main")]
+
+    judged = text(COMPLETE, tokens_in=EARNED)
+    with learns(box, llm) as daemon:
+
+        def status() -> dict[str, Any]:
+            found: dict[str, Any] = daemon.status()["features"]["playbook"]
+            return found
+
+        add = {"type": "ADD", "section": "PROJECT CONTEXT", "text": NEW}
+        llm.api(judged, reflector(), curator(add))
+        session(DONE)
+        wait_until(lambda: status()["texts_waiting"] == 1, "a text that is kept apart", daemon.log)
+        assert points() == {}
+
+        llm.api(judged, reflector(confirmed=["new-1"]), curator())
+        session(DONE)
+        wait_until(lambda: "ctx-001" in points(), "the confirmed point", daemon.log)
+        assert not any(given()), "what is kept apart is given to nobody"
+
+        llm.api(judged, reflector(tags=[("ctx-001", "helpful")]), curator())
+        before = len(llm.of("main"))
+        session(CITING)
+        assert all(given()[before:]), "each request of the session has it"
+        wait_until(lambda: points()["ctx-001"]["helpful"] == 1, "the count", daemon.log)
+        asked = next(r for r in reversed(llm.of("api")) if "(cited)" in r.everything)
+        assert "(cited) [ctx-001]" in asked.prompt
+
+
+@pytest.mark.needs("claude")
+def test_the_loop_with_claude_code(own_box: Sandbox, llm: ModelServer) -> None:
+    """SessionStart gives the points, SessionEnd begins the look back; each session is its own process."""
+    claude = ClaudeCode(own_box, llm.url, plugin=PLUGIN)
+
+    def session(last: str) -> None:
+        (own_box.project / "hello.py").unlink(missing_ok=True)
+        llm.script(claude_bash("ls"), *claude_code_scripts.finished(claude, text(last)))
+        ran = claude.run(REQUEST, **HEADLESS)
+        assert (ran.code, ran.result) == (0, last), ran
+
+    loop(own_box, llm, session)
+
+
+def test_the_loop_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
+    """The system text has the points, the same in each request; the end of `run` begins the look back."""
+
+    def session(last: str) -> None:
+        llm.script(bash("ls"), *scripts.finished(text(last)))
+        ran = opencode_run(own_box, llm.url, REQUEST)
+        assert (ran.returncode, last in ran.stdout) == (0, True), ran
+
+    loop(own_box, llm, session)
+    systems = {json.dumps([m for m in r.messages if m["role"] == "system"]) for r in llm.of("main")[-4:]}
+    assert len(systems) == 1, "the model's cache of the prompt stays good"

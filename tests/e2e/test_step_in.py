@@ -1,0 +1,305 @@
+"""A person steps in after the agent has stopped: Esc, a refusal, undo, a command, while the judge thinks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.hosts.opencode import OpencodeServe
+from harness.hosts.opencode_tui import OpencodeTui
+from harness.machine.reflectd import Daemon
+from harness.machine.waiting import wait_until
+from harness.models.scripts import (
+    COMPLETE,
+    DONE,
+    HEADING,
+    INCOMPLETE,
+    REQUEST,
+    UNDEFENDED,
+    finished,
+    unfinished,
+    verdict,
+)
+from harness.models.server import bash, slow, text
+from tests.support.hosts.witness import a_later_turn, quiet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
+
+ASKS = {
+    "permission": {"bash": {"*": "allow", "touch *": "ask"}},
+    "command": {"look": {"template": "Look around $ARGUMENTS", "agent": "general", "subtask": True}},
+    "agent": {"reader": {"mode": "primary", "permission": {"edit": "deny", "bash": "deny"}}},
+}
+
+
+@pytest.fixture(scope="module")
+def module_daemon(box: Sandbox) -> Iterator[Daemon]:
+    with Daemon(box, REFLECTD_JUDGE_PROVIDER="host") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def module_host(box: Sandbox, module_daemon: Daemon, model_server: ModelServer) -> Iterator[OpencodeServe]:
+    with OpencodeServe(box, model_server.url, config=ASKS) as serving:
+        yield serving
+
+
+# --- Esc ---------------------------------------------------------------------------------------------------
+
+
+def test_esc_at_idle_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I12: the session is idle already, so the host only says idle once more; that ends the judgement."""
+    session, thinking = host.create_session(), slow("Hm")
+    llm.script(*unfinished(), session=session.id)
+    llm.judge(thinking)
+    session.prompt(REQUEST)
+    thinking.wait_started()
+    session.abort()
+    thinking.wait_hung_up()
+    daemon.wait_verdict(session.id, "stopped")
+    quiet(session, daemon, llm, users=1)
+
+
+def test_esc_between_the_verdict_and_the_prompt(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
+    """I11: in the terminal UI feedback waits until the person could have stepped in; a message is enough."""
+    daemon.restart(REFLECTD_JUDGE_FEEDBACK_DELAY_S="60")
+    try:
+        llm.script(*unfinished(), text("It prints hello."))
+        llm.judge(INCOMPLETE, UNDEFENDED, COMPLETE)
+        with OpencodeTui(box, llm.url) as tui:
+            tui.ask(REQUEST)
+            session = wait_until(lambda: llm.of("main") and llm.of("main")[0].session, "the session")
+            wait_until(lambda: len(llm.of("judge")) == 2, "both looks", daemon.new_log)
+            tui.ask("What does hello.py do?")
+            tui.wait_for("It prints hello.")
+            daemon.wait_verdict(session, "complete")
+            assert HEADING not in tui.screen
+        assert len(llm.of("main")) == 4
+    finally:
+        daemon.restart(REFLECTD_JUDGE_FEEDBACK_DELAY_S="2")
+
+
+def test_a_long_judgement_is_visible_in_the_terminal(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
+    """The person sees that a judge thinks, and how to end that."""
+    thinking = slow("Hm")
+    llm.script(*unfinished(), text("It prints hello."))
+    llm.judge(thinking, COMPLETE)
+    with OpencodeTui(box, llm.url) as tui:
+        tui.watch("Judging whether the task is done")
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        tui.wait_for("Judging whether the task is done")
+        tui.ask("What does hello.py do?")
+        thinking.wait_hung_up()
+        tui.wait_for("It prints hello.")
+        daemon.wait_verdict(llm.of("main")[0].session, "complete")
+        assert HEADING not in tui.screen
+
+
+def test_esc_at_idle_in_the_terminal_is_not_told(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
+    """README: opencode's terminal UI keeps an Esc to itself while the agent is idle."""
+    thinking = slow("Hm")
+    llm.script(*finished())
+    llm.judge(thinking)
+    with OpencodeTui(box, llm.url) as tui:
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        tui.wait_for(DONE)
+        tui.escape()
+        tui.escape()
+        thinking.release(COMPLETE)
+        daemon.wait_verdict(llm.of("main")[0].session, "complete")
+
+
+def test_a_person_who_quits_while_the_judge_thinks(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
+    """I21: nobody is there any more: no fault of the judge's, no verdict of the rules, nothing sent."""
+    thinking = slow("Hm")
+    llm.script(*unfinished())
+    llm.judge(thinking)
+    with OpencodeTui(box, llm.url) as tui:
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        session = llm.of("main")[0].session
+        assert tui.quit() == 0
+    thinking.wait_hung_up()
+    assert daemon.wait_verdict(session, "skipped")["reason"] == "guard:host_gone"
+    assert "kind=feedback" not in daemon.new_log()
+    assert len(llm.of("judge")) == 1
+
+
+# --- no ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["", "never delete build"], ids=["silent", "with-words"])
+def test_a_refused_call_is_the_persons_turn(
+    host: OpencodeServe, daemon: Daemon, llm: ModelServer, words: str
+) -> None:
+    """I11: who says no to a call is not overruled, whatever the agent says next and a judge would say."""
+    session = host.create_session()
+    llm.script(bash("touch build"), text("I was not allowed to do it."), session=session.id)
+    session.prompt_async(REQUEST)
+    (asked, *_) = host.events.wait("permission.asked", session.id)
+    reply = {"reply": "reject"} | ({"message": words} if words else {})
+    host.request("POST", f"/permission/{asked['properties']['id']}/reply", reply)
+    daemon.wait_verdict(session.id, "awaiting_user")
+    quiet(session, daemon, llm, users=1)
+    assert not llm.of("judge")
+
+
+def test_an_agent_that_may_change_nothing(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I15: it could carry out no feedback, so its turn is the person's."""
+    session = host.create_session(agent="reader")
+    llm.script(text("The tests would fail."), session=session.id)
+    session.prompt(REQUEST)
+    assert daemon.wait_verdict(session.id, "awaiting_user")["reason"] == "guard:readonly_agent"
+    quiet(session, daemon, llm, users=1)
+    assert not llm.of("judge")
+
+
+# --- undo --------------------------------------------------------------------------------------------------
+
+
+def test_undo_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I11: who takes a task back does not see the agent told to do it."""
+    session, thinking = host.create_session(), slow("Hm")
+    llm.script(*unfinished(), session=session.id)
+    llm.judge(thinking)
+    session.prompt(REQUEST)
+    thinking.wait_started()
+    (asked,) = session.users()
+    host.request("POST", f"/session/{session.id}/revert", {"messageID": asked["info"]["id"]})
+    thinking.wait_hung_up()
+    daemon.wait_verdict(session.id, "stopped")
+    quiet(session, daemon, llm, users=1)
+    llm.script(text("It prints hello."), session=session.id)
+    llm.judge(COMPLETE)
+    session.prompt("What does hello.py do?")
+    done = daemon.wait_verdict(session.id, "complete")
+    (left,) = session.users()
+    assert done["task"] == left["info"]["id"] != asked["info"]["id"]
+
+
+def test_undo_that_no_event_told_of(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I11: the messages read say it too: nothing is judged, also when the daemon was away meanwhile."""
+    session, thinking = host.create_session(), slow("Hm")
+    llm.script(*unfinished(), session=session.id)
+    llm.judge(thinking)
+    session.prompt(REQUEST)
+    thinking.wait_started()
+    daemon.kill9()
+    host.request("POST", f"/session/{session.id}/revert", {"messageID": session.users()[0]["info"]["id"]})
+    daemon.start()
+    daemon.wait_verdict(session.id, "stopped")
+    thinking.wait_hung_up()  # or opencode would ask once more
+    quiet(session, daemon, llm, users=1)
+
+
+# --- a command of the person's own -------------------------------------------------------------------------
+
+
+def test_a_shell_command_while_the_judge_thinks(
+    host: OpencodeServe, daemon: Daemon, llm: ModelServer
+) -> None:
+    """I21: `!ls` is no work of the agent's: the turn before it is judged all the same."""
+    session, thinking = host.create_session(), slow("Hm")
+    llm.script(*unfinished(), *finished(), session=session.id)
+    llm.judge(thinking, INCOMPLETE, UNDEFENDED, COMPLETE)
+    session.prompt(REQUEST)
+    thinking.wait_started()
+    host.request("POST", f"/session/{session.id}/shell", {"agent": "build", "command": "echo hi"})
+    daemon.wait_verdict(session.id, "complete")
+    assert len(session.feedback()) == 1
+    states = [v["state"] for v in daemon.verdicts(session.id)]
+    assert sorted(states) == ["complete", "incomplete"]
+
+
+def test_a_command_that_starts_a_sub_agent(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I28, I21: what the command tells the sub-agent is the person's request, and its turn has a verdict."""
+    session = host.create_session()
+    llm.script(bash("ls"), text("hello.py is there."), text("It looked: hello.py is there."))
+    llm.judge(COMPLETE)
+    session.command("look", "into every folder")
+    daemon.wait_verdict(session.id, "complete")
+    (asked,) = llm.of("judge")
+    assert "Look around into every folder" in asked.prompt
+    (child,) = session.children()
+    assert not daemon.verdicts(child["id"])
+
+
+def test_a_session_deleted_while_the_judge_thinks(
+    host: OpencodeServe, daemon: Daemon, llm: ModelServer
+) -> None:
+    """I21: its turn is over with a final verdict; nothing says `judging` any more."""
+    session, thinking = host.create_session(), slow("Hm")
+    llm.script(*unfinished(), session=session.id)
+    llm.judge(thinking)
+    session.prompt(REQUEST)
+    thinking.wait_started()
+    session.delete()
+    thinking.wait_hung_up()
+    assert daemon.wait_verdict(session.id, "skipped")["reason"] == "guard:deleted"
+    a_later_turn(host, daemon, llm)
+
+
+# --- what a message carries --------------------------------------------------------------------------------
+
+
+def test_feedback_asks_as_the_person_did(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I5: the agent goes on with the variant, the system text and the tools of the person's message."""
+    session = host.create_session()
+    llm.script(*unfinished(), *finished(), session=session.id)
+    llm.judge(INCOMPLETE, UNDEFENDED, COMPLETE)
+    session.prompt(REQUEST, variant="high", system="Answer in Latin.", tools={"webfetch": False})
+    daemon.wait_verdict(session.id, "complete")
+    person, ours = session.users()
+    assert ours["info"]["model"] == person["info"]["model"]
+    assert ours["info"]["model"]["variant"] == "high"
+    mine = [r for r in llm.of("main") if r.session == session.id]
+    assert all("Answer in Latin." in r.system for r in mine)
+    assert all("webfetch" not in r.tools for r in mine)
+
+
+def test_a_message_of_files_only_is_a_task(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I28, I21: a person who only attaches a file has asked for something, and its turn has a verdict."""
+    session = host.create_session()
+    llm.script(bash("ls"), text("It says hello."), session=session.id)
+    llm.judge(COMPLETE)
+    file = {
+        "type": "file",
+        "mime": "text/plain",
+        "filename": "a.txt",
+        "url": "data:text/plain;base64,aGVsbG8=",
+    }
+    host.request("POST", f"/session/{session.id}/message", {"parts": [file]})
+    daemon.wait_verdict(session.id, "complete")
+    (asked,) = llm.of("judge")
+    assert "[attached: a.txt]" in asked.prompt
+
+
+# --- circles -----------------------------------------------------------------------------------------------
+
+
+def test_looking_around_is_no_progress(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
+    """I8: the agent only looks around and the judge rewords its item: two rounds, then it is over."""
+    session = host.create_session()
+    llm.script(
+        *unfinished(),
+        bash("ls"),
+        text("I looked."),
+        bash("ls -a"),
+        text("I looked again."),
+        session=session.id,
+    )
+    for words in ("the tests are red", "make test does not pass yet", "still failing"):
+        llm.judge(
+            verdict(complete=False, severity="HIGH", missing=[(words, "make test must pass")]), UNDEFENDED
+        )
+    session.prompt(REQUEST)
+    daemon.wait_verdict(session.id, "stopped")
+    host.wait_toast("brought no progress")
+    assert len(session.feedback()) == 2

@@ -1,0 +1,662 @@
+"""After a compaction, through the engine: the seed's actions, attempts until idle, people, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import config
+from daemon.core.errors import Unavailable
+from daemon.core.pending import RANK, Pending
+from daemon.testing import FakeClock, ScriptedLLM
+from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
+
+INCOMPLETE = {
+    "complete": False,
+    "severity": "HIGH",
+    "missing": [{"item": "no test covers it", "cites": "Do the thing"}],
+    "feedback": "Write the test.",
+}
+COMPLETE = {"complete": True, "severity": "NONE"}
+QUESTION = {"complete": False, "severity": "NONE"}
+UNREADABLE = "no verdict here"
+GITHUB = "[compaction]\ngithub = true\n"
+QUIET = "[stuck]\nenabled = false\n"  # a silent working session is then not looked at
+CONTINUE = "## Reflection-3: Continue after compaction"
+ON_REQUEST = "Context compacted: the task goes on when you say so"
+CREATED = bash("gh pr create --fill", 0, "https://github.com/acme/shop/pull/12\n")
+DUE_S = 2.5
+EVER_S = 400
+
+
+def answer(action: str, confidence: Any = 0.9, message: str = "The thing is half done.") -> dict[str, Any]:
+    """What a fast model says about a compacted session."""
+    return {"reason": "because", "action": action, "confidence": confidence, "message": message}
+
+
+class World:
+    """A daemon, a host, a scripted model."""
+
+    def __init__(self, folder: Path, text: str = "") -> None:
+        self.clock = FakeClock()
+        self.llm = ScriptedLLM()
+        self.workspace = folder / "work"
+        self.workspace.mkdir()
+        self.sim = SimDaemon(folder, self.clock, self.llm, config.from_text(text))
+        self.host = SimHost(str(self.workspace), self.clock)
+
+    def verdict(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            (self.workspace / ".reflection" / "verdict_ses_a.json").read_text()
+        )
+        return found
+
+    @property
+    def nudges(self) -> list[str]:
+        return [p.text for p in self.host.prompts if p.kind == "nudge"]
+
+    @property
+    def looks(self) -> int:
+        """How often a model was asked about a compaction."""
+        return sum(p.purpose == "compaction" for p in self.llm.prompts)
+
+    @property
+    def pending(self) -> Pending | None:
+        """What comes first."""
+        timers = self.sim.daemon.engine.timers
+        found = (timers.pending("ses_a", kind) for kind in RANK)
+        return next((p for p in found if p is not None), None)
+
+    async def begin(self, text: str = "Do the thing", **more: Any) -> None:
+        """A person asked, the agent works."""
+        await self.host.create("ses_a")
+        await self.host.types("ses_a", text, **more)
+
+    async def incomplete(self, text: str = "Half of it.", **more: Any) -> None:
+        """A turn was judged incomplete; the agent works on the feedback."""
+        self.llm.add(INCOMPLETE)
+        await self.begin()
+        await self.host.works("ses_a", text, **more)
+        await self.sim.settle()
+        assert self.verdict()["state"] == "incomplete"
+
+    async def looked(self) -> None:
+        """Until a model is being asked about the compaction."""
+        self.clock.advance(DUE_S)
+        self.sim.daemon.engine.timers.wake()
+        for _ in range(2000):
+            if self.looks:
+                return
+            await asyncio.sleep(0.001)
+        raise AssertionError("nobody asked")
+
+    async def kill(self) -> None:
+        await self.host.disconnect()
+        await self.sim.kill()
+
+    async def restart(self) -> None:
+        await self.host.connect(await self.sim.start())
+        await self.sim.settle()
+
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """A world with these settings, connected; it ends with the block."""
+
+    @asynccontextmanager
+    async def made(text: str = "") -> AsyncIterator[World]:
+        world = World(tmp_path, text)
+        await world.host.connect(await world.sim.start())
+        yield world
+        await world.host.disconnect()
+        await world.sim.stop()
+
+    return made
+
+
+@pytest.fixture
+async def w(make: Make) -> AsyncIterator[World]:
+    async with make() as world:
+        yield world
+
+
+# --- the seed's table of actions ----------------------------------------------------------------------
+
+
+async def test_continue_task(w: World) -> None:
+    """Seed's row: a context-aware reminder of the current work, once, in the session's own task."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    w.llm.add(answer("continue_task"))
+    await w.sim.later(DUE_S)
+    (nudge,) = w.nudges
+    assert nudge.startswith(CONTINUE)
+    for part in ("> Do the thing", "- no test covers it", "The thing is half done."):
+        assert part in nudge
+    assert w.host.prompts[-1].task == w.host.human("ses_a")
+
+
+@pytest.mark.parametrize(
+    ("text", "tools", "said", "wanted"),
+    [
+        (GITHUB, (CREATED,), "Half of it.", "gh pr comment 12 --repo acme/shop"),
+        ("", (CREATED,), "Half of it.", ""),
+        (GITHUB, (write("a.py"),), "PR #12 is half done.", ""),
+        (GITHUB, (bash("gh pr create --fill", 1, "no commits"),), "PR #12 is half done.", ""),
+    ],
+    ids=["on", "off", "number_only_said", "command_failed"],
+)
+async def test_needs_github_update(
+    make: Make, text: str, tools: tuple[dict[str, Any], ...], said: str, wanted: str
+) -> None:
+    """Seed's row, I26: with the setting on and a number from a tool's result, else it is `continue_task`."""
+    async with make(text) as w:
+        await w.incomplete(said, tools=tools)
+        await w.host.compacts("ses_a")
+        w.llm.add(answer("needs_github_update"))
+        await w.sim.later(DUE_S)
+        (nudge,) = w.nudges
+        assert nudge.startswith("## Reflection-3: Update PR #12" if wanted else CONTINUE)
+        assert wanted in nudge
+        assert wanted or "comment 12" not in nudge
+
+
+async def test_needs_clarification(w: World) -> None:
+    """Seed's row: the agent is asked to summarise the state and what is next."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    w.llm.add(answer("needs_clarification"))
+    await w.sim.later(DUE_S)
+    (nudge,) = w.nudges
+    assert nudge.startswith("## Reflection-3: Summarise the state after compaction")
+    assert "summarise the state and what is next" in nudge
+
+
+async def test_task_complete_is_a_toast(w: World) -> None:
+    """Seed's row, I2: a finished task gets a success toast and no prompt."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    w.llm.add(answer("task_complete"))
+    await w.sim.later(DUE_S)
+    await w.sim.later(EVER_S)
+    assert (w.nudges, w.looks) == ([], 1)
+    assert w.host.toasts == ["Context compacted: the task is complete"]
+
+
+# --- who began it, and how the task stood -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("replies", "told"),
+    [
+        ((COMPLETE,), "Context compacted: the task was complete before"),
+        ((QUESTION,), "Context compacted: the agent waits for you"),
+        ((UNREADABLE, UNREADABLE), ON_REQUEST),
+        ((), ON_REQUEST),
+    ],
+    ids=["complete", "awaiting_user", "unscored", "none"],
+)
+async def test_a_persons_compaction_of_other_work_is_told(
+    w: World, replies: tuple[Any, ...], told: str
+) -> None:
+    """I2: after `/compact` only a task judged incomplete is helped on; else one toast, no model."""
+    await w.begin()
+    w.llm.add(*replies)
+    if replies:
+        await w.host.works("ses_a", "Which one?")
+        await w.sim.settle()
+    else:
+        await w.host.answers("ses_a", "Let me see.")
+    before = len(w.host.toasts)
+    await w.host.compacts("ses_a")
+    await w.sim.later(DUE_S)
+    await w.sim.later(EVER_S)
+    assert w.host.toasts[before:] == [told]
+    assert (w.host.prompts, w.looks) == ([], 0)
+
+
+async def test_the_verdict_of_an_earlier_task_does_not_count(w: World) -> None:
+    """I6: a new message is a new task; the "incomplete" of the one before helps nobody on."""
+    await w.incomplete()
+    await w.host.types("ses_a", "Something else")
+    await w.host.answers("ses_a", "Looking.")
+    await w.host.compacts("ses_a")
+    await w.sim.later(DUE_S)
+    assert (w.nudges, w.looks, w.host.toasts) == ([], 0, [ON_REQUEST])
+
+
+async def test_the_host_continues_by_itself(w: World) -> None:
+    """I32: an automatic compaction that the host continues needs nothing; what follows is judged once."""
+    await w.begin()
+    await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
+    await w.host.compacts("ses_a", auto=True, continued=True)
+    await w.sim.later(DUE_S)
+    w.llm.add(COMPLETE)
+    await w.host.works("ses_a", "Done.", tools=(write("b.py"),))
+    await w.sim.settle()
+    await w.sim.later(EVER_S)
+    assert (w.host.prompts, w.host.toasts) == ([], ["Task complete"])
+    assert [p.purpose for p in w.llm.prompts] == ["judge"]
+
+
+async def test_the_host_does_not_continue(w: World) -> None:
+    """I32: an automatic compaction that nothing follows leaves the agent standing: it is helped on."""
+    await w.begin()
+    await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
+    await w.host.compacts("ses_a", auto=True)
+    w.llm.add(answer("continue_task"))
+    await w.sim.later(DUE_S)
+    assert len(w.nudges) == 1
+
+
+# --- attempts until idle --------------------------------------------------------------------------------
+
+
+async def test_attempts_while_the_session_is_busy(make: Make) -> None:
+    """I10, I32: 2 s after it, every 15 s five times, once more after 60 s; then it is given up."""
+    async with make(QUIET) as w:
+        await w.incomplete()
+        start = w.clock.ms
+        await w.host.compacts("ses_a", busy=True)
+        tried = []
+        while (p := w.pending) is not None:
+            tried.append((p.due - start) / 1000)
+            await w.sim.later((p.due - w.clock.ms) / 1000)
+        assert tried == [2, 17, 32, 47, 62, 77, 137]
+        await w.host.idle("ses_a")
+        await w.sim.later(EVER_S)
+        assert (w.nudges, w.looks, w.host.toasts) == ([], 0, [])
+
+
+@pytest.mark.parametrize("tries", [1, 5, 6])
+async def test_sent_once_when_the_session_is_idle(make: Make, tries: int) -> None:
+    """I32: idle between two attempts: the next one sends, and none after it, whatever else happens."""
+    async with make(QUIET) as w:
+        await w.incomplete()
+        await w.host.compacts("ses_a", busy=True)
+        for _ in range(tries):
+            await w.sim.later((w.pending.due - w.clock.ms) / 1000)
+        await w.host.idle("ses_a")
+        await w.sim.settle()
+        assert w.nudges == []
+        w.llm.add(answer("continue_task"))
+        await w.sim.later((w.pending.due - w.clock.ms) / 1000)
+        assert len(w.nudges) == 1
+        w.host.sessions["ses_a"].busy = False
+        await w.host.emit("session.compacted", sessionID="ses_a")
+        await w.host.idle("ses_a")
+        await w.sim.later(DUE_S)
+        await w.sim.later(EVER_S)
+        assert (len(w.nudges), w.looks, w.pending) == (1, 1, None)
+
+
+async def test_one_look_at_a_time(w: World) -> None:
+    """I32: the host tells of it again while the model thinks: no second question, and one order."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    w.llm.hold = asyncio.Event()
+    w.llm.add(answer("continue_task"))
+    await w.looked()
+    await w.host.emit("session.compacted", sessionID="ses_a")
+    w.clock.advance(DUE_S)
+    w.sim.daemon.engine.timers.wake()
+    for _ in range(2000):
+        if w.pending is not None and w.pending.tries:
+            break
+        await asyncio.sleep(0.001)
+    w.llm.hold.set()
+    await w.sim.settle()
+    w.host.sessions["ses_a"].busy = False
+    await w.host.idle("ses_a")
+    await w.sim.later(15)
+    assert (len(w.nudges), w.looks, w.pending) == (1, 1, None)
+    assert not w.sim.daemon.world.health.text
+
+
+async def test_it_outranks_a_nudge(w: World) -> None:
+    """While a compaction waits to be looked at no other nudge takes its place, and one is sent."""
+    await w.incomplete()
+    await w.host.compacts("ses_a", busy=True)
+    waiting = w.pending
+    assert waiting is not None
+    other = Pending("ses_a", "nudge", waiting.task, "", w.clock.ms + 1, 30_000)
+    assert not w.sim.daemon.engine.timers.arm(other)
+    assert w.pending == waiting
+    await w.host.idle("ses_a")
+    w.llm.add(answer("continue_task"))
+    await w.sim.later(DUE_S)
+    assert [n.startswith(CONTINUE) for n in w.nudges] == [True]
+
+
+async def test_it_takes_the_place_of_a_nudge(w: World) -> None:
+    """Feedback that nothing followed would be nudged; the compaction comes first, and is alone."""
+    w.host.ignores = True
+    await w.incomplete()
+    assert w.pending is not None
+    assert w.pending.kind == "nudge"
+    await w.host.compacts("ses_a")
+    assert w.pending.kind == "compaction"
+    w.llm.add(answer("continue_task"))
+    await w.sim.later(DUE_S)
+    await w.sim.later(EVER_S)
+    assert [n.startswith(CONTINUE) for n in w.nudges] == [True]
+
+
+async def test_a_nudge_that_stood_back_comes_later(make: Make) -> None:
+    """I32: feedback that nothing followed, while a look still waited: nudged after the look found nothing."""
+    async with make() as w:
+        await w.begin()
+        await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
+        await w.host.compacts("ses_a", auto=True, continued=True)
+        await w.sim.later(DUE_S)
+        w.host.ignores = True
+        w.llm.add(INCOMPLETE)
+        await w.host.works("ses_a", "Half of it.")
+        await w.sim.settle()
+        assert w.pending.kind == "compaction"
+        await w.sim.later(15)
+        assert w.pending.kind == "nudge"
+        await w.sim.later(31)
+        (nudge,) = w.nudges
+        assert "feedback above is still open" in nudge
+        await w.sim.later(EVER_S)
+        assert len(w.nudges) == 1
+
+
+async def test_a_short_busy_does_not_take_it_away(w: World) -> None:
+    """I32: the host says busy and idle again before the look, and nothing came of it: the look comes."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    await w.host.busy("ses_a")
+    await w.host.idle("ses_a")
+    w.llm.add(answer("continue_task"))
+    await w.sim.later(DUE_S)
+    assert len(w.nudges) == 1
+
+
+# --- people ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["types", "escapes", "off", "project_off", "asks", "deleted"])
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+async def test_what_ends_it(w: World, what: str, when: str) -> None:
+    """I11, I14, I16, I32, I40: a person, Esc, the switch, an open permission, a deletion: nothing is sent,
+    also when it comes while the model thinks.
+    """
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    if when == "meanwhile":
+        w.llm.hold = asyncio.Event()
+        w.llm.add(answer("continue_task"))
+        await w.looked()
+    if what == "types":
+        await w.host.types("ses_a", "wait")
+    elif what == "escapes":
+        await w.host.escapes("ses_a")
+    elif what == "off":
+        await w.sim.daemon.engine.intake.switch(on=False, session="ses_a")
+    elif what == "project_off":
+        await w.sim.daemon.engine.intake.switch(on=False, directory=str(w.workspace))
+    elif what == "asks":
+        await w.host.emit("permission.asked", sessionID="ses_a", id="per_1")
+    else:
+        await w.host.emit("session.deleted", sessionID="ses_a")
+    if w.llm.hold is not None:
+        w.llm.hold.set()
+    await w.sim.settle()
+    await w.sim.later(DUE_S)
+    assert (w.nudges, w.looks) == ([], int(when == "meanwhile"))
+    assert not any(o["kind"] == "nudge" for o in w.host.orders)
+    assert not any("compacted" in t for t in w.host.toasts)
+
+
+async def test_work_that_ended_while_the_model_thought(w: World) -> None:
+    """I32: the agent went on and stopped again meanwhile; what was decided before it is not sent."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    w.llm.hold = asyncio.Event()
+    w.llm.add(answer("continue_task"), COMPLETE)
+    await w.looked()
+    await w.host.busy("ses_a")
+    await w.host.works("ses_a", "It was done already.", tools=(write("a.py"),))
+    w.llm.hold.set()
+    await w.sim.settle()
+    await w.sim.later(EVER_S)
+    assert w.nudges == []
+    assert w.verdict()["state"] == "complete"
+
+
+# --- whom it does not concern -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("whose", ["child", "judge"])
+async def test_sessions_that_are_not_the_persons(w: World, whose: str) -> None:
+    """I1, I17: a sub-agent's and a judge's own compactions are nobody's business."""
+    await w.host.create("ses_a", parent="ses_p" if whose == "child" else "")
+    if whose == "judge":
+        await w.host.emit("judge.created", sessionID="ses_a")
+    await w.host.types("ses_a")
+    await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
+    await w.host.compacts("ses_a", auto=True)
+    assert w.pending is None
+    await w.sim.later(DUE_S)
+    assert (w.llm.prompts, w.host.prompts, w.host.toasts) == ([], [], [])
+
+
+@pytest.mark.parametrize("setting", ["[compaction]\nenabled = false\n", "enabled = false\n"])
+async def test_the_settings_switch_it_off(make: Make, setting: str) -> None:
+    """I40: `compaction.enabled = false`, and `enabled = false`: no timer, no call, no toast."""
+    async with make(setting) as w:
+        await w.begin()
+        await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
+        await w.host.compacts("ses_a", auto=True)
+        assert w.pending is None
+        await w.sim.later(DUE_S)
+        assert (w.llm.prompts, w.host.prompts, w.host.toasts) == ([], [], [])
+
+
+async def test_observe_sends_nothing(make: Make) -> None:
+    """`judge.mode = "observe"`: it is looked at and logged; neither the agent nor the person hears of it."""
+    async with make('[judge]\nmode = "observe"\n') as w:
+        w.llm.add(INCOMPLETE, answer("continue_task"))
+        await w.begin()
+        await w.host.works("ses_a")
+        await w.sim.settle()
+        assert w.verdict()["state"] == "incomplete"
+        await w.host.compacts("ses_a")
+        await w.sim.later(DUE_S)
+        assert (w.looks, w.host.prompts, w.host.toasts) == (1, [], [])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Unavailable("down", "server"),
+        "useless",
+        answer("go_shopping"),
+        answer("continue_task", confidence="high"),
+        answer("continue_task", confidence=0.4),
+    ],
+    ids=["no_model", "prose", "off_menu", "no_number", "unsure"],
+)
+async def test_a_failed_or_unsure_look_sends_nothing(w: World, reply: Any) -> None:
+    """I18, I30: no model, a failing one, a broken form or too little confidence: nothing is sent, ever."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    w.llm.add(reply, reply)
+    await w.sim.later(DUE_S)
+    w.llm.script.clear()
+    await w.sim.later(EVER_S)
+    assert w.looks >= 1
+    assert (w.nudges, w.host.toasts) == ([], [])
+
+
+# --- identity, and what follows ----------------------------------------------------------------------------
+
+
+async def test_message_counts_do_not_matter(w: World) -> None:
+    """I7: older messages are gone after the compaction; the task is still the same one, by its id."""
+    await w.begin("An earlier task")
+    w.llm.add(COMPLETE, INCOMPLETE)
+    await w.host.works("ses_a")
+    await w.sim.settle()
+    w.clock.advance(1)
+    task = await w.host.types("ses_a")
+    await w.host.works("ses_a", tools=(write("a.py"),))
+    await w.sim.settle()
+    messages = w.host.sessions["ses_a"].messages
+    at = next(i for i, m in enumerate(messages) if m["info"]["id"] == task)
+    await w.host.compacts("ses_a")
+    del messages[:at]
+    w.llm.add(answer("continue_task"))
+    await w.sim.later(DUE_S)
+    assert (len(w.nudges), w.host.prompts[-1].task) == (1, task)
+
+
+async def test_what_follows_is_judged_as_ever(w: World) -> None:
+    """I4, I5: the nudge opens no task and resets no counter; the next idle is judged in the same task."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    before = w.sim.daemon.world.sessions.get("ses_a")
+    w.llm.add(answer("continue_task"), INCOMPLETE, COMPLETE)
+    await w.sim.later(DUE_S)
+    await w.host.works("ses_a", "The test is there.", tools=(write("a.py"),))
+    await w.sim.settle()
+    after = w.sim.daemon.world.sessions.get("ses_a")
+    assert before is not None
+    assert after is not None
+    assert (before.attempts, after.attempts, after.task) == (1, 2, before.task)
+    assert w.verdict()["attempt"] == 2
+    await w.host.works("ses_a", "And it passes.", tools=(write("b.py"),))
+    await w.sim.settle()
+    assert w.verdict()["state"] == "complete"
+    assert (len(w.nudges), len(w.host.prompts)) == (1, 3)
+
+
+async def test_a_context_that_is_full_at_once_is_no_loop(w: World) -> None:
+    """I8: our words led to the next compaction without a tool call: the person is told, no more is sent."""
+    await w.begin()
+    await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
+    await w.host.compacts("ses_a", auto=True)
+    w.llm.add(answer("continue_task"))
+    await w.sim.later(DUE_S)
+    assert len(w.nudges) == 1
+    for _ in range(3):
+        await w.host.answers("ses_a", "", "")
+        await w.host.compacts("ses_a", auto=True)
+        await w.sim.later(DUE_S)
+    assert (len(w.nudges), w.looks) == (1, 1)
+    assert set(w.host.toasts) == {ON_REQUEST}
+
+
+async def test_at_most_sixteen_prompts_for_a_task(w: World) -> None:
+    """I8: an agent whose context fills again and again is helped on as often as it gets feedback, no more."""
+    await w.begin()
+    for n in range(20):
+        w.host.sessions["ses_a"].busy = True
+        await w.host.answers("ses_a", "", "tool-calls", (write(f"{n}.py"),))
+        await w.host.compacts("ses_a", auto=True)
+        w.llm.add(answer("continue_task"))
+        await w.sim.later(DUE_S)
+    assert len(w.nudges) == 16
+
+
+# --- restarts ---------------------------------------------------------------------------------------------
+
+
+async def test_killed_before_it_is_due(w: World) -> None:
+    """I32, I35, I42: the daemon is killed before the look, comes back in time: one nudge, never a second."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    await w.sim.settle()
+    await w.kill()
+    w.clock.advance(1)
+    await w.restart()
+    assert w.nudges == []
+    w.llm.add(answer("continue_task"))
+    await w.sim.later(DUE_S)
+    assert len(w.nudges) == 1
+    await w.kill()
+    await w.restart()
+    await w.sim.later(EVER_S)
+    assert (len(w.nudges), w.looks) == (1, 1)
+
+
+async def test_killed_while_it_waits_for_idle(make: Make) -> None:
+    """I32, I35: between two attempts; the session became idle while the daemon was away."""
+    async with make(QUIET) as w:
+        await w.incomplete()
+        await w.host.compacts("ses_a", busy=True)
+        await w.sim.later(DUE_S)
+        await w.kill()
+        await w.host.idle("ses_a")
+        w.clock.advance(10)
+        await w.restart()
+        assert w.nudges == []
+        w.llm.add(answer("continue_task"))
+        await w.sim.later(6)
+        assert len(w.nudges) == 1
+
+
+async def test_killed_for_too_long(w: World) -> None:
+    """I10: a look that is overdue by more than its length is dropped; a person may have gone on long ago."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    await w.sim.settle()
+    await w.kill()
+    w.clock.advance(60)
+    await w.restart()
+    await w.sim.later(1)
+    assert (w.nudges, w.looks, w.pending) == ([], 0, None)
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+async def test_killed_while_the_nudge_was_under_way(w: World, arrived: bool) -> None:
+    """I32, I42: committed, no result yet: looked up after the restart; sent if it did not arrive, once."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    w.llm.hold = asyncio.Event()
+    w.llm.add(answer("continue_task"))
+    await w.looked()
+    w.host.deaf = not arrived
+    w.llm.hold.set()
+    for _ in range(2000):
+        if w.sim.daemon.world.outbox.open() and not arrived:
+            break
+        if w.nudges:
+            break
+        await asyncio.sleep(0.001)
+    if arrived:
+        await w.sim.settle()
+        w.sim.daemon.db._conn.execute("UPDATE outbox SET status = 'sent'")
+        w.host._done.clear()
+    await w.kill()
+    w.host.deaf = False
+    w.llm.hold = None
+    await w.restart()
+    await w.sim.later(EVER_S)
+    assert (len(w.nudges), w.looks) == (1, 1)
+    assert w.sim.daemon.world.outbox.open() == []
+
+
+async def test_it_waits_for_its_host(w: World) -> None:
+    """I35: due while the host is away, it is looked at when the host is back in time."""
+    await w.incomplete()
+    await w.host.compacts("ses_a")
+    await w.sim.settle()
+    await w.host.disconnect()
+    await w.sim.later(5)
+    assert w.looks == 0
+    w.llm.add(answer("continue_task"))
+    await w.host.connect(w.sim.daemon)
+    await w.sim.later(6)
+    assert len(w.nudges) == 1

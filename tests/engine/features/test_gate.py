@@ -1,0 +1,152 @@
+"""`run` mode: what should follow a text, before the host exits (I38)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from daemon.engine.hosts.host import Instance
+from daemon.store import outbox
+from tests.engine.test_round import COMPLETE, INCOMPLETE, World
+
+NOTHING = msgspec.Raw(b"null")
+
+
+class Run:
+    """A world whose host is `opencode run`."""
+
+    def __init__(self, world: World, instance: Instance) -> None:
+        self.w = world
+        self.instance = instance
+
+    async def says(self, text: str, **more: Any) -> tuple[str, dict[str, Any] | None]:
+        """The agent's text is complete (the message is not finished yet): what does the gate say?"""
+        message = await self.w.host.answers("ses_a", text, finish="", **more)
+        data = {"session": "ses_a", "message": message, "text": text}
+        found = await self.w.sim.daemon.engine.intake.ask(self.instance, "gate", data)
+        return message, found["feedback"]
+
+    async def finishes(self, message: str) -> None:
+        """The step ends with `stop`, the session goes idle."""
+        for m in self.w.host.sessions["ses_a"].messages:
+            if m["info"]["id"] == message:
+                m["info"]["finish"] = "stop"
+        await self.w.host.idle("ses_a")
+        await self.w.sim.settle()
+
+
+@pytest.fixture
+async def run(tmp_path: Path) -> AsyncIterator[Run]:
+    world = World(tmp_path)
+    daemon = await world.sim.start()
+    await world.host.connect(daemon, "run")
+    instance = daemon.engine.instances.get(world.host.id)
+    assert instance is not None
+    await world.host.create("ses_a")
+    await world.host.types("ses_a")
+    yield Run(world, instance)
+    await world.host.disconnect()
+    await world.sim.stop()
+
+
+async def test_feedback_is_handed_over_before_the_idle(run: Run) -> None:
+    """I38: the order comes with the answer; once sent, the next text is judged and the idle ends it."""
+    run.w.llm.add(INCOMPLETE)
+    first, order = await run.says("All done.")
+    assert order is not None
+    assert (order["kind"], order["if"]["turn"]) == ("feedback", first)
+    assert order["data"]["text"].startswith("## Reflection-3: Task Incomplete (HIGH)")
+    await run.w.sim.daemon.engine.intake.result(order["id"], "done", NOTHING, "")
+    await run.w.sim.settle()
+    assert run.w.verdict("ses_a")["state"] == "incomplete"
+    run.w.host._add("ses_a", "user", order["data"]["text"], order=order["id"])
+    run.w.llm.add(COMPLETE)
+    second, nothing = await run.says("Now it is done.")
+    assert nothing is None
+    await run.finishes(second)
+    assert run.w.verdict("ses_a")["state"] == "complete"
+    assert len(run.w.llm.prompts) == 2, "the opinion of the gate is used, not asked for again"
+
+
+async def test_a_tool_call_that_follows_takes_the_round_back(run: Run) -> None:
+    """I5, I38: stale: no attempt is counted, no verdict is kept, the next text is judged."""
+    run.w.llm.add(INCOMPLETE, INCOMPLETE)
+    first, order = await run.says("Let me see.")
+    assert order is not None
+    await run.w.sim.daemon.engine.intake.result(order["id"], "stale", NOTHING, "a tool call followed")
+    await run.w.sim.settle()
+    s = run.w.sim.daemon.world.sessions.get("ses_a")
+    assert s is not None
+    assert (s.attempts, s.final, s.phase) == (0, "", "open")
+    assert run.w.sim.daemon.db.read("SELECT * FROM verdicts") == []
+    assert run.w.sim.daemon.world.outbox.open() == []
+    second, again = await run.says("All done.")
+    assert again is not None
+    assert again["if"]["turn"] == second != first
+
+
+async def test_a_host_that_is_gone_still_gets_its_verdict(run: Run) -> None:
+    """I21: the process left before the messages could be read; what the gate saw decides."""
+    run.w.llm.add(COMPLETE)
+    message, nothing = await run.says("All done.")
+    assert nothing is None
+    del run.w.host.sessions["ses_a"].messages[-1]["info"]["finish"]
+    run.w.host.sessions["ses_a"].busy = False
+    run.w.host._do = gone  # type: ignore[method-assign]
+    await run.w.host.emit("session.idle", sessionID="ses_a")
+    await run.w.sim.settle()
+    found = run.w.verdict("ses_a")
+    assert (found["state"], found["turn"]) == ("complete", message)
+
+
+async def gone(_order: dict[str, Any]) -> dict[str, Any]:
+    """The simulated host fails every order."""
+    return {"status": "failed", "error": "disposed"}
+
+
+async def test_a_model_is_asked_twice_per_round_at_most(run: Run) -> None:
+    """The third text of a round costs nothing."""
+    run.w.llm.add(COMPLETE, COMPLETE)
+    for text in ("One.", "Two.", "Three."):
+        await run.says(text)
+    assert len(run.w.llm.prompts) == 2
+
+
+async def test_the_gate_can_be_switched_off(run: Run) -> None:
+    """`run.gate = false` in the project: nothing is asked, the host just exits."""
+    folder = run.w.workspace / ".reflection"
+    folder.mkdir()
+    (folder / "config.toml").write_text("[run]\ngate = false\n")
+    run.w.clock.advance(10)
+    assert (await run.says("All done."))[1] is None
+    assert run.w.llm.prompts == []
+
+
+async def test_a_failing_judge_opens_the_gate(run: Run) -> None:
+    """Every failure is open: garbage twice means nothing follows."""
+    run.w.llm.add("no idea", "no idea")
+    assert (await run.says("All done."))[1] is None
+
+
+async def test_an_aborted_task_gets_nothing(run: Run) -> None:
+    """I11: Esc before the text: the gate stays open."""
+    await run.w.host.emit("session.error", sessionID="ses_a", error={"name": "MessageAbortedError"})
+    assert (await run.says("half"))[1] is None
+    assert run.w.llm.prompts == []
+
+
+async def test_an_order_that_was_void_and_is_carried_out_all_the_same(run: Run) -> None:
+    """I21: the person pressed Esc while the shim sent it: the verdict has its file all the same."""
+    run.w.llm.add(INCOMPLETE)
+    _, order = await run.says("All done.")
+    assert order is not None
+    daemon = run.w.sim.daemon
+    await daemon.db.commit(outbox.set_status(order["id"], "expired", run.instance.id, run.w.clock.ms))
+    await daemon.engine.intake.result(order["id"], "done", NOTHING, "")
+    await run.w.sim.settle()
+    assert run.w.verdict("ses_a")["state"] == "incomplete"
+    assert daemon.world.verdicts.unfiled() == []

@@ -1,0 +1,488 @@
+"""Stuck agents through the engine: silence, loops, nudges, timers over restarts (the seed's scenarios)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import config
+from daemon.core.errors import Unavailable
+from daemon.testing import FakeClock, ScriptedLLM
+from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
+
+INCOMPLETE = {
+    "complete": False,
+    "severity": "HIGH",
+    "missing": [{"item": "do it", "cites": "Do the thing"}],
+    "feedback": "Do it.",
+}
+COMPLETE = {"complete": True, "severity": "NONE"}
+UNREADABLE = "no verdict here"
+
+
+def answer(reason: str, *, nudge: bool = True, confidence: float = 0.9, message: str = "") -> dict[str, Any]:
+    """What a fast model says about a silent session."""
+    return {
+        "reasons": "because",
+        "stuck": reason == "genuinely_stuck",
+        "reason": reason,
+        "confidence": confidence,
+        "shouldNudge": nudge and reason == "genuinely_stuck",
+        "nudgeMessage": message,
+    }
+
+
+class World:
+    """A daemon, a host, a scripted model."""
+
+    def __init__(self, folder: Path, text: str = "") -> None:
+        self.clock = FakeClock()
+        self.llm = ScriptedLLM()
+        self.workspace = folder / "work"
+        self.workspace.mkdir()
+        self.sim = SimDaemon(folder, self.clock, self.llm, config.from_text(text))
+        self.host = SimHost(str(self.workspace), self.clock)
+
+    def verdict(self, session: str = "ses_a") -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            (self.workspace / ".reflection" / f"verdict_{session}.json").read_text()
+        )
+        return found
+
+    def alias(self, session: str = "ses_a") -> dict[str, Any]:
+        path = self.workspace / ".reflection" / f"verdict_{session[:8]}.json"
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+    @property
+    def nudges(self) -> list[str]:
+        return [p.text for p in self.host.prompts if p.kind == "nudge"]
+
+    async def begin(self, text: str = "Do the thing") -> None:
+        """A person asked, the agent works."""
+        await self.host.create("ses_a")
+        await self.host.types("ses_a", text)
+
+    async def unscored(self, text: str, **more: Any) -> None:
+        """A turn ends, and the judge's replies are useless."""
+        self.llm.add(UNREADABLE, UNREADABLE)
+        await self.host.works("ses_a", text, **more)
+        await self.sim.settle()
+        assert self.verdict()["state"] == "unscored"
+
+
+@pytest.fixture
+async def w(tmp_path: Path) -> AsyncIterator[World]:
+    world = World(tmp_path)
+    await world.host.connect(await world.sim.start())
+    yield world
+    await world.host.disconnect()
+    await world.sim.stop()
+
+
+def running(command: str) -> dict[str, Any]:
+    """A shell call that has not ended."""
+    return {"tool": "bash", "state": {"status": "running", "input": {"command": command}}}
+
+
+# --- the seed's scenario table ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["npm install", "make build && pytest -q"])
+async def test_a_long_tool_run_is_working(w: World, command: str) -> None:
+    """I29, seed's rows 1 and 5: a tool that runs for minutes is `working`; no call, no word, no nudge."""
+    await w.begin()
+    await w.host.answers("ses_a", "", finish="", tools=(running(command),))
+    for _ in range(5):
+        await w.sim.later(90)
+    assert (w.llm.prompts, w.host.prompts, w.host.toasts) == ([], [], [])
+
+
+async def test_a_question_is_waiting_for_the_user(w: World) -> None:
+    """I29, seed's row 2: an agent that asked "which database?" waits for the person; nobody is nudged."""
+    await w.begin()
+    await w.unscored("I can do that. Which database should I use?")
+    await w.sim.later(31)
+    assert (len(w.llm.prompts), w.nudges) == (2, [])
+    await w.sim.later(600)
+    assert w.nudges == []
+
+
+async def test_stopped_in_the_middle_of_a_sentence(w: World) -> None:
+    """I31, seed's row 3: tokens, a finish and a completion time do not hide that the answer broke off."""
+    w.llm.add()
+    await w.begin()
+    await w.unscored("Now I will change the", time={"created": 1, "completed": 2}, tokens=40)
+    w.llm.add(answer("genuinely_stuck", message="You broke off before changing the config."))
+    await w.sim.later(31)
+    (nudge,) = w.nudges
+    assert nudge.startswith("## Reflection-3: Continue")
+    assert "You broke off before changing the config." in nudge
+
+
+async def test_rules_that_cannot_tell_start_no_look(tmp_path: Path) -> None:
+    """No model judged and nothing proves it (`no_proof`): no fast model is asked, and nobody is nudged."""
+    world = World(tmp_path)
+    world.sim.provider = None
+    await world.host.connect(await world.sim.start())
+    await world.begin("Add a login page")
+    await world.host.works("ses_a", "The page is there.", tools=(write("a.py"),))
+    await world.sim.settle()
+    assert world.verdict()["reason"].startswith("no_proof: ")
+    asked = [order["kind"] for order in world.host.orders]
+    for _ in range(5):
+        await world.sim.later(90)
+    assert asked.count("evaluate") == 1
+    assert [order["kind"] for order in world.host.orders] == asked
+    assert world.nudges == []
+    await world.host.disconnect()
+    await world.sim.stop()
+
+
+async def test_next_steps_listed_and_stopped(w: World) -> None:
+    """I31, seed's row 4: "Next Steps" that belong to the task, and nothing more."""
+    await w.begin()
+    await w.unscored("The model is there.\n\n## Next Steps\n1. Add the route\n2. Add tests")
+    w.llm.add(answer("genuinely_stuck"))
+    await w.sim.later(31)
+    assert len(w.nudges) == 1
+    assert "stopped before the task was finished" in w.nudges[0]
+
+
+# --- when nobody is nudged --------------------------------------------------------------------------
+
+
+async def test_younger_than_30_seconds_is_not_stuck(w: World) -> None:
+    """I30: at 29 s nothing is read or asked; one look later."""
+    await w.begin()
+    await w.unscored("Now I will change the")
+    asked = len(w.llm.prompts)
+    await w.sim.later(29)
+    assert (len(w.llm.prompts), w.nudges) == (asked, [])
+    w.llm.add(answer("genuinely_stuck"))
+    await w.sim.later(2)
+    assert len(w.nudges) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "useless",
+        Unavailable("down", "server"),
+        answer("genuinely_stuck", confidence=0.3),
+        {**answer("genuinely_stuck"), "stuck": False},
+        {**answer("working"), "shouldNudge": True},
+        {**answer("genuinely_stuck"), "confidence": "high"},
+        answer("waiting_for_user"),
+        answer("complete"),
+    ],
+)
+async def test_a_failed_or_unsure_evaluation_never_nudges(w: World, reply: Any) -> None:
+    """I30: an error, a broken form, a contradiction or too little confidence sends nothing."""
+    await w.begin()
+    await w.unscored("Now I will change the")
+    w.llm.add(reply, reply)
+    await w.sim.later(31)
+    assert w.nudges == []
+    await w.sim.later(300)
+    assert w.nudges == []
+
+
+async def test_a_complete_task_is_left_alone(w: World) -> None:
+    """I2: after "complete" no timer is set, however the text ends."""
+    w.llm.add(COMPLETE)
+    await w.begin()
+    await w.host.works("ses_a", "Done. Next, one could also add the")
+    await w.sim.settle()
+    await w.sim.later(120)
+    assert w.host.prompts == []
+
+
+@pytest.mark.parametrize("what", ["types", "escapes", "stops", "off", "asks", "works"])
+async def test_what_takes_a_nudge_away(w: World, what: str) -> None:
+    """I10, I11, I14, I16, I40: a person, Esc, the switch, a permission or work of its own: dropped."""
+    await w.begin()
+    await w.unscored("Now I will change the")
+    if what == "types":
+        await w.host.types("ses_a", "wait")
+    elif what == "escapes":
+        await w.host.escapes("ses_a")
+    elif what == "stops":
+        await w.host.idle("ses_a")  # all that opencode says when an idle session is aborted
+    elif what == "off":
+        await w.sim.daemon.engine.intake.switch(on=False, session="ses_a")
+    elif what == "asks":
+        await w.host.emit("permission.asked", sessionID="ses_a", id="per_1")
+    else:
+        await w.host.busy("ses_a")
+    await w.sim.settle()
+    asked = len(w.llm.prompts)
+    await w.sim.later(31)
+    assert (w.nudges, len(w.llm.prompts)) == ([], asked)
+
+
+async def test_observe_and_the_setting_send_nothing(tmp_path: Path) -> None:
+    """I21: `stuck.nudge = false` tells the person by a toast; no prompt, and the final verdict file stays."""
+    w = World(tmp_path, "[stuck]\nnudge = false\n")
+    await w.host.connect(await w.sim.start())
+    await w.begin()
+    await w.unscored("Now I will change the")
+    w.llm.add(answer("genuinely_stuck"))
+    await w.sim.later(31)
+    assert w.nudges == []
+    assert [t for t in w.host.toasts if "stuck" in t] == ["The agent seems stuck: because"]
+    assert w.verdict()["state"] == "unscored"
+    await w.host.disconnect()
+    await w.sim.stop()
+
+
+# --- a session that works and says nothing ------------------------------------------------------------
+
+
+async def test_busy_and_silent_the_person_is_told(w: World) -> None:
+    """I10: a stuck agent that still counts as working is never prompted; the person is told, once."""
+    await w.begin()
+    await w.host.answers("ses_a", "Let me", finish="")
+    w.llm.add(answer("genuinely_stuck"))
+    await w.sim.later(36)
+    assert w.host.prompts == []
+    assert w.host.toasts == ["The agent seems stuck: because"]
+    found = w.verdict()
+    assert (found["state"], found["feedback"], found["complete"]) == ("stuck", w.host.toasts[0], False)
+    for _ in range(5):
+        await w.sim.later(700)
+    assert len(w.host.toasts) == 1
+
+
+async def test_activity_and_young_silence_are_left_alone(w: World) -> None:
+    """I29, I30: a long streamed answer is working; the host tells of activity every 5 s at most."""
+    await w.begin()
+    await w.host.answers("ses_a", "", finish="")
+    for _ in range(20):
+        await w.host.emit("activity", sessionID="ses_a", bytes=100)
+        await w.sim.later(29)
+    assert (w.llm.prompts, w.host.toasts) == ([], [])
+
+
+async def test_an_answer_while_the_model_thinks_counts(w: World) -> None:
+    """What came while the question was asked makes its answer stale."""
+    await w.begin()
+    await w.host.answers("ses_a", "Let me", finish="")
+    w.llm.add(answer("genuinely_stuck"))
+    w.llm.hold = asyncio.Event()
+    w.clock.advance(36)
+    w.sim.daemon.engine.timers.wake()
+    for _ in range(500):
+        if w.llm.prompts:
+            break
+        await asyncio.sleep(0.001)
+    await w.host.emit("activity", sessionID="ses_a", bytes=100)
+    w.llm.hold.set()
+    await w.sim.settle()
+    assert w.host.toasts == []
+
+
+async def test_the_answer_is_kept_for_a_minute(w: World) -> None:
+    """The same session in the same state is asked about at most once a minute, then ever more seldom."""
+    await w.begin()
+    await w.host.answers("ses_a", "Let me", finish="")
+    for seconds, asked in ((36, 1), (30, 1), (35, 2), (60, 2), (65, 3), (200, 3)):
+        w.llm.add(answer("working"))
+        await w.sim.later(seconds)
+        assert len(w.llm.prompts) == asked, seconds
+    assert w.host.toasts == []
+
+
+@pytest.mark.parametrize("kind", ["retry", "error"])
+async def test_trouble_of_the_host_is_not_a_stuck_agent(w: World, kind: str) -> None:
+    """I33: back-off from a failing model, rate limits and context limits are the host's; nobody is nudged."""
+    await w.begin()
+    if kind == "retry":
+        await w.host.emit("session.status", sessionID="ses_a", status={"type": "retry"})
+    else:
+        error = {"name": "APIError", "message": "rate limit"}
+        await w.host.works("ses_a", "", finish="", error=error)
+    for _ in range(5):
+        await w.sim.later(90)
+    assert (w.llm.prompts, w.host.prompts, w.host.toasts) == ([], [], [])
+
+
+async def test_a_sub_agent_is_not_watched(w: World) -> None:
+    """I17: a silent child session is nobody's business, and its parent is working."""
+    await w.begin()
+    await w.host.create("ses_child", parent="ses_a")
+    await w.host.busy("ses_child")
+    await w.host.answers("ses_a", "", finish="", tools=(running("task"),))
+    await w.sim.later(300)
+    assert (w.llm.prompts, w.host.toasts) == ([], [])
+
+
+# --- loops ------------------------------------------------------------------------------------------
+
+
+async def _repeats(w: World, times: int) -> None:
+    """The same call with the same result, as the shim tells it and as the messages have it."""
+    await w.host.answers(
+        "ses_a", "Again.", "tool-calls", tuple(bash("npm test", 1, "boom") for _ in range(times))
+    )
+    for _ in range(times):
+        await w.host.emit("tool", sessionID="ses_a", tool="bash", call="c1", result="r1", failed=False)
+
+
+async def test_a_loop_while_working_is_told_once(w: World) -> None:
+    """A working agent that repeats itself is not prompted (I10); the person reads what repeats, once."""
+    await w.begin()
+    await _repeats(w, 8)
+    await w.sim.settle()
+    (told,) = w.host.toasts
+    assert "npm test" in told
+    await w.sim.later(61)
+    await _repeats(w, 4)
+    await w.sim.settle()
+    assert (len(w.host.toasts), w.host.prompts, w.llm.prompts) == (1, [], [])
+
+
+async def test_a_loop_is_named_once_and_then_costs_nothing(w: World) -> None:
+    """I8: feedback names what repeats; if it goes on, the task is stopped without asking a model again."""
+    w.llm.add(INCOMPLETE)
+    await w.begin()
+    await _repeats(w, 8)
+    await w.host.works("ses_a", "Still failing, trying again")
+    await w.sim.settle()
+    (prompt,) = w.host.prompts
+    assert "You repeat yourself" in prompt.text
+    assert "npm test" in prompt.text
+    asked = len(w.llm.prompts)
+    await _repeats(w, 4)
+    await w.host.works("ses_a", "Still failing, trying again")
+    await w.sim.settle()
+    assert (len(w.llm.prompts), len(w.host.prompts)) == (asked, 1)
+    found = w.verdict()
+    assert (found["state"], found["reason"]) == ("stopped", "guard:loop")
+    assert "repeats itself" in w.host.toasts[-1]
+
+
+# --- after feedback ------------------------------------------------------------------------------------
+
+
+async def _ignored(w: World) -> None:
+    """Feedback reached the agent, and it stays idle."""
+    w.llm.add(INCOMPLETE)
+    await w.begin()
+    w.host.ignores = True
+    await w.host.works("ses_a")
+    await w.sim.settle()
+    assert len(w.host.prompts) == 1
+
+
+async def test_one_nudge_when_nothing_follows_feedback(w: World) -> None:
+    """I8: 30 s after feedback that nothing followed, one nudge, without a model, and never a second."""
+    await _ignored(w)
+    await w.sim.later(29)
+    assert w.nudges == []
+    await w.sim.later(2)
+    assert len(w.nudges) == 1
+    assert "feedback above is still open" in w.nudges[0]
+    for _ in range(4):
+        await w.sim.later(60)
+    assert len(w.nudges) == 1
+    assert len(w.llm.prompts) == 1
+
+
+async def test_work_after_feedback_needs_no_nudge(w: World) -> None:
+    """I5, I10: the agent went on; the next idle is judged as ever, and no nudge is left over."""
+    w.llm.add(INCOMPLETE, COMPLETE)
+    await w.begin()
+    await w.host.works("ses_a")
+    await w.sim.settle()
+    await w.host.works("ses_a", "Now it is done.", tools=(write("a.py"),))
+    await w.sim.settle()
+    await w.sim.later(120)
+    assert w.nudges == []
+    assert w.verdict()["state"] == "complete"
+
+
+async def test_a_nudge_is_no_human_message(w: World) -> None:
+    """I4, I5: a nudge opens no task, resets no counter, and what follows it is judged."""
+    await _ignored(w)
+    await w.sim.later(31)
+    w.llm.add(COMPLETE)
+    w.host.ignores = False
+    before = w.sim.daemon.world.sessions.get("ses_a")
+    await w.host.busy("ses_a")
+    await w.host.works("ses_a", "Now it is done.", tools=(write("a.py"),))
+    await w.sim.settle()
+    after = w.sim.daemon.world.sessions.get("ses_a")
+    assert before is not None
+    assert after is not None
+    assert (after.task, after.attempts) == (before.task, 1)
+    assert w.verdict()["state"] == "complete"
+
+
+async def test_a_turn_that_ends_with_a_statement_costs_no_look(w: World) -> None:
+    """The judge was useless, and the agent plainly did not break off: no model is asked a second time."""
+    await w.begin()
+    await w.unscored("The route is there, and the tests pass.")
+    asked = len(w.llm.prompts)
+    await w.sim.later(31)
+    assert len(w.llm.prompts) == asked
+    assert not w.nudges
+
+
+async def test_at_most_three_nudges_for_a_task(w: World) -> None:
+    """I8: nudges are counted per task; then the person is told."""
+    await w.begin()
+    for n in range(5):
+        await w.host.busy("ses_a")
+        w.llm.add(INCOMPLETE if n % 2 else UNREADABLE, *([] if n % 2 else [UNREADABLE]))
+        await w.host.works("ses_a", "Now I will change the", tools=(bash(f"ls {n}"),))
+        await w.sim.settle()
+        w.llm.script.clear()
+        w.llm.add(answer("genuinely_stuck"))
+        await w.sim.later(31)
+        w.llm.script.clear()
+    assert len(w.nudges) == 3
+
+
+# --- timers ------------------------------------------------------------------------------------------
+
+
+async def test_a_nudge_survives_a_restart(w: World) -> None:
+    """I35: the daemon is killed and comes back before the time is up; the nudge goes out, once."""
+    await _ignored(w)
+    await w.host.disconnect()
+    await w.sim.kill()
+    w.clock.advance(20)
+    await w.host.connect(await w.sim.start())
+    await w.sim.settle()
+    assert w.nudges == []
+    await w.sim.later(11)
+    assert len(w.nudges) == 1
+
+
+async def test_an_overdue_nudge_is_dropped(w: World) -> None:
+    """A nudge late by more than its length is dropped and the session re-read."""
+    await _ignored(w)
+    await w.host.disconnect()
+    await w.sim.kill()
+    w.clock.advance(61)
+    await w.host.connect(await w.sim.start())
+    await w.sim.settle()
+    await w.sim.later(1)
+    assert w.nudges == []
+
+
+async def test_a_nudge_waits_for_its_host(w: World) -> None:
+    """Due while the host is away, it goes out when the host is back in time."""
+    await _ignored(w)
+    await w.host.disconnect()
+    await w.sim.later(35)
+    assert w.nudges == []
+    await w.host.connect(w.sim.daemon)
+    await w.sim.later(6)
+    assert len(w.nudges) == 1

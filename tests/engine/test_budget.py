@@ -1,0 +1,128 @@
+"""Accounts: learning pays from what judging cost, and neither counts against the other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from daemon.core.guards import Limits
+from daemon.core.llm import Prompt, Usage
+from daemon.core.policy import POLICIES, Policy
+from daemon.engine.budget import WEEK_MS, Budget, OverLimitError, likely_tokens
+from daemon.store import ledger
+from daemon.store.db import Database
+from daemon.testing import FakeClock
+
+MODEL = ("anthropic", "m")
+LEARN = Prompt("learn", "judge", "Learn.", "Data.", session="ses_a")  # type: ignore[arg-type]
+JUDGE = Prompt("judge", "judge", "Judge.", "Data.", session="ses_a")
+
+
+class Desk:
+    """A budget over a real ledger; a call costs one cent."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = FakeClock()
+        self.db = Database(folder / "db", self.clock.now_ms)
+        self.budget = Budget(ledger.Ledger(self.db), self.clock, lambda *_: 0.01)
+
+    async def paid(self, account: str, usd: float | None, days_ago: float = 0, tokens: int = 0) -> None:
+        at = self.clock.ms - int(days_ago * 86_400_000)
+        entry = ledger.Entry(at, account, "ses_a", *MODEL, tokens, 0, usd, 1, "ok", account)
+        await self.db.commit(ledger.add(entry))
+
+    async def allows(self, prompt: Prompt, limits: Limits | None = None) -> bool:
+        try:
+            async with self.budget.reserve(prompt, MODEL, 100, limits or Limits()):
+                return True
+        except OverLimitError:
+            return False
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """The policy of a purpose that learns, as a feature brings it."""
+    monkeypatch.setitem(POLICIES, "learn", Policy(("anthropic",), account="learning"))
+    return Desk(tmp_path)
+
+
+async def test_learning_earns_before_it_spends(desk: Desk) -> None:
+    """I41: without a judgement that cost something nothing is learned; then at most half of that."""
+    assert not await desk.allows(LEARN)
+    await desk.paid("judging", 0.04)
+    assert await desk.allows(LEARN)
+    await desk.paid("learning", 0.01)
+    assert await desk.allows(LEARN)
+    await desk.paid("learning", 0.01)
+    assert not await desk.allows(LEARN), "the next call would pass the half"
+
+
+async def test_what_was_earned_lasts_a_week(desk: Desk) -> None:
+    """I41: older judging pays for nothing any more, and older learning is forgotten with it."""
+    await desk.paid("judging", 1.0, days_ago=8)
+    assert not await desk.allows(LEARN)
+    await desk.paid("learning", 5.0, days_ago=8)
+    await desk.paid("judging", 0.04, days_ago=WEEK_MS / 86_400_000 - 1)
+    assert await desk.allows(LEARN)
+
+
+async def test_the_share_is_a_limit_of_its_own(desk: Desk) -> None:
+    """I41: nothing at 0 percent."""
+    await desk.paid("judging", 1.0)
+    assert not await desk.allows(LEARN, Limits(learning_percent=0))
+    assert await desk.allows(LEARN, Limits(learning_percent=2))
+
+
+async def test_tokens_count_where_no_price_is_known(desk: Desk) -> None:
+    """I41: unknown is not free."""
+    desk.budget = Budget(ledger.Ledger(desk.db), desk.clock, lambda *_: None)
+    await desk.paid("judging", None, tokens=1_000)
+    assert await desk.allows(LEARN)
+    await desk.paid("learning", None, tokens=450)
+    assert not await desk.allows(LEARN)
+
+
+async def test_learning_takes_nothing_from_judging(desk: Desk) -> None:
+    """I41: the caps of a day and of a session are about judging alone."""
+    await desk.paid("learning", 100.0)
+    assert await desk.allows(JUDGE)
+    await desk.paid("judging", 100.0)
+    assert not await desk.allows(JUDGE)
+    assert ledger.Ledger(desk.db).spent("ses_a", 0).today == 100.0
+    assert ledger.Ledger(desk.db).spent("ses_a", 0, "learning").today == 100.0
+
+
+async def test_a_storm_of_a_hundred_sessions_stays_within_the_share(desk: Desk) -> None:
+    """I41: calls that run at the same time count before they end, and those not stored yet too."""
+    await desk.paid("judging", 1.0)
+    made = list[int]()
+
+    async def learns(n: int) -> None:
+        prompt = replace(LEARN, session=f"ses_{n}")
+        for _ in range(2):  # a reflector, a curator
+            with contextlib.suppress(OverLimitError):
+                async with desk.budget.reserve(prompt, MODEL, 100, Limits()):
+                    await asyncio.sleep(0)
+                    entry = ledger.Entry(
+                        desk.clock.ms, "learn", prompt.session, *MODEL, 1, 1, 0.01, 1, "ok", "learning"
+                    )
+                    desk.budget.ended(entry)
+                await desk.db.commit(ledger.add(entry))
+                desk.budget.stored(entry)
+                made.append(n)
+
+    await asyncio.gather(*(learns(n) for n in range(100)))
+    spent = ledger.Ledger(desk.db).spent("", 0, "learning").today
+    assert 0.4 < spent <= 0.5 + 1e-9
+    assert len(made) == round(spent / 0.01)
+
+
+def test_likely_tokens_is_a_bound_from_above() -> None:
+    """Three characters a token, one where the script is not Latin."""
+    assert likely_tokens("abc" * 100) == 100
+    assert likely_tokens("日本語") == 3
+    assert Usage(1, 2, None).cost is None

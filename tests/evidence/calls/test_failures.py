@@ -1,0 +1,72 @@
+"""Edits that failed and commands that were killed: what makes them good again."""
+
+from __future__ import annotations
+
+import pytest
+
+from daemon.core.evidence import Evidence
+from daemon.core.transcript import ToolCall
+from tests.support.transcripts import TEST, bash, edit, evidence_of, read, write
+
+ASK = "Add an exporter for csv and xlsx to rota/exporters.py"
+
+
+LOST = "Could not find oldString in the file."
+
+
+def judged(*calls: ToolCall, ask: str = ASK, final: str = "Both are in.") -> Evidence:
+    return evidence_of(ask, *calls, final=final)
+
+
+@pytest.mark.parametrize(
+    ("calls", "final"),
+    [
+        ((edit("/repo/b.py"),), "Done."),
+        ((write("/repo/b.py", "b = 2\n"),), "Done."),
+        ((bash("sed -i s/1/2/ b.py"),), "Done."),
+        ((bash("python - <<'E'\nopen('b.py', 'w').write('b')\nE"),), "Done."),
+        ((read("/repo/b.py", "a = 2"),), "Done."),
+        ((), "a.py is changed; b.py already had it."),
+        ((), "a.py is changed. I couldn't change b.py."),
+    ],
+)
+def test_failed_edit_made_good(calls: tuple[ToolCall, ...], final: str) -> None:
+    """A later write, a look or a word about it: the failure proves nothing by itself."""
+    assert not judged(edit("/repo/a.py"), edit("/repo/b.py", error=LOST), *calls, TEST, final=final).open
+
+
+KILLED = bash(
+    "python train.py --config small.yaml",
+    "epoch 3/10\nbash tool terminated command after exceeding timeout",
+    None,
+)
+
+
+TRAIN = "Add label smoothing, then train with small.yaml"
+
+
+@pytest.mark.parametrize(
+    ("calls", "ask", "final"),
+    [
+        ((KILLED, bash("python train.py --config small.yaml", "epoch 10/10")), TRAIN, "Trained."),
+        ((KILLED,), TRAIN, "The run timed out in epoch 3."),
+        ((KILLED,), "Fix the typo in the help", "Fixed."),
+        ((bash("npm run dev", "ready\nCommand timed out after 10s", None),), "Fix dev server", "It starts."),
+        ((bash("timeout 5 python small.py train", "ok", 124),), TRAIN, "It starts."),
+    ],
+)
+def test_killed_but_no_proof(calls: tuple[ToolCall, ...], ask: str, final: str) -> None:
+    """Run again, said, not asked for, or a server that is stopped that way."""
+    assert not judged(edit("/repo/train.py"), *calls, ask=ask, final=final).open
+
+
+def test_a_killed_image_build() -> None:
+    """I24: a look at the images afterwards doesn't make a killed build good; a second build does."""
+    killed = bash("docker build -t shop:dev .", "#9 58.72 transforming...\nKilled\n", 137)
+    look = bash("docker images shop", "shop 1.4")
+    ask = "Switch the Dockerfile to node:22 and build it as shop:dev"
+    assert evidence_of(ask, edit("/repo/Dockerfile"), killed, look, final="`shop:dev` is built.").open
+    again = bash("docker build -t shop:dev --memory 4g .", "naming to shop:dev")
+    assert not evidence_of(ask, edit("/repo/Dockerfile"), killed, again, final="`shop:dev` is built.").open
+    told = "The build was killed for lack of memory."
+    assert not evidence_of(ask, edit("/repo/Dockerfile"), killed, look, final=told).open

@@ -1,0 +1,161 @@
+"""Work that was asked for and that nothing shows. ``facts`` has no test of its own: the rules show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from daemon.core.transcript import ToolCall
+from tests.support.transcripts import COMMIT, PUSH, TEST, bash, edit, evidence_of, opened
+
+URL = "https://github.com/a/b/pull/12"
+
+
+@pytest.mark.parametrize(
+    ("ask", "calls", "topic"),
+    [
+        ("Fix it and run the tests", (edit(),), "tests"),
+        ("Fix it and run the tests", (TEST, edit()), "tests"),
+        ("Fix it and add a test", (edit(), TEST), "new_tests"),
+        ("Fix it and update the docs", (edit(), TEST), "docs"),
+        ("Fix it and update the changelog", (edit(), edit("README.md")), "changelog"),
+        ("Fix it and commit", (edit(), TEST), "commit"),
+        ("Fix it, commit and push", (edit(), COMMIT), "push"),
+        ("Fix it and open a PR", (edit(), COMMIT, PUSH), "pr"),
+        ("Fix it. Make sure it builds.", (edit(),), "build"),
+        ("Fix it and run the linter", (edit(), TEST), "lint"),
+        ("Fix it and push", (edit(), bash("git push", "! [rejected] main -> main (fetch first)", 1)), "push"),
+    ],
+)
+def test_asked_and_not_done(ask: str, calls: tuple[ToolCall, ...], topic: str) -> None:
+    """I24: the request names it and nothing in the calls may have done it."""
+    (row,) = opened(ask, *calls)
+    assert (row.kind, row.topic) == ("unmet", topic)
+    assert row.cites[0].startswith("R")
+
+
+@pytest.mark.parametrize(
+    ("ask", "calls", "final"),
+    [
+        ("Fix it", (edit(),), "Done."),
+        ("Fix it and run the tests", (edit(), TEST), "Done."),
+        ("Fix it and run the tests", (edit(), bash("./scripts/verify.sh")), "Done."),
+        ("Fix it and run the tests", (edit(),), "Fixed. I could not run the tests: pytest is not installed."),
+        ("Fix it, don't run the tests", (edit(),), "Done."),
+        ("Fix it and add a test", (edit(), edit("tests/test_a.py")), "Done."),
+        ("Fix it and add a test", (edit("src/a.rs", "", "#[test]\nfn works() {}"),), "Done."),
+        ("Fix it and commit", (edit(), COMMIT), "Done."),
+        ("Fix it and commit", (edit(), bash("./commit.sh")), "Done."),
+        ("Fix it and commit", (edit(),), "There is no git repository here, so I could not commit."),
+        ("Fix it, commit and push", (edit(), COMMIT, PUSH), "Done."),
+        ("Fix it and open a PR", (edit(), COMMIT, bash("gh pr create --fill", URL)), "Done."),
+        ("Fix it and update the docs", (edit(), edit("docs/usage.md")), "Done."),
+        ("Add a note to CHANGELOG.md", (edit("CHANGELOG.md"),), "Done."),
+        ("Fix it and push", (edit(), ToolCall("t", "task", "completed", {"prompt": "push it"})), "Done."),
+        ("If the tests pass, commit", (edit(), TEST), "Done."),
+    ],
+)
+def test_nothing_missing(ask: str, calls: tuple[ToolCall, ...], final: str) -> None:
+    """I26: done, forbidden, explained, never asked for, or out of sight: no open row."""
+    assert opened(ask, *calls, final=final) == []
+
+
+def test_a_reason_leaves_a_closed_row() -> None:
+    """The judge sees it, no rule decides it."""
+    evidence = evidence_of("Fix it and push", edit(), final="I could not push: authentication failed.")
+    assert [(r.topic, r.open) for r in evidence.of("unmet")] == [("push", False)]
+
+
+def test_a_rule_of_the_project() -> None:
+    """I26: a project's rule asks for its checks where code changed, and for nothing else."""
+    rule = "Always run `make lint` before you finish."
+    (row,) = opened("Fix it", edit(), TEST, project=rule)
+    assert (row.topic, "project" in row.text) == ("lint", True)
+    assert opened("Fix it", edit("README.md"), project=rule) == []
+    assert opened("Fix it, no lint run please", edit(), TEST, project=rule) == []
+    assert evidence_of("Fix it", edit(), project=rule).of("project_rule")[0].text.endswith(rule)
+    assert evidence_of("Commit it", project="Never commit unless asked.").forbids == ()
+
+
+def test_counters_are_no_reason() -> None:
+    """ "0 failed" doesn't explain why no test was written."""
+    assert opened("Implement elo and write unit tests", edit(), TEST, final="`pytest`: 14 passed, 0 failed.")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        "Speed it up. cargo test must stay green.",
+        "Make it work; ./gradlew check has to pass.",
+        "Mach es schneller, make test muss grün bleiben.",
+        "Accélère le calcul ; npm test doit passer.",
+        "Haz el cambio, go test tiene que pasar.",
+        "Make it faster and keep `go test ./...` green",
+        "Fix the parser. The tests must stay green.",
+    ],
+)
+def test_a_command_that_must_pass_is_asked_for(ask: str) -> None:
+    """I24: a check named as a command, quoted or not, has to run after the last edit."""
+    rows = evidence_of(ask, TEST, edit()).open
+    assert [(r.kind, r.topic) for r in rows] == [("unmet", "tests")]
+    assert not evidence_of(ask, edit(), bash("cargo test && ./gradlew check && make test && npm test")).open
+
+
+@pytest.mark.parametrize("ask", ["The upload should pass the token", "Fix it: the badge must be green"])
+def test_other_things_pass_too(ask: str) -> None:
+    """I24: "pass" and "green" alone ask for no check."""
+    assert "tests" not in evidence_of(ask, edit()).asks
+
+
+def test_red_ci_after_a_push_without_edits() -> None:
+    """I24: CI that was to be green and was last seen red is unfinished, with no file written too."""
+    checks = bash("gh pr checks", "unit\tfail\t22s\thttps://github.com/a/b/actions/1\n", 1)
+    push = bash("git push", "   1a2b3c4..5d6e7f8  main -> main")
+    (row,) = evidence_of("Push and make sure CI is green", push, checks, final="Pushed.").open
+    assert row.topic == "ci"
+    told = "CI fails because the runner has no disk left."
+    assert not evidence_of("Push and make sure CI is green", push, checks, final=told).open
+
+
+@pytest.mark.parametrize(
+    ("ask", "topic"),
+    [
+        ("Behebe den Fehler und führe die Tests aus", "tests"),
+        ("Behebe den Fehler, dann lass die Tests laufen", "tests"),
+        ("corrige le bug et lance les tests stp", "tests"),
+        ("corrige le bug, commit et push sur la branche fix/a", "push"),
+        ("Corrige le bug puis ouvre une PR", "pr"),
+        ("arregla el error y ejecuta las pruebas", "tests"),
+        ("arregla el error y haz commit", "commit"),
+        ("arregla el error y añade tests", "new_tests"),
+        ("corrige o bug e roda os testes", "tests"),
+        ("corrige o bug e faz push", "push"),
+        ("Behebe den Fehler und schreib Tests dazu", "new_tests"),
+        ("Behebe den Fehler und erstelle einen PR", "pr"),
+        ("Behebe den Fehler und dokumentiere die Option", "docs"),
+    ],
+)
+def test_asked_in_other_languages(ask: str, topic: str) -> None:
+    """I26: a topic asked for in German, French, Spanish or Portuguese is asked for."""
+    assert topic in [r.topic for r in evidence_of(ask, edit()).of("unmet")]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        "Behebe den Fehler, aber committe noch nicht und push nichts",
+        "Behebe den Fehler. Tests bitte nicht laufen lassen.",
+        "Behebe den Fehler ohne Tests",
+        "corrige le bug, ne commite pas et ne lance pas les tests",
+        "corrige le bug sans lancer les tests",
+        "arregla el error sin hacer commit ni ejecutar los tests",
+        "arregla el error, no hagas push",
+        "corrige o bug, não rode os testes e não faça commit",
+        "corrige o bug sem rodar os testes",
+        "the commit page of the tests tab is broken, fix it",
+        "fix the bug, check with cabal test what it says",
+    ],
+)
+def test_ruled_out_in_other_languages(ask: str) -> None:
+    """I26: what is ruled out in another language is asked for by no rule."""
+    assert not set(evidence_of(ask, edit()).asks) & {"new_tests", "commit", "push", "pr", "changelog"}
+    assert not [r for r in opened(ask, edit()) if r.topic != "tests" or "cabal" not in ask]

@@ -1,0 +1,217 @@
+"""Which lines of an output decide, and that no line can be more than a line."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from daemon.evidence.outputs import (
+    MAX_GIT,
+    MAX_LINE,
+    MAX_STRONG,
+    MAX_TESTS,
+    MAX_WEAK,
+    clean,
+    code_line,
+    failed_tests,
+    failure_lines,
+    git_lines,
+    last_lines,
+    one_line,
+)
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+NOISE = "\n".join(f"compiled file {i}" for i in range(2_000))
+
+
+def texts(found: list[tuple[int, str]]) -> list[str]:
+    return [line for _, line in found]
+
+
+@given(text=st.text(), limit=st.integers(8, 300))
+@example(text="x" * 5_000 + "\n" + "y" * 5_000, limit=MAX_LINE)
+@example(text="a\r\n\u2028b\x1b[31m\x85c\u202ed", limit=MAX_LINE)
+def test_a_line_is_one_short_line(text: str, limit: int) -> None:
+    """I27: no control character, no line break of any kind, never more than the limit."""
+    line = one_line(text, limit)
+    assert len(line) <= limit
+    assert not CONTROL.search(line)
+    assert line.splitlines() in ([], [line])
+    assert one_line(line, limit) == line
+
+
+@given(text=st.text(alphabet=st.characters(codec="utf-8"), max_size=60))
+def test_a_short_line_keeps_its_words(text: str) -> None:
+    """What needs no cut and has no control character stays, but for spaces."""
+    plain = CONTROL.sub("", text)
+    assert one_line(plain).split() == one_line(plain.strip()).split()
+    assert one_line("two  words\tand more") == "two words and more"
+
+
+def test_a_long_line_keeps_both_ends() -> None:
+    """The error often stands at the end of a long line."""
+    line = one_line("BEGIN " + "x" * 500 + " END", 60)
+    assert line.startswith("BEGIN x")
+    assert line.endswith("x END")
+    assert "…" in line
+
+
+def test_code_keeps_its_indentation() -> None:
+    """Up to a limit, so that it can't push text out of sight."""
+    assert code_line("    return x") == "    return x"
+    assert code_line(" " * 500 + "x") == " " * 12 + "x"
+
+
+@pytest.mark.parametrize(
+    ("raw", "seen"),
+    [
+        ("\x1b[1;31mFAILED\x1b[0m a", "FAILED a"),
+        ("\x1b]0;title\x07ok", "ok"),
+        ("\x1b]8;;http://x\x1b\\link", "link"),
+        ("10%\r50%\r100% done\nnext", "100% done\nnext"),
+        ("a\r\nb\r\n", "a\nb\n"),
+    ],
+)
+def test_an_output_as_a_person_sees_it(raw: str, seen: str) -> None:
+    """No colours, no titles, and of a progress line its last state."""
+    assert clean(raw) == seen
+
+
+FAILURES = [
+    "FAIL src/login.test.ts",
+    "FAILED tests/test_a.py::test_x - assert 1 == 2",
+    "--- FAIL: TestLogin (0.00s)",
+    "FAIL\tshop/login\t0.2s",
+    "not ok 3 - logs in",
+    "test login::works ... FAILED",
+    "thread 'main' panicked at src/main.rs:3:5:",
+    "panic: runtime error: index out of range",
+    "Traceback (most recent call last):",
+    "ValueError: bad date",
+    "E   AssertionError: assert 1 == 2",
+    "  ✗ logs in (12 ms)",
+    "  ✕ logs in (12 ms)",
+    "  ● login \u203a works",
+    "src/a.ts(3,5): error TS2322: Type 'string' is not assignable",
+    "error[E0308]: mismatched types",
+    "a.c:3:1: error: expected ';'",
+    "21 examples, 2 failures",
+    "Tests: 1 failed, 8 passed, 9 total",
+    "[ERROR] BUILD FAILURE",
+    "Segmentation fault (core dumped)",
+    "! [rejected]        main -> main (fetch first)",
+    "CONFLICT (content): Merge conflict in a.py",
+    "fatal: not a git repository",
+]
+FINE = [
+    "0 failed, 12 passed",
+    "12 examples, 0 failures",
+    "Found 0 errors.",
+    "no errors found",
+    "Tests run: 4, Failures: 0, Errors: 0",
+    "[INFO] 0 problems",
+]
+
+
+@pytest.mark.parametrize("line", FAILURES)
+def test_a_failure_is_seen_wherever_it_stands(line: str) -> None:
+    """In the middle of thousands of good lines, and in a file's content too; at its own position."""
+    text = f"{NOISE}\n{line}\n{NOISE}"
+    for strong_only in (False, True):
+        found, more = failure_lines(text, strong_only=strong_only)
+        assert (texts(found), more) == ([line], 0)
+        assert text[found[0][0] :].startswith(line)
+
+
+@pytest.mark.parametrize("line", FINE)
+def test_a_good_summary_is_no_failure(line: str) -> None:
+    """A count of zero tells of no failure."""
+    assert failure_lines(f"{NOISE}\n{line}") == ([], 0)
+
+
+def test_weak_words_count_where_nothing_stronger_stands() -> None:
+    """``cannot`` is a hint in the output of a command, and nothing in the content of a file."""
+    text = "warning: cannot open a\nthe server refused it\nit failed\nnot found: x"
+    found, more = failure_lines(text)
+    assert (len(found), more) == (MAX_WEAK, 1)
+    assert failure_lines(text, strong_only=True) == ([], 0)
+    assert texts(failure_lines(f"{text}\nFAILED x")[0]) == ["FAILED x"]
+
+
+def test_of_many_failures_the_first_and_the_last() -> None:
+    """The others are counted."""
+    found, more = failure_lines("\n".join(f"FAILED test_{i}" for i in range(50)))
+    assert [line.rsplit("_", 1)[1] for line in texts(found)] == ["0", "1", "2", "3", "46", "47", "48", "49"]
+    assert more == 50 - MAX_STRONG
+
+
+def test_the_last_failure_is_seen_behind_very_many() -> None:
+    """Each mark is looked at from both ends, so a flood in the middle hides neither."""
+    text = "FAILED first\n" + "an error is handled\n" * 20_000 + "FAILED last\n"
+    assert texts(failure_lines(text)[0]) == ["FAILED first", "FAILED last"]
+
+
+def test_a_letter_whose_small_form_is_longer() -> None:
+    """Such a letter moves no position."""
+    text = "İ\nFAILED x\nthe error"
+    found, _ = failure_lines(text)
+    assert all(text[at:].startswith(line) for at, line in found)
+
+
+def test_what_git_reports() -> None:
+    """Files, modes, where it went; not the lines between."""
+    text = (
+        "Enumerating objects: 5, done.\n[main 1a2b3c4] Fix\n 2 files changed, 5 insertions(+)\n"
+        " create mode 100644 .env\n delete mode 100644 a.py\nTo github.com:a/b.git\n"
+        "   1a2b3c4..5d6e7f8  main -> main\nremote: Create a pull request: https://github.com/a/b/pull/new/x\n"
+        "Writing objects: 100%"
+    )
+    assert texts(git_lines(text)) == [line for line in text.split("\n") if " objects: " not in line]
+    assert len(git_lines("\n".join(f" create mode 100644 f{i}" for i in range(99)))) == MAX_GIT
+
+
+def test_the_last_lines() -> None:
+    """Empty lines and a host's tags around its own notes don't count; positions hold."""
+    text = "first\n\n12 passed\n\n<bash_metadata>\nstopped after 2 s\n</bash_metadata>\n"
+    assert texts(last_lines(text, 2)) == ["12 passed", "stopped after 2 s"]
+    assert last_lines(text, 0) == []
+    assert [at for at, _ in last_lines(text, 3)] == [text.index(x) for x in ("first", "12", "stopped")]
+
+
+@pytest.mark.parametrize(
+    ("output", "names"),
+    [
+        ("FAILED tests/test_a.py::test_x - assert 1 == 2", ["tests/test_a.py::test_x"]),
+        ("    --- FAIL: TestLogin/empty (0.00s)", ["TestLogin/empty"]),
+        ("test login::works ... FAILED", ["login::works"]),
+        ("  ✕ logs in (12 ms)", ["logs in"]),
+        ("rspec ./spec/a_spec.rb:3 # A works", ["./spec/a_spec.rb:3"]),
+        ("not ok 3 - logs in # time=1", ["logs in"]),
+        ("FAIL: test_x (tests.a.TestA)", ["test_x (tests.a.TestA)"]),
+        ("[ERROR]   LoginTest.rejectsEmpty:12 expected", ["LoginTest.rejectsEmpty:12"]),
+        ("LoginTest > rejects empty FAILED", ["LoginTest > rejects empty"]),
+        ("  Failed Shop.LoginTests.Empty [12 ms]", ["Shop.LoginTests.Empty"]),
+        ("\t 3 - login (Failed)", ["login"]),
+        ("12 passed", []),
+    ],
+)
+def test_names_of_failed_tests(output: str, names: list[str]) -> None:
+    """Of each runner, each name once."""
+    assert list(failed_tests(f"{output}\n{output}")) == names
+
+
+def test_names_are_bounded() -> None:
+    """A run in which all fails names some."""
+    assert len(failed_tests("\n".join(f"FAILED a.py::test_{i}" for i in range(900)))) == MAX_TESTS
+
+
+@given(text=st.text(max_size=400))
+def test_any_output_is_read(text: str) -> None:
+    """Positions lie in the text, in order, and whatever is found stands there."""
+    for found in (failure_lines(text)[0], git_lines(text), last_lines(text, 3)):
+        assert found == sorted(found)
+        assert all(text[at : at + len(line)] == line for at, line in found)
+    assert all(one_line(name) == name for name in failed_tests(text))

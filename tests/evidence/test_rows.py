@@ -1,0 +1,145 @@
+"""Rows that state what is there: requirements, writes, todos, refusals, errors, runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from daemon.core.transcript import Message, Todo, ToolCall, Transcript
+from daemon.evidence.collect import collect
+from tests.support.hosts.tales import TALES
+from tests.support.transcripts import bash, edit, evidence_of, failed, task
+
+if TYPE_CHECKING:
+    from tests.support.hosts.tales import Tale
+
+REJECTED = "The user rejected permission to use this specific tool call."
+
+
+TODO_CALL = ToolCall("todo", "todowrite", "completed", {})
+
+
+def session(*calls: ToolCall, ask: str = "Fix the bug", final: str = "Done.", **more: Any) -> Transcript:
+    return task(ask, *calls, final=final, **more)
+
+
+def test_requests_are_numbered_and_cut() -> None:
+    """I28: steering in the middle of a turn belongs to the request; I4: feedback doesn't."""
+    messages = (
+        Message("u1", "user", 1, "x" * 900, human=True),
+        Message("a1", "assistant", 2, "", finish="tool-calls", calls=(edit(),)),
+        Message("u2", "user", 3, "and Y", human=True),
+        Message("a2", "assistant", 4, "Done.", finish="stop"),
+        Message("f1", "user", 5, "## Reflection-3: Task Incomplete", order="o1"),
+        Message("a3", "assistant", 6, "Really done.", finish="stop"),
+    )
+    rows = collect(Transcript("ses", messages)).rows
+    assert [r.kind for r in rows] == ["requirement", "requirement", "write", "ending"]
+    assert len(rows[0].text) == 300
+    assert rows[1].text == "and Y"
+    assert [r.id for r in rows] == ["R1", "R2", "E1", "E2"]
+
+
+def test_writes() -> None:
+    """Shell writes count; scratch files don't; failed edits don't."""
+    calls = (
+        edit("a.py"),
+        bash("sed -i s/a/b/ b.py"),
+        bash("echo x > /tmp/y"),
+        failed("edit", filePath="c.py"),
+    )
+    evidence = collect(session(*calls, edit("d.md")))
+    assert (evidence.writes, evidence.code_writes) == (3, 2)
+    assert evidence.of("write")[0].text == "files written: a.py, b.py, d.md; last write: d.md (edit)"
+
+
+def test_todos_count_only_when_used_here() -> None:
+    """A list left over from an earlier task proves nothing."""
+    todos = (Todo("done", "completed"), Todo("write docs", "pending"), Todo("dropped", "cancelled"))
+    assert not collect(session(edit(), todos=todos)).open
+    (row,) = collect(session(TODO_CALL, edit(), todos=todos)).open
+    assert (row.kind, row.detail) == ("todo", "write docs")
+
+
+@pytest.mark.parametrize("kind", TALES, ids=["opencode", "claude_code"])
+def test_todos_that_the_work_overtook(kind: type[Tale]) -> None:
+    """An entry in progress, after which something was written, or whose file was written, is closed."""
+    tale = kind()
+    tale.types("Add the settings")
+    tale.lists(
+        ("Write the settings", "in_progress"), ("create config.py", "pending"), ("write docs", "pending")
+    )
+    tale.writes("src/config.py", "x = 1\n")
+    tale.says("Done.")
+    rows = collect(tale.transcript()).of("todo")
+    assert [(r.detail, r.open) for r in rows] == [
+        ("Write the settings", False),
+        ("create config.py", False),
+        ("write docs", True),
+    ]
+    assert all("the list was last changed at A1, before later writes" in r.text for r in rows)
+    tale = kind()
+    tale.types("Add the settings")
+    tale.writes("src/config.py", "x = 1\n")
+    tale.lists(("Write the settings", "in_progress"))
+    tale.says("Done.")
+    assert [r.open for r in collect(tale.transcript()).of("todo")] == [True]
+
+
+@pytest.mark.parametrize(
+    ("calls", "way"),
+    [
+        ((failed("bash", REJECTED, command="git push"), bash("git push --no-verify", "To x")), "A2"),
+        ((failed("edit", REJECTED, filePath="src/a.py"), bash("cat > src/a.py <<'EOF'\nx\nEOF")), "A2"),
+        ((failed("Bash", REJECTED, command="git push"), bash("git push", "To x", tool="Bash")), "A2"),
+    ],
+)
+def test_refused_and_then_done_another_way(calls: tuple[ToolCall, ...], way: str) -> None:
+    """I11: the row stays although the tool worked again, and names the call that did it."""
+    (row,) = collect(session(*calls)).of("denied")
+    assert row.text.endswith(f", and {way} then did it another way")
+
+
+def test_last_tool_error_is_open() -> None:
+    """The work ended in an error that nothing answered."""
+    (row,) = collect(session(edit(), failed("write", filePath="b.py"))).open
+    assert row.kind == "tool_error"
+    assert "b.py" in row.text
+
+
+@pytest.mark.parametrize(
+    ("calls", "final"),
+    [
+        ((failed("edit"), edit()), "Done."),
+        ((failed("edit", filePath="b.py"), bash("ls")), "Done."),
+        ((edit(), failed("read", filePath="nope")), "The file does not exist."),
+        ((edit(), failed("webfetch", url="http://x")), "Done."),
+        ((edit(), failed("github_get_issue")), "Done."),
+        ((edit(), failed("edit")), "I could not edit it. Which file do you mean?"),
+        ((edit(), failed("bash", REJECTED, command="rm x")), "Okay."),
+        ((edit(), failed("bash", "Tool execution aborted")), "Okay."),
+    ],
+)
+def test_tool_errors_that_are_none(calls: tuple[ToolCall, ...], final: str) -> None:
+    """Answered errors, look-ups, questions to the person and refusals are not open."""
+    assert not collect(session(*calls, final=final)).open
+
+
+def test_refusals_have_their_own_row() -> None:
+    """I11: what the person refused or stopped is no error; a later success of the tool settles it."""
+    evidence = collect(session(edit(), failed("bash", REJECTED, command="git push")))
+    assert [r.text for r in evidence.of("denied")] == ["the person refused or stopped bash (git push)"]
+    assert not evidence.of("tool_error")
+    assert not collect(session(failed("bash", REJECTED, command="rm x"), bash("ls"))).of("denied")
+    assert collect(session(bash("sleep 9", "User aborted the command", None))).of("denied")
+
+
+def test_overtaken_run() -> None:
+    """A run that failed on the way and worked later is settled."""
+    crashed, worked = (
+        bash("python bench.py", "ModuleNotFoundError", 1),
+        bash("uv run python bench.py", "88412"),
+    )
+    rows = evidence_of("Measure the throughput", crashed, worked, final="88412 per second.").of("run")
+    assert [r.settled for r in rows] == [True, False]

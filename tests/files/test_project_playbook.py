@@ -1,0 +1,174 @@
+"""A project's playbook as it is changed: names, approvals, revisions, two writers at once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon.core.errors import UserError
+from daemon.files.playbook import dumped
+from daemon.files.project_playbook import ProjectPlaybook
+from daemon.playbook.operations import apply
+from daemon.playbook.points import each
+from daemon.playbook.scoring import add, said_in
+from daemon.testing import FakeClock
+from tests.playbook.books import book, names, point, said
+
+if TYPE_CHECKING:
+    from daemon.playbook.names import Names
+    from daemon.playbook.points import Playbook
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> ProjectPlaybook:
+    (tmp_path / "work").mkdir()
+    return ProjectPlaybook(tmp_path / "work", tmp_path / "state", FakeClock())
+
+
+def added(project: ProjectPlaybook, text: str, *, dry_run: bool = False) -> list[str]:
+    """Add a pattern as a person does; the names after it."""
+
+    def edit(playbook: Playbook, given: Names) -> str:
+        add(playbook, text, "PATTERNS & APPROACHES", given, said_in(playbook))
+        return text
+
+    changed = project.change(edit, lambda t: f"added {t}", approved=lambda t: [t], dry_run=dry_run)
+    return names(changed.playbook)
+
+
+def removed(project: ProjectPlaybook, name: str) -> None:
+    def edit(playbook: Playbook, _: Names) -> None:
+        playbook |= apply(playbook, [{"type": "DELETE", "target_id": name}]).playbook
+
+    project.change(edit, lambda _: f"removed {name}")
+
+
+def test_a_change_is_written_approved_and_undone(project: ProjectPlaybook) -> None:
+    """The whole way of a person's point."""
+    assert added(project, "use types") == ["pat-001"]
+    assert json.loads(project.path.read_bytes())["last_updated"].startswith("2023-11-14T22:13:20")
+    assert project.known().is_approved("use types")
+    assert (project.path.parent / ".gitignore").exists()
+    (revision,) = project.history()
+    assert (revision.what, revision.by) == ("added use types", "you")
+    project.undo(0)
+    assert not project.path.exists()
+    assert project.read().playbook == book()
+
+
+def test_no_name_is_given_twice(project: ProjectPlaybook) -> None:
+    """Not after its point was removed, not after the file is gone, not to a text without a name."""
+    added(project, "a")
+    assert added(project, "b") == ["pat-001", "pat-002"]
+    removed(project, "pat-002")
+    assert added(project, "c") == ["pat-001", "pat-003"]
+    project.path.unlink()
+    assert added(project, "d") == ["pat-004"]
+    project.path.write_text(json.dumps({"sections": {"PATTERNS & APPROACHES": ["bare"]}}))
+    assert names(project.read().playbook) == ["pat-005"]
+
+
+def test_a_dry_run_and_a_change_of_nothing_write_nothing(project: ProjectPlaybook, tmp_path: Path) -> None:
+    """Neither the file nor a revision nor an approval."""
+    assert added(project, "a", dry_run=True) == ["pat-001"]
+    assert not (tmp_path / "state").exists()
+    assert project.change(lambda _b, _n: None, lambda _: "nothing").revision is None
+    assert list((tmp_path / "work").iterdir()) == []
+    assert (project.history(), project.known().approved) == ([], {})
+
+
+def test_twins_of_a_merge_are_renamed_and_told(project: ProjectPlaybook) -> None:
+    """Once: the next change finds each name once."""
+    project.path.parent.mkdir()
+    project.path.write_bytes(dumped(book(point("pat-001", "mine"), point("pat-001", "yours"))))
+    changed = project.change(lambda _b, _n: None, lambda _: "names")
+    assert changed.told == ("two points were called pat-001; the later one is pat-002 now",)
+    assert changed.revision is not None
+    assert project.change(lambda _b, _n: None, lambda _: "names").told == ()
+
+
+def test_a_broken_file_is_kept_aside(project: ProjectPlaybook) -> None:
+    """And the person is told where; a dry run only says that it is broken."""
+    project.path.parent.mkdir()
+    project.path.write_text("{")
+    assert "can be used" in project.change(lambda _b, _n: None, lambda _: "", dry_run=True).told[0]
+
+    def edit(playbook: Playbook, given: Names) -> None:
+        add(playbook, "a", "OTHERS", given, set())
+
+    changed = project.change(edit, lambda _: "added a")
+    assert "it is kept as playbook.json.corrupt-1700000000000" in changed.told[0]
+    assert said(project.read().playbook) == ["a"]
+
+
+def test_a_link_in_a_clone_is_neither_read_nor_followed(project: ProjectPlaybook, tmp_path: Path) -> None:
+    """It counts as broken: what it points at stays as it is."""
+    mine = tmp_path / "mine.json"
+    mine.write_bytes(dumped(book(point("pat-001", "secret"))))
+    project.path.parent.mkdir()
+    project.path.symlink_to(mine)
+    assert said(project.read().playbook) == []
+    added(project, "a")
+    assert said(json.loads(mine.read_bytes())) == ["secret"]
+
+
+def test_a_folder_that_can_have_no_playbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The home folder, and a `.reflection` that a clone made a link: nothing is read, written or undone."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "playbook.json").write_bytes(dumped(book(point("pat-001", "secret"))))
+    (tmp_path / "clone").mkdir()
+    (tmp_path / "clone" / ".reflection").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for folder, why in (("clone", "is a link"), ("home", "is no project")):
+        project = ProjectPlaybook(tmp_path / folder, tmp_path / "state", FakeClock())
+        assert (why in project.read().problem, said(project.read().playbook)) == (True, [])
+        with pytest.raises(UserError, match=why):
+            added(project, "a")
+        with pytest.raises(UserError, match=why):
+            project.undo(0)
+    assert [p.name for p in (tmp_path / "elsewhere").iterdir()] == ["playbook.json"]
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_an_edit_that_raises_changes_nothing(project: ProjectPlaybook) -> None:
+    """REQ-REFL-006: a failure anywhere leaves the playbook as it was."""
+    added(project, "a")
+    before = project.path.read_bytes()
+
+    def edit(playbook: Playbook, _: Names) -> None:
+        for _, p in each(playbook):
+            p["text"] = "broken"
+        raise UserError("no")
+
+    with pytest.raises(UserError, match="no"):
+        project.change(edit, lambda _: "")
+    assert project.path.read_bytes() == before
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from daemon.clock import SystemClock
+from daemon.files.project_playbook import ProjectPlaybook
+from daemon.playbook.scoring import add
+project = ProjectPlaybook(Path(sys.argv[1]), Path(sys.argv[2]), SystemClock())
+for i in range(20):
+    project.change(lambda b, n: add(b, f"{sys.argv[3]} {i}", "OTHERS", n, set()), lambda p: p["name"])
+"""
+
+
+def test_two_writers_at_once_lose_nothing(project: ProjectPlaybook, tmp_path: Path) -> None:
+    """Each reads what the other wrote: all points are there, each with its own name."""
+    run = [sys.executable, "-c", WRITER, str(tmp_path / "work"), str(tmp_path / "state")]
+    root = Path(__file__).resolve().parents[2]
+    both = [subprocess.Popen([*run, who], cwd=root) for who in ("one", "two")]
+    assert [p.wait(timeout=300) for p in both] == [0, 0]
+    found = project.read().playbook
+    assert sorted(said(found)) == sorted(f"{who} {i}" for who in ("one", "two") for i in range(20))
+    assert len(set(names(found))) == len(project.history()) == 40

@@ -1,0 +1,125 @@
+"""Revisions: every change is kept, and undone only while nothing was edited since."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon.core.errors import Unavailable, UserError
+from daemon.files import revise
+from daemon.files.revise import Revisions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "CLAUDE.md"
+
+
+@pytest.fixture
+def kept(tmp_path: Path, file: Path) -> Revisions:
+    (tmp_path / "state").mkdir()
+    return Revisions(tmp_path / "state", file)
+
+
+def test_a_change_says_what_why_and_by_whom(kept: Revisions, file: Path, tmp_path: Path) -> None:
+    """What the file was before is kept with it, for its owner only."""
+    file.write_text("old")
+    found = kept.write(b"new", at=5, what="a rule was added", why="you said so", by="curator")
+    assert file.read_text() == "new"
+    assert kept.all() == [found]
+    assert (found.number, found.at, found.by, found.what, found.why) == (
+        1,
+        5,
+        "curator",
+        "a rule was added",
+        "you said so",
+    )
+    assert kept.before(found) == b"old"
+    (path,) = (tmp_path / "state").iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_changes_are_undone_one_after_the_other(kept: Revisions, file: Path) -> None:
+    """The newest first, down to no file at all; an undo can be undone, and is no change to undo by itself."""
+    for text in (b"one", b"two", b"three"):
+        kept.write(text, at=1, what=text.decode())
+    assert kept.undo(0, at=2).undoes == 3
+    assert file.read_bytes() == b"two"
+    redo = kept.undo(4, at=3)
+    assert (redo.undoes, file.read_bytes()) == (4, b"three")
+    kept.undo(5, at=4)
+    assert kept.undo(0, at=5).what == "undo of revision 2 (two)"
+    kept.undo(0, at=6)
+    assert not file.exists()
+    with pytest.raises(UserError, match="there is nothing to undo"):
+        kept.undo(0, at=7)
+    assert [r.number for r in kept.all()] == [8, 7, 6, 5, 4, 3, 2, 1]
+
+
+def test_what_was_edited_since_is_never_overwritten(kept: Revisions, file: Path) -> None:
+    """By a person or by a later revision; the message says which."""
+    kept.write(b"one", at=1, what="first")
+    kept.write(b"two", at=1, what="second")
+    with pytest.raises(
+        UserError, match=r"changed since revision 1, first by revision 2 \(second\): nothing was undone"
+    ):
+        kept.undo(1, at=2)
+    file.write_bytes(b"mine")
+    with pytest.raises(UserError, match="changed since revision 2, first by an edit that is not reflectd's"):
+        kept.undo(0, at=2)
+    with pytest.raises(UserError, match="there is no revision 9"):
+        kept.undo(9, at=2)
+    assert file.read_bytes() == b"mine"
+
+
+def test_a_change_that_never_came_about_stands_in_no_way(kept: Revisions, file: Path) -> None:
+    """As after `kill -9` between the revision and the file, or when a person took it back by hand."""
+    kept.write(b"one", at=1, what="first")
+    kept.write(b"two", at=1, what="second")
+    file.write_bytes(b"one")
+    assert kept.undo(0, at=2).what == "undo of revision 1 (first)"
+    assert not file.exists()
+
+
+def test_a_dry_run_changes_nothing(kept: Revisions, file: Path) -> None:
+    """It says which revision would be undone, and refuses where the undo would."""
+    kept.write(b"one", at=1, what="first")
+    assert kept.undo(0, at=2, dry_run=True).number == 1
+    assert (file.read_bytes(), len(kept.all())) == (b"one", 1)
+
+
+def test_a_change_that_the_file_system_refuses_leaves_no_revision(tmp_path: Path) -> None:
+    """Neither for a missing folder nor for something that is no file."""
+    (tmp_path / "state").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "none" / "file", tmp_path / "fifo"):
+        kept = Revisions(tmp_path / "state", path)
+        with pytest.raises(Unavailable):
+            kept.write(b"new", at=1, what="x")
+        assert kept.all() == []
+
+
+def test_a_revision_that_cannot_be_read_is_left_out(kept: Revisions, file: Path, tmp_path: Path) -> None:
+    """The others stay usable, and its number is told as gone."""
+    for text in (b"one", b"two"):
+        kept.write(text, at=1, what=text.decode())
+    for bad in ("{", "null", "[]", '{"number": 1}', '{"content_before": 3}'):
+        (tmp_path / "state" / "00000001.revision.json").write_text(bad)
+        assert [r.number for r in kept.all()] == [2]
+    assert file.read_bytes() == b"two"
+
+
+def test_revisions_are_bounded(kept: Revisions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I44: the newest hundred stay, and numbers go on; large ones leave earlier."""
+    for i in range(revise.KEPT + 5):
+        kept.write(str(i).encode(), at=1, what=str(i))
+    assert [r.number for r in kept.all()] == list(range(revise.KEPT + 5, 5, -1))
+    monkeypatch.setattr(revise, "BYTES", 1_000)
+    kept.write(b"x", at=1, what="x")
+    assert 1 <= len(kept.all()) < 5

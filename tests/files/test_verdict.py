@@ -1,0 +1,318 @@
+"""The ``.reflection/`` files that others read: atomic, private, in the right folder, fresh when due."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from daemon.core.errors import Unavailable
+from daemon.core.verdict import FinalState, Missing, Severity, Verdict
+from daemon.files.verdict import CASES_KEPT, Judging, VerdictFiles, alias_object, verdict_object
+from daemon.paths import resolve
+
+AT = 1_700_000_000_000
+SESSION = "ses_abcdEFGHijkl"
+KEY = "sk-ant-api03-" + "Ab1" * 20
+
+
+def verdict(state: FinalState = "complete", **changes: object) -> Verdict:
+    return replace(Verdict(SESSION, "msg_1", "msg_2", state, AT), **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def work(home: Path) -> Path:
+    folder = home / "work"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def files(home: Path) -> VerdictFiles:
+    where = resolve({"HOME": str(home), "REFLECTD_STATE_DIR": str(home / "state")})
+    return VerdictFiles(where.fallback_reflection, home)
+
+
+def read(path: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def all_files(root: Path) -> set[str]:
+    return {str(p.relative_to(root)) for p in root.rglob("*") if not p.is_dir()}
+
+
+def test_a_reader_never_sees_half_a_file(files: VerdictFiles, work: Path) -> None:
+    """I22: while one writes and writes, every read gives a whole verdict, and one is always there."""
+    path = files.final(verdict(feedback="x" * 20_000), str(work), collides=False)
+    stop, seen, failed = threading.Event(), set[object](), list[Exception]()
+
+    def reads() -> None:
+        while not stop.is_set():
+            try:
+                seen.add(read(path)["timestamp"])
+            except (OSError, ValueError) as e:
+                failed.append(e)
+
+    reader = threading.Thread(target=reads)
+    reader.start()
+    for n in range(300):
+        files.final(verdict(at=AT + n, feedback="x" * (n * 97 % 20_000)), str(work), collides=False)
+        files.judging(Judging(SESSION, "msg_1", "msg_3", AT + n), str(work))
+    stop.set()
+    reader.join()
+    assert failed == []
+    assert len(seen) > 3
+    assert not [p for p in (work / ".reflection").iterdir() if p.suffix == ".tmp"]
+
+
+def test_private(files: VerdictFiles, work: Path) -> None:
+    """0600 in a folder of ours, whatever the umask and the file that was there."""
+    (work / ".reflection").mkdir()
+    path = work / ".reflection" / f"verdict_{SESSION}.json"
+    path.write_text("{}")
+    path.chmod(0o666)
+    old = os.umask(0)
+    try:
+        files.final(verdict(), str(work), collides=False)
+        files.case(SESSION, AT, {"x": 1}, str(work))
+    finally:
+        os.umask(old)
+    for file in (work / ".reflection").glob("*.json"):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_nothing_before_there_is_a_verdict(files: VerdictFiles, work: Path) -> None:
+    """The folder is not made before there is something to say."""
+    del files
+    assert list(work.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["missing", "home", "root", "relative", "empty", "file", "blocked", "link", "home_link", "long", "nul"],
+)
+def test_where_the_workspace_can_not_be_used(files: VerdictFiles, home: Path, work: Path, kind: str) -> None:
+    """Bad input: a workspace that is gone, ``$HOME``, ``/``, read-only or a trap gets its
+    files in the state folder; nothing is written through a link or anywhere else.
+    """
+    elsewhere = home / "elsewhere"
+    elsewhere.mkdir()
+    (work / "a-file").write_text("x")
+    directory = {
+        "missing": str(home / "gone"),
+        "home": str(home),
+        "root": "/",
+        "relative": "work",
+        "empty": "",
+        "file": str(work / "a-file"),
+        "long": "/" + "x" * 300,
+        "nul": f"{work}\0",
+        "home_link": str(work / "to-home"),
+    }.get(kind, str(work))
+    if kind == "blocked":  # as read-only does for anyone but root: the folder can't be made
+        (work / ".reflection").write_text("in the way")
+    if kind == "link":
+        (work / ".reflection").symlink_to(elsewhere)
+    if kind == "home_link":
+        (work / "to-home").symlink_to(home)
+    before = all_files(home)
+    path = files.final(verdict(), directory, collides=False)
+    assert path.is_relative_to(home / "state" / "workspaces")
+    assert read(path)["session"] == SESSION
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert {f for f in all_files(home) if not f.startswith("state/")} == before
+    assert not Path("/.reflection").exists()
+
+
+def test_no_place_at_all(files: VerdictFiles, home: Path, work: Path) -> None:
+    """Bad input, full disk: when the state folder refuses too, it is ``Unavailable``, which is logged."""
+    (home / "state").write_text("in the way")
+    (work / ".reflection").write_text("in the way")
+    with pytest.raises(Unavailable, match="state"):
+        files.final(verdict(), str(work), collides=False)
+
+
+def test_a_link_in_place_of_the_file(files: VerdictFiles, work: Path, home: Path) -> None:
+    """A link that a clone brought along is replaced, and what it points at is not touched."""
+    target = home / "precious"
+    target.write_text("precious")
+    (work / ".reflection").mkdir()
+    for name in (SESSION, SESSION[:8]):
+        (work / ".reflection" / f"verdict_{name}.json").symlink_to(target)
+    files.final(verdict(), str(work), collides=False)
+    assert target.read_text() == "precious"
+    assert read(work / ".reflection" / f"verdict_{SESSION}.json")["complete"] is True
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        "../../escape",
+        "/etc/passwd",
+        "..",
+        ".",
+        "a/b/c",
+        "nul\0",
+        "line\nbreak",
+        "💥💥",
+        "x" * 5_000,
+        "con:",
+        "-rf",
+        "",
+    ],
+    ids=ascii,
+)
+def test_hostile_session_ids_stay_inside(files: VerdictFiles, work: Path, home: Path, session: str) -> None:
+    """Bad input: a session id is a name from outside; its files stay in the folder and hold the true id."""
+    v = verdict(session=session)
+    path = files.final(v, str(work), collides=False)
+    files.case(session, AT, {"x": 1}, str(work))
+    assert path.parent == work / ".reflection"
+    assert read(path)["session"] == session
+    assert all(f.startswith("work/.reflection/") for f in all_files(home))
+
+
+@pytest.mark.parametrize(
+    ("v", "collides", "fresh"),
+    [
+        (verdict("complete"), False, True),
+        (verdict("complete", severity=Severity.LOW), False, True),
+        (verdict("complete"), True, False),
+        (verdict("incomplete", will_prompt=True), False, True),
+        (verdict("incomplete", will_prompt=True), True, False),
+        (verdict("incomplete"), False, False),
+        (verdict("awaiting_user"), False, False),
+        (verdict("stopped"), False, False),
+        (verdict("unscored"), False, False),
+        (verdict("error"), False, False),
+        (verdict("skipped"), False, False),
+        (Judging(SESSION, "msg_1", "msg_3", AT), False, False),
+    ],
+    ids=lambda v: getattr(v, "state", None) or str(v)[:12],
+)
+def test_when_the_alias_is_fresh(v: Verdict | Judging, collides: bool, fresh: bool) -> None:
+    """I22, I23: readers of the 8-character alias hear of complete, and of incomplete with feedback."""
+    full, alias = verdict_object(v), alias_object(v, collides=collides)
+    assert full["timestamp"] == AT
+    assert alias["timestamp"] == (AT if fresh else 0)
+    assert alias["complete"] is (fresh and full["complete"])
+    assert (alias["sessionId"], alias["session"]) == (SESSION[:8], SESSION)
+
+
+def test_an_old_complete_is_never_fresh_for_a_new_turn(files: VerdictFiles, work: Path) -> None:
+    """I22: ``judging`` replaces both files at once; every round has its own time."""
+    folder = work / ".reflection"
+    files.final(verdict("complete"), str(work), collides=False)
+    files.judging(Judging(SESSION, "msg_3", "msg_4", AT + 5), str(work))
+    full, alias = read(folder / f"verdict_{SESSION}.json"), read(folder / f"verdict_{SESSION[:8]}.json")
+    assert (full["state"], full["complete"], full["timestamp"], full["turn"]) == (
+        "judging",
+        False,
+        AT + 5,
+        "msg_4",
+    )
+    assert (alias["complete"], alias["timestamp"]) == (False, 0)
+    files.final(verdict("incomplete", at=AT + 9, will_prompt=True), str(work), collides=False)
+    assert read(folder / f"verdict_{SESSION[:8]}.json")["timestamp"] == AT + 9
+
+
+def test_the_newest_200_cases_are_kept(files: VerdictFiles, work: Path) -> None:
+    """I44: 200 cases a project, the oldest go; settings and other files stay."""
+    folder = work / ".reflection"
+    folder.mkdir()
+    mine = ("config.toml", "notes_1700000000000.txt", "playbook.json")
+    for name in mine:
+        (folder / name).write_text("{}")
+        os.utime(folder / name, (1, 1))
+    for n in range(CASES_KEPT + 20):
+        path = files.case(f"ses_{n:03d}", AT + n, {"n": n}, str(work))
+        os.utime(path, ns=(n * 10**9, n * 10**9))
+    files.case("ses_last", AT + 999, {}, str(work))
+    cases = sorted(p.name for p in folder.glob("ses_*.json"))
+    assert len(cases) == CASES_KEPT
+    assert cases[0] == f"ses_021_{AT + 21}.json"
+    assert all((folder / name).exists() for name in mine)
+
+
+def test_cases_are_bounded_in_bytes(files: VerdictFiles, work: Path) -> None:
+    """I44: 50 MB of cases a project."""
+    big = {"text": "x" * 9_000_000}
+    for n in range(8):
+        path = files.case(f"ses_{n}", AT + n, big, str(work))
+        os.utime(path, ns=(n * 10**9, n * 10**9))
+    kept = [p.stat().st_size for p in (work / ".reflection").glob("ses_*.json")]
+    assert sum(kept) <= 50_000_000
+    assert len(kept) == 5
+
+
+@pytest.mark.parametrize("cloned", [False, True])
+def test_git_sees_the_settings_and_nothing_of_a_run(files: VerdictFiles, work: Path, cloned: bool) -> None:
+    """``git add .`` takes config.toml, and no verdict, case or temporary file; also in a folder that
+    came with a clone.
+    """
+    folder = work / ".reflection"
+    if cloned:
+        folder.mkdir()
+    files.final(verdict(), str(work), collides=False)
+    files.case(SESSION, AT, {}, str(work))
+    (folder / ".reflectd-0123456789abcdef.tmp").write_text("left by a kill -9")
+    for name in ("config.toml", "playbook.json"):
+        (folder / name).write_text("")
+    git = ["git", "-C", str(work)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    listed = subprocess.run(
+        [*git, "status", "--porcelain", "--untracked-files=all"], check=True, capture_output=True, text=True
+    )
+    assert {line[3:] for line in listed.stdout.splitlines()} == {
+        ".reflection/config.toml",
+        ".reflection/playbook.json",
+    }
+
+
+def test_secrets_are_taken_out(files: VerdictFiles, work: Path) -> None:
+    """I46: whatever stands in a verdict or a case, no key reaches a file."""
+    v = verdict(
+        "incomplete",
+        feedback=f"set {KEY}",
+        missing=(Missing(f"rotate {KEY}", f"export API_KEY={KEY}"),),
+        next_actions=(f"curl -H 'Authorization: Bearer {KEY}'",),
+        reason=f"because {KEY}",
+    )
+    files.final(v, str(work), collides=False)
+    content = {
+        "case": {"final": KEY, KEY: 1, "rows": [[{"text": f"x {KEY}"}]]},
+        "prompts": [KEY],
+        "password": KEY,
+    }
+    files.case(SESSION, AT, content, str(work))
+    for name in all_files(work):
+        assert KEY not in (work / name).read_text("utf-8"), name
+
+
+def test_verdicts_of_forgotten_sessions_go(files: VerdictFiles, work: Path) -> None:
+    """I44: a verdict file lives as long as its session, 90 days; younger ones and other files stay."""
+    folder = work / ".reflection"
+    folder.mkdir()
+    for name, days in (("verdict_ses_old.json", 91), ("verdict_ses_new.json", 89), ("notes.json", 400)):
+        path = folder / name
+        path.write_text("{}")
+        then = path.stat().st_mtime - days * 86_400
+        os.utime(path, (then, then))
+    files.case("ses_a", 1_700_000_000_000, {}, str(work))
+    assert sorted(p.name for p in folder.glob("*.json")) == [
+        "notes.json",
+        "ses_a_1700000000000.json",
+        "verdict_ses_new.json",
+    ]

@@ -1,0 +1,288 @@
+"""Hooks of Claude Code: each shape, what core events it gives, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core import events as ev
+from daemon.core.errors import BadReply
+from daemon.core.session import Session, fold
+from daemon.hosts.claude_code.hooks import EVENTS, Hook, Task, events_of, parse_hook
+
+SESSION = "5f0c7a52-9a1e-4a0e-8a37-0f4c1d2e3b4a"
+ORDER = "rfl_0123456789abcdef0123"
+HEADERS = {
+    "Host": "reflectd",
+    "X-CC-Entrypoint": "cli",
+    "X-CC-Attended": "1",
+    "X-CC-Pid": "4242",
+    "X-CC-Project": "/work/shop",
+    "X-CC-Headless": "",
+}
+RUNNING = {"id": "a1", "type": "subagent", "status": "running", "agent_type": "general-purpose"}
+
+
+def hook(event: str, headers: dict[str, str] | None = None, **body: Any) -> Hook:
+    common = {
+        "session_id": SESSION,
+        "transcript_path": f"/home/u/.claude/projects/-work-shop/{SESSION}.jsonl",
+        "cwd": "/work/shop/sub",
+        "hook_event_name": event,
+        "prompt_id": "9d3c0001",
+    }
+    data = json.dumps({k: v for k, v in (common | body).items() if v is not ...}).encode()
+    return parse_hook(event, data, HEADERS if headers is None else headers)
+
+
+def said(event: str, **body: Any) -> tuple[ev.Event, ...]:
+    return events_of(hook(event, **body), 7)
+
+
+def test_fields_of_a_stop_and_its_headers() -> None:
+    """All that the engine needs is read from the body and the headers that hook.sh adds."""
+    found = hook(
+        "Stop",
+        permission_mode="default",
+        effort={"level": "medium"},
+        last_assistant_message="all done",
+        background_tasks=[RUNNING, RUNNING | {"status": "completed"}, {"id": "x"}, "odd"],
+        session_crons=[],
+    )
+    assert found.session == SESSION
+    assert found.transcript.endswith(f"{SESSION}.jsonl")
+    assert (found.project, found.cwd, found.directory) == ("/work/shop", "/work/shop/sub", "/work/shop")
+    assert (found.prompt_id, found.last_assistant_message) == ("9d3c0001", "all done")
+    assert found.background == (Task("a1", "subagent", "general-purpose"), Task("x", "", "a background task"))
+    assert (found.entrypoint, found.attended, found.pid, found.headless) == ("cli", True, 4242, False)
+    assert found.interactive
+
+
+def test_headless_sessions_are_told_from_a_terminal() -> None:
+    """An SDK's entry point, or nobody at the terminal; an old version says nothing about that."""
+    print_mode = hook("Stop", {"x-cc-entrypoint": "sdk-cli", "x-cc-attended": "0", "x-cc-headless": "1"})
+    assert (print_mode.interactive, print_mode.headless, print_mode.attended) == (False, True, False)
+    old = hook("Stop", {"X-CC-Entrypoint": "cli"})
+    assert (old.interactive, old.attended, old.project, old.directory) == (True, None, "", "/work/shop/sub")
+
+
+def test_session_start() -> None:
+    """A session is seen in its project; after a compaction it is said to be compacted too (I7)."""
+    seen = ev.SessionSeen(SESSION, 7, title="t", directory="/work/shop")
+    for source in ("startup", "resume", "clear", "fork"):
+        assert said("SessionStart", source=source, session_title="t", prompt_id=...) == (seen,)
+    compacted = said("SessionStart", source="compact", model="claude-sonnet-5-5", session_title="t")
+    assert compacted == (seen, ev.SessionCompacted(SESSION, 7))
+
+
+def test_a_prompt_that_a_person_typed() -> None:
+    """I7: the task's id is the prompt's id; plan mode is the agent's name; without an id it is a task too."""
+    busy = ev.SessionBusied(SESSION, 7)
+    assert said("UserPromptSubmit", prompt="Fix it") == (ev.HumanMessaged(SESSION, 7, "9d3c0001"), busy)
+    planned = said("UserPromptSubmit", prompt="/plugin:do it", permission_mode="plan")
+    assert planned == (ev.HumanMessaged(SESSION, 7, "9d3c0001", "plan"), busy)
+    assert said("UserPromptSubmit", prompt="x", prompt_id=...)[0] == ev.HumanMessaged(SESSION, 7, "prompt-7")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "order"),
+    [
+        (f"<task-notification>\n<summary>Stop hook feedback</summary>\nGo on\n(reflectd {ORDER})", ORDER),
+        ("<task-notification><task-id>a1</task-id></task-notification>", ""),
+        (f"Stop hook feedback:\nGo on (reflectd {ORDER})", ORDER),
+        ("<system-reminder>be nice</system-reminder>", ""),
+        ("/reflectd:status", ""),
+    ],
+)
+def test_a_prompt_that_nobody_typed(prompt: str, order: str) -> None:
+    """I4, I9: wakes, notifications and our own commands are no human messages and open no task."""
+    assert said("UserPromptSubmit", prompt=prompt) == (
+        ev.SyntheticMessaged(SESSION, 7, "9d3c0001", order),
+        ev.SessionBusied(SESSION, 7),
+    )
+
+
+def test_stop_idles_unless_something_runs_in_the_background() -> None:
+    """I16: with a background task the turn is not over; a second Stop follows."""
+    assert said("Stop", background_tasks=[])[-1] == ev.SessionIdled(SESSION, 7)
+    events = said("Stop", background_tasks=[RUNNING])
+    assert not [e for e in events if isinstance(e, ev.SessionIdled)]
+    assert events[-1] == ev.BackgroundAwaited(SESSION, 7, ("general-purpose",))
+
+
+def test_a_shell_in_the_background_is_no_agent_at_work() -> None:
+    """I16: a server may run as long as the session: it holds no turn back by itself."""
+    shell = {
+        "id": "b7",
+        "type": "shell",
+        "status": "running",
+        "command": "npm run  dev\n# x",
+        "description": "d",
+    }
+    assert said("Stop", background_tasks=[shell])[-1] == ev.SessionIdled(SESSION, 7)
+    found = hook("Stop", background_tasks=[shell, shell | {"status": "completed"}, RUNNING])
+    assert found.lasting == (Task("b7", "shell", "npm run dev # x"),)
+    assert said("Stop", background_tasks=[shell, RUNNING])[-1] == ev.BackgroundAwaited(
+        SESSION, 7, ("general-purpose",)
+    )
+
+
+@pytest.mark.parametrize("odd", [["running"], {"a": 1}, 7, None], ids=str)
+def test_a_background_task_of_an_odd_form_counts(odd: object) -> None:
+    """I36: a status that is no word says nothing, so the task is taken to run, and nothing raises."""
+    found = hook("Stop", background_tasks=[{"id": odd, "type": odd, "status": odd, "command": odd}])
+    assert len(found.background) == 1
+
+
+def test_a_permission_is_open_until_the_turn_ends() -> None:
+    """I15, I16: no hook says that a permission was answered, so a Stop must not leave it open for ever."""
+    asked = said(
+        "Notification", notification_type="permission_prompt", message="Claude needs your permission"
+    )
+    s = Session(id=SESSION)
+    for e in asked:
+        s = fold(s, e)
+    assert s.waiting
+    for e in said("Stop"):
+        s = fold(s, e)
+    assert not s.waiting
+    assert s.recheck
+    assert (
+        said("Notification", notification_type="idle_prompt", message="Claude is waiting for your input")
+        == ()
+    )
+    assert said("Notification", message="Claude needs your permission to use Bash") == asked
+
+
+def test_a_failed_turn_is_the_hosts_error() -> None:
+    """I33: a rate limit is not the agent's fault, and the session is idle after it."""
+    error, _, idle = said("StopFailure", error="rate_limit", last_assistant_message="API Error: 429")
+    assert error == ev.HostErrored(SESSION, 7, "rate_limit", "API Error: 429")
+    assert idle == ev.SessionIdled(SESSION, 7)
+
+
+def test_sub_agents_and_compactions_are_activity() -> None:
+    """I16: a sub-agent's hooks never idle its session; that of a compaction (no type) says nothing."""
+    assert said("SubagentStop", agent_id="a1", agent_type="Explore") == (ev.ActivitySeen(SESSION, 7),)
+    assert said("SubagentStop", agent_id="a1", agent_type="") == ()
+    assert said("Stop", agent_id="a1", agent_type="Explore") == (ev.ActivitySeen(SESSION, 7),)
+    assert said("PreCompact", trigger="auto", custom_instructions=None) == (ev.ActivitySeen(SESSION, 7),)
+    assert said("PostToolUse", tool_name="Bash")[-1] == ev.ActivitySeen(SESSION, 7)
+
+
+def test_the_end_of_a_session_idles_it() -> None:
+    """I21: a turn cut short by the end of the session gets its final verdict too."""
+    assert said("SessionEnd", reason="prompt_input_exit", prompt_id=...)[-2:] == (
+        ev.SessionIdled(SESSION, 7),
+        ev.SessionEnded(SESSION, 7),
+    )
+
+
+@pytest.mark.parametrize(
+    ("origin", "prompt", "typed"),
+    [
+        ("composer", "Do it", True),
+        ("bridge", "Do it", True),
+        ("sdk", "Do it", True),
+        ("", "Do it", True),
+        ("a kind of next year", "Do it", True),
+        ("plugin", "Do it", False),
+        ("scheduled-trigger", "Do it", False),
+        ("peer", "Do it", False),
+        ("task-notification", "Do it", False),
+        ("composer", "/reflectd:status", False),
+        ("", "<task-notification>x</task-notification>", False),
+    ],
+)
+def test_the_mod_says_who_submitted_a_prompt(origin: str, prompt: str, *, typed: bool) -> None:
+    """I4: what another plugin, a schedule or the host submits is no person's, though its text looks like it;
+    where the mod says nothing, or something that is not known, the text decides.
+    """
+    found = hook("UserPromptSubmit", prompt=prompt, reflectd_mod=1, reflectd_origin=origin)
+    assert (found.mod, found.typed) == (True, typed)
+    kinds = {type(e) for e in events_of(found, 7)}
+    assert (ev.HumanMessaged in kinds) is typed
+
+
+def test_the_mod_tells_of_esc() -> None:
+    """I11: the turn ended, nothing is asked of the person any more, and the agent is idle."""
+    assert said("ModAborted", turn_id="t1") == (
+        ev.TurnAborted(SESSION, 7),
+        ev.PersonAnswered(SESSION, 7, "permission"),
+        ev.SessionIdled(SESSION, 7),
+    )
+    assert said("ModWatch") == ()
+
+
+def test_unknown_events_and_fields_say_nothing() -> None:
+    """I36: a newer host's events give nothing, its new fields are skipped."""
+    assert said("MessageDisplay", delta="x", turn_id="t") == ()
+    assert said("PostCompact", trigger="manual", compact_summary="s", brand_new={"deep": [1]}) == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"session_id": 7}',
+        b'{"session_id": ""}',
+        b'{"session_id": "a\\nb"}',
+        b'{"session_id": "' + b"x" * 300 + b'"}',
+        b'{"session_id": "s", "transcript_path": "../x.jsonl"}',
+        b'{"session_id": "s", "transcript_path": "/x\\u0000y"}',
+        b'{"session_id": "s", "cwd": ["/"]}',
+        b'{"session_id": "s", "cwd": "/' + b"x" * 5_000 + b'"}',
+        b" " * (8 << 20) + b'{"session_id": "s"}',
+    ],
+    ids=lambda b: repr(b[:24]),
+)
+def test_what_is_not_of_the_form_is_refused(body: bytes) -> None:
+    """A broken body is a BadReply, never another exception."""
+    with pytest.raises(BadReply):
+        parse_hook("Stop", body, {})
+
+
+def test_texts_are_bounded_and_odd_bytes_survive() -> None:
+    """A long prompt keeps its head, a final text its tail; half characters are replaced, not refused."""
+    found = hook("Stop", prompt="a" * 200_000 + "b", last_assistant_message="a" * 200_000 + "the end")
+    assert len(found.prompt) == len(found.last_assistant_message) == 100_000
+    assert found.last_assistant_message.endswith("the end")
+    odd = parse_hook("Stop", b'{"session_id": "s", "prompt": "\\ud83d"}', {"X-CC-Project": "/a\udcff"})
+    assert (odd.prompt, odd.project) == ("�", "/a�")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = [
+    "session_id", "cwd", "prompt", "prompt_id", "background_tasks", "source", "agent_id", "agent_type",
+    "error", "notification_type", "message", "last_assistant_message", "permission_mode", "turn_id",
+    "reflectd_mod", "reflectd_origin",
+]  # fmt: skip
+
+
+@given(
+    event=st.sampled_from(sorted(EVENTS)) | st.text(max_size=20),
+    body=st.dictionaries(st.sampled_from(FIELDS), JSON),
+)
+def test_any_json_gives_events_or_a_bad_reply(event: str, body: dict[str, Any]) -> None:
+    """I36: fields of any type are read or refused, and what comes out can be folded."""
+    try:
+        found = parse_hook(event, json.dumps({"session_id": "s"} | body).encode(), {})
+    except BadReply:
+        return
+    s = Session(id=found.session)
+    for e in events_of(found, 1):
+        assert not isinstance(e, ev.InstanceDisposed)
+        s = fold(s, e)

@@ -1,0 +1,63 @@
+"""Whether a prompt may still leave, by the transcript as it is in that moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon.hosts.claude_code.moved import has_order, moved_on
+from tests.hosts.claude_code.reading import OURS, read
+from tests.support.hosts.claude_code_story import Story
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def judged(story: Story) -> tuple[str, str]:
+    """A finished turn: its task and its id."""
+    story.human("Fix it")
+    story.bash("make test", "ok")
+    story.say("Fixed.")
+    found = read(story)
+    assert found.task is not None
+    assert found.turn is not None
+    return found.task.id, found.turn.id
+
+
+def test_where_it_was(story: Story) -> None:
+    """The host's own lines after a turn change nothing; a nudge is about any turn of its task."""
+    task, turn = judged(story)
+    story.stopped()
+    story.put("attachment", attachment={"type": "async_hook_response", "content": "x"})
+    assert moved_on(read(story), task, turn) == ""
+    assert moved_on(read(story), task, "") == ""
+    assert moved_on(read(story), "other", turn) == "the person wrote meanwhile"
+    assert moved_on(read(story), task, "older") == "the agent went on meanwhile"
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (lambda s: s.human("And now?"), "wrote"),
+        (lambda s: s.say("One more thing."), "went on"),
+        (lambda s: s.bash("ls", "a"), "went on"),
+        (lambda s: s.user("<bash-input>ls</bash-input>"), "ran a command"),
+        (lambda s: s.user("Stop hook feedback:\nlint fails", isMeta=True), "told something else"),
+        (lambda s: s.user("<task-notification>b1 ended</task-notification>"), "told something else"),
+        (lambda s: s.user([{"type": "text", "text": "[Request interrupted by user]"}]), "stopped"),
+    ],
+)
+def test_what_came_meanwhile(story: Story, happens: Callable[[Story], object], why: str) -> None:
+    """I10, I14: a newer answer, a person's line, a running turn: the prompt is out of date."""
+    task, turn = judged(story)
+    happens(story)
+    assert why in moved_on(read(story), task, turn)
+
+
+def test_an_order_that_the_agent_was_told(story: Story) -> None:
+    """Only a line that nobody typed shows it."""
+    judged(story)
+    assert not has_order(read(story), OURS)
+    story.user(f"<task-notification>Stop hook feedback (reflectd {OURS})</task-notification>")
+    assert has_order(read(story), OURS)

@@ -1,0 +1,121 @@
+"""The calls of a sub-agent, from files of the form that Claude Code 2.1.330 writes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from daemon.core.transcript import MAX_AGENTS, MAX_INNER, Message, ToolCall, Transcript
+from daemon.hosts.claude_code.subagents import READ, calls_of, with_sub_agents
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Json = dict[str, Any]
+
+
+def line(kind: str, uuid: str, parent: str | None, content: object, **more: object) -> Json:
+    """A line of a sub-agent's file: each is a side chain of the session."""
+    message: Json = {"role": kind, "content": content}
+    if kind == "assistant":
+        message |= {"id": f"msg_{uuid}", "model": "claude-x", "stop_reason": "tool_use"}
+    return {
+        "parentUuid": parent,
+        "isSidechain": True,
+        "agentId": "a1",
+        "type": kind,
+        "message": message,
+        "uuid": uuid,
+        "timestamp": "2026-11-22T15:37:09.939Z",
+        "cwd": "/p",
+        "sessionId": "s",
+        "version": "2.1.330",
+        **more,
+    }
+
+
+def ran(n: int, command: str, printed: str, *, code: int = 0) -> list[Json]:
+    """A shell call and its result."""
+    use = [{"type": "tool_use", "id": f"t{n}", "name": "Bash", "input": {"command": command}}]
+    shown = f"Exit code {code}\n{printed}" if code else printed
+    result = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": shown, "is_error": bool(code)}]
+    own = {} if code else {"toolUseResult": {"stdout": printed, "stderr": "", "interrupted": False}}
+    return [line("assistant", f"a{n}", f"u{n - 1}", use), line("user", f"u{n}", f"a{n}", result, **own)]
+
+
+def written(path: Path, lines: list[Json]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
+    return path
+
+
+def asked(*agents: str) -> Transcript:
+    """A task that started these sub-agents."""
+    calls = tuple(ToolCall(f"c{i}", "Agent", "completed", agent=agent) for i, agent in enumerate(agents))
+    return Transcript(
+        "s",
+        (Message("m1", "user", text="Have it done", human=True), Message("m2", "assistant", calls=calls)),
+    )
+
+
+START = [line("user", "u0", None, "Write the part")]
+
+
+def test_the_calls_in_their_order(tmp_path: Path) -> None:
+    """Exit codes and outputs as in the session's own file."""
+    path = written(
+        tmp_path / "agent-a1.jsonl", [*START, *ran(1, "ls", "a.py"), *ran(2, "make", "no", code=2)]
+    )
+    first, second = calls_of(path)
+    assert (first.tool, first.input["command"], first.output, first.exit) == ("Bash", "ls", "a.py", 0)
+    assert (second.output, second.exit) == ("no", 2)
+
+
+def test_a_file_that_is_not_there_or_is_none(tmp_path: Path) -> None:
+    """Nothing is known of the sub-agent then, and nothing fails."""
+    assert calls_of(tmp_path / "agent-a1.jsonl") == ()
+    (tmp_path / "folder.jsonl").mkdir()
+    assert calls_of(tmp_path / "folder.jsonl") == ()
+    broken = tmp_path / "broken.jsonl"
+    broken.write_bytes(b"\xff\x00 no json\n{}\n[1]\n" + b"{" * 5_000)
+    assert calls_of(broken) == ()
+
+
+def test_only_the_end_of_a_large_file(tmp_path: Path) -> None:
+    """The last calls are what a judge needs most."""
+    count = 40
+    lines = [*START, *(each for n in range(1, count) for each in ran(n, f"echo {n}", "x" * 100_000))]
+    path = written(tmp_path / "s" / "subagents" / "agent-a1.jsonl", lines)
+    assert path.stat().st_size > 2 * READ
+    found = [c.input["command"] for c in calls_of(path)]
+    assert found[-1] == f"echo {count - 1}"
+    assert "echo 1" not in found
+    (call,) = with_sub_agents(asked("a1"), tmp_path / "s.jsonl").calls
+    assert call.inner_cut, "the judge is told that not all of its calls were read"
+
+
+def test_the_calls_stand_in_the_call_that_started_it(tmp_path: Path) -> None:
+    """Beside the session's file, in a folder of its name; a call without an agent stays as it is."""
+    session = tmp_path / "s.jsonl"
+    written(tmp_path / "s" / "subagents" / "agent-a1.jsonl", [*START, *ran(1, "ls", "a.py")])
+    found = with_sub_agents(asked("a1", "", "gone"), session)
+    assert [[inner.input["command"] for inner in c.inner] for c in found.calls] == [["ls"], [], []]
+
+
+def test_an_id_is_no_path(tmp_path: Path) -> None:
+    """A transcript may come from anywhere: an id with a slash is not followed."""
+    written(tmp_path / "agent-x.jsonl", [*START, *ran(1, "ls", "a.py")])
+    found = with_sub_agents(asked("../../agent-x", "a/../x"), tmp_path / "s.jsonl")
+    assert not any(c.inner for c in found.calls)
+
+
+def test_bounds(tmp_path: Path) -> None:
+    """The last sub-agents of a task, and the last calls of each; the others are counted."""
+    many = [each for n in range(1, MAX_INNER + 6) for each in ran(n, f"echo {n}", "x")]
+    names = [f"a{i}" for i in range(MAX_AGENTS + 2)]
+    for name in names:
+        written(tmp_path / "s" / "subagents" / f"agent-{name}.jsonl", [*START, *many])
+    found = with_sub_agents(asked(*names), tmp_path / "s.jsonl").calls
+    assert [bool(c.inner) for c in found] == [False, False, *[True] * MAX_AGENTS]
+    assert (len(found[-1].inner), found[-1].inner_cut) == (MAX_INNER, 5)
+    assert found[-1].inner[-1].input["command"] == f"echo {MAX_INNER + 5}"

@@ -1,0 +1,76 @@
+"""What opencode says of its providers, to core values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.errors import BadReply
+from daemon.hosts.opencode.providers import LONGEST, MOST, parse_providers
+
+
+def test_ids_of_providers_and_models() -> None:
+    """In the host's order, each once."""
+    data = {"providers": [{"id": "b", "models": ["m2", "m1", "m2"]}, {"id": "a", "models": ["x"]}]}
+    assert list(parse_providers(data).items()) == [("b", ("m2", "m1")), ("a", ("x",))]
+
+
+@pytest.mark.parametrize(
+    ("providers", "found"),
+    [
+        ([], {}),
+        ([7, None, "x", [], {}], {}),
+        ([{"id": 1, "models": ["m"]}, {"id": "", "models": ["m"]}, {"id": "p"}], {}),
+        ([{"id": "p", "models": {"m": {}}}, {"id": "q", "models": ["m"]}], {"q": ("m",)}),
+        ([{"id": "p", "models": [7, None, "", "m", {}, "x" * (LONGEST + 1)]}], {"p": ("m",)}),
+        ([{"id": "x" * (LONGEST + 1), "models": ["m"]}], {}),
+        ([{"id": "p", "models": ["m"]}, {"id": "p", "models": ["n"]}], {"p": ("m",)}),
+        ([{"id": "p", "models": ["m"], "key": "k", "newer": [1]}], {"p": ("m",)}),
+    ],
+)
+def test_one_bad_item_costs_only_itself(providers: list[Any], found: dict[str, Any]) -> None:
+    """I36: odd types, empty and endless ids, repeats and newer fields are left out."""
+    assert parse_providers({"providers": providers, "newer": 1}) == found
+
+
+@pytest.mark.parametrize("data", [{}, {"providers": None}, b"null"])
+def test_a_host_without_providers(data: Any) -> None:
+    """I36: nothing where nothing is."""
+    if data == {"providers": None}:
+        with pytest.raises(BadReply):
+            parse_providers(data)
+    else:
+        assert parse_providers(data) == {}
+
+
+@pytest.mark.parametrize("data", [b"[]", b"7", b"{", b"\xff", b'{"providers": {}}', b"[" * 100_000])
+def test_what_is_no_answer_at_all(data: bytes) -> None:
+    """Only a body that is not of the form raises, and only ``BadReply``."""
+    with pytest.raises(BadReply):
+        parse_providers(data)
+
+
+def test_what_is_kept_is_bounded() -> None:
+    """I44: ten thousand ids in all."""
+    data = {"providers": [{"id": f"p{n}", "models": [f"m{i}" for i in range(4_000)]} for n in range(5)]}
+    assert sum(map(len, parse_providers(data).values())) == MOST
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+    )
+)
+def test_any_json(value: object) -> None:
+    """I36: never anything but a mapping or ``BadReply``."""
+    for body in (value, {"providers": value}, {"providers": [{"id": "p", "models": value}]}):
+        try:
+            found = parse_providers(json.dumps(body).encode())
+        except BadReply:
+            continue
+        assert all(ids for ids in found.values())

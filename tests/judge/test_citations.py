@@ -1,0 +1,130 @@
+"""What counts as a citation, and what the person forbade. ``test_flow`` shows both within a whole round."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.errors import BadReply
+from daemon.core.evidence import Evidence, Row
+from daemon.core.verdict import Judgement, Missing, Severity
+from daemon.judge.citations import cited_rows, is_cited, without_destruction, without_forbidden
+from daemon.testing import make_case
+
+NO_TESTS = make_case(evidence=Evidence(rows=(Row("R1", "requirement", "Add a page"),), forbids=("tests",)))
+
+
+@pytest.mark.parametrize(
+    ("cites", "found"),
+    [
+        ("E2", True),
+        ("E99", False),
+        ("run the tests", True),
+        ('"Run  the\nTESTS"', True),
+        ("deploy it", False),
+        ("a", False),
+        ("", False),
+    ],
+)
+def test_citations(cites: str, *, found: bool) -> None:
+    """An item counts when it names a row or quotes the request word for word."""
+    assert is_cited(Missing("x", cites), make_case()) is found
+
+
+@pytest.mark.parametrize(
+    ("cites", "found"),
+    [
+        ("M1", True),
+        ("M2", False),
+        ("A3", True),
+        ("A3.2", True),
+        ("A4", False),
+        ("A0", False),
+        ("see A2: red", True),
+    ],
+)
+def test_messages_and_calls_can_be_cited(cites: str, *, found: bool) -> None:
+    """``M1`` is the first message of the task, ``A3`` its third call, ``A3.2`` a call of its sub-agent."""
+    assert is_cited(Missing("x", cites), make_case()) is found
+
+
+DESTROYS = [
+    "Run `git push --force`.",
+    "Force-push the branch.",
+    "git push origin main -f.",
+    "Use --force-with-lease.",
+    "Rewrite the git history without it.",
+    "Run git filter-repo --path .env.",
+    "Use BFG to drop it.",
+    "Remove the key from the git history.",
+    "git reset --hard HEAD~1 and push again.",
+    "git push origin --delete topic.",
+    "Delete the remote branch.",
+]
+
+
+@pytest.mark.parametrize("order", DESTROYS)
+def test_feedback_never_asks_to_destroy(order: str) -> None:
+    """No forced push, no rewritten history, no remote deletion; what stands beside it stays."""
+    found = Judgement(
+        complete=False,
+        severity=Severity.BLOCKER,
+        feedback=f"`.env` was pushed. {order} Add it to .gitignore.",
+        next_actions=("git rm --cached .env", order),
+        missing=(Missing("`.env` is tracked", "E2"), Missing(order, "E2")),
+    )
+    clean = without_destruction(found, make_case())
+    assert clean == replace(
+        found,
+        feedback="`.env` was pushed. Add it to .gitignore.",
+        next_actions=("git rm --cached .env",),
+        missing=found.missing[:1],
+    )
+    bare = replace(found, feedback=order, next_actions=(order,), missing=found.missing[1:])
+    with pytest.raises(BadReply, match="what others have"):
+        without_destruction(bare, make_case())
+    asked = make_case(requests=("Rebase it and force-push the branch",))
+    assert without_destruction(found, asked) is found  # the person asked for it
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Stop tracking it: `git rm --cached .env`, add it to .gitignore, and commit that.",
+        "Leave the history as it is; the person has to rotate the key.",
+        "The push was rejected: pull, then push again.",
+        "Delete the unused function.",
+    ],
+)
+def test_what_destroys_nothing_stays_word_for_word(said: str) -> None:
+    """With its line breaks."""
+    found = Judgement(complete=False, feedback=f"1. {said}\n2. Run the tests.", next_actions=(said,))
+    assert without_destruction(found, make_case()) is found
+
+
+@pytest.mark.parametrize("cites", ["E2", "[E2]", "E2, R99", '"E2"', "E2: pytest failed", "see E2"])
+def test_rows_are_found_in_what_is_cited(cites: str) -> None:
+    """Models write a row's id in many ways; only rows of the case count."""
+    assert cited_rows(Missing("x", cites), make_case()) == ("E2",)
+
+
+def wanted(*items: str, severity: Severity = Severity.MEDIUM, complete: bool = False) -> Judgement:
+    return Judgement(complete, severity, missing=tuple(Missing(text, "R1") for text in items))
+
+
+def test_what_was_forbidden_is_taken_out() -> None:
+    """I26: items that ask for it go, the others stay; where nothing is left the reply is useless."""
+    both = wanted("Run the tests", "The page is missing")
+    assert [m.text for m in without_forbidden(both, NO_TESTS).missing] == ["The page is missing"]
+    with pytest.raises(BadReply, match="forbade"):
+        without_forbidden(wanted("Run the tests"), NO_TESTS)
+
+
+def test_what_asks_for_nothing_stays_as_it_is() -> None:
+    """A complete turn sends nothing, and without a ban there is nothing to take out."""
+    done = wanted("Run the tests", complete=True)
+    assert without_forbidden(done, NO_TESTS) is done
+    allowed = replace(NO_TESTS, evidence=replace(NO_TESTS.evidence, forbids=()))
+    asked = wanted("Run the tests")
+    assert without_forbidden(asked, allowed) is asked

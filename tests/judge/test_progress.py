@@ -1,0 +1,65 @@
+"""What a case says of a task's progress."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from daemon.core.evidence import FileChange, Row
+from daemon.core.transcript import Message, ToolCall, Transcript
+from daemon.core.verdict import Missing
+from daemon.judge.case import Case
+from daemon.judge.progress import progress
+from daemon.testing import make_case
+
+CHECK = Row("E1", "check", "`make test` failed: 2 failed in 0.31 s", "failed", command="make test", open=True)
+
+
+def case(*rows: Row, files: tuple[FileChange, ...] = ()) -> Case:
+    made = make_case()
+    return replace(made, evidence=replace(made.evidence, rows=rows, files=files))
+
+
+def test_another_wording_with_the_same_cites_is_the_same_item() -> None:
+    """I8: the judge rewords; the row it cites has another number in the next round."""
+    first = progress(case(CHECK), (Missing("the tests fail", "E1"),))
+    moved_on = case(Row("E1", "ending", "a statement"), replace(CHECK, id="E2"))
+    again = progress(moved_on, (Missing("two tests are still red", "E2: see above"),))
+    assert first.items == again.items == ("check make test",)
+
+
+def test_a_quote_of_the_request_is_compared_without_case_and_marks() -> None:
+    """An item that cites the request is known by the quote, one that cites nothing by its own words."""
+    quotes = (Missing("a", "Make test must pass."), Missing("b", "`make test` must pass"))
+    assert len({progress(case(), (q,)).items for q in quotes}) == 1
+    assert progress(case(), (Missing("Do it."),)).items == ("do it",)
+
+
+def test_times_are_no_news_and_results_are() -> None:
+    """The same failure in another time says nothing new; one failure less does."""
+    slower = replace(CHECK, text="`make test` failed: 2 failed in 0.47 s")
+    fewer = replace(CHECK, text="`make test` failed: 1 failed in 0.31 s")
+    said = [progress(case(row), ()).checks for row in (CHECK, slower, fewer)]
+    assert said[0] == said[1] != said[2]
+
+
+def test_the_net_change_counts() -> None:
+    """What was tried and taken back leaves the files as they were; a command may have changed its file."""
+    edited = FileChange("a.py", "edited", ("A1",), 1, 0, ("+ x",))
+    assert progress(case(files=(edited,)), ()).files != progress(case(), ()).files
+    again = replace(edited, by=("A1", "A4", "A5"))
+    assert progress(case(files=(edited,)), ()).files == progress(case(files=(again,)), ()).files
+    ran, reran = (FileChange("a.py", "by_command", by) for by in (("A1",), ("A1", "A4")))
+    assert progress(case(files=(ran,)), ()).files != progress(case(files=(reran,)), ()).files
+
+
+def test_a_tool_that_nobody_knows_may_have_changed_something() -> None:
+    """A tool of another server: each use counts, unless its name says that it only looks."""
+
+    def used(*tools: str) -> str:
+        calls = tuple(ToolCall(f"c{i}", tool, "completed") for i, tool in enumerate(tools))
+        seen = Transcript(
+            "ses_1", (Message("u1", "user", human=True), Message("a1", "assistant", calls=calls))
+        )
+        return progress(replace(make_case(), transcript=seen), ()).files
+
+    assert used() == used("bash", "read", "db_query") != used("db_insert") != used("db_insert", "db_insert")

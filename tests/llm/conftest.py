@@ -1,0 +1,30 @@
+"""Servers that speak the providers' real formats, and a clock that a test moves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon.testing import FakeClock
+from harness.models.api_servers import LlmServer, Wire, llm_server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[LlmServer]:
+    async with llm_server() as running:
+        yield running
+        assert running.left == 0, "a scripted step was not asked for"
+
+
+@pytest.fixture(params=["anthropic", "openai"])
+def wire(request: pytest.FixtureRequest) -> Wire:
+    return request.param

@@ -1,0 +1,115 @@
+"""What ``claude-cli`` decides without a process: which program, which environment, what a result means."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.errors import BadReply, ReflectdError, Unavailable
+from daemon.llm import claude_result
+from daemon.llm.faults import Asked
+
+if TYPE_CHECKING:
+    from daemon.core.errors import Fault
+
+
+ASKED = Asked("claude-cli", "Claude Code", "sonnet", "")
+
+
+def printed(**fields: Any) -> bytes:
+    return json.dumps({"type": "result", "subtype": "success", "is_error": True, **fields}).encode()
+
+
+def error(**fields: Any) -> ReflectdError:
+    found = claude_result.read(printed(**fields))
+    assert found is not None
+    return claude_result.of_error(ASKED, found)
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"result": "Not logged in · Please run /login"}, "auth"),
+        ({"result": "API Error: 403 no", "api_error_status": 403}, "auth"),
+        ({"result": "You've hit your session limit · resets 3pm", "api_error_status": 429}, "billing"),
+        ({"result": "Claude AI usage limit reached|1790000000"}, "billing"),
+        ({"result": "5-hour limit reached ∙ resets 3pm", "api_error_status": 429}, "billing"),
+        ({"result": "API Error: rate limit reached", "api_error_status": 429}, "rate_limit"),
+        ({"result": "API Error: Request timed out."}, "timeout"),
+        ({"result": "API Error: Connection refused (ECONNREFUSED)"}, "connection"),
+        ({"result": "API Error: Overloaded", "api_error_status": 529}, "overloaded"),
+        ({"result": "I cannot", "stop_reason": "refusal"}, "refused"),
+        ({"result": "Something new"}, ""),
+        ({}, ""),
+    ],
+)
+def test_what_an_error_means(fields: dict[str, Any], fault: Fault) -> None:
+    """A used-up plan is not a busy server: asking again in a second would not help."""
+    failed = error(**fields)
+    assert isinstance(failed, Unavailable)
+    assert (failed.fault, failed.usage) == (fault, None)
+    assert str(failed).startswith("claude-cli: ")
+
+
+def test_a_secret_in_an_error_is_not_told() -> None:
+    """I46: what Claude Code prints is redacted and cut."""
+    key = "sk-ant-api03-1234567890abcdefghijKLMNOP"
+    assert key not in str(error(result=f"Refused {key} " + "x" * 5_000))
+    assert key not in str(claude_result.of_exit(ASKED, 1, b"", f"bad {key}".encode()))
+    assert len(str(error(result="x" * 1_000_000))) < 300
+
+
+def test_what_a_call_took() -> None:
+    """I41: cached tokens count; a price of 0 is unknown; a failure that was paid for says so."""
+    used = {
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "cache_read_input_tokens": 200,
+        "cache_creation_input_tokens": None,
+    }
+    failed = error(subtype="error_max_turns", usage=used, total_cost_usd=0.5)
+    assert isinstance(failed, BadReply)
+    assert failed.usage is not None
+    assert (failed.usage.input, failed.usage.output, failed.usage.cached) == (210, 5, 200)
+    assert failed.usage.cost == 0.5
+    free = claude_result.read(printed(total_cost_usd=0))
+    assert free is not None
+    assert claude_result.usage(free).cost is None
+
+
+def test_the_model_that_answered() -> None:
+    """The one that said most; without the mark of its context."""
+    told = {"claude-haiku-4": {"outputTokens": 1}, "claude-opus-4-8[1m]": {"outputTokens": 9}}
+    found = claude_result.read(printed(modelUsage=told))
+    assert found is not None
+    assert claude_result.model(found) == "claude-opus-4-8"
+
+
+@pytest.mark.parametrize(
+    ("out", "found"),
+    [
+        (b"", False),
+        (b"oops", False),
+        (b"{}", False),
+        (b"[1]", False),
+        (b"[" * 100_000, False),
+        (b'{"type": "result", "result": 7}', False),
+        (b'{"type": "result", "unknown": [1]}', True),
+        (b'a warning\n{"type": "result"}\n', True),
+        (b'[{"type": "system"}, {"type": "result"}]', True),
+    ],
+)
+def test_what_is_a_result(out: bytes, found: bool) -> None:
+    """One object, the last line, or the last of a verbose list; newer fields are ignored (I36)."""
+    assert (claude_result.read(out) is not None) is found
+
+
+@given(st.binary(max_size=200))
+def test_anything_else_is_no_result(out: bytes) -> None:
+    """Whatever is printed, reading it does not break."""
+    found = claude_result.read(out)
+    assert found is None or found.type == "result"

@@ -1,0 +1,267 @@
+"""The tier ``fast``: which model each provider asks, with the real SDKs and lists as the APIs send them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from daemon.config import from_text
+from daemon.core.errors import Unavailable
+from daemon.core.llm import Prompt
+from daemon.keys import Keys
+from daemon.llm.anthropic import AnthropicProvider
+from daemon.llm.offered import FAILED_S, KEEP_S, FastOfApi, Fresh
+from daemon.llm.openai_compat import OpenAIProvider
+from daemon.llm.sdk_client import HEADERS
+from daemon.llm.select import providers
+from daemon.testing import FakeClock
+from harness.models.api_servers import (
+    MODEL,
+    Cuts,
+    Fails,
+    Hangs,
+    Lists,
+    LlmServer,
+    Says,
+    Sends,
+    Wire,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from daemon.llm.sdk import SdkProvider
+    from harness.models.api_servers import Step
+from tests.llm.samples import KEY, LONG, QUICK
+
+
+@pytest.fixture
+async def provider(wire: Wire, server: LlmServer, clock: FakeClock) -> AsyncIterator[SdkProvider]:
+    """One that wants ``tiny`` before ``small``."""
+    kind = AnthropicProvider if wire == "anthropic" else OpenAIProvider
+    made = kind(
+        api_key=KEY,
+        model=MODEL[wire],
+        base_url=server.url,
+        fast_models=("tiny", "small"),
+        monotonic=clock.monotonic,
+    )
+    await made.warm()  # or the SDK's import counts into the time for listing models
+    yield made
+    await made.close()
+
+
+async def ask(provider: SdkProvider, prompt: Prompt = QUICK) -> str:
+    """The model that answered."""
+    return (await provider.complete(await provider.chosen(prompt), LONG)).model
+
+
+async def test_the_first_that_the_api_lists(provider: SdkProvider, server: LlmServer) -> None:
+    """Issue 4, part 2: the first of the list that is really there; prices, ledger and request agree on it."""
+    server.models = Lists(("huge", "small-20260101", "other"))
+    server.script(Says())
+    chosen = await provider.chosen(QUICK)
+    assert provider.model_for(chosen) == ("", "small-20260101")
+    reply = await provider.complete(chosen, LONG)
+    assert reply.model == "small-20260101"
+    assert server.got[0].body["model"] == "small-20260101"
+
+
+async def test_the_list_is_looked_at_every_five_minutes(
+    provider: SdkProvider, server: LlmServer, clock: FakeClock
+) -> None:
+    """Seed, "Caching Strategy": 5 minutes."""
+    server.models = Lists(("small",))
+    server.script(*[Says()] * 3)
+    assert await ask(provider) == "small"
+    server.models = Lists(("tiny", "small"))
+    clock.advance(KEEP_S - 1)
+    assert await ask(provider) == "small"
+    clock.advance(1)
+    assert await ask(provider) == "tiny"
+    assert len(server.listed) == 2
+    assert KEEP_S == 300
+
+
+@pytest.mark.parametrize("tier", ["judge", "reflect"])
+async def test_no_other_tier_is_touched(
+    tier: Any, wire: Wire, provider: SdkProvider, server: LlmServer
+) -> None:
+    """A fast model never sends feedback alone; the judge has the model of the settings."""
+    server.models = Lists(("tiny",))
+    server.script(Says(), Says())
+    assert await ask(provider) == "tiny"
+    assert await ask(provider, replace(QUICK, tier=tier)) == MODEL[wire]
+    assert len(server.listed) == 1
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        None,
+        Lists(()),
+        Lists(("qwen3:8b",)),
+        Fails(401),
+        Fails(500),
+        Sends(b"<html>", kind="text/html"),
+        Sends(b'{"data": [{"name": "tiny"}]}'),
+        Sends(b'{"models": []}'),
+        Sends(b"[" * 9_000),
+        Cuts(),
+    ],
+)
+async def test_a_server_of_ones_own_without_a_list(
+    step: Step | None, wire: Wire, provider: SdkProvider, server: LlmServer
+) -> None:
+    """A local server that has none of the list, no list, or breaks over it answers with its one model."""
+    server.models = step
+    server.script(Says())
+    assert await ask(provider) == MODEL[wire]
+
+
+@pytest.mark.parametrize("trickle", [False, True])
+async def test_a_list_that_never_ends(trickle: bool, server: LlmServer) -> None:
+    """The look has a short deadline of its own, and hangs up."""
+    step = Hangs(trickle)
+    server.models = step
+    server.script(Says())
+    provider = OpenAIProvider(
+        api_key="", model="usual", base_url=server.url, fast_models=("tiny",), list_s=1.5
+    )
+    assert await ask(provider) == "usual"
+    await provider.close()
+    if step.started.is_set():  # a busy machine may not get that far within the deadline
+        async with asyncio.timeout(LONG):
+            await step.hung_up.wait()
+
+
+async def test_a_failed_look_is_soon_repeated(
+    wire: Wire, provider: SdkProvider, server: LlmServer, clock: FakeClock
+) -> None:
+    """A failure is not kept for five minutes, and not repeated at every call."""
+    server.models = Fails(503)
+    server.script(*[Says()] * 3)
+    assert await ask(provider) == MODEL[wire]
+    server.models = Lists(("tiny",))
+    assert await ask(provider) == MODEL[wire]
+    clock.advance(FAILED_S)
+    assert await ask(provider) == "tiny"
+    assert len(server.listed) == 2
+
+
+async def test_many_models_come_in_one_look(provider: SdkProvider, server: LlmServer) -> None:
+    """Anthropic gives 20 a page unless asked for more; large answers are fine."""
+    server.models = Lists((*(f"model-{n}" for n in range(900)), "tiny"))
+    server.script(Says())
+    assert await ask(provider) == "tiny"
+    assert len(server.listed) == 1
+
+
+async def test_one_look_at_once(provider: SdkProvider, server: LlmServer) -> None:
+    """Ten sessions that stall together ask for the list once."""
+    server.models = Lists(("small",))
+    server.script(*[Says()] * 10)
+    assert await asyncio.gather(*(ask(provider) for _ in range(10))) == ["small"] * 10
+    assert len(server.listed) == 1
+
+
+async def test_a_model_that_is_refused_gives_way(
+    provider: SdkProvider, server: LlmServer, clock: FakeClock
+) -> None:
+    """Listed, and unknown all the same: the next one from then on, the first again when it is forgotten."""
+    server.models = Lists(("tiny", "small"))
+    server.script(Fails(404, "model: tiny", "not_found_error"), Says(), Says())
+    with pytest.raises(Unavailable) as caught:
+        await ask(provider)
+    assert caught.value.fault == "model"
+    assert await ask(provider) == "small"
+    clock.advance(KEEP_S)
+    assert await ask(provider) == "tiny"
+
+
+async def test_the_look_tells_the_key_and_nothing_else(provider: SdkProvider, server: LlmServer) -> None:
+    """I46: the same few headers as with every call."""
+    server.models = Lists(("tiny",))
+    await provider.chosen(QUICK)
+    (headers,) = server.listed
+    assert {*headers} <= HEADERS
+    assert headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_without_a_list_of_names_nothing_is_looked_at(wire: Wire, server: LlmServer) -> None:
+    """An empty setting: the usual model, no request for what there is."""
+    (made,) = providers(wire, from_text(f"[{wire}]\nbase_url = '{server.url}'\n[fast]\n{wire} = ''"), Keys())
+    server.models = Lists(("claude-haiku-4-5", "gpt-4o-mini"))
+    server.script(Says())
+    chosen = await made.chosen(QUICK)  # type: ignore[attr-defined]  # of the providers with an SDK
+    assert (await made.complete(chosen, LONG)).model == made.model_for(replace(QUICK, tier="judge"))[1]
+    await made.close()  # type: ignore[attr-defined]
+    assert server.listed == []
+
+
+async def test_the_settings_lists_reach_the_apis(wire: Wire, server: LlmServer) -> None:
+    """`fast.anthropic` is for the one, `fast.openai` for the other."""
+    text = f"[{wire}]\nbase_url = '{server.url}'\n[fast]\nanthropic = 'one'\nopenai = 'two'"
+    (made,) = providers(wire, from_text(text), Keys())
+    server.models = Lists(("two", "one"))
+    await made.chosen(QUICK)  # type: ignore[attr-defined]  # of the providers with an SDK
+    assert made.model_for(QUICK)[1] == {"anthropic": "one", "openai": "two"}[wire]
+    await made.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("official", "refused", "model"),
+    [(True, "", "tiny"), (True, "tiny", "small"), (False, "", "usual"), (False, "tiny", "usual")],
+)
+async def test_when_the_list_cannot_be_had(
+    official: bool, refused: str, model: str, clock: FakeClock
+) -> None:
+    """The vendor's own API likely has what the settings name; a server of one's own only the usual model."""
+
+    async def load() -> tuple[str, ...]:
+        raise Unavailable("no list")
+
+    found = FastOfApi(("tiny", "small"), "usual", load, clock.monotonic, official=official)
+    assert found.model == ("tiny" if official else "usual"), "before the first look"
+    await found.look()
+    if refused:
+        found.refuse(refused)
+    assert found.model == model
+
+
+async def test_all_refused_is_the_usual_model(clock: FakeClock) -> None:
+    """Nothing of the list works: better a large model than no answer."""
+
+    async def load() -> tuple[str, ...]:
+        return ("tiny", "small")
+
+    found = FastOfApi(("tiny", "small"), "usual", load, clock.monotonic, official=True)
+    await found.look()
+    found.refuse("tiny")
+    found.refuse("small")
+    assert found.model == "usual"
+
+
+async def test_who_made_the_call_may_be_cancelled(clock: FakeClock) -> None:
+    """I12: a person types, the one look is cancelled; who waited for it makes a look of their own."""
+    entered, made = asyncio.Event(), 0
+
+    async def load() -> str:
+        nonlocal made
+        made += 1
+        if made == 1:
+            entered.set()
+            await asyncio.Event().wait()
+        return "found"
+
+    fresh = Fresh(load, clock.monotonic)
+    first = asyncio.create_task(fresh.get())
+    await entered.wait()
+    second = asyncio.create_task(fresh.get())
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await second == "found"
+    assert (first.cancelled(), made) == (True, 2)

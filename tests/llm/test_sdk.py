@@ -1,0 +1,497 @@
+"""The contract of the providers with an SDK: the real SDKs against servers that speak the real formats."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from daemon.core.errors import BadReply, ReflectdError, Unavailable
+from daemon.core.llm import Usage
+from daemon.llm.faults import Asked
+from daemon.llm.offline import OfflineProvider
+from daemon.llm.prices import cost_usd
+from daemon.llm.sdk import THINKING_TOKENS, Answer
+from daemon.llm.sdk_client import HEADERS
+from harness.models.api_servers import (
+    MODEL,
+    Cuts,
+    Fails,
+    Hangs,
+    Lists,
+    LlmServer,
+    Says,
+    Sends,
+    Step,
+    Wire,
+    llm_server,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from daemon.llm.sdk import SdkProvider
+from tests.llm.samples import DATA, KEY, LONG, SCHEMA, make, prompt
+
+
+@pytest.fixture
+async def provider(wire: Wire, server: LlmServer) -> AsyncIterator[SdkProvider]:
+    made = make(wire, server.url)
+    await made.warm()
+    yield made
+    await made.close()
+
+
+async def fault(
+    provider: SdkProvider, server: LlmServer, *steps: Step, deadline_s: float = LONG
+) -> Unavailable:
+    """How asking fails after ``steps``."""
+    server.script(*steps)
+    with pytest.raises(Unavailable) as caught:
+        await provider.complete(prompt(schema=SCHEMA), deadline_s)
+    return caught.value
+
+
+async def test_one_answer(wire: Wire, provider: SdkProvider, server: LlmServer) -> None:
+    """I28: one system prompt, one message, no tools, the limits asked for; the reply in our form."""
+    server.script(Says("fine", input=120, output=7))
+    reply = await provider.complete(prompt(max_tokens=321), LONG)
+    assert (reply.text, reply.data, reply.provider, reply.model) == ("fine", None, wire, MODEL[wire])
+    assert (reply.usage.input, reply.usage.output, reply.usage.cached) == (120, 7, 0)
+    assert reply.seconds > 0
+    (got,) = server.got
+    assert (got.wire, got.system, got.user) == (wire, ["Judge."], ["The evidence."])
+    assert got.body["model"] == MODEL[wire]
+    assert got.body["max_tokens"] == 321
+    assert got.body["temperature"] == 0
+    allowed = {"model", "messages", "max_tokens", "temperature"} | ({"system"} & {*got.body})
+    assert {*got.body} == allowed
+    assert len(got.body["messages"]) == (1 if wire == "anthropic" else 2)
+
+
+async def test_structured_answer(provider: SdkProvider, server: LlmServer) -> None:
+    """With a schema, the server is asked to follow it, and the object comes as data."""
+    server.script(Says(json.dumps(DATA)))
+    reply = await provider.complete(prompt(schema=SCHEMA), LONG)
+    assert reply.data == DATA
+    assert json.loads(reply.text) == DATA
+    (got,) = server.got
+    assert got.schema is not None
+    assert {*got.schema["properties"]} == {"complete", "why"}
+    assert got.schema["additionalProperties"] is False
+    assert "tools" not in got.body
+
+
+@pytest.mark.parametrize(
+    "text", ["I think so.", '[{"complete": true}]', '{"a": 1} {"a": 2}', '```json\n{"a": 1}\n```', "[" * 9000]
+)
+async def test_data_is_one_object_or_nothing(text: str, provider: SdkProvider, server: LlmServer) -> None:
+    """I27: a server that ignores the schema gives text; only a text that is one object as a whole is data."""
+    server.script(Says(text))
+    reply = await provider.complete(prompt(schema=SCHEMA), LONG)
+    assert (reply.text, reply.data) == (text, None)
+
+
+async def test_object_without_schema_is_text(provider: SdkProvider, server: LlmServer) -> None:
+    """I27: without structured output in force nothing is data: the flow looks for the nonce."""
+    server.script(Says(json.dumps(DATA)))
+    assert (await provider.complete(prompt(), LONG)).data is None
+
+
+@pytest.mark.parametrize(
+    ("url", "sold_by_us"),
+    [
+        ("", True),
+        ("https://api.anthropic.com", True),
+        ("https://api.openai.com/v1/", True),
+        ("http://127.0.0.1:9", False),
+    ],
+)
+def test_model_that_will_answer(wire: Wire, url: str, sold_by_us: bool) -> None:
+    """I41: what a call will cost can be told before it where the API is the vendor's own, and only there."""
+    provider = make(wire, url)
+    theirs = url and wire not in url
+    vendor = wire if sold_by_us and not theirs else ""
+    assert provider.model_for(prompt()) == (vendor, MODEL[wire])
+
+
+async def test_no_temperature_when_none_is_wanted(provider: SdkProvider, server: LlmServer) -> None:
+    """None leaves the parameter out."""
+    server.script(Says())
+    await provider.complete(prompt(temperature=None), LONG)
+    assert "temperature" not in server.got[0].body
+
+
+async def test_tokens_from_the_cache(wire: Wire, provider: SdkProvider, server: LlmServer) -> None:
+    """I41: every input token counts, whether the API reports cached ones apart or as a part."""
+    server.script(Says(input=1_000, output=10, cached=600, written=300 if wire == "anthropic" else 0))
+    usage = (await provider.complete(prompt(), LONG)).usage
+    assert (usage.input, usage.output, usage.cached) == (1_000, 10, 600)
+
+
+async def test_unknown_server_has_no_price(provider: SdkProvider, server: LlmServer) -> None:
+    """I41: a loopback address may lead to any model: its price is unknown, not 0."""
+    server.script(Says())
+    assert (await provider.complete(prompt(), LONG)).usage.cost is None
+
+
+@pytest.mark.parametrize("named", ["", "house-name", "/models/a.gguf", "x" * 10_000])
+def test_price_at_the_official_address(wire: Wire, named: str) -> None:
+    """I41: the price of the model that was asked for, also when the server gives it a name of its own."""
+    provider = make(wire, "")
+    asked = Asked(wire, "official", MODEL[wire], KEY)
+    reply = provider._reply(prompt(), asked, Answer("ok", named, Usage(1_000, 100)), 1.0)
+    assert reply.usage.cost == cost_usd(wire, MODEL[wire], Usage(1_000, 100))
+    assert reply.usage.cost is not None
+    assert reply.model == (named if named == "house-name" else MODEL[wire])
+
+
+async def test_unicode_and_size(provider: SdkProvider, server: LlmServer) -> None:
+    """Long texts with every plane of Unicode arrive whole, both ways; a lone surrogate breaks nothing."""
+    huge = 'Grüße 日本 🦆 \u2028 \\" ' * 100_000
+    server.script(Says(huge))
+    reply = await provider.complete(prompt(text=huge + "\ud83d", system="Judge \udc00."), LONG)
+    assert reply.text == huge
+    (got,) = server.got
+    assert got.user == [huge + "?"]
+    assert got.system == ["Judge ?."]
+
+
+REFUSED = {
+    "anthropic": {
+        "output_config": "output_config: Extra inputs are not permitted",
+        "temperature": "`temperature` is not supported by this model.",
+    },
+    "openai": {
+        "response_format": "Invalid parameter: 'response_format' of type 'json_schema' is not supported.",
+        "temperature": "Unsupported value: 'temperature' does not support 0 with this model.",
+    },
+}
+
+
+@pytest.mark.parametrize("parameter", ["structured", "temperature"])
+async def test_refused_parameter(
+    parameter: str, wire: Wire, provider: SdkProvider, server: LlmServer
+) -> None:
+    """A parameter that the server refuses by name is left out at once, and in every later call."""
+    field = {"anthropic": "output_config", "openai": "response_format"}[wire]
+    field = field if parameter == "structured" else parameter
+    server.script(Fails(400, REFUSED[wire][field]), Says(json.dumps(DATA)), Says(json.dumps(DATA)))
+    for _ in range(2):
+        reply = await provider.complete(prompt(schema=SCHEMA), LONG)
+        assert reply.text == json.dumps(DATA)
+    first, *later = server.got
+    assert first.schema is not None
+    assert all(g.body.get(field) != first.body[field] for g in later)
+    if parameter == "temperature":
+        assert reply.data == DATA
+
+
+async def test_what_one_model_refuses_the_other_still_gets(wire: Wire, server: LlmServer) -> None:
+    """What is left out is remembered per model."""
+    provider = make(wire, server.url, fast_models=("little",))
+    server.models = Lists(("little",))
+    server.script(Fails(400, "temperature is not supported"), Says(), Says())
+    await provider.complete(await provider.chosen(prompt(tier="fast")), LONG)
+    await provider.complete(prompt(), LONG)
+    await provider.close()
+    assert [g.body["model"] for g in server.got] == ["little", "little", MODEL[wire]]
+    assert ["temperature" in g.body for g in server.got] == [True, False, True]
+
+
+async def test_giving_in_ends(wire: Wire, provider: SdkProvider, server: LlmServer) -> None:
+    """A server that refuses everything is asked a bounded number of times, then it is its error."""
+    said = "temperature, output_config, cache_control, response_format and max_tokens are not supported"
+    tries = 4 if wire == "anthropic" else 5
+    failed = await fault(provider, server, *[Fails(400, said)] * tries)
+    assert failed.fault == ""
+    assert len(server.got) == tries
+
+
+async def test_room_to_think(provider: SdkProvider, server: LlmServer) -> None:
+    """A model that thinks until it is cut off gets more room at the next call: thinking counts as output."""
+    server.script(Says("", stop="length", thought=1_500), Says())
+    with pytest.raises(BadReply):
+        await provider.complete(prompt(max_tokens=1_500), LONG)
+    await provider.complete(prompt(max_tokens=1_500), LONG)
+    assert [g.body["max_tokens"] for g in server.got] == [1_500, 1_500 + THINKING_TOKENS]
+
+
+STATUSES = [
+    (429, "Rate limit reached", "rate_limit_error", "rate_limit"),
+    (529, "Overloaded", "overloaded_error", "overloaded"),
+    (503, "The engine is currently overloaded", "server_error", "overloaded"),
+    (500, "Internal server error", "api_error", "server"),
+    (502, "Bad gateway", "api_error", "server"),
+    (401, "invalid x-api-key", "authentication_error", "auth"),
+    (403, "Your key may not use this", "permission_error", "auth"),
+    (402, "Pay first", "billing_error", "billing"),
+    (400, "Your credit balance is too low to access the API.", "invalid_request_error", "billing"),
+    (429, "You exceeded your current quota", "insufficient_quota", "billing"),
+    (404, "model: claude-nope", "not_found_error", "model"),
+    (400, "The model `nope` does not exist", "model_not_found", "model"),
+    (400, "The response was filtered", "content_filter", "refused"),
+    (408, "Request timeout", "timeout", "timeout"),
+    (413, "Request too large", "request_too_large", ""),
+    (400, "messages: at least one message is required", "invalid_request_error", ""),
+]
+
+
+@pytest.mark.parametrize(("status", "message", "code", "expected"), STATUSES)
+async def test_failure_has_its_fault(
+    status: int, message: str, code: str, expected: str, provider: SdkProvider, server: LlmServer
+) -> None:
+    """Each way of a server to say no has its fault, is asked once, and tells who said what."""
+    failed = await fault(provider, server, Fails(status, message, code))
+    assert failed.fault == expected
+    assert len(server.got) == 1
+    assert message.rstrip(".") in str(failed)
+    assert server.url.removeprefix("http://") in str(failed)
+    assert str(status) in str(failed)
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"), [({"retry-after": "7"}, 7), ({"retry-after-ms": "1500"}, 1.5), ({}, None)]
+)
+async def test_how_long_to_wait(
+    headers: dict[str, str], expected: float | None, provider: SdkProvider, server: LlmServer
+) -> None:
+    """What the server asks for is told to the caller, who waits; the SDK does not."""
+    failed = await fault(provider, server, Fails(429, headers=headers))
+    assert (failed.fault, failed.retry_after_s) == ("rate_limit", expected)
+
+
+@pytest.mark.parametrize("trickle", [False, True])
+async def test_deadline(trickle: bool, provider: SdkProvider, server: LlmServer) -> None:
+    """A silent server and one that sends a blank now and then end at the deadline, and are hung up on."""
+    step = Hangs(trickle)
+    failed = await fault(provider, server, step, deadline_s=1.5)
+    assert failed.fault == "timeout"
+    async with asyncio.timeout(LONG):
+        await step.hung_up.wait()
+
+
+async def test_cancelled_call_hangs_up(provider: SdkProvider, server: LlmServer) -> None:
+    """I11: cancelling the evaluation ends the request on the wire, and the next call works."""
+    step = Hangs()
+    server.script(step, Says("again"))
+    call = asyncio.create_task(provider.complete(prompt(), LONG))
+    async with asyncio.timeout(LONG):
+        await step.started.wait()
+        call.cancel()
+        await step.hung_up.wait()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert (await provider.complete(prompt(), LONG)).text == "again"
+
+
+async def test_nobody_listens(wire: Wire) -> None:
+    """A refused connection."""
+    async with llm_server() as gone:
+        url = gone.url
+    provider = make(wire, url)
+    with pytest.raises(Unavailable, match=f"nothing listens at {url.removeprefix('http://')}") as caught:
+        await provider.complete(prompt(), LONG)
+    await provider.close()
+    assert caught.value.fault == "connection"
+
+
+@pytest.mark.parametrize("said", [b'{"id":', b""], ids=["in the body", "before it"])
+async def test_connection_breaks(said: bytes, provider: SdkProvider, server: LlmServer) -> None:
+    """A connection that is cut is a fault of the connection, wherever it was."""
+    assert (await fault(provider, server, Cuts(said))).fault == "connection"
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        (Sends(b"<html><body>Log in</body></html>", kind="text/html"), "a web page"),
+        (Sends(b'{"choices": [{"mess'), "not of the agreed form"),
+        (Sends(b'{"id": "x", "content": 7, "choices": 7}'), "not of the agreed form"),
+        (Sends(b"[]"), "not of the agreed form"),
+        (Sends(b""), "not of the agreed form"),
+        (Sends(b"\xff\xfe\x00"), "not of the agreed form"),
+        (Sends(b'{"content":' * 50_000), "not of the agreed form"),
+        (Sends(b"<!doctype html><h1>Bad Gateway</h1>", 502, "text/html"), "502"),
+        (Sends(b'{"error": "loading"}', 500), "loading"),
+        (Sends(b"x" * 2_000_000, 500, "text/plain"), "500"),
+    ],
+)
+async def test_body_of_another_form(step: Step, told: str, provider: SdkProvider, server: LlmServer) -> None:
+    """Web pages, half JSON and other protocols are the server's fault, told in one short line."""
+    failed = await fault(provider, server, step)
+    assert failed.fault == "server"
+    assert told in str(failed)
+    assert "<" not in str(failed)
+    assert len(str(failed)) < 500
+
+
+@pytest.mark.parametrize("stop", ["refusal", "filter"])
+async def test_model_refuses(stop: Any, provider: SdkProvider, server: LlmServer) -> None:
+    """The model's own no is a refusal, not an answer."""
+    failed = await fault(provider, server, Says("I can't help with that.", stop=stop))
+    assert failed.fault == "refused"
+
+
+async def test_answer_is_cut_off(provider: SdkProvider, server: LlmServer) -> None:
+    """I18: a truncated answer is never taken for a verdict, even if what is there parses."""
+    server.script(Says(json.dumps(DATA), stop="length", output=1_500))
+    with pytest.raises(BadReply, match="cut off at 1500 tokens") as caught:
+        await provider.complete(prompt(schema=SCHEMA), LONG)
+    assert caught.value.raw == json.dumps(DATA)
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+async def test_answer_is_empty(text: str, provider: SdkProvider, server: LlmServer) -> None:
+    """I18: nothing said is not an answer."""
+    server.script(Says(text))
+    with pytest.raises(BadReply, match="empty"):
+        await provider.complete(prompt(), LONG)
+
+
+ECHO = f"Incorrect API key provided: {KEY}. Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Fails(401, ECHO),
+        Fails(400, ECHO),
+        Fails(500, "x" * 150 + ECHO),
+        Sends(ECHO.encode(), 403, "text/plain"),
+        Says(ECHO, stop="refusal"),
+        Sends(ECHO.encode()),
+        Cuts(),
+    ],
+)
+async def test_key_is_never_told(
+    step: Step, provider: SdkProvider, server: LlmServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """I46: a server that echoes the key gets it into no message, traceback, chained error, log or repr."""
+    caplog.set_level(logging.DEBUG)
+    failed = await fault(provider, server, step)
+    told = "".join(traceback.format_exception(failed)) + caplog.text + repr(provider)
+    assert KEY[:20] not in told
+    assert failed.__context__ is None
+
+
+async def test_key_in_a_chained_error(wire: Wire) -> None:
+    """I46: the errors of a failed connection hold the request; ours does not."""
+    async with llm_server() as gone:
+        url = gone.url
+    provider = make(wire, url)
+    with pytest.raises(Unavailable) as caught:
+        await provider.complete(prompt(), LONG)
+    await provider.close()
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+async def test_environment_is_not_heard(
+    wire: Wire, server: LlmServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No key, address, header, organisation or proxy of the environment reaches a request."""
+    nowhere = "http://127.0.0.1:9"
+    for name in ("ANTHROPIC", "OPENAI"):
+        monkeypatch.setenv(f"{name}_API_KEY", "env-key")
+        monkeypatch.setenv(f"{name}_BASE_URL", nowhere)
+        monkeypatch.setenv(
+            f"{name}_CUSTOM_HEADERS", "Authorization: Bearer env-header\nX-Gateway: env-header"
+        )
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "env-token")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "env-admin")
+    monkeypatch.setenv("OPENAI_ORG_ID", "env-org")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "env-project")
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, nowhere)
+    provider = make(wire, server.url)
+    server.script(Says())
+    await provider.complete(prompt(), LONG)
+    await provider.close()
+    (got,) = server.got
+    assert "env-" not in json.dumps(got.headers)
+    assert KEY in got.headers["authorization"]
+    assert {*got.headers} <= HEADERS
+
+
+async def test_redirect_is_not_followed(wire: Wire, provider: SdkProvider, server: LlmServer) -> None:
+    """I46: an address that sends us on does not get the key carried elsewhere."""
+    async with llm_server() as other:
+        moved = Sends(b"", 307, headers={"location": f"{other.url}/v1/messages"})
+        failed = await fault(provider, server, moved)
+        assert other.got == []
+    assert "307" in str(failed)
+
+
+async def test_server_without_keys(wire: Wire, server: LlmServer) -> None:
+    """A local server needs no key: a placeholder is sent."""
+    provider = make(wire, server.url, api_key="")
+    server.script(Says())
+    assert (await provider.complete(prompt(), LONG)).text == "ok"
+    await provider.close()
+    assert server.got[0].headers["authorization"] == "Bearer none"
+
+
+@pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/"])
+async def test_address_with_and_without_version(path: str, wire: Wire, server: LlmServer) -> None:
+    """People write the address with ``/v1`` or without."""
+    provider = make(wire, server.url + path)
+    server.script(Says())
+    assert (await provider.complete(prompt(), LONG)).text == "ok"
+    await provider.close()
+
+
+async def test_package_that_is_broken(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warming never fails; the first call says what is wrong, and a mended package works at once."""
+    async with llm_server() as server:
+        server.script(Says())
+        provider = make(wire, server.url)
+        with monkeypatch.context() as broken:
+            broken.setitem(sys.modules, wire, None)
+            await provider.warm()
+            with pytest.raises(Unavailable, match="install reflectd again"):
+                await provider.complete(prompt(), LONG)
+        assert (await provider.complete(prompt(), LONG)).text == "ok"
+        await provider.close()
+
+
+async def test_first_calls_at_once(wire: Wire, server: LlmServer) -> None:
+    """Calls that come before the client is there share one."""
+    provider = make(wire, server.url)
+    server.script(*[Says()] * 20)
+    replies = await asyncio.gather(*(provider.complete(prompt(), LONG) for _ in range(20)))
+    await provider.close()
+    assert [r.text for r in replies] == ["ok"] * 20
+
+
+async def test_asked_again_after_closing(provider: SdkProvider, server: LlmServer) -> None:
+    """Closing twice is fine, and a later call opens a client of its own."""
+    server.script(Says(), Says())
+    await provider.complete(prompt(), LONG)
+    await provider.close()
+    await provider.close()
+    assert (await provider.complete(prompt(), LONG)).text == "ok"
+
+
+@pytest.mark.parametrize(
+    "kind", [lambda url: make("anthropic", url), lambda url: make("openai", url), lambda _: OfflineProvider()]
+)
+async def test_every_provider_names_itself(kind: Callable[[str], Any], server: LlmServer) -> None:
+    """The seam is the same for all: a reply that says who answered, or one of our errors."""
+    provider = kind(server.url)
+    if provider.name != "offline":
+        server.script(Says(json.dumps(DATA)))
+    try:
+        reply = await provider.complete(prompt(schema=SCHEMA), LONG)
+    except ReflectdError as e:
+        pytest.fail(str(e))
+    if provider.name != "offline":
+        await provider.close()
+    assert reply.provider == provider.name
+    assert reply.model
+    assert reply.text
+    assert reply.data == json.loads(reply.text)

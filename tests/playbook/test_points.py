@@ -1,0 +1,193 @@
+"""The form of a playbook: what each older form becomes, and what never changes any more."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from daemon.playbook.points import SECTION_SLUGS, each, empty, migrated, section_of
+from tests.playbook.books import LEGACY, Json, names, said
+
+
+def others(*entries: Any) -> list[Json]:
+    found: list[Json] = migrated({"key_points": list(entries)}).playbook["sections"]["OTHERS"]
+    return found
+
+
+def test_migration_of_a_bare_string() -> None:
+    """Format 1: a text becomes a point with a name and no counts."""
+    text = "Always use type hints for function signatures"
+    assert others(text) == [{"name": "kpt_001", "text": text, "helpful": 0, "harmful": 0}]
+
+
+def test_migration_of_a_point_without_score() -> None:
+    """Format 2: name and text stay, the counters are 0; a missing name is given."""
+    assert others({"name": "kpt_003", "text": "Prefer pathlib over os.path"}, {"text": "No name"}) == [
+        {"name": "kpt_003", "text": "Prefer pathlib over os.path", "helpful": 0, "harmful": 0},
+        {"name": "kpt_001", "text": "No name", "helpful": 0, "harmful": 0},
+    ]
+
+
+@pytest.mark.parametrize(("score", "helpful", "harmful"), [(5, 5, 0), (0, 0, 0), (-3, 0, 3), (-7, 0, 7)])
+def test_req_score_006_migration_of_a_score(score: int, helpful: int, harmful: int) -> None:
+    """Format 3, REQ-SCORE-006: a positive score helped, a negative one harmed, and the field is gone."""
+    (point,) = others({"name": "kpt_005", "text": "Avoid global state", "score": score})
+    assert point == {"name": "kpt_005", "text": "Avoid global state", "helpful": helpful, "harmful": harmful}
+
+
+def test_migration_of_mixed_formats() -> None:
+    """The contract's example with all forms in one file; what is in today's form passes unchanged."""
+    found = migrated({
+        "version": "1.0",
+        "last_updated": "2026-01-15T10:00:00",
+        "key_points": [
+            "Use type hints",
+            {"name": "kpt_002", "text": "Prefer pathlib"},
+            {"name": "kpt_003", "text": "Avoid globals", "score": -3},
+            {"name": "kpt_004", "text": "Write tests", "helpful": 8, "harmful": 2},
+        ],
+    })  # fmt: skip
+    assert found.playbook == {
+        "version": "1.0",
+        "last_updated": "2026-01-15T10:00:00",
+        "sections": {name: [] for name in SECTION_SLUGS} | {
+            "OTHERS": [
+                {"name": "kpt_001", "text": "Use type hints", "helpful": 0, "harmful": 0},
+                {"name": "kpt_002", "text": "Prefer pathlib", "helpful": 0, "harmful": 0},
+                {"name": "kpt_003", "text": "Avoid globals", "helpful": 0, "harmful": 3},
+                {"name": "kpt_004", "text": "Write tests", "helpful": 8, "harmful": 2},
+            ]
+        },
+    }  # fmt: skip
+    assert found.told == ()
+
+
+def test_names_that_are_there_are_reserved_before_one_is_given() -> None:
+    """A bare text takes the lowest number that nobody has, also when its owner comes later."""
+    assert [p["name"] for p in others("a", "b", {"name": "kpt_001", "text": "c"})] == [
+        "kpt_002",
+        "kpt_003",
+        "kpt_001",
+    ]
+
+
+def test_no_name_is_given_below_the_mark() -> None:
+    """Numbers that were given before are not given again."""
+    data = {"sections": {"OTHERS": ["new"], "MISTAKES TO AVOID": ["too"]}}
+    assert names(migrated(data, {"oth": 7}).playbook) == ["mis-001", "oth-008"]
+
+
+def test_the_later_of_two_points_with_one_name_is_renamed_and_told() -> None:
+    """What a git merge leaves: both points stay, and a person is told."""
+    same = [
+        {"name": "pat-001", "text": "mine"},
+        {"name": "pat-001", "text": "yours"},
+        {"name": "pat-002", "text": "x"},
+    ]
+    found = migrated({"sections": {"PATTERNS & APPROACHES": same}})
+    assert names(found.playbook) == ["pat-001", "pat-003", "pat-002"]
+    assert said(found.playbook) == ["mine", "yours", "x"]
+    assert found.told == ("two points were called pat-001; the later one is pat-003 now",)
+
+
+@pytest.mark.parametrize(
+    ("name", "section"),
+    [
+        ("patterns & approaches", "PATTERNS & APPROACHES"),
+        ("  Mistakes  to Avoid ", "MISTAKES TO AVOID"),
+        ("Gotchas", "OTHERS"),
+        ("", "OTHERS"),
+        (None, "OTHERS"),
+        (7, "OTHERS"),
+    ],
+)
+def test_sections_match_in_any_case(name: object, section: str) -> None:
+    """An unknown name is OTHERS."""
+    assert section_of(name) == section
+
+
+def test_sections_win_over_key_points() -> None:
+    """A file with both has its points in `sections`; unknown ones become OTHERS, missing ones are added."""
+    data = {
+        "key_points": ["old"],
+        "sections": {"user preferences": [{"name": "pref-001", "text": "p"}], "X": ["x"]},
+    }
+    found = migrated(data).playbook
+    assert list(found["sections"]) == list(SECTION_SLUGS)
+    assert names(found) == ["pref-001", "oth-001"]
+    assert "key_points" not in found
+
+
+def test_unknown_fields_stay_and_a_score_never() -> None:
+    """INV-SCORE-004: whatever else a tool wrote is kept, in the playbook and in its points."""
+    data = {
+        "owner": "me",
+        "score": 3,
+        "sections": {"OTHERS": [{"name": "oth-001", "text": "t", "score": 2, "at": 1}]},
+    }
+    found = migrated(data).playbook
+    assert (found["owner"], "score" in found) == ("me", False)
+    assert found["sections"]["OTHERS"] == [
+        {"name": "oth-001", "text": "t", "helpful": 2, "harmful": 0, "at": 1}
+    ]
+
+
+def test_counters_that_are_there_win_over_a_score() -> None:
+    """A counter counts what happened; a score only what somebody made of it."""
+    assert others({"name": "a", "text": "t", "helpful": 4, "harmful": 1, "score": -9})[0]["helpful"] == 4
+
+
+@pytest.mark.parametrize("bad", ["2", True, None, float("nan"), float("inf"), [], {}, -4])
+def test_a_counter_that_is_none_is_zero(bad: object) -> None:
+    """INV-SCORE-001, INV-SCORE-002: whatever stands there, a counter is a whole number from 0 on."""
+    (point,) = others({"name": "a", "text": "t", "helpful": bad, "harmful": bad, "score": bad})
+    assert (point["helpful"], point["harmful"]) == (0, 0)
+
+
+def test_an_entry_without_a_text_costs_only_itself() -> None:
+    """It is left out, and a person is told."""
+    found = migrated({"key_points": [{"name": "a"}, 7, None, "  ", "fine", {"text": ["x"]}]})
+    assert said(found.playbook) == ["fine"]
+    assert len(found.told) == 5
+
+
+@pytest.mark.parametrize(
+    "data", [[], "x", None, 3, {"sections": []}, {"sections": {"OTHERS": "x"}}, {"key_points": {}}]
+)
+def test_what_is_no_playbook_is_refused(data: object) -> None:
+    """So that its file is kept aside instead of being emptied."""
+    with pytest.raises(ValueError, match="no "):
+        migrated(data)
+
+
+def test_an_object_without_points_is_an_empty_playbook() -> None:
+    """Nothing is missing from it."""
+    assert migrated({}).playbook == empty()
+    assert migrated({"sections": None, "key_points": None}).playbook == empty()
+
+
+@given(data=LEGACY)
+def test_inv_score_004_any_form_becomes_todays_once(data: Json) -> None:
+    """INV-SCORE-001, INV-SCORE-002, INV-SCORE-004: any form becomes today's in one step, and stays as it is;
+    what was given is not touched.
+    """
+    before = copy.deepcopy(data)
+    found = migrated(data).playbook
+    assert data == before
+    assert list(found["sections"]) == list(SECTION_SLUGS)
+    assert not {"score", "key_points"} & found.keys()
+    points = [p for _, p in each(found)]
+    assert len({p["name"] for p in points}) == len(points)
+    for p in points:
+        assert p["name"].strip()
+        assert p["text"].strip()
+        assert type(p["helpful"]) is type(p["harmful"]) is int
+        assert min(p["helpful"], p["harmful"]) >= 0
+        assert "score" not in p
+    again = migrated(json.loads(json.dumps(found)))
+    assert (again.playbook, again.told) == (found, ())
+    assert json.dumps(again.playbook) == json.dumps(found)

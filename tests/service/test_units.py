@@ -1,0 +1,55 @@
+"""The service's files on disk: written, told apart from edited ones, removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from daemon.core.errors import Unavailable
+from daemon.service import launchd, systemd, units
+from daemon.service.systemd import SERVICE, Plan
+
+STATE, ADDRESS = Path("/home/me/.local/state/reflectd"), Path("/run/user/1000/reflectd/reflectd.sock")
+PLAN = Plan(("/now", "-m", "reflectd"), STATE, ADDRESS)
+
+
+@pytest.mark.parametrize("name", [SERVICE, launchd.FILE])
+def test_an_edit_is_noticed(tmp_path: Path, name: str) -> None:
+    """I43: ours of another version is replaced, a person's is kept beside and never overwritten."""
+    make = systemd.render if name == SERVICE else launchd.render
+    now, old = make(PLAN)[name], make(Plan(("/old",), STATE, ADDRESS))[name]
+    path = tmp_path / "new" / name
+    assert units.state(path, now) == "missing"
+    assert units.write(path, old, "1") is None
+    assert units.state(path, now) == "older"
+    assert units.write(path, now, "1") is None
+    assert units.state(path, now) == "current"
+    for count in (1, 2):
+        mine = path.read_text() + f"<!-- mine {count} -->\n"
+        path.write_text(mine)
+        assert units.state(path, now) == "edited"
+        aside = units.write(path, now, "1") if count == 1 else units.remove(path, now, "1")
+        assert aside is not None
+        assert aside.read_text() == mine
+        assert aside.name == f"{name}.edited-1" + ("-2" if count == 2 else "")
+    assert not path.exists()
+    assert units.remove(path, now, "1") is None
+
+
+def test_the_digest_comes_off_again() -> None:
+    """What was sealed is read back; a text that nobody sealed, or that was changed since, counts as
+    edited.
+    """
+    for text in (systemd.render(PLAN)[SERVICE], launchd.render(PLAN)[launchd.FILE], ""):
+        sealed = units.seal(text)
+        assert units.unsealed(sealed) == text
+        assert units.unsealed(f"{sealed}\n# mine") is None
+        assert units.unsealed(text) is None
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """The file system's refusal is ``Unavailable``, with the path."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(Unavailable, match="file"):
+        units.write(tmp_path / "file" / SERVICE, "text", "1")

@@ -1,0 +1,1 @@
+"""Features that exist for tests only."""

@@ -1,0 +1,65 @@
+"""A home with Claude Code's settings, and ``reflectd setup claude-code`` run on it in this process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.cli.help import Parser
+from daemon.cli.setup import setup
+
+
+@dataclass
+class Desk:
+    """A home, a project, and the command."""
+
+    root: Path
+    capsys: pytest.CaptureFixture[str] | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    time: datetime = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    out: str = ""
+    err: str = ""
+
+    def __post_init__(self) -> None:
+        (self.root / "home").mkdir()
+        self.env = {"HOME": str(self.root / "home")}
+        self.file = self.root / "home" / ".claude" / "settings.json"
+        self.project = self.root / "project"
+        self.project.mkdir()
+        self.data = self.root / "home" / ".local" / "share" / "reflectd"
+        self.folder = str(self.data / "plugins" / "claude-code")
+        self.ours = {
+            "extraKnownMarketplaces": {"reflectd": {"source": {"source": "directory", "path": self.folder}}},
+            "enabledPlugins": {"reflectd@reflectd": True},
+        }
+
+    def __call__(self, *argv: str) -> int:
+        parser = Parser()
+        setup.add_parser(parser.add_subparsers(dest="verb", required=True))
+        args = parser.parse_args(["setup", "claude-code", *argv])
+        self.time += timedelta(seconds=1)
+        code = setup.run(args, env=self.env, now=lambda: self.time)
+        if self.capsys:
+            self.out, self.err = self.capsys.readouterr()
+        return code
+
+    def json(self, *argv: str) -> dict[str, Any]:
+        assert self(*argv, "--json") == 0
+        assert self.err == ""
+        return json.loads(self.out)
+
+    def write(self, text: str, file: Path | None = None) -> Path:
+        file = file or self.file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+        return file
+
+    def tree(self) -> dict[str, bytes | None]:
+        """Everything there is, with its bytes."""
+        found = self.root.rglob("*")
+        return {str(p.relative_to(self.root)): None if p.is_dir() else p.read_bytes() for p in found}

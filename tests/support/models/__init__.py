@@ -1,0 +1,1 @@
+"""What scripted models say in tests."""
