@@ -125,9 +125,17 @@ class Intake:
                     self._world.log.exception("bug", kind=wire.kind, instance=instance.id, seq=wire.seq)
         self.last_event = self._world.clock.monotonic()
         self._persist.mark(instance.id, instance.seq)
-        await self._persist.flush()
-        self._request()
+        await self._store()
         return instance.seq
+
+    async def _store(self) -> None:
+        """Store what was folded, then begin with it; also when whoever told of it hangs up meanwhile."""
+        try:
+            await self._persist.flush()
+        except asyncio.CancelledError:
+            self._world.spawn(self._store(), "store what was told")
+            raise
+        self._request()
 
     def _request(self) -> None:
         """What the events asked for is stored: begin with it."""
@@ -145,8 +153,7 @@ class Intake:
                 self.events += 1
                 self._session_event(instance, event)
         self.last_event = self._world.clock.monotonic()
-        await self._persist.flush()
-        self._request()
+        await self._store()
 
     async def result(self, identity: str, status: ResultStatus, data: msgspec.Raw, error: str) -> None:
         """The outcome of an order: of a call, of a stored one, or of nothing we know."""

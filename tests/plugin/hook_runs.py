@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,11 +45,12 @@ def http(status: int, body: bytes = b"", *fields: bytes) -> bytes:
 class Listener:
     """Takes requests one after the other and answers each with ``answer``; ``None`` never answers.
 
-    It answers too when it is only asked whether it is there, and does not note that.
+    It answers too when it is only asked whether it is there, after ``slow_s`` seconds, and does not note that.
     """
 
-    def __init__(self, path: Path, answer: bytes | None) -> None:
+    def __init__(self, path: Path, answer: bytes | None, slow_s: float = 0.0) -> None:
         self.answer = answer
+        self._slow_s = slow_s
         self.requests: list[Request] = []
         self.connections = 0
         self._held: list[socket.socket] = []
@@ -89,6 +91,7 @@ class Listener:
         line, *fields = head.decode().split("\r\n")
         if line.startswith("GET /v1/status "):  # before a long wait; any answer will do
             if self.answer is not None:
+                time.sleep(self._slow_s)
                 link.sendall(http(200, b"{}"))
             return
         headers = {name.lower(): value for name, _, value in (f.partition(": ") for f in fields)}
@@ -167,9 +170,11 @@ class Hook:
         return done.returncode, done.stdout, done.stderr
 
     @contextlib.contextmanager
-    def daemon(self, answer: bytes | None = JSON, at: Path | None = None) -> Iterator[Listener]:
+    def daemon(
+        self, answer: bytes | None = JSON, at: Path | None = None, *, slow_s: float = 0.0
+    ) -> Iterator[Listener]:
         """Somebody listens."""
-        listener = Listener(at or self.socket, http(200, JSON) if answer is JSON else answer)
+        listener = Listener(at or self.socket, http(200, JSON) if answer is JSON else answer, slow_s)
         try:
             yield listener
         finally:

@@ -208,12 +208,23 @@ def test_a_daemon_that_was_silent_is_asked_with_less_patience(client: str) -> No
 
 @pytest.mark.parametrize("client", ["curl", "python3"])
 def test_a_daemon_that_hangs_is_not_waited_for_long(client: str) -> None:
-    """I35: where it answers nothing at all, the two hooks of Stop don't wait as long as they do for a judge:
-    the turn is not even told of.
+    """I35: where it answers nothing at all, a Stop that Claude Code waits for does not wait as long as it does
+    for a judge: the turn is not even told of.
     """
     with made("sh", client) as hook, hook.daemon(None) as daemon:
-        assert hook("Stop", "wake") == SILENT
+        hook.strict()
+        assert hook("Stop", "strict") == SILENT
     assert not daemon.requests
+
+
+@pytest.mark.parametrize("client", ["curl", "python3"])
+def test_a_slow_daemon_hears_of_the_turn_that_nobody_waits_for(client: str) -> None:
+    """A Stop in the background gives a daemon on a busy machine time, also after one that was silent."""
+    with made("sh", client) as hook:
+        (hook.state / "silent").touch()
+        with hook.daemon(http(422, WAKE), slow_s=2.5) as daemon:
+            assert hook("Stop", "wake") == (2, b"", WAKE + b"\n")
+    assert len(daemon.requests) == 1
 
 
 @pytest.mark.parametrize("event", [["Stop", "wake"], ["SessionStart"], ["UserPromptSubmit"]])

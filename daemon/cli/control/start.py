@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             say(f"reflectd: {said}: `reflectd service install` writes it anew", sys.stderr)
         # while the mark is there the units start nothing; the request below may start them
         where.stopped.unlink(missing_ok=True)
-    running = status(find_socket(where))
+    running = status(find_socket(where), WAIT_S)  # whoever listens may still be starting
     if running is not None:
         _tell(running)
         return 0
@@ -127,6 +127,7 @@ def detached(args: argparse.Namespace, where: Paths) -> int:
         running = status(where.socket)
         if running is not None:
             if running["pid"] != process.pid:
+                _end(process)
                 _tell(running)
             else:
                 say(f"reflectd {running['version']} started (pid {running['pid']}), log: {where.log_file}")
@@ -140,6 +141,12 @@ def detached(args: argparse.Namespace, where: Paths) -> int:
     raise Unavailable(f"the daemon does not answer after {WAIT_S:.0f} s; see {where.log_file}")
 
 
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Another `start` was faster. The program started here must not become the daemon when that one ends."""
+    process.kill()
+    process.wait()
+
+
 def _started_by_service(socket: Path) -> int:
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
@@ -151,9 +158,9 @@ def _started_by_service(socket: Path) -> int:
     raise Unavailable(f"the service does not answer after {WAIT_S:.0f} s; see `reflectd logs`")
 
 
-def status(socket: Path) -> dict[str, Any] | None:
+def status(socket: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
     """What the daemon says of itself; None when none answers."""
     try:
-        return request(socket, "GET", "/v1/status", timeout_s=2.0)
+        return request(socket, "GET", "/v1/status", timeout_s=timeout_s)
     except Unavailable:
         return None

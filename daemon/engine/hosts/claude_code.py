@@ -33,7 +33,7 @@ from .claude_code_prompts import Prompts
 from .claude_code_shells import Shells
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ...core.compose import When
     from ...core.fast import Offered
@@ -129,9 +129,10 @@ class ClaudeCode:
         if any(isinstance(e, ev.SessionBusied) for e in found) or event == "SessionEnd":
             self._release(hook.session)
             self._shells.end_wait(hook.session)
+        if event == "SessionEnd":  # Claude Code, which ends, may hang up at once: nobody waits for this
+            self._world.spawn(self._end(hook.session, instance, found), "claude-code end")
+            return NOTHING
         await self._intake.hear(instance, found)
-        if event == "SessionEnd":
-            self._world.spawn(self._end(hook.session, instance), "claude-code end")
         if event == "SessionStart" and hook.source != "fork":  # a fork has what its session was given
             return await self._offered(hook, instance, "compacted" if hook.source == "compact" else "start")
         if event == "UserPromptSubmit":
@@ -177,8 +178,9 @@ class ClaudeCode:
                 return True
         return hook.event == "Stop" and hook.session in self._asides
 
-    async def _end(self, session: str, instance: Instance) -> None:
+    async def _end(self, session: str, instance: Instance, events: Sequence[ev.Event]) -> None:
         """The session is over: what is left to file is filed, then it is forgotten."""
+        await self._intake.hear(instance, events)
         judged = self._schedule.task(session)
         if judged is not None:
             await asyncio.wait([judged], timeout=WAIT_S)

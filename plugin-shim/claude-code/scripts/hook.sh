@@ -61,8 +61,9 @@ fi
 project=${CLAUDE_PROJECT_DIR-} headless=${REFLECTD_HEADLESS-}
 case $entrypoint$attended$pid$headless in *[[:cntrl:]]*) entrypoint='' attended='' pid='' headless='' ;; esac
 case $project in *[[:cntrl:]]*) project='' ;; esac
-# At a terminal, where nobody waits for it, a Stop first waits for a shell in the background: up to 30 minutes.
-[ "$mode" != wake ] || seconds=1910
+# At a terminal nobody waits for Stop. It waits for a shell in the background, up to 30 minutes, and gives a daemon
+# on a busy machine time to answer.
+[ "$mode" != wake ] || seconds=1910 patience=30
 
 # The variable, what the running daemon wrote down, the default place (design/protocol.md).
 find_socket() {
@@ -172,8 +173,8 @@ SessionStart | Stop) # these may wait for a daemon that is being started
     out=$(printf '%s' "$body" | send)
     failed=$?
     if [ $failed -eq 7 ] && start_daemon; then
-        tries=100 pause=0.05 patience=5 # 5 seconds; a minute where nobody waits for this hook
-        [ "$mode" != wake ] || tries=240 pause=0.25
+        tries=100 pause=0.05 # 5 seconds; a minute where nobody waits for this hook
+        if [ "$mode" = wake ]; then tries=240 pause=0.25; else patience=5; fi
         [ "$event" = Stop ] || seconds=5
         while [ $failed -eq 7 ] && [ $tries -gt 0 ]; do
             tries=$((tries - 1))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -127,6 +129,30 @@ async def test_esc_while_the_agent_works(w: World) -> None:
     await c.works("All of it.", tools=(write("a.py"),))
     await w.sim.settle()
     assert (w.verdict()["state"], w.verdict()["task"]) == ("complete", task)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+async def test_who_hangs_up_is_heard_all_the_same(w: World, tmp_path: Path, ends: bool) -> None:
+    """I13, I21: on a busy machine the mod, and a Claude Code that ends, give up on their request while it is being
+    stored. The turn gets its verdict all the same.
+    """
+    c = await w.begin()
+    await types(c, "Do the thing")
+    c.answers("Half of it", tools=(bash("pytest", 1, "1 failed"),))
+    c.interrupted()
+    await w.sim.settle()
+    with contextlib.closing(sqlite3.connect(w.sim.daemon.paths.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        if ends:
+            told = asyncio.create_task(c.hook("SessionEnd"))
+        else:
+            told = asyncio.create_task(c.hook("ModAborted", turn_id="turn-1", prompt_id=c.prompt_id))
+        await asyncio.wait((told,), timeout=0.05)
+        told.cancel()
+        await asyncio.wait((told,))
+        other.execute("ROLLBACK")
+    await w.sim.settle()
+    assert w.verdict()["state"] == "stopped"
 
 
 async def test_esc_told_late_or_twice_is_not_about_the_new_task(w: World) -> None:
