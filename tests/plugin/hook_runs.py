@@ -45,7 +45,7 @@ def http(status: int, body: bytes = b"", *fields: bytes) -> bytes:
 class Listener:
     """Takes requests one after the other and answers each with ``answer``; ``None`` never answers.
 
-    It answers too when it is only asked whether it is there, after ``slow_s`` seconds, and does not note that.
+    It answers too when it is only asked whether it is there, after ``slow_s`` seconds, and does not note it.
     """
 
     def __init__(self, path: Path, answer: bytes | None, slow_s: float = 0.0) -> None:

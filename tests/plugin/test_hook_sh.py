@@ -208,8 +208,8 @@ def test_a_daemon_that_was_silent_is_asked_with_less_patience(client: str) -> No
 
 @pytest.mark.parametrize("client", ["curl", "python3"])
 def test_a_daemon_that_hangs_is_not_waited_for_long(client: str) -> None:
-    """I35: where it answers nothing at all, a Stop that Claude Code waits for does not wait as long as it does
-    for a judge: the turn is not even told of.
+    """I35: where it answers nothing at all, a Stop that Claude Code waits for gives up long before a judge's
+    time is over: the turn is not even told of.
     """
     with made("sh", client) as hook, hook.daemon(None) as daemon:
         hook.strict()

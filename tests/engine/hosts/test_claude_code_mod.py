@@ -132,9 +132,9 @@ async def test_esc_while_the_agent_works(w: World) -> None:
 
 
 @pytest.mark.parametrize("ends", [False, True])
-async def test_who_hangs_up_is_heard_all_the_same(w: World, tmp_path: Path, ends: bool) -> None:
-    """I13, I21: on a busy machine the mod, and a Claude Code that ends, give up on their request while it is being
-    stored. The turn gets its verdict all the same.
+async def test_who_hangs_up_is_heard_all_the_same(w: World, ends: bool) -> None:
+    """I13, I21: on a busy machine the mod, and a Claude Code that ends, give up on their request while it is
+    being stored. The turn gets its verdict all the same.
     """
     c = await w.begin()
     await types(c, "Do the thing")
