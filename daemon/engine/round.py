@@ -236,7 +236,7 @@ class Rounds:
             attempt=verdict.attempt,
             provider=verdict.judge.provider,
             ms=verdict.judge.ms,
-            orders=[outbox.kind_of(o) for o in decision.orders],
+            orders=",".join(outbox.kind_of(o) for o in decision.orders) or "none",
         )
         if rows is None:
             failed = replace(verdict, state="error", will_prompt=False, reason="not_stored")

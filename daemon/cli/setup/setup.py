@@ -208,7 +208,7 @@ def _tell_next(report: Report, judge: Outcome | str | None, args: argparse.Names
         return
     steps = []
     if judge and not isinstance(judge, str) and judge.diff:
-        steps.append("`reflectd stop`, then `reflectd start`: a running daemon still has the old judge")
+        steps.append("`reflectd restart`: a running daemon still has the old judge")
     if report.action != "unchanged" or report.copied:
         steps.append(f"restart {args.host_name}.")
     for step in steps:

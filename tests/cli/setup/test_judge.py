@@ -96,7 +96,7 @@ def test_on_a_terminal_it_asks(desk: Desk) -> None:
         assert not settings_file(desk).exists()
         child.send("4\r")
     assert '+claude_code = "offline"' in desk.out
-    assert "`reflectd stop`, then `reflectd start`" in desk.out
+    assert "`reflectd restart`" in desk.out
     assert in_force(desk) == ("offline", "auto")
 
 
