@@ -331,7 +331,8 @@ def test_feedback_that_nothing_follows(
     llm.script(*finished(), session=session.id)
     llm.judge(COMPLETE)
     with daemon.shifted(LATER):
-        nudge = session.wait_users(3)[2]
+        wait_until(lambda: len(session.users()) == 3, "the nudge", daemon.log)
+    nudge = session.users()[2]
     assert "feedback above is still open" in text_of(nudge)
     assert is_feedback(nudge)
     done = daemon.wait_verdict(session.id, "complete")

@@ -86,7 +86,7 @@ def test_deadlines_nest() -> None:
     for event, handler in handlers():
         assert own.get(event, own["*"]) < handler["timeout"], event
     wakes, waits = [handler["timeout"] for event, handler in handlers() if event == "Stop"]
-    (longest,) = re.findall(r"^\[ \"\$mode\" != wake \] \|\| seconds=(\d+)$", script, re.MULTILINE)
+    (longest,) = re.findall(r"^\[ \"\$mode\" != wake \] \|\| seconds=(\d+) patience=", script, re.MULTILINE)
     hold = SETTINGS["claude_code.background_s"].range[1]
     assert waits == 120
     assert hold + WAIT_S < int(longest) < wakes
