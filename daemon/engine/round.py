@@ -243,8 +243,9 @@ class Rounds:
             self._filing.final(failed, s.directory)
             return
         if formed is not None:
-            rows_found = [asdict(r) for r in formed.case.evidence.rows]
-            log.debug("case", evidence=rows_found, feedback=verdict.feedback)
+            if instance.debug or world.settings.log.debug:
+                rows_found = [asdict(r) for r in formed.case.evidence.rows]
+                log.debug("case", evidence=rows_found, feedback=verdict.feedback)
             self._filing.case(formed.case, formed.opinion, decision)
         for row in rows:
             watched = instance.can.order_stream and instance.mode in {"tui", "unknown"}
