@@ -118,9 +118,7 @@ def alias_object(v: Verdict | Judging | Stalled, *, collides: bool) -> dict[str,
     return _alias_of(verdict_object(v), v, collides=collides)
 
 
-def _alias_of(
-    found: dict[str, Any], v: Verdict | Judging | Stalled, *, collides: bool
-) -> dict[str, Any]:
+def _alias_of(found: dict[str, Any], v: Verdict | Judging | Stalled, *, collides: bool) -> dict[str, Any]:
     fresh = not isinstance(v, Judging | Stalled) and not collides and (v.complete or v.will_prompt)
     return found if fresh else {**found, "complete": False, "timestamp": 0}
 
