@@ -89,6 +89,8 @@ class Rounds:
         s = world.sessions.get(session)
         if s is None:
             return
+        await world.projects.read(s.directory)
+        s = world.sessions.get(session) or s
         limits = world.limits(s)
         no = may_judge(s, world.clock.now_ms(), limits, children_busy=self._messages.children_busy(session))
         if no is not None and no.final is None:
