@@ -36,8 +36,8 @@ EPILOG = (
     "`reflectd config` lists them all."
 )
 SWITCH_S = 0.0005
-"""How long a thread that computes keeps the others waiting. Python's 5 ms are far longer than an event takes, and
-the loop and the store's thread wait for their turn several times in each event.
+"""How long a thread that computes keeps the others waiting. Python's 5 ms are far longer than an event takes,
+and for each event the loop and the store's thread wait for their turn several times.
 """
 LEAVE_S = 1.0  # how long a thread may take to finish what it does when the daemon ends
 
