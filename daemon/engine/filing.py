@@ -64,6 +64,7 @@ class Filing:
         self._hung_s = hung_s
         self._files = files
         self._fresh: dict[str, tuple[Verdict, str]] = {}
+        self._under_way: dict[str, None] = {}  # sessions whose file is about a turn without a verdict
         self._aliases: dict[tuple[str, str], Verdict] = {}  # folder and alias → the verdict that it shows
         limits = (VERDICTS_WAITING, VERDICTS_WAITING, CASES_WAITING)
         self._lanes = Lanes(limits, self._hung, self._dropped, hung_s=hung_s)
@@ -74,26 +75,42 @@ class Filing:
     def judging(self, judging: Judging, directory: str) -> None:
         """Say that the turn is being judged."""
         self._publish(judging, directory)
-        self._aliases.pop(_alias(judging.session, directory), None)
-        self._put(
-            LISTENED, (judging.session, ""), _Job(lambda: self._files.judging(judging, directory), directory)
+        self._begun(
+            judging.session, directory, _Job(lambda: self._files.judging(judging, directory), directory)
         )
 
     def stalled(self, stalled: Stalled, directory: str) -> None:
         """Say that the agent seems stuck."""
         self._publish(stalled, directory)
-        self._aliases.pop(_alias(stalled.session, directory), None)
-        self._put(
-            LISTENED, (stalled.session, ""), _Job(lambda: self._files.stalled(stalled, directory), directory)
+        self._begun(
+            stalled.session, directory, _Job(lambda: self._files.stalled(stalled, directory), directory)
         )
+
+    def _begun(self, session: str, directory: str, job: _Job) -> None:
+        self._aliases.pop(_alias(session, directory), None)
+        self._under_way[session] = None
+        _keep_newest(self._under_way)
+        self._put(LISTENED, (session, ""), job)
 
     def final(self, verdict: Verdict, directory: str) -> None:
         """The final verdict; marked as filed once it is on disk."""
         self._publish(verdict, directory)
         self._final(LEFT_OVER if verdict.state in {"error", "skipped"} else LISTENED, verdict, directory)
 
+    def delivered(self, session: str, turn: str) -> None:
+        """The feedback on this turn reached the agent, perhaps long after its file was written: then the file
+        is written again, unless it is about something newer by now.
+        """
+        verdict, directory = self._fresh.get(session, (None, ""))
+        if verdict is None or verdict.turn != turn or verdict.state != "incomplete" or verdict.will_prompt:
+            return
+        if session not in self._under_way:
+            at = self._world.clock.now_ms()
+            self._final(LISTENED, replace(verdict, will_prompt=True, at=at), directory)
+
     def _final(self, lane: int, verdict: Verdict, directory: str) -> None:
         collides = self.collides(verdict.session)
+        self._under_way.pop(verdict.session, None)
         self._fresh[verdict.session] = (verdict, directory)
         alias = _alias(verdict.session, directory)
         self._aliases.pop(alias, None)
