@@ -393,19 +393,21 @@ async def test_a_prompt_that_is_seen_late_is_in_the_verdict_file(w: World) -> No
     assert found == before | {"timestamp": w.clock.ms}
 
 
-async def test_a_prompt_that_is_seen_late_leaves_newer_files_alone(w: World) -> None:
-    """I22: the file is about the next turn, which is being judged, or about a new task: it stays so."""
-    w.add(INCOMPLETE, INCOMPLETE)
+@pytest.mark.parametrize("newer", ["a turn that is judged", "a task"])
+async def test_a_prompt_that_is_seen_late_leaves_newer_files_alone(w: World, newer: str) -> None:
+    """I22: the file is about the next turn by now, or a new task made it stale: it stays so."""
+    w.add(INCOMPLETE)
     c, text = await given(w, "session-1")
-    other, late = await given(w, "another-2")
-    other.clock.advance(5)
-    w.sim.daemon.engine.filing.judging(Judging("session-1", "t", "newer", w.clock.ms), str(w.workspace))
+    if newer == "a task":
+        w.sim.daemon.engine.filing.outdated("session-1")
+    else:
+        judging = Judging("session-1", "t", "newer", w.clock.ms)
+        w.sim.daemon.engine.filing.judging(judging, str(w.workspace))
+    await w.sim.daemon.engine.filing.drain()
+    before = w.verdict("session-1"), w.verdict("session-")
     await reaches(w, c, text)
-    assert (w.verdict("session-1")["state"], w.verdict("session-1")["turn"]) == ("judging", "newer")
-    assert w.verdict("session-")["timestamp"] == 0
-    w.sim.daemon.engine.filing.outdated("another-2")
-    await reaches(w, other, late)
-    assert (w.verdict("another-2")["timestamp"], w.verdict("another-")["timestamp"]) == (0, 0)
+    assert (w.verdict("session-1"), w.verdict("session-")) == before
+    assert before[1]["timestamp"] == 0
 
 
 async def test_an_interrupt_is_not_judged(w: World) -> None:
