@@ -10,12 +10,14 @@ what it found. Redacting twice changes nothing more: ``redact(redact(t)) == reda
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from .secret_names import is_secret_name, mark, placeholder
 
 BEYOND: Final = 16_384  # characters that are redacted beyond what is kept
 MAX_DEPTH: Final = 100  # of nested JSON
+KEY: Final = 64  # characters of a key of JSON that is looked up: a few keys come in every file
 MAX_PASSES: Final = 4  # two were enough for all that fuzzing found; the last one sees that nothing changes
 
 
@@ -61,15 +63,22 @@ def _nested(value: object, depth: int) -> object:
     if depth >= MAX_DEPTH and isinstance(value, dict | list | tuple):
         return mark("depth")
     if isinstance(value, dict):
-        return {
-            redact(key) if isinstance(key, str) else key: mark("named")
-            if isinstance(key, str) and is_secret_name(key) and _holds_something(inner)
-            else _nested(inner, depth + 1)
-            for key, inner in value.items()
-        }
+        found = {}
+        for key, inner in value.items():
+            clean, secret = key, False
+            if isinstance(key, str):
+                clean, secret = _key(key) if len(key) <= KEY else (redact(key), is_secret_name(key))
+            hidden = secret and _holds_something(inner)
+            found[clean] = mark("named") if hidden else _nested(inner, depth + 1)
+        return found
     if isinstance(value, list | tuple):
         return [_nested(inner, depth + 1) for inner in value]
     return value
+
+
+@lru_cache(maxsize=1_000)
+def _key(key: str) -> tuple[str, bool]:
+    return redact(key), is_secret_name(key)
 
 
 def _holds_something(value: object) -> bool:

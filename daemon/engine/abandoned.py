@@ -74,6 +74,8 @@ class Abandoned:
             return
         self._seen.add(session)
         now = self._world.clock.monotonic()
+        if session not in self._since:  # what its project says is known when its time is over
+            self._world.spawn(self._world.projects.read(s.directory), "project settings", "look")
         if now - self._since.setdefault(session, now) < AWAY_S:
             return
         if not overlooked:

@@ -56,6 +56,7 @@ class Asking:
             return await world.calls.ask(prompt, left_s, limits, lambda no: self._over_limit(s, no))
 
         found = await drive(flow, ask, world.clock, deadline_s)
+        await world.projects.read(s.directory)  # a model takes its time
         self._keep_dead_letters(s, found.bad)
         return found
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ..core.errors import Unavailable
-from ..core.orders import OutboxStatus, Prompting, SendNudge
+from ..core.orders import OutboxStatus, Prompting, SendFeedback, SendNudge
 from ..store import outbox
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..core.session import Session
     from ..core.transcript import Transcript
     from ..store.outbox import Stored
+    from .filing import Filing
     from .hosts.host import Instance
     from .instances import Instances
     from .world import World
@@ -40,9 +41,10 @@ def still_wanted(order: Prompting, s: Session) -> bool:
 class Delivery:
     """Sends what was committed, and keeps the outcome."""
 
-    def __init__(self, world: World, instances: Instances) -> None:
+    def __init__(self, world: World, instances: Instances, filing: Filing) -> None:
         self._world = world
         self._instances = instances
+        self._filing = filing
         self._results: dict[str, asyncio.Future[ResultStatus]] = {}
         self._handed_out: OrderedDict[str, HandedOut] = OrderedDict()
 
@@ -91,6 +93,8 @@ class Delivery:
             await self._world.db.commit(outbox.set_status(identity, status, stored.instance, now))
         log = self._world.log.bind(session=stored.session, order=identity)
         log.info("order", kind=outbox.kind_of(stored.order), status=status, error=error)
+        if status == "done" and isinstance(stored.order, SendFeedback):
+            self._filing.delivered(stored.session, stored.order.turn)
         waiting = self._results.get(identity)
         if waiting is not None and not waiting.done():
             waiting.set_result(status)

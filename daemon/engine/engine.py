@@ -88,7 +88,7 @@ def assemble(
     every = Features(world)
     workspaces = Workspaces(world, workspace)
     commit = Commit(world, persist, jobs, filing, workspaces, every)
-    delivery = Delivery(world, instances)
+    delivery = Delivery(world, instances, filing)
     messages = Messages(world, instances, workspaces)
     asking = Asking(world, instances)
     foretold = Foretold()

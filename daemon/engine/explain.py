@@ -50,6 +50,8 @@ async def why(
         return calls, rounds, [str(p) for p in newest_cases(lie, identity, exact=True, limit=CASES)]
 
     calls, rounds, cases = await asyncio.to_thread(read)
+    if s is not None:
+        await world.projects.read(s.directory)
     return {
         "session": session_object(world, s) if s is not None else None,
         "judge": {"host": s.host, **judging_object(world, s.host, world.project(s.directory))} if s else None,

@@ -11,9 +11,11 @@ when the fault is over.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import to_builtins
 
 from ..core.errors import Unavailable
 from ..core.verdict import Verdict
@@ -62,6 +64,8 @@ class Filing:
         self._hung_s = hung_s
         self._files = files
         self._fresh: dict[str, tuple[Verdict, str]] = {}
+        self._under_way: dict[str, None] = {}  # sessions whose file is about a turn without a verdict
+        self._aliases: dict[tuple[str, str], Verdict] = {}  # folder and alias → the verdict that it shows
         limits = (VERDICTS_WAITING, VERDICTS_WAITING, CASES_WAITING)
         self._lanes = Lanes(limits, self._hung, self._dropped, hung_s=hung_s)
         self._cases_dropped = 0
@@ -71,27 +75,49 @@ class Filing:
     def judging(self, judging: Judging, directory: str) -> None:
         """Say that the turn is being judged."""
         self._publish(judging, directory)
-        self._put(
-            LISTENED, (judging.session, ""), _Job(lambda: self._files.judging(judging, directory), directory)
+        self._begun(
+            judging.session, directory, _Job(lambda: self._files.judging(judging, directory), directory)
         )
 
     def stalled(self, stalled: Stalled, directory: str) -> None:
         """Say that the agent seems stuck."""
         self._publish(stalled, directory)
-        self._put(
-            LISTENED, (stalled.session, ""), _Job(lambda: self._files.stalled(stalled, directory), directory)
+        self._begun(
+            stalled.session, directory, _Job(lambda: self._files.stalled(stalled, directory), directory)
         )
+
+    def _begun(self, session: str, directory: str, job: _Job) -> None:
+        self._aliases.pop(_alias(session, directory), None)
+        self._under_way[session] = None
+        _keep_newest(self._under_way)
+        self._put(LISTENED, (session, ""), job)
 
     def final(self, verdict: Verdict, directory: str) -> None:
         """The final verdict; marked as filed once it is on disk."""
         self._publish(verdict, directory)
         self._final(LEFT_OVER if verdict.state in {"error", "skipped"} else LISTENED, verdict, directory)
 
+    def delivered(self, session: str, turn: str) -> None:
+        """The feedback on this turn reached the agent, perhaps long after its file was written: then the file
+        is written again, unless it is about something newer by now.
+        """
+        verdict, directory = self._fresh.get(session, (None, ""))
+        if verdict is None or verdict.turn != turn or verdict.state != "incomplete" or verdict.will_prompt:
+            return
+        if session not in self._under_way:
+            at = self._world.clock.now_ms()
+            self._final(LISTENED, replace(verdict, will_prompt=True, at=at), directory)
+
     def _final(self, lane: int, verdict: Verdict, directory: str) -> None:
         collides = self.collides(verdict.session)
+        self._under_way.pop(verdict.session, None)
         self._fresh[verdict.session] = (verdict, directory)
-        while len(self._fresh) > FRESH_KEPT:
-            del self._fresh[next(iter(self._fresh))]
+        alias = _alias(verdict.session, directory)
+        self._aliases.pop(alias, None)
+        if not collides and (verdict.complete or verdict.will_prompt):
+            self._aliases[alias] = verdict
+        _keep_newest(self._fresh)
+        _keep_newest(self._aliases)
         job = _Job(lambda: self._files.final(verdict, directory, collides=collides), directory, verdict)
         self._put(lane, (verdict.session, ""), job)
 
@@ -114,11 +140,11 @@ class Filing:
         last = self._fresh.pop(session, None)
         if last is not None and self._world.clock.now_ms() - last[0].at < FRESH_MS:
             self._put(LISTENED, (session, ""), self._outdated(*last))
+            if self._aliases.get(_alias(session, last[1])) is last[0]:
+                del self._aliases[_alias(session, last[1])]  # the same job writes it
         s = self._world.sessions.get(session)
-        for verdict, directory in list(self._fresh.values()):
-            sibling = verdict.session != session and verdict.session[:SHORT] == session[:SHORT]
-            if sibling and s is not None and directory == s.directory:
-                self._stale_alias(verdict, directory)
+        if s is not None:
+            self._stale_alias(session, s.directory)
 
     def _outdated(self, verdict: Verdict, directory: str) -> _Job:
         return _Job(lambda: self._files.outdated(verdict, directory), directory, verdict)
@@ -133,10 +159,12 @@ class Filing:
         if verdict is None or not verdict.will_prompt or self._world.clock.now_ms() - verdict.at < READ_MS:
             return
         self._fresh[session] = (replace(verdict, will_prompt=False), directory)
-        self._stale_alias(verdict, directory)
+        self._stale_alias(session, directory)
 
-    def _stale_alias(self, verdict: Verdict, directory: str) -> None:
-        if self._world.clock.now_ms() - verdict.at < FRESH_MS and (verdict.complete or verdict.will_prompt):
+    def _stale_alias(self, session: str, directory: str) -> None:
+        """Of all sessions with these 8 characters one at most is shown by the alias."""
+        verdict = self._aliases.pop(_alias(session, directory), None)
+        if verdict is not None and self._world.clock.now_ms() - verdict.at < FRESH_MS:
             job = _Job(lambda: self._files.alias_outdated(verdict, directory), directory)
             self._put(LISTENED, (verdict.session, "alias"), job)
 
@@ -246,6 +274,15 @@ class Filing:
         self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S) if self.recover() else RETRY_S
 
 
+def _keep_newest(kept: dict[Any, Any]) -> None:
+    while len(kept) > FRESH_KEPT:
+        del kept[next(iter(kept))]
+
+
+def _alias(session: str, directory: str) -> tuple[str, str]:
+    return directory, session[:SHORT]
+
+
 def _fault(directory: str) -> str:
     return f"files in {directory or 'the state folder'}"
 
@@ -254,13 +291,13 @@ def _case_file(case: Case, opinion: Opinion, decision: Decision) -> dict[str, An
     """The full evaluation (schema: ``.reflection/schemas/case.schema.json``)."""
     return {
         "version": 1,
-        "case": {**asdict(case), "templates": None},
+        "case": {**to_builtins(case), "templates": None},
         "prompts": [{"purpose": p.purpose, "system": p.system, "text": p.text} for p in opinion.prompts],
         "replies": [
             {"provider": r.provider, "model": r.model, "text": r.text, "data": r.data, "seconds": r.seconds}
             for r in opinion.replies
         ],
         "why": opinion.why,
-        "verdict": asdict(decision.verdict),
-        "orders": [{"kind": outbox.kind_of(o), **asdict(o)} for o in decision.orders],
+        "verdict": to_builtins(decision.verdict),
+        "orders": [{"kind": outbox.kind_of(o), **to_builtins(o)} for o in decision.orders],
     }

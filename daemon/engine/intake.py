@@ -91,10 +91,11 @@ class Intake:
         self.last_event = world.clock.monotonic()
         self.asked = 0  # questions of hosts that have no answer yet
 
-    def hello(
+    async def hello(
         self, host: str, identity: str, mode: Mode, pid: int, directory: str, *, debug: bool = False
     ) -> Instance:
         """Register a host process. When its stream of orders opens, what was left behind is looked after."""
+        await self._world.projects.read(directory)
         new = self._instances.get(identity) is None
         instance = self._instances.add(identity, self._hosts[host], mode, pid, directory, debug=debug)
         if new:
@@ -172,8 +173,10 @@ class Intake:
         if what == "settle":
             await self.settle(instance)
             return {}
+        s = self._world.sessions.get(data["session"]) if "session" in data else None
+        for directory in {instance.directory, s.directory if s is not None else ""}:
+            await self._world.projects.read(directory)
         if what == "context":
-            s = self._world.sessions.get(data["session"])
             return {"text": await self._offering.text(s, "start", instance, anew=True) if s else ""}
         question = self._questions.get(what)
         if question is None:

@@ -12,13 +12,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
+
+from .threads import Threads
 
 SLOW_S: Final = 1.0
 HUNG_S: Final = 10.0
@@ -74,6 +73,7 @@ class Lanes:
         self._hung_s = hung_s
         self._lanes: dict[str, _Lane] = {}
         self._oldest: tuple[OrderedDict[tuple[str, Key], None], ...] = tuple(OrderedDict() for _ in limits)
+        self._threads = Threads("reflectd-files")
         self._free = THREADS
         self._lost = 0
         self._turns: list[_Turn] = []
@@ -147,7 +147,7 @@ class Lanes:
         """One piece of work, however long its disk takes."""
         holds = True
         try:
-            answer = _in_thread(work.do, lane.folder)
+            answer = self._threads.ask(work.do)
             await asyncio.wait([answer], timeout=SLOW_S)
             if not answer.done() and self._lost < LOST_MOST:
                 self._lost += 1
@@ -200,31 +200,3 @@ class Lanes:
                 turn.free.set_result(None)
                 return
         self._free += 1
-
-
-def _in_thread(do: Callable[[], object], name: str) -> asyncio.Future[None]:
-    """Run ``do`` in a thread that the process does not wait for when it ends."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[None] = loop.create_future()
-
-    def tell(error: BaseException | None) -> None:
-        if not answer.done():
-            if error is None:
-                answer.set_result(None)
-            else:
-                answer.set_exception(error)
-
-    def run() -> None:
-        error: BaseException | None = None
-        try:
-            do()
-        except BaseException as e:  # noqa: BLE001 - whoever waits is told
-            error = e
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(partial(tell, error))
-
-    try:
-        threading.Thread(target=run, name=f"files {name}"[:60], daemon=True).start()
-    except RuntimeError as e:  # no more threads
-        tell(OSError(f"no thread can be started: {e}"))
-    return answer

@@ -171,6 +171,7 @@ class Learning:
             id=job.key, host=str(job.body.get("host", "")), directory=stretch.directory
         )
         project = await asyncio.to_thread(self._books.project, stretch.directory)
+        await world.projects.read(stretch.directory)
         off = not project or s.off or s.judge or s.parent or world.sessions.is_off(stretch.directory)
         if off or not self.on(stretch.directory, s.host) or not stretch.teaches:
             why = "switched off" if stretch.teaches else "too little happened"

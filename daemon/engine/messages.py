@@ -33,7 +33,7 @@ class Messages:
 
     async def read(self, s: Session, instance: Instance) -> Transcript:
         """The session's messages: the truth, within bounds, because no text may stop the loop. Raises
-        ``Unavailable`` or ``BadReply``.
+        ``Unavailable`` or ``BadReply``. The settings of its project are as new as they.
 
         After a restart hundreds of sessions may have to be read. Each waits for its turn here, so that the
         time that the host has for one is not used up by the others.
@@ -42,6 +42,7 @@ class Messages:
             if instance.can.order_stream and not instance.connected:
                 raise Unavailable(f"{instance.id} went away before it was asked")
             found = await instance.host.read(s, instance)
+        await self._world.projects.read(s.directory)
         few = len(found.messages) < FEW and len(found.calls) < FEW
         return bounded(found) if few else await asyncio.to_thread(bounded, found)
 

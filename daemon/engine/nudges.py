@@ -63,6 +63,8 @@ class Nudges:
         s = world.sessions.get(p.session)
         if s is None:
             return None
+        await world.projects.read(s.directory)
+        s = world.sessions.get(p.session) or s
         instance = self._instances.connected(s.instance)
         if instance is None:
             self._timers.hold(p)

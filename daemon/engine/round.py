@@ -89,6 +89,8 @@ class Rounds:
         s = world.sessions.get(session)
         if s is None:
             return
+        await world.projects.read(s.directory)
+        s = world.sessions.get(session) or s
         limits = world.limits(s)
         no = may_judge(s, world.clock.now_ms(), limits, children_busy=self._messages.children_busy(session))
         if no is not None and no.final is None:
@@ -243,8 +245,9 @@ class Rounds:
             self._filing.final(failed, s.directory)
             return
         if formed is not None:
-            rows_found = [asdict(r) for r in formed.case.evidence.rows]
-            log.debug("case", evidence=rows_found, feedback=verdict.feedback)
+            if instance.debug or world.settings.log.debug:
+                rows_found = [asdict(r) for r in formed.case.evidence.rows]
+                log.debug("case", evidence=rows_found, feedback=verdict.feedback)
             self._filing.case(formed.case, formed.opinion, decision)
         for row in rows:
             watched = instance.can.order_stream and instance.mode in {"tui", "unknown"}

@@ -83,7 +83,7 @@ class World:
         self.spawn(store(), "later")
 
     def project(self, directory: str) -> Settings:
-        """The settings tightened by the project in ``directory``; read at most every two seconds."""
+        """The settings tightened by the project in ``directory``, as they were last read (``projects``)."""
         return self.projects.settings(directory)
 
     def templates(self, directory: str) -> Templates:

@@ -9,7 +9,6 @@ atomic and 0600.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import threading
@@ -18,6 +17,8 @@ from collections import deque
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
 
 from ..core.errors import Unavailable, words
 from ..core.redact import redact_value
@@ -114,7 +115,10 @@ def alias_object(v: Verdict | Judging | Stalled, *, collides: bool) -> dict[str,
     It is fresh only for ``complete``, and for ``incomplete`` when feedback follows. With ``timestamp: 0`` the
     plugins act as if reflectd were not there (I22, I23).
     """
-    found = verdict_object(v)
+    return _alias_of(verdict_object(v), v, collides=collides)
+
+
+def _alias_of(found: dict[str, Any], v: Verdict | Judging | Stalled, *, collides: bool) -> dict[str, Any]:
     fresh = not isinstance(v, Judging | Stalled) and not collides and (v.complete or v.will_prompt)
     return found if fresh else {**found, "complete": False, "timestamp": 0}
 
@@ -156,9 +160,9 @@ class VerdictFiles:
 
     def case(self, session: str, at: int, content: dict[str, Any], directory: str) -> Path:
         """Save a case, for people and for replay. When there are too many, the oldest are removed."""
-        text = json.dumps(redact_value(content), ensure_ascii=False, indent=1)
+        text = _dump(redact_value(content))
         folder, path = self._put(directory, f"{file_name(session)}_{at}.json", text, durable=False)
-        self._prune(folder, path, len(text.encode()))
+        self._prune(folder, path, len(text))
         return path
 
     def tidy(self, directory: str) -> None:
@@ -192,12 +196,13 @@ class VerdictFiles:
     ) -> Path:
         name = f"verdict_{file_name(v.session)}.json"
         alias = f"verdict_{file_name(v.session[:SHORT])}.json"
-        _, path = self._put(directory, name, _dump(verdict_object(v)), durable=durable)
+        found = verdict_object(v)
+        _, path = self._put(directory, name, _dump(found), durable=durable)
         if alias != name:
-            self._put(directory, alias, _dump(alias_object(v, collides=collides)), durable=durable)
+            self._put(directory, alias, _dump(_alias_of(found, v, collides=collides)), durable=durable)
         return path
 
-    def _put(self, directory: str, name: str, text: str, *, durable: bool) -> tuple[Path, Path]:
+    def _put(self, directory: str, name: str, text: bytes, *, durable: bool) -> tuple[Path, Path]:
         if self._usable(directory):
             folder = Path(directory) / FOLDER
             try:
@@ -240,8 +245,8 @@ def make_reflection(folder: Path) -> None:
         write_atomic(ignore, GITIGNORE, mode=0o600, durable=False)
 
 
-def _dump(found: dict[str, Any]) -> str:
-    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+def _dump(found: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
 
 
 def file_name(session: str) -> str:

@@ -124,7 +124,7 @@ class Routes:
         if not h.instance or len(h.instance) > ID:
             raise BadReply(f"`instance` must be 1 to {ID} characters")
         where = absolute(h.directory)
-        instance = self._intake.hello(h.host, h.instance, h.mode, h.pid, where, debug=h.debug)
+        instance = await self._intake.hello(h.host, h.instance, h.mode, h.pid, where, debug=h.debug)
         return answer(**self._status.hello(instance))
 
     async def events(self, request: web.Request) -> web.Response:

@@ -35,6 +35,10 @@ EPILOG = (
     "Every setting is also a flag: `reflectd serve --judge-mode observe` sets judge.mode. "
     "`reflectd config` lists them all."
 )
+SWITCH_S = 0.0005
+"""How long a thread that computes keeps the others waiting. Python's 5 ms are far longer than an event takes,
+and for each event the loop and the store's thread wait for their turn several times.
+"""
 LEAVE_S = 1.0  # how long a thread may take to finish what it does when the daemon ends
 
 
@@ -116,6 +120,7 @@ def run_to_the_end(work: Coroutine[Any, Any, int], last: Callable[[], object]) -
         import uvloop
     except ImportError:
         uvloop = None
+    sys.setswitchinterval(SWITCH_S)
     threads = ThreadPoolExecutor(THREADS, THREAD_NAME)
     code: int = (uvloop or asyncio).run(_with(threads, work))
     threads.shutdown(wait=False, cancel_futures=True)

@@ -184,6 +184,10 @@ class Stuck(Feature):
         """Look at a working session that may have been silent for too long."""
         world = self._world
         s = world.sessions.get(session)
+        if s is None:
+            return
+        await world.projects.read(s.directory)
+        s = world.sessions.get(session)
         if s is None or not s.busy or not self._watched(s):
             return
         now, due = world.clock.now_ms(), s.active_at + self._silence_ms(s)

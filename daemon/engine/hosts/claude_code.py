@@ -109,6 +109,7 @@ class ClaudeCode:
         hook = parse_hook(event, body, headers)
         if not hook.session or (hook.agent_id and event != "SubagentStop"):
             return NOTHING
+        await self._world.projects.read(hook.directory)
         if event in FROM_MOD:
             return await self._from_mod(hook)
         directory = hook.directory

@@ -35,3 +35,13 @@ def test_the_end_waits_for_no_dead_disk(disk: str, said: str) -> None:
     command = [sys.executable, "-c", ENDING, disk]
     found = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, cwd=REPO)
     assert (found.returncode, found.stdout, found.stderr) == (7, said, "")
+
+
+def test_threads_take_turns_often() -> None:
+    """C1: a long text is read in a thread, which gives the loop its turn after less than a millisecond."""
+    script = "import sys; from daemon.cli.control import serve\n"
+    script += "async def work(): print(sys.getswitchinterval() < 0.001); return 0\n"
+    script += "serve.run_to_the_end(work(), print)"
+    command = [sys.executable, "-c", script]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120, cwd=REPO)
+    assert found.stdout == "True\n"

@@ -240,7 +240,9 @@ def test_exec_gets_each_verdict_in_order(box: Sandbox) -> None:
         assert [(f["session"], f["state"], f["kind"]) for f in found] == [
             (f"ses_{n}", "incomplete", "verdict") for n in range(3)
         ]
-        assert watching.errors.count("exit code 3") == 3
+        wait_until(
+            lambda: watching.errors.count("exit code 3") == 3, "what became of each", lambda: watching.errors
+        )
         assert len(watching.lines) == 3
 
 

@@ -17,6 +17,7 @@ from daemon.core.errors import BadReply
 from daemon.core.session import Session
 from daemon.engine.engine import MakeFeature
 from daemon.engine.features.feature import Feature
+from daemon.files.verdict import Judging
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.features.toy import Toy
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash, until, write
@@ -357,6 +358,56 @@ async def test_a_hook_that_went_away_is_not_prompted(w: World) -> None:
     alias = json.loads((w.workspace / ".reflection" / "verdict_s1.json").read_text())
     assert alias["state"] == "incomplete"
     assert w.sim.daemon.world.outbox.open() == []
+
+
+async def given(w: World, session: str) -> tuple[ClaudeSim, str]:
+    """Feedback that the hook was given and the transcript does not show yet; its file says so."""
+    c = await w.begin(session)
+    await c.types()
+    c.answers()
+    heard = await c.stops(dropped=True)
+    assert heard.status == 422
+    while w.verdict(session)["state"] != "incomplete":  # after the three seconds
+        await asyncio.sleep(0.01)
+    assert w.verdict(session[:8])["timestamp"] == 0
+    return c, heard.text
+
+
+async def reaches(w: World, c: ClaudeSim, text: str) -> None:
+    """The wake stands in the transcript at last, and was seen there."""
+    c.line("user", message={"role": "user", "content": text}, origin={"kind": "task-notification"})
+    await until(lambda: not w.sim.daemon.world.outbox.open(c.session))
+    await w.sim.settle()
+    await w.sim.daemon.engine.filing.drain()
+
+
+async def test_a_prompt_that_is_seen_late_is_in_the_verdict_file(w: World) -> None:
+    """I22, I31: Claude Code wrote the wake down after more than three seconds: the files are made right."""
+    w.add(INCOMPLETE)
+    c, text = await given(w, "session-1")
+    before = w.verdict("session-1")
+    w.clock.advance(5)
+    await reaches(w, c, text)
+    alias, found = w.verdict("session-"), w.verdict("session-1")
+    assert (alias["state"], alias["timestamp"]) == ("incomplete", w.clock.ms)
+    assert found == before | {"timestamp": w.clock.ms}
+
+
+@pytest.mark.parametrize("newer", ["a turn that is judged", "a task"])
+async def test_a_prompt_that_is_seen_late_leaves_newer_files_alone(w: World, newer: str) -> None:
+    """I22: the file is about the next turn by now, or a new task made it stale: it stays so."""
+    w.add(INCOMPLETE)
+    c, text = await given(w, "session-1")
+    if newer == "a task":
+        w.sim.daemon.engine.filing.outdated("session-1")
+    else:
+        judging = Judging("session-1", "t", "newer", w.clock.ms)
+        w.sim.daemon.engine.filing.judging(judging, str(w.workspace))
+    await w.sim.daemon.engine.filing.drain()
+    before = w.verdict("session-1"), w.verdict("session-")
+    await reaches(w, c, text)
+    assert (w.verdict("session-1"), w.verdict("session-")) == before
+    assert before[1]["timestamp"] == 0
 
 
 async def test_an_interrupt_is_not_judged(w: World) -> None:

@@ -90,7 +90,7 @@ class SimHost:
         """Hello, order stream, and what was kept back meanwhile."""
         await self.disconnect()
         self._daemon = daemon
-        self._instance = daemon.engine.intake.hello("opencode", self.id, mode, 1, self.directory)
+        self._instance = await daemon.engine.intake.hello("opencode", self.id, mode, 1, self.directory)
         self._task = asyncio.create_task(self._serve(daemon, self._instance))
         await asyncio.sleep(0)
         await self.flush()
