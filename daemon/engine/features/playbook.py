@@ -60,7 +60,8 @@ class Playbook(Feature):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._world = parts.world
-        self._books = Playbooks(parts.world.db, parts.world.clock, os.environ.get("HOME", "/"))
+        home, path = os.environ.get("HOME", "/"), parts.world.settings.playbook.path
+        self._books = Playbooks(parts.world.db, parts.world.clock, home, path)
         self._learning = Learning(parts.world, parts.asking, parts.jobs, self._books)
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}

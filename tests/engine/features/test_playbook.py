@@ -20,6 +20,7 @@ from daemon.core.llm import Prompt, Reply
 from daemon.engine.features.playbook import Playbook, held_out
 from daemon.engine.offering import READY_S
 from daemon.engine.playbooks import Line
+from daemon.files.playbook_place import ACE
 from daemon.files.project_playbook import ProjectPlaybook
 from daemon.playbook.names import Names
 from daemon.playbook.scoring import add
@@ -70,7 +71,7 @@ class Site:
 
     @property
     def book(self) -> ProjectPlaybook:
-        return ProjectPlaybook(self.project, self.sim.daemon.paths.state_dir, self.clock)
+        return ProjectPlaybook(self.project, self.sim.daemon.paths.state_dir, self.clock, "")
 
     def vouched(self, text: str, section: str = "OTHERS") -> None:
         """A person adds a point."""
@@ -174,6 +175,23 @@ async def test_the_whole_loop(site: Site) -> None:
     assert f"[ctx-001] helpful=1 harmful=0 :: {TEXT}" in given
     assert site.purposes() == ["reflect", "curate"] * 3
     assert [file.read_text() for file in own] == ["- Run make check.\n"] * 2
+
+
+async def test_what_is_learned_goes_to_the_file_that_was_named(site: Site) -> None:
+    """`reflectd playbook use`: a project's `.claude/playbook.json` is written and read in place, at once."""
+    theirs = site.project / ACE
+    theirs.parent.mkdir()
+    theirs.write_text(json.dumps({"key_points": [{"name": "kpt_001", "text": "Views convert dates."}]}))
+    site.book.use(ACE)
+    site.book.approve(["Views convert dates."])
+    assert "[kpt_001]" in await site.session("s1", tags("helpful", "kpt_001"), ADD)
+    await site.session("s2", confirm(), NO_CHANGE)
+    sections = json.loads(theirs.read_text())["sections"]
+    assert [(p["name"], p["helpful"]) for p in sections["OTHERS"]] == [("kpt_001", 1)]
+    assert [p["text"] for p in sections["PROJECT CONTEXT"]] == [TEXT]
+    assert not site.file.exists()
+    assert TEXT in await site.session("s3", NOTHING, NO_CHANGE)
+    assert [r.by for r in site.book.history()] == ["reflectd", "reflectd"]
 
 
 class ByPurpose(ScriptedLLM):
