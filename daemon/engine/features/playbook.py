@@ -20,6 +20,7 @@ from ...core.errors import BadReply
 from ...core.learned import refusal
 from ...playbook.report import compared, share
 from ...store import learning
+from ..alike import Alike
 from ..learning import LEARN, Learning
 from ..playbooks import Playbooks
 from .feature import Feature, Parts, Route
@@ -62,7 +63,9 @@ class Playbook(Feature):
         self._world = parts.world
         home, path = os.environ.get("HOME", "/"), parts.world.settings.playbook.path
         self._books = Playbooks(parts.world.db, parts.world.clock, home, path)
-        self._learning = Learning(parts.world, parts.asking, parts.jobs, self._books)
+        least = parts.world.settings.embed.similar_percent / 100
+        self._alike = Alike(parts.world.embedder, least, parts.world.log)
+        self._learning = Learning(parts.world, parts.asking, parts.jobs, self._books, self._alike)
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}
 
@@ -218,6 +221,10 @@ class Playbook(Feature):
             "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
             "over_limit": self._learning.over_limit,
         }
+
+    async def drain(self) -> None:
+        """The model for embeddings goes."""
+        await self._alike.close()
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed, and what is too old."""
