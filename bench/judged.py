@@ -33,22 +33,29 @@ def verdict(nonce: str) -> str:
     return json.dumps({**VERDICT, "nonce": nonce})
 
 
-class _Model(BaseHTTPRequestHandler):
-    """Chat completions that cost no time."""
+class Model(BaseHTTPRequestHandler):
+    """Chat completions that cost no time: each says ``says``, and that it read ``tokens``."""
+
+    says = verdict("any")
+    tokens = 1500
 
     protocol_version = "HTTP/1.1"
     wbufsize = 1 << 16  # one packet: the second of two would wait 40 ms for the first one's receipt
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
-        message = {"role": "assistant", "content": verdict("any"), "refusal": None}
+        message = {"role": "assistant", "content": self.says, "refusal": None}
         answer = {
             "id": "c1",
             "object": "chat.completion",
             "created": 1,
             "model": "bench",
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 1500, "completion_tokens": 100, "total_tokens": 1600},
+            "usage": {
+                "prompt_tokens": self.tokens,
+                "completion_tokens": 100,
+                "total_tokens": self.tokens + 100,
+            },
         }
         body = json.dumps(answer).encode()
         self.send_response(200)
@@ -62,8 +69,9 @@ class _Model(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def _model() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
+def model(handler: type[Model] = Model) -> Iterator[str]:
+    """Its address while it runs."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -79,7 +87,7 @@ def model_to_order(*, quick: bool) -> Table:
     table = Table(
         f"Event to order by judge ({turns} turns, a model that answers at once)", ("ms", "median", "p99")
     )
-    with _model() as url:
+    with model() as url:
         for name, more in (
             ("offline", {}),
             ("host", {"REFLECTD_JUDGE_PROVIDER": "host"}),

@@ -80,6 +80,10 @@ class Server:
             self._command += ["--state-dir", str(folder / "state")]
         self._process: subprocess.Popen[bytes] | None = None
 
+    def runs(self, code: str) -> None:
+        """Run this program in the daemon's place, with the same arguments."""
+        self._command = [sys.executable, "-c", code, *self._command[3:]]
+
     def __enter__(self) -> Self:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

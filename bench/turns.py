@@ -78,6 +78,31 @@ class Host:
         self._results.post("/v1/results", {"instance": self._name, "id": order["id"], "status": "done"})
         return asked, ordered
 
+    def opens(self, number: int) -> str:
+        """A session begins and a person types; its id."""
+        session = self._id(number)
+        info = {"id": session, "title": "bench", "directory": str(self._workspace)}
+        typed = {"sessionID": session, "messageID": "msg_1", "human": True}
+        self._events.post("/v1/events", self._batch([
+            {"kind": "session.created", "data": {"sessionID": session, "info": info}},
+            {"kind": "chat.message", "data": typed},
+        ]))  # fmt: skip
+        return session
+
+    def asks(self, session: str) -> str:
+        """What the session is given of what was learned."""
+        body = {"instance": self._name, "what": "context", "data": {"sessionID": session}}
+        return str(self._events.post("/v1/ask", body)["text"])
+
+    def cites(self, point: str) -> None:
+        """From now on the agent names this point in what it says."""
+        self._recording = self._recording.replace('"Done: ', f'"As [{point}] says. Done: ')
+
+    def deletes(self, number: int) -> None:
+        """The session is over."""
+        gone = {"kind": "session.deleted", "data": {"sessionID": self._id(number)}}
+        self._events.post("/v1/events", self._batch([gone]))
+
     def settled(self, number: int) -> None:
         """Wait until the verdict of a turn is on disk."""
         file = self._workspace / ".reflection" / f"verdict_{self._id(number)}.json"

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Coroutine, Sequence
 
-    from .core.ports import Clock, Provider
+    from .core.ports import Clock, Embedder, Provider
     from .core.settings import Settings
     from .engine.engine import MakeFeature
     from .engine.world import Group
@@ -130,6 +130,7 @@ class Daemon:
             log=self._log,
             spawn=self.spawn,
             health=Health(self._log),
+            embedder=lambda: _embedder(settings, by_host=keys is not None and keys.by_host),
         )
         files = VerdictFiles(where.fallback_reflection, Path(os.environ.get("HOME", "/")))
         self.engine = assemble(self.world, instances, files, Workspace(trust), features)
@@ -343,6 +344,13 @@ class Daemon:
             write_atomic(self.paths.strict, "", mode=0o600, durable=False)
         else:
             self.paths.strict.unlink(missing_ok=True)
+
+
+def _embedder(settings: Settings, *, by_host: bool) -> Embedder | None:
+    """The embedder of the settings. Nothing of it is imported before it is needed. Raises ``UserError``."""
+    from .embed.select import choose, embedder
+
+    return embedder(choose(settings, os.environ, by_host=by_host), settings)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

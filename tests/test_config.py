@@ -72,6 +72,7 @@ def test_every_setting_can_come_from_environment_and_flag(key: str) -> None:
         "name": "m",
         "names": "m, n",
         "variable": "A_KEY",
+        "playbook": ".claude/playbook.json",
     }
     typed = forms.get(setting.form)
     if typed is None:

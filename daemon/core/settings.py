@@ -31,7 +31,7 @@ class Setting:
     doc: str
     choices: tuple[str, ...] = ()
     range: tuple[int, int] = (0, 0)
-    form: Literal["", "path", "model", "url", "name", "names", "variable"] = ""
+    form: Literal["", "path", "model", "url", "name", "names", "variable", "playbook"] = ""
     tighten: Tighten = ""
     env: str = ""
     in_file: bool = True
@@ -57,6 +57,7 @@ class Setting:
             "name": "a model's name",
             "names": 'models\' names with commas between them, or ""',
             "variable": 'the name of a variable, or ""',
+            "playbook": 'a `playbook.json` inside the project, or ""',
         }
         return forms.get(self.form, "a text")
 
@@ -81,6 +82,8 @@ class Setting:
                 return bool(value) and _is_word(value)
             if self.form == "variable":
                 return not value or (value.isascii() and value.isidentifier())
+            if self.form == "playbook":
+                return not value or _is_inside(value)
             if self.form == "names":
                 found = names(value)
                 return not value or (len(found) <= MOST_NAMES and all(n and _is_word(n) for n in found))
@@ -106,6 +109,12 @@ def names(text: str) -> tuple[str, ...]:
 
 def _is_word(value: str) -> bool:
     return value.isprintable() and " " not in value
+
+
+def _is_inside(value: str) -> bool:
+    """Whether it is a relative path that leads out of no folder, to a `playbook.json`."""
+    parts = value.split("/")
+    return value.isprintable() and parts[-1] == "playbook.json" and not {"", ".", ".."} & set(parts)
 
 
 def _setting(default: _T, doc: str, **rules: object) -> _T:
@@ -357,6 +366,12 @@ class Playbook:
         False,
         "learn from judged sessions what works in a project, and offer it to the next ones",
         tighten="off",
+    )
+    path: str = _setting(
+        "",
+        "where the playbook is in each of your projects, such as `.claude/playbook.json`; empty means "
+        "`.reflection/playbook.json`; what `reflectd playbook use` was told in a project counts more",
+        form="playbook",
     )
     holdout_percent: int = _setting(
         0,

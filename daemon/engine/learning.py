@@ -10,6 +10,7 @@ it was: without a model, or over the limit on spending, the cases wait, and laps
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ..store.db import Statement
     from ..store.jobs import Job
     from ..store.learning import Text, Write
+    from .alike import Alike
     from .asking import Asking
     from .jobs import Jobs
     from .playbooks import Playbooks, View
@@ -66,11 +68,12 @@ class _Answered(msgspec.Struct):
 class Learning:
     """The background work of the playbook."""
 
-    def __init__(self, world: World, asking: Asking, jobs: Jobs, books: Playbooks) -> None:
+    def __init__(self, world: World, asking: Asking, jobs: Jobs, books: Playbooks, alike: Alike) -> None:
         self._world = world
         self._asking = asking
         self._jobs = jobs
         self._books = books
+        self._alike = alike
         self.over_limit = False  # when it last asked
 
     def on(self, directory: str, host: str) -> bool:
@@ -227,31 +230,27 @@ class Learning:
         )
         seen = copy(view.known)
         apply_tags(seen, [{"name": t.name, "tag": t.tag} for t in tags])
-        outcome = await self._run(
-            job,
-            curate(
-                curation(
-                    answered.output,
-                    seen,
-                    nonce=world.nonce(),
-                    template=templates.curator,
-                    session=s.id,
-                    model=stretch.model,
-                    largest=CURATOR_TOKENS,
-                )
-            ),
-            s,
-            answered.turns,
-            project,
+        asked = partial(
+            curation,
+            answered.output,
+            seen,
+            nonce=world.nonce(),
+            template=templates.curator,
+            session=s.id,
+            model=stretch.model,
+            largest=CURATOR_TOKENS,
         )
+        to_curate = await self._alike.curation(seen, view.approved, lambda pairs: asked(alike=pairs))
+        outcome = await self._run(job, curate(to_curate), s, answered.turns, project)
         if outcome is None:
             return None
-        new, removed, skipped = proposed(view.known, outcome.output["operations"], kept=view.approved)
+        found_out = proposed(view.known, outcome.output["operations"], kept=view.approved)
         found = [(waiting[name], cites) for name, cites in answered.confirmed if name in waiting]
         change = Change(
             tuple(t for t in tags if t.tag != "neutral"),
             tuple(Confirmed(t.section, t.text, t.replaces) for t, _ in found),
-            removed,
+            found_out.removed,
+            joined=found_out.joined,
         )
         now, turn = world.clock.now_ms(), answered.turns[-1]
         statements = [
@@ -267,7 +266,7 @@ class Learning:
                     Origin("curator", s.id, turn, now, n.why),
                     n.replaces,
                 )
-                for n in new
+                for n in found_out.new
             ),
             *(self._confirm(text, s.id, cites, now) for text, cites in found),
             learning.cite(s.id, [name for name in stretch.cited if name in names]),
@@ -277,10 +276,11 @@ class Learning:
             "looked back",
             session=s.id,
             tags={t.name: t.tag for t in tags},
-            new=len(new),
+            new=len(found_out.new),
             confirmed=len(found),
-            removed=list(removed),
-            skipped=list(skipped)[:10],
+            removed=list(found_out.removed),
+            joined=[j.names for j in found_out.joined],
+            skipped=list(found_out.skipped)[:10],
         )
         if not change:
             await self._done(job, *statements)

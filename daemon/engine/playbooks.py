@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from ..core.errors import Unavailable
 from ..core.learned import folded, known_as
 from ..files.bounded import read_text
-from ..files.playbook import FILE
 from ..files.playbook_state import StateFile
 from ..files.project_playbook import ProjectPlaybook
 from ..playbook.learn import changed, known_part
@@ -61,8 +60,9 @@ class Line:
 class Playbooks:
     """One for the daemon."""
 
-    def __init__(self, db: Database, clock: Clock, home: str) -> None:
+    def __init__(self, db: Database, clock: Clock, home: str, path: str) -> None:
         self._db = db
+        self._path = path
         self._clock = clock
         self._state_dir = db.path.parent
         self._home = os.path.realpath(home)
@@ -74,17 +74,17 @@ class Playbooks:
 
     def stamp(self, project: str) -> Stamp:
         """Changes when anything does that ``view`` or ``lines`` reads."""
-        state = StateFile(self._state_dir, project).folder / "known.json"
-        files = [Path(project, FILE), state, *(Path(project, name) for name in RULES)]
+        state, path = StateFile(self._state_dir, project).folder / "known.json", self._book(project).path
+        files = [path, state, *(Path(project, name) for name in RULES)]
         confirmed = self._db.read(
             "SELECT count(*), total(settled) FROM learned WHERE directory = ? AND state = 'confirmed'",
             (project,),
         )
-        return (*map(_identity, files), *confirmed[0])
+        return (path, *map(_identity, files), *confirmed[0])
 
     def view(self, project: str) -> View:
         """Read it."""
-        book = ProjectPlaybook(project, self._state_dir, self._clock)
+        book = self._book(project)
         found, state = book.read(), book.known()
         known = learning.confirmed(self._db, project) | state.approved.keys()
         part = known_part(found.playbook, known, known_as)
@@ -104,17 +104,14 @@ class Playbooks:
 
     def approve(self, project: str, text: str) -> None:
         """A person vouches for this text. Raises ``Unavailable``."""
-        ProjectPlaybook(project, self._state_dir, self._clock).approve([text])
+        self._book(project).approve([text])
 
     def write(self, project: str, change: Change, number: int, why: str) -> Applied | None:
         """Change the file and keep the revision; None when this change (``number``) is on the disk already.
 
-        Raises ``Unavailable``.
+        Raises ``Unavailable``, and ``UserError`` for a project whose playbook lies behind a link.
         """
-        file = Path(project, FILE)
-        if file.parent.is_symlink():
-            raise Unavailable(f"{file.parent} is a link; nothing is written through it")
-        book, mark = ProjectPlaybook(project, self._state_dir, self._clock), f"#{number}"
+        book, mark = self._book(project), f"#{number}"
 
         def edit(playbook: Playbook, names: Names) -> Applied | None:
             found, made = book.read(), book.history()
@@ -132,6 +129,9 @@ class Playbooks:
             return applied
 
         return book.change(edit, lambda _: f"learned {mark}", why=why, by=BY).result
+
+    def _book(self, project: str) -> ProjectPlaybook:
+        return ProjectPlaybook(project, self._state_dir, self._clock, self._path)
 
 
 def _identity(path: Path) -> tuple[int, int, int]:

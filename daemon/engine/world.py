@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..core.errors import Unavailable
 from ..core.guards import Limits
-from ..core.ports import Clock
+from ..core.ports import Clock, Embedder
 from ..core.settings import Settings
 from ..files.project_rules import ProjectRules
 from ..files.prompts import Prompts
@@ -47,7 +47,9 @@ class Spawn(Protocol):
 
 @dataclass(slots=True)
 class World:
-    """The daemon's parts. ``health`` says what does not work right now."""
+    """The daemon's parts. ``health`` says what does not work right now. ``embedder`` makes the one of the
+    settings; it may block, and raises ``ReflectdError``.
+    """
 
     settings: Settings
     clock: Clock
@@ -64,6 +66,7 @@ class World:
     log: Logger
     spawn: Spawn
     health: Health
+    embedder: Callable[[], Embedder | None]
     stream: Hub = field(default_factory=Hub)
     projects: Projects = field(init=False)
 

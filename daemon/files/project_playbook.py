@@ -1,9 +1,9 @@
 """A project's playbook as it is changed: one at a time, each change a revision, no name given twice.
 
-Reads and writes ``<project>/.reflection/playbook.json`` and the project's folder in the state folder. The
-lock is held from reading to writing, so the daemon and a command lose nothing to each other. Links are not
-followed, and nothing is done in a ``.reflection`` that is one: a clone may ship it. The home folder and ``/``
-have no playbook.
+Reads and writes the project's playbook (``playbook_place`` says which file that is) and the project's folder
+in the state folder. The lock is held from reading to writing, so the daemon and a command lose nothing to
+each other. Links are not followed, and nothing is done below a folder of the project that is one: a clone may
+ship it. The home folder and ``/`` have no playbook.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from ..playbook.points import Playbook, each, empty, names_of
 from .alone import alone
 from .atomic import set_aside
 from .bounded import reason
+from .folders import make_folder
 from .playbook import FILE, Loaded, dumped, load
-from .playbook_state import StateFile
+from .playbook_place import choose, link_on_the_way, place
+from .playbook_state import StateFile, digest
 from .revise import Revision, Revisions
 from .verdict import make_reflection
 
@@ -49,18 +51,23 @@ class Changed(Generic[T]):
 
 
 class ProjectPlaybook:
-    """The playbook of one project."""
+    """The playbook of one project. ``setting``: the person's ``playbook.path``. ``named``: its file, from the
+    project on.
+    """
 
-    def __init__(self, project: str | Path, state_dir: Path, clock: Clock) -> None:
-        self.path = Path(project, FILE)
+    def __init__(self, project: str | Path, state_dir: Path, clock: Clock, setting: str) -> None:
         self._project = project
         self._state = StateFile(state_dir, project)
         self._clock = clock
-        self._revisions = Revisions(self._state.folder, self.path)
+        self.named = place(self._state.folder, setting)
+        self.path = Path(project, self.named)
+        own = () if self.named == FILE else (f"of-{digest(self.named)[:16]}",)  # a file, its revisions
+        self._kept = self._state.folder.joinpath(*own)
+        self._revisions = Revisions(self._kept, self.path)
 
     def read(self) -> Loaded:
         """The playbook as it is; names are given above those that were ever given here. Never raises."""
-        if problem := self._problem():
+        if problem := self.problem():
             return Loaded(empty(), problem)
         return load(self.path, marks=self._state.load().highest, follow=False)
 
@@ -110,7 +117,7 @@ class ProjectPlaybook:
             if approved is not None:
                 known.approve(approved(result), now)
             self._state.save(known, now)  # before the file: a name that is written is never free again
-            self._make_folder()
+            self._make_folders()
             revision = self._revisions.write(dumped(playbook), at=now, what=what(result), why=why, by=by)
         return Changed(result, playbook, revision, tuple(told))
 
@@ -128,20 +135,32 @@ class ProjectPlaybook:
         with nullcontext() if dry_run else alone(self._state.folder):
             return self._revisions.undo(number, at=self._clock.now_ms(), dry_run=dry_run)
 
-    def _problem(self) -> str:
-        """Why this folder can have no playbook, "" when it can."""
+    def use(self, path: str) -> None:
+        """A person says that this project's playbook is that file (``playbook_place.inside``). Raises
+        ``UserError`` for one that can't be it, and ``Unavailable``.
+        """
+        self._check(path)
+        with alone(self._state.folder):
+            choose(self._state.folder, self._project, path, self._clock.now_ms())
+
+    def problem(self, path: str = "") -> str:
+        """Why this folder can have no playbook there (where it is), "" when it can."""
         if os.path.realpath(self._project) in {"/", os.path.realpath(os.environ.get("HOME") or "/")}:
             return f"{self._project} is no project"
-        if self.path.parent.is_symlink():
-            return f"{self.path.parent} is a link: nothing is read or written there"
-        return ""
+        link = link_on_the_way(self._project, path or self.named)
+        return f"{link} is a link: nothing is read or written there" if link is not None else ""
 
-    def _check(self) -> None:
-        if problem := self._problem():
+    def _check(self, path: str = "") -> None:
+        if problem := self.problem(path):
             raise UserError(problem)
 
-    def _make_folder(self) -> None:
+    def _make_folders(self) -> None:
+        """The file's folder, and that of its revisions. Raises ``Unavailable``."""
         try:
-            make_reflection(self.path.parent)
+            self._kept.mkdir(mode=0o700, exist_ok=True)
+            if self.named == FILE:
+                make_reflection(self.path.parent)
+            else:
+                make_folder(self.path.parent)
         except OSError as error:
             raise Unavailable(f"can't make the folder {self.path.parent}: {reason(error)}") from error

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.cuts import head_and_tail, tokens, within
@@ -39,6 +40,7 @@ WORDS: Final = 0.2
 FINAL: Final = 0.1
 ROWS: Final = 0.1
 LOG: Final = 0.4  # and what these leave; the changes have the rest
+ALIKE: Final = 10  # pairs of points that may say the same, in one question
 NONE: Final = "(none)"
 
 
@@ -258,17 +260,35 @@ def curation(
     tier: Tier = "fast",
     strict: bool = True,
     largest: int = 0,
+    alike: Iterable[tuple[str, str]] = (),
 ) -> Curation:
     """What a curator is asked about. ``largest``: tokens of its prompt, 0 for no limit; where the points
     don't fit, those that the reflector tagged are kept first, then those that were counted most often.
+    ``alike``: names of two points each that may say the same; ``ALIKE`` of them are shown, others in another
+    session.
     """
     output = {"analysis": reflection.get("analysis", ""), "bullet_tags": reflection.get("bullet_tags", [])}
     said, points = json.dumps(output, indent=1, ensure_ascii=False, default=str), lines_of(playbook)
+    pairs = sorted(alike, key=lambda pair: sha256(f"{session} {pair}".encode()).digest())[:ALIKE]
     if largest:
-        room = largest - tokens(template) - 4 * _HEADING
+        room = largest - tokens(template) - 4 * _HEADING - tokens(_alike(pairs))
         said = within(said, room // 2)
         points = _fitted(playbook, output["bullet_tags"], room - tokens(said))
+    there = {p["name"] for p in shown(playbook, points)}
+    points += _alike([pair for pair in pairs if there.issuperset(pair)])
     return Curation(session, nonce, said, points or NONE, template, model, tier, strict)
+
+
+def shown(playbook: Playbook, points: str) -> list[Point]:
+    """The points whose lines stand in this text."""
+    lines = set(points.splitlines())
+    return [p for _, p in each(playbook) if line(p) in lines]
+
+
+def _alike(pairs: Iterable[tuple[str, str]]) -> str:
+    """The pairs, below the points; "" without any."""
+    listed = "\n".join(f"[{a}] and [{b}]" for a, b in pairs)
+    return f"\n\n## These may say the same\n{listed}" if listed else ""
 
 
 def _fitted(playbook: Playbook, tags: object, most: int) -> str:

@@ -123,6 +123,11 @@ def by_meaning(similar: Similar) -> Similar:
     return careful
 
 
+def may_be_one(*texts: str) -> bool:
+    """Whether no negation and no number tells these texts apart."""
+    return len({_decisive(words(text)) for text in texts}) == 1
+
+
 def together(*similar: Similar) -> Similar:
     """What any of these finds (``Similar``)."""
     return lambda texts, threshold: (pair for each_of in similar for pair in each_of(texts, threshold))

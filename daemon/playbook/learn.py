@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.learned import refusal
-from .dedup import deduplicate, folded
+from .dedup import deduplicate, folded, may_be_one
 from .operations import apply
 from .points import Playbook, by_name, copy, each, keep_only, section_of
 from .scoring import TAGS, apply_tags, prune, said_in
@@ -56,6 +56,14 @@ class Confirmed:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """Points that say the same as ``into``, whose text stays."""
+
+    into: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What changes in the playbook. It can be applied to the file as it is then, whoever edited it since.
 
@@ -66,9 +74,22 @@ class Change:
     confirmed: tuple[Confirmed, ...] = ()
     removed: tuple[str, ...] = ()
     taken_back: tuple[Tag, ...] = ()
+    joined: tuple[Joined, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.tags or self.confirmed or self.removed or self.taken_back)
+        return bool(self.tags or self.confirmed or self.removed or self.taken_back or self.joined)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """What a curator's operations come to: texts that are kept apart, names to remove, points that become
+    another one's, and why the rest was skipped.
+    """
+
+    new: tuple[New, ...] = ()
+    removed: tuple[str, ...] = ()
+    joined: tuple[Joined, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +131,15 @@ def counted(tags: object, given: Collection[str], before: Collection[str]) -> tu
 
 def proposed(
     playbook: Playbook, operations: object, *, kept: Collection[str] = (), names: Names | None = None
-) -> tuple[tuple[New, ...], tuple[str, ...], tuple[str, ...]]:
-    """(new texts, names to remove, why the rest was skipped). ``playbook``: the part that the curator saw.
-    ``kept``: the points that a person approved.
+) -> Proposed:
+    """What the operations come to. ``playbook``: the part that the curator saw. ``kept``: the points that a
+    person approved.
+
+    A MERGE into the text of one of its points brings in no text that is new, so it is done at once.
     """
     applied = apply(playbook, operations, names=names, kept=kept)
     after, new, removed, skipped = by_name(applied.playbook), list[New](), list[str](), list(applied.skipped)
+    said, joined = {name: p["text"] for name, p in by_name(playbook).items()}, list[Joined]()
     sections = {p["name"]: section for section, p in (*each(playbook), *each(applied.playbook))}
     for done in applied.done:
         if done.kind == "DELETE":
@@ -126,6 +150,15 @@ def proposed(
             skipped.append(f"{done.kind}: a later operation took it back")
             continue
         replaces = tuple(p["name"] for p in done.before)
+        if done.kind == "MERGE" and all(said.get(p["name"]) == p["text"] for p in done.before):
+            into = next((n for n in replaces if folded(said[n]) == folded(point["text"])), "")
+            if into:
+                others = tuple(n for n in replaces if n != into)
+                if why := _apart(into, others, said, kept):
+                    skipped.append(f"{done.kind}: {why}")
+                else:
+                    joined.append(Joined(into, others))
+                continue
         why = refusal(point["text"])
         if approved := [name for name in replaces if name in kept]:
             why = f"a person approved {approved[0]}"
@@ -133,8 +166,16 @@ def proposed(
             skipped.append(f"{done.kind}: {why}")
             continue
         new.append(New(sections[done.name], point["text"], replaces, done.why))
-    known = {p["name"] for _, p in each(playbook)}
-    return tuple(new), tuple(n for n in removed if n in known), tuple(skipped)
+    return Proposed(tuple(new), tuple(n for n in removed if n in said), tuple(joined), tuple(skipped))
+
+
+def _apart(into: str, others: Sequence[str], said: Mapping[str, str], kept: Collection[str]) -> str:
+    """Why these points stay apart, "" when they may become one without anybody's confirmation."""
+    if approved := [name for name in others if name in kept]:
+        return f"a person approved {approved[0]}"
+    if not may_be_one(said[into], *(said[name] for name in others)):
+        return "a negation or a number tells them apart"
+    return ""
 
 
 def changed(playbook: Playbook, change: Change, names: Names, kept: Collection[str] = ()) -> Applied:
@@ -155,9 +196,24 @@ def changed(playbook: Playbook, change: Change, names: Names, kept: Collection[s
     for removal in removals:
         found = apply(after, [removal], names=names, kept=kept)
         after, skipped = found.playbook, [*skipped, *found.skipped]
-    joined = [p["name"] for _, others in deduplicate(after) for p in others]
+    joined = [name for j in change.joined for name in _join(after, j, kept)]
+    joined += [p["name"] for _, others in deduplicate(after) for p in others]
     pruned = [p["name"] for p in prune(after)]
     return Applied(after, tuple(pruned), tuple(joined), tuple(skipped))
+
+
+def _join(playbook: Playbook, joined: Joined, kept: Collection[str]) -> list[str]:
+    """Let these points become the first, in place; the names of those that did. One that is gone, or that a
+    person approved meanwhile, is left out.
+    """
+    known = by_name(playbook)
+    first, names = known.get(joined.into), [n for n in joined.names if n in known and n not in kept]
+    if first is None:
+        return []
+    for counter in ("helpful", "harmful"):
+        first[counter] = sum(p.get(counter, 0) for p in (first, *(known[n] for n in names)))
+    keep_only(playbook, {id(known[n]) for n in names})
+    return names
 
 
 def _operation(text: Confirmed, there: Mapping[str, Point], kept: Collection[str]) -> dict[str, Any]:

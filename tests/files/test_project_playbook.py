@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def project(tmp_path: Path) -> ProjectPlaybook:
     (tmp_path / "work").mkdir()
-    return ProjectPlaybook(tmp_path / "work", tmp_path / "state", FakeClock())
+    return ProjectPlaybook(tmp_path / "work", tmp_path / "state", FakeClock(), "")
 
 
 def added(project: ProjectPlaybook, text: str, *, dry_run: bool = False) -> list[str]:
@@ -126,7 +126,7 @@ def test_a_folder_that_can_have_no_playbook(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for folder, why in (("clone", "is a link"), ("home", "is no project")):
-        project = ProjectPlaybook(tmp_path / folder, tmp_path / "state", FakeClock())
+        project = ProjectPlaybook(tmp_path / folder, tmp_path / "state", FakeClock(), "")
         assert (why in project.read().problem, said(project.read().playbook)) == (True, [])
         with pytest.raises(UserError, match=why):
             added(project, "a")
@@ -157,7 +157,7 @@ from pathlib import Path
 from daemon.clock import SystemClock
 from daemon.files.project_playbook import ProjectPlaybook
 from daemon.playbook.scoring import add
-project = ProjectPlaybook(Path(sys.argv[1]), Path(sys.argv[2]), SystemClock())
+project = ProjectPlaybook(Path(sys.argv[1]), Path(sys.argv[2]), SystemClock(), "")
 for i in range(20):
     project.change(lambda b, n: add(b, f"{sys.argv[3]} {i}", "OTHERS", n, set()), lambda p: p["name"])
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from daemon.core.cuts import tokens
 from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.paths import shipped
 from daemon.playbook.case import (
+    ALIKE,
     CURATOR_TOKENS,
     REFLECTOR_TOKENS,
     Case,
@@ -140,6 +142,30 @@ def test_a_curator_sees_the_points_that_were_tagged_first() -> None:
     ):
         assert part in case.points
     assert "more" not in case.reflection
+
+
+def test_a_curator_is_shown_pairs_that_may_say_the_same() -> None:
+    """Only of points that it sees, at most ten, within its tokens; other ones in another session."""
+    points = book(*(point(f"pat-{i:03d}", f"{i} " + "word " * 40) for i in range(1, 300)))
+    pairs = [(f"pat-{i:03d}", f"pat-{i + 1:03d}") for i in range(1, 299, 2)]
+
+    def asked(session: str, largest: int = CURATOR_TOKENS) -> str:
+        case = curation(
+            {}, points, nonce="n", template=TEMPLATES.curator, session=session, largest=largest, alike=pairs
+        )
+        prompt = curator(case)
+        assert not largest or tokens(prompt.system) + tokens(prompt.text) <= largest
+        before, _, below = case.points.partition("\n\n## These may say the same\n")
+        named = re.findall(r"^\[(pat-\d+)\] and \[(pat-\d+)\]$", below, re.MULTILINE)
+        assert len(named) == len(below.splitlines()) <= ALIKE
+        assert all(f"[{name}] " in before for pair in named for name in pair)
+        return below
+
+    assert asked("ses_1") == asked("ses_1")
+    assert len(asked("ses_1", 0).splitlines()) == ALIKE
+    assert len({asked(f"ses_{i}", 0) for i in range(5)}) == 5
+    alone = curation({}, book(point("pat-001", "a")), nonce="n", template="", alike=[("pat-001", "pat-009")])
+    assert alone == curation({}, book(point("pat-001", "a")), nonce="n", template="")
 
 
 def test_a_curator_without_a_limit_sees_everything() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.playbook.dedup import THRESHOLD, by_meaning, deduplicate, together, words, words_alike
+from daemon.playbook.dedup import THRESHOLD, by_meaning, deduplicate, may_be_one, together, words, words_alike
 from daemon.playbook.points import each
 from tests.playbook.books import book, names, point, said
 
@@ -179,3 +179,10 @@ def test_other_words_for_the_same_become_one_by_their_meaning() -> None:
         ("pat-003", ["pat-004"]),
     ]
     assert deduplicate(playbook, together()) == []
+
+
+def test_a_negation_or_a_number_tells_texts_apart() -> None:
+    """Whatever else they have in common; other words don't."""
+    assert may_be_one("Prefer small pull requests", "Pull requests should be kept small")
+    assert not may_be_one("Use tabs", "Never use tabs")
+    assert not may_be_one("Use redis 7", "Use redis 7 in tests", "Use redis 6")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...client import request
@@ -15,7 +16,9 @@ from ..terminal import add_flag, show
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
+    from ...core.settings import Settings
     from ...paths import Paths
 
 NOT_RUNNING = 3
@@ -33,7 +36,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when a daemon answers, 3 when none does."""
-    _, where = look(args)
+    settings, where = look(args)
     socket = find_socket(where)
     try:
         status = request(socket, "GET", "/v1/status")
@@ -47,17 +50,29 @@ def run(args: argparse.Namespace) -> int:
             lines = paint.row("reflectd is not running: ", str(e), "  ")
             for folder in off:
                 lines += _row("off", _off_text(folder), paint)
+            for label, text in _about_learning(settings, where, off):
+                lines += _row(label, text, paint)
             show(lines, pager=False)
         return NOT_RUNNING
     if args.json:
         print_json({"running": True, **status, "sessions_shown": sessions})
     else:
-        show(render(status, sessions, Paint(), time.time() * 1000), pager=not args.no_pager)
+        known = [*(i["directory"] for i in status["instances"]), *status.get("off", ())]
+        more = _about_learning(settings, where, known)
+        show(render(status, sessions, Paint(), time.time() * 1000, more), pager=not args.no_pager)
     return 0
 
 
-def render(status: dict[str, Any], sessions: list[dict[str, Any]], paint: Paint, now_ms: float) -> list[str]:
-    """The status as lines for people. ``now_ms``: epoch ms, from which the age of sessions is told."""
+def render(
+    status: dict[str, Any],
+    sessions: list[dict[str, Any]],
+    paint: Paint,
+    now_ms: float,
+    more: Sequence[tuple[str, str]] = (),
+) -> list[str]:
+    """The status as lines for people. ``now_ms``: epoch ms, from which the age of sessions is told. ``more``:
+    what this command found out itself.
+    """
     facts = [
         *_judges(status),
         ("mode", status["mode"]),
@@ -65,6 +80,7 @@ def render(status: dict[str, Any], sessions: list[dict[str, Any]], paint: Paint,
         ("state", plain(status["state_dir"])),
         *_models(status),
         *_learning(status),
+        *more,
         *(("key", allows(name, v)) for name, v in status.get("keys_unused", {}).items()),
     ]
     if status["degraded"]:
@@ -98,6 +114,22 @@ def _off(where: Paths) -> list[str]:
             return Sessions(db).off_folders()
     except Unavailable:
         return []
+
+
+def _about_learning(settings: Settings, where: Paths, known: Sequence[str]) -> list[tuple[str, str]]:
+    """A playbook of another program in this project; and once, where a daemon ran before, that nobody was
+    asked whether it may learn.
+    """
+    from ..playbook.ace import offer_here
+    from ..setup.learning import in_words, is_answered
+
+    offered = offer_here(settings, where, known)
+    facts = [("playbook", offered)] if offered else []
+    if where.database.exists() and not is_answered(settings) and not where.told_of_learning.exists():
+        facts.append(("learns", in_words(settings)))
+        with suppress(OSError):  # then it is said once more
+            where.told_of_learning.touch(mode=0o600)
+    return facts
 
 
 def _off_text(folder: str) -> str:

@@ -104,6 +104,7 @@ def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
         ("mod", c.mod),
         ("providers", o.providers),
         ("judge", o.judges),
+        ("learning", o.learning),
         ("embeddings", o.embeddings),
         ("database", o.database),
         ("replies", o.replies),

@@ -180,6 +180,13 @@ def judges(about: About) -> Iterator[Check]:
             yield Check("judge", "ok", text)
 
 
+def learning(about: About) -> Iterator[Check]:
+    """Whether it learns. What nobody was asked yet is said: after an upgrade nothing begins by itself."""
+    from ..setup.learning import in_words
+
+    yield Check("learning", "ok", in_words(about.settings))
+
+
 def embeddings(about: About) -> Iterator[Check]:
     """Which model compares texts by their meaning. Without one words are compared, which is no fault."""
     from ...embed.minilm import check

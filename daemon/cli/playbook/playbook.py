@@ -1,6 +1,6 @@
 """``reflectd playbook``: shows a project's playbook and changes it. Needs no daemon.
 
-Each change is one revision of ``.reflection/playbook.json``, which ``undo`` takes back while nobody edited
+Each change is one revision of the project's ``playbook.json``, which ``undo`` takes back while nobody edited
 the file since. What a person adds or edits counts as approved; what is imported does not. Exit codes: 0 done,
 or nothing to do · 1 the file system refused · 2 wrong arguments, no such point, or no playbook that can be
 used.
@@ -30,6 +30,7 @@ EPILOG = """examples:
   reflectd playbook undo 12                take one change back
   reflectd playbook export > book.json     all points, as JSON
   reflectd playbook import .claude/playbook.json
+  reflectd playbook use .claude/playbook.json   work in that file instead
 
 exit codes: 0 done, or nothing to do; 1 the file system refused; 2 wrong arguments, no such point,
 or no playbook that can be used"""
@@ -81,6 +82,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     export.add_argument("--out", metavar="FILE", help="write them to FILE, which must not exist")
     taken = _change(what, "import", "take over the points of another playbook", "take", module="exchange")
     taken.add_argument("file", metavar="FILE", help="a playbook.json in any form, - for stdin")
+    text = "which file is this project's playbook, or use another one"
+    used = _change(what, "use", text, "use", module="use", why=False)
+    used.add_argument("file", nargs="?", metavar="FILE", help="a playbook.json inside the project")
 
 
 def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:

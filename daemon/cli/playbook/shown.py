@@ -15,6 +15,7 @@ from ..render import Paint, clock, count, place, plain, print_json, short
 from ..settings import here, look
 from ..terminal import say
 from ..terminal import show as show_lines
+from .ace import offer
 
 if TYPE_CHECKING:
     import argparse
@@ -29,11 +30,11 @@ MOST = 100
 
 def opened(args: argparse.Namespace) -> tuple[Path, ProjectPlaybook]:
     """The project that the arguments mean, and its playbook. Raises ``UserError``."""
-    _, where = look(args)
+    settings, where = look(args)
     project = here(where, args.dir)
     if not project.is_dir():
         raise UserError(f"there is no folder {project}")
-    return project, ProjectPlaybook(project, where.state_dir, SystemClock())
+    return project, ProjectPlaybook(project, where.state_dir, SystemClock(), settings.playbook.path)
 
 
 def show(args: argparse.Namespace) -> int:
@@ -52,10 +53,16 @@ def show(args: argparse.Namespace) -> int:
         )
         return 0
     tell(found.told)
+    offered = "" if args.names else offer(project, book)
     if not points:
         say(f"no points in {place(project)}; `reflectd playbook add TEXT` makes one")
+        if offered:
+            say(offered)
         return 0
-    show_lines(lines_of(points, project, known.is_approved, Paint()), pager=not args.no_pager)
+    paint = Paint()
+    lines = lines_of(points, project, known.is_approved, paint)
+    lines += ["", *paint.row("", offered, "  ")] if offered else []
+    show_lines(lines, pager=not args.no_pager)
     return 0
 
 

@@ -1,9 +1,9 @@
 """``reflectd setup [HOST]``: connects coding agents to reflectd, and disconnects them again.
 
 Without a host it says which agents are there and asks about each that is not connected; ``--status`` only
-says it. Reads the arguments and tells the person what was done. When anything is wrong the settings stay as
-they were: exit code 2 (the person can mend it, and is told how) or 1 (the file system refused, or there is no
-agent).
+says it. Who never said whether reflectd may learn is asked that too (``learning``). Reads the arguments and
+tells the person what was done. When anything is wrong the settings stay as they were: exit code 2 (the person
+can mend it, and is told how) or 1 (the file system refused, or there is no agent).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import Unavailable, UserError, told
 from ..render import print_json
 from ..terminal import attended, say
-from . import agents, copies
+from . import agents, copies, learning
 from . import claude_code as setup_claude
 from . import opencode as setup_opencode
 
@@ -42,6 +42,7 @@ EPILOG = """examples:
   reflectd setup                     which agents are there? asks about each
   reflectd setup --status            what is connected, and who judges
   reflectd setup --yes               connect every agent that is there
+  reflectd setup --yes --learning on the same, and learn from judged sessions
   reflectd setup opencode --dry-run  show the change, write nothing
   reflectd setup claude-code --undo  take the last change back
 
@@ -55,16 +56,18 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
     setup = subparsers.add_parser(
         "setup",
         help="connect a coding agent to reflectd",
-        usage="%(prog)s [-h] [--status | --yes] [--json] [HOST ...]",
+        usage="%(prog)s [-h] [--status | --yes] [--learning {on,off}] [--json] [HOST ...]",
         epilog=EPILOG,
     )
     what = setup.add_mutually_exclusive_group()
     what.add_argument("--status", action="store_true", help="say what is connected, change nothing")
     what.add_argument("--yes", action="store_true", help="connect every agent that is there")
     setup.add_argument("--json", action="store_true", dest="all_json", help="print the outcome as JSON")
+    learning.add_flag(setup, "all_learning")
     hosts = setup.add_subparsers(dest="host", metavar="HOST", prog=setup.prog)
     for host in (setup_opencode, setup_claude):
         host.add_parser(hosts)
+        learning.add_flag(hosts.choices[host.HOST])
     setup.set_defaults(run=run, parsers=hosts.choices)
 
 
@@ -77,14 +80,10 @@ def run(
     """Do what the arguments say and report it. Returns the exit code."""
     clock = now or _utc_now
     as_json = args.all_json or bool(args.host and args.json)
+    args.json = as_json
     try:
-        if args.host:
-            if args.status or args.yes:
-                raise UserError("--status and --yes are about all agents: leave out the agent's name")
-            args.json = as_json
-            value, code = _one(args, env, clock), 0
-        else:
-            value, code = _all(args, env, clock)
+        _check(args)
+        value, code = (_one(args, env, clock), 0) if args.host else _all(args, env, clock)
     except (UserError, Unavailable, OSError) as error:
         what = told(error)
         if as_json:
@@ -95,6 +94,20 @@ def run(
     if as_json:
         print_json(value)
     return code
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what does not go together, before anything is written. Raises ``UserError``."""
+    if args.host and (args.status or args.yes):
+        raise UserError("--status and --yes are about all agents: leave out the agent's name")
+    if _wanted(args) and (args.status if not args.host else args.remove or args.undo):
+        raise UserError("give --learning where something is set up: not with --status, --remove or --undo")
+
+
+def _wanted(args: argparse.Namespace) -> str | None:
+    """What ``--learning`` says, before the host's name or after it."""
+    found: str | None = args.all_learning or getattr(args, "learning", None)
+    return found
 
 
 def _all(
@@ -118,7 +131,7 @@ def _all(
             "there is no terminal to ask on: add --yes, or name an agent "
             f"({' or '.join(f'reflectd setup {agent.host}' for agent in there)}). Nothing was changed"
         )
-    values = []
+    values, steps = [], list[str]()
     for agent in there:
         if agent.loads and not args.yes:
             if copies.refresh(env, agent.host):
@@ -130,11 +143,17 @@ def _all(
                 print(f"{agent.name}:")
             one = args.parsers[agent.host].parse_args(["--json"] if args.all_json else [])
             one.host = agent.host
-            values.append({"host": agent.host, **_one(one, env, clock)})
+            value, more = _connect(one, env, clock)
+            values.append({"host": agent.host, **value})
+            steps += more
+    connected = all(agent.loads for agent in there)
     if not values and not args.all_json:
-        connected = all(agent.loads for agent in there)
         say("\nAll of them are connected: nothing to do." if connected else "\nNothing was changed.")
-    return {"agents": values}, 0
+    if not (values or any(agent.loads for agent in there) or _wanted(args)):
+        return {"agents": values}, 0
+    args.dry_run = args.force = False
+    learns = _learn(args, env, clock, steps)
+    return {"agents": values, **learns}, 0
 
 
 def _wants(agent: Agent) -> bool:
@@ -148,7 +167,20 @@ def _wants(agent: Agent) -> bool:
 
 
 def _one(args: argparse.Namespace, env: Mapping[str, str], clock: Callable[[], datetime]) -> dict[str, Any]:
-    """Connect or disconnect one agent, and tell it to the person. The value for ``--json``."""
+    """Connect or disconnect one agent, and ask whether it may learn. The value for ``--json``."""
+    value, steps = _connect(args, env, clock)
+    if args.remove or args.undo:
+        _tell_next(steps)
+        return value
+    return {**value, **_learn(args, env, clock, steps)}
+
+
+def _connect(
+    args: argparse.Namespace, env: Mapping[str, str], clock: Callable[[], datetime]
+) -> tuple[dict[str, Any], list[str]]:
+    """Connect or disconnect one agent, and tell it to the person. The value for ``--json``, and what the
+    person does next.
+    """
     report: Report = args.setup(args, env, clock)
     program = agents.find(env, args.host)
     if not args.json:
@@ -158,12 +190,41 @@ def _one(args: argparse.Namespace, env: Mapping[str, str], clock: Callable[[], d
     judge: Outcome | str | None = args.decide(args, env, clock) if "decide" in args else None
     if args.json:
         more = {"judge": {"error": judge} if isinstance(judge, str) else judge.as_json()} if judge else {}
-        return {**_as_json(report, args), "program": program or None, **more}
+        return {**_as_json(report, args), "program": program or None, **more}, []
     if judge:
         lines = [f"  judge:  {judge}"] if isinstance(judge, str) else judge.lines(dry_run=args.dry_run)
         say("\n".join(lines))
-    _tell_next(report, judge, args)
+    return {}, _steps(report, judge, args)
+
+
+def _learn(
+    args: argparse.Namespace, env: Mapping[str, str], clock: Callable[[], datetime], steps: list[str]
+) -> dict[str, Any]:
+    """Ask whether it may learn, where nobody said it; tell that and what the person does next. The value for
+    ``--json``.
+    """
+    outcome = learning.decide(args, _wanted(args), env, clock)
+    if args.json:
+        return {"learning": {"error": outcome} if isinstance(outcome, str) else outcome.as_json()}
+    if isinstance(outcome, str):
+        say(f"  learns: {outcome}")
+    else:
+        say("\n".join(outcome.lines(dry_run=args.dry_run)))
+        if outcome.diff and not args.dry_run:
+            steps = [*steps, "`reflectd restart`, where a daemon runs: it still does as before"]
+    _tell_next(steps)
+    if told := _offered(env):
+        say(f"\n{told}")
     return {}
+
+
+def _offered(env: Mapping[str, str]) -> str:
+    """The playbook of another program in the current project."""
+    from ... import config, paths
+    from ..playbook.ace import offer_here
+
+    settings = config.load(env, paths.config_file(env), left_out=[])
+    return offer_here(settings, paths.resolve(env, state_dir=settings.daemon.state_dir, connects=False))
 
 
 def _as_json(report: Report, args: argparse.Namespace) -> dict[str, object]:
@@ -198,35 +259,24 @@ def _tell(report: Report, args: argparse.Namespace, env: Mapping[str, str]) -> N
             say(f"  backup: {report.backup} (the same command with --undo restores it)")
         if report.action in {"created", "added"} and "decide" not in args:
             say(f"  judge:  {_judge(args.host, env)}")
-            say(f"  learns: {_learning(env)}")
     for note in report.notes:
         say(f"  mod:    {note}")
 
 
-def _tell_next(report: Report, judge: Outcome | str | None, args: argparse.Namespace) -> None:
+def _steps(report: Report, judge: Outcome | str | None, args: argparse.Namespace) -> list[str]:
     if args.dry_run:
-        return
+        return []
     steps = []
     if judge and not isinstance(judge, str) and judge.diff:
         steps.append("`reflectd restart`: a running daemon still has the old judge")
     if report.action != "unchanged" or report.copied:
         steps.append(f"restart {args.host_name}.")
+    return steps
+
+
+def _tell_next(steps: list[str]) -> None:
     for step in steps:
         say(f"Next: {step}")
-
-
-def _learning(env: Mapping[str, str]) -> str:
-    """Whether it learns, and what that may cost. It begins with nobody's first start, only with this word."""
-    from ... import config, paths
-
-    try:
-        settings = config.load(env, paths.config_file(env))
-    except UserError as e:
-        return str(e)
-    most = f"for at most {settings.spend.learning_percent} % of what judging costs"
-    if settings.playbook.enabled:
-        return f"from judged sessions, {most}"
-    return f"nothing; `reflectd config set playbook.enabled true` lets it, {most}"
 
 
 def _judge(host: str, env: Mapping[str, str]) -> str:

@@ -22,6 +22,7 @@ from .confirm import agreed
 if TYPE_CHECKING:
     import argparse
 
+    from ...files.project_playbook import ProjectPlaybook
     from ...files.trust import Kind, Trust
     from ..render import Style
 
@@ -103,20 +104,19 @@ def run(args: argparse.Namespace) -> int:
         from .trust_git import trust as trust_git
 
         return trust_git(trust, folder, args, settings)
+    from ...files.project_playbook import ProjectPlaybook
+
     code = _trust(trust, folder, args)
     if not args.json:
-        _tell_of_points(folder, where.state_dir)
+        _tell_of_points(ProjectPlaybook(folder, where.state_dir, SystemClock(), settings.playbook.path))
     return code
 
 
-def _tell_of_points(folder: Path, state_dir: Path) -> None:
+def _tell_of_points(book: ProjectPlaybook) -> None:
     """A playbook that came with the project is another thing to look at, where the person can say so."""
-    from ...clock import SystemClock
-    from ...files.project_playbook import ProjectPlaybook
     from ...playbook.points import each
     from ..render import count
 
-    book = ProjectPlaybook(folder, state_dir, SystemClock())
     known = book.known()
     unknown = sum(not known.is_approved(p["text"]) for _, p in each(book.read().playbook))
     if unknown:

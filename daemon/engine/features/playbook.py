@@ -20,6 +20,7 @@ from ...core.errors import BadReply
 from ...core.learned import refusal
 from ...playbook.report import compared, share
 from ...store import learning
+from ..alike import Alike
 from ..learning import LEARN, Learning
 from ..playbooks import Playbooks
 from .feature import Feature, Parts, Route
@@ -60,8 +61,11 @@ class Playbook(Feature):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._world = parts.world
-        self._books = Playbooks(parts.world.db, parts.world.clock, os.environ.get("HOME", "/"))
-        self._learning = Learning(parts.world, parts.asking, parts.jobs, self._books)
+        home, path = os.environ.get("HOME", "/"), parts.world.settings.playbook.path
+        self._books = Playbooks(parts.world.db, parts.world.clock, home, path)
+        least = parts.world.settings.embed.similar_percent / 100
+        self._alike = Alike(parts.world.embedder, least, parts.world.log)
+        self._learning = Learning(parts.world, parts.asking, parts.jobs, self._books, self._alike)
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}
 
@@ -217,6 +221,10 @@ class Playbook(Feature):
             "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
             "over_limit": self._learning.over_limit,
         }
+
+    async def drain(self) -> None:
+        """The model for embeddings goes."""
+        await self._alike.close()
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed, and what is too old."""

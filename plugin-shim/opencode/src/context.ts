@@ -10,7 +10,8 @@ import { sleep } from "./pump.ts"
 import type { Tracker } from "./tracker.ts"
 import { text } from "./wire.ts"
 
-const WAIT_MS = 60
+/** How long the first request of a session waits. */
+export const WAIT_MS = 60
 const ASK_MS = 5000
 const CATCH_UP_MS = 1000
 /** How the system texts of the host's own agents begin that only name or summarise a session. */
@@ -44,14 +45,14 @@ export class Contexts {
     this.heard(sessionID)
   }
 
-  /** Add the text to the system texts of one request. */
-  async system(sessionID: string, system: string[]): Promise<void> {
+  /** Add the text to the system texts of one request, which waits at most `ms` for it. */
+  async system(sessionID: string, system: string[], ms = WAIT_MS): Promise<void> {
     if (!sessionID || !this.#isAgent(sessionID) || HELPERS.test(system[0] ?? "")) return
     let given = this.#given.get(sessionID)
     if (given === undefined) {
       this.heard(sessionID)
       const asked = this.#asked.get(sessionID)
-      given = asked ? await Promise.race([asked, sleep(WAIT_MS).then(() => "")]) : ""
+      given = asked ? await Promise.race([asked, sleep(ms).then(() => "")]) : ""
       given = this.#given.get(sessionID) ?? given // another request of the session was faster
       this.#given.set(sessionID, given)
     }

@@ -27,7 +27,7 @@ TEXT = "The tests need a running database, else all of them fail."
 
 
 def playbook(box: Sandbox) -> ProjectPlaybook:
-    return ProjectPlaybook(box.project, box.state, SystemClock())
+    return ProjectPlaybook(box.project, box.state, SystemClock(), "")
 
 
 def cloned(box: Sandbox, *texts: str) -> None:

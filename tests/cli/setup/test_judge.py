@@ -19,6 +19,7 @@ from tests.support.hosts.claude_code_settings import Desk
 SERVER = '# mine\n[openai]  # local\nbase_url = "http://127.0.0.1:11434/v1"\n'
 RULES = "the rules (no model, so they miss much; run `reflectd setup claude-code` to choose a judge)"
 QUESTION = "Enter keeps what is in force: "
+ANSWERED = {"REFLECTD_PLAYBOOK_ENABLED": "false"}  # whether it learns is the question of test_learning.py
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def asked(desk: Desk, columns: int = 400, **env: str) -> Iterator[pexpect.spawn[
     child: pexpect.spawn[str] = pexpect.spawn(
         sys.executable,
         ["-m", "daemon", "setup", "claude-code"],
-        env={**desk.env, "PYTHONPATH": str(REPO), **env},  # type: ignore[arg-type]
+        env={**desk.env, "PYTHONPATH": str(REPO), **ANSWERED, **env},  # type: ignore[arg-type]
         cwd=str(desk.project),
         dimensions=(60, columns),
         encoding="utf-8",

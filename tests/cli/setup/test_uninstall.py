@@ -42,7 +42,9 @@ def used(box: Sandbox) -> None:
     (prompts / "judge.txt").write_text("mine")
     with Daemon(box) as daemon:
         judged(box, daemon, "ses_1")
+    said(reflectd(box, "playbook", "add", "Tests need redis"), 0)
     said(reflectd(box, "start"), 0, "started")
+    said(reflectd(box, "status"), 0, "nobody was asked yet")
 
 
 def test_nothing_is_left_but_the_files_of_projects(box: Sandbox) -> None:

@@ -20,6 +20,7 @@ from daemon.core.llm import Prompt, Reply
 from daemon.engine.features.playbook import Playbook, held_out
 from daemon.engine.offering import READY_S
 from daemon.engine.playbooks import Line
+from daemon.files.playbook_place import ACE
 from daemon.files.project_playbook import ProjectPlaybook
 from daemon.playbook.names import Names
 from daemon.playbook.scoring import add
@@ -70,7 +71,7 @@ class Site:
 
     @property
     def book(self) -> ProjectPlaybook:
-        return ProjectPlaybook(self.project, self.sim.daemon.paths.state_dir, self.clock)
+        return ProjectPlaybook(self.project, self.sim.daemon.paths.state_dir, self.clock, "")
 
     def vouched(self, text: str, section: str = "OTHERS") -> None:
         """A person adds a point."""
@@ -174,6 +175,72 @@ async def test_the_whole_loop(site: Site) -> None:
     assert f"[ctx-001] helpful=1 harmful=0 :: {TEXT}" in given
     assert site.purposes() == ["reflect", "curate"] * 3
     assert [file.read_text() for file in own] == ["- Run make check.\n"] * 2
+
+
+async def test_what_is_learned_goes_to_the_file_that_was_named(site: Site) -> None:
+    """`reflectd playbook use`: a project's `.claude/playbook.json` is written and read in place, at once."""
+    theirs = site.project / ACE
+    theirs.parent.mkdir()
+    theirs.write_text(json.dumps({"key_points": [{"name": "kpt_001", "text": "Views convert dates."}]}))
+    site.book.use(ACE)
+    site.book.approve(["Views convert dates."])
+    assert "[kpt_001]" in await site.session("s1", tags("helpful", "kpt_001"), ADD)
+    await site.session("s2", confirm(), NO_CHANGE)
+    sections = json.loads(theirs.read_text())["sections"]
+    assert [(p["name"], p["helpful"]) for p in sections["OTHERS"]] == [("kpt_001", 1)]
+    assert [p["text"] for p in sections["PROJECT CONTEXT"]] == [TEXT]
+    assert not site.file.exists()
+    assert TEXT in await site.session("s3", NOTHING, NO_CHANGE)
+    assert [r.by for r in site.book.history()] == ["reflectd", "reflectd"]
+
+
+SMALL, KEPT_SMALL = "Prefer small pull requests", "Pull requests should be kept small"
+BELOW = "## These may say the same"
+
+
+def merged(text: str) -> dict[str, Any]:
+    names = ["oth-001", "oth-002"]
+    return {
+        "reasoning": "",
+        "operations": [{"type": "MERGE", "source_ids": names, "merged_text": text, "section": "OTHERS"}],
+    }
+
+
+@pytest.mark.needs("embeddings")
+@pytest.mark.parametrize("provider", ["auto", "none"])
+async def test_points_of_one_meaning_are_merged_only_when_the_curator_says_so(
+    tmp_path: Path, provider: str
+) -> None:
+    """With the real model on this machine: the curator is shown the pair, in the one question that it is
+    asked anyway. Without its word both points stay; with it one of them has both counters. Without a model it
+    sees no pair.
+    """
+    site = Site(tmp_path, f"{ON}[embed]\nprovider = '{provider}'\n")
+    await site.start()
+    for text in (SMALL, KEPT_SMALL, "Log errors at level warning"):
+        await site.session(f"add {text}", NOTHING, {"reasoning": "", "operations": [
+            {"type": "ADD", "section": "OTHERS", "text": text},
+        ]})  # fmt: skip
+    waiting = {t.text: f"new-{t.id}" for t in learning.texts(site.sim.daemon.db, str(site.project))}
+    both = [{"name": name, "cites": "A1"} for name in waiting.values()]
+    await site.session("confirms", {**NOTHING, "confirmed": both}, NO_CHANGE)
+    assert [p["text"] for p in site.points().values()] == [*waiting]
+    two = [*tags("helpful", "oth-001")["bullet_tags"], *tags("helpful", "oth-002")["bullet_tags"]]
+    await site.session("s1", {**NOTHING, "bullet_tags": two}, NO_CHANGE)
+    asked = site.llm.prompts[-1].text
+    assert (f"{BELOW}\n[oth-001] and [oth-002]\n---" in asked) is (provider == "auto")
+    assert (BELOW in asked) is (provider == "auto")
+    assert [p["helpful"] for p in site.points().values()] == [1, 1, 0], "close is not the same"
+    await site.session("s2", NOTHING, merged(KEPT_SMALL))
+    assert {n: (p["text"], p["helpful"]) for n, p in site.points().items()} == {
+        "oth-002": (KEPT_SMALL, 2),
+        "oth-003": ("Log errors at level warning", 0),
+    }
+    assert site.purposes() == ["reflect", "curate"] * 6, "no call more"
+    assert site.book.history()[0].by == "reflectd"
+    site.book.undo(0)
+    assert [p["helpful"] for p in site.points().values()] == [1, 1, 0]
+    await site.sim.stop()
 
 
 class ByPurpose(ScriptedLLM):

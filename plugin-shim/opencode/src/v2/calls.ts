@@ -27,7 +27,7 @@ export interface Calls {
   "session.wait": (input: InSession) => Promise<unknown>
   "session.interrupt": (input: InSession) => Promise<unknown>
   "session.remove": (input: InSession) => Promise<unknown>
-  "session.hook": (name: "context", hook: (event: unknown) => void) => unknown
+  "session.hook": (name: "context", hook: (event: unknown) => void | Promise<void>) => unknown
   "generate.text": (input: { prompt: string; model?: ModelRef }) => Promise<unknown>
   "model.list": (input: Json) => Promise<unknown>
   "agent.list": (input: Json) => Promise<unknown>

@@ -9,12 +9,10 @@ import type { Call } from "./calls.ts"
 
 export class JudgesV2 extends Judges {
   readonly #client: Client & { generate?: Call<"generate.text"> }
-  readonly #tracker: Tracker
 
   constructor(client: Client, tracker: Tracker, announcer: Announcer) {
     super(client, tracker, announcer)
     this.#client = client
-    this.#tracker = tracker
   }
 
   /** There is no place for a system text, so the rules stand above the case. */
@@ -32,15 +30,10 @@ export class JudgesV2 extends Judges {
     return { text: text(record(said)["text"]), ...(wanted && { model: wanted }) }
   }
 
-  /** The hook `context`: a judge session sees one system text and no tools. */
-  readonly context = (event: unknown): void => {
-    try {
-      const { sessionID, system, tools } = record(event)
-      if (!this.#tracker.isJudge(text(sessionID))) return
-      if (Array.isArray(system)) system.splice(0, system.length, { type: "text", text: AGENT.prompt })
-      for (const name of isRecord(tools) ? Object.keys(tools) : []) delete (tools as Json)[name]
-    } catch {
-      // An error here would cost the turn. The session's permissions forbid every tool anyway.
-    }
+  /** A request of a judge session sees one system text and no tools; its permissions forbid them anyway. */
+  context(event: Json): void {
+    const { system, tools } = event
+    if (Array.isArray(system)) system.splice(0, system.length, { type: "text", text: AGENT.prompt })
+    for (const name of isRecord(tools) ? Object.keys(tools) : []) delete (tools as Json)[name]
   }
 }

@@ -1,10 +1,11 @@
 /**
  * opencode 2: the plugin reads the host's events and calls its API. Contract-tested, not run: the tests replay
  * events that were recorded on a preview. Nothing here makes the host wait, but for the goodbye, which takes at
- * most 3 s.
+ * most 3 s, and for a moment the first request of a session.
  */
 import { resolve } from "node:path"
 import { BoundedSet } from "../bounded.ts"
+import { Contexts, WAIT_MS } from "../context.ts"
 import { chatMessage, factsOf } from "../events.ts"
 import { sleep } from "../pump.ts"
 import { Site } from "../site.ts"
@@ -17,6 +18,7 @@ import type { OldEvent } from "./events.ts"
 import { JudgesV2 } from "./judge.ts"
 
 const LEARN_MS = 1000
+const STEP_MS = 5
 const NO_QUESTION = new Set(["session.created", "session.deleted", "session.removed"])
 const RETRY_MS = { first: 1000, most: 60_000 }
 
@@ -27,6 +29,9 @@ export class SiteV2 extends Site {
   readonly #directory: string
   readonly #translator = new Translator()
   readonly #seen = new BoundedSet<string>(5000)
+  readonly #contexts = new Contexts(this.link, this.tracker)
+  /** Requests that were seen: the host gives all loads the same object. */
+  readonly #requests = new WeakSet<object>()
 
   constructor(directory: string, onClose: () => void) {
     super(directory, "unknown", onClose, JudgesV2)
@@ -39,12 +44,37 @@ export class SiteV2 extends Site {
     const stopped = new AbortController()
     this.add(load)
     const hook = callOf(context, "session.hook")
-    if (hook) hook("context", (this.judges as JudgesV2).context).catch(() => {})
+    if (hook) hook("context", (event) => this.#request(event)).catch(() => {})
     void this.#listen(context, load, stopped.signal)
     return async () => {
       stopped.abort()
       await this.leave(load).catch(() => {})
     }
+  }
+
+  /** A request to the model, before it leaves. An error here would cost the turn. */
+  async #request(event: unknown): Promise<void> {
+    try {
+      const { sessionID, system } = record(event)
+      const id = text(sessionID)
+      if (!isRecord(event) || this.#requests.has(event)) return
+      this.#requests.add(event)
+      if (this.tracker.isJudge(id)) (this.judges as JudgesV2).context(event)
+      else if (Array.isArray(system)) await this.#give(id, system)
+    } catch (error) {
+      this.log(`hook: ${error}`)
+    }
+  }
+
+  /** What was learned, as one system text more. The events that tell of the session may come after the hook. */
+  async #give(sessionID: string, system: unknown[]): Promise<void> {
+    const end = Date.now() + (this.link.connected && this.link.state.context ? WAIT_MS : 0)
+    while (!this.#translator.knows(sessionID) && Date.now() < end) await sleep(STEP_MS)
+    if (!this.#isOurs(sessionID)) return
+    const texts = system.map((part) => text(record(part)["text"]))
+    const before = texts.length
+    await this.#contexts.system(sessionID, texts, Math.max(0, end - Date.now()))
+    system.push(...texts.slice(before).map((added) => ({ type: "text", text: added })))
   }
 
   /** Read the host's events, one after the other, until the load ends. */
@@ -83,9 +113,18 @@ export class SiteV2 extends Site {
 
   /** The envelope of an event may lack its folder, so the session's own folder says whether it is ours. */
   #tell(sessionID: string, events: OldEvent[]): void {
+    if (!this.#isOurs(sessionID)) return
+    for (const event of events)
+      for (const { kind, data } of this.#facts(event)) {
+        this.link.emit(kind, data)
+        if (kind === "session.compacted") this.#contexts.compacted(sessionID)
+        if (kind === "chat.message") this.#contexts.heard(sessionID)
+      }
+  }
+
+  #isOurs(sessionID: string): boolean {
     const directory = this.#translator.directory(sessionID)
-    if (directory && resolve(directory) !== this.#directory) return
-    for (const event of events) for (const { kind, data } of this.#facts(event)) this.link.emit(kind, data)
+    return !directory || resolve(directory) === this.#directory
   }
 
   #facts(event: OldEvent) {

@@ -31,7 +31,7 @@ export class ContextDouble {
   /** What a call does instead of what the double does. */
   readonly instead: Partial<Calls> = {}
   readonly location: { directory: string }
-  readonly hooks = new Map<string, (event: unknown) => void>()
+  readonly hooks = new Map<string, (event: unknown) => void | Promise<void>>()
   streams = 0
   #waiting: (() => void)[] = []
   #queue: (Event | "end" | Error)[] = []
@@ -89,6 +89,18 @@ export class ContextDouble {
         return ((this.instead[name] ?? all[name]) as (...args: unknown[]) => unknown)(...args)
       }
     }
+  }
+
+  /** A request to the model, as far as the hook `context` sees it: its system texts after the hook. */
+  async request(sessionID: string, system = ["You are opencode."]): Promise<string[]> {
+    const event = {
+      sessionID,
+      agent: "build",
+      system: system.map((text) => ({ type: "text", text })),
+      tools: {},
+    }
+    await this.hooks.get("context")?.(event)
+    return event.system.map(({ text }) => text)
   }
 
   named(name: keyof Calls): Json[] {

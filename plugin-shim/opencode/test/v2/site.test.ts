@@ -221,6 +221,87 @@ test("I1, I37: without that call it is a session that may do nothing, announced 
   assert.ok(!host.sessions.has("ses_made1"))
 })
 
+const BASE = "You are opencode."
+
+/** The daemon offers points: another text each time that it is asked. */
+function learns(): void {
+  daemon.state = { ...daemon.state, context: true }
+  let asked = 0
+  daemon.answer = async ({ what }) => (what === "context" ? { text: `Points ${++asked}` } : {})
+}
+
+test("what was learned is one system text more, the same in each request until a compaction", async () => {
+  learns()
+  await loaded()
+  host.say(...events("busy: steer then queue"))
+  await until(() => idles().length === 1 && daemon.asks.length === 1)
+  for (let n = 0; n < 3; n++) assert.deepEqual(await host.request(WORK), [BASE, "Points 1"])
+  assert.deepEqual(
+    daemon.asks.map(({ what, data }) => [what, data]),
+    [["context", { sessionID: WORK }]],
+  )
+  host.say({ id: "c", type: "session.compaction.ended", data: { sessionID: WORK } })
+  await until(() => daemon.asks.length === 2)
+  assert.deepEqual(await host.request(WORK), [BASE, "Points 2"])
+  assert.ok(daemon.kinds().includes("session.compacted"))
+})
+
+test("the hook can come before the events that tell of the session; two loads add the text once", async () => {
+  learns()
+  await loaded()
+  const newer = new ContextDouble(daemon.folder)
+  load(newer)
+  const hooks = [host, newer].map((one) => one.hooks.get("context"))
+  let given: string[] = []
+  for (let n = 0; n < 50 && given.length < 2; n++) {
+    // on a busy machine the answer may come too late for one session
+    const id = `ses_${n}`
+    host.sessions.set(id, { id, title: "Work", location: { directory: daemon.folder } })
+    const event = { sessionID: id, system: [{ type: "text", text: BASE }], tools: {} }
+    const asked = Promise.all(hooks.map((hook) => hook?.(event)))
+    host.say({ id: `e${n}`, type: "session.execution.started", data: { sessionID: id } })
+    await asked
+    given = event.system.map(({ text }) => text)
+  }
+  assert.equal(given.length, 2)
+  assert.match(String(given[1]), /^Points \d+$/)
+})
+
+test("sub-agents, judges, titles, and sessions of another directory get nothing", async () => {
+  learns()
+  await loaded()
+  host.sessions.set("ses_there", { id: "ses_there", location: { directory: "/elsewhere" } })
+  host.say(...events("tool turn"), ...events("subagent").filter(({ type }) => type !== "session.created"))
+  host.say({ id: "t", type: "session.execution.started", data: { sessionID: "ses_there" } })
+  await until(() => idles(CHILD).length === 1)
+  assert.deepEqual(await host.request(CHILD), [BASE])
+  assert.deepEqual(await host.request("ses_there"), [BASE])
+  const title = "You are a title generator. You output ONLY a thread title."
+  assert.deepEqual(await host.request(WORK, [title]), [title])
+  assert.ok(!daemon.asks.some(({ data }) => (data as Json)["sessionID"] !== WORK))
+})
+
+test("I34, I35: slow, gone, switched off, or with a request of another form, the host goes on as if alone", async () => {
+  await loaded()
+  const before = Date.now()
+  assert.deepEqual(await host.request("ses_unknown"), [BASE])
+  learns()
+  await daemon.stop()
+  await daemon.start()
+  host.say(...events("tool turn"))
+  await until(() => idles().length === 1)
+  daemon.answer = () => new Promise(() => {})
+  assert.deepEqual(await host.request(WORK), [BASE])
+  daemon.answer = async () => ({ text: "late" })
+  assert.deepEqual(await host.request(WORK), [BASE], "it goes without from then on")
+  const hook = host.hooks.get("context")
+  for (const odd of [undefined, null, 1, {}, { sessionID: 1 }, { sessionID: WORK, system: "x" }])
+    await hook?.(odd)
+  const frozen = Object.freeze({ sessionID: "ses_new", system: Object.freeze([]) })
+  await hook?.(frozen)
+  assert.ok(Date.now() - before < 20_000)
+})
+
 test("a judge that hangs is given up in its time, and when the daemon cancels it", async () => {
   await loaded()
   host.instead["generate.text"] = () => new Promise(() => {})

@@ -1,0 +1,107 @@
+"""Which points may say the same by their meaning: pairs for the curator, who decides (design/embeddings.md).
+
+The model for embeddings is that of the settings, made when it is first needed. Everything that blocks is done
+in a thread: the choice, the model on this machine, the comparison. Without a model, and when it fails or
+takes too long, there are no pairs and everything goes on; a failure is logged once, until it works again.
+Pairs of the same texts are remembered, so a project whose points did not change costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from ..core.errors import ReflectdError
+from ..playbook.case import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from ..core.embeddings import Row
+    from ..core.ports import Embedder
+    from ..log import Logger
+    from ..playbook.case import Curation
+    from ..playbook.points import Playbook
+
+EMBED_S: Final = 120.0
+KEPT: Final = 50  # sets of texts whose pairs are remembered
+MOST_PAIRS: Final = 1_000
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+class Alike:
+    """One for the daemon. ``make``: the embedder of the settings, None when there is none; it may block and
+    raise ``ReflectdError``. ``least``: the cosine from which on two texts are alike.
+    """
+
+    def __init__(self, make: Callable[[], Embedder | None], least: float, log: Logger) -> None:
+        self._make = make
+        self._least = least
+        self._log = log
+        self._lock = asyncio.Lock()
+        self._made: Embedder | None = None
+        self._known: OrderedDict[bytes, Pairs] = OrderedDict()
+        self._failed = False
+
+    async def curation(
+        self, playbook: Playbook, kept: Collection[str], make: Callable[[Sequence[tuple[str, str]]], Curation]
+    ) -> Curation:
+        """``make`` with the pairs of the points that its question shows. Two that a person approved
+        (``kept``) are no pair: neither would go. Never raises what an embedder raises.
+        """
+        case = make(())
+        points = shown(playbook, case.points)
+        names = [p["name"] for p in points]
+        pairs = [(names[a], names[b]) for a, b in await self.pairs([p["text"] for p in points])]
+        pairs = [(a, b) for a, b in pairs if not (a in kept and b in kept)]
+        return make(pairs) if pairs else case
+
+    async def pairs(self, texts: Sequence[str]) -> Pairs:
+        """The places of two texts each that may say the same, the lower one first. Never raises."""
+        if len(texts) < 2:
+            return ()
+        key = sha256("\0".join(texts).encode("utf-8", "surrogatepass")).digest()
+        async with self._lock:
+            found = self._known.pop(key, None)
+            if found is None:
+                found = await self._found(texts)
+            if found is None:
+                return ()
+            self._known[key] = found
+            while len(self._known) > KEPT:
+                self._known.popitem(last=False)
+            return found
+
+    async def _found(self, texts: Sequence[str]) -> Pairs | None:
+        """The pairs; None when they can't be told now."""
+        try:
+            async with asyncio.timeout(EMBED_S):
+                if self._made is None:
+                    self._made = await asyncio.to_thread(self._make)
+                if self._made is None:
+                    return None
+                rows = (await self._made.embed(texts)).rows
+        except (ReflectdError, ValueError, TimeoutError) as e:
+            if not self._failed:
+                self._log.warning("meanings are not compared", error=str(e) or f"no answer in {EMBED_S:g} s")
+            self._failed = True
+            return None
+        self._failed = False
+        return await asyncio.to_thread(_near, rows, self._least)
+
+    async def close(self) -> None:
+        """Give back the model's memory and connections."""
+        if self._made is not None:
+            await self._made.close()
+
+
+def _near(rows: Sequence[Row], least: float) -> Pairs:
+    """The pairs of vectors that are near; the first ``MOST_PAIRS`` where there are very many."""
+    from itertools import islice
+
+    from ..embed.meanings import near
+
+    return tuple(islice(near(rows, least), MOST_PAIRS))

@@ -1,0 +1,139 @@
+"""``reflectd playbook use`` and the offer of the ACE plugin's playbook: real commands, and a terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pexpect
+
+from daemon.clock import SystemClock
+from daemon.files.playbook import FILE, dumped
+from daemon.files.playbook_place import ACE
+from daemon.files.project_playbook import ProjectPlaybook
+from harness.machine.reflectd import Daemon
+from harness.machine.waiting import PATIENCE_S, wait_until
+from tests.playbook.books import book, point
+from tests.support.hosts.wire import WireHost, send
+from tests.support.machine.command_line import COMMAND, environment, reflectd, said
+
+if TYPE_CHECKING:
+    from harness.machine.sandbox import Sandbox
+
+OFFER = f"{ACE} of this project has 2 points that its playbook lacks"
+THEIRS = {
+    "version": "1.0",
+    "key_points": [{"name": "kpt_001", "text": "Use pathlib.", "score": 2}, "Tests need redis"],
+}
+
+
+def theirs(box: Sandbox) -> None:
+    """A playbook of the ACE plugin, in its older form."""
+    (box.project / ".claude").mkdir(exist_ok=True)
+    (box.project / ACE).write_text(json.dumps(THEIRS))
+
+
+def answered(box: Sandbox, answer: str, *args: str) -> tuple[int, str]:
+    """Exit code and screen of a `playbook use` whose question a person answers."""
+    child = pexpect.spawn(
+        COMMAND[0],
+        [*COMMAND[1:], "playbook", "use", *args],
+        env=environment(box, TERM="dumb"),
+        cwd=str(box.project),
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+        dimensions=(50, 300),
+    )
+    child.expect_exact("[y/N] ")
+    screen = str(child.before)
+    child.sendline(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    return int(child.exitstatus or 0), screen + str(child.before)
+
+
+def test_it_is_offered_in_words_until_it_says_nothing_new(box: Sandbox) -> None:
+    """By `show`, `status` (with a daemon and without one) and `use`; taken over it is offered no more.
+    Nothing is read through a link.
+    """
+    said(reflectd(box, "playbook", "use"), 0, "the playbook of", ".reflection/playbook.json")
+    theirs(box)
+    for code, verb in ((0, ["playbook", "show"]), (0, ["playbook", "use"]), (3, ["status"])):
+        said(reflectd(box, *verb), code, OFFER, f"playbook import {ACE}", f"playbook use {ACE}")
+    assert OFFER in json.loads(reflectd(box, "playbook", "use", "--json").stdout)["offered"]
+    with Daemon(box):
+        said(reflectd(box, "status"), 0, OFFER)
+    assert OFFER not in said(reflectd(box, "playbook", "show", cwd=box.root), 0)
+    said(reflectd(box, "playbook", "import", ACE), 0, "imported")
+    for code, verb in ((0, ["playbook", "show"]), (0, ["playbook", "use"]), (3, ["status"])):
+        assert "of this project has" not in said(reflectd(box, *verb), code)
+    (box.project / ACE).write_text(json.dumps({"key_points": ["another"]}))
+    said(reflectd(box, "status"), 3, "has 1 point that")
+    (box.project / ".claude").rename(box.root / "away")
+    (box.project / ".claude").symlink_to(box.root / "away")
+    assert "of this project has" not in said(reflectd(box, "status"), 3)
+
+
+def test_it_is_used_only_after_a_persons_yes(box: Sandbox) -> None:
+    """No pipe and no flag gives it, and a no changes nothing. Then every command works in that file, and none
+    of its points is approved by that.
+    """
+    theirs(box)
+    said(reflectd(box, "playbook", "add", "Mine."), 0)
+    before = (box.project / ACE).read_bytes()
+    said(reflectd(box, "playbook", "use", ACE, stdin=b"y\n"), 2, "on a terminal")
+    said(reflectd(box, "playbook", "use", ACE, "--json"), 2, "leave out --json")
+    said(
+        reflectd(box, "playbook", "use", ACE, "--dry-run"),
+        0,
+        "would use",
+        "2 points of it you did not approve",
+    )
+    said(reflectd(box, "playbook", "use", "CLAUDE.md"), 2, "must be a playbook.json inside it")
+    said(reflectd(box, "playbook", "use", "../playbook.json"), 2, "must be a playbook.json inside it")
+    said(reflectd(box, "playbook", "use", "docs/playbook.json"), 2, "there is no file")
+    code, screen = answered(box, "", ACE)
+    assert (code, "Nothing was changed." in screen) == (1, True)
+    assert "Mine." in said(reflectd(box, "playbook", "show"), 0)
+    code, screen = answered(box, "y", ACE)
+    assert code == 0
+    for words in ("has 2 points", "The 1 point of .reflection/playbook.json stay", "Another program"):
+        assert words in screen
+    assert (box.project / ACE).read_bytes() == before
+    said(reflectd(box, "playbook", "use", ACE), 0, "already")
+    shown = said(reflectd(box, "playbook", "show"), 0, "Use pathlib. (not approved by you)")
+    assert "Mine." not in shown
+    said(reflectd(box, "trust"), 0, "Its playbook has 2 points that you did not approve")
+    said(reflectd(box, "playbook", "add", "--section", "pat", "New."), 0, ".claude/playbook.json")
+    assert "PATTERNS & APPROACHES" in (box.project / ACE).read_text()
+    said(reflectd(box, "playbook", "undo"), 0, "undid 1")
+    assert (box.project / ACE).read_bytes() == before
+    said(reflectd(box, "playbook", "import", ".reflection/playbook.json"), 0, "Mine.")
+    assert answered(box, "y", ".reflection/playbook.json")[0] == 0
+    assert "Mine." in said(reflectd(box, "playbook", "show"), 0)
+
+
+def test_the_daemon_offers_from_that_file(box: Sandbox) -> None:
+    """At once, without a restart; the setting does the same for every project."""
+    (box.project / ".claude").mkdir()
+    (box.project / ACE).write_bytes(dumped(book(point("pat-001", "Use pathlib."))))
+    mine = ProjectPlaybook(box.project, box.state, SystemClock(), "")
+    mine.approve(["Use pathlib."])
+
+    def given(host: WireHost, session: str) -> str:
+        host.send(host.turn(session)[:1])
+        body = {"instance": host.instance, "what": "context", "data": {"sessionID": session}}
+        return str(send(host.path, "POST", "/v1/ask", body).json["text"])
+
+    learns = {"REFLECTD_PLAYBOOK_ENABLED": "true", "REFLECTD_JUDGE_PROVIDER": "host"}
+    line = "[pat-001] helpful=0 harmful=0 :: Use pathlib."
+    with Daemon(box, **learns) as daemon, WireHost(box.socket, box.project) as host:
+        assert given(host, "ses_1") == ""
+        mine.use(ACE)
+        wait_until(lambda: line in given(host, "ses_2"), "the point in what is given", daemon.log)
+        mine.use(FILE)
+        wait_until(lambda: given(host, "ses_3") == "", "nothing of that file", daemon.log)
+    next((box.state / "playbooks").glob("*/path.json")).unlink()
+    everywhere = {"REFLECTD_PLAYBOOK_PATH": ACE, **learns}
+    with Daemon(box, **everywhere) as daemon, WireHost(box.socket, box.project, instance="host-2") as host:
+        wait_until(lambda: line in given(host, "ses_4"), "the point in what is given", daemon.log)

@@ -1,0 +1,128 @@
+"""Which file is a project's playbook: a person names it, inside the project, and no link leads out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from daemon.config import tighten
+from daemon.core.errors import UserError
+from daemon.core.settings import Settings
+from daemon.files.playbook import FILE, dumped
+from daemon.files.playbook_place import ACE, RECORD, choose, chosen, inside, place
+from daemon.files.playbook_state import folder_of
+from daemon.files.project_playbook import ProjectPlaybook
+from daemon.testing import FakeClock
+from tests.files.test_project_playbook import added
+from tests.playbook.books import book, point, said
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    (folder / ".claude").mkdir(parents=True)
+    (folder / ACE).write_bytes(dumped(book(point("pat-001", "theirs", 3))))
+    return folder
+
+
+def opened(project: Path, setting: str = "") -> ProjectPlaybook:
+    return ProjectPlaybook(project, project.parent / "state", FakeClock(), setting)
+
+
+def test_a_word_for_one_project_counts_more_than_the_setting(tmp_path: Path) -> None:
+    """Without either it is `.reflection/playbook.json`."""
+    assert (place(tmp_path, ""), place(tmp_path, ACE)) == (FILE, ACE)
+    choose(tmp_path, "/work", FILE, 1)
+    assert (place(tmp_path, ""), place(tmp_path, ACE)) == (FILE, FILE)
+    choose(tmp_path, "/work", "docs/playbook.json", 1)
+    assert place(tmp_path, ACE) == "docs/playbook.json"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"path": 7}', '{"path": "../playbook.json"}', "[" * 9_000])
+def test_a_record_that_cannot_be_used_counts_as_none(tmp_path: Path, text: str) -> None:
+    """So the person's own file is neither read nor written by mistake."""
+    (tmp_path / RECORD).write_text(text)
+    assert chosen(tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "/etc/playbook.json", "../playbook.json", "a/../../playbook.json", "./playbook.json", "CLAUDE.md",
+        "package.json", ".claude/settings.json", ".claude/", "a//playbook.json", "a\n/playbook.json",
+        "xplaybook.json",
+    ],
+)  # fmt: skip
+def test_only_a_playbook_inside_the_project_can_be_named(tmp_path: Path, value: str) -> None:
+    """I47: no file of the person's own can be named, nor one outside the project."""
+    from daemon.config import from_text
+
+    with pytest.raises(UserError, match=r"playbook.path must be a `playbook.json` inside the project"):
+        from_text(f"[playbook]\npath = {json.dumps(value)}\n")
+    if value not in {"./playbook.json", "a//playbook.json"}:  # a shell's ways to name one inside
+        with pytest.raises(UserError, match="inside it"):
+            inside(tmp_path, str(tmp_path / value))
+    assert from_text(f"[playbook]\npath = '{ACE}'\n").playbook.path == ACE
+
+
+def test_a_project_cannot_say_where_it_is() -> None:
+    """Its settings file may have come with a clone."""
+    settings, problems = tighten(Settings(), f"[playbook]\npath = '{ACE}'\n")
+    assert settings.playbook.path == ""
+    assert problems == [".reflection/config.toml: a project may not set playbook.path; ignored"]
+
+
+def test_everything_happens_in_the_file_that_was_named(project: Path) -> None:
+    """Points, names, revisions and undo; the other file and its revisions are left alone, and are there again
+    when it is named.
+    """
+    mine = opened(project)
+    added(mine, "mine")
+    before = mine.path.read_bytes()
+    mine.use(ACE)
+    theirs = opened(project)
+    assert theirs.path == project / ACE
+    assert theirs.history() == []
+    assert added(theirs, "new") == ["pat-001", "pat-002"]
+    assert said(json.loads((project / ACE).read_bytes())) == ["theirs", "new"]
+    assert [r.what for r in theirs.history()] == ["added new"]
+    assert not (project / ".claude" / ".gitignore").exists()
+    assert mine.path.read_bytes() == before
+    theirs.undo(0)
+    assert said(opened(project).read().playbook) == ["theirs"]
+    theirs.use(FILE)
+    assert [r.what for r in opened(project).history()] == ["added mine"]
+    assert added(opened(project), "more") == ["pat-001", "pat-003"], "no name is given twice in a project"
+
+
+def test_the_setting_counts_in_every_project(project: Path) -> None:
+    """Also where the file is not there yet: its folder is made."""
+    assert said(opened(project, ACE).read().playbook) == ["theirs"]
+    other = project.parent / "other"
+    other.mkdir()
+    added(opened(other, ACE), "a")
+    assert [p.name for p in other.iterdir()] == [".claude"]
+
+
+def test_a_link_that_leads_out_is_refused(project: Path) -> None:
+    """A folder on the way, at whatever depth, and the file itself: nothing is read, written or undone."""
+    away = project.parent / "away"
+    away.mkdir()
+    (away / "playbook.json").write_bytes(dumped(book(point("pat-001", "secret"))))
+    (project / "docs").mkdir()
+    (project / "docs" / "deep").symlink_to(away)
+    (project / "link").symlink_to(away)
+    for path in ("link/playbook.json", "docs/deep/playbook.json"):
+        found = opened(project, path)
+        assert "is a link" in found.read().problem
+        with pytest.raises(UserError, match="is a link"):
+            added(found, "a")
+        with pytest.raises(UserError, match="is a link"):
+            opened(project).use(path)
+    assert not (folder_of(project.parent / "state", project) / RECORD).exists()
+    (project / ACE).unlink()
+    (project / ACE).symlink_to(away / "playbook.json")
+    assert "it is a link" in opened(project, ACE).read().problem
+    assert said(json.loads((away / "playbook.json").read_bytes())) == ["secret"]
