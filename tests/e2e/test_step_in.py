@@ -11,8 +11,8 @@ from harness.hosts.opencode_tui import OpencodeTui
 from harness.machine.reflectd import Daemon
 from harness.machine.waiting import wait_until
 from harness.models.scripts import (
+    CLAIM,
     COMPLETE,
-    DONE,
     HEADING,
     INCOMPLETE,
     REQUEST,
@@ -102,18 +102,27 @@ def test_a_long_judgement_is_visible_in_the_terminal(box: Sandbox, daemon: Daemo
 
 
 def test_esc_at_idle_in_the_terminal_is_not_told(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """README: opencode's terminal UI keeps an Esc to itself while the agent is idle."""
-    thinking = slow("Hm")
-    llm.script(*finished())
-    llm.judge(thinking)
+    """README: opencode's terminal UI keeps an Esc to itself while the agent is idle: nothing on the screen
+    changes, the judge thinks on, and its feedback is sent. A message in its place ends the next judgement.
+    """
+    first, second = slow("Hm"), slow("Hm")
+    llm.script(*unfinished(), text(CLAIM), text("It prints hello."))
+    llm.judge(first, UNDEFENDED, second, COMPLETE)
     with OpencodeTui(box, llm.url) as tui:
         tui.ask(REQUEST)
-        thinking.wait_started()
-        tui.wait_for(DONE)
+        first.wait_started()
+        tui.wait_for(CLAIM)
         tui.escape()
         tui.escape()
-        thinking.release(COMPLETE)
+        assert "again to interrupt" not in tui.screen
+        first.release(INCOMPLETE)
+        tui.wait_for(HEADING)
+        second.wait_started()
+        tui.ask("What does hello.py do?")
+        second.wait_hung_up()
+        tui.wait_for("It prints hello.")
         daemon.wait_verdict(llm.of("main")[0].session, "complete")
+    assert daemon.new_log().count("kind=feedback") == 1
 
 
 def test_a_person_who_quits_while_the_judge_thinks(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
