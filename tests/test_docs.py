@@ -259,6 +259,36 @@ def test_every_invariant_is_shown(number: str) -> None:
     assert silent == [], f"{number} is not named by the docstring of these"
 
 
+def shown(page: str) -> list[tuple[str, set[str]]]:
+    """The rows below "Which test shows what": the first cell, and the tests that the last one names."""
+    table = read(page).partition("\n## Which test shows what\n")[2]
+    rows = re.findall(r"^\| (.+?) \|(?:.* \|)? (`.+`) \|$", table, re.MULTILINE)
+    return [(first, set(re.findall(r"`([^`]+)`", last))) for first, last in rows]
+
+
+@pytest.mark.parametrize("page", ["docs/api.md", "design/learning.md"])
+def test_every_requirement_is_shown(page: str) -> None:
+    """Each row names tests that exist. One of them says in its name or docstring that it shows the
+    requirement; of an invariant all say so, those of the plugin in their file.
+    """
+    rows, known = shown(page), docstrings_by_test()
+    table = read(page).partition("\n## Which test shows what\n")[2]
+    assert len(rows) == len(re.findall(r"^\| (?!id |no\. |must be shown|---)", table, re.MULTILINE))
+    assert len(rows) > 30
+    missing = {t for _, tests in rows for t in tests if t not in known and not (REPO / t).is_file()}
+    assert missing == set()
+    said = {
+        t: read(t) if t not in known else f"{t.upper().replace('_', '-')}\n" + "\n".join(known[t])
+        for _, tests in rows
+        for t in tests
+    }
+    for first, tests in rows:
+        for number in numbers(first):
+            assert [t for t in sorted(tests) if number not in numbers(said[t])] == [], number
+        for wanted in re.findall(r"\b(?:REQ|SCN|INV|CON|QG)-[A-Z]+-\d+(?:-\d+)?", first):
+            assert [t for t in tests if wanted in said[t]], f"{wanted} is named by none of its tests"
+
+
 def test_every_invariant_that_is_cited_exists() -> None:
     """A number in code, tests, scripts or pages can be looked up in design/invariants.md."""
     known = set(invariants())

@@ -12,6 +12,7 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.files.playbook import dumped
+from daemon.files.playbook_state import folder_of
 from daemon.files.project_playbook import ProjectPlaybook
 from daemon.playbook.operations import apply
 from daemon.playbook.points import each
@@ -93,7 +94,7 @@ def test_twins_of_a_merge_are_renamed_and_told(project: ProjectPlaybook) -> None
 
 
 def test_a_broken_file_is_kept_aside(project: ProjectPlaybook) -> None:
-    """And the person is told where; a dry run only says that it is broken."""
+    """I43: and the person is told where; a dry run only says that it is broken."""
     project.path.parent.mkdir()
     project.path.write_text("{")
     assert "can be used" in project.change(lambda _b, _n: None, lambda _: "", dry_run=True).told[0]
@@ -172,3 +173,27 @@ def test_two_writers_at_once_lose_nothing(project: ProjectPlaybook, tmp_path: Pa
     found = project.read().playbook
     assert sorted(said(found)) == sorted(f"{who} {i}" for who in ("one", "two") for i in range(20))
     assert len(set(names(found))) == len(project.history()) == 40
+
+
+HOLDER = """
+import os, signal, sys
+from pathlib import Path
+from daemon.files.alone import alone
+with alone(Path(sys.argv[1])):
+    print("held", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_writer_leaves_no_lock(project: ProjectPlaybook, tmp_path: Path) -> None:
+    """I45: the next change is made at once, and no file of the lock is there."""
+    added(project, "a")
+    folder = folder_of(tmp_path / "state", tmp_path / "work")
+    before = sorted(folder.iterdir())
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", HOLDER, str(folder)], cwd=root, stdout=subprocess.PIPE, check=False, timeout=90
+    )
+    assert (done.stdout, done.returncode) == (b"held\n", -9)
+    assert sorted(folder.iterdir()) == before
+    assert added(project, "b") == ["pat-001", "pat-002"]

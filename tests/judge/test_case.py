@@ -49,6 +49,22 @@ def test_earlier_requests_are_context() -> None:
     assert set(case.earlier) <= {f"old {i}" for i in range(9)}
 
 
+def test_points_are_cited_in_whatever_the_agent_wrote_for_the_task() -> None:
+    """REQ-REFL-001: in each of its texts and thoughts, not only in the last one; never in what a person
+    typed, a summary says, or was written for an earlier task.
+    """
+    messages = (
+        Message("h0", "user", 0, "First [pat-010]", human=True),
+        Message("a0", "assistant", 1, "As [pat-011] says.", finish="stop"),
+        Message("h1", "user", 2, "Then this, see [pat-012]", human=True),
+        Message("a1", "assistant", 3, "I follow [pat-001].", cited=("mis-002",)),
+        Message("a2", "assistant", 4, "So far: [pat-013].", summary=True),
+        Message("a3", "assistant", 5, "Done, as [ctx-003] and [pat-001] want.", finish="stop"),
+    )
+    case = make_case(Transcript("s", messages), at=1, nonce="n", templates=TEMPLATES)
+    assert case.cited == ("pat-001", "ctx-003", "mis-002")
+
+
 def test_nothing_to_judge() -> None:
     """Without a person's message or an answer there is no case: the guards see to that before."""
     with pytest.raises(ValueError, match="a human message and an answer"):

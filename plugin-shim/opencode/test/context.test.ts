@@ -78,7 +78,7 @@ test("titles, summaries, judges and sub-agents get nothing", async () => {
   assert.deepEqual(asked, [])
 })
 
-test("I35: switched off, without a daemon, or with an empty answer nothing changes", async () => {
+test("I34, I35: switched off, without a daemon, or with an empty answer nothing changes", async () => {
   link.connected = false
   assert.deepEqual(await request("a"), [])
   link.connected = true

@@ -154,8 +154,9 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 
 async def test_the_whole_loop(site: Site) -> None:
-    """Judged, reflected, curated, kept apart; a second session confirms; the third is given it and cites it;
-    it is counted; the fourth reads the count. I47: the person's own files are only read.
+    """REQ-REFL-002, REQ-REFL-003: judged, reflected, curated, kept apart; a second session confirms; the
+    third is given it and cites it; it is counted; the fourth reads the count. I47: the person's own files are
+    only read.
     """
     own = [site.project / name for name in ("AGENTS.md", "CLAUDE.md")]
     for file in own:
@@ -211,7 +212,7 @@ def merged(text: str) -> dict[str, Any]:
 async def test_points_of_one_meaning_are_merged_only_when_the_curator_says_so(
     tmp_path: Path, provider: str
 ) -> None:
-    """With the real model on this machine: the curator is shown the pair, in the one question that it is
+    """I41: with the real model on this machine, the curator is shown the pair, in the one question that it is
     asked anyway. Without its word both points stay; with it one of them has both counters. Without a model it
     sees no pair.
     """
@@ -442,7 +443,7 @@ async def test_over_the_limit_it_waits_and_then_lapses(tmp_path: Path, earned: i
 
 
 async def test_an_hour_of_silence_ends_a_stretch(site: Site) -> None:
-    """A session that nobody closes is looked back on too, once."""
+    """CON-ACE-001: a session that nobody closes is looked back on too, once."""
     c, _ = await site.opens("s1")
     await site.works(c)
     await site.looks(3_000)
@@ -551,7 +552,7 @@ async def test_a_confirmed_change_takes_the_place_of_the_old_text(site: Site) ->
 
 
 async def test_a_point_that_harms_is_dropped_and_its_name_never_given_again(site: Site) -> None:
-    """INV-SCORE: three sessions say so; once a session, however often it is told."""
+    """INV-SCORE-003, REQ-REFL-004: three sessions say so; once a session, however often it is told."""
     await site.session("s1", NOTHING, ADD)
     await site.session("s2", confirm(), NO_CHANGE)
     twice = {**NOTHING, "bullet_tags": tags("harmful")["bullet_tags"] * 2}
@@ -580,8 +581,8 @@ async def test_a_session_that_is_held_out_is_given_nothing(tmp_path: Path) -> No
 
 
 async def test_opencode_asks_for_it_and_what_ends_there_ends_a_stretch(site: Site) -> None:
-    """opencode keeps no memory of system texts: each process is given all of it, the same bytes. A
-    compaction, the end of a process and a deletion each end a stretch.
+    """CON-ACE-001: opencode keeps no memory of system texts: each process is given all of it, the same bytes.
+    A compaction, the end of a process and a deletion each end a stretch.
     """
     site.vouched(TEXT)
     host = SimHost(str(site.project), site.clock)
@@ -625,7 +626,7 @@ async def test_opencode_asks_for_it_and_what_ends_there_ends_a_stretch(site: Sit
 
 
 async def test_a_claude_code_that_is_gone_has_ended(site: Site) -> None:
-    """Its process died without a word."""
+    """CON-ACE-001: its process died without a word."""
     c, _ = await site.opens("s1")
     await site.works(c)
     site.llm.add(NOTHING, NO_CHANGE)
@@ -681,7 +682,7 @@ async def test_a_new_session_lends_its_model_to_what_waits(site: Site) -> None:
 async def test_a_playbook_that_is_slow_to_read_holds_up_nobody(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session starts without it; it is read meanwhile, and the next session is given it."""
+    """I35: a session starts without it; it is read meanwhile, and the next session is given it."""
     site.vouched(TEXT)
     feature = site.sim.daemon.engine.features.named("playbook")
     assert isinstance(feature, Playbook)
