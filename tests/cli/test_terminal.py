@@ -68,7 +68,9 @@ def test_where_a_line_goes_on(line: str, below: int) -> None:
 
 
 class Screen:
-    """One command on a terminal of 80 x 24; ``text`` is what it wrote until it ended."""
+    """One command on a terminal of 80 x 24; ``text`` is what it wrote until it ended. A question is answered
+    with Enter.
+    """
 
     def __init__(self, box: Sandbox, *args: str, **env: str) -> None:
         child = pexpect.spawn(
@@ -81,8 +83,11 @@ class Screen:
             encoding="utf-8",
         )
         try:
-            child.expect(pexpect.EOF)
-            self.text = str(child.before).replace("\r\n", "\n")
+            self.text = ""
+            while child.expect([pexpect.EOF, r"\[y/N[^\]]*\] "]):
+                self.text += f"{child.before}{child.after}"
+                child.sendline()
+            self.text = f"{self.text}{child.before}".replace("\r\n", "\n")
         finally:
             child.close()
         self.code = child.exitstatus
