@@ -134,12 +134,12 @@ class Budget:
         if limits.asked_usd is None:
             return None
         if wanted.usd is None:
-            return Skip("asked_limit", "the price of the next call is unknown, so no limit in USD can hold")
+            return Skip("command_limit", "the price of the next call is unknown, so no limit in USD can hold")
         used = self.spent(limits.asked_since, "asked", wanted.session)
         if used.today + wanted.usd <= limits.asked_usd:
             return None
         reason = f"{used.today:.4f} USD are spent, and the next call could cost {wanted.usd:.4f} USD"
-        return Skip("asked_limit", f"{reason}: together more than {limits.asked_usd:g} USD")
+        return Skip("command_limit", f"{reason}: together more than {limits.asked_usd:g} USD")
 
     def _spent(self, wanted: Reserved, window_ms: int, account: Account) -> Spent:
         return self.spent(self._clock.now_ms() - window_ms, account, wanted.session)

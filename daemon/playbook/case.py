@@ -63,7 +63,8 @@ class Case:
 
     ``points``: the points as text. ``quarantined``: those that wait for confirmation. ``ids``: rows and lines
     of the log that can be cited, ``words``: what the person typed; a confirmation must name one of them.
-    ``strict``: the reply must echo the nonce, as in the daemon.
+    ``strict``: the reply must echo the nonce, as in the daemon. ``asked``: a person asked for it, which says
+    what it is paid from.
     """
 
     session: str
@@ -79,6 +80,7 @@ class Case:
     model: Model | None = None
     tier: Tier = "fast"
     strict: bool = True
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ class Curation:
     model: Model | None = None
     tier: Tier = "fast"
     strict: bool = True
+    asked: bool = False
 
 
 def of_messages(
@@ -146,6 +149,7 @@ def of_task(
     quarantined: Sequence[Point] = (),
     model: Model | None = None,
     largest: int = REFLECTOR_TOKENS,
+    asked: bool = False,
 ) -> Case:
     """The case of a task that is over, its prompt in at most ``largest`` tokens.
 
@@ -181,6 +185,7 @@ def of_task(
         ids=frozenset(rows | {act.id for act in evidence.log if act.id}),
         words=tuple(requests),
         model=model,
+        asked=asked,
     )
 
 
@@ -258,6 +263,7 @@ def curation(
     tier: Tier = "fast",
     strict: bool = True,
     largest: int = 0,
+    asked: bool = False,
 ) -> Curation:
     """What a curator is asked about. ``largest``: tokens of its prompt, 0 for no limit; where the points
     don't fit, those that the reflector tagged are kept first, then those that were counted most often.
@@ -268,7 +274,7 @@ def curation(
         room = largest - tokens(template) - 4 * _HEADING
         said = within(said, room // 2)
         points = _fitted(playbook, output["bullet_tags"], room - tokens(said))
-    return Curation(session, nonce, said, points or NONE, template, model, tier, strict)
+    return Curation(session, nonce, said, points or NONE, template, model, tier, strict, asked)
 
 
 def _fitted(playbook: Playbook, tags: object, most: int) -> str:

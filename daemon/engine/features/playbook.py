@@ -19,8 +19,10 @@ from ...core.compose import Moment, Offer
 from ...core.errors import BadReply
 from ...core.learned import refusal
 from ...playbook.report import compared, share
-from ...store import learning
+from ...store import learning, lookbacks
+from ..bootstrap import BOOTSTRAP, Bootstrap
 from ..learning import LEARN, Learning
+from ..lookback import Lookback
 from ..playbooks import Playbooks
 from .feature import Feature, Parts, Route
 
@@ -55,13 +57,15 @@ class Playbook(Feature):
     """Hears what ends, keeps what was judged, offers what is known."""
 
     name: ClassVar = "playbook"
-    job_kinds: ClassVar = frozenset({LEARN})
+    job_kinds: ClassVar = frozenset({LEARN, BOOTSTRAP})
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._world = parts.world
         self._books = Playbooks(parts.world.db, parts.world.clock, os.environ.get("HOME", "/"))
-        self._learning = Learning(parts.world, parts.asking, parts.jobs, self._books)
+        lookback = Lookback(parts.world, parts.asking, parts.jobs, self._books)
+        self._learning = Learning(parts.world, parts.jobs, self._books, lookback)
+        self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._books, lookback)
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}
 
@@ -90,8 +94,8 @@ class Playbook(Feature):
         self.parts.jobs.wake()
 
     async def work(self, job: Job) -> None:
-        """Look back on a stretch."""
-        await self._learning.work(job)
+        """Look back on a stretch, or write what a bootstrap had decided."""
+        await (self._bootstrap if job.kind == BOOTSTRAP else self._learning).work(job)
 
     async def ready(self, s: Session, moment: Moment) -> None:
         """Read the project's points, if anything changed since they were last read."""
@@ -142,13 +146,17 @@ class Playbook(Feature):
         ]
 
     def routes(self) -> Sequence[Route]:
-        """For `reflectd playbook`: what waits for a yes or for another session, and a person's word on it."""
+        """For `reflectd playbook`: what waits for a yes or for another session, a person's word on it, what
+        it was worth, and looking back on sessions of the past.
+        """
         return (
             Route("GET", "waiting", self._waiting),
             Route("GET", "confirmed", self._confirmed),
             Route("GET", "report", self._report),
             Route("POST", "settle", self._settle),
             Route("POST", "forget", self._forget),
+            Route("POST", "bootstrap-plan", self._bootstrap.plan),
+            Route("POST", "bootstrap", self._bootstrap.look_back),
         )
 
     async def _confirmed(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -220,7 +228,7 @@ class Playbook(Feature):
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed, and what is too old."""
-        return learning.prune(now_ms)
+        return [*learning.prune(now_ms), lookbacks.prune(now_ms)]
 
 
 def _text_object(t: Text) -> dict[str, Any]:
