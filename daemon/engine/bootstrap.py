@@ -22,6 +22,7 @@ from ..core.policy import forbids
 from ..core.session import Session
 from ..playbook.case import CURATOR_TOKENS, Templates
 from ..playbook.learn import Change
+from ..playbook.prompts import MAX_TOKENS
 from ..playbook.stretch import Stretch
 from ..store import learning, lookbacks
 from .hosts.host import CAPABILITIES
@@ -144,7 +145,9 @@ class Bootstrap:
             raise Unavailable("a bug of reflectd; the daemon's log has it")
         if isinstance(told[0], ReflectdError):
             raise told[0]
-        spent = self._budget.spent(found.since, "asked")
+        await asyncio.sleep(0)  # the row of the last call is on its way to the database
+        await self._world.db.commit()  # and it is there
+        spent = self._world.ledger.spent("", found.since, "asked")
         return {"session": session, **told[0], "spent": {"usd": spent.today, "tokens": spent.tokens}}
 
     async def work(self, job: Job) -> None:
@@ -208,7 +211,8 @@ class Bootstrap:
         """Who would be asked about a session of this host. Raises ``BadReply`` and ``Rejected``."""
         if host not in CAPABILITIES:
             raise BadReply(f"no host is called {host[:ID]!r}")
-        first = await self._world.calls.first(Prompt("asked.reflect", "fast", "", "", host=host))
+        prompt = Prompt("asked.reflect", "fast", "", "", max_tokens=MAX_TOKENS, host=host)
+        first = await self._world.calls.first(prompt)
         if first is None:
             raise Rejected(NO_MODEL)
         return first
@@ -269,7 +273,7 @@ class Bootstrap:
             return {"state": "failed", "why": found.why}
         no = found.no
         ends = no is not None and not no.of_session
-        why = no.reason if no is not None else found.why
+        why = no.reason if no is not None else found.why.removeprefix("no model answered: ")
         return {
             "state": "over" if ends else "silent",
             "why": why,

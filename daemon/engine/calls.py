@@ -257,6 +257,8 @@ class Calls:
         return reply
 
     def _is_held(self, provider: Provider, prompt: Prompt) -> bool:
+        if account_of(prompt.purpose) == "asked":  # a person waits for it, and no rules answer instead
+            return False
         until = self._held.get(_scope(provider, prompt))
         return until is not None and self.clock.monotonic() < until and len(self._serving(prompt)) > 1
 

@@ -35,7 +35,7 @@ def estimate(plan: Plan, max_cost: float | None, paint: Paint) -> list[str]:
         lines += paint.row("            ", "… (--json names all)")
     if not chosen:
         return [*lines, *paint.row("  ", "There is nothing to look back on.")]
-    size = f"{told['tokens_in']:,} tokens in and {told['tokens_out']:,} out"
+    size = f"about {told['tokens_in']:,} tokens in, at most {told['tokens_out']:,} out"
     lines += paint.row("  estimate  ", f"at most {count(told['calls'], 'call')}, {size}: {_price(told)}")
     lines += paint.row("  asked     ", "; ".join(dict.fromkeys(_model(m) for m in told["models"])))
     lines += paint.row("  limits    ", _limits(told, max_cost))
