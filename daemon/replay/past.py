@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 TASKS: Final = 20  # of one session, the newest
 TITLE: Final = 200  # characters
-BYTES: Final = 4_000_000  # of what is sent of one session
+BYTES: Final = 1_000_000  # of what is sent of one session, as of one judged case
 WAITING_TOKENS: Final = 1_100  # of the texts that wait for confirmation, which only the daemon knows
 LEARNED_FROM: Final[frozenset[FinalState]] = frozenset({"complete", "incomplete", "awaiting_user"})
 NOT_JUDGED: Final = "nobody judged it at the time"
