@@ -60,8 +60,8 @@ def _limits(told: Json, max_cost: float | None) -> str:
     most, used = f"{limits['usd']:.2f} USD", f"{spent['usd']:.2f} USD"
     if told["usd"] is None:
         most, used = f"{limits['tokens']:,} tokens", f"{spent['tokens']:,}"
-    said = f"it ends at {most} in 24 hours, judging included; {used} of it is used up (`spend.*`)"
-    return said + (f"; and before {max_cost:g} USD (--max-cost)" if max_cost is not None else "")
+    own = f", and before {max_cost:g} USD (--max-cost)" if max_cost is not None else ""
+    return f"it ends before {most} in 24 hours, with what judging cost ({used} so far){own}"
 
 
 def session_lines(session: Json, paint: Paint) -> list[str]:
@@ -70,9 +70,10 @@ def session_lines(session: Json, paint: Paint) -> list[str]:
     words = said.get(session["state"]) or {"silent": "no answer", "over": "not asked"}.get(
         session["state"], "left out"
     )
-    why = f": {short(session['why'], 300)}" if session.get("why") else ""
+    told_below = session["state"] == "over"
+    why = f": {short(session['why'], 300)}" if session.get("why") and not told_below else ""
     title = short(session["title"], 60) or short(session["session"], 40)
-    lines = paint.row(f"{clock(session['at'])}  ", f"{paint(title, 'bold')}  {words}{why}", "    ")
+    lines = paint.row(f"{clock(session['at'])}  ", f"{paint(title, 'bold')}  {words}{why}")
     for label in ("new", "confirmed"):
         for found in session.get(label, ()):
             lines += paint.row(f"    {label:<10} ", short(found["text"], TEXT))
