@@ -20,8 +20,9 @@ import jsonschema
 import pytest
 
 from daemon.cli.control import status
-from daemon.cli.playbook import bootstrap, bootstrap_text, shown
+from daemon.cli.playbook import bootstrap_text, shown
 from daemon.cli.playbook.past import Found
+from daemon.cli.playbook.plan import Plan, Run
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why_text
@@ -78,7 +79,7 @@ def bootstrap_lines(width: int) -> list[str]:
     a, project = ANSWERS["bootstrap"], Path("/home/ada/shop")
     chosen = [Found(project, s["host"], Past(s["session"], s["at"], s["title"]), 1) for s in a["sessions"]]
     out = [(chosen[0], why) for why in a["left_out"]]
-    plan, ran = bootstrap.Plan(project, chosen, a["left"], out, a["plan"]), bootstrap.Run()
+    plan, ran = Plan(project, chosen, a["left"], out, a["plan"]), Run()
     lines = bootstrap_text.estimate(plan, 0.1, paint(width))
     for session in a["sessions"]:
         ran.add(dict(session))

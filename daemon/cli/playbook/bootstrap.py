@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...client import request
@@ -24,60 +22,23 @@ from ..settings import look
 from ..setup.confirm import agreed
 from ..terminal import attended, say
 from .bootstrap_text import end, estimate, session_lines, so_far
-from .past import Found, Reader, files_of, read_all
+from .past import Reader, files_of, read_all
+from .plan import Plan, Run
 from .shown import Json, opened
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from ...paths import Paths
+    from .past import Found
 
 ROUTE: Final = "/v1/features/playbook/"
 PLAN_S: Final = 60.0
 SESSION_S: Final = 900.0  # two answers of a model, each tried three times, after those of another look back
-SILENT_MOST: Final = 3  # sessions in a row without an answer: then there is no model
 REFUSAL: Final = (
     "there is no terminal to ask on: look at the estimate with --dry-run, then add --yes. Nothing was asked"
 )
-
-
-@dataclass(slots=True)
-class Run:
-    """What came of it so far. ``spent``: USD, and tokens at an unknown price. ``stopped``: why it ended
-    early.
-    """
-
-    sessions: list[Json] = field(default_factory=list)
-    spent: Json = field(default_factory=lambda: {"usd": 0.0, "tokens": 0})
-    stopped: str = ""
-    code: int = 0
-    _silent: int = 0
-
-    def add(self, session: Json) -> None:
-        """One more session; afterwards ``stopped`` says whether another one is to be tried."""
-        self.spent = session.pop("spent", self.spent)
-        self.sessions.append(session)
-        silent = session["state"] == "silent"
-        self._silent = self._silent + 1 if silent else 0
-        if silent:
-            self.code = 1
-        if session["state"] == "over":
-            self.stopped, self.code = session["why"], 0 if session["limit"] == "command_limit" else 1
-        elif self._silent == SILENT_MOST:
-            self.stopped = session["why"]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """``chosen``: the sessions to look back on, oldest first; ``left``: how many there are without --limit.
-    ``out``: those that are left out, with the reason. ``told``: the daemon's estimate.
-    """
-
-    project: Path
-    chosen: list[Found]
-    left: int
-    out: list[tuple[Found, str]]
-    told: Json
 
 
 def bootstrap(args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from ..render import clock, count, money, place, plain, short
 
 if TYPE_CHECKING:
     from ..render import Paint
-    from .bootstrap import Plan, Run
+    from .plan import Plan, Run
     from .shown import Json
 
 REASONS: Final = 8
