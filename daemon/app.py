@@ -312,7 +312,8 @@ class Daemon:
                 except Exception:  # noqa: BLE001 - one look that fails must not end all the others
                     self._log.exception("bug", task="tick")
             quiet_s = clock.monotonic() - engine.intake.last_event
-            if idle_s and quiet_s > idle_s and not any(i.connected for i in engine.instances):
+            here = engine.intake.commands or any(i.connected for i in engine.instances)
+            if idle_s and quiet_s > idle_s and not here:
                 self._log.info("nobody was here for a while; exiting", minutes=round(quiet_s / 60))
                 self.stopping.set()
             gone = [str(path) for path, was in self._own.items() if _identity(path) != was]

@@ -31,6 +31,7 @@ class Prompt:
     ``evidence``: the rows that the provider ``offline`` judges by; they never leave the machine. ``schema``:
     the JSON Schema of the wanted object, for providers with structured output (``system`` asks for the object
     too). ``max_tokens`` limits the answer. ``temperature`` is not sent to a model that refuses it.
+    ``host``: the session's, which says who may be asked; "" where the daemon knows it.
     """
 
     purpose: str
@@ -44,6 +45,7 @@ class Prompt:
     schema: dict[str, object] | None = None
     max_tokens: int = 1_500
     temperature: float | None = 0.0
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from .errors import Fault
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
     from .settings import Settings
 
-Account = Literal["judging", "learning"]
-"""What a call is paid from. Each account has its own limit (``engine/budget``)."""
+Account = Literal["judging", "learning", "asked"]
+"""What a call is paid from. Each account has its own limit (``engine/budget``). ``asked``: a person asked for
+it, after an estimate of what it costs.
+"""
 PASSING: Final[frozenset[Fault]] = frozenset({"connection", "rate_limit", "overloaded", "server"})
 
 
@@ -44,6 +46,8 @@ LEARNING: Final = Policy(
     MODELS, attempts=MAX_RETRIES, first_delay_s=BASE_DELAY, jitter=0.25, account="learning"
 )
 """The calls of the playbook: as often, and with the pauses, that its requirements name."""
+ASKED: Final = replace(LEARNING, order=tuple(n for n in MODELS if n != "host"), account="asked")
+"""The same for sessions of the past: a host lends its models only to a session that runs."""
 POLICIES: Final[dict[str, Policy]] = {
     "judge": Policy((*MODELS, "offline")),
     # the fixed rules have no second opinion: without a model there is no answer, and nothing is sent
@@ -56,6 +60,8 @@ POLICIES: Final[dict[str, Policy]] = {
     "reflect": LEARNING,
     "curate": LEARNING,
     "keypoints": LEARNING,
+    "asked.reflect": ASKED,
+    "asked.curate": ASKED,
 }
 
 

@@ -86,6 +86,11 @@ class Message:
     compaction: Compaction = ""
     cited: tuple[str, ...] = ()
 
+    @property
+    def is_end(self) -> bool:
+        """Whether the answer is finished: what a person types after it is another task."""
+        return self.finish == "stop" and not (self.error or self.summary)
+
 
 @dataclass(frozen=True, slots=True)
 class Todo:
@@ -139,9 +144,27 @@ class Transcript:
         for m in reversed(self.messages):
             if m.human:
                 found.append(m)
-            elif found and m.role == "assistant" and m.finish == "stop" and not (m.error or m.summary):
+            elif found and m.role == "assistant" and m.is_end:
                 break
         return tuple(reversed(found))
+
+    @property
+    def tasks(self) -> tuple[Transcript, ...]:
+        """Each task as a transcript of its own, oldest first. A new one begins where the person typed after a
+        finished answer, as for ``requests``. What stands before the first is left out; only the last has the
+        todos, which are of now.
+        """
+        starts, answered = list[int](), True
+        for i, m in enumerate(self.messages):
+            if m.human and answered:
+                starts.append(i)
+                answered = False
+            answered = answered or (m.role == "assistant" and m.is_end)
+        if not starts:
+            return ()
+        ends = [*starts[1:], len(self.messages)]
+        found = [replace(self, messages=self.messages[a:b]) for a, b in zip(starts, ends, strict=True)]
+        return (*(replace(t, todos=()) for t in found[:-1]), *found[-1:])
 
     @property
     def work(self) -> tuple[Message, ...]:

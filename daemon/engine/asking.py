@@ -5,6 +5,8 @@ Replies that broke the form are kept. A person is told once when a limit on spen
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..core.orders import ShowToast
@@ -19,11 +21,12 @@ from .world import DAY_MS
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from ..core.guards import Skip
+    from ..core.guards import Limits, Skip
     from ..core.llm import Prompt, Reply
     from ..core.reply import BadForm
     from ..core.session import Session
     from ..judge.case import Case
+    from .calls import OnLimit
     from .instances import Instances
     from .world import World
 
@@ -48,12 +51,22 @@ class Asking:
         self._instances = instances
         self._told_limits: set[tuple[int, str, str]] = set()
 
-    async def run(self, flow: Generator[Prompt, Reply, Result], s: Session, deadline_s: float) -> Result:
-        """What the flow ends with. ``deadline_s``: for all its calls together."""
-        world, limits = self._world, self._world.limits(s)
+    async def run(
+        self,
+        flow: Generator[Prompt, Reply, Result],
+        s: Session,
+        deadline_s: float,
+        limits: Limits | None = None,
+        on_limit: OnLimit | None = None,
+    ) -> Result:
+        """What the flow ends with. ``deadline_s``: for all its calls together. ``limits``: those of the
+        session, if none are given. ``on_limit``: told instead of the person.
+        """
+        world = self._world
+        within, tell = limits or world.limits(s), on_limit or partial(self._over_limit, s)
 
         async def ask(prompt: Prompt, left_s: float) -> Reply:
-            return await world.calls.ask(prompt, left_s, limits, lambda no: self._over_limit(s, no))
+            return await world.calls.ask(replace(prompt, host=s.host), left_s, within, tell)
 
         found = await drive(flow, ask, world.clock, deadline_s)
         await world.projects.read(s.directory)  # a model takes its time

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -91,6 +91,8 @@ class Budget:
     def _may(self, wanted: Reserved, limits: Limits) -> Skip | None:
         if wanted.account == "learning":
             return self._may_learn(wanted, limits)
+        if wanted.account == "asked":
+            return self._may_be_asked(wanted, limits)
         spent = self._spent(wanted, DAY_MS, "judging")
         no = may_spend(spent, limits)
         if no is not None:
@@ -116,16 +118,54 @@ class Budget:
             f"learning may cost {limits.learning_percent} % of what judging cost in seven days",
         )
 
+    def _may_be_asked(self, wanted: Reserved, limits: Limits) -> Skip | None:
+        """What a person asks for fits into the caps beside judging, and takes nothing from it. It may also
+        have a limit of its own, which counts in USD only.
+        """
+        tokens = wanted.tokens_in + wanted.tokens_out
+        judged, asked = (self._spent(wanted, DAY_MS, account) for account in ("judging", "asked"))
+        spent = replace(asked, today=asked.today + judged.today, tokens=asked.tokens + judged.tokens)
+        no = may_spend(spent, limits) or may_spend(
+            _plus(spent, wanted.usd, tokens, mine=True), limits, passing=True
+        )
+        if no is not None:
+            reason = f"the next call would pass a limit on spending: {no.reason}"
+            return Skip("asked_limit", reason, of_session=no.of_session)
+        if limits.asked_usd is None:
+            return None
+        if wanted.usd is None:
+            return Skip("command_limit", "the price of the next call is unknown, so no limit in USD can hold")
+        used = self.spent(limits.asked_since, "asked", wanted.session)
+        if used.today + wanted.usd <= limits.asked_usd:
+            return None
+        reason = f"{used.today:.4f} USD are spent, and the next call could cost {wanted.usd:.4f} USD"
+        return Skip("command_limit", f"{reason}: together more than {limits.asked_usd:g} USD")
+
     def _spent(self, wanted: Reserved, window_ms: int, account: Account) -> Spent:
-        """What the account paid in this window, calls that still run and rows not stored yet included."""
-        spent = self._ledger.spent(wanted.session, self._clock.now_ms() - window_ms, account)
+        return self.spent(self._clock.now_ms() - window_ms, account, wanted.session)
+
+    def spent(self, since: int, account: Account, session: str = "") -> Spent:
+        """What the account paid since then (epoch ms), calls that still run and rows not stored yet
+        included.
+        """
+        spent = self._ledger.spent(session, since, account)
         for r in self._running:
             if r.account == account:
-                spent = _plus(spent, r.usd, r.tokens_in + r.tokens_out, mine=r.session == wanted.session)
+                spent = _plus(spent, r.usd, r.tokens_in + r.tokens_out, mine=r.session == session)
         for e in self._unstored:
             if e.account == account:
-                spent = _plus(spent, e.cost, e.input + e.output, mine=e.session == wanted.session)
+                spent = _plus(spent, e.cost, e.input + e.output, mine=e.session == session)
         return spent
+
+    async def price(self, vendor: str, model: str, calls: Sequence[tuple[int, int]]) -> float | None:
+        """What calls of these sizes (tokens in, tokens out) would cost in USD, None when that is unknown."""
+
+        def priced() -> float | None:
+            found = [self._estimate(vendor, model, *size) for size in calls]
+            known = [usd for usd in found if usd is not None]
+            return sum(known) if len(known) == len(found) else None
+
+        return await asyncio.to_thread(priced)
 
 
 def likely_tokens(text: str) -> int:

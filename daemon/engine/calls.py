@@ -30,6 +30,7 @@ HOLD_S: Final = 60.0
 LONG_HOLD_S: Final = 600.0
 MOMENT_S: Final = 1.0
 LEAST_S: Final = 2.0
+LOOK_S: Final = 10.0
 LASTING: Final[frozenset[Fault]] = frozenset({"auth", "billing", "model"})
 HOLDS_KEPT: Final = 1_000
 OVER_LIMIT: Final = "over the spend limit"
@@ -37,6 +38,16 @@ OVER_LIMIT: Final = "over the spend limit"
 
 OnLimit = Callable[[Skip], None]
 """Told when a cap says no; its ``tell`` is for the person."""
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """Who would answer. ``vendor`` and ``model`` as price tables name them; ``most``: tokens of an answer."""
+
+    provider: str
+    vendor: str
+    model: str
+    most: int
 
 
 @dataclass(slots=True)
@@ -72,7 +83,7 @@ class Calls:
         end = self.clock.monotonic() + left_s
         last, over = "nobody is set up to be asked", None
         sent = replace(prompt, text=redact(prompt.text))
-        mine = self._serving(prompt.session)
+        mine = self._serving(prompt)
         order = [p for p in self._order(policy, mine) if not self._is_held(p, prompt)]
         for i, provider in enumerate(order):
             until = self._share(order[i + 1 :], end)
@@ -105,9 +116,20 @@ class Calls:
                 return await self._timed(self.rules, sent, end)
         raise Unavailable(last)
 
-    def _serving(self, session: str) -> list[Provider]:
-        """The providers that may be asked about a session."""
-        names = self.judges.get(self.host_of(session))
+    async def first(self, prompt: Prompt) -> First | None:
+        """Who would be asked first, None when there is no model. Nothing is sent but a look at its models."""
+        policy = POLICIES[prompt.purpose]
+        for provider in self._order(policy, self._serving(prompt)):
+            if provider.name == "offline":
+                continue
+            if isinstance(provider, Chooses):
+                prompt = await self._chosen(provider, prompt, self.clock.monotonic() + LOOK_S)
+            return First(provider.name, *provider.model_for(prompt), provider.most_tokens(prompt))
+        return None
+
+    def _serving(self, prompt: Prompt) -> list[Provider]:
+        """The providers that may be asked about the prompt's session."""
+        names = self.judges.get(prompt.host or self.host_of(prompt.session))
         return [p for p in self.providers if names is None or p.name in names]
 
     def _order(self, policy: Policy, mine: list[Provider]) -> list[Provider]:
@@ -235,8 +257,10 @@ class Calls:
         return reply
 
     def _is_held(self, provider: Provider, prompt: Prompt) -> bool:
+        if account_of(prompt.purpose) == "asked":  # a person waits for it, and no rules answer instead
+            return False
         until = self._held.get(_scope(provider, prompt))
-        return until is not None and self.clock.monotonic() < until and len(self._serving(prompt.session)) > 1
+        return until is not None and self.clock.monotonic() < until and len(self._serving(prompt)) > 1
 
     def _hold(self, provider: Provider, prompt: Prompt, error: Unavailable) -> None:
         """Leave a provider alone for a while, if there is another. A refusal is about one text only."""
@@ -246,7 +270,7 @@ class Calls:
             while len(self._held) > HOLDS_KEPT:
                 del self._held[next(iter(self._held))]
         who = _who(provider, prompt)
-        if len(self._serving(prompt.session)) > 1 and who not in self._fallen:
+        if len(self._serving(prompt)) > 1 and who not in self._fallen:
             self._fallen[who] = str(error)
             self.log.warning("a judge does not answer; the next one is asked", provider=who, error=str(error))
 

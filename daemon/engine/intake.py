@@ -8,6 +8,7 @@ asked for is not forgotten.
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +20,7 @@ from ..store import sessions as rows
 from ..store import switches
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     import msgspec
 
@@ -90,6 +91,7 @@ class Intake:
         self.events = 0
         self.last_event = world.clock.monotonic()
         self.asked = 0  # questions of hosts that have no answer yet
+        self.commands = 0  # of a person, that have no answer yet
 
     async def hello(
         self, host: str, identity: str, mode: Mode, pid: int, directory: str, *, debug: bool = False
@@ -102,6 +104,16 @@ class Intake:
             instance.seq = self._world.sessions.seq(identity)
         self._world.log.info("hello", instance=identity, mode=mode, directory=directory, seq=instance.seq)
         return instance
+
+    @contextmanager
+    def command(self) -> Iterator[None]:
+        """Meanwhile a person's command is answered: somebody is here, as when a host tells something."""
+        self.commands += 1
+        try:
+            yield
+        finally:
+            self.commands -= 1
+            self.last_event = self._world.clock.monotonic()
 
     async def orders(self, instance: Instance) -> AsyncIterator[bytes]:
         """The stream of orders of a host that said hello. While it is open the instance is connected."""

@@ -1,46 +1,35 @@
-"""Looks back on a stretch of a session: reflector, curator, and what follows from both for the playbook.
+"""Looks back on each stretch of a session that was judged here, in the background.
 
 Works only on what was judged and waits in the store: it reads no host, prompts nobody and makes no session
-busy. Each step is stored before the next one: the reflector's answer as the job's cursor; then, in one
-transaction, what is to change, which cases are used up, and which texts are kept apart; then the file. So
-kill -9 between any two of them loses nothing and does nothing twice. Whatever fails leaves the playbook as
-it was: without a model, or over the limit on spending, the cases wait, and lapse after seven days.
+busy. What is asked and what follows is in ``lookback``; which cases are used up is stored with it. Without a
+model, or over the limit on spending, the cases wait, and lapse after seven days.
 """
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ..core.errors import Unavailable, UserError
-from ..core.learned import Origin, refusal
+from ..core.learned import Origin
 from ..core.session import Session
-from ..playbook.case import CURATOR_TOKENS, Templates, curation, of_task
-from ..playbook.flow import curate, reflect
-from ..playbook.learn import Change, Confirmed, Tag, counted, proposed
-from ..playbook.points import copy, each
-from ..playbook.scoring import apply_tags
-from ..playbook.stretch import Judged, Stretch, stretch_of
+from ..playbook.case import Templates
+from ..playbook.learn import Change, Confirmed, Tag
+from ..playbook.stretch import Judged, Stretch, ended, stretch_of
 from ..store import jobs as job_rows
 from ..store import learning
-from .calls import OVER_LIMIT
+from .lookback import WAITS, Look, Silent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..core.verdict import Verdict
     from ..judge.case import Case
-    from ..playbook.flow import Flow, Outcome
     from ..store.db import Statement
     from ..store.jobs import Job
     from ..store.learning import Text, Write
-    from .alike import Alike
-    from .asking import Asking
     from .jobs import Jobs
-    from .playbooks import Playbooks, View
+    from .lookback import Decided, Lookback
+    from .playbooks import Playbooks
     from .world import World
 
 LEARN: Final = "playbook.learn"
@@ -49,31 +38,17 @@ IDLE_MS: Final = 3_600_000  # a session that is silent for so long is looked bac
 SOON_MS: Final = 1_000
 LATER_MS: Final = 3_600_000  # no model, no money: the next try
 RETRY_MS: Final = 30_000  # after a session began in the project: its host may lend a model again
-WAITS: Final = "waits:"
-WHYS: Final = {"approved": "a person approved it", "disputed": "a person disputed the verdict behind it"}
-FLOW_S: Final = 120.0
-WAITING_SHOWN: Final = 20  # texts that are kept apart, in one question
-MISSING_SHOWN: Final = 5
 _encode = msgspec.json.Encoder().encode
-
-
-class _Answered(msgspec.Struct):
-    """What the reflector said, as the job's cursor keeps it."""
-
-    turns: list[str]
-    output: dict[str, Any]
-    confirmed: list[tuple[str, str]]
 
 
 class Learning:
     """The background work of the playbook."""
 
-    def __init__(self, world: World, asking: Asking, jobs: Jobs, books: Playbooks, alike: Alike) -> None:
+    def __init__(self, world: World, jobs: Jobs, books: Playbooks, lookback: Lookback) -> None:
         self._world = world
-        self._asking = asking
         self._jobs = jobs
         self._books = books
-        self._alike = alike
+        self._lookback = lookback
         self.over_limit = False  # when it last asked
 
     def on(self, directory: str, host: str) -> bool:
@@ -156,13 +131,15 @@ class Learning:
 
     async def work(self, job: Job) -> None:
         """Do the next steps of a look back. Raises ``Unavailable`` when the database can't be written."""
-        write = learning.unwritten(self._world.db, job.key)
-        if write is None:
-            decided = await self._decide(job)
-            if decided is None:
-                return
-            job, write = decided
-        await self._write(job, write)
+        async with self._lookback.alone:
+            write = learning.unwritten(self._world.db, job.key)
+            if write is None:
+                decided = await self._decide(job)
+                if decided is None:
+                    return
+                job, write = decided
+            why = await self._lookback.write(write)
+            await (self._wait(job, why) if why else self._done(job, learning.end_write(write)))
 
     async def _decide(self, job: Job) -> tuple[Job, Write] | None:
         """Ask, and store what follows. None when nothing is to be written (now)."""
@@ -187,156 +164,25 @@ class Learning:
             await self._wait(job, view.problem)
             return None
         texts = await asyncio.to_thread(world.prompt_texts, stretch.directory)
-        return await self._ask(job, s, stretch, project, view, Templates.of(texts))
+        look = Look(s, stretch, project, view, Templates.of(texts))
+        return await self._store(job, look, await self._lookback.decide(job, look))
 
-    async def _ask(
-        self, job: Job, s: Session, stretch: Stretch, project: str, view: View, templates: Templates
-    ) -> tuple[Job, Write] | None:
-        world = self._world
-        names = {g.name for g in learning.given(world.db, s.id) if g.kind == "point"}
-        given = [p for _, p in each(view.known) if p["name"] in names]
-        waiting = {
-            f"new-{t.id}": t
-            for t in learning.texts(world.db, project)[-WAITING_SHOWN:]
-            if t.session != s.id and not refusal(t.text)
-        }
-        answered = _answered(job.cursor)
-        if answered is None:
-            case = of_task(
-                session=s.id,
-                nonce=world.nonce(),
-                template=templates.reflector,
-                requests=stretch.requests,
-                final=stretch.final,
-                evidence=stretch.evidence,
-                ended=stretch.ended,
-                given=given,
-                cited=[name for name in stretch.cited if name in names],
-                quarantined=[
-                    {"name": name, "text": t.text, "helpful": 0, "harmful": 0} for name, t in waiting.items()
-                ],
-                model=stretch.model,
-            )
-            outcome = await self._run(job, reflect(case), s, stretch.turns, project)
-            if outcome is None:
-                return None
-            confirmed = [(c.name, c.cites) for c in outcome.confirmed]
-            answered = _Answered(list(stretch.turns), outcome.output, confirmed)
-            job = await self._jobs.keep(job, cursor=_encode(answered).decode())
-        tags = counted(
-            answered.output.get("bullet_tags"),
-            {p["name"] for p in given},
-            learning.tagged(world.db, project, s.id),
-        )
-        seen = copy(view.known)
-        apply_tags(seen, [{"name": t.name, "tag": t.tag} for t in tags])
-        asked = partial(
-            curation,
-            answered.output,
-            seen,
-            nonce=world.nonce(),
-            template=templates.curator,
-            session=s.id,
-            model=stretch.model,
-            largest=CURATOR_TOKENS,
-        )
-        to_curate = await self._alike.curation(seen, view.approved, lambda pairs: asked(alike=pairs))
-        outcome = await self._run(job, curate(to_curate), s, answered.turns, project)
-        if outcome is None:
+    async def _store(self, job: Job, look: Look, found: Decided | Silent) -> tuple[Job, Write] | None:
+        """Without an answer the cases wait for a model or, when it could not be read, are given up."""
+        self.over_limit = isinstance(found, Silent) and found.over
+        if isinstance(found, Silent) and not found.bad:
+            await self._wait(found.job, found.why)
             return None
-        found_out = proposed(view.known, outcome.output["operations"], kept=view.approved)
-        found = [(waiting[name], cites) for name, cites in answered.confirmed if name in waiting]
-        change = Change(
-            tuple(t for t in tags if t.tag != "neutral"),
-            tuple(Confirmed(t.section, t.text, t.replaces) for t, _ in found),
-            found_out.removed,
-            joined=found_out.joined,
-        )
-        now, turn = world.clock.now_ms(), answered.turns[-1]
-        statements = [
-            learning.drop_cases(s.id, answered.turns),
-            *(learning.tag(project, t.name, s.id, t.tag, now, t.why) for t in change.tags),
-            *(
-                learning.quarantine(
-                    project,
-                    n.section,
-                    n.text,
-                    s.id,
-                    now,
-                    Origin("curator", s.id, turn, now, n.why),
-                    n.replaces,
-                )
-                for n in found_out.new
-            ),
-            *(self._confirm(text, s.id, cites, now) for text, cites in found),
-            learning.cite(s.id, [name for name in stretch.cited if name in names]),
-            learning.count(project, "stretches"),
-        ]
-        world.log.info(
-            "looked back",
-            session=s.id,
-            tags={t.name: t.tag for t in tags},
-            new=len(found_out.new),
-            confirmed=len(found),
-            removed=list(found_out.removed),
-            joined=[j.names for j in found_out.joined],
-            skipped=list(found_out.skipped)[:10],
-        )
-        if not change:
-            await self._done(job, *statements)
-            return None
-        body = _encode(change)
-        job = await self._jobs.keep(
-            job, *statements, learning.begin_write(project, s.id, now, body), cursor="write"
-        )
-        write = learning.unwritten(world.db, s.id)
-        return (job, write) if write is not None else None
-
-    def _confirm(self, text: Text, session: str, cites: str, now: int) -> Statement:
-        o = text.origin
-        origin = Origin(o.by, o.session, o.turn, o.at, o.why, cites[:300], session)
-        return learning.settle(text, "confirmed", now, origin)
-
-    async def _run(
-        self, job: Job, flow: Flow, s: Session, turns: Sequence[str], project: str
-    ) -> Outcome | None:
-        """The flow's answer. None when there is none: the cases wait for a model, or, when its reply could
-        not be read, are given up.
-        """
-        outcome = await self._asking.run(flow, s, FLOW_S)
-        self.over_limit = OVER_LIMIT in outcome.why
-        if not outcome.failed:
-            return outcome
-        if outcome.bad or outcome.replies:
+        if isinstance(found, Silent):
+            turns = look.stretch.turns
             dropped = learning.drop_cases(job.key, turns)
-            await self._done(job, dropped, learning.count(project, "failed", len(turns)))
-        else:
-            await self._wait(job, outcome.why)
-        return None
-
-    async def _write(self, job: Job, write: Write) -> None:
-        """The decided change reaches the file."""
-        try:
-            change = msgspec.json.decode(write.body, type=Change)
-        except msgspec.MsgspecError as e:
-            self._world.log.warning("a change of a playbook is not understood", error=str(e))
-            await self._done(job, learning.end_write(write))
-            return
-        why = WHYS.get(write.session.partition(" ")[0], f"what session {write.session} showed")
-        try:
-            applied = await asyncio.to_thread(self._books.write, write.directory, change, write.id, why)
-        except (Unavailable, UserError) as e:
-            await self._wait(job, str(e))
-            return
-        await self._done(job, learning.end_write(write))
-        if applied is not None:
-            self._world.log.info(
-                "playbook",
-                directory=write.directory,
-                pruned=list(applied.pruned),
-                joined=list(applied.joined),
-                skipped=list(applied.skipped)[:10],
-            )
+            await self._done(found.job, dropped, learning.count(look.project, "failed", len(turns)))
+            return None
+        dropped = learning.drop_cases(job.key, found.turns)
+        if not found.change:
+            await self._done(found.job, dropped, *found.statements)
+            return None
+        return await self._lookback.keep(found, dropped)
 
     async def _wait(self, job: Job, why: str) -> None:
         """Try again in an hour, or when a session begins in the project. The cases lapse after seven days."""
@@ -362,20 +208,7 @@ class Learning:
         return stretch_of(found)
 
 
-def _answered(cursor: str) -> _Answered | None:
-    cursor = cursor.removeprefix(WAITS)
-    try:
-        return msgspec.json.decode(cursor, type=_Answered) if cursor.startswith("{") else None
-    except msgspec.MsgspecError:
-        return None
-
-
 def _judged(verdict: Verdict, case: Case, directory: str, host: str) -> Judged:
-    reward = verdict.reward
-    said = [f"{verdict.state}, severity {verdict.severity}"]
-    said += [f"reward {reward:g}"] if reward is not None else []
-    said += [f"open: {m.text}" for m in verdict.missing[:MISSING_SHOWN]]
-    said += [f"feedback before: {text}" for text in case.rounds]
     return Judged(
         session=verdict.session,
         task=verdict.task,
@@ -383,11 +216,11 @@ def _judged(verdict: Verdict, case: Case, directory: str, host: str) -> Judged:
         at=verdict.at,
         directory=directory,
         host=host,
-        ended="; ".join(said),
+        ended=ended(verdict, case.rounds),
         requests=case.requests,
         final=case.final,
         evidence=case.evidence,
-        reward=reward,
+        reward=verdict.reward,
         cited=case.cited,
         model=case.model,
     )

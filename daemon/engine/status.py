@@ -102,6 +102,7 @@ class StatusReport:
             "dead_letters": world.dead_letters.summary(),
             "limits": asdict(world.settings.spend),
             "spent_today": asdict(world.ledger.spent("", world.clock.now_ms() - DAY_MS)),
+            "asked_today": asdict(world.ledger.spent("", world.clock.now_ms() - DAY_MS, "asked")),
             "mode": world.settings.judge.mode,
             "off": world.sessions.off_folders()[:OFF_SHOWN],
             "degraded": world.health.text,

@@ -65,7 +65,8 @@ class Case:
 
     ``points``: the points as text. ``quarantined``: those that wait for confirmation. ``ids``: rows and lines
     of the log that can be cited, ``words``: what the person typed; a confirmation must name one of them.
-    ``strict``: the reply must echo the nonce, as in the daemon.
+    ``strict``: the reply must echo the nonce, as in the daemon. ``asked``: a person asked for it, which says
+    what it is paid from.
     """
 
     session: str
@@ -81,6 +82,7 @@ class Case:
     model: Model | None = None
     tier: Tier = "fast"
     strict: bool = True
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class Curation:
     model: Model | None = None
     tier: Tier = "fast"
     strict: bool = True
+    asked: bool = False
 
 
 def of_messages(
@@ -148,6 +151,7 @@ def of_task(
     quarantined: Sequence[Point] = (),
     model: Model | None = None,
     largest: int = REFLECTOR_TOKENS,
+    asked: bool = False,
 ) -> Case:
     """The case of a task that is over, its prompt in at most ``largest`` tokens.
 
@@ -183,6 +187,7 @@ def of_task(
         ids=frozenset(rows | {act.id for act in evidence.log if act.id}),
         words=tuple(requests),
         model=model,
+        asked=asked,
     )
 
 
@@ -261,6 +266,7 @@ def curation(
     strict: bool = True,
     largest: int = 0,
     alike: Iterable[tuple[str, str]] = (),
+    asked: bool = False,
 ) -> Curation:
     """What a curator is asked about. ``largest``: tokens of its prompt, 0 for no limit; where the points
     don't fit, those that the reflector tagged are kept first, then those that were counted most often.
@@ -276,7 +282,7 @@ def curation(
         points = _fitted(playbook, output["bullet_tags"], room - tokens(said))
     there = {p["name"] for p in shown(playbook, points)}
     points += _alike([pair for pair in pairs if there.issuperset(pair)])
-    return Curation(session, nonce, said, points or NONE, template, model, tier, strict)
+    return Curation(session, nonce, said, points or NONE, template, model, tier, strict, asked)
 
 
 def shown(playbook: Playbook, points: str) -> list[Point]:

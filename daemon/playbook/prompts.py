@@ -90,7 +90,7 @@ def _prompt(
 ) -> Prompt:
     rules, data = _split(case.template, values)
     return Prompt(
-        purpose=purpose,
+        purpose=f"asked.{purpose}" if case.asked else purpose,
         tier=case.tier,
         system=rules,
         text=fill(data, values),

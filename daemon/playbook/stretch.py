@@ -15,8 +15,11 @@ from ..core.transcript import Model
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ..core.verdict import Verdict
+
 LOW: Final = 0.3
 CALLS: Final = 3
+MISSING_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,15 @@ class Stretch:
         """Whether it is worth a question: something was cited, it went badly, or some work was done."""
         low = self.lowest is not None and self.lowest < LOW
         return bool(self.cited) or low or self.evidence.tool_calls >= CALLS
+
+
+def ended(verdict: Verdict, rounds: Iterable[str]) -> str:
+    """How a turn ended, in words. ``rounds``: the feedback of earlier rounds, a line each."""
+    reward = verdict.reward
+    said = [f"{verdict.state}, severity {verdict.severity}"]
+    said += [f"reward {reward:g}"] if reward is not None else []
+    said += [f"open: {m.text}" for m in verdict.missing[:MISSING_SHOWN]]
+    return "; ".join([*said, *(f"feedback before: {text}" for text in rounds)])
 
 
 def stretch_of(cases: Iterable[Judged]) -> Stretch | None:

@@ -99,7 +99,7 @@ class Routes:
             ("GET", "/v1/history", self.history),
             ("GET", "/v1/stream", self.stream),
             *(
-                (route.method, f"/v1/features/{feature}/{route.name}", _handler(route))
+                (route.method, f"/v1/features/{feature}/{route.name}", self._of_feature(route))
                 for feature, route in self._features.routes()
             ),
         )
@@ -251,6 +251,21 @@ class Routes:
             await entries.aclose()  # type: ignore[attr-defined]
         return response
 
+    def _of_feature(self, route: Route) -> Handler:
+        """A route of a feature: it is given the query, or the object of the body."""
+
+        async def handle(request: web.Request) -> web.Response:
+            if route.method == "GET":
+                return answer(**await route.answer(dict(request.query)))
+            try:
+                found = msgspec.json.decode(await request.read(), type=dict[str, Any])
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
+                raise BadReply(f"the body is not a JSON object: {e}") from None
+            with self._intake.command():
+                return answer(**await route.answer(found))
+
+        return handle
+
     async def _end_streams(self, _: web.Application) -> None:
         self._status.stream.close()
 
@@ -324,18 +339,3 @@ def _unknown(session: str) -> web.Response:
 
 def _limit(request: web.Request) -> int:
     return number(request.query, "limit", 50, 1, LIMIT)
-
-
-def _handler(route: Route) -> Handler:
-    """A route of a feature: it is given the query, or the object of the body."""
-
-    async def handle(request: web.Request) -> web.Response:
-        if route.method == "GET":
-            return answer(**await route.answer(dict(request.query)))
-        try:
-            found = msgspec.json.decode(await request.read(), type=dict[str, Any])
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
-            raise BadReply(f"the body is not a JSON object: {e}") from None
-        return answer(**await route.answer(found))
-
-    return handle

@@ -172,6 +172,11 @@ def counts(db: Reads) -> dict[str, int]:
     return {what: int(n) for what, n in db.read("SELECT what, sum(count) FROM learned_counts GROUP BY what")}
 
 
+def waiting_sessions(db: Reads) -> set[str]:
+    """The sessions whose cases wait."""
+    return {session for (session,) in db.read("SELECT DISTINCT session FROM spool")}
+
+
 # --- texts ----------------------------------------------------------------------------------------
 
 _TEXT: Final = "id, directory, state, section, text, replaces, session, at, settled, origin"

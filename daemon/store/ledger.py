@@ -45,13 +45,14 @@ def add(entry: Entry) -> Statement:
     )
 
 
-By = Literal["day", "session", "model", "purpose", "provider"]
+By = Literal["day", "session", "model", "purpose", "provider", "account"]
 _GROUPS: dict[By, str] = {
     "day": "date(at / 1000, 'unixepoch', 'localtime')",
     "session": "session",
     "model": "model",
     "purpose": "purpose",
     "provider": "provider",
+    "account": "account",
 }
 _UNPRICED = "cost IS NULL AND input + output > 0"
 _SUMS = (

@@ -250,4 +250,17 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX injections_at ON injections (at)",
         ),
     ),
+    (
+        "0007_lookbacks",
+        (
+            """
+            CREATE TABLE lookbacks (
+                directory TEXT NOT NULL,
+                session TEXT NOT NULL,
+                at INTEGER NOT NULL,
+                PRIMARY KEY (directory, session)
+            ) WITHOUT ROWID
+            """,
+        ),
+    ),
 )

@@ -20,12 +20,15 @@ import jsonschema
 import pytest
 
 from daemon.cli.control import status
-from daemon.cli.playbook import shown
+from daemon.cli.playbook import bootstrap_text, shown
+from daemon.cli.playbook.past import Found
+from daemon.cli.playbook.plan import Plan, Run
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why_text
 from daemon.files.playbook import load
 from daemon.playbook.points import each
+from daemon.replay.past import Past
 from harness.machine.sandbox import REPO
 
 SCREENS = Path(__file__).parents[1] / "data" / "screens"
@@ -71,6 +74,20 @@ def playbook_lines(width: int) -> list[str]:
     return shown.lines_of(list(each(found)), Path("/home/ada/shop"), mine.__contains__, paint(width))
 
 
+def bootstrap_lines(width: int) -> list[str]:
+    """The estimate of three sessions of five, what became of each of them, and the end at a limit."""
+    a, project = ANSWERS["bootstrap"], Path("/home/ada/shop")
+    chosen = [Found(project, s["host"], Past(s["session"], s["at"], s["title"]), 1) for s in a["sessions"]]
+    out = [(chosen[0], why) for why in a["left_out"]]
+    plan, ran = Plan(project, chosen, a["left"], out, a["plan"]), Run()
+    lines = bootstrap_text.estimate(plan, 0.1, paint(width))
+    for session in a["sessions"]:
+        ran.add(dict(session))
+        lines += bootstrap_text.session_lines(session, paint(width))
+    ran.spent = a["spent"]
+    return lines + bootstrap_text.end(plan, ran, paint(width))
+
+
 VERBS: dict[str, Callable[[int], list[str]]] = {
     "status": status_lines,
     "why": why_lines,
@@ -78,6 +95,7 @@ VERBS: dict[str, Callable[[int], list[str]]] = {
     "cost": cost_lines,
     "cost_table": cost_table,
     "playbook": playbook_lines,
+    "bootstrap": bootstrap_lines,
 }
 
 

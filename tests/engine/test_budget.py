@@ -1,4 +1,6 @@
-"""Accounts: learning pays from what judging cost, and neither counts against the other."""
+"""Accounts: learning pays from what judging cost, what a person asks for fits into the caps beside judging,
+and neither takes anything from it.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +22,7 @@ from daemon.testing import FakeClock
 MODEL = ("anthropic", "m")
 LEARN = Prompt("learn", "judge", "Learn.", "Data.", session="ses_a")  # type: ignore[arg-type]
 JUDGE = Prompt("judge", "judge", "Judge.", "Data.", session="ses_a")
+ASK = Prompt("asked.reflect", "fast", "Learn.", "Data.", session="ses_a")
 
 
 class Desk:
@@ -94,6 +97,65 @@ async def test_learning_takes_nothing_from_judging(desk: Desk) -> None:
     assert not await desk.allows(JUDGE)
     assert ledger.Ledger(desk.db).spent("ses_a", 0).today == 100.0
     assert ledger.Ledger(desk.db).spent("ses_a", 0, "learning").today == 100.0
+
+
+async def test_what_a_person_asks_for_needs_nothing_that_judging_earned(desk: Desk) -> None:
+    """I41: outside the percent of learning, whatever that is."""
+    assert await desk.allows(ASK, Limits(learning_percent=0))
+    await desk.paid("learning", 100.0)
+    assert await desk.allows(ASK, Limits(learning_percent=0))
+
+
+@pytest.mark.parametrize("account", ["judging", "asked"])
+async def test_what_a_person_asks_for_fits_into_the_caps_beside_judging(desk: Desk, account: str) -> None:
+    """I41: both together reach no cap of a day, in USD or in tokens, and a cap of 0 forbids it."""
+    await desk.paid(account, 0.98)
+    assert await desk.allows(ASK, Limits(usd_per_day=1.0, usd_per_session=9.0))
+    assert not await desk.allows(ASK, Limits(usd_per_day=0.985, usd_per_session=9.0))
+    await desk.paid(account, None, tokens=1_000)
+    desk.budget = Budget(ledger.Ledger(desk.db), desk.clock, lambda *_: None)
+    assert await desk.allows(ASK, Limits(usd_per_session=9.0, tokens_per_day=1_200))
+    assert not await desk.allows(ASK, Limits(usd_per_session=9.0, tokens_per_day=1_050))
+    assert not await desk.allows(ASK, Limits(tokens_per_day=0))
+
+
+async def test_what_a_person_asks_for_takes_nothing_from_judging(desk: Desk) -> None:
+    """I41: a long command does not leave judging to the fixed rules for a day; the cap of a session is its
+    own too.
+    """
+    await desk.paid("asked", 2.0)
+    assert not await desk.allows(ASK)
+    assert await desk.allows(JUDGE)
+    await desk.paid("judging", 0.5)
+    limits = Limits(usd_per_day=9.0, usd_per_session=2.02)
+    assert await desk.allows(ASK, limits)
+    assert not await desk.allows(JUDGE, replace(limits, usd_per_session=0.5))
+
+
+async def test_a_command_has_a_limit_of_its_own(desk: Desk) -> None:
+    """What was asked for before it began does not count, what still runs does; where no price is known, a
+    limit in USD can't hold, so nothing is asked.
+    """
+    await desk.paid("asked", 1.0, days_ago=0.1)
+    limits = Limits(asked_usd=0.028, asked_since=desk.clock.ms, usd_per_session=9.0)
+    assert await desk.allows(ASK, limits)
+    async with desk.budget.reserve(ASK, MODEL, 100, limits), desk.budget.reserve(ASK, MODEL, 100, limits):
+        assert not await desk.allows(ASK, limits)
+    await desk.paid("asked", 0.02)
+    with pytest.raises(OverLimitError, match=r"together more than 0\.028 USD"):
+        async with desk.budget.reserve(ASK, MODEL, 100, limits):
+            pass
+    desk.budget = Budget(ledger.Ledger(desk.db), desk.clock, lambda *_: None)
+    assert not await desk.allows(ASK, limits)
+    assert await desk.allows(ASK, replace(limits, asked_usd=None))
+
+
+async def test_the_price_of_many_calls_is_unknown_if_one_is(desk: Desk) -> None:
+    """I41: for an estimate, too, unknown is not zero."""
+    assert await desk.budget.price(*MODEL, [(1, 1), (2, 2)]) == 0.02
+    budget = Budget(ledger.Ledger(desk.db), desk.clock, lambda _v, _m, into, _o: 0.01 if into == 1 else None)
+    assert await budget.price(*MODEL, [(1, 1), (2, 2)]) is None
+    assert await budget.price(*MODEL, []) == 0
 
 
 async def test_a_storm_of_a_hundred_sessions_stays_within_the_share(desk: Desk) -> None:

@@ -351,3 +351,44 @@ async def test_no_time_left_is_nobodys_fault() -> None:
     d = desk(model("anthropic", OK), OfflineProvider())
     assert (await d.ask(left_s=2.5)).provider == "offline"
     assert d.calls.down == {}
+
+
+ASK = Prompt("asked.reflect", "fast", "Learn.", "Data.", session="past", host="claude-code")
+
+
+@pytest.mark.parametrize(
+    ("judges", "first"),
+    [
+        (("anthropic", "offline"), "anthropic"),
+        (("host", "claude-cli"), "claude-cli"),
+        (("host", "offline"), None),
+        ((), None),
+    ],
+)
+async def test_what_a_person_asks_for_goes_to_the_judges_of_its_host(
+    judges: tuple[str, ...], first: str | None
+) -> None:
+    """The prompt names the host of a session that the daemon does not know. Neither the host's model nor the
+    rules answer; without another one there is nobody, and an estimate says so.
+    """
+    names = ("host", "anthropic", "openai", "claude-cli")
+    d = desk(*(model(name, OK) for name in names), OfflineProvider())
+    d.calls.judges = {"claude-code": judges}
+    found = await d.calls.first(ASK)
+    assert (found.provider if found is not None else None) == first
+    assert d.entries == [], "nobody was asked"
+    if first is None:
+        with pytest.raises(Unavailable, match="nobody"):
+            await d.ask(ASK)
+    else:
+        assert (await d.ask(ASK)).provider == first
+        assert [e.account for e in d.entries] == ["asked"]
+
+
+async def test_a_person_who_waits_is_not_sent_away_for_an_earlier_failure() -> None:
+    """Where only the rules would be left, which can't answer this, the model is asked again at once."""
+    d = desk(model("anthropic", fault("auth"), OK, OK), OfflineProvider())
+    d.calls.judges = {"claude-code": ("anthropic", "offline")}
+    with pytest.raises(Unavailable, match="auth"):
+        await d.ask(ASK)
+    assert (await d.ask(ASK)).provider == "anthropic"

@@ -26,7 +26,7 @@ from daemon.core.compose import Offer, compose
 from daemon.core.learned import Origin
 from daemon.core.pending import Pending
 from daemon.store import db as databases
-from daemon.store import learning, ledger, outbox, timers
+from daemon.store import learning, ledger, lookbacks, outbox, timers
 from daemon.store.dead_letters import DeadLetter
 from daemon.store.dead_letters import add as dead_letter
 from daemon.testing import FakeClock, ScriptedLLM
@@ -96,6 +96,7 @@ async def tell_a_story(folder: Path) -> Path:
         learning.tag("/p", "pat-001", "ses_a", "helpful", now, "why"),
         learning.quarantine("/p", "OTHERS", "text", "ses_a", now, Origin("curator")),
         learning.begin_write("/p", "ses_a", now, b"{}"),
+        lookbacks.add("/p", "ses_a", now),
         learning.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),
     )

@@ -200,7 +200,12 @@ def _models(status: dict[str, Any]) -> list[tuple[str, str]]:
     if limits and status["providers"] != ["offline"]:
         unknown = f", {spent['tokens']:,} of {limits['tokens_per_day']:,} unpriced tokens"
         usd = f"{spent['today']:.4f} of {limits['cents_per_day'] / 100:.2f} USD"
-        facts.append(("spent", f"{usd} in 24 h{unknown if spent['tokens'] else ''}"))
+        told = f"{usd} in 24 h{unknown if spent['tokens'] else ''}"
+        asked = status.get("asked_today", {})
+        if asked.get("today") or asked.get("tokens"):
+            more = f" and {asked['tokens']:,} unpriced tokens" if asked["tokens"] else ""
+            told += f"; besides, {asked['today']:.4f} USD{more} asked for"
+        facts.append(("spent", told))
     if dead and dead["count"]:
         last = f"the last at {clock(dead['last_at'])}: {short(dead['last_why'], 120)}"
         facts.append(

@@ -1,4 +1,5 @@
-"""``reflectd playbook``: shows a project's playbook and changes it. Needs no daemon.
+"""``reflectd playbook``: shows a project's playbook and changes it. Two actions need a daemon: ``report`` and
+``bootstrap``.
 
 Each change is one revision of the project's ``playbook.json``, which ``undo`` takes back while nobody edited
 the file since. What a person adds or edits counts as approved; what is imported does not. Exit codes: 0 done,
@@ -31,6 +32,8 @@ EPILOG = """examples:
   reflectd playbook export > book.json     all points, as JSON
   reflectd playbook import .claude/playbook.json
   reflectd playbook use .claude/playbook.json   work in that file instead
+  reflectd playbook bootstrap --dry-run    what looking back on past sessions would cost
+  reflectd playbook bootstrap --limit 20   do it, for the 20 oldest that are left
 
 exit codes: 0 done, or nothing to do; 1 the file system refused; 2 wrong arguments, no such point,
 or no playbook that can be used"""
@@ -85,6 +88,23 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     text = "which file is this project's playbook, or use another one"
     used = _change(what, "use", text, "use", module="use", why=False)
     used.add_argument("file", nargs="?", metavar="FILE", help="a playbook.json inside the project")
+    past = _action(
+        what,
+        "bootstrap",
+        "learn from this project's past sessions: says what it costs, and asks",
+        _lazy("bootstrap", "bootstrap"),
+    )
+    past.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="these sessions: transcripts of Claude Code, or what `opencode export` prints (all of Claude "
+        "Code's sessions of this project)",
+    )
+    past.add_argument("--limit", type=int, metavar="N", help="at most N sessions, the oldest that are left")
+    past.add_argument("--max-cost", type=float, metavar="USD", help="end before it costs more")
+    past.add_argument("--yes", "-y", action="store_true", help="don't ask, for scripts")
+    past.add_argument("--dry-run", action="store_true", help="only say what it would cost")
 
 
 def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:

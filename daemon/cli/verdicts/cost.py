@@ -31,7 +31,7 @@ MOST_DAYS = 400
 LIMIT = 500
 HEAD = ("calls", "free", "tokens in", "tokens out", "USD", "unknown price", "cancelled", "failed")
 ALWAYS = 6  # so many columns are shown even when they are empty
-BY = ("day", "session", "model", "purpose", "provider")
+BY = ("day", "session", "model", "purpose", "provider", "account")
 EPILOG = """examples:
   reflectd cost                    the last 7 days, day by day
   reflectd cost --days 30 --by model
@@ -93,15 +93,17 @@ def _gather(settings: Settings, where: Paths, session: str, since: int, by: str)
         found = request(socket, "GET", f"/v1/ledger?{query}")
         status = request(socket, "GET", "/v1/status")
         spent, limits = status["spent_today"], status.get("limits") or asdict(settings.spend)
+        asked = status.get("asked_today") or {"today": 0.0, "tokens": 0}
     except Unavailable:
         found = _from_file(where, session, since, by)
-        spent = found.pop("spent_today")
+        spent, asked = found.pop("spent_today"), found.pop("asked_today")
         limits = asdict(settings.spend)
         say("reflectd: no daemon runs; read from its database", sys.stderr)
     found.pop("api", None)
     return {
         **found,
         "spent_24h": {"usd": spent["today"], "unpriced_tokens": spent["tokens"]},
+        "asked_24h": {"usd": asked["today"], "unpriced_tokens": asked["tokens"]},
         "limits": limits,
     }
 
@@ -113,7 +115,8 @@ def _from_file(where: Paths, session: str, since: int, by: str) -> Json:
     group: By | None = next((b for b in get_args(By) if b == by), None)
     with ReadOnly(where.database) as db:
         found = report(db, session=session, since=since, limit=LIMIT, by=group)
-        spent = Ledger(db).spent("", int((time.time() - DAY_S) * 1000))
+        ledger, since_day = Ledger(db), int((time.time() - DAY_S) * 1000)
+        spent, asked = ledger.spent("", since_day), ledger.spent("", since_day, "asked")
     groups = [{"name": name, **asdict(sums)} for name, sums in found.groups]
     rows = [asdict(row) for row in found.rows]
     return {
@@ -122,6 +125,7 @@ def _from_file(where: Paths, session: str, since: int, by: str) -> Json:
         "agent": asdict(found.agent),
         "groups": groups,
         "spent_today": asdict(spent),
+        "asked_today": asdict(asked),
     }
 
 
@@ -140,7 +144,8 @@ def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
     shown.append("")
     if found["agent"]["tokens"]:
         shown += paint.row("the agent      ", f"{worked(found['agent'])}, for the tasks that were judged")
-    return [f"What judging cost: {what}{when}", *shown, *_spent(found["spent_24h"], found["limits"], paint)]
+    sums = found["spent_24h"], found["asked_24h"]
+    return [f"What judging cost: {what}{when}", *shown, *_spent(*sums, found["limits"], paint)]
 
 
 def _table(by: str, groups: list[Json], paint: Paint) -> list[str]:
@@ -167,14 +172,22 @@ def worked(agent: Json) -> str:
     return f"{price}, {agent['tokens']:,} tokens"
 
 
-def _spent(spent: Json, limits: Json, paint: Paint) -> list[str]:
-    """What the last 24 hours cost, and the limits."""
+def _spent(spent: Json, asked: Json, limits: Json, paint: Paint) -> list[str]:
+    """What judging cost in the last 24 hours, what a person asked for besides, and the limits."""
     usd = f"{spent['usd']:.4f} of {limits['cents_per_day'] / 100:.2f} USD"
     tokens = f"{spent['unpriced_tokens']:,} of {limits['tokens_per_day']:,} tokens at an unknown price"
     return [
         *paint.row("last 24 hours  ", f"{usd}, and {tokens}"),
+        *(paint.row("asked for      ", _asked(asked)) if any(asked.values()) else []),
         f"one session    at most {limits['cents_per_session'] / 100:.2f} USD",
     ]
+
+
+def _asked(asked: Json) -> str:
+    more = (
+        f", and {asked['unpriced_tokens']:,} tokens at an unknown price" if asked["unpriced_tokens"] else ""
+    )
+    return f"{asked['usd']:.4f} USD{more} in 24 hours, besides judging (`reflectd playbook bootstrap`)"
 
 
 def _row(g: Json) -> tuple[str, ...]:

@@ -147,10 +147,11 @@ async def _corpus(
 ) -> int:
     """A line for each session as it is judged, and a table at the end."""
     from ... import log
+    from ..progress import Progress
     from . import transcripts as found_in
 
     log.configure(settings, sys.stderr)
-    paint, progress, templates = Paint(), found_in.Progress(len(files)), _templates(where)
+    paint, progress, templates = Paint(), Progress(len(files)), _templates(where)
     verdicts, skipped = [], list[tuple[Path, str]]()
     try:
         for done, path in enumerate(files):

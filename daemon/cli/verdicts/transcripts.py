@@ -6,12 +6,11 @@ used is reported and skipped.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from ...core.errors import ReflectdError, UserError
 from ...files.upward import upward
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from ...replay.load import Loaded
 
 HEAD = 1 << 20
-WIDTH = 24
 
 
 def is_transcript_file(path: Path) -> bool:
@@ -157,29 +155,6 @@ def summary(verdicts: Iterable[Verdict], skipped: int) -> list[str]:
     if skipped:
         rows.append(("not judged", str(skipped), ""))
     return table(rows, right=(1, 2))
-
-
-class Progress:
-    """A progress bar on stderr when it is a terminal; else nothing."""
-
-    def __init__(self, total: int, stream: TextIO | None = None) -> None:
-        self._out = stream or sys.stderr
-        self._total = total
-        self._on = self._out.isatty() and os.environ.get("TERM") != "dumb"
-
-    def show(self, done: int, name: str) -> None:
-        """Draw the bar for ``done`` of all files, with the name of the file that is judged now."""
-        if self._on and self._total:
-            full = WIDTH * done // self._total
-            bar = "█" * full + "░" * (WIDTH - full)
-            self._out.write(f"\r\x1b[K{bar} {done}/{self._total} {short(name, 40)}")
-            self._out.flush()
-
-    def clear(self) -> None:
-        """Remove the bar, so that a line can be printed in its place."""
-        if self._on:
-            self._out.write("\r\x1b[K")
-            self._out.flush()
 
 
 def _changed(path: Path) -> float:

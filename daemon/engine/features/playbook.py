@@ -19,9 +19,11 @@ from ...core.compose import Moment, Offer
 from ...core.errors import BadReply
 from ...core.learned import refusal
 from ...playbook.report import compared, share
-from ...store import learning
+from ...store import learning, lookbacks
 from ..alike import Alike
+from ..bootstrap import BOOTSTRAP, Bootstrap
 from ..learning import LEARN, Learning
+from ..lookback import Lookback
 from ..playbooks import Playbooks
 from .feature import Feature, Parts, Route
 
@@ -56,7 +58,7 @@ class Playbook(Feature):
     """Hears what ends, keeps what was judged, offers what is known."""
 
     name: ClassVar = "playbook"
-    job_kinds: ClassVar = frozenset({LEARN})
+    job_kinds: ClassVar = frozenset({LEARN, BOOTSTRAP})
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
@@ -65,7 +67,9 @@ class Playbook(Feature):
         self._books = Playbooks(parts.world.db, parts.world.clock, home, path)
         least = parts.world.settings.embed.similar_percent / 100
         self._alike = Alike(parts.world.embedder, least, parts.world.log)
-        self._learning = Learning(parts.world, parts.asking, parts.jobs, self._books, self._alike)
+        lookback = Lookback(parts.world, parts.asking, parts.jobs, self._books, self._alike)
+        self._learning = Learning(parts.world, parts.jobs, self._books, lookback)
+        self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._books, lookback)
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}
 
@@ -94,8 +98,8 @@ class Playbook(Feature):
         self.parts.jobs.wake()
 
     async def work(self, job: Job) -> None:
-        """Look back on a stretch."""
-        await self._learning.work(job)
+        """Look back on a stretch, or write what a bootstrap had decided."""
+        await (self._bootstrap if job.kind == BOOTSTRAP else self._learning).work(job)
 
     async def ready(self, s: Session, moment: Moment) -> None:
         """Read the project's points, if anything changed since they were last read."""
@@ -146,13 +150,17 @@ class Playbook(Feature):
         ]
 
     def routes(self) -> Sequence[Route]:
-        """For `reflectd playbook`: what waits for a yes or for another session, and a person's word on it."""
+        """For `reflectd playbook`: what waits for a yes or for another session, a person's word on it, what
+        it was worth, and looking back on sessions of the past.
+        """
         return (
             Route("GET", "waiting", self._waiting),
             Route("GET", "confirmed", self._confirmed),
             Route("GET", "report", self._report),
             Route("POST", "settle", self._settle),
             Route("POST", "forget", self._forget),
+            Route("POST", "bootstrap-plan", self._bootstrap.plan),
+            Route("POST", "bootstrap", self._bootstrap.look_back),
         )
 
     async def _confirmed(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -228,7 +236,7 @@ class Playbook(Feature):
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed, and what is too old."""
-        return learning.prune(now_ms)
+        return [*learning.prune(now_ms), lookbacks.prune(now_ms)]
 
 
 def _text_object(t: Text) -> dict[str, Any]:

@@ -55,9 +55,14 @@ class Bounds:
 
 
 class Branch:
-    """Feed it the entries in the file's order. ``whole``: they begin with the file's first line."""
+    """Feed it the entries in the file's order. ``whole``: they begin with the file's first line. ``every``:
+    the tasks before the current one are kept too, within the same bounds.
+    """
 
-    def __init__(self, is_ours: Callable[[str], bool], bounds: Bounds, *, whole: bool) -> None:
+    def __init__(
+        self, is_ours: Callable[[str], bool], bounds: Bounds, *, whole: bool, every: bool = False
+    ) -> None:
+        self._every = every
         self._is_ours = is_ours
         self._bounds = bounds
         self._whole = whole
@@ -189,7 +194,7 @@ class Branch:
     def _human(self, entry: Entry) -> None:
         """A person's message: after a finished answer it opens a new task, and the old task is dropped."""
         since = list(takewhile(lambda x: x.kind != "human", reversed(self._entries)))[::-1]
-        answer = finished_in(since)
+        answer = "" if self._every else finished_in(since)
         if not answer:
             return
         said = [x for x in self._entries if x.kind == "human" or (x.text and x.results)]

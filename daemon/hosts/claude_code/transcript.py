@@ -133,6 +133,20 @@ def transcript_of(data: bytes, name: str, *, directory: str = "") -> Transcript:
     return _named(branch.transcript(directory or _folder_in(data[:HEAD_OF_FILE])), name)
 
 
+def every_task(path: Path) -> Transcript:
+    """All tasks of a session that is over, within the bounds of one; empty when there is no file. Raises
+    ``Unavailable``.
+    """
+    with _opened(path) as fd:
+        if fd < 0:
+            return Transcript(path.stem)
+        branch, size = Branch(lambda _: True, Bounds(), whole=True, every=True), os.fstat(fd).st_size
+        end = _feed(fd, branch, 0, size)
+        if size - end <= MAX_LINE:
+            _take(branch, os.pread(fd, size - end, end))
+        return _named(branch.transcript(_folder_in(os.pread(fd, HEAD_OF_FILE, 0))), path.stem)
+
+
 def end_of(path: Path, limit: int) -> bytes:
     """The last whole lines of a file, at most ``limit`` bytes; empty when there is none. Raises
     ``Unavailable``.

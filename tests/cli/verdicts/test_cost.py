@@ -93,3 +93,26 @@ def test_cost_by_each_thing(box: Sandbox) -> None:
 def test_cost_with_wrong_arguments(box: Sandbox, args: list[str]) -> None:
     """Exit code 2."""
     said(reflectd(box, "cost", *args), 2)
+
+
+def test_what_a_person_asked_for_is_shown_apart(box: Sandbox) -> None:
+    """Its own account: in the sums, in a group of its own, and below what judging cost; nothing of it counts
+    as judging. `status` tells it too.
+    """
+    with Daemon(box, REFLECTD_OPENAI_BASE_URL="http://127.0.0.1:9", REFLECTD_JUDGE_PROVIDER="auto"):
+        fill_ledger(box)
+        assert "asked for" not in said(reflectd(box, "cost"), 0)
+        with contextlib.closing(sqlite3.connect(box.state / "reflectd.sqlite3")) as db, db:
+            row = (NOW, "asked.reflect", "ses_d", "anthropic", "m-1", 900, 90, 0.02, 1, "ok", "asked")
+            db.execute(
+                f"INSERT INTO ledger ({COLUMNS}, account) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+            )
+        by_daemon = cost(box, "--by", "account")
+        said(reflectd(box, "cost"), 0, "asked for      0.0200 USD in 24 hours, besides judging")
+        said(reflectd(box, "status"), 0, "0.0150 of 2.00 USD", "besides, 0.0200 USD asked for")
+    assert {g["name"]: g["cost"] for g in by_daemon["groups"]} == {
+        "judging": pytest.approx(0.015),
+        "asked": 0.02,
+    }
+    assert by_daemon["asked_24h"] == {"usd": 0.02, "unpriced_tokens": 0}
+    assert cost(box, "--by", "account") == by_daemon
