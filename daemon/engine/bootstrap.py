@@ -179,7 +179,8 @@ class Bootstrap:
                 "playbook.enabled is false, so no agent would be given what is learned: "
                 "`reflectd config set playbook.enabled true`, then `reflectd restart`"
             )
-        settings = await asyncio.to_thread(world.project, project)
+        await world.projects.read(project)
+        settings = world.project(project)
         if not settings.playbook.enabled:
             raise Rejected(f"{project}/.reflection/config.toml switches the playbook off for this project")
         if not settings.enabled or world.sessions.is_off(directory) or world.sessions.is_off(project):
