@@ -13,6 +13,7 @@ import os
 import secrets
 import signal
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -222,6 +223,7 @@ class Daemon:
                 "started", version=__version__, pid=os.getpid(), socket=str(self.paths.socket), unfiled=left
             )
             ready()
+            self.spawn(_warm(), "warm")
             for client in self._clients:
                 self.spawn(client.warm(), "warm")
             gc.freeze()  # what start-up made stays; the collector need not look at it again
@@ -352,6 +354,14 @@ def _embedder(settings: Settings, *, by_host: bool) -> Embedder | None:
     from .embed.select import choose, embedder
 
     return embedder(choose(settings, os.environ, by_host=by_host), settings)
+
+
+async def _warm() -> None:
+    """Load what the first event and the first judgement need: hundreds of patterns, which would hold up
+    whoever else asks in that moment.
+    """
+    for name in (".core.secret_search", ".evidence.collect"):
+        await asyncio.to_thread(import_module, name, __package__)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -198,8 +198,8 @@ class VerdictFiles:
         alias = f"verdict_{file_name(v.session[:SHORT])}.json"
         found = verdict_object(v)
         _, path = self._put(directory, name, _dump(found), durable=durable)
-        if alias != name:
-            self._put(directory, alias, _dump(_alias_of(found, v, collides=collides)), durable=durable)
+        if alias != name:  # fresh for seconds: nobody reads it after a power cut
+            self._put(directory, alias, _dump(_alias_of(found, v, collides=collides)), durable=False)
         return path
 
     def _put(self, directory: str, name: str, text: bytes, *, durable: bool) -> tuple[Path, Path]:

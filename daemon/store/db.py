@@ -66,6 +66,7 @@ class Database:
         self.path = path
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
+        self._synced = ""  # what the connection was told last
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.opened = Opened()
         try:
@@ -151,7 +152,10 @@ class Database:
 
     def _transaction(self, jobs: list[_Job]) -> None:
         c = self._conn
-        c.execute(f"PRAGMA synchronous={'FULL' if any(j.durable for j in jobs) else 'NORMAL'}")
+        synced = "FULL" if any(j.durable for j in jobs) else "NORMAL"
+        if synced != self._synced:
+            c.execute(f"PRAGMA synchronous={synced}")
+            self._synced = synced
         c.execute("BEGIN IMMEDIATE")
         try:
             for job in jobs:
