@@ -1,0 +1,153 @@
+"""Groups what says the same, by words alone, and says which groups are worth a rule.
+
+Two texts are alike when the words of one are among those of the other, in the same order, and nearly all of
+them. So a word that stands in the place of another one ("tabs", "spaces") keeps them apart, and so do a
+negation, another order, and what a text speaks against ("not npm"). Words that carry nothing and the endings
+of words do not count. Pure; a group is found without comparing all of them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+THRESHOLDS: Final = {"high": 1, "medium": 2, "low": 3}
+"""In how many sessions a signal of this severity must have come up before a rule is suggested."""
+QUOTES: Final = 3
+ALIKE: Final = 0.6  # of the longer text's words, those that the shorter one has
+SHORT: Final = 2  # words, of which none may differ
+MAX_WORDS: Final = 60
+_WORD: Final = re.compile(r"[^\W_][\w./@#+-]*[\w#+]|[^\W_]|`[^`]{1,80}`")
+_APOSTROPHE: Final = re.compile("['\N{RIGHT SINGLE QUOTATION MARK}\N{MODIFIER LETTER APOSTROPHE}]")
+_AGAINST: Final = re.compile(
+    r"\b(?:instead of|rather than|in place of|(?:and|but) not|over(?= \w+$))\b|,\s{0,9}(?:not|never|no)\b"
+)
+_NEGATIVE: Final = frozenset({
+    "not", "no", "never", "dont", "doesnt", "avoid", "stop", "without", "cant", "cannot",
+    "shouldnt", "mustnt", "nor", "refrain",
+})  # fmt: skip
+_EMPTY: Final = frozenset({
+    "a", "an", "the", "this", "that", "these", "those", "it", "its", "them", "there", "here",
+    "please", "just", "always", "ever", "really", "actually", "simply", "only", "also", "again",
+    "instead", "so", "then", "now", "i", "you", "we", "us", "our", "my", "your", "me", "is", "are",
+    "be", "am", "was", "were", "been", "do", "does", "did", "will", "would", "should", "must",
+    "shall", "can", "could", "have", "has", "had", "to", "of", "for", "in", "on", "at", "by", "as",
+    "with", "from", "into", "and", "or", "but", "if", "any", "some", "all", "every", "each",
+    "project", "repo", "repository", "codebase", "make", "sure", "remember", "want", "need", "like",
+    "prefer", "rather", "future", "forward", "going", "time", "very",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What counts when texts are compared: the words that carry something, each once, in order; what the
+    text speaks against; whether it forbids.
+    """
+
+    words: tuple[str, ...]
+    against: frozenset[str] = frozenset()
+    negative: bool = False
+
+
+@lru_cache(maxsize=8_192)
+def shape_of(text: str) -> Shape:
+    """The shape of an instruction. A text of words that carry nothing keeps them all."""
+    plain = _APOSTROPHE.sub("", unicodedata.normalize("NFKC", text[:2_000]).casefold())
+    found = _AGAINST.search(plain)
+    positive, negated = (plain[: found.start()], plain[found.end() :]) if found else (plain, "")
+    every = [w.strip("`") for w in _WORD.findall(positive)][:MAX_WORDS]
+    kept = dict.fromkeys(_stem(w) for w in every if w not in _EMPTY and w not in _NEGATIVE)
+    words = tuple(kept)
+    if not words:
+        return Shape(tuple(every) or (plain.strip(),), frozenset(), negative=False)
+    against = frozenset(_stem(w.strip("`")) for w in _WORD.findall(negated)[:MAX_WORDS] if w not in _EMPTY)
+    return Shape(words, against, any(w in _NEGATIVE for w in every))
+
+
+def _stem(word: str) -> str:
+    """A word without its ending, so that "commit", "commits" and "committing" meet. Names stay as they
+    are.
+    """
+    if not word.isalpha() or len(word) < 4:
+        return word
+    for ending in ("ing", "ed", "es", "s"):
+        rest = word.removesuffix(ending)
+        if rest != word and len(rest) >= 3 and not (ending == "s" and rest.endswith(("s", "u", "i"))):
+            word = rest[:-1] if ending != "s" and rest[-1] == rest[-2] and rest[-1] not in "ls" else rest
+            break
+    return word[:-1] + "i" if word.endswith("y") else word.removesuffix("e") if len(word) > 3 else word
+
+
+def alike(a: Shape, b: Shape) -> bool:
+    """Whether two texts ask for the same."""
+    if a == b:
+        return True
+    few, many = (a, b) if len(a.words) <= len(b.words) else (b, a)
+    if a.negative != b.negative or (a.against and b.against and not a.against & b.against):
+        return False
+    if len(few.words) < len(many.words) and (
+        len(few.words) <= SHORT or len(few.words) < ALIKE * len(many.words)
+    ):
+        return False
+    rest = iter(many.words)
+    return all(word in rest for word in few.words)
+
+
+class Groups:
+    """Texts by name, of which one that is alike to a given text is found without looking at all."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[str, Shape] = {}
+        self._with: defaultdict[str, dict[str, None]] = defaultdict(dict)
+
+    def put(self, name: str, text: str) -> None:
+        """Add a text, or give ``name`` another one."""
+        self.drop(name)
+        shape = self._shapes[name] = shape_of(text)
+        for word in shape.words:
+            self._with[word][name] = None
+
+    def drop(self, name: str) -> None:
+        """Forget this text; nothing when it is not there."""
+        shape = self._shapes.pop(name, None)
+        for word in shape.words if shape else ():
+            self._with[word].pop(name, None)
+
+    def find(self, text: str) -> str:
+        """The name of the text that was put first among those that are alike; "" when none is.
+
+        Of two texts that are alike the longer one has few words more. So one of the seldom words of a text is
+        a word of every text that is alike to it.
+        """
+        shape = shape_of(text)
+        seldom = sorted(set(shape.words), key=lambda w: len(self._with.get(w, ())))
+        probes = seldom[: len(seldom) - ceil(ALIKE * len(seldom)) + 1]
+        near = {name for word in probes for name in self._with.get(word, ())}
+        found = [name for name in near if alike(shape, self._shapes[name])]
+        if len(found) > 1:
+            place = {name: at for at, name in enumerate(self._shapes) if name in near}
+            found.sort(key=place.__getitem__)
+        return found[0] if found else ""
+
+
+def is_due(signal: Mapping[str, object]) -> bool:
+    """Whether a signal of the journal came up in enough sessions to be suggested as a rule (FR3)."""
+    if signal.get("status") != "pending" or signal.get("type") == "feedback":
+        return False
+    seen = signal.get("occurrences")
+    return isinstance(seen, int) and seen >= THRESHOLDS[str(signal.get("severity"))]
+
+
+def ranked(signals: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """What is suggested first: severe before mild, often before seldom, new before old."""
+    order = list(THRESHOLDS)
+    new_first = sorted(signals, key=lambda s: str(s.get("last_seen")), reverse=True)
+    return sorted(new_first, key=lambda s: (order.index(str(s["severity"])), -int(str(s["occurrences"]))))
