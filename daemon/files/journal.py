@@ -92,8 +92,15 @@ class ProjectJournal:
                 self._with_tombstones(self._empty()), f"{self.path} is no journal that can be used: {why}"
             )
 
-    def change(self, edit: Callable[[Journal], T], *, dry_run: bool = False) -> Changed[T]:
-        """Let ``edit`` change the journal in place, and write what came of it.
+    def change(
+        self,
+        edit: Callable[[Journal], T],
+        *,
+        dry_run: bool = False,
+        after: Callable[[Journal, T], None] | None = None,
+    ) -> Changed[T]:
+        """Let ``edit`` change the journal in place, and write what came of it. ``after`` writes what belongs
+        to it into the state folder, while the lock is still held.
 
         Raises ``Unavailable``, ``UserError`` for a folder that can have no journal, and whatever ``edit``
         raises; nothing is written then.
@@ -107,8 +114,11 @@ class ProjectJournal:
             known = _contents(journal)
             result = edit(journal)
             _redact_new(journal, known)
-            after = _dumped(journal)
-            if dry_run or (after == before and os.path.lexists(self.path) and not loaded.problem):
+            text = _dumped(journal)
+            same = text == before and os.path.lexists(self.path) and not loaded.problem
+            if same and after is not None and not dry_run:
+                after(journal, result)
+            if dry_run or same:
                 return Changed(result, journal, False, (loaded.problem,) if loaded.problem else ())
             now = self._clock.now_ms()
             if loaded.problem and os.path.lexists(self.path):
@@ -119,7 +129,9 @@ class ProjectJournal:
             stones = {stone["content"]: stone for stone in journal["tombstones"]}
             if stones != self.state.load("tombstones"):
                 self.state.save("tombstones", stones, now)
-            write_atomic(self.path, after, mode=None)
+            write_atomic(self.path, text, mode=None)
+            if after is not None:
+                after(journal, result)
         return Changed(result, journal, True, tuple(told))
 
     def _empty(self) -> Journal:

@@ -30,12 +30,12 @@ _APOSTROPHE: Final = re.compile("['\N{RIGHT SINGLE QUOTATION MARK}\N{MODIFIER LE
 _AGAINST: Final = re.compile(
     r"\b(?:instead of|rather than|in place of|(?:and|but) not|over(?= \w+$))\b|,\s{0,9}(?:not|never|no)\b"
 )
-_NEGATIVE: Final = frozenset({
+NEGATIVE: Final = frozenset({
     "not", "no", "never", "dont", "doesnt", "avoid", "stop", "without", "cant", "cannot",
     "shouldnt", "mustnt", "nor", "refrain",
 })  # fmt: skip
-_EMPTY: Final = frozenset({
-    "a", "an", "the", "this", "that", "these", "those", "it", "its", "them", "there", "here",
+EMPTY: Final = frozenset({
+    "use", "using", "a", "an", "the", "this", "that", "these", "those", "it", "its", "them", "there", "here",
     "please", "just", "always", "ever", "really", "actually", "simply", "only", "also", "again",
     "instead", "so", "then", "now", "i", "you", "we", "us", "our", "my", "your", "me", "is", "are",
     "be", "am", "was", "were", "been", "do", "does", "did", "will", "would", "should", "must",
@@ -64,15 +64,15 @@ def shape_of(text: str) -> Shape:
     found = _AGAINST.search(plain)
     positive, negated = (plain[: found.start()], plain[found.end() :]) if found else (plain, "")
     every = [w.strip("`") for w in _WORD.findall(positive)][:MAX_WORDS]
-    kept = dict.fromkeys(_stem(w) for w in every if w not in _EMPTY and w not in _NEGATIVE)
+    kept = dict.fromkeys(stem(w) for w in every if w not in EMPTY and w not in NEGATIVE)
     words = tuple(kept)
     if not words:
         return Shape(tuple(every) or (plain.strip(),), frozenset(), negative=False)
-    against = frozenset(_stem(w.strip("`")) for w in _WORD.findall(negated)[:MAX_WORDS] if w not in _EMPTY)
-    return Shape(words, against, any(w in _NEGATIVE for w in every))
+    against = frozenset(stem(w.strip("`")) for w in _WORD.findall(negated)[:MAX_WORDS] if w not in EMPTY)
+    return Shape(words, against, any(w in NEGATIVE for w in every))
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     """A word without its ending, so that "commit", "commits" and "committing" meet. Names stay as they
     are.
     """

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import argparse
 
-ACTIONS: Final[tuple[str, ...]] = ("status", "dismiss", "restore")
+ACTIONS: Final[tuple[str, ...]] = ("scan", "status", "dismiss", "restore", "classify")
 """The modules of the actions, in the order of the help."""
-BARE: Final = "status"
+BARE: Final = "scan"
 """The action that is meant where none is named."""
 EPILOG = """examples:
+  reflectd reflect                  read past sessions of this project
+  reflectd reflect scan --all --since 30d     of all projects, and only the last 30 days
+  reflectd reflect scan session.json          what `opencode export` printed
   reflectd reflect status           what is in the journal, and what is suggested
   reflectd reflect dismiss sig-20251127-001   never suggest this again
   reflectd reflect restore sig-20251127-001   suggest it again

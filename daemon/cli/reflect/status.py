@@ -36,15 +36,18 @@ def run(args: argparse.Namespace) -> int:
     if found.problem:
         raise UserError(found.problem)
     if args.json:
-        print_json({"project": str(book.project), "file": str(book.path), **summary(found.journal)})
+        told = summary(found.journal, book.state.load("quotes"))
+        print_json({"project": str(book.project), "file": str(book.path), **told})
         return 0
     lines = lines_of(found.journal, place(book.project), book.state.load("quotes"), Paint())
     show(lines, pager=not args.no_pager)
     return 0
 
 
-def summary(journal: Journal) -> Json:
-    """The journal in numbers, with the signals that are suggested and those that wait."""
+def summary(journal: Journal, quotes: Mapping[str, Any]) -> Json:
+    """The journal in numbers, with the signals that are suggested, what was said of them, and those that
+    wait.
+    """
     from ...rules.patterns import is_due, ranked
 
     signals = journal["signals"]
@@ -59,7 +62,7 @@ def summary(journal: Journal) -> Json:
             "active": sum(r["active"] for r in rules),
             "archived": sum(not r["active"] for r in rules),
         },
-        "suggested": [shown(s) for s in due],
+        "suggested": [{**shown(s), "quotes": quotes.get(str(s["id"]), [])} for s in due],
         "waiting": [
             shown(s) for s in ranked([s for s in signals if s["status"] == "pending" and s not in due])
         ],
@@ -73,7 +76,7 @@ def shown(signal: Mapping[str, Any]) -> Json:
 
 def lines_of(journal: Journal, project: str, quotes: Mapping[str, Any], paint: Paint) -> list[str]:
     """The same for a person, with what they said."""
-    found = summary(journal)
+    found = summary(journal, quotes)
     counts, rules = found["counts"], found["rules"]
     told = [
         count(sum(counts.values()), "signal"),
@@ -84,7 +87,7 @@ def lines_of(journal: Journal, project: str, quotes: Mapping[str, Any], paint: P
     if found["suggested"]:
         lines += ["", paint("suggested as rules", "bold")]
         for signal in found["suggested"]:
-            lines += pattern(signal, quotes.get(signal["id"], ()), paint)
+            lines += pattern(signal, signal["quotes"], paint)
     if found["waiting"]:
         lines += ["", paint("not often enough yet", "bold")]
         for signal in found["waiting"]:
