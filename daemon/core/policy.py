@@ -56,6 +56,8 @@ POLICIES: Final[dict[str, Policy]] = {
     "reflect": LEARNING,
     "curate": LEARNING,
     "keypoints": LEARNING,
+    # `reflectd reflect scan --model`
+    "signals": LEARNING,
 }
 
 

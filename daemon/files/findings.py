@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .journal import Changed, ProjectJournal
 
 Json = dict[str, Any]
-CURSORS: Final = 100_000  # of files; one whose cursor is gone is read again
+MOST: Final = 100_000  # cursors of files, and messages that were decided; what is dropped is read again
 
 
 @dataclass(slots=True)
@@ -40,9 +40,12 @@ def count(
     now_ms: int,
     cursors: Json | None = None,
     asked: Json | None = None,
+    decided: Json | None = None,
     dry_run: bool = False,
 ) -> Changed[Counted]:
-    """Count findings. ``cursors``: path → where reading stopped; ``asked``: see ``rules.gather``."""
+    """Count findings. ``cursors``: path → where reading stopped; ``asked``: see ``rules.gather``;
+    ``decided``: digests of messages that a model decided.
+    """
     quoted: list[tuple[str, Finding]] = []
 
     def edit(journal: Journal) -> Counted:
@@ -71,11 +74,12 @@ def count(
         if asked is not None:
             merge_asked(asked, state.load("asked"))
             state.save("asked", asked, now_ms)
+        if decided:
+            state.save("decided", _newest({**state.load("decided"), **decided}), now_ms)
         if cursors is not None:
             kept = {**known_cursors(book, journal), **cursors}
-            for path in list(kept)[: max(0, len(kept) - CURSORS)]:
-                del kept[path]
-            state.save("cursors", {"journal": journal.get("created", ""), "files": kept}, now_ms)
+            files = _newest(kept)
+            state.save("cursors", {"journal": journal.get("created", ""), "files": files}, now_ms)
 
     return book.change(edit, dry_run=dry_run, after=after)
 
@@ -87,6 +91,11 @@ def known_cursors(book: ProjectJournal, journal: Journal) -> Json:
     return (
         dict(files) if isinstance(files, dict) and found.get("journal") == journal.get("created", "") else {}
     )
+
+
+def _newest(found: Json) -> Json:
+    """The newest ``MOST`` entries."""
+    return dict(list(found.items())[-MOST:])
 
 
 def _list(found: object) -> list[Json]:

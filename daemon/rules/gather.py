@@ -8,7 +8,7 @@ that leaves is redacted. Pure.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,7 @@ from .grammar import asks, bare, dismisses
 from .journal import MAX_CONTENT, Seen
 from .own import sentences, spoken
 from .patterns import QUOTES, shape_of
-from .signals import Reading, read
+from .signals import Reading, is_doubtful, read
 from .wording import cut
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ..core.transcript import Said
     from .journal import Polarity, Type
 
+HELD: Final = 5_000  # messages for a model
+KEPT: Final = 2_000  # characters of each, and of the words before it
 ASKED: Final = 20_000  # plain instructions that wait for a second session
 QUOTE: Final = 400  # characters
 CONTEXT: Final = 240
@@ -59,20 +61,54 @@ class Finding:
     quote: Quote
 
 
-class Gathering:
-    """Takes what was said, one message after the other. ``asked``: plain instructions by their shape, changed
-    in place: ``{"content", "seen": [[session, message, day], …]}``.
+Message = tuple["Said", Reading, str]
+"""What was said, what the rules say of it, and the file that it stands in."""
+
+
+class Held:
+    """Messages that a model shall look at, once each. ``known``: digests of those that were counted or
+    decided before; they are left to the rules.
     """
 
-    def __init__(self, asked: dict[str, Any] | None = None) -> None:
+    def __init__(self, known: set[str], most: int = HELD) -> None:
+        self.messages: list[Message] = []
+        self._known = known
+        self._most = most
+
+    def take(self, said: Said, reading: Reading, file: str) -> bool:
+        """Whether it is held."""
+        name = digest(said.message)
+        if name in self._known or len(self.messages) >= self._most:
+            return False
+        self._known.add(name)
+        short = replace(said, text=said.text[:KEPT], prior=said.prior[-KEPT:])
+        self.messages.append((short, reading, file))
+        return True
+
+
+class Gathering:
+    """Takes what was said, one message after the other. ``asked``: plain instructions by their shape, changed
+    in place: ``{"content", "seen": [[session, message, day], …]}``. ``held``: where messages go that a model
+    shall look at; None when none shall.
+    """
+
+    def __init__(self, asked: dict[str, Any] | None = None, held: Held | None = None) -> None:
         self.asked = asked if asked is not None else {}
         self.messages = 0
         self.found: list[Finding] = []
+        self._held = held
 
     def take(self, said: Said, file: str = "") -> None:
         """One more message of a person."""
         self.messages += 1
         reading = read(said)
+        worth_a_look = reading.type != "none" or is_doubtful(said, reading)
+        if self._held is not None and worth_a_look and self._held.take(said, reading, file):
+            return
+        self.settle(said, reading, file)
+
+    def settle(self, said: Said, reading: Reading, file: str = "") -> None:
+        """Count a message as this reading has it."""
         if reading.type != "none":
             self.found.append(finding(said, reading, file))
         elif (plain := plain_instruction(said)) and (content := redact_head(plain, MAX_CONTENT)):

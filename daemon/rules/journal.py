@@ -135,20 +135,29 @@ class Adding:
         self._groups: dict[str, Groups] = {}
         self._dead = Groups()
         self._highest: dict[str, int] = {}
+        self._counted: dict[str, str] = {}
         for signal in journal["signals"]:
             self._group(signal).put(signal["id"], signal["content"])
+            self._counted.update((m, signal["id"]) for of in signal["sightings"].values() for m in of)
             day, number = _parts(signal["id"])
             self._highest[day] = max(number, self._highest.get(day, 0))
         for at, stone in enumerate(journal["tombstones"]):
             self._dead.put(str(at), stone["content"])
 
     def add(self, seen: Seen) -> tuple[str, bool]:
-        """Count it: the id of the signal that it belongs to, and whether anything changed."""
+        """Count it: the id of the signal that it belongs to, and whether anything changed. A message counts
+        once, whatever it was read as the first time, also when a fork of its session has a copy.
+        """
+        if (known := self._counted.get(seen.message)) is not None:
+            return known, False
         groups = self._group({"type": seen.type, "polarity": seen.polarity})
         name = groups.find(seen.content)
         if not name:
-            return self._make(seen, groups), True
-        return name, _count(self._by_id[name], seen)
+            name = self._make(seen, groups)
+        elif not _count(self._by_id[name], seen):
+            return name, False
+        self._counted[seen.message] = name
+        return name, True
 
     def _make(self, seen: Seen, groups: Groups) -> str:
         day = seen.day.replace("-", "") if _DAY.fullmatch(seen.day) else "00000000"
@@ -184,8 +193,6 @@ class Adding:
 def _count(signal: Entry, seen: Seen) -> bool:
     """Count one more sighting of a signal; whether anything changed."""
     sightings: dict[str, list[str]] = signal["sightings"]
-    if any(seen.message in of for of in sightings.values()):
-        return False  # the same message, or its copy in a fork of the session
     if seen.session in sightings:
         if len(sightings[seen.session]) >= MAX_MESSAGES:
             return False
@@ -201,6 +208,11 @@ def _count(signal: Entry, seen: Seen) -> bool:
     if SEVERITIES.index(seen.severity) < SEVERITIES.index(signal["severity"]):
         signal["severity"] = seen.severity
     return True
+
+
+def messages(journal: Journal) -> set[str]:
+    """The digests of all messages that were counted."""
+    return {m for s in journal["signals"] for of in s["sightings"].values() for m in of}
 
 
 def trim(journal: Journal) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ...core.errors import UserError
 from ..moments import moment
 from ..render import Paint, count, place, plain, print_json
+from ..settings import look as look_at_settings
 from ..terminal import add_flag, say, show
 from .action import action, opened
 from .status import lines_of, summary, tell
@@ -19,6 +20,9 @@ from .status import lines_of, summary, tell
 if TYPE_CHECKING:
     import argparse
 
+    from ...files.journal import ProjectJournal
+    from ...rules.gather import Held
+    from ...rules.journal import Journal
     from .scanning import Scan
 
 TOLD: Final = 5  # files that could not be read, by name
@@ -39,6 +43,11 @@ def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--since", metavar="WHEN", default="", help="only what was said since then, such as 30d"
     )
+    parser.add_argument(
+        "--model",
+        action="store_true",
+        help="have a small model look too, at what was not looked at; asks first",
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be found, change nothing")
     add_flag(parser)
 
@@ -52,17 +61,46 @@ def run(args: argparse.Namespace) -> int:
 
     if args.paths and args.all:
         raise UserError("give FILE or --all, not both")
+    if args.model and (args.json or args.dry_run):
+        raise UserError(
+            "--model asks on a terminal first, and counts what comes of it: not with --json or --dry-run"
+        )
     since = moment(args.since) if args.since else 0
     book = opened(args)
     listed = named(args.paths) or of_project(book.project, os.environ, everywhere=args.all)
     before = book.read().journal
-    scan = Scan(book, Gathering(book.state.load("asked")), known_cursors(book, before), since, args.dry_run)
+    held = _held(book, before) if args.model else None
+    cursors = {} if args.model else known_cursors(book, before)
+    scan = Scan(book, Gathering(book.state.load("asked"), held), cursors, since, args.dry_run, held)
     try:
         read_all(scan, [s for s in listed if s.found.st_mtime_ns // 1_000_000 >= since], quiet=args.json)
+        if held is not None:
+            _ask(scan, held, args)
     finally:
-        scan.count()  # also after Ctrl-C: what was read is not read again
+        scan.end()  # also after Ctrl-C: what was read is not read again
     _report(args, scan, len(listed))
     return 0
+
+
+def _held(book: ProjectJournal, journal: Journal) -> Held:
+    """Where messages wait for a model: those that neither it nor the rules decided before."""
+    from ...rules.gather import Held
+    from ...rules.journal import messages
+
+    return Held(messages(journal) | set(book.state.load("decided")))
+
+
+def _ask(scan: Scan, held: Held, args: argparse.Namespace) -> None:
+    """Have the model look, if the person wants that."""
+    if not held.messages:
+        say("there is nothing for a model to look at")
+        return
+    from .model import agreed, look, template_of
+
+    _, where = look_at_settings(args)
+    template = template_of(scan.book.project, where.state_dir)
+    if agreed(held, template):
+        look(held, scan, template)
 
 
 def _report(args: argparse.Namespace, scan: Scan, listed: int) -> None:

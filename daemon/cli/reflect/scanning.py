@@ -20,7 +20,7 @@ from ...files.findings import count as count_in
 from ...files.journal import ProjectJournal
 from ...hosts.claude_code.history import Cursor, is_unchanged, said_in
 from ...hosts.opencode.export import parse_export
-from ...rules.gather import Gathering
+from ...rules.gather import Gathering, Held
 from ...rules.said import said_in as said_in_session
 from ..verdicts.transcripts import Progress
 
@@ -46,6 +46,8 @@ class Scan:
     cursors: Json
     since: int
     dry_run: bool
+    held: Held | None = None  # what a model shall look at; no cursor is stored before that is done
+    decided: Json = field(default_factory=dict)  # digests of messages that a model decided
     new: list[str] = field(default_factory=list)
     again: set[str] = field(default_factory=set)
     told: list[str] = field(default_factory=list)
@@ -69,17 +71,26 @@ class Scan:
         if not self.old:
             self.cursors[source.path] = self.fresh[source.path] = cursor
 
+    def end(self) -> None:
+        """Count what is left; what no model decided is what the rules say."""
+        for said, reading, file in self.held.messages if self.held else ():
+            self.gathering.settle(said, reading, file)
+        self.held = None
+        self.count()
+
     def count(self) -> None:
         """Count in the journal what was found so far."""
         done = count_in(
             self.book,
             self.gathering.taken(),
             now_ms=int(time.time() * 1000),
-            cursors=self.fresh,
+            cursors=None if self.held else self.fresh,
             asked=self.gathering.asked,
+            decided=self.decided,
             dry_run=self.dry_run,
         )
-        self.fresh = {}
+        if not self.held:
+            self.fresh = {}
         self.new += done.result.new
         self.again |= set(done.result.again)
         self.told += [*done.told, *done.result.told]
