@@ -21,6 +21,7 @@ from bench import (
     hosted,
     judged,
     playbook,
+    reflect,
     starts,
     transcripts,
     turns,
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "playbook": playbook.run,
     "embeddings": embeddings.run,
     "transcript": transcripts.run,
+    "reflect": reflect.run,
     "hook": claude.hooks,
     "memory": turns.memory,
     "watching": watching.idle_cpu,
@@ -68,7 +70,7 @@ def main(argv: list[str]) -> int:
     values = {}
     try:
         for name in args.only or BENCHMARKS:
-            sized = {"mb": args.mb} if name == "transcript" else {}
+            sized = {"mb": args.mb} if name in {"transcript", "reflect"} else {}
             table = BENCHMARKS[name](quick=args.quick, **sized)
             values[name] = table.values
             print(f"\n{table.text()}", flush=True)

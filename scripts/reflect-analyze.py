@@ -1,7 +1,7 @@
 """Prints the signals in transcripts of Claude Code as JSON: ``python scripts/reflect-analyze.py FILE …``.
 
-A thin caller of ``reflectd.api.rules.extract_signals``. It changes nothing; `reflectd reflect` counts signals in
-the project's journal. Exit code 2 for a file that can't be read.
+A thin caller of ``reflectd.api.rules.extract_signals``. It changes nothing; `reflectd reflect` counts
+signals in the project's journal. Exit code 2 for a file that can't be read.
 """
 
 from __future__ import annotations

@@ -181,7 +181,8 @@ def praise(sentence: str, *, alone: bool) -> float:
         return 0.0
     if _PRAISES.match(text) or _WELL.search(text):
         return 0.75 if alone else 0.65
-    begins = tokens[0] in _STRONG or (paired and not paired.start())
+    exclaims = tokens[0] in _STRONG and text[len(tokens[0]) :][:1] in {"", ",", ".", "!"}
+    begins = exclaims or (paired and not paired.start())
     if begins and len(tokens) <= MOST:
         return 0.7 if alone else 0.6
     return 0.7 if alone and _SHOUT.match(text) else 0.0

@@ -1,8 +1,8 @@
 """The optional look of a small model at messages: it decides the doubtful ones and words the instructions.
 
 One call for each batch, never a second one. Messages that a reply leaves out, and all of them when nobody
-answers or the reply breaks the form, stay undecided: then the rules' word counts. What is sent is redacted and
-cut. Pure.
+answers or the reply breaks the form, stay undecided: then the rules' word counts. What is sent is redacted
+and cut. Pure.
 """
 
 from __future__ import annotations

@@ -118,7 +118,8 @@ _NONE_OF: Final = any_of(
     after="",
 )
 _TOO: Final = any_of(
-    r"\b(?:way|far|much|a bit|a little|(?:that|this|it)(?:'s| is| was)) too (?!soon|late|bad|close)\w{3,20}",
+    r"\b(?:way|far|much|a bit|a little|(?:that|this|it|(?:the|your|this|that) \w{2,20}(?: \w{2,20})?)"
+    r"(?:'s| is| are| was| looks| seems)) too (?!soon|late|bad|close)\w{3,20}",
     r"\bover(?:kill|complicat\w{1,9}|engineer\w{1,9})",
 )
 _NORM: Final = any_of(

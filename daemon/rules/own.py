@@ -18,17 +18,31 @@ MAX_SENTENCE: Final = 400
 _TAG: Final = re.compile(
     r"<([a-zA-Z][\w-]{0,40})\b[^<>]{0,200}>(?:[^<]{0,20000}</\1>)?|\[(?:Image|Pasted)\b[^\]\n]{0,300}\]"
 )
-_PASTED: Final = re.compile(
-    r"^\s*(?:[$%#>»│|+@]{1,3}\s|[-+]{1,3}\s?[\w{}()\[\]<>]*[;{}]\s*$|\S+[:@]\S+[$#]\s"
-    r"|\[?\d{1,4}[-:/.]\d\d[-:/.T ]\S*\s"
-    r"|(?:at|in|from)\s\S+[:(]\d+|(?:npm|yarn|error|warning|info|debug|fatal|fail(?:ed)?|pass|hint|usage"
-    r"|make)(?:\s|:|!|\[|$)(?![a-z ,']{12,})"
-    r"|[A-Za-z_.$]+(?:Error|Exception|Warning)\b|[\w./\\-]+:\d+(?::\d+)?[:\s]|[{}\[\]();,<>/\\*=_~^-]+\s*$"
-    r"|[\w.-]+\s*[=:]\s*[\"'{\[(<\d]|(?:import|export|const|let|var|def|class|return|function|public"
-    r"|private|#include)\s\S+.*[;:{(=]\s*$"
-    r"|[\N{MULTIPLICATION SIGN}✕✗✓✔●])",
-    re.IGNORECASE,
+_SHELL: Final = r"[$%#>»│|+@]{1,3}\s|\S{1,80}[:@]\S{1,200}[$#]\s"
+_DIFF: Final = r"[-+]{1,3}\s?[\w{}()\[\]<>]{0,80}[;{}]\s*$"
+_STAMPED: Final = r"\[?\d{1,4}[-:/.]\d\d[-:/.T ]\S*\s"
+_TRACE: Final = (
+    r"(?:at|in|from|file)\s[\"'\w./<(-]{1,300}[:(\"',]\s?(?:\d|line)|[\w.$]{0,80}(?:Error|Exception|Warning):"
 )
+_LABELLED: Final = (
+    r"(?:npm|yarn|pnpm|error|warning|warn|info|debug|fatal|hint|usage|note|fail|failed"
+    r"|pass)(?:\[\w*\])?(?::|\s(?:ERR|WARN))"
+    r"|(?-i:FAIL|PASS|FAILED|PASSED|ERROR|WARN|INFO|DEBUG|FATAL)\b"
+)
+_PLACE: Final = r"[\w./\\-]{1,300}:\d+(?::\d+)?[:\s]"
+_CODE: Final = (
+    r"[{}\[\]();,<>/\\*=_~^-]+\s*$|[\w.-]{1,80}\s*[=:]\s*[\"'{\[(<\d]"
+    r"|(?:import|export|const|let|var|def|class|return|function|public|private"
+    r"|#include)\s[^\n]{1,300}[;:{(=]\s*$"
+)
+_MARKED: Final = "[\N{MULTIPLICATION SIGN}✕✗✓✔●]"
+_PASTED: Final = re.compile(
+    rf"\s*(?:{_SHELL}|{_DIFF}|{_STAMPED}|{_TRACE}|{_LABELLED}|{_PLACE}|{_CODE}|{_MARKED})", re.IGNORECASE
+)
+_FENCED: Final = re.compile(
+    r"^[ \t]{0,3}(```|~~~)[^\n]*\n.*?(?:^[ \t]{0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL
+)
+BLOCK: Final = "\0"
 _CODE_END: Final = re.compile(r"[;{}]\s*$|=>\s*\{?\s*$")
 _BULLET: Final = re.compile(r"^\s*(?:[-*•+]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
 _ENDS: Final = re.compile(r"(?<=[.!?…])[\"')\]]?\s+|\s+[-\u2013—]{1,2}\s+|;\s+|(?<=[a-z])\.{2,}(?=[a-z])")
@@ -62,19 +76,20 @@ def sentences(text: str) -> list[str]:
     """The sentences that the person wrote themselves, in order. None of them is empty."""
     if _OURS.search(text[:400]) or len(_HEADING.findall(text[: 4 * MAX_READ])) > 1:
         return []  # our own feedback, copied, or a document
-    said = prose(_TAG.sub("\n", text[: 4 * MAX_READ]))[:MAX_READ]
+    said = prose(_FENCED.sub(BLOCK, _TAG.sub("\n", text[: 4 * MAX_READ])))[:MAX_READ]
     found: list[str] = []
-    lines = said.split("\n")
+    lines = [line for line in said.split("\n") if line.strip()]
     pasted = [bool(_PASTED.match(line) or _CODE_END.search(line)) for line in lines]
     for at, line in enumerate(lines):
         # a line between two pasted ones was pasted with them
         inside = 0 < at < len(lines) - 1 and pasted[at - 1] and pasted[at + 1]
-        if pasted[at] or inside or not line.strip():
+        if pasted[at] or inside or line == BLOCK:
             continue
         for part in _cut(_BULLET.sub("", line)):
-            if (over := _HANDS_OVER.search(part)) is not None:
-                return [*found, part[: over.end()]][:MAX_SENTENCES]
-            found.append(part)
+            over = _HANDS_OVER.search(part)
+            found.append(part[: over.end()] if over else part)
+            if over and lines[at + 1 : at + 2] != [BLOCK]:
+                return found[:MAX_SENTENCES]  # what follows is what was handed over
     return found[:MAX_SENTENCES]
 
 

@@ -13,7 +13,7 @@ import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -106,36 +106,52 @@ class Groups:
 
     def __init__(self) -> None:
         self._shapes: dict[str, Shape] = {}
-        self._with: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._order: dict[str, int] = {}
+        self._same: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
+        self._with: defaultdict[str, set[str]] = defaultdict(set)
+        self._pairs: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
+        self._pair: dict[str, tuple[str, ...]] = {}
 
     def put(self, name: str, text: str) -> None:
         """Add a text, or give ``name`` another one."""
         self.drop(name)
         shape = self._shapes[name] = shape_of(text)
-        for word in shape.words:
-            self._with[word][name] = None
+        self._order.setdefault(name, len(self._order))
+        self._same[shape.words][name] = None
+        if len(shape.words) > SHORT:
+            seldom = sorted(shape.words, key=lambda word: len(self._with[word]))[:2]
+            pair = self._pair[name] = tuple(word for word in shape.words if word in seldom)
+            self._pairs[pair][name] = None
+            for word in shape.words:
+                self._with[word].add(name)
 
     def drop(self, name: str) -> None:
         """Forget this text; nothing when it is not there."""
         shape = self._shapes.pop(name, None)
-        for word in shape.words if shape else ():
-            self._with[word].pop(name, None)
+        if shape is None:
+            return
+        self._same[shape.words].pop(name, None)
+        self._pairs[self._pair.pop(name, ())].pop(name, None)
+        for word in shape.words:
+            self._with[word].discard(name)
 
     def find(self, text: str) -> str:
-        """The name of the text that was put first among those that are alike; "" when none is.
-
-        Of two texts that are alike the longer one has few words more. So one of the seldom words of a text is
-        a word of every text that is alike to it.
-        """
+        """The name of the text that was put first among those that are alike; "" when none is."""
         shape = shape_of(text)
-        seldom = sorted(set(shape.words), key=lambda w: len(self._with.get(w, ())))
-        probes = seldom[: len(seldom) - ceil(ALIKE * len(seldom)) + 1]
-        near = {name for word in probes for name in self._with.get(word, ())}
-        found = [name for name in near if alike(shape, self._shapes[name])]
-        if len(found) > 1:
-            place = {name: at for at, name in enumerate(self._shapes) if name in near}
-            found.sort(key=place.__getitem__)
-        return found[0] if found else ""
+        near = dict.fromkeys(self._same.get(shape.words, ()))
+        if len(shape.words) > SHORT:
+            near |= dict.fromkeys(self._longer(shape))
+            # a shorter one has its words in this order, so its two seldom ones are two of these
+            for pair in combinations(shape.words, 2):
+                near |= self._pairs.get(pair, {})
+        found = (name for name in near if alike(shape, self._shapes[name]))
+        return min(found, key=self._order.__getitem__, default="")
+
+    def _longer(self, shape: Shape) -> set[str]:
+        """The names of texts that have all of these words."""
+        nothing = set[str]()
+        sets = sorted((self._with.get(word, nothing) for word in shape.words), key=len)
+        return sets[0].intersection(*sets[1:])
 
 
 def is_due(signal: Mapping[str, object]) -> bool:

@@ -46,6 +46,7 @@ _USES: Final = re.compile(r"(?:use|never|always|don't|do not|keep)\b")
 _ACTUALLY: Final = re.compile(r"(?:\w{2,10},? )?actually,? ")
 _BUT: Final = re.compile(r"(?:but|however|though|except)\b")
 _POINTS: Final = re.compile(r"\b(?:it|this|that|these|those|them|the|yet|now|above|below)\b")
+DULL: Final = 0.95  # that a message is nothing when no rule speaks
 MILD: Final = 0.65  # an instruction whose wording would also suit a requirement
 REACTION: Final = 3  # sentences in which somebody reacts
 FEW: Final = 3  # sentences of a message that says one thing
@@ -120,7 +121,7 @@ def read(said: Said) -> Reading:
     kind, found = best
     if kind == "none":
         doubt = max(f.confidence for f in (corrected, ruled, blamed, praised))
-        return Reading("none", confidence=round(1 - doubt, 2))
+        return Reading("none", confidence=round(min(DULL, 1 - doubt), 2))
     content = _content(facts, kind, found)
     if not content:
         return Reading("none", confidence=0.5)

@@ -23,9 +23,8 @@ _VERBS: Final = one(
 )
 _REACTIONS: Final = (
     # a "no" before a noun says how many: only before a comma, a full stop or a clause of its own it refuses
-    r"no+(?=[,.!…:;-]| (?:i|it|it's|that|that's|this|you|the|we|not|don't|dont|do|just|please|only|use"
-    r"|keep|make|put"
-    r"|leave|let's|never|always|wait|stop)\b)",
+    r"no+(?=[,.!…:;-]| [-\u2013—]| (?:i|it|it's|that|that's|this|you|the|we|not|don't|dont|do|just|please"
+    r"|only|use|keep|make|put|leave|let's|never|always|wait|stop)\b)",
     r"wrong \w{2,20}(?=[,.!:]|$)",
     one("nope nah wrong incorrect wait actually ok okay well hey oh ah ugh so and but again please pls sorry")
     + r"(?=[\s,.!:…-])",
@@ -42,7 +41,7 @@ _REACTIONS: Final = (
     "i (?:only )?(?:want|need|expect|would like|'d like|would prefer|'d prefer)(?: you)? to",
     "you (?:forgot|forget) to|you (?:should|must|need to|have to|are supposed to"
     "|were supposed to)(?! have| not)",
-    rf"we (?:should |must |need to |have to )?(?=(?:always |never )?{_VERBS}\b)",
+    rf"we(?: should| must| need to| have to)?(?= (?:always |never )?{_VERBS}\b)",
     "let'?s(?! not)",
     "from (?:now|here) on(?:wards?| out)?|(?:going|moving) forward|in (?:the )?future|next time|henceforth",
     r"(?:for|in|on|with) all future \w{2,20}|as a (?:general )?(?:rule|guideline|principle)",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .entries import Entry, Use
 
 BEFORE: Final = 1 << 18  # bytes before the cursor in which the agent's words are looked for
-ANSWERS: Final = 24  # lines of the agent that are kept until a person says something
+ANSWERS: Final = 12  # lines of the agent that are kept until a person says something
 LONGEST: Final = 1 << 20  # bytes of such a line
 PRIOR: Final = 6_000  # characters of the agent's words
 _MARKED: Final = 64  # bytes before the cursor by which a rewritten file is told
@@ -104,7 +104,8 @@ class _History:
     def __init__(self, take: Callable[[Said], object]) -> None:
         self.lines = 0
         self._take = take
-        self._answers: deque[bytes] = deque(maxlen=ANSWERS)
+        self._answers: deque[bytes] = deque(maxlen=ANSWERS)  # those with words
+        self._call = b""  # the last line with a call
         self._interrupted = False
 
     def look_back(self, line: bytes, _: int) -> None:
@@ -138,12 +139,17 @@ class _History:
 
     def _heard(self, line: bytes) -> None:
         self._interrupted = False
-        if len(line) <= LONGEST:
+        if len(line) > LONGEST:
+            return
+        if b'"type":"text"' in line:
             self._answers.append(line)
+        if b'"type":"tool_use"' in line:
+            self._call = line
 
     def _settle(self, entry: Entry, line: bytes) -> None:
         if entry.kind == "answer":
-            self._heard(line)
+            self._interrupted = False
+            self._answers.extend([line] if entry.text else [])
         elif entry.kind == "interrupt":
             self._interrupted = True
         elif entry.kind == "human":
@@ -158,14 +164,13 @@ class _History:
             entry = entry_of(line)
             if entry is None or entry.kind != "answer":
                 continue
-            acts = _acts(entry.uses) if refused and not found else ""
-            text = "\n".join(t for t in (entry.text.strip(), acts) if t)
-            if text:
-                found.append(text)
-                size += len(text)
+            found.append(entry.text.strip())
+            size += len(entry.text)
             if size >= PRIOR:
                 break
-        return "\n\n".join(reversed(found))[-PRIOR:]
+        call = entry_of(self._call) if refused and self._call else None
+        wanted = _acts(call.uses) if call is not None else ""
+        return "\n\n".join([*reversed(found), *([wanted] if wanted else [])])[-PRIOR:]
 
 
 def _acts(uses: tuple[Use, ...]) -> str:
