@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "reflect"  # in the state folder
 LIMIT: Final = 256 * 1024 * 1024
-Name = Literal["cursors", "quotes", "asked", "tombstones", "decided"]
+Name = Literal["cursors", "quotes", "asked", "tombstones", "decided", "changes", "preferences"]
 
 
 class ReflectState:
@@ -40,13 +40,15 @@ class ReflectState:
         of = found.get(name) if isinstance(found, dict) else None
         return of if isinstance(of, dict) else {}
 
-    def save(self, name: Name, value: dict[str, Any], now_ms: int) -> None:
-        """Replace the file; its folder is there. Raises ``Unavailable``."""
+    def save(self, name: Name, value: dict[str, Any], now_ms: int, *, durable: bool = False) -> None:
+        """Replace the file; its folder is there. ``durable``: it outlasts a power cut. Raises
+        ``Unavailable``.
+        """
         path = self._path(name)
         if os.path.lexists(path) and not self._is_whole(path):
             set_aside(path, str(now_ms))
         text = json.dumps({"project": self._project, name: value}, separators=(",", ":"))
-        write_atomic(path, text + "\n", mode=0o600, durable=False)
+        write_atomic(path, text + "\n", mode=0o600, durable=durable)
 
     def _path(self, name: Name) -> Path:
         return self.folder / f"{name}.json"

@@ -49,11 +49,11 @@ PREFERENCES: Final = RULES._replace(
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A line of a person's own: of a section that reflectd manages, or anywhere else in the file."""
+    """A line of a person's own. ``part``: of the section, "active", "archived" or "section"; "" elsewhere."""
 
     text: str
     line: int
-    inside: bool
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Document:
     def own(self) -> list[Own]:
         """What a person wrote in it, by blocks: paragraphs, items of lists. No code, no headings."""
         ours = {i for r in self.rules for i in range(r.line - 1, r.line - 1 + r.lines)}
-        inside = {i for start, end in self._sections for i in range(start, end)}
+        inside = {i: p.kind or "section" for p in self._parts for i in range(p.start, p.end)}
         found: list[Own] = []
         open_block = False
         for i, line in enumerate(self.lines):
@@ -94,7 +94,7 @@ class Document:
             if open_block and not _MARKER.match(line.text) and found:
                 found[-1] = replace(found[-1], text=f"{found[-1].text} {text}")
             else:
-                found.append(Own(text, i + 1, i in inside))
+                found.append(Own(text, i + 1, inside.get(i, "")))
             open_block = True
         return found
 

@@ -104,12 +104,12 @@ def test_a_section_that_a_person_edited_is_respected() -> None:
         ("rule-001", "Always use TypeScript strict mode", True),
         ("rule-002", "Run lint", True),
     ]
-    assert [(o.text, o.line) for o in doc.own() if o.inside] == [
-        ("My own words about these rules.", 6),
-        ("a note of mine", 11),
-        ("and its second paragraph", 13),
-        ("Never use tabs", 14),
-        ("text", 18),
+    assert [(o.text, o.line, o.part) for o in doc.own()] == [
+        ("My own words about these rules.", 6, "section"),
+        ("a note of mine", 11, "active"),
+        ("and its second paragraph", 13, "active"),
+        ("Never use tabs", 14, "active"),
+        ("text", 18, "section"),
     ]
     note = "  - a note of mine\n\n    and its second paragraph\n"
     archived = doc.archive(doc.rules[0], DAY, "no more").decode()
