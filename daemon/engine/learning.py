@@ -191,10 +191,11 @@ class Learning:
         world = self._world
         names = {g.name for g in learning.given(world.db, s.id) if g.kind == "point"}
         given = [p for _, p in each(view.known) if p["name"] in names]
+        blocked = await asyncio.to_thread(self._books.blocked, project)
         waiting = {
             f"new-{t.id}": t
             for t in learning.texts(world.db, project)[-WAITING_SHOWN:]
-            if t.session != s.id and not refusal(t.text)
+            if t.session != s.id and not refusal(t.text) and not blocked(t.text)
         }
         answered = _answered(job.cursor)
         if answered is None:
@@ -246,6 +247,7 @@ class Learning:
         if outcome is None:
             return None
         new, removed, skipped = proposed(view.known, outcome.output["operations"], kept=view.approved)
+        new = tuple(n for n in new if not blocked(n.text))
         found = [(waiting[name], cites) for name, cites in answered.confirmed if name in waiting]
         change = Change(
             tuple(t for t in tags if t.tag != "neutral"),

@@ -31,6 +31,10 @@ class ReflectState:
         digest = sha256(os.fsencode(self._project)).hexdigest()[:16]
         self.folder = state_dir / FOLDER / digest
 
+    def has(self, name: Name) -> bool:
+        """Whether there is such a file."""
+        return os.path.lexists(self._path(name))
+
     def load(self, name: Name) -> dict[str, Any]:
         """What the file holds; nothing when it is missing or can't be used. Never raises."""
         try:

@@ -257,6 +257,12 @@ def dismiss(journal: Journal, names: Iterable[str], day: str) -> list[Entry]:
     return found
 
 
+def bury(journal: Journal, content: str, day: str) -> None:
+    """Never suggest or learn what says this again, though no signal of this journal said it."""
+    if not any(stone["content"] == content for stone in journal["tombstones"]):
+        journal["tombstones"].append({"content": content, "signal": "", "at": day})
+
+
 def restore(journal: Journal, names: Iterable[str]) -> list[Entry]:
     """Take dismissals back, with what a tombstone says of the same. Raises ``UserError`` before anything is
     changed.

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import argparse
 
-ACTIONS: Final[tuple[str, ...]] = ("scan", "status", "dismiss", "restore", "classify")
+ACTIONS: Final[tuple[str, ...]] = (
+    *("scan", "status", "learn", "unlearn", "history", "undo"),
+    *("dismiss", "restore", "classify"),
+)
 """The modules of the actions, in the order of the help."""
 BARE: Final = "scan"
 """The action that is meant where none is named."""
@@ -24,6 +27,11 @@ EPILOG = """examples:
   reflectd reflect scan --all --since 30d     of all projects, and only the last 30 days
   reflectd reflect scan session.json          what `opencode export` printed
   reflectd reflect status           what is in the journal, and what is suggested
+  reflectd reflect learn "Run the tests before you push"
+  reflectd reflect learn "Prefer short answers" --soft
+  reflectd reflect unlearn "rule about npm"
+  reflectd reflect history          every rule, and each change
+  reflectd reflect undo 3           take one change back
   reflectd reflect dismiss sig-20251127-001   never suggest this again
   reflectd reflect restore sig-20251127-001   suggest it again
 
