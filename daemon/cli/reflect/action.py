@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...files.journal import ProjectJournal
+    from ...files.learned_rules import LearnedRules
+    from ...paths import Paths
 
 
 def action(
@@ -40,6 +42,22 @@ def opened(args: argparse.Namespace) -> ProjectJournal:
     if not project.is_dir():
         raise UserError(f"there is no folder {project}")
     return ProjectJournal(project, where.state_dir, SystemClock())
+
+
+def rules_of(args: argparse.Namespace) -> LearnedRules:
+    """The rules of the project that the arguments mean. Raises ``UserError``."""
+    return rules_at(look(args)[1], args.dir)
+
+
+def rules_at(where: Paths, folder: str | None) -> LearnedRules:
+    """The rules of the project of this folder, of the current one for None. Raises ``UserError``."""
+    from ...clock import SystemClock
+    from ...files.learned_rules import LearnedRules
+
+    project = here(where, folder)
+    if not project.is_dir():
+        raise UserError(f"there is no folder {project}")
+    return LearnedRules(project, where.state_dir, SystemClock())
 
 
 def consent(what: str) -> None:

@@ -1,4 +1,4 @@
-"""What the actions that change rules share: the project's rules, and questions to the person at the terminal.
+"""What the actions that change rules share: questions to the person at the terminal.
 
 A question is asked only where stdin and stdout are a terminal. The end of input and an empty answer are a no.
 """
@@ -7,41 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core.errors import UserError
 from ..render import place, plain, short
-from ..settings import here, look
 from ..terminal import say
 from .action import consent
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
-    from ...files.learned_rules import LearnedRules
     from ...files.rule_steps import Done
     from ...files.rules_file import Place
-    from ...paths import Paths
     from ...rules.conflicts import Conflict, Statement
 
 REPLACE = "Replace existing rule"
 KEEP_OLD = "Keep existing, dismiss new"
 KEEP_BOTH = "Keep both (different contexts)"
-
-
-def rules_of(args: argparse.Namespace) -> LearnedRules:
-    """The rules of the project that the arguments mean. Raises ``UserError``."""
-    return rules_at(look(args)[1], args.dir)
-
-
-def rules_at(where: Paths, folder: str | None) -> LearnedRules:
-    """The rules of the project of this folder, of the current one for None. Raises ``UserError``."""
-    from ...clock import SystemClock
-    from ...files.learned_rules import LearnedRules
-
-    project = here(where, folder)
-    if not project.is_dir():
-        raise UserError(f"there is no folder {project}")
-    return LearnedRules(project, where.state_dir, SystemClock())
 
 
 def pick(question: str, options: Sequence[str]) -> int | None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import add_flag, say, show
-from .action import action
-from .asking import rules_of
+from .action import action, rules_of
 from .status import tell
+from .worn import wear_lines, wear_of
 
 if TYPE_CHECKING:
     import argparse
@@ -51,14 +51,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
     show(lines_of(rules, look, worn, Paint()), pager=not args.no_pager)
     return 0
-
-
-def wear_of(rules: LearnedRules, look: Look) -> dict[int, Wear]:
-    """How each active rule wore, by its place among the rows."""
-    from ...rules.wear import wear
-
-    signals, today = look.journal["signals"], rules.journal.day()
-    return {i: wear(row, signals, today) for i, row in enumerate(look.rows) if row.active}
 
 
 def history_object(rules: LearnedRules, look: Look, worn: dict[int, Wear]) -> dict[str, Any]:
@@ -138,11 +130,8 @@ def row_lines(row: Standing, worn: Wear | None, paint: Paint) -> list[str]:
     facts += [NOTES[row.note]] if row.reason != NOTES[row.note] else []
     told = ", ".join(short(fact, 200) for fact in facts if fact)
     lines = paint.row(f"  {row.id}  ", f"{plain(row.text)} ({told})")
-    if worn is not None and worn.worn:
-        said = f"you contradicted it {worn.contradicted} times ({', '.join(worn.by[:3])})"
-        lines += paint.row("      ", paint(f"{said}: reflectd reflect unlearn {row.id}", "yellow"))
-    if worn is not None and worn.stale:
-        lines += paint.row("      ", paint(f"nobody confirmed it for {worn.days} days", "dim"))
+    if worn is not None:
+        lines += wear_lines(row, worn, paint)
     return lines
 
 

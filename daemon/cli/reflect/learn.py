@@ -11,8 +11,8 @@ from ..render import place as shown
 from ..render import plain, print_json
 from ..setup.confirm import asked
 from ..terminal import say
-from .action import action, consent
-from .asking import KEEP_BOTH, KEEP_OLD, REPLACE, named, pick, rules_of, tell_done, told_conflict, which_file
+from .action import action, consent, rules_of
+from .asking import KEEP_BOTH, KEEP_OLD, REPLACE, named, pick, tell_done, told_conflict, which_file
 
 if TYPE_CHECKING:
     import argparse

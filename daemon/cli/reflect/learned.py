@@ -18,8 +18,7 @@ from ..render import Paint, clock, place, plain, print_json, short
 from ..settings import look as look_at
 from ..setup.confirm import asked
 from ..terminal import add_flag, say, show
-from .action import action, consent
-from .asking import rules_at
+from .action import action, consent, rules_at
 
 if TYPE_CHECKING:
     import argparse
@@ -56,8 +55,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def shown(args: argparse.Namespace) -> int:
     """Show all of it."""
-    from .history import row_lines, row_object, wear_of
+    from .history import row_lines, row_object
     from .status import tell
+    from .worn import wear_of
 
     where = look_at(args)[1]
     rules = rules_at(where, args.dir)

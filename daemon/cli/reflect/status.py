@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import UserError
 from ..render import Paint, count, place, plain, print_json, short
 from ..terminal import add_flag, say, show
-from .action import action, opened
+from .action import action, opened, rules_of
 
 if TYPE_CHECKING:
     import argparse
@@ -39,7 +39,11 @@ def run(args: argparse.Namespace) -> int:
         told = summary(found.journal, book.state.load("quotes"))
         print_json({"project": str(book.project), "file": str(book.path), **told})
         return 0
-    lines = lines_of(found.journal, place(book.project), book.state.load("quotes"), Paint())
+    from .worn import suggested
+
+    paint = Paint()
+    lines = lines_of(found.journal, place(book.project), book.state.load("quotes"), paint)
+    lines += suggested(rules_of(args), paint) if found.journal["learned_rules"] else []
     show(lines, pager=not args.no_pager)
     return 0
 

@@ -8,8 +8,8 @@ from ...core.errors import UserError
 from ..render import place, print_json, short
 from ..setup.confirm import asked
 from ..terminal import say
-from .action import action, consent
-from .asking import rules_of, tell_done
+from .action import action, consent, rules_of
+from .asking import tell_done
 
 if TYPE_CHECKING:
     import argparse
