@@ -19,9 +19,9 @@ from ..evidence.words import split_line
 from ..rules import journal as journals
 from ..rules.conflicts import Statement
 from ..rules.markdown import joined
+from ..rules.rows import WORKSHOP, Standing, reconcile, same, standing
 from ..rules.rule_lines import Rule, checked
 from ..rules.section import PREFERENCES, RULES, Document
-from ..rules.rows import WORKSHOP, Standing, reconcile, same, standing
 from . import preferences, rules_file
 from .rule_changes import Change, Pair, digest
 from .rule_steps import Done, Files, Steps

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import ReflectdError, Unavailable, UserError
 from ..playbook.dedup import words
 from ..playbook.points import each, keep_only
-from ..rules.section import PREFERENCES, RULES, Document, Form
 from ..rules.rows import WORKSHOP, reconcile
+from ..rules.section import PREFERENCES, RULES, Document, Form
 from . import preferences, rules_file
 from .journal import ProjectJournal
 from .project_playbook import ProjectPlaybook

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from daemon.rules import journal as journals
-from daemon.rules.section import PREFERENCES, Document
 from daemon.rules.rows import reconcile, same, standing
+from daemon.rules.section import PREFERENCES, Document
 
 DAY = "2025-11-27"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from daemon.rules.standing import Standing
+from daemon.rules.rows import Standing
 from daemon.rules.wear import Wear, wear
 
 ROW = Standing("rule-001", "Use npm", True, False, "CLAUDE.md", "2025-06-01", sources=("sig-001",))

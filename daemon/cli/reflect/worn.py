@@ -8,7 +8,7 @@ from ..render import short
 
 if TYPE_CHECKING:
     from ...files.learned_rules import LearnedRules, Look
-    from ...rules.standing import Standing
+    from ...rules.rows import Standing
     from ...rules.wear import Wear
     from ..render import Paint
 

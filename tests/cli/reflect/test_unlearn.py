@@ -9,7 +9,7 @@ import pytest
 
 from daemon.cli.reflect.unlearn import meant
 from daemon.core.errors import UserError
-from daemon.rules.standing import Note, Standing
+from daemon.rules.rows import Note, Standing
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 
