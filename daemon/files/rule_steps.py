@@ -102,15 +102,22 @@ class Steps:
         return noted
 
     def write(self, change: Change, write: Callable[[], object]) -> Change:
-        """Do what was noted; when that fails, it is forgotten. Raises what ``write`` raises."""
+        """Do what was noted; when that fails, it is forgotten. Raises ``Unavailable`` and what else ``write``
+        raises. Whoever is interrupted leaves it to the next change.
+        """
         try:
             write()
-        except BaseException as error:
-            self.changes.drop(change)
+        except (ReflectdError, OSError) as error:
+            if not self._is_replaced(change):  # it may be, when only syncing the folder failed
+                self.changes.drop(change)
             if isinstance(error, OSError):
                 raise Unavailable(f"nothing was changed: {error}") from error
             raise
         return change
+
+    def _is_replaced(self, change: Change) -> bool:
+        found = (place for place, _ in self.files()[0] if place.name == change.file)
+        return any(digest(place.read()) == change.after != change.before for place in found)
 
     def replace_file(self, change: Change, place: Place, data: bytes) -> Change:
         """Note the change, and replace the file as a revision. Raises ``UserError`` and ``Unavailable``."""

@@ -63,7 +63,9 @@ def test_the_section_of_the_requirement_is_written_word_for_word() -> None:
 
 
 def test_every_operation() -> None:
-    """Append, archive with a reason, update the text, remove entirely; each touches its own lines only."""
+    """Acceptance criterion: the section is properly managed. FR5: append, archive with a reason, update the
+    text, remove entirely; each touches its own lines only.
+    """
     doc = Document(FR5.encode())
     assert [r.active for r in doc.rules] == [True, True, False]
     assert doc.rules[2].reason == "switched to bun"

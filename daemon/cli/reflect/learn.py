@@ -94,7 +94,10 @@ def _place(rules: LearnedRules, places: Sequence[Place], *, soft: bool) -> Place
     from ...files.rules_file import chosen
     from ...rules.section import PREFERENCES, RULES
 
-    found = chosen(places, "", PREFERENCES if soft else RULES) or which_file(places)
+    form = PREFERENCES if soft else RULES
+    found = chosen(places, "", form) or which_file(places)
+    if found is not None:
+        found.document(form)  # one that can't be changed is told before anything is asked
     if found is not None and found.note and not (soft and rules.workshop()):
         say(f"{shown(found.path)}: {found.note}")
     return found

@@ -160,6 +160,18 @@ def test_the_person_s_own_file_for_all_projects_is_never_touched(box: Sandbox) -
     assert [p.name for p in own.parent.iterdir()] == ["CLAUDE.md"]
 
 
+def test_a_file_that_can_not_be_changed_is_told_before_the_question(box: Sandbox) -> None:
+    """Its path, what is wrong and what to do; it stays as it is."""
+    file = box.project / "CLAUDE.md"
+    file.write_bytes("# Ü\n".encode("utf-16"))
+    before = file.read_bytes()
+    code, screen = learn(box, "Use bun")
+    assert code == 2
+    assert f"{file} is not changed: it is UTF-16: save it as UTF-8 first" in " ".join(screen.split())
+    assert "[y/N]" not in screen
+    assert file.read_bytes() == before
+
+
 def test_soft_is_a_preference(box: Sandbox) -> None:
     """FR6, FR9: kept in a file of its own where Workshop is not installed; what no agent may be given is
     refused.
