@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 EARLIER: Final = 5
 MAX_OPENINGS: Final = 50
+MAX_EARLY: Final = 100
 MAX_SEEN: Final = 1 << 17
 MAX_REQUESTS: Final = 500  # of a task, besides those in its newest lines
 # Where an entry's parent stands: the number of an entry of this task, or one of these
@@ -69,6 +70,7 @@ class Branch:
         self._count = 0
         self._size = 0
         self._fresh = [0, 0]  # lines and characters since the last thinning
+        self._early: list[Entry] = []
         self._rooted = whole
         self.opened = whole
         self.session = ""
@@ -86,6 +88,30 @@ class Branch:
             self._seen.clear()
         self._seen.add(name)
         self.session = entry.session or self.session
+        if self._is_early(entry):
+            self._early.append(entry)
+            return
+        if self._early and entry.kind not in {"link", "expansion"} and entry.parent is not None:
+            self._take_early()  # their parent is in none of the lines that are read
+        self._take(entry)
+        if self._early and entry.uuid == self._early[0].parent:
+            self._take_early()
+
+    def _is_early(self, entry: Entry) -> bool:
+        """Whether it stands before its parent. 2.1.197 writes a session's first answer before the lines with
+        which the session begins, when the model was faster than the file.
+        """
+        if self._early:
+            return len(self._early) < MAX_EARLY and any(e.uuid == entry.parent for e in self._early)
+        nothing = self._whole and not (self._entries or self._context or self._places)
+        return nothing and entry.kind == "answer" and bool(entry.parent)
+
+    def _take_early(self) -> None:
+        early, self._early = self._early, []
+        for entry in early:
+            self._take(entry)
+
+    def _take(self, entry: Entry) -> None:
         place = self._place(entry)
         if entry.kind == "expansion":
             self._expand(entry)
@@ -192,7 +218,7 @@ class Branch:
 
     def _messages(self, directory: str = "") -> list[Message]:
         known = [m.id for m in self._context if m.human]
-        return messages_of(self._kept(), self._is_ours, directory=directory, known=known)
+        return messages_of([*self._kept(), *self._early], self._is_ours, directory=directory, known=known)
 
     def _kept(self) -> list[Entry]:
         """The entries within the bounds, counted from the newest; requests stay even outside them."""

@@ -37,6 +37,31 @@ def test_rule_11_a_prompt_that_was_taken_back(story: Story) -> None:
     assert [m.text for m in read(story).messages] == ["From the start"]
 
 
+def test_rule_12_the_first_answer_stands_before_its_prompt(story: Story) -> None:
+    """It belongs below its prompt, so that what the person types next is a new task; also while the lines with
+    which the session begins are not there yet, and when one of them is too bulky to be read.
+    """
+    story.human("Zero")
+    story.user("a reminder", isMeta=True)
+    story.bash("ls")
+    story.say("Done.")
+    story.stopped()
+    until_human = next(i for i, line in enumerate(story.lines) if line["type"] == "assistant")
+    opening, answers = story.lines[:until_human], story.lines[until_human:]
+    story.lines = [*answers]
+    assert [m.text for m in read(story).messages if m.text] == ["Done."]
+    story.lines = [*answers, *opening[:1]]
+    assert [m.text for m in read(story).messages if m.text] == ["Zero", "Done."]
+    for left in (opening, opening[:1]):
+        story.lines = [*answers, *left]
+        story.human("One")
+        story.say("Did one.")
+        found = read(story)
+        assert [m.text for m in found.messages if m.text] == ["Zero", "Done.", "One", "Did one."]
+        assert [m.text for m in found.requests] == ["One"]
+        assert len(found.calls) == 0
+
+
 def test_parallel_calls_are_no_branch(story: Story) -> None:
     """Two calls of one answer: the first result hangs off the first line, and both are kept."""
     story.human("One")
