@@ -14,6 +14,7 @@ tells. The module is long because the ways of one turn (stop, wake, stale, end) 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -98,6 +99,8 @@ class ClaudeCode:
         self._shells = Shells(world, intake, self._files)
         self._prompts = Prompts(world, intake, self._files)
         self._asides: set[str] = set()
+        self._ending: set[str] = set()
+        self._escaped: set[str] = set()  # the mod told of Esc, which the file may not have yet
         self._told: dict[str, str] = {}  # session -> what the person has not read yet
         self._mods = Mods()
 
@@ -123,20 +126,27 @@ class ClaudeCode:
             self._files.locate(hook.session, Path(hook.transcript))
         if event == "Stop":
             return await self._stop(hook, instance, strict=strict)
-        over = event == "SessionEnd" and not self._is_cut_short(hook.session)
-        found = events_of(hook, self._world.clock.now_ms())
-        found = tuple(e for e in found if not over or isinstance(e, ev.SessionEnded))
-        if any(isinstance(e, ev.SessionBusied) for e in found) or event == "SessionEnd":
-            self._release(hook.session)
-            self._shells.end_wait(hook.session)
+        return await self._heard(hook, instance)
+
+    async def _heard(self, hook: Hook, instance: Instance) -> Answer:
+        """Every hook but Stop."""
+        event, found = hook.event, events_of(hook, self._world.clock.now_ms())
         if event == "SessionEnd":  # Claude Code, which ends, may hang up at once: nobody waits for this
-            self._world.spawn(self._end(hook.session, instance, found), "claude-code end")
+            over = not self._is_cut_short(hook.session)
+            self._ends(instance, [e for e in found if not over or isinstance(e, ev.SessionEnded)])
             return NOTHING
+        if any(isinstance(e, ev.SessionBusied) for e in found):
+            self._escaped.discard(hook.session)
+            self._goes_on(hook.session)
         await self._intake.hear(instance, found)
-        if event == "SessionStart" and hook.source != "fork":  # a fork has what its session was given
-            return await self._offered(hook, instance, "compacted" if hook.source == "compact" else "start")
         if event == "UserPromptSubmit":
+            self._ending.discard(hook.session)
             return await self._offered(hook, instance, "prompt")
+        if event == "SessionStart":
+            self._ending.discard(hook.session)
+            if hook.source != "fork":  # a fork has what its session was given
+                when: When = "compacted" if hook.source == "compact" else "start"
+                return await self._offered(hook, instance, when)
         return NOTHING
 
     def _is_cut_short(self, session: str) -> bool:
@@ -154,9 +164,10 @@ class ClaudeCode:
             return NOTHING
         if hook.event == "ModAborted":
             if session not in self._asides and self._mods.is_abort(hook):
-                self._release(session)
-                self._shells.end_wait(session)
-                await self._intake.hear(instance, events_of(hook, self._world.clock.now_ms()))
+                self._escaped.add(session)
+                if session not in self._ending:  # else its last turn is being looked at already
+                    self._goes_on(session)
+                    await self._intake.hear(instance, events_of(hook, self._world.clock.now_ms()))
             return NOTHING
         if not self._world.limits(s).toasts:
             return NOTHING
@@ -178,13 +189,24 @@ class ClaudeCode:
                 return True
         return hook.event == "Stop" and hook.session in self._asides
 
+    def _ends(self, instance: Instance, events: Sequence[ev.Event]) -> None:
+        """The session is over. It stays connected until its last turn is judged, unless it begins anew."""
+        session = _session_of(instance)
+        self._goes_on(session)
+        self._ending.add(session)
+        self._world.spawn(self._end(session, instance, events), "claude-code end")
+
     async def _end(self, session: str, instance: Instance, events: Sequence[ev.Event]) -> None:
-        """The session is over: what is left to file is filed, then it is forgotten."""
-        await self._intake.hear(instance, events)
+        """What is left to file is filed, then the session is forgotten."""
+        with contextlib.suppress(Unavailable):  # it could not be stored, which `health` tells
+            await self._intake.hear(instance, events)
         judged = self._schedule.task(session)
         if judged is not None:
             await asyncio.wait([judged], timeout=WAIT_S)
         await self._prompts.resolve(session, over=True)
+        if session not in self._ending:
+            return
+        self._ending.discard(session)
         instance.connected = False
         self._forget(session)
         self._files.forget(session)
@@ -192,23 +214,19 @@ class ClaudeCode:
     def _forget(self, session: str) -> None:
         self._release(session)
         self._asides.discard(session)
+        self._escaped.discard(session)
         self._told.pop(session, None)
         self._mods.forget(session)
         self._shells.forget(session)
 
     def sweep(self) -> None:
-        """Sessions whose process is gone without a word are not connected any more."""
+        """Sessions whose process is gone without a word are over."""
         for instance in self._instances:
-            if instance.host is self and instance.connected and not _alive(instance.pid):
-                instance.connected = False
-                session = _session_of(instance)
-                self._forget(session)
-                self._world.spawn(self._gone(session, instance), "claude-code gone", "look")
-
-    async def _gone(self, session: str, instance: Instance) -> None:
-        """The process was killed, and its session is over."""
-        await self._prompts.killed(session)
-        await self._intake.hear(instance, [ev.SessionEnded(session, self._world.clock.now_ms())])
+            session = _session_of(instance)
+            if instance.host is not self or not instance.connected or session in self._ending:
+                continue
+            if not _alive(instance.pid):
+                self._ends(instance, [ev.SessionEnded(session, self._world.clock.now_ms())])
 
     async def _stop(self, hook: Hook, instance: Instance, *, strict: bool) -> Answer:
         """Judge the turn, and answer when there is something to say or nothing left to wait for."""
@@ -217,8 +235,7 @@ class ClaudeCode:
         if older is not None and older.said != hook.last_assistant_message and self._schedule.task(session):
             # another hook sent the agent on, or a `!` command did: what is being judged is not its last turn
             await self._intake.hear(instance, [ev.SessionBusied(session, self._world.clock.now_ms())])
-        self._release(session)
-        self._shells.end_wait(session)
+        self._goes_on(session)
         stop = self._stops[session] = _Stop(
             hook.last_assistant_message, strict, watched=strict and hook.interactive
         )
@@ -284,6 +301,11 @@ class ClaudeCode:
             stop.prompt = asyncio.get_running_loop().create_future()  # the newest turn is judged next
         return NOTHING
 
+    def _goes_on(self, session: str) -> None:
+        """What waits for the end of the session's last turn waits in vain."""
+        self._release(session)
+        self._shells.end_wait(session)
+
     def _release(self, session: str) -> None:
         """The session goes on or is over: a Stop hook that still waits has nothing to say."""
         stop = self._stops.pop(session, None)
@@ -334,7 +356,9 @@ class ClaudeCode:
     async def read(self, s: Session, instance: Instance) -> Transcript:  # noqa: ARG002 - the port
         """The transcript; the file may lag behind the hook that says how the turn ended."""
         stop = self._stops.get(s.id)
-        found = await self._files.read(s.id, stop.said if stop is not None else "", agents=True)
+        said, escaped = stop.said if stop is not None else "", s.id in self._escaped
+        found = await self._files.read(s.id, said, escaped=escaped, agents=True)
+        self._escaped.discard(s.id)
         found = still_running(found, self._shells.of(s.id))
         return replace(found, session=s.id, busy=s.busy, title=redact(found.title), directory=s.directory)
 

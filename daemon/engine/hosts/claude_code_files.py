@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, words
+from ...core.guards import ABORT_ERROR
 from ...hosts.claude_code.subagents import with_sub_agents
 from ...hosts.claude_code.transcript import TranscriptReader
 
@@ -53,9 +54,12 @@ class Files:
         """The session is over."""
         self._known.pop(session, None)
 
-    async def read(self, session: str, expect: str = "", *, agents: bool = False) -> Transcript:
-        """The transcript as the file has it. ``expect``: the last answer by a hook, for which it waits up to
-        5 s. ``agents``: with the calls of its sub-agents. Raises ``Unavailable``.
+    async def read(
+        self, session: str, expect: str = "", *, escaped: bool = False, agents: bool = False
+    ) -> Transcript:
+        """The transcript as the file has it. ``expect``: the last answer by a hook; ``escaped``: the person
+        pressed Esc. It waits up to 5 s for either. ``agents``: with the calls of its sub-agents. Raises
+        ``Unavailable``.
         """
         known = self._known.get(session)
         if known is None:
@@ -66,9 +70,15 @@ class Files:
                     found = await asyncio.to_thread(known.reader.read, expect)
                 except OSError as e:
                     raise Unavailable(f"the transcript cannot be read: {words(e)}") from e
-                if not left or known.reader.found or not expect:
+                if not left or (_is_escaped(found) if escaped else known.reader.found or not expect):
                     break
                 await asyncio.sleep(POLL_S)
             if agents and found.agents:
                 found = await asyncio.to_thread(with_sub_agents, found, known.reader.path)
         return found
+
+
+def _is_escaped(found: Transcript) -> bool:
+    """Whether the last thing in it is an answer that the person stopped."""
+    turn = found.turn
+    return turn is not None and turn.error == ABORT_ERROR and not any(m.human for m in found.since(turn.id))

@@ -48,10 +48,6 @@ class Prompts:
                 return
             await asyncio.sleep(wait_s)
 
-    async def killed(self, session: str) -> None:
-        """Its process was killed: a prompt that it did not write down never reached the agent."""
-        await self.resolve(session, over=True)
-
     async def resolve(self, session: str, *, over: bool = False, said: str = "") -> bool:
         """Note which prompts the file shows: they reached the agent. True when each has its outcome.
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import sqlite3
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,27 @@ async def test_esc_while_the_agent_works(w: World) -> None:
     assert (w.verdict()["state"], w.verdict()["task"]) == ("complete", task)
 
 
+async def test_esc_that_the_file_shows_late(w: World) -> None:
+    """I13, I21: the mod is faster than the transcript: the turn that was stopped gets its verdict, not the one
+    before it.
+    """
+    w.add(INCOMPLETE)
+    c = await w.begin()
+    await types(c, "Do the thing")
+    assert (await c.works()).status == 422
+    await c.hook("UserPromptSubmit", prompt=c.wakes[-1], **MOD)
+    await c.hook("ModAborted", turn_id="turn-2", prompt_id=c.prompt_id)
+    looking = w.sim.daemon.engine.schedule.task("s1")
+    assert looking is not None
+    done, _ = await asyncio.wait([looking], timeout=0.5)
+    assert not done
+    c.line("user", message={"role": "user", "content": c.wakes[-1]}, isMeta=True)
+    c.answers("Half of it", tools=(bash("pytest", 1, "1 failed"),))
+    c.interrupted()
+    await w.sim.settle()
+    assert w.verdict()["state"] == "stopped"
+
+
 @pytest.mark.parametrize("ends", [False, True])
 async def test_who_hangs_up_is_heard_all_the_same(w: World, ends: bool) -> None:
     """I13, I21: on a busy machine the mod, and a Claude Code that ends, give up on their request while it is
@@ -153,6 +175,30 @@ async def test_who_hangs_up_is_heard_all_the_same(w: World, ends: bool) -> None:
         other.execute("ROLLBACK")
     await w.sim.settle()
     assert w.verdict()["state"] == "stopped"
+
+
+async def test_a_process_that_is_gone_before_its_turn_is_looked_at(w: World) -> None:
+    """I13, I21: Esc, and the program ends while the store is slow: the turn gets its verdict all the same."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        c = await w.begin()
+        c.headers["X-CC-Pid"] = str(process.pid)
+        await types(c, "Do the thing")
+        c.answers("Half of it", tools=(bash("pytest", 1, "1 failed"),))
+        c.interrupted()
+        await w.sim.settle()
+        process.kill()
+    with contextlib.closing(sqlite3.connect(w.sim.daemon.paths.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        told = asyncio.create_task(c.hook("ModAborted", turn_id="turn-1", prompt_id=c.prompt_id))
+        await asyncio.wait((told,), timeout=0.05)
+        w.sim.daemon.engine.claude.sweep()
+        other.execute("ROLLBACK")
+    await told
+    await w.sim.settle()
+    assert w.verdict()["state"] == "stopped"
+    instance = w.sim.daemon.engine.instances.get("claude-code-s1")
+    assert instance is not None
+    assert not instance.connected
 
 
 async def test_esc_told_late_or_twice_is_not_about_the_new_task(w: World) -> None:
