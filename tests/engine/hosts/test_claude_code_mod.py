@@ -133,20 +133,21 @@ async def test_esc_while_the_agent_works(w: World) -> None:
 
 
 async def test_esc_that_the_file_shows_late(w: World) -> None:
-    """I13, I21: the mod is faster than the transcript: the turn that was stopped gets its verdict, not the one
-    before it.
+    """I13, I21: the mod is faster than the transcript: the turn that was stopped gets its verdict, and the
+    one before it keeps its own.
     """
     w.add(INCOMPLETE)
     c = await w.begin()
     await types(c, "Do the thing")
     assert (await c.works()).status == 422
     await c.hook("UserPromptSubmit", prompt=c.wakes[-1], **MOD)
+    c.line("user", message={"role": "user", "content": c.wakes[-1]}, isMeta=True)
+    await w.sim.settle()
     await c.hook("ModAborted", turn_id="turn-2", prompt_id=c.prompt_id)
     looking = w.sim.daemon.engine.schedule.task("s1")
     assert looking is not None
     done, _ = await asyncio.wait([looking], timeout=0.5)
     assert not done
-    c.line("user", message={"role": "user", "content": c.wakes[-1]}, isMeta=True)
     c.answers("Half of it", tools=(bash("pytest", 1, "1 failed"),))
     c.interrupted()
     await w.sim.settle()

@@ -38,8 +38,8 @@ def test_rule_11_a_prompt_that_was_taken_back(story: Story) -> None:
 
 
 def test_rule_12_the_first_answer_stands_before_its_prompt(story: Story) -> None:
-    """It belongs below its prompt, so that what the person types next is a new task; also while the lines with
-    which the session begins are not there yet, and when one of them is too bulky to be read.
+    """It belongs below its prompt, so that what the person types next is a new task; also while the lines
+    with which the session begins are not there yet, and when one of them is too bulky to be read.
     """
     story.human("Zero")
     story.user("a reminder", isMeta=True)
