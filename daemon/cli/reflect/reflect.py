@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import argparse
 
 ACTIONS: Final[tuple[str, ...]] = (
-    *("scan", "status", "learn", "unlearn", "history", "undo"),
+    *("review", "scan", "status", "learn", "unlearn", "history", "undo"),
     *("dismiss", "restore", "classify"),
 )
 """The modules of the actions, in the order of the help."""
-BARE: Final = "scan"
+BARE: Final = "review"
 """The action that is meant where none is named."""
 EPILOG = """examples:
-  reflectd reflect                  read past sessions of this project
+  reflectd reflect                  read new sessions of this project, and decide on each pattern
   reflectd reflect scan --all --since 30d     of all projects, and only the last 30 days
   reflectd reflect scan session.json          what `opencode export` printed
   reflectd reflect status           what is in the journal, and what is suggested

@@ -1,0 +1,211 @@
+"""``reflectd reflect`` alone: read new sessions, and ask a person about each pattern (FR4).
+
+Only a terminal is asked on. Elsewhere nothing is read and nothing is changed: ``--json`` shows the patterns
+that the journal has. Each decision is kept when it is made, so Ctrl-C, a closed terminal and a kill lose
+none.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ...core.errors import Unavailable, UserError
+from ..render import Paint, place, plain, print_json
+from ..settings import look
+from ..terminal import attended, say
+from . import screens
+from .action import action, opened
+from .screens import Choice, Decision, Pattern
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+    from ...files.journal import ProjectJournal
+    from .decisions import Decisions
+    from .menu import Asking
+
+Then = Literal["next", "again", "quit"]
+WHERE: Final = (
+    "a review asks a person: run `reflectd reflect` on a terminal. `reflectd reflect --json` shows the "
+    "patterns. Nothing was read or changed"
+)
+
+
+def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the action."""
+    action(what, "review", "read new sessions and decide on each pattern; what the bare verb does", run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Review, or show the patterns as JSON."""
+    from ...clock import SystemClock
+    from ...files.learned_rules import LearnedRules
+    from .decisions import Decisions
+
+    if not args.json and not attended():
+        raise UserError(WHERE)
+    book = opened(args)
+    decisions = Decisions(LearnedRules(book.project, look(args)[1].state_dir, SystemClock()))
+    if args.json:
+        print_json(_json(book, decisions))
+        return 0
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that can't show all there is
+    return _reviewed(book, decisions)
+
+
+def _reviewed(book: ProjectJournal, decisions: Decisions) -> int:
+    """Ask about each pattern, and say what was decided. Returns the exit code."""
+    from .menu import asking
+
+    patterns = decisions.due()
+    Review.print(screens.opening(len(patterns), place(book.project), Paint()))
+    if not patterns:
+        return 0
+    review = Review(decisions, asking())
+    code = 0
+    try:
+        review.run(patterns)
+    except KeyboardInterrupt:
+        code = 130
+    Review.print(screens.summary(review.made, len(review.open), Paint()))
+    return code
+
+
+def _json(book: ProjectJournal, decisions: Decisions) -> dict[str, Any]:
+    """The patterns that the journal has, and what there is to decide."""
+    found = decisions.due()
+    labels = screens.choices(decisions.rules_name, "", undo=False)
+    return {
+        "project": str(book.project),
+        "file": str(decisions.rules_place.path) if decisions.rules_place else None,
+        "files": [str(p.path) for p in decisions.candidates],
+        "patterns": [
+            {
+                **asdict(pattern),
+                "conflicts": [
+                    {**asdict(c.statement), "why": c.why} for c in decisions.conflicts(pattern.content)
+                ],
+            }
+            for pattern in found
+        ],
+        "options": [c.label for c in labels if c.key in "awds"],
+        "decide": WHERE,
+    }
+
+
+class Review:
+    """One review: the patterns, and what was decided on them so far."""
+
+    def __init__(self, decisions: Decisions, asking: Asking) -> None:
+        self._decisions = decisions
+        self._asking = asking
+        self.made: list[Decision] = []
+        self.open: list[Pattern] = []
+        self._of = 0
+
+    def run(self, patterns: list[Pattern]) -> None:
+        """Ask about each. Ends early when the person quits. Raises ``KeyboardInterrupt``."""
+        self.open, self._of = list(patterns), len(patterns)
+        try:
+            if self._decisions.rules_place is None and len(self._decisions.candidates) > 1:
+                self._ask_which_file()
+            while self.open and self._ask(self.open[0]) != "quit":
+                pass
+        except EOFError:
+            pass  # the terminal is gone, or Ctrl-D: as if they quit
+
+    def _ask_which_file(self) -> None:
+        """Two files, which have nothing to do with each other: the person says which one it is."""
+        self.print(["", *Paint().row("", "Two files could have the rules. Which one shall it be?", "  ")])
+        found = self._decisions.candidates
+        options = [Choice(str(i), p.name, place(p.path)) for i, p in enumerate(found, 1)]
+        picked = self._asking.choose(options, options[0].key)
+        self._decisions.rules_place = found[int(picked) - 1]
+
+    def _ask(self, pattern: Pattern) -> Then:
+        """Ask about one pattern until something is decided. What can't be done is told, and asked again."""
+        if not self._decisions.is_due(pattern):
+            say(f"Decided elsewhere meanwhile: {screens.one_line(pattern.content)}")
+            self.open.pop(0)
+            return "next"
+        text, shown = pattern.content, ""
+        while True:
+            if shown != text:
+                at = (self._of - len(self.open) + 1, self._of)
+                self.print(screens.pattern(pattern, text, at, self._decisions.target(), Paint()))
+                shown = text
+            try:
+                self._decisions.asked()
+                answer = self._asking.choose(self._choices(), "s")
+                if answer == "e":
+                    text = self._edited(text)
+                    continue
+                if answer == "u":
+                    self._undo()
+                    return "again"
+                if answer == "q":
+                    return "quit"
+                done = self._decide(answer, pattern, text)
+            except (UserError, Unavailable) as error:
+                say(f"reflectd: {plain(error)}")
+                continue
+            if done is None:
+                shown = ""
+                continue
+            self.made.append(done)
+            self.open.pop(0)
+            self.print(screens.decided(done, Paint()))
+            return "next"
+
+    def _choices(self) -> tuple[Choice, ...]:
+        name, note = self._decisions.rules_name, self._decisions.soft_note()
+        return screens.choices(name, note, undo=bool(self.made))
+
+    def _decide(self, answer: str, pattern: Pattern, text: str) -> Decision | None:
+        """Do it; None where the person went back."""
+        if answer == "s":
+            return Decision(pattern.id, "skipped", text)
+        if answer == "d":
+            return self._decisions.dismiss(pattern)
+        soft = answer == "w"
+        found = self._decisions.conflicts(text)
+        if not found:
+            return self._decisions.add(pattern, text, soft=soft)
+        names = self._decisions.replaceable(found, soft=soft)
+        fixed = [c.statement.where for c in found if c.statement.id not in names]
+        why = f"reflectd never changes what stands in {', '.join(fixed)}: edit that yourself" if fixed else ""
+        self.print(screens.conflict(text, found, why, Paint()))
+        answer = self._asking.choose(screens.conflict_choices(replaceable=bool(names)), "g")
+        match answer:
+            case "g":
+                return None
+            case "d":
+                return self._decisions.dismiss(pattern)
+            case _:
+                return self._decisions.add(pattern, text, soft=soft, replaces=names if answer == "r" else ())
+
+    def _edited(self, text: str) -> str:
+        """The wording as the person wants it."""
+        return self._asking.edit("Rule", text) or text
+
+    def _undo(self) -> None:
+        """Take the last decision back; its pattern is asked about again."""
+        done = self.made[-1]
+        told = self._decisions.take_back(done)
+        self.made.pop()
+        again = next((p for p in self._decisions.due() if p.id == done.pattern), None)
+        self.open[:0] = [again] if again else []
+        say("Undone.")
+        for line in told:
+            say(f"  {plain(line)}")
+
+    @staticmethod
+    def print(lines: Iterable[str]) -> None:
+        """Write lines that are as wide as they may be."""
+        print("\n".join(lines), flush=True)
