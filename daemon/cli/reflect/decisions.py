@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core.errors import UserError
-from ...files.rule_changes import digest
+from ...core.errors import Unavailable, UserError
+from ...files.rule_plan import planned
 from ...files.rule_undo import undo
 from ...files.rules_file import chosen
 from ...rules.conflicts import find
 from ...rules.journal import dismiss, restore
 from ...rules.patterns import is_due, ranked
 from ...rules.section import RULES
+from ...rules.standing import WORKSHOP
 from ..render import place as shown_place
 from .screens import Act, Decision, Pattern, pattern_of
 
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...files.learned_rules import LearnedRules
+    from ...files.rule_plan import Plan
+    from ...files.rule_steps import Done
     from ...files.rules_file import Place
     from ...rules.conflicts import Conflict
+    from ...rules.standing import Standing
 
 
 class Decisions:
@@ -42,7 +46,6 @@ class Decisions:
             self.rules_place = chosen(self.candidates, "", RULES)
         except UserError as error:
             self.no_place = str(error)
-        self._seen = ""
 
     def due(self) -> list[Pattern]:
         """The patterns to decide on, the most pressing first."""
@@ -80,40 +83,42 @@ class Decisions:
             return f"none for a rule: {self.no_place}"
         return shown_place(place.path) + (f" ({place.note})" if place.note else "")
 
-    def asked(self) -> None:
-        """The person is asked now: what is edited from now on was not seen by them."""
-        place = self.rules_place
-        self._seen = digest(place.read()) if place is not None else ""
+    def conflicts(self, texts: Sequence[str]) -> list[list[Conflict]]:
+        """For each text, what stands already and contradicts it."""
+        statements = self._rules.look().statements
+        return [find(text, statements) for text in texts]
 
-    def conflicts(self, text: str) -> list[Conflict]:
-        """What stands already and contradicts the text."""
-        return find(text, self._rules.look().statements)
+    def planned(self, text: str, *, soft: bool) -> Plan:
+        """What the text meets among what stands. Raises ``UserError`` for one that can't be learned."""
+        return planned(self._rules, text, soft=soft)
 
-    def replaceable(self, found: Sequence[Conflict], *, soft: bool) -> list[str]:
-        """The ids of those that the new one could take the place of: rules of the same file, not of a
-        person's own hand.
-        """
-        place = self._place(soft=soft)
-        rows = {row.id: row for row in self._rules.look().rows if row.active and row.note != "another"}
-        names = dict.fromkeys(c.statement.id for c in found if c.statement.id and not c.statement.own)
-        return [name for name in names if name in rows and rows[name].file == place.name]
+    def add(self, found: Pattern, plan: Plan, *, replaces: Sequence[Standing] = ()) -> Decision:
+        """Make a rule of it, or a preference. ``replaces``: the rules that it takes the place of."""
+        place = self._rules.places(soft=True)[0] if plan.soft else self.rules_place
+        if place is None:
+            raise UserError(self.no_place or "no file for the rules was chosen")
+        here = [row.id for row in replaces if row.file == place.name]
+        mark = plan.marks.get(place.name, "")
+        done = self._rules.learn(plan.text, place, mark, soft=plan.soft, signals=[found.id], replaces=here)
+        changes, told = [done.change.number], list(done.told)
+        for row in replaces:
+            if row.id not in here:
+                reason, mark = f"replaced by {done.rule['id']}", plan.marks.get(row.file, "")
+                try:
+                    gone = self._rules.unlearn(row.id, mark, reason=reason)
+                except (UserError, Unavailable) as error:
+                    told.append(f"{row.id} stays: {error}")
+                    continue
+                changes.insert(0, gone.change.number)
+                told += gone.told
+        known = done.change.rules[0][0] is not None
+        act: Act = "known" if known else "preference" if plan.soft else "rule"
+        return _decision(found, act, done, changes, told)
 
-    def add(self, found: Pattern, text: str, *, soft: bool, replaces: Sequence[str] = ()) -> Decision:
-        """Make a rule of it, or a preference."""
-        place = self._place(soft=soft)
-        seen = digest(place.read()) if soft else self._seen
-        done = self._rules.learn(text, place, seen, soft=soft, signals=[found.id], replaces=replaces)
-        rule = done.rule
-        act: Act = "preference" if rule["target"] == "workshop_preference" else "rule"
-        return Decision(
-            found.id,
-            act if done.change.rules[0][0] is None else "known",
-            rule["content"],
-            rule["id"],
-            "Workshop" if rule.get("file") == "workshop" else str(rule.get("file", "")),
-            done.change.number,
-            done.told,
-        )
+    def reword(self, found: Pattern, plan: Plan, row: Standing) -> Decision:
+        """Give a rule that says nearly the same this text (FR5)."""
+        done = self._rules.reword(row.id, plan.text, plan.marks.get(row.file, ""), signals=[found.id])
+        return _decision(found, "reworded", done, [done.change.number], done.told)
 
     def dismiss(self, found: Pattern) -> Decision:
         """Never suggest it again."""
@@ -125,14 +130,19 @@ class Decisions:
         """Undo a decision; what the person should know of that."""
         if done.act == "dismissed":
             return self._rules.journal.change(lambda journal: restore(journal, [done.pattern])).told
-        return undo(self._rules.steps, done.change).told if done.change else ()
+        return tuple(told for number in done.changes for told in undo(self._rules.steps, number).told)
 
-    def _place(self, *, soft: bool) -> Place:
-        if soft:
-            return self._rules.places(soft=True)[0]
-        if self.rules_place is None:
-            raise UserError(self.no_place or "no file for the rules was chosen")
-        return self.rules_place
+
+def replaceable(plan: Plan) -> list[Standing]:
+    """The rules that the new one contradicts and can take the place of: none of another's hand."""
+    names = {c.statement.id for c in plan.conflicts if c.statement.id and not c.statement.own}
+    return [row for row in plan.look.rows if row.id in names and row.active and row.note != "another"]
+
+
+def _decision(found: Pattern, act: Act, done: Done, changes: Sequence[int], told: Sequence[str]) -> Decision:
+    rule = done.rule
+    file = "Workshop" if rule.get("file") == WORKSHOP else str(rule.get("file", ""))
+    return Decision(found.id, act, rule["content"], rule["id"], file, tuple(changes), tuple(told))
 
 
 def _quotes(found: object) -> list[dict[str, object]]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ...files.journal import ProjectJournal
+    from ...files.rule_plan import Plan
+    from ...rules.standing import Standing
     from .decisions import Decisions
     from .menu import Asking
 
@@ -80,21 +82,16 @@ def _reviewed(book: ProjectJournal, decisions: Decisions) -> int:
 def _json(book: ProjectJournal, decisions: Decisions) -> dict[str, Any]:
     """The patterns that the journal has, and what there is to decide."""
     found = decisions.due()
-    labels = screens.choices(decisions.rules_name, "", undo=False)
+    conflicts = decisions.conflicts([pattern.content for pattern in found])
+    options = screens.choices(decisions.rules_name, "", undo=False)
     return {
         "project": str(book.project),
-        "file": str(decisions.rules_place.path) if decisions.rules_place else None,
         "files": [str(p.path) for p in decisions.candidates],
         "patterns": [
-            {
-                **asdict(pattern),
-                "conflicts": [
-                    {**asdict(c.statement), "why": c.why} for c in decisions.conflicts(pattern.content)
-                ],
-            }
-            for pattern in found
+            {**asdict(pattern), "conflicts": [{**asdict(c.statement), "why": c.why} for c in those]}
+            for pattern, those in zip(found, conflicts, strict=True)
         ],
-        "options": [c.label for c in labels if c.key in "awds"],
+        "options": [c.label for c in options if c.key in "awds"],
         "decide": WHERE,
     }
 
@@ -122,9 +119,14 @@ class Review:
 
     def _ask_which_file(self) -> None:
         """Two files, which have nothing to do with each other: the person says which one it is."""
+        from ...files.rules_file import AGENTS
+
         self.print(["", *Paint().row("", "Two files could have the rules. Which one shall it be?", "  ")])
         found = self._decisions.candidates
-        options = [Choice(str(i), p.name, place(p.path)) for i, p in enumerate(found, 1)]
+        options = [
+            Choice(str(i), p.name, f"{'opencode' if p.via == AGENTS else 'Claude Code'} reads it")
+            for i, p in enumerate(found, 1)
+        ]
         picked = self._asking.choose(options, options[0].key)
         self._decisions.rules_place = found[int(picked) - 1]
 
@@ -141,7 +143,6 @@ class Review:
                 self.print(screens.pattern(pattern, text, at, self._decisions.target(), Paint()))
                 shown = text
             try:
-                self._decisions.asked()
                 answer = self._asking.choose(self._choices(), "s")
                 if answer == "e":
                     text = self._edited(text)
@@ -173,22 +174,39 @@ class Review:
             return Decision(pattern.id, "skipped", text)
         if answer == "d":
             return self._decisions.dismiss(pattern)
-        soft = answer == "w"
-        found = self._decisions.conflicts(text)
-        if not found:
-            return self._decisions.add(pattern, text, soft=soft)
-        names = self._decisions.replaceable(found, soft=soft)
-        fixed = [c.statement.where for c in found if c.statement.id not in names]
-        why = f"reflectd never changes what stands in {', '.join(fixed)}: edit that yourself" if fixed else ""
-        self.print(screens.conflict(text, found, why, Paint()))
-        answer = self._asking.choose(screens.conflict_choices(replaceable=bool(names)), "g")
-        match answer:
-            case "g":
-                return None
+        plan = self._decisions.planned(text, soft=answer == "w")
+        if plan.conflicts:
+            return self._settle(pattern, plan)
+        if plan.near is not None and plan.same is None:
+            return self._join(pattern, plan, plan.near)
+        return self._decisions.add(pattern, plan)
+
+    def _settle(self, pattern: Pattern, plan: Plan) -> Decision | None:
+        """The text contradicts what stands: the person says which one counts (FR7)."""
+        from .decisions import replaceable
+
+        rows = replaceable(plan)
+        self.print(screens.conflict(plan.text, plan.conflicts, Paint()))
+        match self._asking.choose(screens.conflict_choices([row.id for row in rows]), screens.BACK.key):
+            case "r":
+                return self._decisions.add(pattern, plan, replaces=rows)
+            case "b":
+                return self._decisions.add(pattern, plan)
             case "d":
                 return self._decisions.dismiss(pattern)
             case _:
-                return self._decisions.add(pattern, text, soft=soft, replaces=names if answer == "r" else ())
+                return None
+
+    def _join(self, pattern: Pattern, plan: Plan, row: Standing) -> Decision | None:
+        """A rule says nearly the same: it gets the new text, or both stand."""
+        self.print(screens.near(plan.text, row, Paint()))
+        match self._asking.choose(screens.near_choices(), screens.BACK.key):
+            case "t":
+                return self._decisions.reword(pattern, plan, row)
+            case "b":
+                return self._decisions.add(pattern, plan)
+            case _:
+                return None
 
     def _edited(self, text: str) -> str:
         """The wording as the person wants it."""

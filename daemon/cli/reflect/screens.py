@@ -7,7 +7,7 @@ on every terminal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...core.redact import redact
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ...rules.conflicts import Conflict
+    from ...rules.standing import Standing
     from ..render import Paint, Style
 
-Act = Literal["rule", "preference", "known", "dismissed", "skipped"]
+Act = Literal["rule", "preference", "reworded", "known", "dismissed", "skipped"]
 """``known``: a rule says it already, and has the pattern as a source now."""
 QUOTES: Final = 3
 QUOTE_CHARS: Final = 140  # so that three quotes and the choices fit on 24 lines
@@ -29,6 +30,7 @@ _SEVERITY: Final[dict[str, Style]] = {"high": "red", "medium": "yellow", "low": 
 _DONE: Final[dict[Act, str]] = {
     "rule": "rules added",
     "preference": "preferences added",
+    "reworded": "rules reworded",
     "known": "said by a rule already",
     "dismissed": "dismissed",
     "skipped": "skipped for now",
@@ -67,10 +69,13 @@ class Choice:
     note: str = ""
 
 
+BACK: Final = Choice("g", "Go back", "decide nothing yet")
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided on a pattern. ``rule``: the id of the rule. ``file``: where it stands now. ``change``:
-    its number, 0 when no file was changed. ``told``: what the person should know besides.
+    """What was decided on a pattern. ``rule``: the id of the rule. ``file``: where it stands now.
+    ``changes``: their numbers, newest first. ``told``: what the person should know besides.
     """
 
     pattern: str
@@ -78,8 +83,8 @@ class Decision:
     text: str
     rule: str = ""
     file: str = ""
-    change: int = 0
-    told: tuple[str, ...] = field(default=())
+    changes: tuple[int, ...] = ()
+    told: tuple[str, ...] = ()
 
 
 def pattern_of(signal: Mapping[str, Any], quotes: Iterable[Mapping[str, Any]]) -> Pattern:
@@ -115,14 +120,20 @@ def choices(rules_name: str, soft_note: str, *, undo: bool) -> tuple[Choice, ...
     )
 
 
-def conflict_choices(*, replaceable: bool) -> tuple[Choice, ...]:
-    """The answers to a conflict (FR7). ``replaceable``: whether reflectd may take a rule's place there."""
+def conflict_choices(names: Sequence[str]) -> tuple[Choice, ...]:
+    """The answers to a conflict (FR7). ``names``: the rules whose place the new one may take."""
+    gone = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} archived"
     return (
-        *([Choice("r", "Replace existing rule", "it is archived")] if replaceable else []),
+        *([Choice("r", "Replace existing rule", gone)] if names else []),
         Choice("d", "Keep existing, dismiss new"),
         Choice("b", "Keep both (different contexts)"),
-        Choice("g", "Go back", "decide nothing yet"),
+        BACK,
     )
+
+
+def near_choices() -> tuple[Choice, ...]:
+    """The answers where a rule says nearly the same (FR5)."""
+    return (Choice("t", "Update its text"), Choice("b", "Keep both (different contexts)"), BACK)
 
 
 def opening(number: int, project: str, paint: Paint) -> list[str]:
@@ -156,16 +167,26 @@ def pattern(found: Pattern, text: str, at: tuple[int, int], target: str, paint: 
     ]
 
 
-def conflict(text: str, found: Sequence[Conflict], fixed: str, paint: Paint) -> list[str]:
-    """What contradicts the new text. ``fixed``: why something of it can't be replaced, "" where all can."""
+def conflict(text: str, found: Sequence[Conflict], paint: Paint) -> list[str]:
+    """What contradicts the new text."""
     lines = ["", paint("CONFLICT DETECTED", "bold", "yellow"), ""]
     lines += paint.row("  New rule:       ", f'"{one_line(text)}"')
     for one in found:
         there = one.statement
         name = f" [{there.id}]" if there.id else ""
         lines += paint.row("  Conflicts with: ", f'"{one_line(there.text)}"{name}')
-        lines += paint.row("                  ", f"{one_line(there.where)}: {one_line(one.why)}")
-    return [*lines, *(paint.row("  ", fixed) if fixed else []), ""]
+        why = f"{one_line(there.where)}: {one_line(one.why)}"
+        if there.own:
+            why += "; reflectd never changes that line, edit it yourself"
+        lines += paint.row("                  ", why)
+    return [*lines, ""]
+
+
+def near(text: str, row: Standing, paint: Paint) -> list[str]:
+    """A rule that says nearly the same."""
+    lines = ["", *paint.row("", paint(f"{row.id} says nearly the same", "bold"))]
+    lines += paint.row("  New rule:   ", f'"{one_line(text)}"')
+    return [*lines, *paint.row(f"  {row.id}:   ", f'"{one_line(row.text)}" ({one_line(row.file)})'), ""]
 
 
 def decided(done: Decision, paint: Paint) -> list[str]:
@@ -173,13 +194,15 @@ def decided(done: Decision, paint: Paint) -> list[str]:
     match done.act:
         case "rule" | "preference":
             head, rest = "Added", f" to {done.file} as {done.rule}: {one_line(done.text)}"
+        case "reworded":
+            head, rest = "Reworded", f" {done.rule} in {done.file}: {one_line(done.text)}"
         case "known":
             head, rest = "There already", f" as {done.rule} in {done.file}: {one_line(done.text)}"
         case "dismissed":
             head, rest = "Dismissed", f": {one_line(done.text)}"
         case "skipped":
             head, rest = "Skipped for now", f": {one_line(done.text)}"
-    style: Style = "green" if done.act in {"rule", "preference"} else "dim"
+    style: Style = "green" if done.act in {"rule", "preference", "reworded"} else "dim"
     lines = paint.row("", paint(head, style) + rest, "  ")
     return [*lines, *(part for told in done.told for part in paint.row("  ", plain(told), "  "))]
 
@@ -197,7 +220,7 @@ def summary(decisions: Sequence[Decision], left: int, paint: Paint) -> list[str]
             lines += paint.row("    ", f"{name}{one_line(one.text)}{where}")
     if left:
         lines += paint.row("  ", f"not decided: {left}; `reflectd reflect` asks about them again")
-    if any(d.change for d in decisions):
+    if any(d.changes for d in decisions):
         lines += paint.row("  ", "`reflectd reflect undo` takes the last change of a file back")
     if any(d.act == "dismissed" for d in decisions):
         lines += paint.row("  ", "`reflectd reflect restore ID` takes a dismissal back")

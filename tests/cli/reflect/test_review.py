@@ -290,20 +290,67 @@ def test_a_line_of_a_persons_own_hand_is_not_replaced(box: Sandbox) -> None:
 
 
 def test_a_file_that_was_edited_meanwhile_is_asked_about_again(box: Sandbox) -> None:
-    """Between question and answer somebody edits CLAUDE.md: nothing is written; the second answer counts."""
-    box.file("CLAUDE.md", "# Shop\n")
-    said_before(box, STRICT)
+    """While a conflict is asked about, somebody edits CLAUDE.md: nothing is written, and the pattern is asked
+    about again, with what the file says by now.
+    """
+    box.file("CLAUDE.md", "Use npm for package management.\n")
+    said_before(box, BUN)
     with review(box, size=(80, 40)) as terminal:
-        terminal.wait_for("Quit")
-        box.file("CLAUDE.md", "# Shop, edited\n")
         terminal.press("a")
+        terminal.wait_for("> g  Go back")
+        box.file("CLAUDE.md", "Use yarn for package management.\n")
+        terminal.press("b")
         terminal.wait_for("was edited while you were asked")
-        terminal.asked(STRICT.content)
-        assert rules_file(box) == "# Shop, edited\n"
+        terminal.asked(BUN.content)
+        assert rules_file(box) == "Use yarn for package management.\n"
         terminal.press("a")
+        terminal.wait_for('Conflicts with: "Use yarn')
+        terminal.wait_for("> g  Go back")
+        terminal.press("b")
         assert terminal.ended() == 0
-    assert rules_file(box).startswith("# Shop, edited\n")
-    assert "[rule-001]" in rules_file(box)
+    assert rules_file(box).startswith("Use yarn for package management.\n")
+    assert "[rule-001]** Use bun" in rules_file(box)
+
+
+def test_a_rule_that_says_nearly_the_same_gets_the_new_text(box: Sandbox) -> None:
+    """FR5, update a rule's text: the pattern's words take the place of the old ones, under the same id, and
+    undo brings the old ones back.
+    """
+    learned(box, "Run the integration tests before pushing")
+    before = rules_file(box)
+    near = Wish("Run the integration tests locally before pushing", ("locally!", "again: locally"))
+    said_before(box, near, LINT)
+    with review(box, size=(80, 60)) as terminal:
+        terminal.press("a")
+        terminal.wait_for("rule-001 says nearly the same")
+        terminal.wait_for("> g  Go back")
+        terminal.answer("t", LINT.content)
+        assert "**[rule-001]** Run the integration tests locally before pushing (learned: " in rules_file(box)
+        terminal.answer("u", near.content)
+        assert rules_file(box) == before
+        terminal.press("q")
+        assert terminal.ended() == 0
+
+
+def test_what_a_rule_says_already_belongs_to_it(box: Sandbox) -> None:
+    """A pattern in the words of a rule that stands: no second rule, the pattern is one of its sources."""
+    learned(box, "Always run lint")
+    said_before(box, Wish("always run lint.", ("lint!",)))
+    assert [s["status"] for s in journal(box)["signals"]] == ["promoted"]
+    said_before(box, Wish("Run lint everywhere", ("lint!",)))
+    with review(box) as terminal:
+        terminal.press("e")
+        terminal.press("\x15")  # Ctrl-U: an empty line
+        terminal.type("Always run lint")
+        terminal.enter()
+        terminal.wait_for("wording")
+        terminal.asked("Run lint everywhere")
+        terminal.press("a")
+        terminal.wait_for("There already as rule-001 in CLAUDE.md")
+        assert terminal.ended() == 0
+    assert rules_file(box).count("Always run lint") == 1
+    assert [s["status"] for s in journal(box)["signals"]] == ["promoted", "promoted"]
+    assert len(journal(box)["learned_rules"][0]["source_signals"]) == 2
 
 
 # --- leaving ------------------------------------------------------------------------------------------
@@ -465,7 +512,7 @@ def test_json_shows_the_patterns_and_changes_nothing(box: Sandbox) -> None:
     assert [p["id"] for p in found["patterns"]] == names
     assert found["patterns"][0]["quotes"][0]["text"] == "No, use strict mode"
     assert found["patterns"][1]["conflicts"][0]["where"] == "CLAUDE.md:1"
-    assert found["file"] == str(box.project / "CLAUDE.md")
+    assert found["files"] == [str(box.project / "CLAUDE.md")]
     assert found["options"] == ["Add to CLAUDE.md", "Add to Workshop", "Dismiss", "Skip for now"]
     assert journal(box) == before
     assert rules_file(box) == "Use npm for package management.\n"
