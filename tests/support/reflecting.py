@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
+from daemon.files.learned_rules import LearnedRules
+from daemon.files.rule_plan import marks_of
 from daemon.rules.journal import Adding, Journal, Seen
 from harness.machine.terminal import Terminal
 from harness.machine.waiting import wait_until
@@ -63,6 +65,13 @@ def said_before(box: Sandbox, *wishes: Wish) -> list[str]:
     found = book.change(edit).result
     book.state.save("quotes", quotes, 0)
     return found
+
+
+def learned(box: Sandbox, text: str) -> None:
+    """A rule that the person stated before, in the project's file for rules."""
+    rules = LearnedRules(box.project, box.state, SystemClock(), box.env())
+    (place,) = rules.places()
+    rules.learn(text, place, marks_of(rules).get(place.name, ""))
 
 
 def journal(box: Sandbox) -> dict[str, Any]:
