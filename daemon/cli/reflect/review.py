@@ -7,18 +7,20 @@ none.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import asdict
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...core.errors import Unavailable, UserError
-from ..render import Paint, place, plain, print_json
+from ..render import Paint, count, place, plain, print_json
 from ..settings import look
 from ..terminal import attended, say
 from . import screens
 from .action import action, opened
 from .screens import Choice, Decision, Pattern
+from .status import tell
 
 if TYPE_CHECKING:
     import argparse
@@ -58,7 +60,26 @@ def run(args: argparse.Namespace) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that can't show all there is
+    _read_new(book)
     return _reviewed(book, decisions)
+
+
+def _read_new(book: ProjectJournal) -> None:
+    """Count what the person said in this project's sessions since the last time, with a bar."""
+    from ...files.findings import known_cursors
+    from ...rules.gather import Gathering
+    from .scanning import Scan, read_all
+    from .sources import of_project
+
+    cursors = known_cursors(book, book.read().journal)
+    scan = Scan(book, Gathering(book.state.load("asked")), cursors, 0, dry_run=False)
+    try:
+        read_all(scan, of_project(book.project, os.environ, everywhere=False), quiet=False)
+    finally:
+        scan.end()  # also after Ctrl-C: what was read is not read again
+    tell(dict.fromkeys(scan.told + scan.failed))
+    said = f"{count(scan.gathering.messages, 'new message')} of yours"
+    say(f"Read {count(scan.read, 'session')} ({scan.unchanged} unchanged), {said}.")
 
 
 def _reviewed(book: ProjectJournal, decisions: Decisions) -> int:
