@@ -10,6 +10,7 @@ from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
 from daemon.files.learned_rules import LearnedRules
 from daemon.files.rule_plan import marks_of
+from daemon.hosts.claude_code.sessions import named, projects
 from daemon.rules.journal import Adding, Journal, Seen
 from harness.machine.terminal import Terminal
 from harness.machine.waiting import wait_until
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 DAY = "2025-11-27"
 DAYS = ("2025-11-20", "2025-11-24", DAY)
+ROLES = ("assistant", "user")
 QUIT = ("q Quit", "q Quit what you decided is kept", "Number (Enter is 4):")  # how a question ends
 
 
@@ -65,6 +67,34 @@ def said_before(box: Sandbox, *wishes: Wish) -> list[str]:
     found = book.change(edit).result
     book.state.save("quotes", quotes, 0)
     return found
+
+
+def worked(box: Sandbox, session: str, day: str, *said: tuple[str, str]) -> None:
+    """A session of Claude Code in the project: what the agent said, and what the person said then."""
+    lines, parent = list[str](), None
+    turns = [
+        ("user", "Add the price list."),
+        *((r, t) for pair in said for r, t in zip(ROLES, pair, strict=True)),
+    ]
+    for number, (role, text) in enumerate(turns):
+        content: Any = text if role == "user" else [{"type": "text", "text": text}]
+        line = {
+            "parentUuid": parent,
+            "isSidechain": False,
+            "message": {"role": role, "content": content},
+            "type": role,
+            "uuid": f"{session}-{number}",
+            "timestamp": f"{day}T10:00:{number:02d}.000Z",
+            "userType": "external",
+            "cwd": str(box.project),
+            "sessionId": session,
+            "version": "2.1.330",
+        }
+        lines.append(json.dumps(line))
+        parent = line["uuid"]
+    folder = projects(box.env()) / named(box.project)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{session}.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
 def learned(box: Sandbox, text: str) -> None:

@@ -15,8 +15,8 @@ from ...files.rules_file import chosen
 from ...rules.conflicts import find
 from ...rules.journal import dismiss, restore
 from ...rules.patterns import is_due, ranked
+from ...rules.rows import WORKSHOP
 from ...rules.section import RULES
-from ...rules.standing import WORKSHOP
 from ..render import place as shown_place
 from .screens import Act, Decision, Pattern, pattern_of
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...files.rule_steps import Done
     from ...files.rules_file import Place
     from ...rules.conflicts import Conflict
-    from ...rules.standing import Standing
+    from ...rules.rows import Standing
 
 
 class Decisions:

@@ -21,14 +21,16 @@ from . import screens
 from .action import action, opened
 from .screens import Choice, Decision, Pattern
 from .status import tell
+from .worn import suggested
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
     from ...files.journal import ProjectJournal
+    from ...files.learned_rules import LearnedRules
     from ...files.rule_plan import Plan
-    from ...rules.standing import Standing
+    from ...rules.rows import Standing
     from .decisions import Decisions
     from .menu import Asking
 
@@ -48,20 +50,19 @@ def run(args: argparse.Namespace) -> int:
     """Review, or show the patterns as JSON."""
     from ...clock import SystemClock
     from ...files.learned_rules import LearnedRules
-    from .decisions import Decisions
 
     if not args.json and not attended():
         raise UserError(WHERE)
     book = opened(args)
-    decisions = Decisions(LearnedRules(book.project, look(args)[1].state_dir, SystemClock()))
+    rules = LearnedRules(book.project, look(args)[1].state_dir, SystemClock())
     if args.json:
-        print_json(_json(book, decisions))
+        print_json(_json(book, rules))
         return 0
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that can't show all there is
     _read_new(book)
-    return _reviewed(book, decisions)
+    return _reviewed(book, rules)
 
 
 def _read_new(book: ProjectJournal) -> None:
@@ -82,26 +83,32 @@ def _read_new(book: ProjectJournal) -> None:
     say(f"Read {count(scan.read, 'session')} ({scan.unchanged} unchanged), {said}.")
 
 
-def _reviewed(book: ProjectJournal, decisions: Decisions) -> int:
+def _reviewed(book: ProjectJournal, rules: LearnedRules) -> int:
     """Ask about each pattern, and say what was decided. Returns the exit code."""
+    from .decisions import Decisions
     from .menu import asking
 
+    decisions = Decisions(rules)
     patterns = decisions.due()
     Review.print(screens.opening(len(patterns), place(book.project), Paint()))
-    if not patterns:
-        return 0
-    review = Review(decisions, asking())
     code = 0
-    try:
-        review.run(patterns)
-    except KeyboardInterrupt:
-        code = 130
-    Review.print(screens.summary(review.made, len(review.open), Paint()))
+    if patterns:
+        review = Review(decisions, asking())
+        try:
+            review.run(patterns)
+        except KeyboardInterrupt:
+            code = 130
+        Review.print(screens.summary(review.made, len(review.open), Paint()))
+    if worn := suggested(rules, Paint()):
+        Review.print(worn)
     return code
 
 
-def _json(book: ProjectJournal, decisions: Decisions) -> dict[str, Any]:
+def _json(book: ProjectJournal, rules: LearnedRules) -> dict[str, Any]:
     """The patterns that the journal has, and what there is to decide."""
+    from .decisions import Decisions
+
+    decisions = Decisions(rules)
     found = decisions.due()
     conflicts = decisions.conflicts([pattern.content for pattern in found])
     options = screens.choices(decisions.rules_name, "", undo=False)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ...rules.conflicts import Conflict
-    from ...rules.standing import Standing
+    from ...rules.rows import Standing
     from ..render import Paint, Style
 
 Act = Literal["rule", "preference", "reworded", "known", "dismissed", "skipped"]

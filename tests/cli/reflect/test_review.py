@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.machine.command_line import reflectd, said
-from tests.support.reflecting import BUN, LINT, STRICT, Wish, journal, learned, review, said_before, statuses
+from tests.support.reflecting import (
+    BUN,
+    DAYS,
+    LINT,
+    STRICT,
+    Wish,
+    journal,
+    learned,
+    review,
+    said_before,
+    statuses,
+    worked,
+)
 
 if TYPE_CHECKING:
     from harness.machine.sandbox import Sandbox
@@ -22,6 +34,38 @@ UP, DOWN, ENTER, ESC, CTRL_C, CTRL_D = "\x1b[A", "\x1b[B", "\r", "\x1b", "\x03",
 def rules_file(box: Sandbox, name: str = "CLAUDE.md") -> str:
     path = box.project / name
     return path.read_text("utf-8") if path.exists() else ""
+
+
+# --- from sessions to rules ----------------------------------------------------------------------------
+
+
+def test_new_sessions_are_read_before_anything_is_asked(box: Sandbox) -> None:
+    """FR4: transcripts, journal, pattern at its threshold, the person's yes, CLAUDE.md. The second review
+    reads nothing again and asks nothing; a third one finds what a new session adds.
+    """
+    for number, day in enumerate(DAYS[:2]):
+        worked(
+            box, f"0{number}-session", day, ("I installed it with npm.", "No, always use bun instead of npm.")
+        )
+    with review(box, size=(100, 40)) as terminal:
+        text = " ".join(terminal.screen.split())
+        assert "Read 2 sessions (0 unchanged), 4 new messages of yours. 1 pattern in " in text
+        assert "(2 occurrences)" in text
+        assert '"No, always use bun instead of npm."' in text
+        assert f"{DAYS[0]} 00-session" in text
+        assert f"{DAYS[1]} 01-session" in text
+        terminal.press("a")
+        assert terminal.ended() == 0
+    assert "use bun instead of npm" in rules_file(box)
+    with review(box, size=(100, 40), ready="came up often enough") as terminal:
+        assert "Read 0 sessions (2 unchanged), 0 new messages of yours." in terminal.screen
+        assert terminal.ended() == 0
+    worked(box, "02-session", DAYS[2], ("I used tabs.", "Never use tabs in this project!!"))
+    with review(box, size=(100, 40)) as terminal:
+        assert "Read 1 session (2 unchanged)" in terminal.screen
+        assert "tabs" in terminal.screen
+        terminal.press("q")
+        assert terminal.ended() == 0
 
 
 # --- the four answers ------------------------------------------------------------------------------
@@ -518,9 +562,32 @@ def test_nothing_to_decide_asks_nothing(box: Sandbox) -> None:
         assert terminal.ended() == 0
 
 
-def test_a_journal_that_cannot_be_used_is_an_error(box: Sandbox) -> None:
-    """A corrupt journal is named, and no question is asked."""
+def test_a_journal_that_cannot_be_used_is_kept_aside(box: Sandbox) -> None:
+    """A corrupt journal is named and kept, and a new one is begun from the sessions; what only looks says
+    that it can't be used.
+    """
     said_before(box, STRICT)
-    box.file(".claude/orchestration/temp/reflect-journal.json", "{")
-    with review(box, ready="no journal that can be used") as terminal:
-        assert terminal.ended() == 2
+    file = box.file(".claude/orchestration/temp/reflect-journal.json", "{")
+    said(reflectd(box, "reflect", "--json"), 2, "no journal that can be used")
+    worked(box, "02-session", DAYS[2], ("I used tabs.", "Never use tabs in this project!!"))
+    with review(box, size=(200, 40)) as terminal:
+        assert "it is kept as reflect-journal.json.corrupt-" in " ".join(terminal.screen.split())
+        assert "tabs" in terminal.screen
+        terminal.press("q")
+        assert terminal.ended() == 0
+    (kept,) = file.parent.glob("reflect-journal.json.corrupt-*")
+    assert kept.read_text("utf-8") == "{"
+
+
+def test_a_rule_that_was_contradicted_is_named_at_the_end(box: Sandbox) -> None:
+    """FR8: unlearning is suggested, and nothing follows from it by itself."""
+    learned(box, "Use npm for package management")
+    later = "2099-01-01"
+    for number in range(2):
+        worked(box, f"0{number}-session", later, ("I ran npm.", "No, use bun for package management."))
+    with review(box, size=(100, 50)) as terminal:
+        terminal.press("s")
+        assert terminal.ended() == 0
+        text = " ".join(terminal.screen.split())
+        assert "perhaps to be unlearned rule-001 Use npm for package management" in text
+    assert "**[rule-001]** Use npm for package management (learned: " in rules_file(box)
