@@ -74,11 +74,15 @@ def _read_new(book: ProjectJournal) -> None:
 
     cursors = known_cursors(book, book.read().journal)
     scan = Scan(book, Gathering(book.state.load("asked")), cursors, 0, dry_run=False)
+    listed = of_project(book.project, os.environ, everywhere=False)
     try:
-        read_all(scan, of_project(book.project, os.environ, everywhere=False), quiet=False)
+        read_all(scan, listed, quiet=False)
     finally:
         scan.end()  # also after Ctrl-C: what was read is not read again
     tell(dict.fromkeys(scan.told + scan.failed))
+    if not listed:
+        say("Claude Code has no sessions of this project. `reflectd reflect scan FILE` reads what you name.")
+        return
     said = f"{count(scan.gathering.messages, 'new message')} of yours"
     say(f"Read {count(scan.read, 'session')} ({scan.unchanged} unchanged), {said}.")
 

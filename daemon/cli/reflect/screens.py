@@ -215,7 +215,7 @@ def summary(decisions: Sequence[Decision], left: int, paint: Paint) -> list[str]
         if those:
             lines += paint.row("  ", f"{words}: {len(those)}")
         for one in those:
-            name = f"{one.rule} " if one.rule else ""
+            name = f"{one.rule} " if one.rule else f"{one.pattern} " if act == "dismissed" else ""
             where = f" ({one.file})" if one.file else ""
             lines += paint.row("    ", f"{name}{one_line(one.text)}{where}")
     if left:
