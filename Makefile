@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 4
 SHARED  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast check format bench attack eval-judge eval-stuck eval-redact pictures release-check setup setup-run shim hosts local-model embed lock clean
+.PHONY: demo test test-fast check format bench attack eval-judge eval-stuck eval-redact eval-reflect pictures release-check setup setup-run shim hosts local-model embed lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
@@ -51,6 +51,9 @@ eval-stuck: setup         ## how often the loop detectors are right: SPLIT=tunin
 
 eval-redact: setup        ## how many secrets the redaction finds, and what else it changes: CASES=dir
 	@$(BIN)/python -m evals.redact $(if $(CASES),--cases $(CASES))
+
+eval-reflect: setup       ## how often a person's words are read right: CASES=dir
+	@$(BIN)/python -m evals.reflect $(if $(CASES),--cases $(CASES))
 
 pictures: setup shim hosts  ## drives the real hosts and draws the pictures of the README: HOST=opencode|claude-code
 	@$(BIN)/python -m pictures $(HOST)

@@ -22,6 +22,8 @@ from bench import (
     judged,
     learning,
     playbook,
+    reflect,
+    review,
     starts,
     transcripts,
     turns,
@@ -45,9 +47,11 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "playbook": playbook.run,
     "compose": learning.composer,
     "transform": learning.transform,
+    "review": review.run,
     "embeddings": embeddings.run,
     "embedding-memory": learning.memory,
     "transcript": transcripts.run,
+    "reflect": reflect.run,
     "hook": claude.hooks,
     "memory": turns.memory,
     "watching": watching.idle_cpu,
@@ -72,7 +76,7 @@ def main(argv: list[str]) -> int:
     values = {}
     try:
         for name in args.only or BENCHMARKS:
-            sized = {"mb": args.mb} if name == "transcript" else {}
+            sized = {"mb": args.mb} if name in {"transcript", "reflect"} else {}
             table = BENCHMARKS[name](quick=args.quick, **sized)
             values[name] = table.values
             print(f"\n{table.text()}", flush=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _CHOICE = re.compile(r"invalid choice: '?(.{0,200}?)'? \(choose from ([^)]{0,4000}+)", re.DOTALL)
+_HELP = frozenset({"-h", "--help"})
 _NUMBER = re.compile(r"invalid int value: (.+)", re.DOTALL)
 
 
@@ -30,10 +31,12 @@ class WrongArguments(UserError):
 class Parser(argparse.ArgumentParser):
     """As argparse has it, with a help that is as wide as the terminal, and 80 columns without one. Our
     examples stay as they are laid out. It raises ``WrongArguments`` where argparse would print and exit.
+    ``bare``: the action below this verb that is meant where none is named.
     """
 
-    def __init__(self, *args: Any, **more: Any) -> None:  # noqa: ANN401 - argparse has many
+    def __init__(self, *args: Any, bare: str = "", **more: Any) -> None:  # noqa: ANN401 - argparse has many
         super().__init__(*args, **{"formatter_class": argparse.RawDescriptionHelpFormatter, **more})
+        self._bare = bare
 
     def parse_known_args(  # type: ignore[override] # argparse's own has overloads
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -41,6 +44,8 @@ class Parser(argparse.ArgumentParser):
         """As argparse has it, but the verb itself refuses what it does not know: argparse lets the outermost
         parser do that, whose usage does not help.
         """
+        if self._bare and args is not None and not (args and (args[0][:1] != "-" or args[0] in _HELP)):
+            args = [self._bare, *args]
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")

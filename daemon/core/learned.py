@@ -85,7 +85,7 @@ def refusal(text: str) -> str:
         return "it is empty"
     if len(text) > CHARS:
         return f"it has more than {CHARS} characters"
-    if any(_hidden(c) for c in text):
+    if has_hidden(text):
         return "it holds characters that nobody sees"
     plain = _SPACES.sub(" ", unicodedata.normalize("NFKC", text))
     if _ADDRESS.search(plain):
@@ -99,6 +99,11 @@ def refusal(text: str) -> str:
     if redact(text) != text:
         return "it holds a secret"
     return ""
+
+
+def has_hidden(text: str) -> bool:
+    """Whether it holds a character that is not seen, or that changes how its neighbours are seen."""
+    return any(_hidden(c) for c in text)
 
 
 def _hidden(c: str) -> bool:

@@ -62,6 +62,8 @@ POLICIES: Final[dict[str, Policy]] = {
     "keypoints": LEARNING,
     "asked.reflect": ASKED,
     "asked.curate": ASKED,
+    # `reflectd reflect scan --model`
+    "signals": LEARNING,
 }
 
 

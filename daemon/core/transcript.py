@@ -93,6 +93,25 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """What a person said, with the agent's last words before it.
+
+    ``refusal``: it was said when they refused a tool call. ``interrupted``: they had stopped the agent just
+    before. ``at``: epoch ms. ``message``: the host's id of it. ``line``: in the file that it stands in, from
+    1 on; 0 when unknown.
+    """
+
+    text: str
+    prior: str = ""
+    refusal: bool = False
+    interrupted: bool = False
+    at: int = 0
+    session: str = ""
+    message: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Todo:
     """One entry of the agent's own todo list."""
 

@@ -113,10 +113,11 @@ class Lookback:
         world, s, stretch, project = self._world, look.session, look.stretch, look.project
         names = {g.name for g in learning.given(world.db, s.id) if g.kind == "point"}
         given = [p for _, p in each(look.view.known) if p["name"] in names]
+        blocked = await asyncio.to_thread(self._books.blocked, project)
         waiting = {
             f"new-{t.id}": t
             for t in learning.texts(world.db, project)[-WAITING_SHOWN:]
-            if t.session != s.id and not refusal(t.text)
+            if t.session != s.id and not refusal(t.text) and not blocked(t.text)
         }
         answered = _answered(job.cursor)
         if answered is None:
@@ -165,6 +166,7 @@ class Lookback:
         if isinstance(outcome, Silent):
             return outcome
         found_out = proposed(look.view.known, outcome.output["operations"], kept=look.view.approved)
+        new = [n for n in found_out.new if not blocked(n.text)]
         found = [(waiting[name], cites) for name, cites in answered.confirmed if name in waiting]
         change = Change(
             tuple(t for t in tags if t.tag != "neutral"),
@@ -173,12 +175,12 @@ class Lookback:
             joined=found_out.joined,
         )
         now, turn = world.clock.now_ms(), answered.turns[-1]
-        origins = [Origin("curator", s.id, turn, now, n.why) for n in found_out.new]
+        origins = [Origin("curator", s.id, turn, now, n.why) for n in new]
         statements = (
             *(learning.tag(project, t.name, s.id, t.tag, now, t.why) for t in change.tags),
             *(
                 learning.quarantine(project, n.section, n.text, s.id, now, origin, n.replaces)
-                for n, origin in zip(found_out.new, origins, strict=True)
+                for n, origin in zip(new, origins, strict=True)
             ),
             *(self._confirm(text, s.id, cites, now) for text, cites in found),
             learning.cite(s.id, [name for name in stretch.cited if name in names]),
@@ -190,7 +192,7 @@ class Lookback:
             session=s.id,
             asked=look.limits is not None,
             tags={t.name: t.tag for t in tags},
-            new=len(found_out.new),
+            new=len(new),
             confirmed=len(found),
             removed=list(found_out.removed),
             joined=[j.names for j in found_out.joined],

@@ -7,22 +7,28 @@ change, so a second try sees whether the first one reached the disk.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..core.errors import Unavailable
+from ..core.errors import Unavailable, UserError
 from ..core.learned import folded, known_as
 from ..files.bounded import read_text
 from ..files.playbook_state import StateFile
 from ..files.project_playbook import ProjectPlaybook
+from ..files.reflect_state import ReflectState
 from ..playbook.learn import changed, known_part
 from ..playbook.points import each
 from ..playbook.scoring import harms
 from ..playbook.texts import line
+from ..rules.patterns import Groups
+from ..rules.section import Document
 from ..store import learning
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..core.ports import Clock
     from ..playbook.learn import Applied, Change
     from ..playbook.names import Names
@@ -75,12 +81,13 @@ class Playbooks:
     def stamp(self, project: str) -> Stamp:
         """Changes when anything does that ``view`` or ``lines`` reads."""
         state, path = StateFile(self._state_dir, project).folder / "known.json", self._book(project).path
-        files = [path, state, *(Path(project, name) for name in RULES)]
+        stones = ReflectState(self._state_dir, project).folder / "tombstones.json"
+        files = [path, state, stones, *(Path(project, name) for name in RULES)]
         confirmed = self._db.read(
             "SELECT count(*), total(settled) FROM learned WHERE directory = ? AND state = 'confirmed'",
             (project,),
         )
-        return (path, *map(_identity, files), *confirmed[0])
+        return (path, *map(identity, files), *confirmed[0])
 
     def view(self, project: str) -> View:
         """Read it."""
@@ -92,15 +99,35 @@ class Playbooks:
         return View(part, frozenset(approved), found.problem)
 
     def lines(self, project: str) -> list[Line]:
-        """The points that may be offered, best first, without those that the project's own rules hold."""
-        view = self.view(project)
-        said = folded("\n".join(_rules(project)))
-        points = [p for _, p in each(view.known) if not harms(p) and folded(p["text"]) not in said]
+        """The points that may be offered, best first, without those that the project's own rules hold, and
+        those that say what the person dismissed.
+        """
+        view, blocked = self.view(project), self.blocked(project)
+        said = folded("\n".join(rules_of(project)))
+        points = [
+            p
+            for _, p in each(view.known)
+            if not harms(p) and folded(p["text"]) not in said and not blocked(p["text"])
+        ]
         points.sort(key=lambda p: p["harmful"] - p["helpful"])
         return [
             Line(p["name"], known_as(p["text"])[:16], line(p), p["helpful"] - p["harmful"])
             for p in points[:OFFERED]
         ]
+
+    def blocked(self, project: str) -> Callable[[str], bool]:
+        """Whether a text says what the person dismissed, or what is a rule of theirs by now: one fact, one
+        home.
+        """
+        groups = Groups()
+        stones = ReflectState(self._state_dir, project).load("tombstones").values()
+        said = [str(stone.get("content", "")) for stone in stones if isinstance(stone, dict)]
+        for raw in rules_of(project):
+            with suppress(UserError):
+                said += [rule.text for rule in Document(raw.encode()).rules if rule.active]
+        for i, text in enumerate(said):
+            groups.put(str(i), text)
+        return lambda text: bool(groups.find(text))
 
     def approve(self, project: str, text: str) -> None:
         """A person vouches for this text. Raises ``Unavailable``."""
@@ -134,7 +161,8 @@ class Playbooks:
         return ProjectPlaybook(project, self._state_dir, self._clock, self._path)
 
 
-def _identity(path: Path) -> tuple[int, int, int]:
+def identity(path: Path) -> tuple[int, int, int]:
+    """Changes when the file is replaced or edited."""
     try:
         found = path.lstat()
     except OSError:
@@ -142,7 +170,7 @@ def _identity(path: Path) -> tuple[int, int, int]:
     return (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _rules(project: str) -> list[str]:
+def rules_of(project: str) -> list[str]:
     """What the project's own rules say, as far as they can be read."""
     found = []
     for name in RULES:

@@ -76,7 +76,7 @@ class StatusReport:
             "state": {
                 "gate": run.gate,
                 "gate_ms": int(run.gate_timeout_s * 1000),
-                "context": settings.playbook.enabled and settings.offer.enabled,
+                "context": settings.offer.enabled and self._features.gives(instance.directory),
             },
         }
 

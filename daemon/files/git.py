@@ -17,7 +17,6 @@ import json
 import os
 import re
 import selectors
-import shutil
 import signal
 import subprocess
 import time
@@ -30,6 +29,7 @@ from typing import Final
 
 from ..core.errors import Unavailable
 from .bounded import read_bytes, read_text, reason
+from .programs import find_program
 
 LIMIT_S: Final = 1.0  # for everything that is asked of git at once
 OUTPUT: Final = 4_000_000  # bytes
@@ -158,14 +158,8 @@ def run(repository: Repository, command: tuple[str, ...], folder: Path, deadline
 
 def program(repository: Repository) -> str:
     """Git's path. A folder of ``PATH`` that is relative or in the repository does not count."""
-    folders = [Path(folder) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)]
-    outside = [
-        str(f)
-        for f in folders
-        if f.is_absolute() and not Path(os.path.realpath(f)).is_relative_to(repository.top)
-    ]
-    found = shutil.which("git", path=os.pathsep.join(outside)) if outside else None
-    if found is None or Path(os.path.realpath(found)).is_relative_to(repository.top):
+    found = find_program("git", os.environ, repository.top)
+    if found is None:
         raise Unavailable("git is not in PATH")
     return found
 

@@ -60,6 +60,7 @@ SLOTS: Mapping[str, Slots] = {
     ),
     "curator": Slots(frozenset({"nonce", "reflector_output", "playbook"})),
     "keypoints": Slots(frozenset({"nonce", "transcript", "playbook"})),
+    "signals": Slots(frozenset({"nonce", "messages"})),
     "playbook": Slots(frozenset({"key_points"})),  # what an agent is given
 }
 _SLOT = re.compile(r"\{([a-z][a-z0-9_]{0,30})\}")

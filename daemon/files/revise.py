@@ -54,11 +54,22 @@ class Revisions:
         self._file = file
 
     def write(
-        self, data: bytes | None, *, at: int, what: str, why: str = "", by: str = "you", undoes: int = 0
+        self,
+        data: bytes | None,
+        *,
+        at: int,
+        what: str,
+        why: str = "",
+        by: str = "you",
+        undoes: int = 0,
+        number: int = 0,
     ) -> Revision:
-        """Keep the revision, then replace the file by ``data``; None removes it. Raises ``Unavailable``."""
+        """Keep the revision, then replace the file by ``data``; None removes it. Raises ``Unavailable``.
+
+        ``number``: where revisions of several files are counted together, a number above all of this one's.
+        """
         before = self._content()
-        number = max((r.number for r in self.all()), default=0) + 1
+        number = number or max((r.number for r in self.all()), default=0) + 1
         revision = Revision(number, at, by, what, why, _digest(before), _digest(data), undoes)
         kept = {**_fields(revision), "content_before": _packed(before)}
         path = self._path(number)
@@ -91,10 +102,13 @@ class Revisions:
             raise UserError(f"revision {revision.number} is not kept any more")
         return content
 
-    def undo(self, number: int, *, at: int, by: str = "you", dry_run: bool = False) -> Revision:
+    def undo(
+        self, number: int, *, at: int, by: str = "you", dry_run: bool = False, as_number: int = 0
+    ) -> Revision:
         """Make the file what it was before that revision; 0 is the newest that no other one undid.
 
-        Raises ``UserError`` when there is none, or when the file was edited since.
+        ``as_number``: as ``number`` of ``write``. Raises ``UserError`` when there is none, or when the file
+        was edited since.
         """
         listed = self.all()
         gone = undone(listed)
@@ -117,7 +131,7 @@ class Revisions:
         if dry_run:
             return wanted
         what = f"undo of revision {wanted.number} ({wanted.what})"
-        return self.write(content, at=at, what=what, by=by, undoes=wanted.number)
+        return self.write(content, at=at, what=what, by=by, undoes=wanted.number, number=as_number)
 
     def _content(self) -> bytes | None:
         try:

@@ -1,4 +1,4 @@
-"""A program's terminal UI in a pseudo-terminal (120 x 40), read like a person reads it."""
+"""A program's terminal UI in a pseudo-terminal, read like a person reads it."""
 
 from __future__ import annotations
 
@@ -42,9 +42,18 @@ class Terminal:
 
     columns, rows = COLUMNS, ROWS
 
-    def __init__(self, command: Sequence[str], env: dict[str, str], cwd: Path, ready: str) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: dict[str, str],
+        cwd: Path,
+        ready: str,
+        *,
+        size: tuple[int, int] | None = None,
+    ) -> None:
         self._command, self._cwd, self._ready = list(command), cwd, ready
-        self._env = env | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        self._env = {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | env
+        self.columns, self.rows = size or (self.columns, self.rows)
         self._screen = pyte.Screen(self.columns, self.rows)
         self._stream = pyte.ByteStream(self._screen)
         self._lock = threading.Lock()
@@ -197,17 +206,29 @@ class Terminal:
         assert self._child is not None
         self._child.send(key)
 
+    def press(self, keys: str) -> None:
+        """Send keys, and wait for nothing."""
+        self._key(keys.encode())
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size, as a person who pulls at its window."""
+        assert self._child is not None
+        with self._lock:
+            self.columns, self.rows = columns, rows
+            self._screen.resize(rows, columns)
+        self._child.setwinsize(rows, columns)
+
     def quit(self) -> int:
         """Leave as a person does (Ctrl-C on an empty line); gives the exit status."""
-        assert self._child is not None
         self._key(b"\x03")
-        wait_until(
-            lambda: self._child is None or not self._child.isalive(),
-            "end of the TUI",
-            lambda: self.screen,
-        )
-        status: int | None = self._child.exitstatus
-        return -1 if status is None else status
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait until the program has ended by itself; gives the exit status, -1 for one that was killed."""
+        child = self._child
+        assert child is not None
+        wait_until(lambda: not child.isalive(), "end of the TUI", lambda: self.screen)
+        return -1 if child.exitstatus is None else int(child.exitstatus)
 
     def text_after_exit(self) -> str:
         """All that was written to the terminal after the full-screen mode was left."""

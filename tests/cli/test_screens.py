@@ -1,4 +1,4 @@
-"""What ``status``, ``why``, ``watch``, ``cost`` and ``playbook`` look like on a terminal of 80 columns.
+"""What ``status``, ``why``, ``watch``, ``cost``, ``playbook`` and ``reflect`` look like on 80 columns.
 
 ``tests/data/screens/answers.json`` has answers of a daemon, and the ``.txt`` files beside it what each verb
 makes of them, as a person reads it. When a change of the text is meant, `.venv/bin/python -m
@@ -13,6 +13,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,15 @@ from daemon.cli.control import status
 from daemon.cli.playbook import bootstrap_text, shown
 from daemon.cli.playbook.past import Found
 from daemon.cli.playbook.plan import Plan, Run
+from daemon.cli.reflect import screens
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why_text
 from daemon.files.playbook import load
 from daemon.playbook.points import each
 from daemon.replay.past import Past
+from daemon.rules.conflicts import Conflict, Statement
+from daemon.rules.rows import Standing
 from harness.machine.sandbox import REPO
 
 SCREENS = Path(__file__).parents[1] / "data" / "screens"
@@ -88,6 +92,45 @@ def bootstrap_lines(width: int) -> list[str]:
     return lines + bootstrap_text.end(plan, ran, paint(width))
 
 
+def reflect_lines(width: int) -> list[str]:
+    """A review: a pattern with its quotes, a conflict, a rule that is nearly the same, the decisions."""
+    said = ("No, use strict mode", "I said strict\x1b[2J TypeScript mode, in every package " * 4, "strict!")
+    days = ("2025-11-20", "2025-11-24", "2025-11-27")
+    quotes = [
+        {"day": d, "session": f"{i}f2a9c1e-77b0", "text": t}
+        for i, (d, t) in enumerate(zip(days, said, strict=True))
+    ]
+    signal = {"id": "sig-20251120-001", "content": "Use strict TypeScript mode", "type": "correction"}
+    signal |= {"severity": "high", "occurrences": 3, "first_seen": days[0], "last_seen": days[2]}
+    found, to = screens.pattern_of(signal, quotes), paint(width)
+    npm = Statement("Use npm for package management", "rule-003", "CLAUDE.md:12")
+    own = Statement("We install everything with npm, and commit its lock file.", "", "CLAUDE.md:4", own=True)
+    why = "they choose different package managers"
+    near = Standing("rule-002", "Run lint before you commit", True, False, "CLAUDE.md")
+    made = [
+        screens.Decision(found.id, "rule", found.content, "rule-004", "CLAUDE.md"),
+        screens.Decision("sig-20251121-001", "preference", "Prefer short answers", "rule-005", "Workshop"),
+        screens.Decision(
+            "sig-20251121-002", "reworded", "Run lint before committing", "rule-002", "CLAUDE.md"
+        ),
+        screens.Decision(
+            "sig-20251122-001", "known", "Never push to main", "rule-001", "CLAUDE.md", (), ("told",)
+        ),
+        screens.Decision("sig-20251122-002", "dismissed", "Use yarn for package management"),
+        screens.Decision("sig-20251122-003", "skipped", "Write a test for each mistake that was found"),
+    ]
+    return [
+        *screens.opening(9, "~/shop", to),
+        *screens.pattern(found, found.content, (1, 9), "~/shop/AGENTS.md (CLAUDE.md is a link to it)", to),
+        *screens.pattern(found, "Always use strict TypeScript mode", (1, 9), "~/shop/CLAUDE.md", to),
+        *screens.conflict("Use bun for package management", [Conflict(npm, why), Conflict(own, why)], to),
+        *screens.near("Run lint before committing", near, to),
+        *(line for decision in made for line in screens.decided(decision, to)),
+        *screens.summary([replace(made[0], changes=(3,)), *made[1:]], 3, to),
+        *screens.opening(0, "~/shop", to),
+    ]
+
+
 VERBS: dict[str, Callable[[int], list[str]]] = {
     "status": status_lines,
     "why": why_lines,
@@ -96,6 +139,7 @@ VERBS: dict[str, Callable[[int], list[str]]] = {
     "cost_table": cost_table,
     "playbook": playbook_lines,
     "bootstrap": bootstrap_lines,
+    "reflect": reflect_lines,
 }
 
 

@@ -8,15 +8,16 @@ its database, which is never written here. A file that can't be used is reported
 from __future__ import annotations
 
 import os
-import re
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import ReflectdError, UserError, words
+from ...hosts.claude_code.sessions import named as folder_of
+from ...hosts.claude_code.sessions import projects
 from ...replay.past import Known, Past, past_of, prompt_tokens
-from ..verdicts.transcripts import is_transcript_file, projects, sessions
+from ..verdicts.transcripts import is_transcript_file, sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -45,7 +46,7 @@ def files_of(project: Path, env: Mapping[str, str], named: list[str]) -> list[Pa
     if named:
         return [Path(name).expanduser() for name in named]
     names = dict.fromkeys((str(project), os.path.realpath(project)))
-    places = [projects(env) / re.sub(r"[^A-Za-z0-9]", "-", name) for name in names]
+    places = [projects(env) / folder_of(name) for name in names]
     found = [file for place in places for file in sessions(place)]
     if not found:
         raise UserError(

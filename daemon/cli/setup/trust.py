@@ -30,6 +30,9 @@ ABOUT = """A project may bring its own prompts for the judge in .reflection/prom
 after you have looked at them here and trusted them. When one of them changes, you are asked again. Your own
 prompts, in ~/.config/reflectd/prompts, are used without this.
 
+The preferences that it brings (.claude/memory/preferences.md) are shown too: agents are given them only after
+you have trusted them, on a terminal.
+
 With --git you let reflectd run `git status` in the project's repository (setting judge.git_status), after
 looking at its git configuration and attributes, which can name programs that git starts. When one of them
 changes, you are asked again."""
@@ -99,15 +102,18 @@ def run(args: argparse.Namespace) -> int:
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}")
     if args.remove:
-        return _remove(trust, folder, args)
+        return _remove(trust, folder, args, where.state_dir)
     if args.git:
         from .trust_git import trust as trust_git
 
         return trust_git(trust, folder, args, settings)
     from ...files.project_playbook import ProjectPlaybook
 
-    code = _trust(trust, folder, args)
+    code = _trust(trust, folder, args, where.state_dir)
     if not args.json:
+        from .trust_preferences import trust as trust_preferences
+
+        trust_preferences(folder, where.state_dir, args)
         _tell_of_points(ProjectPlaybook(folder, where.state_dir, SystemClock(), settings.playbook.path))
     return code
 
@@ -124,8 +130,9 @@ def _tell_of_points(book: ProjectPlaybook) -> None:
         print("of them but those that a session confirmed. `reflectd playbook approve` shows them.")
 
 
-def _trust(trust: Trust, folder: Path, args: argparse.Namespace) -> int:
+def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
     from ...files.prompts import PROJECT_FOLDER, read_project
+    from .trust_preferences import shown as preferences
 
     layer = read_project(folder)
     trusted, problem = trust.trusts(folder, layer.texts)
@@ -145,6 +152,7 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace) -> int:
         shown = [{"name": f.name, "path": str(f.path), "diff": f.diff} for f in files]
         done = changes and not args.dry_run
         more = {"trusted": trusted or done, "changed": done, "problems": problems}
+        more["preferences"] = preferences(folder, state_dir)
         _print_json({"directory": str(folder), "files": shown, **more})
     elif not files:
         print(f"{folder} brings no prompts of its own ({PROJECT_FOLDER}/*.txt): nothing to do.")
@@ -157,7 +165,7 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace) -> int:
     return 0
 
 
-def _remove(trust: Trust, folder: Path, args: argparse.Namespace) -> int:
+def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
     from ...files.trust import project_of
 
     kind: Kind = "projects"
@@ -171,17 +179,26 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace) -> int:
     there = project_of(folder) in grants
     if problem:
         say(f"warning: {problem}", sys.stderr)
-    if there and not args.dry_run:
-        trust.revoke(folder, kind)
+    gone = 0
+    if not args.dry_run:
+        if there:
+            trust.revoke(folder, kind)
+        if not args.git:
+            from .trust_preferences import remove
+
+            gone = remove(folder, state_dir)
     if args.json:
-        done = {"trusted": there and args.dry_run, "changed": there and not args.dry_run}
+        changed = (there and not args.dry_run) or bool(gone)
+        done = {"trusted": there and args.dry_run, "changed": changed}
         _print_json({"directory": str(folder), **done})
     elif not there:
-        print(f"{what} not trusted: nothing to do.")
+        print(f"{what} not trusted: nothing to do." if not gone else "Its prompts are not trusted.")
     elif args.dry_run:
         print(f"{what} trusted; it would no longer be.")
     else:
         print(f"{what} no longer trusted. A running reflectd stops {used}.")
+    if gone and not args.json:
+        print(f"{gone} of its preferences are no longer trusted: no agent is given them.")
     return 0
 
 

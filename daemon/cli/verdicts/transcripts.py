@@ -6,7 +6,6 @@ used is reported and skipped.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -54,12 +53,6 @@ def load_transcript(path: Path, templates: Callable[[str], Templates]) -> Loaded
     return of_transcript(transcript, str(path), templates, project_rule_lines(transcript.directory))
 
 
-def projects(env: Mapping[str, str]) -> Path:
-    """Where Claude Code keeps its transcripts."""
-    config = env.get("CLAUDE_CONFIG_DIR") or ""
-    return (Path(config) if config else Path(env.get("HOME") or "/") / ".claude") / "projects"
-
-
 def newest(
     env: Mapping[str, str],
     folder: Path,
@@ -69,8 +62,10 @@ def newest(
     """The newest session of this folder's project that can be judged. Newer ones are added to ``skipped``,
     each with a reason. Raises ``UserError`` when none can be judged.
     """
+    from ...hosts.claude_code.sessions import named, projects
+
     folders = upward(folder)
-    places = [projects(env) / re.sub(r"[^A-Za-z0-9]", "-", str(p)) for p in folders]
+    places = [projects(env) / named(p) for p in folders]
     found = [f for place in places for f in sessions(place)]
     if not found:
         above = f", and none of the folders above it up to {folders[-1]}" if len(folders) > 1 else ""
@@ -83,6 +78,8 @@ def newest(
 
 def corpus(env: Mapping[str, str], folder: str) -> list[Path]:
     """All sessions in ``folder``, of all projects if it is empty. Raises ``UserError``."""
+    from ...hosts.claude_code.sessions import projects
+
     place = Path(folder).expanduser() if folder else projects(env)
     found = [place] if place.is_file() else sessions(place)
     if not found:

@@ -124,6 +124,10 @@ class Feature:
     async def work(self, job: Job) -> None:
         """A job of its own is due; see ``engine/jobs`` for how to store what it changes."""
 
+    def gives(self, directory: str) -> bool:  # noqa: ARG002 - for those that override it
+        """Whether it may have something to offer to sessions in this folder. Must not wait."""
+        return False
+
     async def ready(self, s: Session, moment: Moment) -> None:
         """Read what ``offers`` needs. It is given a moment; then ``offers`` is asked all the same."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from ...core import events as ev
 from ...core.compose import Moment, Offer
 from ...core.errors import BadReply
-from ...core.learned import refusal
+from ...core.learned import known_as, refusal
 from ...playbook.report import compared, share
 from ...store import learning, lookbacks
 from ..alike import Alike
@@ -101,6 +101,10 @@ class Playbook(Feature):
         """Look back on a stretch, or write what a bootstrap had decided."""
         await (self._bootstrap if job.kind == BOOTSTRAP else self._learning).work(job)
 
+    def gives(self, directory: str) -> bool:
+        """Where it is switched on."""
+        return self._world.project(directory).playbook.enabled
+
     async def ready(self, s: Session, moment: Moment) -> None:
         """Read the project's points, if anything changed since they were last read."""
         if moment.when == "prompt" or not self._learning.on(s.directory, s.host):
@@ -164,15 +168,23 @@ class Playbook(Feature):
         )
 
     async def _confirmed(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``directory`` → the digests of the texts that sessions confirmed in that project."""
+        """``directory`` → the digests of the texts that sessions confirmed in that project, and where each
+        comes from.
+        """
         project = await asyncio.to_thread(self._books.project, str(query.get("directory", "")))
-        return {"directory": project, "digests": sorted(learning.confirmed(self._world.db, project))}
+        found = learning.texts(self._world.db, project, "confirmed")
+        return {
+            "directory": project,
+            "digests": sorted(learning.confirmed(self._world.db, project)),
+            "origins": {known_as(t.text): asdict(t.origin) for t in found},
+        }
 
     async def _waiting(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``directory`` → the texts that are kept apart in that project, oldest first."""
         project = await asyncio.to_thread(self._books.project, str(query.get("directory", "")))
+        blocked = await asyncio.to_thread(self._books.blocked, project)
         found = learning.texts(self._world.db, project)
-        return {"directory": project, "texts": [_text_object(t) for t in found]}
+        return {"directory": project, "texts": [_text_object(t) for t in found if not blocked(t.text)]}
 
     async def _report(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``directory`` → what became of each point, and of sessions with points against those without."""

@@ -100,6 +100,10 @@ class Features:
                 return
         self._world.log.warning("no feature does this", job=job.kind, key=job.key)
 
+    def gives(self, directory: str) -> bool:
+        """See ``Feature.gives``."""
+        return any(self._each(lambda f: f.gives(directory)))
+
     async def ready(self, s: Session, moment: Moment) -> None:
         """See ``Feature.ready``."""
 

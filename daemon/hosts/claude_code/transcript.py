@@ -10,8 +10,6 @@ blocks: call it in a thread.
 from __future__ import annotations
 
 import os
-import stat
-from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field as default
 from pathlib import Path
@@ -20,19 +18,16 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct, field
 
-from ...core.errors import Unavailable, words
 from ...core.transcript import Transcript
 from .branch import Bounds, Branch
 from .lines import HEAD, entry_of, is_bulky
+from .reading import HEAD_OF_FILE, MAX_LINE, each_line, line_start, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ...core.transcript import Message
 
-BLOCK: Final = 4 << 20
-HEAD_OF_FILE: Final = 1 << 20
-MAX_LINE: Final = 64 << 20
 _MARK: Final = 64  # bytes before the cursor; when they differ, the file was rewritten
 _COMPARED: Final = 200  # characters at the end of the final text
 
@@ -88,7 +83,7 @@ class TranscriptReader:
         its end counts; do not read again after that.
         """
         transcript = Transcript(self.path.stem, directory=self._directory)
-        with _opened(self.path) as fd:
+        with opened(self.path) as fd:
             if fd >= 0:
                 transcript = self._read(fd, closed=closed)
         self.found = _says(transcript, expect)
@@ -108,7 +103,7 @@ class TranscriptReader:
         if closed and size - end <= MAX_LINE:
             _take(branch, os.pread(fd, size - end, end))
         self._branch = branch
-        self._directory = self._directory or _folder_in(os.pread(fd, HEAD_OF_FILE, 0))
+        self._directory = self._directory or folder_in(os.pread(fd, HEAD_OF_FILE, 0))
         self._cursor = _Cursor(file, end, os.pread(fd, min(_MARK, end), max(0, end - _MARK)))
         return _named(branch.transcript(self._directory), self.path.stem)
 
@@ -118,7 +113,7 @@ class TranscriptReader:
         while True:
             start = max(0, size - window)
             branch = Branch(self._is_ours, self._reach.bounds, whole=start == 0)
-            end = _feed(fd, branch, _line_start(fd, start, size), size)
+            end = _feed(fd, branch, line_start(fd, start, size), size)
             far = branch.opened and window >= self._reach.context
             if start == 0 or branch.is_enough() or far:
                 return branch, end
@@ -130,32 +125,32 @@ def transcript_of(data: bytes, name: str, *, directory: str = "") -> Transcript:
     branch = Branch(lambda _: True, Bounds(), whole=True)
     for line in data.split(b"\n"):
         _take(branch, line)
-    return _named(branch.transcript(directory or _folder_in(data[:HEAD_OF_FILE])), name)
+    return _named(branch.transcript(directory or folder_in(data[:HEAD_OF_FILE])), name)
 
 
 def every_task(path: Path) -> Transcript:
     """All tasks of a session that is over, within the bounds of one; empty when there is no file. Raises
     ``Unavailable``.
     """
-    with _opened(path) as fd:
+    with opened(path) as fd:
         if fd < 0:
             return Transcript(path.stem)
         branch, size = Branch(lambda _: True, Bounds(), whole=True, every=True), os.fstat(fd).st_size
         end = _feed(fd, branch, 0, size)
         if size - end <= MAX_LINE:
             _take(branch, os.pread(fd, size - end, end))
-        return _named(branch.transcript(_folder_in(os.pread(fd, HEAD_OF_FILE, 0))), path.stem)
+        return _named(branch.transcript(folder_in(os.pread(fd, HEAD_OF_FILE, 0))), path.stem)
 
 
 def end_of(path: Path, limit: int) -> bytes:
     """The last whole lines of a file, at most ``limit`` bytes; empty when there is none. Raises
     ``Unavailable``.
     """
-    with _opened(path) as fd:
+    with opened(path) as fd:
         if fd < 0:
             return b""
         size = os.fstat(fd).st_size
-        start = _line_start(fd, max(0, size - limit), size)
+        start = line_start(fd, max(0, size - limit), size)
         return os.pread(fd, size - start, start)
 
 
@@ -192,51 +187,18 @@ def _says(transcript: Transcript, expect: str) -> bool:
     return said.endswith(wanted)
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    """An open descriptor of the file, -1 when there is no file."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        yield -1
-        return
-    except (OSError, ValueError) as e:
-        raise Unavailable(f"can't read the transcript {path}: {words(e)}") from None
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise Unavailable(f"the transcript {path} is not a regular file")
-        yield fd
-    except OSError as e:
-        raise Unavailable(f"can't read the transcript {path}: {e.strerror}") from None
-    finally:
-        os.close(fd)
-
-
 def _is_same(fd: int, cursor: _Cursor, file: tuple[int, int], size: int) -> bool:
     if cursor.file != file or size < cursor.at:
         return False
     return os.pread(fd, len(cursor.mark), cursor.at - len(cursor.mark)) == cursor.mark
 
 
-def _folder_in(data: bytes) -> str:
+def folder_in(data: bytes) -> str:
     """The folder in the first line that has one."""
     for line in data.split(b"\n", 200)[:200]:
         if b'"cwd"' in line and (entry := entry_of(line)) is not None and entry.cwd:
             return entry.cwd
     return ""
-
-
-def _line_start(fd: int, start: int, size: int) -> int:
-    """The first byte of the first line that begins at or after ``start``; ``size`` when none does."""
-    if start == 0:
-        return 0
-    at = start - 1
-    while at < size and (block := os.pread(fd, HEAD_OF_FILE, at)):
-        end = block.find(b"\n")
-        if end >= 0:
-            return at + end + 1
-        at += len(block)
-    return size
 
 
 def _take(branch: Branch, line: bytes) -> None:
@@ -246,33 +208,9 @@ def _take(branch: Branch, line: bytes) -> None:
 
 def _feed(fd: int, branch: Branch, at: int, size: int) -> int:
     """Feed all complete lines from ``at`` on. Returns where the next line begins."""
-    buffer = bytearray(max(0, min(BLOCK, size - at)))
-    view = memoryview(buffer)
-    parts: list[bytes] = []  # of a line that began in an earlier block
-    held, bulky, begins = 0, False, at
-    while at < size:
-        got = os.preadv(fd, [view[: size - at]], at)
-        if got <= 0:
-            break
-        pos = 0
-        while pos < got:
-            end = buffer.find(b"\n", pos, got)
-            stop = got if end < 0 else end
-            if not held:
-                bulky = is_bulky(buffer[pos : min(stop, pos + HEAD)])
-            if bulky or held > MAX_LINE:
-                parts.clear()
-            else:
-                parts.append(bytes(view[pos:stop]))
-            held += stop - pos
-            if end < 0:
-                break
-            if len(parts) == 1:
-                if parts[0].startswith(b"{") and (entry := entry_of(parts[0])) is not None:
-                    branch.feed(entry)
-            elif parts:
-                _take(branch, b"".join(parts))
-            parts, held, pos = [], 0, end + 1
-            begins = at + pos
-        at += got
-    return begins
+
+    def take(line: bytes, _: int) -> None:
+        if (entry := entry_of(line)) is not None:
+            branch.feed(entry)
+
+    return each_line(fd, at, size, take)[0]

@@ -20,10 +20,13 @@ from daemon.core.llm import Prompt, Reply
 from daemon.engine.features.playbook import Playbook, held_out
 from daemon.engine.offering import READY_S
 from daemon.engine.playbooks import Line
+from daemon.files.learned_rules import LearnedRules
 from daemon.files.playbook_place import ACE
 from daemon.files.project_playbook import ProjectPlaybook
 from daemon.playbook.names import Names
 from daemon.playbook.scoring import add
+from daemon.rules.journal import bury
+from daemon.rules.section import Document
 from daemon.store import learning, ledger
 from daemon.store.db import Statement
 from daemon.testing import FakeClock, ScriptedLLM
@@ -719,3 +722,20 @@ async def test_a_dispute_takes_back_what_the_wrong_verdict_taught(site: Site) ->
     for bad in ({}, {"session": 7}):
         with pytest.raises(BadReply):
             await routes["forget"](bad)
+
+
+async def test_what_the_person_dismissed_is_not_learned(site: Site) -> None:
+    """Nor what is a rule of theirs by now; what waited can't be confirmed any more, nor is it listed."""
+    assert await site.session("s1", NOTHING, ADD) == ""
+    (waiting,) = learning.texts(site.sim.daemon.db, str(site.project))
+    rules = LearnedRules(site.project, site.sim.daemon.paths.state_dir, site.clock, {"HOME": "/nonexistent"})
+    rules.journal.change(lambda journal: bury(journal, waiting.text, "2025-01-01"))
+    routes = {route.name: route for _, route in site.sim.daemon.engine.features.routes()}
+    asked = {"directory": str(site.project)}
+    assert await routes["waiting"].answer(asked) == {**asked, "texts": []}
+    other = "Views convert dates to the local time zone."
+    (site.project / "CLAUDE.md").write_bytes(Document(b"").append("rule-001", other, "2025-01-01"))
+    add = {"type": "ADD", "section": "OTHERS", "text": other}
+    await site.session("s2", confirm(), {"reasoning": "r", "operations": [add]})
+    assert [t.text for t in learning.texts(site.sim.daemon.db, str(site.project))] == [TEXT]
+    assert site.points() == {}

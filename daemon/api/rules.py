@@ -1,0 +1,88 @@
+"""What a person keeps correcting, as a library: signals out of a transcript, without a daemon (docs/api.md).
+
+It reads and changes nothing. ``extract_signals`` gives what ``reflectd reflect`` counts.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import Unavailable, UserError, words
+from ..core.transcript import Said
+from ..rules.gather import signal_of
+from ..rules.signals import Reading, read
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+__all__ = ["Said", "classify", "extract_signals"]
+
+
+def extract_signals(jsonl_path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The signals in a transcript, in its order, in the form of the requirements (FR1, TR2).
+
+    ``jsonl_path``: a transcript of Claude Code, or JSONL with ``{"role", "content"}`` on each line. Raises
+    ``UserError`` for a file that can't be read.
+    """
+    path = Path(jsonl_path)
+    found: list[dict[str, Any]] = []
+
+    def take(said: Said) -> None:
+        reading = read(said)
+        if reading.type != "none":
+            found.append(signal_of(said, reading, path.name))
+
+    each_said(path, take)
+    counted: dict[str, int] = {}
+    for signal in found:
+        day = signal["timestamp"][:10].replace("-", "") or "00000000"
+        counted[day] = counted.get(day, 0) + 1
+        signal["id"] = f"sig-{day}-{counted[day]:03d}"
+    return [{"id": signal.pop("id"), **signal} for signal in found]
+
+
+def classify(text: str, prior_assistant: str = "") -> Reading:
+    """What one message of a person is, with the agent's words before it."""
+    return read(Said(text, prior_assistant))
+
+
+def each_said(path: Path, take: Callable[[Said], object]) -> None:
+    """Hand over what a person said in a whole transcript. Raises ``UserError``."""
+    from ..hosts.claude_code.history import said_in
+
+    told = 0
+
+    def counted(said: Said) -> None:
+        nonlocal told
+        told += 1
+        take(said)
+
+    try:
+        if said_in(path, None, counted) is None:
+            raise UserError(f"can't read {path}: there is no such file")
+        if not told:
+            _each_plain(path, take)
+    except (Unavailable, OSError) as e:
+        raise UserError(f"can't read {path}: {words(e)}") from None
+
+
+def _each_plain(path: Path, take: Callable[[Said], object]) -> None:
+    """Lines ``{"role": "user", "content": "…"}``, as the requirements have them (TR2)."""
+    prior = ""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if not isinstance(message, dict) or "uuid" in message:
+                continue
+            role, content = message.get("role"), message.get("content")
+            if role == "assistant" and isinstance(content, str):
+                prior = content
+            elif role == "user" and isinstance(content, str):
+                take(Said(content, prior, message=f"{path.name}:{number}", session=path.stem, line=number))
+                prior = ""

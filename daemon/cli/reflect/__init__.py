@@ -1,0 +1,1 @@
+"""``reflectd reflect``: what a person keeps correcting, and the rules that they make of it."""

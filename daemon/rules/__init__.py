@@ -1,0 +1,1 @@
+"""What a person keeps correcting: signals in their words, patterns, the journal, rules."""

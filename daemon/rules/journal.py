@@ -1,0 +1,345 @@
+"""The learning journal as a plain dict, and all that is done with it (FR2, TR4).
+
+A signal counts each session once: its ``sightings`` hold a digest of each session and of the messages in it.
+So the same messages again change nothing, and a message that a fork of a session copied counts where it was
+seen first. A dismissed signal stays dismissed, and a tombstone says so too when the signal itself is gone. A
+rule's number is never given twice as long as the caller names the numbers that were ever given. Pure: no
+clock, no file. Days are ``YYYY-MM-DD``. Unknown fields are kept. Raises ``UserError`` for an id that is not
+there, ``ValueError`` for what is no journal.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from ..core.errors import UserError
+from .patterns import Groups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Journal = dict[str, Any]
+Entry = dict[str, Any]
+Type = Literal["correction", "instruction", "feedback"]
+Polarity = Literal["", "positive", "negative"]
+Severity = Literal["high", "medium", "low"]
+Status = Literal["pending", "promoted", "dismissed"]
+Target = Literal["claude_md", "workshop_preference"]
+VERSION: Final = "1.0"
+SEVERITIES: Final[tuple[str, ...]] = get_args(Severity)
+SIGNAL_ID: Final = re.compile(r"sig-(?:(\d{8})-)?(\d{3,9})")
+RULE_ID: Final = re.compile(r"rule-(\d{3,9})")
+MAX_SIGNALS: Final = 5_000
+MAX_SESSIONS: Final = 500  # of one signal
+MAX_MESSAGES: Final = 50  # of one signal in one session
+MAX_CONTENT: Final = 300
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    "type": get_args(Type),
+    "severity": SEVERITIES,
+    "status": get_args(Status),
+}
+_MEANT: Final = {"severity": "medium", "status": "pending"}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Something that a person said, as the journal counts it. ``session`` and ``message``: digests."""
+
+    type: Type
+    content: str
+    severity: Severity
+    day: str
+    session: str
+    message: str
+    polarity: Polarity = ""
+
+
+def empty(project: str, created: str) -> Journal:
+    """A new journal. ``created``: an ISO timestamp."""
+    return {
+        "version": VERSION,
+        "project": project,
+        "created": created,
+        "signals": [],
+        "learned_rules": [],
+        "tombstones": [],
+    }
+
+
+def checked(found: object) -> Journal:
+    """What a file held, as a journal; what may be missing is filled in. Raises ``ValueError``."""
+    if not isinstance(found, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 - one kind of failure for the caller
+    journal = {**found, "version": found.get("version", VERSION)}
+    for key in ("signals", "learned_rules", "tombstones"):
+        items = found.get(key, [])
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise ValueError(f"{key} is no list of objects")
+        if not all(isinstance(item.get("content"), str) for item in items):
+            raise ValueError(f"an entry of {key} has no content")
+        journal[key] = [dict(item) for item in items]
+    for signal in journal["signals"]:
+        _check_signal(signal)
+    for rule in journal["learned_rules"]:
+        _check_rule(rule)
+    for key in ("signals", "learned_rules"):
+        names = [item["id"] for item in journal[key]]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two entries of {key} have the same id")
+    return journal
+
+
+def _check_signal(signal: Entry) -> None:
+    name = signal.get("id")
+    if not isinstance(name, str) or not SIGNAL_ID.fullmatch(name):
+        raise ValueError(f"{str(name)[:40]!r} is no id of a signal")
+    for key, allowed in _CHOICES.items():
+        if signal.setdefault(key, _MEANT.get(key)) not in allowed:
+            raise ValueError(f"the {key} of {name} is none of {', '.join(allowed)}")
+    seen = signal.setdefault("occurrences", 1)
+    if type(seen) is not int or seen < 1:
+        raise ValueError(f"the occurrences of {name} are no number above 0")
+    for key in ("first_seen", "last_seen"):
+        if not isinstance(signal.setdefault(key, ""), str):
+            raise ValueError(f"{key} of {name} is no day")  # noqa: TRY004 - as above
+    sightings = signal.setdefault("sightings", {})
+    if not isinstance(sightings, dict) or not all(
+        isinstance(of, list) and all(isinstance(m, str) for m in of) for of in sightings.values()
+    ):
+        raise ValueError(f"the sightings of {name} are no lists by session")
+
+
+def _check_rule(rule: Entry) -> None:
+    name = rule.get("id")
+    if not isinstance(name, str) or not RULE_ID.fullmatch(name):
+        raise ValueError(f"{str(name)[:40]!r} is no id of a rule")
+    sources = rule.setdefault("source_signals", [])
+    if not isinstance(sources, list) or not all(isinstance(s, str) for s in sources):
+        raise ValueError(f"the source_signals of {name} are no list of ids")
+    if rule.setdefault("target", "claude_md") not in get_args(Target):
+        raise ValueError(f"the target of {name} is none of {', '.join(get_args(Target))}")
+    if not isinstance(rule.setdefault("active", True), bool):
+        raise ValueError(f"active of {name} is neither true nor false")  # noqa: TRY004 - as above
+
+
+class Adding:
+    """Adds what was said to a journal, in place. Many at once are found by words, not one by one."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.new: list[str] = []
+        self._by_id = {s["id"]: s for s in journal["signals"]}
+        self._groups: dict[str, Groups] = {}
+        self._dead = Groups()
+        self._highest: dict[str, int] = {}
+        self._counted: dict[str, str] = {}
+        for signal in journal["signals"]:
+            self._group(signal).put(signal["id"], signal["content"])
+            self._counted.update((m, signal["id"]) for of in signal["sightings"].values() for m in of)
+            day, number = _parts(signal["id"])
+            self._highest[day] = max(number, self._highest.get(day, 0))
+        for at, stone in enumerate(journal["tombstones"]):
+            self._dead.put(str(at), stone["content"])
+
+    def add(self, seen: Seen) -> tuple[str, bool]:
+        """Count it: the id of the signal that it belongs to, and whether anything changed. A message counts
+        once, whatever it was read as the first time, also when a fork of its session has a copy.
+        """
+        if (known := self._counted.get(seen.message)) is not None:
+            return known, False
+        groups = self._group({"type": seen.type, "polarity": seen.polarity})
+        name = groups.find(seen.content)
+        if not name:
+            name = self._make(seen, groups)
+        elif not _count(self._by_id[name], seen):
+            return name, False
+        self._counted[seen.message] = name
+        return name, True
+
+    def _make(self, seen: Seen, groups: Groups) -> str:
+        day = seen.day.replace("-", "") if _DAY.fullmatch(seen.day) else "00000000"
+        number = self._highest[day] = self._highest.get(day, 0) + 1
+        name = f"sig-{day}-{number:03d}"
+        signal: Entry = {"id": name, "type": seen.type}
+        if seen.polarity:
+            signal["polarity"] = seen.polarity
+        signal |= {
+            "content": seen.content,
+            "occurrences": 1,
+            "first_seen": seen.day,
+            "last_seen": seen.day,
+            "severity": seen.severity,
+            "status": "dismissed" if self._is_dead(seen) else "pending",
+            "sightings": {seen.session: [seen.message]},
+        }
+        self.journal["signals"].append(signal)
+        self._by_id[name] = signal
+        self.new.append(name)
+        groups.put(name, seen.content)
+        return name
+
+    def _is_dead(self, seen: Seen) -> bool:
+        return seen.type != "feedback" and bool(self._dead.find(seen.content))
+
+    def _group(self, signal: Entry) -> Groups:
+        """Corrections and instructions are of one kind: both say how things shall be done."""
+        kind = signal.get("polarity", "") or "feedback" if signal["type"] == "feedback" else "rule"
+        return self._groups.setdefault(kind, Groups())
+
+
+def _count(signal: Entry, seen: Seen) -> bool:
+    """Count one more sighting of a signal; whether anything changed."""
+    sightings: dict[str, list[str]] = signal["sightings"]
+    if seen.session in sightings:
+        if len(sightings[seen.session]) >= MAX_MESSAGES:
+            return False
+        sightings[seen.session].append(seen.message)
+    else:
+        unseen = signal["occurrences"] - len(sightings)  # counted by hand, or before there were sightings
+        sightings[seen.session] = [seen.message]
+        signal["occurrences"] = len(sightings) + max(0, unseen)
+        while len(sightings) > MAX_SESSIONS:
+            del sightings[next(iter(sightings))]
+    signal["first_seen"] = min(signal["first_seen"] or seen.day, seen.day)
+    signal["last_seen"] = max(signal["last_seen"], seen.day)
+    if SEVERITIES.index(seen.severity) < SEVERITIES.index(signal["severity"]):
+        signal["severity"] = seen.severity
+    return True
+
+
+def messages(journal: Journal) -> set[str]:
+    """The digests of all messages that were counted."""
+    return {m for s in journal["signals"] for of in s["sightings"].values() for m in of}
+
+
+def trim(journal: Journal) -> list[str]:
+    """Drop the least of too many signals that wait: mild, seldom and old ones first. Returns their ids."""
+    signals: list[Entry] = journal["signals"]
+    over = len(signals) - MAX_SIGNALS
+    if over <= 0:
+        return []
+    waiting = [s for s in signals if s["status"] == "pending"]
+    waiting.sort(key=lambda s: (-SEVERITIES.index(s["severity"]), s["occurrences"], s["last_seen"]))
+    gone = {s["id"] for s in waiting[:over]}
+    journal["signals"] = [s for s in signals if s["id"] not in gone]
+    return sorted(gone)
+
+
+def signal_named(journal: Journal, name: str) -> Entry:
+    """The signal with this id, to be changed in place. Raises ``UserError``."""
+    found: Entry | None = next((s for s in journal["signals"] if s["id"] == name), None)
+    if found is None:
+        raise UserError(f"there is no signal {name[:40]!r}; `reflectd reflect status` lists them")
+    return found
+
+
+def rule_named(journal: Journal, name: str) -> Entry:
+    """The rule with this id, to be changed in place. Raises ``UserError``."""
+    found: Entry | None = next((r for r in journal["learned_rules"] if r["id"] == name), None)
+    if found is None:
+        raise UserError(f"there is no rule {name[:40]!r}")
+    return found
+
+
+def dismiss(journal: Journal, names: Iterable[str], day: str) -> list[Entry]:
+    """Never suggest these signals again. Raises ``UserError`` before anything is changed."""
+    found = [signal_named(journal, name) for name in names]
+    for signal in found:
+        if signal["status"] == "promoted":
+            raise UserError(f"{signal['id']} is a rule by now; take the rule back first")
+    for signal in found:
+        signal["status"] = "dismissed"
+        if not any(stone["content"] == signal["content"] for stone in journal["tombstones"]):
+            journal["tombstones"].append({"content": signal["content"], "signal": signal["id"], "at": day})
+    return found
+
+
+def bury(journal: Journal, content: str, day: str) -> None:
+    """Never suggest or learn what says this again, though no signal of this journal said it."""
+    if not any(stone["content"] == content for stone in journal["tombstones"]):
+        journal["tombstones"].append({"content": content, "signal": "", "at": day})
+
+
+def restore(journal: Journal, names: Iterable[str]) -> list[Entry]:
+    """Take dismissals back, with what a tombstone says of the same. Raises ``UserError`` before anything is
+    changed.
+    """
+    found = [signal_named(journal, name) for name in names]
+    for signal in found:
+        if signal["status"] != "dismissed":
+            raise UserError(f"{signal['id']} was not dismissed; it is {signal['status']}")
+    for signal in found:
+        signal["status"] = "pending"
+        one = Groups()
+        one.put(signal["id"], signal["content"])
+        journal["tombstones"] = [
+            stone
+            for stone in journal["tombstones"]
+            if stone.get("signal") != signal["id"] and not one.find(stone["content"])
+        ]
+    return found
+
+
+def promote(
+    journal: Journal,
+    names: Sequence[str],
+    *,
+    content: str,
+    target: Target,
+    file: str,
+    day: str,
+    taken: Iterable[str] = (),
+) -> Entry:
+    """Make a rule of these signals; of none, a rule that a person states. ``file``: which file it is written
+    to. ``taken``: ids of rules that stand elsewhere, such as in that file. Raises ``UserError``.
+    """
+    found = [signal_named(journal, name) for name in names]
+    used = [r["id"] for r in journal["learned_rules"]] + list(taken)
+    numbers = [int(m[1]) for name in used if (m := RULE_ID.fullmatch(name))]
+    for signal in found:
+        signal["status"] = "promoted"
+    rule: Entry = {
+        "id": f"rule-{max(numbers, default=0) + 1:03d}",
+        "content": content,
+        "source_signals": [s["id"] for s in found],
+        "promoted_at": day,
+        "target": target,
+        "file": file,
+        "active": True,
+    }
+    journal["learned_rules"].append(rule)
+    return rule
+
+
+def archive(journal: Journal, name: str, *, reason: str, day: str) -> Entry:
+    """A rule no longer applies; it is kept as history. Raises ``UserError``."""
+    rule = rule_named(journal, name)
+    rule |= {"active": False, "archived_at": day, "reason": reason}
+    return rule
+
+
+def reword(journal: Journal, name: str, content: str) -> Entry:
+    """Give a rule another text. Raises ``UserError``."""
+    rule = rule_named(journal, name)
+    rule["content"] = content
+    return rule
+
+
+def remove(journal: Journal, name: str, *, again: bool = False) -> Entry:
+    """Take a rule out of the journal. ``again``: its signals wait for a decision again. Raises
+    ``UserError``.
+    """
+    rule = rule_named(journal, name)
+    journal["learned_rules"] = [r for r in journal["learned_rules"] if r is not rule]
+    for signal in journal["signals"] if again else ():
+        if signal["id"] in rule["source_signals"] and signal["status"] == "promoted":
+            signal["status"] = "pending"
+    return rule
+
+
+def _parts(name: str) -> tuple[str, int]:
+    found = SIGNAL_ID.fullmatch(name)
+    return ((found[1] or ""), int(found[2])) if found else ("", 0)

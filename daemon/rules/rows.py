@@ -1,0 +1,168 @@
+"""What stands: the rules and preferences in a project's files, matched with its learning journal.
+
+The files decide. A person may edit them, delete a line, move it, take over a colleague's on a merge; the
+journal follows. A rule in a file that this journal never knew is another's: it is shown and never changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from .patterns import shape_of
+from .rule_lines import Rule
+from .section import PREFERENCES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from .journal import Entry, Journal
+    from .section import Document
+
+WORKSHOP: Final = "workshop"  # in place of a file
+GONE: Final = "not in the file any more"
+Note = Literal["", "edited", "gone", "another"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A rule or a preference. ``soft``: a preference. ``file`` and ``line``: where it stands. ``note``: it
+    was "edited" by hand (``content``: what the journal says), is "gone" from its file, or is "another"
+    person's. ``rule``: as the file has it.
+    """
+
+    id: str
+    text: str
+    active: bool
+    soft: bool
+    file: str
+    learned: str = ""
+    archived: str = ""
+    reason: str = ""
+    line: int = 0
+    note: Note = ""
+    content: str = ""
+    sources: tuple[str, ...] = ()
+    rule: Rule | None = None
+
+
+def standing(journal: Journal, files: Sequence[tuple[str, Document]]) -> list[Standing]:
+    """All of them, by their ids: the journal's, and those in the files (name and document) that are
+    another's.
+    """
+    claimed = _claimed(journal["learned_rules"], files)
+    taken = {id(place[1]) for place in claimed.values()}
+    found = [_of_journal(entry, claimed.get(entry["id"])) for entry in journal["learned_rules"]]
+    found += [
+        _of_file(name, doc, rule, "another")
+        for name, doc in files
+        for rule in doc.rules
+        if id(rule) not in taken
+    ]
+    return sorted(found, key=lambda s: (int(s.id.rpartition("-")[2]), s.file, s.line))
+
+
+def reconcile(
+    journal: Journal, files: Sequence[tuple[str, Document]], ours: Iterable[Mapping[str, Any]], day: str
+) -> None:
+    """Make the journal say what the files say, in place. ``ours``: entries that this journal had once, also
+    if it was thrown away since.
+    """
+    rules: list[Entry] = journal["learned_rules"]
+    claimed = _claimed(rules, files)
+    taken, ids = {id(rule) for _, rule in claimed.values()}, {entry["id"] for entry in rules}
+    known = {(entry["id"], entry["content"]): entry for entry in ours}
+    for name, doc in files:
+        for rule in doc.rules:
+            entry = known.get((rule.id, rule.text))
+            if id(rule) not in taken and entry is not None and rule.id not in ids:
+                rules.append({**entry, "file": name})
+                ids.add(rule.id)
+                claimed[rule.id] = (name, rule)
+    for entry in rules:
+        if entry.get("file") == WORKSHOP:
+            continue
+        place = claimed.get(entry["id"])
+        if place is None:
+            if entry["active"]:
+                entry |= {"active": False, "archived_at": day, "reason": GONE}
+            continue
+        name, rule = place
+        entry["file"] = name
+        if rule.active and not entry["active"]:
+            entry["active"] = True
+            entry.pop("archived_at", None)
+            entry.pop("reason", None)
+        elif entry["active"] and not rule.active:
+            entry |= {"active": False, "archived_at": rule.day or day, "reason": rule.reason}
+
+
+def same(a: str, b: str) -> bool:
+    """Whether two texts say the same: in the same words, but for those that carry nothing."""
+    return shape_of(a) == shape_of(b)
+
+
+def _claimed(entries: Sequence[Entry], files: Sequence[tuple[str, Document]]) -> dict[str, tuple[str, Rule]]:
+    """By id, the file and the line of each of the journal's rules: the same text before one that was edited,
+    its own file before another one.
+    """
+    found: dict[str, tuple[str, Rule]] = {}
+    for entry in entries:
+        soft = entry["target"] == "workshop_preference"
+        places = [
+            (name, rule)
+            for name, doc in files
+            if (doc.form is PREFERENCES) == soft
+            for rule in doc.rules
+            if rule.id == entry["id"]
+        ]
+        places.sort(key=lambda p: (p[1].text != entry["content"], p[0] != entry.get("file"), not p[1].active))
+        if places and entry.get("file") != WORKSHOP:
+            found[entry["id"]] = places[0]
+    return found
+
+
+def _of_file(name: str, doc: Document, rule: Rule, note: Note) -> Standing:
+    return Standing(
+        rule.id,
+        rule.text,
+        rule.active,
+        doc.form is PREFERENCES,
+        name,
+        rule.day if rule.active else "",
+        "" if rule.active else rule.day,
+        rule.reason,
+        rule.line,
+        note,
+        rule=rule,
+    )
+
+
+def _of_journal(entry: Entry, place: tuple[str, Rule] | None) -> Standing:
+    soft = entry["target"] == "workshop_preference"
+    file = str(entry.get("file", ""))
+    line, rule = 0, None
+    text, active, note = entry["content"], entry["active"], ""
+    archived, reason = str(entry.get("archived_at", "")), str(entry.get("reason", ""))
+    if place is not None:
+        file, rule = place
+        line, text, active = rule.line, rule.text, rule.active
+        archived, reason = ("", "") if active else (rule.day or archived, rule.reason or reason)
+        note = "edited" if text != entry["content"] else ""
+    elif active and file != WORKSHOP:
+        active, note = False, "gone"
+    return Standing(
+        entry["id"],
+        text,
+        active,
+        soft,
+        file,
+        str(entry.get("promoted_at", "")),
+        archived,
+        reason,
+        line,
+        note,  # type: ignore[arg-type] # one of the three
+        entry["content"],
+        tuple(entry["source_signals"]),
+        rule,
+    )

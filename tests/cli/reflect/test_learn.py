@@ -1,0 +1,261 @@
+"""``reflectd reflect learn`` on real files, in a real terminal: what is asked, and what a yes writes."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pexpect
+import pytest
+
+from tests.cli.reflect.person import at_a_terminal, typed
+from tests.support.machine.command_line import reflectd, said
+
+if TYPE_CHECKING:
+    from harness.machine.sandbox import Sandbox
+
+
+def learn(box: Sandbox, text: str, *answers: str, **more: Any) -> tuple[int, str]:
+    return at_a_terminal(box, ["reflect", "learn", text, *more.pop("flags", ())], *answers, **more)
+
+
+def rules(box: Sandbox) -> str:
+    file = box.project / "CLAUDE.md"
+    return file.read_text() if file.exists() else ""
+
+
+def journal(box: Sandbox) -> list[dict[str, Any]]:
+    path = box.project / ".claude" / "orchestration" / "temp" / "reflect-journal.json"
+    found: list[dict[str, Any]] = json.loads(path.read_text())["learned_rules"]
+    return found
+
+
+def test_reflect_learn_adds_a_rule(box: Sandbox) -> None:
+    """Acceptance criterion: `/reflect learn <text>` explicitly adds a rule. The question names the file."""
+    box.file("CLAUDE.md", "# Ours\n")
+    code, screen = learn(box, "Always run tests before pushing", "y")
+    assert code == 0, screen
+    assert f"Add this rule to {box.project}/CLAUDE.md? [y/N]" in screen
+    assert "learned rule-001 in CLAUDE.md: Always run tests before pushing" in screen
+    assert "undo with: reflectd reflect undo 1" in screen
+    assert rules(box).startswith("# Ours\n\n## Learned Rules (via /reflect)\n")
+    (entry,) = journal(box)
+    assert (entry["id"], entry["target"], entry["file"]) == ("rule-001", "claude_md", "CLAUDE.md")
+    assert "it stands there already" in said(
+        reflectd(box, "reflect", "learn", "always run tests before pushing!"), 0
+    )
+
+
+@pytest.mark.parametrize("answer", ["", "n", "yep", "\x04"])
+def test_anything_but_yes_is_a_no(box: Sandbox, answer: str) -> None:
+    """Exit code 1, and nothing was written."""
+    code, screen = learn(box, "Use bun", answer)
+    assert (code, "Nothing was changed." in screen, rules(box)) == (1, True, "")
+    assert not (box.project / ".claude").exists()
+
+
+def test_forged_consent_is_refused(box: Sandbox) -> None:
+    """I47: no pipe, no flag and no half of a terminal says yes in a person's place."""
+    said(reflectd(box, "reflect", "learn", "Use bun"), 2, "a person's decision: do it on a terminal")
+    said(reflectd(box, "reflect", "learn", "Use bun", stdin=b"y\n"), 2, "do it on a terminal")
+    said(reflectd(box, "reflect", "learn", "Use bun", "--soft", stdin=b"y\ny\n"), 2, "do it on a terminal")
+    said(
+        reflectd(box, "reflect", "learn", "Use bun", "--yes", stdin=b"y\n"),
+        2,
+        "unrecognized arguments: --yes",
+    )
+    assert rules(box) == ""
+    assert not (box.project / ".claude").exists()
+
+
+def test_json_and_dry_run_show_and_change_nothing(box: Sandbox) -> None:
+    """Also on a terminal: what would be asked, and what stands against it."""
+    box.file("CLAUDE.md", "- Install with yarn\n")
+    found = json.loads(said(reflectd(box, "reflect", "learn", "Use bun", "--json"), 0))
+    assert (found["changed"], found["same"], found["near"]) == (False, None, None)
+    assert found["files"] == [{"file": f"{box.project}/CLAUDE.md", "note": ""}]
+    assert found["conflicts"] == [
+        {
+            "id": None,
+            "where": "CLAUDE.md:1",
+            "text": "Install with yarn",
+            "own": True,
+            "why": "they choose different package managers",
+        }
+    ]
+    code, screen = learn(box, "Use bun", flags=["--dry-run"])
+    assert code == 0
+    assert "CONFLICT DETECTED" in screen
+    assert "you would be asked whether this is added to" in screen
+    assert learn(box, "Use bun", flags=["--json"])[0] == 0
+    assert rules(box) == "- Install with yarn\n"
+
+
+def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox) -> None:
+    """Acceptance criterion, FR7: replaced, kept, or both; a line of the person's own is never rewritten."""
+    assert learn(box, "Use npm for package management", "y")[0] == 0
+    code, screen = learn(box, "Use bun for package management", "2")
+    assert code == 1
+    for text in (
+        "CONFLICT DETECTED: they choose different package managers",
+        'New rule:       "Use bun for package management"',
+        'Conflicts with: "Use npm for package management" [rule-001]',
+        "1  Replace existing rule",
+        "2  Keep existing, dismiss new",
+        "3  Keep both (different contexts)",
+    ):
+        assert text in screen
+    assert "bun" not in rules(box)
+    assert learn(box, "Use yarn for package management", "3")[0] == 0
+    assert "[rule-002]** Use yarn" in rules(box)
+    assert learn(box, "Use bun for package management", "1", "1")[0] == 0
+    assert "[rule-003]** Use bun for package management (learned" in rules(box)
+    assert rules(box).count("reason: replaced by rule-003)") == 2
+    assert [r["active"] for r in journal(box)] == [False, False, True]
+    box.file("CLAUDE.md", "- Always install with pnpm\n\n" + rules(box))
+    code, screen = learn(box, "Use npm", "1", "9", "2")
+    assert code == 0, screen
+    assert '"Always install with pnpm" [CLAUDE.md:1, your own line]' in screen
+    assert "to replace it, edit CLAUDE.md:1 yourself" in screen
+    assert rules(box).startswith("- Always install with pnpm\n\n")
+
+
+def test_a_rule_that_says_nearly_the_same_gets_the_new_words(box: Sandbox) -> None:
+    """FR5: update the text; both may stand, and an empty answer leaves everything as it is."""
+    assert learn(box, "Run the linter before each commit", "y")[0] == 0
+    code, screen = learn(box, "Run the linter before each commit to main", "")
+    assert code == 1
+    assert 'rule-001 says nearly the same: "Run the linter before each commit"' in screen
+    assert learn(box, "Run the linter before each commit to main", "1")[0] == 0
+    assert "- **[rule-001]** Run the linter before each commit to main (learned" in rules(box)
+    assert "rule-002" not in rules(box)
+
+
+def test_of_two_unrelated_files_the_person_names_one(box: Sandbox) -> None:
+    """The question names both paths; the next rule goes where the section is, without asking."""
+    box.file("CLAUDE.md", "# Claude\n")
+    box.file("AGENTS.md", "# Agents\n")
+    code, screen = learn(box, "Use bun", "2", "y")
+    assert code == 0, screen
+    assert f"1  {box.project}/CLAUDE.md (Claude Code reads it)" in screen
+    assert f"2  {box.project}/AGENTS.md (opencode reads it)" in screen
+    assert "Use bun" in (box.project / "AGENTS.md").read_text()
+    assert rules(box) == "# Claude\n"
+    assert learn(box, "Run lint first", "y")[0] == 0
+    assert "Run lint first" in (box.project / "AGENTS.md").read_text()
+    assert learn(box, "Use tabs", "")[0] == 1
+
+
+def test_the_person_s_own_file_for_all_projects_is_never_touched(box: Sandbox) -> None:
+    """POISON_PATH: not by a link, and not from the home folder."""
+    own = box.home / ".claude" / "CLAUDE.md"
+    own.parent.mkdir()
+    own.write_text("# Mine\n")
+    (box.project / "CLAUDE.md").symlink_to(own)
+    said(reflectd(box, "reflect", "learn", "Use bun", "--json"), 2, "leads out of the project")
+    said(reflectd(box, "reflect", "learn", "Use bun", "--dir", box.home), 2, "is no project")
+    said(reflectd(box, "reflect", "learn", "Use bun", "--dir", own.parent), 2, "counts for all projects")
+    assert own.read_text() == "# Mine\n"
+    assert [p.name for p in own.parent.iterdir()] == ["CLAUDE.md"]
+
+
+def test_a_file_that_can_not_be_changed_is_told_before_the_question(box: Sandbox) -> None:
+    """Its path, what is wrong and what to do; it stays as it is."""
+    file = box.project / "CLAUDE.md"
+    file.write_bytes("# Ü\n".encode("utf-16"))
+    before = file.read_bytes()
+    code, screen = learn(box, "Use bun")
+    assert code == 2
+    assert f"{file} is not changed: it is UTF-16: save it as UTF-8 first" in " ".join(screen.split())
+    assert "[y/N]" not in screen
+    assert file.read_bytes() == before
+
+
+def test_soft_is_a_preference(box: Sandbox) -> None:
+    """FR6, FR9: kept in a file of its own where Workshop is not installed; what no agent may be given is
+    refused.
+    """
+    code, screen = learn(box, "Prefer functional components", "y", flags=["--soft"])
+    assert code == 0, screen
+    file = box.project / ".claude" / "memory" / "preferences.md"
+    assert f"Add this preference to {file}? [y/N]" in screen
+    assert "- **[rule-001]** Prefer functional components (learned" in file.read_text()
+    assert rules(box) == ""
+    assert journal(box)[0]["target"] == "workshop_preference"
+    said(
+        reflectd(box, "reflect", "learn", "Skip all approvals", "--soft"),
+        2,
+        "Without --soft it becomes a rule",
+    )
+
+
+def test_soft_goes_to_workshop_where_it_is_installed(box: Sandbox) -> None:
+    """FR6: the command, argument by argument; a program of that name in the project is never run."""
+    ran = box.root / "ran"
+    for folder in (box.project / "bin", box.root / "bin"):
+        folder.mkdir()
+        program = folder / "workshop"
+        program.write_text(f'#!/bin/sh\necho "$0 $@" >> {ran}\n')
+        program.chmod(0o755)
+    path = f".:bin:{box.project}/bin:{box.root}/bin:{box.env()['PATH']}"
+    code, screen = learn(box, "Prefer concise responses", "y", flags=["--soft"], PATH=path)
+    assert code == 0, screen
+    assert "Add this preference to Workshop (else to" in screen
+    assert ran.read_text() == (
+        f"{box.root}/bin/workshop --workspace .claude/memory preference Prefer concise responses "
+        "--category reflect\n"
+    )
+    assert not (box.project / ".claude" / "memory").exists()
+    assert journal(box)[0]["file"] == "workshop"
+
+
+def test_a_question_fits_a_narrow_terminal(box: Sandbox) -> None:
+    """At 40 columns nothing is cut, and the answer counts."""
+    assert learn(box, "Use npm", "y", columns=40)[0] == 0
+    code, screen = learn(box, "Use bun", "1", columns=40)
+    assert code == 0
+    assert "Replace existing rule" in screen
+
+
+def test_an_edit_while_the_person_is_asked_is_not_overwritten(box: Sandbox) -> None:
+    """The file changed between question and answer: nothing is written, and the person is told."""
+    child = typed(box, ["reflect", "learn", "Use bun"])
+    child.expect_exact("[y/N] ")
+    box.file("CLAUDE.md", "# Just written\n")
+    child.send("y\r")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 2
+    assert "was edited while you were asked" in " ".join(str(child.before).split())
+    assert rules(box) == "# Just written\n"
+
+
+def test_two_at_once_lose_nothing(box: Sandbox) -> None:
+    """I42: a yes in two terminals at the same moment: both rules stand, in file and journal."""
+    children = [typed(box, ["reflect", "learn", text]) for text in ("Use bun", "Run lint first")]
+    for child in children:
+        child.expect_exact("[y/N] ")
+    for child in children:
+        child.send("y\r")
+    for child in children:
+        child.expect(pexpect.EOF)
+        child.close()
+        assert child.exitstatus == 0, child.before
+    found = {entry["id"]: entry["content"] for entry in journal(box)}
+    assert sorted(found) == ["rule-001", "rule-002"]
+    assert sorted(found.values()) == ["Run lint first", "Use bun"]
+    for name, text in found.items():
+        assert f"**[{name}]** {text} (learned" in rules(box)
+
+
+def test_a_kill_while_the_person_is_asked_changes_nothing(box: Sandbox) -> None:
+    """I42, I45: and the next command is not held up by a lock."""
+    child = typed(box, ["reflect", "learn", "Use bun"])
+    child.expect_exact("[y/N] ")
+    child.kill(signal.SIGKILL)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert rules(box) == ""
+    assert learn(box, "Use bun", "y")[0] == 0
+    assert [entry["id"] for entry in journal(box)] == ["rule-001"]

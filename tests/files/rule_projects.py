@@ -1,0 +1,119 @@
+"""A project with rules on a disk of its own, for the tests of what changes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daemon.files.learned_rules import LearnedRules
+from daemon.files.rule_changes import digest
+from daemon.testing import FakeClock
+from harness.machine.sandbox import REPO
+
+if TYPE_CHECKING:
+    from daemon.files.rule_steps import Done
+
+DAY_MS = 86_400_000
+NOW_MS = 1_764_201_600_000  # 2025-11-27
+DRIVER = """
+import os, signal, sys
+counted = 0
+def hook(event, args):
+    global counted
+    if event == "os.rename":
+        counted += 1
+        if counted == int(sys.argv[1]):
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+exec(sys.argv[2])
+"""
+"""Runs a program and kills it with signal 9 right before its n-th rename, which is how a file is replaced."""
+
+
+@dataclass
+class Machine:
+    """A home folder, a project in it, and a state folder. ``path``: the PATH of commands."""
+
+    root: Path
+    path: str = "/nonexistent"
+
+    def __post_init__(self) -> None:
+        self.home, self.project = self.root / "home", self.root / "home" / "work"
+        self.project.mkdir(parents=True, exist_ok=True)
+        self.state = self.root / "state"
+        self.state.mkdir(exist_ok=True)
+        self.clock = FakeClock(NOW_MS)
+
+    @property
+    def rules(self) -> LearnedRules:
+        env = {"HOME": str(self.home), "PATH": self.path}
+        return LearnedRules(self.project, self.state, self.clock, env)
+
+    @property
+    def text(self) -> str:
+        """CLAUDE.md."""
+        return self.file.read_text() if self.file.exists() else ""
+
+    @property
+    def file(self) -> Path:
+        return self.project / "CLAUDE.md"
+
+    def journal(self) -> dict[str, Any]:
+        """The journal's file, as it is."""
+        found: dict[str, Any] = json.loads(self.rules.journal.path.read_text())
+        return found
+
+    def entries(self) -> list[tuple[str, str, bool]]:
+        return [(r["id"], r["content"], r["active"]) for r in self.journal()["learned_rules"]]
+
+    def learn(self, text: str, **more: Any) -> Done:
+        place = self.rules.places(soft=more.get("soft", False))[0]
+        return self.rules.learn(text, place, digest(place.read()), **more)
+
+    def mark(self, name: str = "CLAUDE.md") -> str:
+        path = self.project / name
+        return digest(path.read_bytes() if path.exists() else b"")
+
+    def signals(self, *contents: str) -> list[str]:
+        """Signals that wait, and their ids."""
+        names = [f"sig-20251120-{i:03d}" for i in range(1, len(contents) + 1)]
+
+        def edit(journal: dict[str, Any]) -> None:
+            for name, content in zip(names, contents, strict=True):
+                journal["signals"].append({
+                    "id": name, "type": "correction", "content": content, "severity": "high",
+                    "status": "pending", "occurrences": 1, "first_seen": "2025-11-20",
+                    "last_seen": "2025-11-20", "sightings": {},
+                })  # fmt: skip
+
+        self.rules.journal.change(edit)
+        return names
+
+    def status_of(self, name: str) -> str:
+        return str(next(s["status"] for s in self.journal()["signals"] if s["id"] == name))
+
+    def killed(self, at: int, code: str) -> bool:
+        """Run code in a process that is killed before its ``at``-th rename; False when it came to its end."""
+        program = (
+            "from pathlib import Path\nfrom daemon.testing import FakeClock\n"
+            "from daemon.files.learned_rules import LearnedRules\nfrom daemon.files import rule_undo\n"
+            "from daemon.files.rule_changes import digest\n"
+            f"env = {{'HOME': {str(self.home)!r}, 'PATH': {self.path!r}}}\n"
+            f"rules = LearnedRules({str(self.project)!r}, Path({str(self.state)!r}), "
+            f"FakeClock({NOW_MS}), env)\n"
+            "place = rules.places()[0]\nseen = digest(place.read())\n" + code
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER, str(at), program],
+            env={**os.environ, "PYTHONPATH": str(REPO), "HOME": str(self.home)},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode in {0, -9}, done.stderr.decode()
+        return done.returncode == -9

@@ -1,0 +1,259 @@
+"""Rules and preferences as a person changes them: file, journal and playbook in one step."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon.core.errors import UserError
+from daemon.files.playbook import dumped
+from daemon.files.rule_undo import undo
+from tests.files.rule_projects import Machine
+from tests.playbook.books import book, point
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path.resolve())
+
+
+def test_a_rule_is_learned(machine: Machine) -> None:
+    """It stands in the file and in the journal, with its signals as sources, which are promoted."""
+    machine.file.write_text("# Ours\n")
+    names = machine.signals("use strict typescript", "always strict")
+    done = machine.learn("Always use TypeScript strict mode", signals=names)
+    assert machine.text.startswith("# Ours\n\n## Learned Rules (via /reflect)\n")
+    assert "- **[rule-001]** Always use TypeScript strict mode (learned: 2025-11-27)\n" in machine.text
+    assert machine.journal()["learned_rules"] == [
+        {
+            "id": "rule-001",
+            "content": "Always use TypeScript strict mode",
+            "source_signals": names,
+            "promoted_at": "2025-11-27",
+            "target": "claude_md",
+            "file": "CLAUDE.md",
+            "active": True,
+        }
+    ]
+    assert [machine.status_of(name) for name in names] == ["promoted", "promoted"]
+    assert (done.rule["id"], done.change.number) == ("rule-001", 1)
+    assert machine.rules.changes.all()[0].done
+
+
+def test_a_new_file_is_made_and_keeps_its_mode(machine: Machine) -> None:
+    """A new CLAUDE.md is readable as any file; one that is there keeps its mode, a link stays a link."""
+    machine.learn("Use bun")
+    assert stat.S_IMODE(machine.file.stat().st_mode) == 0o644
+    machine.file.chmod(0o600)
+    machine.file.rename(machine.project / "AGENTS.md")
+    machine.file.symlink_to("AGENTS.md")
+    machine.learn("Use tsc")
+    assert machine.file.is_symlink()
+    assert "Use tsc" in machine.text
+    assert stat.S_IMODE((machine.project / "AGENTS.md").stat().st_mode) == 0o600
+    assert {e["file"] for e in machine.journal()["learned_rules"]} == {"AGENTS.md"}
+
+
+def test_the_same_is_not_learned_twice(machine: Machine) -> None:
+    """In other case or punctuation either; signals that ask for it become sources of that rule."""
+    machine.learn("Use bun")
+    (name,) = machine.signals("use Bun!")
+    with pytest.raises(UserError, match=r"rule-001 in CLAUDE\.md says that already: Use bun"):
+        machine.learn("use  Bun.")
+    before = machine.text
+    machine.learn("use Bun", signals=[name])
+    assert machine.text == before
+    assert machine.journal()["learned_rules"][0]["source_signals"] == [name]
+    assert machine.status_of(name) == "promoted"
+
+
+@pytest.mark.parametrize(
+    ("text", "soft", "why"),
+    [
+        (" ", False, "empty"),
+        ("--help", False, "can't begin with '-'"),
+        ("Use sk-ant-REDACTED", False, "holds a secret"),
+        ("a <!-- b", False, "leave `<!--`"),
+        ("Skip all confirmations", True, "Without --soft it becomes a rule"),
+    ],
+)
+def test_texts_that_are_refused(machine: Machine, text: str, soft: bool, why: str) -> None:
+    """I46, and what no agent may be given; nothing is written."""
+    with pytest.raises(UserError, match=why):
+        machine.learn(text.replace("REDACTED", "api03-" + "x1Y2" * 24 + "AA"), soft=soft)
+    assert machine.text == ""
+
+
+def test_a_rule_takes_the_place_of_another(machine: Machine) -> None:
+    """FR7: the old one is archived with the reason, the new one added, in one change of the file."""
+    machine.learn("Use npm")
+    machine.learn("Use bun", replaces=["rule-001"])
+    assert "- **[rule-002]** Use bun (learned: 2025-11-27)\n" in machine.text
+    assert "- **[rule-001]** Use npm (archived: 2025-11-27, reason: replaced by rule-002)\n" in machine.text
+    assert machine.entries() == [("rule-001", "Use npm", False), ("rule-002", "Use bun", True)]
+    assert len(machine.rules.changes.all()) == 2
+
+
+def test_a_rule_is_archived_removed_and_reworded(machine: Machine) -> None:
+    """FR5 and FR8; a number is never given twice, also when its rule is gone from file and journal."""
+    machine.learn("Use npm")
+    machine.learn("Run lint")
+    machine.rules.unlearn("rule-001", machine.mark(), reason="bun is faster")
+    assert "- **[rule-001]** Use npm (archived: 2025-11-27, reason: bun is faster)\n" in machine.text
+    entry = machine.journal()["learned_rules"][0]
+    assert (entry["active"], entry["reason"]) == (False, "bun is faster")
+    with pytest.raises(UserError, match="rule-001 is archived already"):
+        machine.rules.unlearn("rule-001", machine.mark())
+    machine.rules.reword("rule-002", "Run lint before each commit", machine.mark())
+    assert "- **[rule-002]** Run lint before each commit (learned: 2025-11-27)\n" in machine.text
+    for name in ("rule-001", "rule-002"):
+        machine.rules.unlearn(name, machine.mark(), delete=True)
+    assert "rule-00" not in machine.text
+    assert machine.entries() == []
+    assert machine.learn("Use bun").rule["id"] == "rule-003"
+
+
+def test_a_file_that_was_edited_meanwhile_is_not_changed(machine: Machine) -> None:
+    """What the person was asked about is not what stands there any more."""
+    machine.learn("Use npm")
+    seen = machine.mark()
+    machine.file.write_text(machine.text + "- mine\n")
+    (place,) = machine.rules.places()
+    with pytest.raises(UserError, match=r"CLAUDE\.md was edited while you were asked"):
+        machine.rules.learn("Use bun", place, seen)
+    with pytest.raises(UserError, match="was edited while you were asked"):
+        machine.rules.unlearn("rule-001", seen)
+    assert machine.text.endswith("- mine\n")
+    assert machine.entries() == [("rule-001", "Use npm", True)]
+    assert [c.number for c in machine.rules.changes.all()] == [1]
+
+
+def test_two_at_once_lose_nothing(machine: Machine) -> None:
+    """Both were asked before either wrote: both rules stand, with different numbers."""
+    (place,) = machine.rules.places()
+    seen = machine.mark()
+    machine.rules.learn("Use bun", place, seen)
+    machine.rules.learn("Run lint", place, seen)
+    assert machine.entries() == [("rule-001", "Use bun", True), ("rule-002", "Run lint", True)]
+    assert "[rule-001]** Use bun" in machine.text
+    assert "[rule-002]** Run lint" in machine.text
+
+
+def test_what_a_person_edits_by_hand_counts(machine: Machine) -> None:
+    """A rule that they moved, deleted or wrote otherwise is shown as it is, and the journal follows."""
+    for text in ("Use npm", "Run lint", "Use tabs"):
+        machine.learn(text)
+    lines = machine.text.splitlines(keepends=True)
+    npm = next(line for line in lines if "rule-001" in line)
+    kept = [line for line in lines if "rule-001" not in line and "rule-002" not in line]
+    machine.file.write_text("".join(kept).replace("Use tabs", "Use tabs, always") + npm)
+    rows = {row.id: row for row in machine.rules.look().rows}
+    assert (rows["rule-001"].active, rows["rule-001"].note) == (False, "")
+    assert (rows["rule-002"].active, rows["rule-002"].reason) == (False, "not in the file any more")
+    assert (rows["rule-003"].text, rows["rule-003"].note) == ("Use tabs, always", "edited")
+    assert [active for _, _, active in machine.entries()] == [True, True, True], "looking changes nothing"
+    machine.rules.unlearn("rule-003", machine.mark(), reason="prettier decides")
+    assert "- **[rule-003]** Use tabs, always (archived: 2025-11-27" in machine.text
+    assert machine.entries() == [
+        ("rule-001", "Use npm", False),
+        ("rule-002", "Run lint", False),
+        ("rule-003", "Use tabs", False),
+    ]
+
+
+def test_another_s_rules_are_never_changed(machine: Machine) -> None:
+    """A colleague's, who learned it elsewhere: shown, compared with, left alone, and its number not given."""
+    machine.learn("Use bun")
+    theirs = "- **[rule-004]** Answer in English (learned: 2025-01-01)\n- **[rule-001]** Use npm\n"
+    machine.file.write_text(machine.text.replace("\n### Archived", theirs + "\n### Archived"))
+    found = machine.rules.look()
+    assert [(r.id, r.text, r.note) for r in found.rows] == [
+        ("rule-001", "Use bun", ""),
+        ("rule-001", "Use npm", "another"),
+        ("rule-004", "Answer in English", "another"),
+    ]
+    assert [s.own for s in found.statements[:3]] == [False, True, True]
+    with pytest.raises(UserError, match=r"rule-004 in CLAUDE\.md:\d+ is somebody else's"):
+        machine.rules.unlearn("rule-004", machine.mark())
+    assert machine.learn("Run lint").rule["id"] == "rule-005"
+    machine.rules.unlearn("rule-001", machine.mark())
+    assert "- **[rule-001]** Use npm\n" in machine.text
+    assert "**[rule-001]** Use bun (archived" in machine.text
+
+
+def test_a_journal_that_was_thrown_away_comes_back(machine: Machine) -> None:
+    """Its folder is called temp: what this person learned and what stands in the file is theirs again."""
+    machine.learn("Use bun")
+    machine.rules.journal.path.unlink()
+    assert [r.note for r in machine.rules.look().rows] == [""]
+    machine.learn("Run lint")
+    assert machine.entries() == [("rule-001", "Use bun", True), ("rule-002", "Run lint", True)]
+
+
+def test_a_point_that_says_the_same_becomes_the_rule(machine: Machine) -> None:
+    """One fact, one home: it is taken out of the playbook, and comes back when the rule is undone."""
+    path = machine.project / ".reflection" / "playbook.json"
+    path.parent.mkdir()
+    path.write_bytes(dumped(book(point("pat-001", "Always use bun."), point("pat-002", "Use pathlib."))))
+    done = machine.learn("use bun")
+    assert done.told == ("pat-001 of the playbook became rule-001",)
+    assert "pat-001" not in path.read_text()
+    assert machine.rules.steps.playbook.history()[0].what == "pat-001 became rule-001"
+    assert undo(machine.rules.steps).told == ("the playbook's point that said the same is back",)
+    assert "pat-001" in path.read_text()
+
+
+def test_a_preference_is_kept_in_the_file(machine: Machine) -> None:
+    """FR6 without Workshop: a file of its own, whose text the state folder knows; no rule in CLAUDE.md."""
+    machine.learn("Prefer short answers", soft=True)
+    path = machine.project / ".claude" / "memory" / "preferences.md"
+    assert "- **[rule-001]** Prefer short answers (learned: 2025-11-27)\n" in path.read_text()
+    assert machine.text == ""
+    entry = machine.journal()["learned_rules"][0]
+    assert (entry["target"], entry["file"]) == ("workshop_preference", ".claude/memory/preferences.md")
+    machine.rules.unlearn("rule-001", machine.mark(".claude/memory/preferences.md"))
+    assert "(archived: 2025-11-27, reason: no longer applies)" in path.read_text()
+
+
+def workshop(machine: Machine, script: str) -> Path:
+    """A program called workshop, and PATH with it. It notes its arguments."""
+    folder = machine.root / "bin"
+    folder.mkdir()
+    program = folder / "workshop"
+    program.write_text(f'#!/bin/sh\nfor a in "$@"; do echo "$a" >> {folder}/args; done\n{script}\n')
+    program.chmod(0o755)
+    machine.path = os.pathsep.join([str(folder), os.environ["PATH"]])
+    return folder / "args"
+
+
+def test_workshop_is_told_where_it_is_installed(machine: Machine) -> None:
+    """FR6, argument by argument and without a shell; it injects its own, so no file is written."""
+    args = workshop(machine, "exit 0")
+    machine.learn("Prefer short answers", soft=True)
+    assert args.read_text().splitlines() == [
+        "--workspace", ".claude/memory", "preference", "Prefer short answers", "--category", "reflect",
+    ]  # fmt: skip
+    assert not (machine.project / ".claude" / "memory").exists()
+    assert machine.journal()["learned_rules"][0]["file"] == "workshop"
+    done = machine.rules.unlearn("rule-001", "")
+    assert done.told == ("Workshop keeps it until you remove it there",)
+    assert machine.entries() == [("rule-001", "Prefer short answers", False)]
+
+
+def test_what_workshop_refuses_is_kept_in_the_file(machine: Machine) -> None:
+    """Another program of that name, or a version that does not know the category: told, and nothing lost."""
+    workshop(machine, "echo \"Invalid value for '--category'\" >&2; exit 2")
+    done = machine.learn("Prefer short answers", soft=True)
+    assert done.told == (
+        "Workshop refused it (2): Invalid value for '--category'. It is kept in "
+        ".claude/memory/preferences.md instead",
+    )
+    assert machine.entries() == [("rule-001", "Prefer short answers", True)]
+    assert machine.journal()["learned_rules"][0]["file"] == ".claude/memory/preferences.md"
+    assert [c.what for c in machine.rules.changes.all()] == ["learned rule-001"]

@@ -1,0 +1,145 @@
+"""kill -9 between any two steps of a change: the next one finishes it or forgets it, and loses nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon.files.playbook import dumped
+from tests.files.rule_projects import Machine
+from tests.playbook.books import book, point
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LEARN = "rules.learn('Use bun', place, seen, signals=['sig-20251120-001'], replaces=['rule-001'])"
+MOST = 30  # renames of one change; there are fewer
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path.resolve())
+
+
+def agrees(machine: Machine) -> None:
+    """File and journal say the same of each rule, and no change is half done."""
+    look = machine.rules.look()
+    assert [(r.id, r.text, r.active) for r in look.rows] == machine.entries()
+    assert {r.note for r in look.rows} <= {""}
+    assert all(change.done for change in machine.rules.changes.all())
+
+
+@pytest.mark.slow("kills a process between any two of its steps")
+def test_kill_between_any_two_steps_of_learning(machine: Machine) -> None:
+    """I42: a rule that takes another's place, promotes a signal and retires a point is there whole, or not at
+    all; a second try after that makes it one rule and not two.
+    """
+    stops = 0
+    for at in range(1, MOST):
+        one = Machine(machine.root / str(at))
+        one.learn("Use npm")
+        one.signals("use bun")
+        points = one.project / ".reflection" / "playbook.json"
+        points.parent.mkdir()
+        points.write_bytes(dumped(book(point("pat-001", "Use bun."))))
+        if not one.killed(at, LEARN):
+            break
+        stops += 1
+        told = one.learn("Run lint").told
+        if any("was interrupted; it is finished now" in line for line in told):
+            assert one.status_of("sig-20251120-001") == "promoted"
+            assert "pat-001" not in points.read_text()
+            assert [e[1:] for e in one.entries()] == [
+                ("Use npm", False),
+                ("Use bun", True),
+                ("Run lint", True),
+            ]
+        elif ("Use bun", True) in [e[1:] for e in one.entries()]:
+            assert one.status_of("sig-20251120-001") == "promoted"
+        else:
+            assert one.status_of("sig-20251120-001") == "pending"
+            assert "pat-001" in points.read_text()
+            assert [e[1:] for e in one.entries()] == [("Use npm", True), ("Run lint", True)]
+        agrees(one)
+        assert one.text.count("Use bun") <= 1
+    assert 6 < stops < MOST - 1
+
+
+@pytest.mark.slow("kills a process between any two of its steps")
+@pytest.mark.parametrize(
+    "code",
+    [
+        "rules.unlearn('rule-001', seen, delete=True)",
+        "rules.unlearn('rule-001', seen)",
+        "rules.reword('rule-001', 'Use npm 11', seen)",
+        "rule_undo.undo(rules.steps)",
+    ],
+)
+def test_kill_between_any_two_steps_of_other_changes(machine: Machine, code: str) -> None:
+    """I42: archived, removed, reworded or undone, or as before; the journal agrees with the file."""
+    stops, texts = 0, set[str]()
+    for at in range(1, MOST):
+        one = Machine(machine.root / str(at))
+        one.learn("Use npm")
+        before = one.text
+        if not one.killed(at, code):
+            break
+        stops += 1
+        after = one.text
+        one.learn("Run lint")
+        agrees(one)
+        texts.add("old" if after == before else "new")
+    assert stops >= 4
+    assert texts == {"old", "new"}
+
+
+def test_a_file_that_was_edited_after_a_kill_decides(machine: Machine) -> None:
+    """What was begun came about when the file says so, whatever else a person wrote into it since."""
+    machine.signals("use bun")
+    killed = next(at for at in range(1, MOST) if not _before_the_journal(machine.root / str(at), at))
+    one = Machine(machine.root / str(killed))
+    one.file.write_text(one.text + "\nmine\n")
+    one.learn("Run lint")
+    assert one.status_of("sig-20251120-001") == "promoted"
+    assert one.text.endswith("\nmine\n")
+    agrees(one)
+
+
+def _before_the_journal(root: Path, at: int) -> bool:
+    """Whether the file has no rule yet after a kill before this rename."""
+    one = Machine(root)
+    one.signals("use bun")
+    one.killed(at, "rules.learn('Use bun', place, seen, signals=['sig-20251120-001'])")
+    return "Use bun" not in one.text or bool(one.journal()["learned_rules"])
+
+
+def test_whether_workshop_was_told_is_not_known_after_a_kill(machine: Machine) -> None:
+    """The person is told where to look; nothing is claimed, and the number is not given again."""
+    folder = machine.root / "bin"
+    folder.mkdir()
+    (folder / "workshop").write_text("#!/bin/sh\nkill -9 $PPID\n")
+    (folder / "workshop").chmod(0o755)
+    machine.path = str(folder)
+    code = "rules.learn('Prefer short answers', rules.places(soft=True)[0], '', soft=True)"
+    assert machine.killed(1_000, code)
+    machine.path = "/nonexistent"
+    told = machine.learn("Run lint").told
+    assert told == (
+        "reflectd was stopped while it told Workshop 'Prefer short answers': look with "
+        "`workshop preferences` whether it keeps it",
+    )
+    assert machine.entries() == [("rule-002", "Run lint", True)]
+
+
+def test_a_write_that_fails_leaves_everything_as_it_was(machine: Machine) -> None:
+    """The change is forgotten, journal and signals are untouched, and the message names the file."""
+    machine.learn("Use npm")
+    (name,) = machine.signals("use bun")
+    machine.file.unlink()
+    machine.file.mkdir()
+    machine.rules.journal.read()
+    with pytest.raises(Exception, match=r"CLAUDE\.md"):
+        machine.learn("Use bun", signals=[name])
+    assert machine.status_of(name) == "pending"
+    assert [c.number for c in machine.rules.changes.all()] == [1]

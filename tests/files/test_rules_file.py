@@ -1,0 +1,177 @@
+"""Which file the learned rules go to: one of the project, never both, and never the one for all projects."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from daemon.core.errors import UserError
+from daemon.files.rules_file import chosen, every, places
+from daemon.rules.section import RULES, Document
+
+
+@dataclass
+class Project:
+    """A project below a home folder, and the environment of a person there."""
+
+    root: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.home = self.root / "home"
+        self.path = self.home / "work"
+        self.path.mkdir(parents=True)
+        (self.home / ".claude").mkdir()
+        self.env = {"HOME": str(self.home)}
+
+    def file(self, name: str, text: str = "# Rules\n") -> Path:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def found(self) -> list[str]:
+        return [place.name for place in places(self.path, self.env)]
+
+    def host(self, name: str) -> str:
+        place = chosen(places(self.path, self.env), name, RULES)
+        return place.name if place else ""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path.resolve())
+
+
+def test_one_file_that_is_there(project: Project) -> None:
+    """CLAUDE.md, the one below .claude where only that exists, or AGENTS.md; each is read for what it is."""
+    project.file(".claude/CLAUDE.md")
+    assert project.found() == [".claude/CLAUDE.md"]
+    project.file("CLAUDE.md")
+    assert project.found() == ["CLAUDE.md"]
+    (project.path / "CLAUDE.md").unlink()
+    (project.path / ".claude/CLAUDE.md").unlink()
+    project.file("AGENTS.md")
+    (place,) = places(project.path, project.env)
+    assert place.name == "AGENTS.md"
+    assert "@AGENTS.md" in place.note
+    assert place.read() == b"# Rules\n"
+
+
+def test_none_is_there(project: Project) -> None:
+    """CLAUDE.md is made, which both hosts read; AGENTS.md in a project that only opencode works in."""
+    assert project.found() == ["CLAUDE.md"]
+    assert places(project.path, project.env)[0].read() == b""
+    project.file("opencode.json", "{}")
+    assert project.found() == ["AGENTS.md"]
+    project.file(".claude/settings.json", "{}")
+    assert project.found() == ["CLAUDE.md"]
+
+
+@pytest.mark.parametrize(("link", "target"), [("CLAUDE.md", "AGENTS.md"), ("AGENTS.md", "CLAUDE.md")])
+def test_a_link_makes_them_one(project: Project, link: str, target: str) -> None:
+    """The real file is the one; the link stays one when that is replaced."""
+    project.file(target)
+    (project.path / link).symlink_to(target)
+    (place,) = places(project.path, project.env)
+    assert (place.name, place.path) == (target, project.path / target)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("CLAUDE.md", "@AGENTS.md\n"),
+        ("CLAUDE.md", "# Ours\n\nSee @./AGENTS.md, and more.\n"),
+        (".claude/CLAUDE.md", "@../AGENTS.md\n"),
+    ],
+)
+def test_an_import_makes_them_one(project: Project, name: str, text: str) -> None:
+    """Both hosts read AGENTS.md then, so the rules go there; the note says why."""
+    project.file(name, text)
+    project.file("AGENTS.md")
+    (place,) = places(project.path, project.env)
+    assert (place.name, place.note) == ("AGENTS.md", f"{name} imports it")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["`@AGENTS.md`\n", "```\n@AGENTS.md\n```\n", "see AGENTS.md\n", "@AGENTS.md.bak\n", "me@AGENTS.md\n"],
+)
+def test_what_is_no_import(project: Project, text: str) -> None:
+    """In code, as a plain name, or another file: the two are unrelated; the host decides, or the person."""
+    project.file("CLAUDE.md", text)
+    project.file("AGENTS.md")
+    assert project.found() == ["CLAUDE.md", "AGENTS.md"]
+    assert (project.host("claude_code"), project.host("opencode")) == ("CLAUDE.md", "AGENTS.md")
+    assert project.host("") == ""
+
+
+def test_the_one_with_the_section_is_taken(project: Project) -> None:
+    """Of two unrelated files, on a terminal: where rules stand already, more of them go."""
+    project.file("CLAUDE.md")
+    agents = project.file("AGENTS.md")
+    agents.write_bytes(Document(b"").append("rule-001", "Use bun", "2025-01-01"))
+    assert project.host("") == "AGENTS.md"
+    assert [place.name for place in every(project.path, project.env)[0]] == ["CLAUDE.md", "AGENTS.md"]
+
+
+def test_nothing_outside_of_the_project_is_touched(project: Project) -> None:
+    """A link that leads out, also by a folder, and above all the person's own file for all projects."""
+    own = project.home / ".claude" / "CLAUDE.md"
+    own.write_text("# Mine\n")
+    (project.path / "CLAUDE.md").symlink_to(own)
+    with pytest.raises(UserError, match=r"leads out of the project, to .*/home/\.claude/CLAUDE\.md"):
+        places(project.path, project.env)
+    agents = project.file("AGENTS.md")
+    (place,) = places(project.path, project.env)
+    assert place.path == agents
+    assert "leads out of the project" in place.note
+    found, problems = every(project.path, project.env)
+    assert ([p.name for p in found], len(problems)) == (["AGENTS.md"], 1)
+    agents.unlink()
+    (project.path / "CLAUDE.md").unlink()
+    (project.path / ".claude").symlink_to(project.home / ".claude")
+    with pytest.raises(UserError, match="leads out of the project"):
+        places(project.path, project.env)
+    assert own.read_text() == "# Mine\n"
+
+
+@pytest.mark.parametrize("name", [".claude", ".config/opencode", "elsewhere"])
+def test_a_host_s_own_folder_is_no_project(project: Project, name: str) -> None:
+    """The files in it count for all projects, also where the environment names another folder."""
+    folder = project.home / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with pytest.raises(UserError, match="counts for all projects"):
+        places(folder, project.env | {"CLAUDE_CONFIG_DIR": str(project.home / "elsewhere")})
+    with pytest.raises(UserError, match="is no project"):
+        places(project.home, project.env)
+
+
+def test_what_can_not_be_replaced_is_refused(project: Project) -> None:
+    """A link to nowhere, a folder, and one file with two names, which a replacement would part."""
+    (project.path / "CLAUDE.md").symlink_to("nowhere.md")
+    with pytest.raises(UserError, match="leads nowhere"):
+        places(project.path, project.env)
+    (project.path / "CLAUDE.md").unlink()
+    (project.path / "CLAUDE.md").mkdir()
+    with pytest.raises(UserError, match="not a regular file"):
+        places(project.path, project.env)
+    (project.path / "CLAUDE.md").rmdir()
+    os.link(project.file("AGENTS.md"), project.path / "CLAUDE.md")
+    with pytest.raises(UserError, match="hard link"):
+        places(project.path, project.env)
+
+
+def test_a_file_that_can_not_be_read_is_told_with_its_path(project: Project) -> None:
+    """Another encoding, or too large."""
+    file = project.file("CLAUDE.md")
+    (place,) = places(project.path, project.env)
+    file.write_bytes("# Ü".encode("utf-16"))
+    with pytest.raises(UserError, match=r"CLAUDE\.md is not changed: it is UTF-16"):
+        place.document(RULES)
+    file.write_bytes(b"#" * (4 * 1024 * 1024 + 1))
+    with pytest.raises(UserError, match=r"CLAUDE\.md can't be used: it is larger than"):
+        place.read()

@@ -1,0 +1,331 @@
+"""The journal's operations on a plain dict, by examples of the requirements and by properties."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.errors import UserError
+from daemon.rules import journal as j
+from daemon.rules.journal import Adding, Journal, Seen
+
+CONTENTS = ["Use strict mode", "Run lint first", "Never push to main", "Use tabs", "Use spaces"]
+SEEN = st.builds(
+    Seen,
+    type=st.sampled_from(["correction", "instruction"]),
+    content=st.sampled_from(CONTENTS),
+    severity=st.sampled_from(["high", "medium", "low"]),
+    day=st.sampled_from(["2026-01-01", "2026-01-02", "2026-03-05"]),
+    session=st.sampled_from(["a", "b", "c", "d"]),
+    message=st.integers(0, 40).map(str),
+)
+
+
+def new() -> Journal:
+    return j.empty("my-project", "2025-11-27T19:30:00+00:00")
+
+
+def seen(content: str = "Use strict mode", session: str = "a", message: str = "1", **more: Any) -> Seen:
+    given = {"type": "correction", "severity": "medium", "day": "2025-11-27", **more}
+    return Seen(content=content, session=session, message=message, **given)
+
+
+def added(journal: Journal, *found: Seen) -> list[str]:
+    adding = Adding(journal)
+    for each in found:
+        adding.add(each)
+    return adding.new
+
+
+def test_a_new_journal_has_the_agreed_form() -> None:
+    """TR4: version, project, created, signals, learned_rules."""
+    assert new() == {
+        "version": "1.0",
+        "project": "my-project",
+        "created": "2025-11-27T19:30:00+00:00",
+        "signals": [],
+        "learned_rules": [],
+        "tombstones": [],
+    }
+
+
+def test_a_signal_has_the_agreed_form_and_id() -> None:
+    """FR1, FR2: numbered by day; feedback has a polarity."""
+    journal = new()
+    names = added(
+        journal,
+        seen(),
+        seen("Run lint first", message="2"),
+        seen("Great", message="3", type="feedback", polarity="positive", day="2025-12-01"),
+        seen("No day", message="4", day=""),
+    )
+    assert names == ["sig-20251127-001", "sig-20251127-002", "sig-20251201-001", "sig-00000000-001"]
+    assert journal["signals"][0] == {
+        "id": "sig-20251127-001",
+        "type": "correction",
+        "content": "Use strict mode",
+        "occurrences": 1,
+        "first_seen": "2025-11-27",
+        "last_seen": "2025-11-27",
+        "severity": "medium",
+        "status": "pending",
+        "sightings": {"a": ["1"]},
+    }
+    assert journal["signals"][2]["polarity"] == "positive"
+
+
+def test_occurrences_count_sessions() -> None:
+    """Said twice in one session is one occurrence; a fork's copy of a message is none."""
+    journal = new()
+    added(journal, seen(), seen(message="2"), seen("use strict mode, please", "b", "3"), seen(session="c"))
+    (signal,) = journal["signals"]
+    assert signal["occurrences"] == 2
+    assert signal["sightings"] == {"a": ["1", "2"], "b": ["3"]}
+
+
+def test_days_and_severity_grow_with_each_sighting() -> None:
+    """First seen is the earliest day, last seen the latest, and the severest wording counts."""
+    journal = new()
+    added(journal, seen(day="2025-11-20"))
+    added(journal, seen(session="b", message="2", day="2025-11-01", severity="high"))
+    added(journal, seen(session="c", message="3", day="2025-12-01", severity="low"))
+    (signal,) = journal["signals"]
+    assert (signal["first_seen"], signal["last_seen"], signal["severity"]) == (
+        "2025-11-01",
+        "2025-12-01",
+        "high",
+    )
+
+
+def test_a_journal_of_the_requirements_is_read() -> None:
+    """FR2's own example: ids without a day, no sightings; its count goes on from there."""
+    found = j.checked(
+        {
+            "version": "1.0",
+            "project": "my-project",
+            "signals": [
+                {
+                    "id": "sig-001",
+                    "type": "correction",
+                    "content": "Use strict TypeScript",
+                    "occurrences": 3,
+                    "first_seen": "2025-11-20",
+                    "last_seen": "2025-11-27",
+                    "severity": "high",
+                    "status": "pending",
+                }
+            ],
+            "learned_rules": [
+                {
+                    "id": "rule-001",
+                    "content": "Always use TypeScript strict mode",
+                    "source_signals": ["sig-001", "sig-002"],
+                    "promoted_at": "2025-11-27",
+                    "target": "claude_md",
+                    "active": True,
+                }
+            ],
+            "mine": 1,
+        }
+    )
+    added(found, seen("use strict TypeScript", "x", "9"))
+    assert found["signals"][0]["occurrences"] == 4
+    assert found["mine"] == 1
+    assert j.promote(found, ["sig-001"], content="c", target="claude_md", file="CLAUDE.md", day="d")[
+        "id"
+    ] == ("rule-002")
+
+
+@given(found=st.lists(SEEN, max_size=30), again=st.integers(1, 3), parts=st.integers(1, 4))
+def test_the_same_messages_again_change_nothing(found: list[Seen], again: int, parts: int) -> None:
+    """In one go or in parts, once or several times: the journal is the same."""
+    journal = new()
+    added(journal, *found)
+    once = json.dumps(journal)
+    for _ in range(again):
+        assert added(journal, *found) == []
+    assert json.dumps(journal) == once
+    other = new()
+    for n in range(parts):
+        added(other, *found[len(found) * n // parts : len(found) * (n + 1) // parts])
+    assert json.dumps(other) == once
+
+
+@given(found=st.lists(SEEN, max_size=30))
+def test_counts_are_those_of_sessions(found: list[Seen]) -> None:
+    """Each message counts once, in the session where it was seen first; occurrences are distinct sessions."""
+    journal = new()
+    added(journal, *found)
+    first: dict[str, Seen] = {}
+    for each in found:
+        first.setdefault(each.message, each)
+    for signal in journal["signals"]:
+        sessions = {s.session for s in first.values() if s.content == signal["content"]}
+        assert signal["occurrences"] == len(signal["sightings"]) == len(sessions)
+    assert sum(len(m) for s in journal["signals"] for m in s["sightings"].values()) == len(first)
+    assert j.messages(journal) == set(first)
+
+
+@given(found=st.lists(SEEN, max_size=30))
+def test_a_journal_survives_being_written(found: list[Seen]) -> None:
+    """Ids are unique and of the agreed form, and what is read back is what was written."""
+    journal = new()
+    added(journal, *found)
+    names = [s["id"] for s in journal["signals"]]
+    assert len(set(names)) == len(names)
+    assert all(j.SIGNAL_ID.fullmatch(name) for name in names)
+    assert j.checked(json.loads(json.dumps(journal))) == journal
+
+
+@given(before=st.lists(SEEN, max_size=12), later=st.lists(SEEN, max_size=12), lost=st.booleans())
+def test_what_is_dismissed_never_comes_back(before: list[Seen], later: list[Seen], lost: bool) -> None:
+    """Not in other words, not from other sessions, and not when only the tombstones are left."""
+    journal = new()
+    names = added(journal, *before)
+    dismissed = {s["content"] for s in j.dismiss(journal, names, "2026-01-03")}
+    if lost:
+        journal = {**new(), "tombstones": journal["tombstones"]}
+    added(journal, *later, seen("Always use strict mode", "z", "99"))
+    for signal in journal["signals"]:
+        if signal["content"] in dismissed:
+            assert signal["status"] == "dismissed"
+
+
+def test_a_dismissal_is_taken_back() -> None:
+    """Status and tombstone are as before, and it is suggested again, also in other words."""
+    journal = new()
+    added(journal, seen(), seen("Run lint first", message="2"))
+    before = copy.deepcopy(journal)
+    j.dismiss(journal, ["sig-20251127-001"], "2026-01-03")
+    assert [t["content"] for t in journal["tombstones"]] == ["Use strict mode"]
+    j.restore(journal, ["sig-20251127-001"])
+    assert journal == before
+    assert added({**new(), "tombstones": journal["tombstones"]}, seen()) == ["sig-20251127-001"]
+
+
+@pytest.mark.parametrize("name", ["sig-20251127-009", "sig-1", "", "rule-001"])
+def test_an_id_that_is_not_there_changes_nothing(name: str) -> None:
+    """One wrong id of several: none of them is touched."""
+    journal = new()
+    added(journal, seen())
+    before = copy.deepcopy(journal)
+    for act in (
+        lambda: j.dismiss(journal, ["sig-20251127-001", name], "d"),
+        lambda: j.restore(journal, [name]),
+    ):
+        with pytest.raises(UserError, match="there is no signal"):
+            act()
+    assert journal == before
+
+
+def test_what_was_decided_is_not_decided_again() -> None:
+    """A rule's signal can't be dismissed, and what waits can't be restored."""
+    journal = new()
+    added(journal, seen())
+    with pytest.raises(UserError, match="was not dismissed; it is pending"):
+        j.restore(journal, ["sig-20251127-001"])
+    j.promote(journal, ["sig-20251127-001"], content="c", target="claude_md", file="CLAUDE.md", day="d")
+    with pytest.raises(UserError, match="is a rule by now"):
+        j.dismiss(journal, ["sig-20251127-001"], "d")
+
+
+def test_a_rule_from_its_first_to_its_last_day() -> None:
+    """FR2: promoted, reworded, archived with a reason, removed; its number is not given again."""
+    journal = new()
+    names = added(journal, seen(), seen("Run lint first", message="2"))
+    rule = j.promote(
+        journal,
+        names,
+        content="Use strict mode",
+        target="claude_md",
+        file="CLAUDE.md",
+        day="2025-11-27",
+        taken=["rule-004", "not an id"],
+    )
+    assert rule == {
+        "id": "rule-005",
+        "content": "Use strict mode",
+        "source_signals": names,
+        "promoted_at": "2025-11-27",
+        "target": "claude_md",
+        "file": "CLAUDE.md",
+        "active": True,
+    }
+    assert {s["status"] for s in journal["signals"]} == {"promoted"}
+    assert (
+        j.reword(journal, "rule-005", "Use strict TypeScript mode")["content"] == "Use strict TypeScript mode"
+    )
+    archived = j.archive(journal, "rule-005", reason="switched", day="2026-01-01")
+    assert (archived["active"], archived["archived_at"], archived["reason"]) == (
+        False,
+        "2026-01-01",
+        "switched",
+    )
+    j.remove(journal, "rule-005", again=True)
+    assert journal["learned_rules"] == []
+    assert {s["status"] for s in journal["signals"]} == {"pending"}
+    learned = j.promote(
+        journal, [], content="c", target="workshop_preference", file="", day="d", taken=["rule-005"]
+    )
+    assert (learned["id"], learned["source_signals"]) == ("rule-006", [])
+    with pytest.raises(UserError, match="there is no rule 'rule-099'"):
+        j.archive(journal, "rule-099", reason="", day="d")
+
+
+def test_it_stays_bounded() -> None:
+    """I44: the least of too many signals that wait go first; decisions stay."""
+    journal = new()
+    found = [seen(f"rule number {n} of many", message=str(n), severity="low") for n in range(j.MAX_SIGNALS)]
+    added(journal, seen("A severe one", message="x", severity="high"), *found)
+    j.dismiss(journal, ["sig-20251127-003"], "d")
+    assert len(j.trim(journal)) == 1
+    assert j.trim(journal) == []
+    left = {s["id"] for s in journal["signals"]}
+    assert len(left) == j.MAX_SIGNALS
+    assert {"sig-20251127-001", "sig-20251127-003"} <= left
+    many = new()
+    added(many, *(seen(session=str(n), message=str(n)) for n in range(j.MAX_SESSIONS + 20)))
+    (signal,) = many["signals"]
+    assert len(signal["sightings"]) == j.MAX_SESSIONS
+    assert signal["occurrences"] == j.MAX_SESSIONS + 20
+    talk = new()
+    added(talk, *(seen(message=str(n)) for n in range(j.MAX_MESSAGES + 20)))
+    assert [len(of) for of in talk["signals"][0]["sightings"].values()] == [j.MAX_MESSAGES]
+
+
+SIGNAL = {"id": "sig-001", "type": "correction", "content": "c"}
+RULE = {"id": "rule-001", "content": "c"}
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        ([], "it is no object"),
+        ({"signals": {}}, "signals is no list of objects"),
+        ({"signals": ["x"]}, "signals is no list of objects"),
+        ({"signals": [{"id": "sig-001"}]}, "an entry of signals has no content"),
+        ({"signals": [{**SIGNAL, "id": "one"}]}, "'one' is no id of a signal"),
+        ({"signals": [{**SIGNAL, "type": "idea"}]}, "the type of sig-001 is none of correction"),
+        ({"signals": [{**SIGNAL, "severity": "huge"}]}, "the severity of sig-001"),
+        ({"signals": [{**SIGNAL, "status": None}]}, "the status of sig-001"),
+        ({"signals": [{**SIGNAL, "occurrences": 0}]}, "are no number above 0"),
+        ({"signals": [{**SIGNAL, "occurrences": True}]}, "are no number above 0"),
+        ({"signals": [{**SIGNAL, "first_seen": 3}]}, "first_seen of sig-001 is no day"),
+        ({"signals": [{**SIGNAL, "sightings": {"a": "b"}}]}, "are no lists by session"),
+        ({"signals": [SIGNAL, SIGNAL]}, "two entries of signals have the same id"),
+        ({"learned_rules": [{**RULE, "id": "1"}]}, "'1' is no id of a rule"),
+        ({"learned_rules": [{**RULE, "target": "elsewhere"}]}, "the target of rule-001"),
+        ({"learned_rules": [{**RULE, "active": 1}]}, "neither true nor false"),
+        ({"learned_rules": [{**RULE, "source_signals": [1]}]}, "no list of ids"),
+        ({"tombstones": [{}]}, "an entry of tombstones has no content"),
+    ],
+)
+def test_what_is_no_journal_is_named(found: object, why: str) -> None:
+    """The message says which entry is wrong, and how."""
+    with pytest.raises(ValueError, match=why):
+        j.checked(found)

@@ -1,0 +1,141 @@
+"""A project whose learning journal has signals, and ``reflectd reflect`` in a terminal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from daemon.clock import SystemClock
+from daemon.files.journal import ProjectJournal
+from daemon.files.learned_rules import LearnedRules
+from daemon.files.rule_plan import marks_of
+from daemon.hosts.claude_code.sessions import named, projects
+from daemon.rules.journal import Adding, Journal, Seen
+from harness.machine.terminal import Terminal
+from harness.machine.waiting import wait_until
+from tests.support.machine.command_line import COMMAND, environment
+
+if TYPE_CHECKING:
+    from daemon.rules.journal import Severity
+    from harness.machine.sandbox import Sandbox
+
+DAY = "2025-11-27"
+DAYS = ("2025-11-20", "2025-11-24", DAY)
+ROLES = ("assistant", "user")
+QUIT = ("q Quit", "q Quit what you decided is kept", "Number (Enter is 4):")  # how a question ends
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Something that a person said, in as many sessions as there are ``words``."""
+
+    content: str
+    words: tuple[str, ...]
+    severity: Severity = "high"
+
+
+STRICT = Wish(
+    "Use strict TypeScript mode",
+    ("No, use strict mode", "I said strict TypeScript mode", "strict mode again, please"),
+)
+BUN = Wish("Use bun for package management", ("use bun, not npm", "bun please"), "medium")
+LINT = Wish("Run lint before committing", ("lint first", "you did not lint", "lint before you commit"), "low")
+
+
+def book_of(box: Sandbox) -> ProjectJournal:
+    return ProjectJournal(box.project, box.state, SystemClock())
+
+
+def said_before(box: Sandbox, *wishes: Wish) -> list[str]:
+    """Put into the journal what a scan would; gives the ids of the signals."""
+    book = book_of(box)
+    quotes: dict[str, list[dict[str, Any]]] = {}
+
+    def edit(journal: Journal) -> list[str]:
+        adding = Adding(journal)
+        names = []
+        for number, wish in enumerate(wishes):
+            for at, text in enumerate(wish.words):
+                session = f"{number}{at}-session-of-{number}"
+                seen = Seen("correction", wish.content, wish.severity, DAYS[at], session, f"m{number}{at}")
+                name, _ = adding.add(seen)
+                quotes.setdefault(name, []).append({"day": DAYS[at], "session": session, "text": text})
+            names.append(name)
+        return names
+
+    found = book.change(edit).result
+    book.state.save("quotes", quotes, 0)
+    return found
+
+
+def worked(box: Sandbox, session: str, day: str, *said: tuple[str, str]) -> None:
+    """A session of Claude Code in the project: what the agent said, and what the person said then."""
+    lines, parent = list[str](), None
+    turns = [
+        ("user", "Add the price list."),
+        *((r, t) for pair in said for r, t in zip(ROLES, pair, strict=True)),
+    ]
+    for number, (role, text) in enumerate(turns):
+        content: Any = text if role == "user" else [{"type": "text", "text": text}]
+        line = {
+            "parentUuid": parent,
+            "isSidechain": False,
+            "message": {"role": role, "content": content},
+            "type": role,
+            "uuid": f"{session}-{number}",
+            "timestamp": f"{day}T10:00:{number:02d}.000Z",
+            "userType": "external",
+            "cwd": str(box.project),
+            "sessionId": session,
+            "version": "2.1.330",
+        }
+        lines.append(json.dumps(line))
+        parent = line["uuid"]
+    folder = projects(box.env()) / named(box.project)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{session}.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def learned(box: Sandbox, text: str) -> None:
+    """A rule that the person stated before, in the project's file for rules."""
+    rules = LearnedRules(box.project, box.state, SystemClock(), box.env())
+    (place,) = rules.places()
+    rules.learn(text, place, marks_of(rules).get(place.name, ""))
+
+
+def journal(box: Sandbox) -> dict[str, Any]:
+    """The journal's file."""
+    found: dict[str, Any] = json.loads(book_of(box).path.read_text("utf-8"))
+    return found
+
+
+def statuses(box: Sandbox) -> dict[str, str]:
+    """What became of each signal, by its content."""
+    return {s["content"]: s["status"] for s in journal(box)["signals"]}
+
+
+class Reviewing(Terminal):
+    """``with`` it: the first question is on the screen."""
+
+    def asked(self, content: str) -> None:
+        """Until this pattern is the one that is asked about: its choices stand below it."""
+
+        def shown() -> bool:
+            head, _, below = " ".join(self.screen.split()).rpartition("Found pattern: ")
+            return bool(head or below) and below.startswith(content) and below.endswith(QUIT)
+
+        wait_until(shown, f"the question about {content!r}", lambda: self.screen)
+
+    def answer(self, key: str, then: str) -> None:
+        """Press a key, and wait until this pattern is asked about."""
+        self.press(key)
+        self.asked(then)
+
+
+def review(
+    box: Sandbox, *args: str, ready: str = "q Quit", size: tuple[int, int] = (80, 24), **env: str
+) -> Reviewing:
+    """``reflectd reflect`` in a terminal of that size."""
+    command = [*COMMAND, "reflect", *args]
+    return Reviewing(command, environment(box, **env), box.project, ready, size=size)
