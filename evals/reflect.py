@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -38,7 +39,7 @@ class Case(msgspec.Struct):
 
     text: str
     type: Kind
-    prior_assistant: str = ""
+    prior_assistant: str | None = ""
     content: str = ""
 
 
@@ -63,7 +64,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--strict", action="store_true", help="exit code 1 when an aim is missed")
     args = parser.parse_args(argv)
     try:
-        outcomes = [Outcome(c, classify(c.text, c.prior_assistant)) for c in read_cases(args.cases)]
+        outcomes = [Outcome(c, classify(c.text, c.prior_assistant or "")) for c in read_cases(args.cases)]
     except (UserError, OSError) as e:
         print(f"evals: {e}", file=sys.stderr)
         return 2
@@ -77,9 +78,9 @@ def main(argv: list[str]) -> int:
 
 
 def read_cases(folder: Path) -> list[Case]:
-    """The cases of a folder, by file. Raises ``UserError`` when one is wrong or none is there."""
+    """The cases of a folder or of one file. Raises ``UserError`` when one is wrong or none is there."""
     cases: list[Case] = []
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in [folder] if folder.is_file() else sorted(folder.glob("*.jsonl")):
         for number, line in enumerate(path.read_bytes().splitlines(), 1):
             try:
                 cases += [msgspec.json.decode(line, type=Case)] if line.strip() else []
@@ -123,10 +124,11 @@ def aims_missed(outcomes: Sequence[Outcome]) -> list[str]:
 
 def table(outcomes: Sequence[Outcome]) -> list[str]:
     """The figures for a person, then each mistake."""
-    lines = [f"{len(outcomes)} messages, {sum(o.case.type != 'none' for o in outcomes)} of them signals", ""]
+    cases: Counter[str] = Counter(o.case.type for o in outcomes)
+    lines = [f"{len(outcomes)} messages, {len(outcomes) - cases['none']} of them signals", ""]
     lines.append(f"{'class':<14}{'cases':>6}{'precision':>32}{'recall':>32}")
     for name, of in (*((s, (s,)) for s in SIGNALS), ("all signals", SIGNALS)):
-        many = sum(o.case.type in of for o in outcomes)
+        many = sum(cases[s] for s in of)
         row = f"{counted(precision(outcomes, of)):>32}{counted(recall(outcomes, of)):>32}"
         lines.append(f"{name:<14}{many:>6}{row}")
     lines += ["", f"false alarms on other messages: {counted(false_alarms(outcomes))}"]

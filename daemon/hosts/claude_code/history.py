@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ...core.transcript import Said
 from .lines import HEAD, TYPE_MARK, entry_of
 from .reading import MAX_LINE, each_line, line_start, opened
+from .results import DENIED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,7 +122,7 @@ class _History:
             self._heard(line)
         elif kind and (entry := entry_of(line)) is not None:
             typed = entry.kind == "human" and not entry.command
-            refused = entry.kind == "result" and bool(entry.text) and any(r.failed for r in entry.results)
+            refused = entry.kind == "result" and any(r.error.startswith(DENIED) for r in entry.results)
             if (typed or refused) and entry.text.strip():
                 self._take(
                     Said(

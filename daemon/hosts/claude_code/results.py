@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SHELL: Final = "Bash"
 _EXIT: Final = re.compile(r"(?:Error: )?Exit code (\d{1,3})(?:\n|$)")
 _SAID: Final = "the user said:\n"
-_DENIED: Final = "The user rejected this tool call. "
+DENIED: Final = "The user rejected this tool call. "
 _RULED: Final = "There is a rule which prevents you from this call. "
 _BY_PERSON: Final = frozenset({"user-rejected", "interrupted", "cancelled"})
 # versions that say only in words why a call was not made
@@ -125,7 +125,7 @@ def _result(block: dict[str, Any], own: Own, denial: str) -> Result:
 def _refusal(error: str, denial: str) -> str:
     """The words that stand before the error of a call that was not made: who did not allow it. Else empty."""
     if denial in _BY_PERSON or (not denial and _REFUSED.match(error[:2_000])):
-        return _DENIED
+        return DENIED
     return _RULED if denial or _FORBIDDEN.match(error[:2_000]) else ""
 
 

@@ -80,7 +80,7 @@ def test_each_is_taken_back_by_a_person(box: Sandbox) -> None:
     assert stones(box) == []
     assert at_a_terminal(box, ["learned", "undo", "oth-001"], "y")[0] == 0
     assert stones(box) == ["Use pathlib."]
-    assert ProjectPlaybook(box.project, box.state, SystemClock()).history()[0].what == "took back oth-001"
+    assert ProjectPlaybook(box.project, box.state, SystemClock(), "").history()[0].what == "took back oth-001"
     assert at_a_terminal(box, ["learned", "undo", "rule-001"], "y", "")[0] == 0
     assert at_a_terminal(box, ["learned", "undo", "rule-002"], "y", "")[0] == 0
     found = json.loads(reflectd(box, "learned", "--json").stdout)
