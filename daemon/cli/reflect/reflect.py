@@ -24,6 +24,7 @@ BARE: Final = "review"
 """The action that is meant where none is named."""
 EPILOG = """examples:
   reflectd reflect                  read new sessions of this project, and decide on each pattern
+  reflectd reflect --json           the patterns for a script; nothing is read or changed
   reflectd reflect scan --all --since 30d     of all projects, and only the last 30 days
   reflectd reflect scan session.json          what `opencode export` printed
   reflectd reflect status           what is in the journal, and what is suggested

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.machine.command_line import reflectd, said
+from tests.support.machine.command_line import environment, reflectd, said
 from tests.support.reflecting import (
     BUN,
     DAYS,
@@ -156,6 +158,25 @@ def test_a_preference_goes_to_the_file_where_workshop_is_not_installed(box: Sand
     assert "Use strict TypeScript mode" in rules_file(box, ".claude/memory/preferences.md")
     assert rules_file(box) == ""
     assert journal(box)["learned_rules"][0]["target"] == "workshop_preference"
+
+
+def test_workshop_keeps_the_preference_where_it_is_installed(box: Sandbox) -> None:
+    """FR6: "Add to Workshop" runs its command; undo says that Workshop itself is not told."""
+    program, ran = box.root / "bin" / "workshop", box.root / "ran"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >> {ran}\n', "utf-8")
+    program.chmod(0o755)
+    said_before(box, STRICT, BUN)
+    with review(box, size=(80, 40), PATH=f"{program.parent}:{box.env()['PATH']}") as terminal:
+        terminal.wait_for("a preference, kept by Workshop")
+        terminal.answer("w", BUN.content)
+        assert "Added to Workshop as rule-001: Use strict TypeScript mode" in terminal.screen
+        assert ran.read_text("utf-8").endswith("preference Use strict TypeScript mode --category reflect\n")
+        terminal.answer("u", STRICT.content)
+        assert "Workshop is not told" in terminal.screen
+        terminal.press("q")
+        assert terminal.ended() == 0
+    assert set(statuses(box).values()) == {"pending"}
 
 
 def test_agents_md_is_named_where_the_project_has_it(box: Sandbox) -> None:
@@ -523,6 +544,27 @@ def test_keys_from_before_a_question_are_no_answer(box: Sandbox) -> None:
         terminal.press("q")
         assert terminal.ended() == 0
     assert statuses(box) == {STRICT.content: "promoted", BUN.content: "pending", LINT.content: "pending"}
+
+
+def test_other_actions_do_not_load_the_menu(box: Sandbox) -> None:
+    """prompt-toolkit costs a tenth of a second: only a review that asks something pays it."""
+    said_before(box, STRICT)
+    code = (
+        "import sys; from daemon.cli.main import main; main(sys.argv[1:]);"
+        "print([n for n in sys.modules if n.startswith(('prompt_toolkit', 'asyncio'))])"
+    )
+    for args in (["reflect", "status"], ["reflect", "--json"], ["reflect", "--help"], ["reflect", "history"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *args],
+            env=environment(box),
+            cwd=box.project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.endswith("[]\n") or args[1] == "--help", done
+        assert "prompt_toolkit" not in done.stdout
 
 
 # --- without a person ---------------------------------------------------------------------------------
