@@ -224,10 +224,8 @@ class Daemon:
                 "started", version=__version__, pid=os.getpid(), socket=str(self.paths.socket), unfiled=left
             )
             ready()
-            self.spawn(_warm(), "warm")
-            for client in self._clients:
-                self.spawn(client.warm(), "warm")
             gc.freeze()  # what start-up made stays; the collector need not look at it again
+            self.spawn(self._warm(), "warm")
             await self.stopping.wait()
         finally:
             self._log.info("stopping")
@@ -328,6 +326,16 @@ class Daemon:
         """Nothing is done or written: no turn is judged, and nothing follows from one."""
         return not self._tasks and not self.engine.schedule.busy() and not self.engine.filing.waiting
 
+    async def _warm(self) -> None:
+        """Load what the first event and the first judgement need: hundreds of patterns, and SDKs. Later it
+        would hold up whoever else asks in that moment.
+        """
+        for name in (".core.secret_search", ".evidence.collect"):
+            await asyncio.to_thread(import_module, name, __package__)
+        for client in self._clients:
+            await client.warm()
+        gc.freeze()
+
     async def _make_way(self) -> None:
         await self.upgrade.wanted.wait()
         self._log.info("making way for the program on the disk", version=__version__)
@@ -355,14 +363,6 @@ def _embedder(settings: Settings, *, by_host: bool) -> Embedder | None:
     from .embed.select import choose, embedder
 
     return embedder(choose(settings, os.environ, by_host=by_host), settings)
-
-
-async def _warm() -> None:
-    """Load what the first event and the first judgement need: hundreds of patterns, which would hold up
-    whoever else asks in that moment.
-    """
-    for name in (".core.secret_search", ".evidence.collect"):
-        await asyncio.to_thread(import_module, name, __package__)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
