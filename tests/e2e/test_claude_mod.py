@@ -10,6 +10,7 @@ import pytest
 
 from daemon.engine.hosts.claude_code_mod import JUDGING
 from harness.hosts.claude_code_tui import ClaudeTui
+from harness.machine.reflectd import Daemon
 from harness.machine.waiting import wait_until
 from harness.models.claude_code_scripts import HEADLESS
 from harness.models.scripts import CLAIM, COMPLETE, DONE, REQUEST
@@ -85,7 +86,7 @@ def test_a_daemon_that_hangs_or_dies_in_the_session(own_box: Sandbox, llm: Model
     """I35, I45: the next prompts are answered, the commands say what is wrong, and Claude Code ends."""
     llm.script(text("Hello."), text("Hello again."), text("And again."))
     claude = set_up(own_box, llm)
-    with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
+    with Daemon(own_box) as daemon, ClaudeTui(claude) as tui:
         tui.ask(HELLO)
         tui.wait_for("Hello.")
         tui.wait_idle()
@@ -101,8 +102,8 @@ def test_a_daemon_that_hangs_or_dies_in_the_session(own_box: Sandbox, llm: Model
         tui.ask("And once more")
         tui.wait_for("And again.")
         tui.wait_idle()
-        tui.ask("/why ")
-        tui.wait_for("no daemon answers on")
+        tui.ask("/reflectd:status ")
+        tui.wait_for("reflectd is not running")
         assert tui.quit() == 0
 
 

@@ -27,6 +27,8 @@ OLD_NAMES = {
     "SessionStart",
     "UserPromptSubmit",
     "Stop",
+    "PermissionRequest",
+    "PostToolUse",
     "SubagentStop",
     "SessionEnd",
     "Notification",

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -25,7 +26,6 @@ from tests.support.machine.command_line import reflectd, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -48,10 +48,17 @@ def activated(box: Sandbox, path: Path) -> Iterator[subprocess.Popen[bytes]]:
             log,
         )
     try:
-        wait_until(path.exists, "the socket")
+        wait_until(lambda: listens(path), "the socket")
         yield process
     finally:
         processes.end_group(process, gently=0)
+
+
+def listens(path: Path) -> bool:
+    """Whether somebody listens there. Asking it by a connection would start the daemon."""
+    accepts = 0x10000  # the flag of a socket that takes connections
+    rows = [row.split() for row in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    return any(int(row[3], 16) & accepts for row in rows if row[-1] == str(path))
 
 
 def log(box: Sandbox) -> str:
