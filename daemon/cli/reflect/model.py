@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from ...rules.gather import Held, Message
     from .scanning import Scan
 
-NO_TERMINAL = "a model costs something, so a person is asked first: do it on a terminal. Nothing was read"
-
 
 def template_of(project: Path, state_dir: Path) -> str:
     """The prompt that counts in this project."""
@@ -53,7 +51,7 @@ def agreed(held: Held, template: str) -> bool:
     cost = estimate_usd(vendor, model, tokens, TOKENS_OUT * len(held.messages))
     calls, many = count(len(prompts), "call"), count(len(held.messages), "message")
     say(f"{many} for {model or provider.name}: {calls} with {tokens:,} tokens, at most {money(cost)}")
-    return asked("Ask the model?", NO_TERMINAL)
+    return asked("Ask the model?", "there is no terminal to ask on")
 
 
 def look(held: Held, scan: Scan, template: str) -> None:

@@ -13,7 +13,7 @@ from ...core.errors import UserError
 from ..moments import moment
 from ..render import Paint, count, place, plain, print_json
 from ..settings import look as look_at_settings
-from ..terminal import add_flag, say, show
+from ..terminal import add_flag, attended, say, show
 from .action import action, opened
 from .status import lines_of, summary, tell
 
@@ -65,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(
             "--model asks on a terminal first, and counts what comes of it: not with --json or --dry-run"
         )
+    if args.model and not attended():
+        raise UserError("a model costs something, so a person is asked first: do it on a terminal")
     since = moment(args.since) if args.since else 0
     book = opened(args)
     listed = named(args.paths) or of_project(book.project, os.environ, everywhere=args.all)

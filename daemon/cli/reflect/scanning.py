@@ -80,15 +80,18 @@ class Scan:
 
     def count(self) -> None:
         """Count in the journal what was found so far."""
+        findings = list(self.gathering.found)
         done = count_in(
             self.book,
-            self.gathering.taken(),
+            findings,
             now_ms=int(time.time() * 1000),
             cursors=None if self.held else self.fresh,
             asked=self.gathering.asked,
             decided=self.decided,
             dry_run=self.dry_run,
         )
+        # only now: an interrupt before it must leave them for the next time, as it leaves the cursors
+        del self.gathering.found[: len(findings)]
         if not self.held:
             self.fresh = {}
         self.new += done.result.new
