@@ -37,12 +37,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Look:
     """What there is now. ``statements``: what a new text could contradict or repeat, a person's own lines
-    too. ``problems``: files that can't be read.
+    too. ``by_hand``: their own lines among the active rules. ``problems``: files that can't be read.
     """
 
     rows: tuple[Standing, ...]
     statements: tuple[Statement, ...]
     journal: dict[str, Any]
+    by_hand: tuple[Statement, ...] = ()
     problems: tuple[str, ...] = ()
 
 
@@ -84,7 +85,13 @@ class LearnedRules:
             if line.part != "archived"
             for sentence in split_line(line.text)
         ]
-        return Look(tuple(rows), (*said, *own), loaded.journal, tuple(problems))
+        by_hand = [
+            Statement(line.text, "", f"{name}:{line.line}", own=True)
+            for name, doc in documents
+            for line in doc.own()
+            if line.part == "active"
+        ]
+        return Look(tuple(rows), (*said, *own), loaded.journal, tuple(by_hand), tuple(problems))
 
     def places(self, *, soft: bool = False) -> tuple[Place, ...]:
         """The files that a new rule can go to: one, or two of which a person must choose. Raises

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         print_json(history_object(rules, look, worn))
         return 0
     tell(look.problems)
-    if not look.rows and not rules.changes.all():
+    if not look.rows and not look.by_hand and not rules.changes.all():
         say(f"no rule was learned in {place(rules.journal.project)} yet; `reflectd reflect learn` adds one")
         return 0
     show(lines_of(rules, look, worn, Paint()), pager=not args.no_pager)
@@ -66,6 +66,7 @@ def history_object(rules: LearnedRules, look: Look, worn: dict[int, Wear]) -> di
             {key: value for key, value in asdict(c).items() if key in _SHOWN} | {"undone": c.number in gone}
             for c in changes
         ],
+        "by_hand": [{"text": line.text, "where": line.where} for line in look.by_hand],
         "problems": list(look.problems),
     }
 
@@ -114,6 +115,9 @@ def lines_of(rules: LearnedRules, look: Look, worn: dict[int, Wear], paint: Pain
         lines += ["", paint(heading, "bold")] if part else []
         for i, row in part:
             lines += row_lines(row, worn.get(i), paint)
+    lines += ["", paint("your own words among them", "bold")] if look.by_hand else []
+    for line in look.by_hand:
+        lines += paint.row("  ", f"{plain(line.text)} ({short(line.where, 200)})")
     changes = rules.changes.all()
     if changes:
         lines += ["", paint("changes", "bold")]

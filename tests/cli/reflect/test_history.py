@@ -29,11 +29,20 @@ def test_reflect_history_shows_all_rules(box: Sandbox) -> None:
     assert at_a_terminal(box, ["reflect", "learn", "Prefer short answers", "--soft"], "y")[0] == 0
     assert at_a_terminal(box, ["reflect", "unlearn", "npm", "--why", "bun"], "y")[0] == 0
     file = box.project / "CLAUDE.md"
-    file.write_text(file.read_text().replace("\n### Archived", "- **[rule-009]** Theirs\n\n### Archived"))
+    added = "- **[rule-009]** Theirs\n- Never use tabs\n\n### Archived"
+    file.write_text(file.read_text().replace("\n### Archived", added))
     text = said(reflectd(box, "reflect", "history"), 0)
     order = ["active rules", "rule-002  Run lint first (CLAUDE.md:", "rule-009  Theirs", "somebody else's"]
     order += ["active preferences", "rule-003  Prefer short answers (.claude/memory/preferences.md:"]
-    order += ["archived", "rule-001  Use npm (CLAUDE.md:", "changes", "  4  ", "archived rule-001: bun"]
+    order += [
+        "archived",
+        "rule-001  Use npm (CLAUDE.md:",
+        "your own words among them",
+        "Never use tabs (CLAUDE.md:",
+        "changes",
+        "  4  ",
+        "archived rule-001: bun",
+    ]
     at = 0
     for part in order:
         assert part in text[at:], f"{part!r} is not behind the others in:\n{text}"
@@ -46,6 +55,7 @@ def test_reflect_history_shows_all_rules(box: Sandbox) -> None:
         ("rule-009", True, "claude_md", "another"),
     ]
     assert [(c["number"], c["undone"]) for c in found["changes"]] == [(n, False) for n in (4, 3, 2, 1)]
+    assert [line["text"] for line in found["by_hand"]] == ["Never use tabs"]
     assert file.read_text().count("rule-00") == 3
 
 
