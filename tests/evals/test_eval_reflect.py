@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -102,3 +103,13 @@ def test_wrong_cases_are_named(tmp_path: Path) -> None:
     assert evaluate("--cases", str(tmp_path / "none")).returncode == 2
     (tmp_path / "a.jsonl").write_text('{"text": "continue", "type": "none", "by": "somebody"}\n')
     assert evaluate("--cases", str(tmp_path / "a.jsonl")).returncode == 0
+
+
+def test_the_page_has_the_figures_of_the_held_out_messages() -> None:
+    """`design/rules.md` says how well the rules read words that they were not written with."""
+    outcomes = evaluate("--cases", str(CASES.parent / "heldout")).stdout.splitlines()
+    page = (REPO / "design" / "rules.md").read_text("utf-8")
+    rows = [re.findall(r"\d+ of \d+, \d\.\d\d \([^)]*\)", line) for line in outcomes]
+    figures = [row for row in rows if len(row) == 2]
+    assert len(figures) == len(SIGNALS) + 1
+    assert [row for row in figures if " | ".join(row) not in page] == []
