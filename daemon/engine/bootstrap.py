@@ -288,6 +288,7 @@ class Bootstrap:
             "new": [{"id": t.id, "section": t.section, "text": t.text} for t in new],
             "confirmed": [{"section": c.section, "text": c.text} for c in change.confirmed],
             "removed": list(change.removed),
+            "merged": [name for joined in change.joined for name in joined.names],
             "tags": {t.name: t.tag for t in change.tags},
         }
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 REASONS: Final = 8
 TEXT: Final = 400
 AGAIN: Final = "`reflectd playbook bootstrap` goes on with the rest"
+HISTORY: Final = "`reflectd playbook history` each change"
+STATES: Final = {"failed": "its answer could not be used", "silent": "no answer", "over": "not asked"}
 
 
 def estimate(plan: Plan, max_cost: float | None, paint: Paint) -> list[str]:
@@ -66,24 +68,23 @@ def _limits(told: Json, max_cost: float | None) -> str:
 
 def session_lines(session: Json, paint: Paint) -> list[str]:
     """One session, and what it taught."""
-    said = {"learned": _learned(session) or "nothing new", "failed": "its answer could not be used"}
-    words = said.get(session["state"]) or {"silent": "no answer", "over": "not asked"}.get(
-        session["state"], "left out"
-    )
-    told_below = session["state"] == "over"
-    why = f": {short(session['why'], 300)}" if session.get("why") and not told_below else ""
+    state = session["state"]
+    words = _learned(session) or "nothing new" if state == "learned" else STATES.get(state, "left out")
+    if session.get("why") and state != "over":  # that is told at the end
+        words += f": {short(session['why'], 300)}"
     title = short(session["title"], 60) or short(session["session"], 40)
-    lines = paint.row(f"{clock(session['at'])}  ", f"{paint(title, 'bold')}  {words}{why}")
+    lines = paint.row(f"{clock(session['at'])}  ", f"{paint(title, 'bold')}  {words}")
     for label in ("new", "confirmed"):
         for found in session.get(label, ()):
             lines += paint.row(f"    {label:<10} ", short(found["text"], TEXT))
-    if session.get("removed"):
-        lines += paint.row(f"    {'removed':<10} ", short(", ".join(session["removed"]), TEXT))
+    for label in ("removed", "merged"):
+        if session.get(label):
+            lines += paint.row(f"    {label:<10} ", short(", ".join(session[label]), TEXT))
     return lines
 
 
 def _learned(session: Json) -> str:
-    told = [(len(session.get(what, ())), what) for what in ("new", "confirmed", "removed")]
+    told = [(len(session.get(what, ())), what) for what in ("new", "confirmed", "removed", "merged")]
     counted = Counter(session.get("tags", {}).values())
     told += [(counted[tag], tag) for tag in ("helpful", "harmful")]
     return ", ".join(f"{number} {what}" for number, what in told if number)
@@ -115,8 +116,5 @@ def end(plan: Plan, ran: Run, paint: Paint) -> list[str]:
     if left := plan.left - gone:
         lines += paint.row("", f"{count(left, 'session')} left; {AGAIN}", "  ")
     if new or confirmed:
-        next_ = (
-            "`reflectd playbook approve` lists what is kept apart, `reflectd playbook history` each change"
-        )
-        lines += paint.row("", next_, "  ")
+        lines += paint.row("", f"`reflectd playbook approve` lists what is kept apart, {HISTORY}", "  ")
     return lines
