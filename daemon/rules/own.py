@@ -43,9 +43,11 @@ _FENCED: Final = re.compile(
     r"^[ \t]{0,3}(```|~~~)[^\n]*\n.*?(?:^[ \t]{0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL
 )
 BLOCK: Final = "\0"
-_CODE_END: Final = re.compile(r"[;{}]\s*$|=>\s*\{?\s*$")
+_CODE_END: Final = re.compile(r"[;{}]\s*+$|=>\s*+(?:\{\s*+)?$")
 _BULLET: Final = re.compile(r"^\s*(?:[-*•+]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
-_ENDS: Final = re.compile(r"(?<=[.!?…])[\"')\]]?\s+|\s+[-\u2013—]{1,2}\s+|;\s+|(?<=[a-z])\.{2,}(?=[a-z])")
+_ENDS: Final = re.compile(
+    r"(?<=[.!?…])[\"')\]]?\s+|(?<!\s)\s++[-\u2013—]{1,2}\s+|;\s+|(?<=[a-z])\.{2,}(?=[a-z])"
+)
 _ABBREVIATED: Final = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|resp|cf)\.$", re.IGNORECASE)
 _HANDS_OVER: Final = re.compile(
     r"\b(?:this|these|that|following|below|here(?:'s| is| are)|says?|said|wrote|got|gives?|see|output|log"
@@ -58,7 +60,7 @@ _HANDS_OVER: Final = re.compile(
     re.IGNORECASE,
 )
 _QUOTED: Final = re.compile(r"[\"“«]([^\"“”«»\n]{1,400})[\"”»]|(?<![\w'])'([^'\n]{8,300})'(?!\w)")
-_OURS: Final = re.compile(r"^\s*#{1,3} Reflection-\d", re.MULTILINE)
+_OURS: Final = re.compile(r"^[^\S\n]*+#{1,3} Reflection-\d", re.MULTILINE)
 _HEADING: Final = re.compile(r"^#{1,4} \S", re.MULTILINE)
 QUOTE: Final = "QUOTED"
 CODE: Final = "CODED"

@@ -58,9 +58,10 @@ _NOT: Final = re.compile(
 )
 _POLITE: Final = re.compile(r"(?:can|could|would|will) you (?:please )?(?=\w)", re.IGNORECASE)
 _TAIL: Final = re.compile(
-    r"(?:[\s,]+(?:please|pls|plz|ok(?:ay)?|thanks?|thank you|instead|again|here|from now on|going forward"
+    r"(?<![\s,])(?:[\s,]++(?:please|pls|plz|ok(?:ay)?|thanks?|thank you|instead|again|here|from now on"
+    r"|going forward"
     r"|moving forward|in (?:the )?future|too|already|man|dude|in this (?:project|repo(?:sitory)?|codebase)"
-    r"|next time|for me))+\s*[.!?…]*$",
+    r"|next time|for me)){1,8}\s*+[.!?…]*$",
     re.IGNORECASE,
 )
 _REASON: Final = re.compile(

@@ -65,7 +65,7 @@ def test_patterns_come_with_examples_from_transcripts(box: Sandbox) -> None:
     assert len({q["session"] for q in pattern["quotes"]}) == 3
     assert pattern["quotes"][0]["day"] == "2026-11-20"
     assert "strict to false" in pattern["quotes"][0]["context"]
-    shown = said(reflectd(box, "reflect"), 0, "suggested as rules", "4 sessions, medium, correction")
+    shown = said(reflectd(box, "reflect", "scan"), 0, "suggested as rules", "4 sessions, medium, correction")
     assert shown.count("2026-11-20  ") == 3
 
 
@@ -111,7 +111,7 @@ def test_only_this_project_unless_all_is_said(box: Sandbox) -> None:
         "bytes": next(folder(box, other).iterdir()).stat().st_size,
     }
     assert {s["content"] for s in journal(box)["signals"]} == {"Use strict TypeScript mode", "Use tabs"}
-    nothing = reflectd(box, "reflect", CLAUDE_CONFIG_DIR=str(box.root / "elsewhere"))
+    nothing = reflectd(box, "reflect", "scan", CLAUDE_CONFIG_DIR=str(box.root / "elsewhere"))
     said(nothing, 0, "Claude Code has no sessions of")
 
 
@@ -132,7 +132,7 @@ def test_since_when(box: Sandbox) -> None:
     os.utime(path)
     assert asked(box, "--since", "2026-11-21")["new"] == []
     assert asked(box, "--since", "2026-11-19")["new"] == ["sig-20261120-001"]
-    said(reflectd(box, "reflect", "--since", "soon"), 2, "is no time")
+    said(reflectd(box, "reflect", "scan", "--since", "soon"), 2, "is no time")
 
 
 def test_files_that_are_named(box: Sandbox) -> None:
@@ -174,7 +174,7 @@ def test_a_broken_journal_is_kept_and_filled_anew(box: Sandbox) -> None:
     path = box.project / ".claude" / "orchestration" / "temp" / "reflect-journal.json"
     path.write_text("{broken")
     done = said(
-        reflectd(box, "reflect"), 0, "is no journal that can be used", "it is kept as", "1 new signal"
+        reflectd(box, "reflect", "scan"), 0, "is no journal that can be used", "it is kept as", "1 new signal"
     )
     assert "Use strict TypeScript mode" in done
     assert len(list(path.parent.glob("*.corrupt-*"))) == 1
@@ -186,7 +186,7 @@ def test_ended_at_any_time_nothing_is_lost_or_counted_twice(box: Sandbox, how: s
     for n in range(60):
         session(box, f"{n:03d}", STRICT, *[f"No, use option number {n} of {i} things" for i in range(40)])
     process = subprocess.Popen(
-        [*COMMAND, "reflect", "--json"],
+        [*COMMAND, "reflect", "scan", "--json"],
         env=environment(box),
         cwd=box.project,
         stdout=subprocess.PIPE,
@@ -213,7 +213,10 @@ def test_two_scans_at_once_lose_nothing(box: Sandbox) -> None:
         session(box, f"{n:02d}", STRICT, "Always run lint first")
     started = [
         subprocess.Popen(
-            [*COMMAND, "reflect", "--json"], env=environment(box), cwd=box.project, stdout=subprocess.PIPE
+            [*COMMAND, "reflect", "scan", "--json"],
+            env=environment(box),
+            cwd=box.project,
+            stdout=subprocess.PIPE,
         )
         for _ in range(2)
     ]
@@ -223,5 +226,5 @@ def test_two_scans_at_once_lose_nothing(box: Sandbox) -> None:
 
 def test_what_is_no_project(box: Sandbox, tmp_path: Path) -> None:
     """The home folder has no journal, and a folder that is not there is named."""
-    said(reflectd(box, "reflect", "--dir", str(box.home)), 2, "is no project")
-    said(reflectd(box, "reflect", "--dir", str(tmp_path / "none")), 2, "there is no folder")
+    said(reflectd(box, "reflect", "scan", "--dir", str(box.home)), 2, "is no project")
+    said(reflectd(box, "reflect", "scan", "--dir", str(tmp_path / "none")), 2, "there is no folder")

@@ -53,6 +53,6 @@ def test_a_journal_that_can_not_be_used_is_an_error(box: Sandbox) -> None:
 def test_foreign_text_does_nothing_to_the_terminal(box: Sandbox) -> None:
     """What a person pasted may hold control characters."""
     session(box, "a", "Always run \x1b[2Jlint\x07 first")
-    text = said(reflectd(box, "reflect"), 0, "lint")
+    text = said(reflectd(box, "reflect", "scan"), 0, "lint")
     assert "\x1b" not in text
     assert "\x07" not in text
