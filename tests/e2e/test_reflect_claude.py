@@ -1,4 +1,4 @@
-"""`/reflect` in the real Claude Code: asked with its question tool, written when a person says yes."""
+"""`/reflect` in the real Claude Code: asked with its question tool, answered by a person, written on their yes."""
 
 from __future__ import annotations
 

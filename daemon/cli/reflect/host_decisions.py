@@ -15,8 +15,8 @@ from ...files.rule_plan import marks_of, planned
 from ...files.rule_undo import undo, wanted
 from ...files.rules_file import chosen
 from ...rules.journal import dismiss, restore, signal_named
-from ...rules.rows import WORKSHOP
 from ...rules.section import RULES
+from ...rules.standing import WORKSHOP
 from . import screens
 from .decisions import Decisions, replaceable
 from .in_host import RULES_OF

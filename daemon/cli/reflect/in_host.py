@@ -19,7 +19,7 @@ from ...core.consent import MAX_QUESTIONS, wish
 from ...core.errors import Refused, UserError
 from ..settings import here, look
 from ..terminal import attended
-from .action import rules_of
+from .asking import rules_of
 from .questions import Proposal, question, stored
 
 if TYPE_CHECKING:

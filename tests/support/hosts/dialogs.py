@@ -1,4 +1,4 @@
-"""A Claude Code with a person before it, as the daemon sees one: hooks on the socket, lines in a transcript.
+"""A Claude Code with a person before it, as the real daemon sees one: hooks on the socket, lines in a transcript.
 
 Hooks and lines are those that the real program made (``tests/data/consent``), with other texts. Each of them
 can be left out, as for a forger who has only one of the two.
