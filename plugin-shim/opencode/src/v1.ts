@@ -59,9 +59,6 @@ export class SiteV1 extends Site {
       "command.execute.before": this.#safe(({ command, arguments: typed }, { parts }) => {
         markCommand(text(command), text(typed), parts)
       }),
-      "shell.env": this.#safe(({ sessionID }, { env }) => {
-        if (text(sessionID)) env["REFLECTD_SESSION"] = text(sessionID)
-      }),
       "experimental.chat.system.transform": this.#safe(async (input, { system }) => {
         const only = this.judges.system(text(input.sessionID))
         if (only !== undefined) system.splice(0, system.length, only)
