@@ -27,8 +27,6 @@ OLD_NAMES = {
     "SessionStart",
     "UserPromptSubmit",
     "Stop",
-    "PermissionRequest",
-    "PostToolUse",
     "SubagentStop",
     "SessionEnd",
     "Notification",
