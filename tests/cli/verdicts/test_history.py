@@ -149,7 +149,7 @@ def test_sessions_of_this_project_or_of_all(box: Sandbox) -> None:
     assert "no daemon runs" in reflectd(box, "history").stderr
 
 
-ASKED = (["history", "--all"], ["history", "--all", "--since", "1h"], ["history", "ses_t"])
+ASKED = (["history", "--all"], ["history", "--all", "--since", "2026-01-01"], ["history", "ses_t"])
 
 
 def test_history_as_json(box: Sandbox) -> None:
