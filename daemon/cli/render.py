@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from . import terminal
 
@@ -132,6 +132,15 @@ def money(cost: float | None) -> str:
     if cost is None:
         return "unknown cost"
     return f"{cost:.2f} USD" if cost >= 1 or cost == 0 else f"{cost:.4f} USD"
+
+
+def dear(month: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
+    """That a month is expected to cost more than ``spend.cents_per_month``, in a few words; else empty.
+
+    A USD counts as a EUR there. A daemon of an older version tells no limit.
+    """
+    limit = limits.get("cents_per_month", 0) / 100
+    return f"more than {limit:.2f} EUR (spend.cents_per_month)" if limit and month["expected"] > limit else ""
 
 
 def span(seconds: float) -> str:

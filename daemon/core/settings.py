@@ -350,6 +350,13 @@ class Spend:
         range=(0, 999_999_999),
         tighten="lower",
     )
+    cents_per_month: int = _setting(
+        1_000,
+        "EUR cents: one warning when a month is expected to cost more; it stops nothing, and counts a USD as "
+        "a EUR; 0 never warns",
+        range=(0, 100_000_000),
+        tighten="lower",
+    )
     learning_percent: int = _setting(
         50,
         "percent of what judging cost in seven days that learning may cost; tokens where a price is unknown",

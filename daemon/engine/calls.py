@@ -56,8 +56,8 @@ class Calls:
 
     ``record``: gets the ledger row of each call. ``rules``: the provider that judges when a limit on spending
     forbids the others, even if it is not among ``providers``. ``judges``: host -> the names of the providers
-    that may be asked about its sessions; all of them where a host is not named. ``host_of``: the host of a
-    session.
+    that may be asked about its sessions; all of them where a host is not named. ``host_of`` and
+    ``directory_of``: the host and the folder of a session.
     """
 
     providers: tuple[Provider, ...]
@@ -68,6 +68,7 @@ class Calls:
     rules: Provider | None = None
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     host_of: Callable[[str], str] = lambda _session: ""
+    directory_of: Callable[[str], str] = lambda _session: ""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Random = field(default_factory=Random)
     _held: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -252,6 +253,7 @@ class Calls:
                 ms=int((self.clock.monotonic() - started) * 1000),
                 outcome=outcome,
                 account=account_of(prompt.purpose),
+                directory=self.directory_of(prompt.session),
             )
             self.record(entry)
         return reply

@@ -90,6 +90,7 @@ class Models:
             rules=OfflineProvider(),
             judges=judges,
             host_of=lambda session: (self._sessions.get(session) or Session(id=session)).host,
+            directory_of=lambda session: (self._sessions.get(session) or Session(id=session)).directory,
         )
 
     def _own(

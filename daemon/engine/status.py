@@ -103,6 +103,7 @@ class StatusReport:
             "limits": asdict(world.settings.spend),
             "spent_today": asdict(world.ledger.spent("", world.clock.now_ms() - DAY_MS)),
             "asked_today": asdict(world.ledger.spent("", world.clock.now_ms() - DAY_MS, "asked")),
+            "month": [asdict(m) for m in world.ledger.month(world.clock.now_ms())],
             "mode": world.settings.judge.mode,
             "off": world.sessions.off_folders()[:OFF_SHOWN],
             "degraded": world.health.text,

@@ -1,8 +1,11 @@
-"""The engine's own jobs: tells features that a task is over, and deletes what is too old to keep."""
+"""The engine's own jobs: tells features that a task is over, deletes what is too old to keep, and warns of a
+month that becomes dear.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -82,4 +85,22 @@ class Upkeep:
             except Unavailable as e:
                 self._world.log.warning("not deleted", statement=statement[0][:80], error=str(e))
                 job = await self._jobs.keep(job, cursor=str(i))
+        await self._warn_of_month(now)
         await self._jobs.keep(job, cursor="", due_ms=now + HOUR_MS)
+
+    async def _warn_of_month(self, now: int) -> None:
+        """Once a month: it is expected to cost more than ``spend.cents_per_month``."""
+        world = self._world
+        limit = world.settings.spend.cents_per_month / 100
+        over = [m for m in world.ledger.month(now) if limit and m.expected > limit]
+        if not over:
+            return
+        name = f"month {datetime.fromtimestamp(now / 1000).astimezone():%Y-%m}"
+        if world.db.read("SELECT 1 FROM told_once WHERE what = ?", (name,)):
+            return
+        await world.db.commit(("INSERT OR IGNORE INTO told_once (what, at) VALUES (?, ?)", [(name, now)]))
+        world.log.warning(
+            "this month is expected to cost more than spend.cents_per_month; nothing is stopped",
+            limit_eur=limit,
+            **{m.currency: f"{m.so_far:.2f} so far, {m.expected:.2f} expected" for m in over},
+        )

@@ -1,9 +1,13 @@
-"""The ledger: one row per call to a judge, with what it cost (None is unknown, never 0)."""
+"""The ledger: one row per call of a model, with what it cost (None is unknown, never 0).
+
+Amounts of two currencies are never added up. Where a sum has one number, it is of the calls in USD.
+"""
 
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, fields, replace
-from typing import TYPE_CHECKING, Literal
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..core.guards import Spent
 
@@ -16,11 +20,15 @@ if TYPE_CHECKING:
 
 DAY_MS = 86_400_000
 KEEP_DAYS = 400
+USD: Final = "USD"
+RATE_DAYS: Final = 7  # the pace of so many days is what the rest of a month is expected to cost
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One call. ``outcome``: ``ok``, ``cancelled``, ``timeout`` or ``error: …``. ``cost`` in USD."""
+    """One call. ``outcome``: ``ok``, ``cancelled``, ``timeout`` or ``error: …``. ``cost``: in ``currency``.
+    ``directory``: the session's folder, empty when it is not known.
+    """
 
     at: int
     purpose: str
@@ -33,22 +41,26 @@ class Entry:
     ms: int
     outcome: str
     account: str = "judging"
+    currency: str = USD
+    directory: str = ""
+
+
+_COLUMNS: Final = ", ".join(f.name for f in fields(Entry))
 
 
 def add(entry: Entry) -> Statement:
     """The insert of one row."""
     return (
-        "INSERT INTO ledger "
-        "(at, purpose, session, provider, model, input, output, cost, ms, outcome, account) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO ledger ({_COLUMNS}) VALUES ({', '.join('?' * len(fields(Entry)))})",
         [astuple(entry)],
     )
 
 
-By = Literal["day", "session", "model", "purpose", "provider", "account"]
+By = Literal["day", "session", "project", "model", "purpose", "provider", "account"]
 _GROUPS: dict[By, str] = {
     "day": "date(at / 1000, 'unixepoch', 'localtime')",
     "session": "session",
+    "project": "directory",
     "model": "model",
     "purpose": "purpose",
     "provider": "provider",
@@ -61,7 +73,7 @@ _SUMS = (
     "total(provider != 'offline' AND outcome = 'ok'), "
     "total(outcome = 'cancelled'), "
     "total(outcome NOT IN ('ok', 'cancelled')), "
-    "total(input), total(output), sum(iif(provider = 'offline', NULL, cost)), "
+    f"total(input), total(output), sum(iif(provider = 'offline' OR currency != '{USD}', NULL, cost)), "
     f"total({_UNPRICED}), total(iif({_UNPRICED}, input + output, 0)), total(ms)"
 )
 
@@ -69,6 +81,7 @@ _SUMS = (
 @dataclass(frozen=True, slots=True)
 class Sums:
     """Calls of one kind together. ``cost``: USD of the calls with a known price, None when there are none.
+    ``others``: what the calls in other currencies cost, each with its code.
 
     ``rules``: judged by fixed rules, which cost nothing. ``unpriced`` calls used ``unpriced_tokens``, at a
     price nobody told. What a ``cancelled`` or ``failed`` call cost is only known if it has a price.
@@ -85,6 +98,18 @@ class Sums:
     unpriced: int = 0
     unpriced_tokens: int = 0
     ms: int = 0
+    others: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """What this calendar month (local time) cost in one currency, and what it will have cost at its end when
+    it goes on as in the last seven days.
+    """
+
+    currency: str
+    so_far: float
+    expected: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +136,14 @@ def report(db: Reads, *, session: str = "", since: int = 0, limit: int = 50, by:
     """The calls since ``since`` (epoch ms), of one session or all. At most ``limit`` rows and groups."""
     where, parameters = ("at >= ? AND session = ?", (since, session)) if session else ("at >= ?", (since,))
     rows = db.read(
-        "SELECT at, purpose, session, provider, model, input, output, cost, ms, outcome, account FROM ledger "
-        f"WHERE {where} ORDER BY at DESC LIMIT ?",
+        f"SELECT {_COLUMNS} FROM ledger WHERE {where} ORDER BY at DESC LIMIT ?",
         (*parameters, limit),
     )
     (sums,) = db.read(f"SELECT {_SUMS} FROM ledger WHERE {where}", parameters)
-    groups = []
+    groups, others = [], _others(db, "''", where, parameters)
+    of_groups: dict[str, list[tuple[str, float]]] = {}
     if by is not None:
+        of_groups = _others(db, _GROUPS[by], where, parameters)
         order = "1 DESC" if by == "day" else "total(cost) DESC, total(input + output) DESC, 2 DESC, 1"
         groups = db.read(
             f"SELECT {_GROUPS[by]}, {_SUMS} FROM ledger WHERE {where} GROUP BY 1 ORDER BY {order} LIMIT ?",
@@ -125,9 +151,47 @@ def report(db: Reads, *, session: str = "", since: int = 0, limit: int = 50, by:
         )
     return Report(
         rows=tuple(Entry(*row) for row in rows),
-        sums=_sums(sums),
+        sums=_sums(sums, others.get("", ())),
         agent=_work(db, where, parameters),
-        groups=tuple((str(name), _sums(found)) for name, *found in groups),
+        groups=tuple((str(name), _sums(found, of_groups.get(str(name), ()))) for name, *found in groups),
+    )
+
+
+def _others(
+    db: Reads, group: str, where: str, parameters: tuple[object, ...]
+) -> dict[str, list[tuple[str, float]]]:
+    """By the name of the group: what its calls in other currencies cost."""
+    found: dict[str, list[tuple[str, float]]] = {}
+    for name, currency, cost in db.read(
+        f"SELECT {group}, currency, sum(cost) FROM ledger WHERE {where} AND currency != '{USD}' "
+        "AND cost IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2",
+        parameters,
+    ):
+        found.setdefault(str(name), []).append((str(currency), float(cost)))
+    return found
+
+
+def month(db: Reads, now_ms: int) -> tuple[Month, ...]:
+    """What this month cost and may cost, for each currency in which something was paid in it."""
+    now = datetime.fromtimestamp(now_ms / 1000).astimezone()
+    first = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0, tzinfo=None).astimezone()
+    after = first.replace(
+        year=first.year + first.month // 12, month=first.month % 12 + 1, tzinfo=None
+    ).astimezone()
+    begin, end = (int(t.timestamp() * 1000) for t in (first, after))
+    week = now_ms - RATE_DAYS * DAY_MS
+    ((oldest,),) = db.read("SELECT min(at) FROM ledger WHERE at >= ?", (week,))
+    paced = min(float(RATE_DAYS), max(1.0, (now_ms - oldest) / DAY_MS)) if oldest else float(RATE_DAYS)
+    rest = max(0.0, (end - now_ms) / DAY_MS)
+    rows = db.read(
+        "SELECT currency, total(iif(at >= ?, cost, 0)), total(iif(at >= ?, cost, 0)) FROM ledger "
+        "WHERE at >= ? AND cost > 0 GROUP BY currency ORDER BY currency",
+        (begin, week, min(begin, week)),
+    )
+    return tuple(
+        Month(str(currency), so_far, so_far + lately / paced * rest)
+        for currency, so_far, lately in rows
+        if so_far > 0
     )
 
 
@@ -144,9 +208,9 @@ def _work(db: Reads, where: str, parameters: tuple[object, ...]) -> Work:
     return Work(found[0], int(found[1]))
 
 
-def _sums(row: Sequence[float | None]) -> Sums:
-    counts = {f.name: int(n or 0) for f, n in zip(fields(Sums), row, strict=True)}
-    return replace(Sums(**counts), cost=row[7])
+def _sums(row: Sequence[float | None], others: Sequence[tuple[str, float]] = ()) -> Sums:
+    counts: dict[str, Any] = {f.name: int(n or 0) for f, n in zip(fields(Sums)[:-1], row, strict=True)}
+    return replace(Sums(**counts), cost=row[7], others=tuple(others))
 
 
 class Ledger:
@@ -158,17 +222,23 @@ class Ledger:
     def spent(self, session: str, since: int, account: Account = "judging") -> Spent:
         """What this account paid since ``since`` (epoch ms), and for the session at any time.
 
-        USD where the price is known, tokens where it is not.
+        USD where the price is known in USD, else tokens.
         """
         today, tokens = self._db.read(
-            "SELECT total(cost), total(iif(cost IS NULL, input + output, 0)) FROM ledger "
+            f"SELECT total(iif(currency = '{USD}', cost, 0)), "
+            f"total(iif(cost IS NULL OR currency != '{USD}', input + output, 0)) FROM ledger "
             "WHERE at >= ? AND account = ?",
             (since, account),
         )[0]
         (of_session,) = self._db.read(
-            "SELECT total(cost) FROM ledger WHERE session = ? AND account = ?", (session, account)
+            f"SELECT total(cost) FROM ledger WHERE session = ? AND account = ? AND currency = '{USD}'",
+            (session, account),
         )[0]
         return Spent(today, of_session, int(tokens))
+
+    def month(self, now_ms: int) -> tuple[Month, ...]:
+        """See ``month``."""
+        return month(self._db, now_ms)
 
 
 def prune(now: int) -> Statement:

@@ -263,4 +263,17 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
         ),
     ),
+    (
+        "0010_costs",
+        (
+            "ALTER TABLE ledger ADD COLUMN currency TEXT NOT NULL DEFAULT 'USD'",
+            "ALTER TABLE ledger ADD COLUMN directory TEXT NOT NULL DEFAULT ''",
+            """
+            CREATE TABLE told_once (
+                what TEXT PRIMARY KEY,
+                at INTEGER NOT NULL
+            ) WITHOUT ROWID
+            """,
+        ),
+    ),
 )

@@ -65,7 +65,7 @@ def cost_lines(width: int) -> list[str]:
 def cost_table(width: int) -> list[str]:
     """Where every price is known and no call failed, the table fits."""
     found = ANSWERS["cost"]
-    plain = {"unpriced": 0, "unpriced_tokens": 0, "cancelled": 0, "failed": 0}
+    plain = {"unpriced": 0, "unpriced_tokens": 0, "cancelled": 0, "failed": 0, "others": []}
     groups = [{**group, **plain} for group in found["groups"]]
     by = argparse.Namespace(by="day", days=7, session="")
     return cost.lines({**found, "groups": groups, "sums": {**found["sums"], **plain}}, by, paint(width))
@@ -144,8 +144,9 @@ VERBS: dict[str, Callable[[int], list[str]]] = {
 
 
 def words(lines: list[str]) -> list[str]:
-    """What is said, without the marks before quoted lines."""
-    return [word for word in " ".join(lines).split() if word not in {"|", "S", "U", "A"}]
+    """What is said, without the marks before quoted lines and the bars of a chart."""
+    found = " ".join(lines).split()
+    return [word for word in found if word not in {"|", "S", "U", "A"} and word.strip("█▏▎▍▌▋▊▉")]
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from daemon.engine.features.feature import Feature, Parts
 from daemon.engine.jobs import FIRST_PAUSE_MS, TRIES
 from daemon.engine.upkeep import HOUR_MS, RETENTION
 from daemon.store import jobs as rows
+from daemon.store import ledger
+from daemon.store.db import Statement
 from daemon.store.jobs import Job
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.engine.test_round import COMPLETE, World
@@ -234,6 +236,32 @@ async def test_a_lane_is_bounded(site: Site) -> None:
         c.execute("DELETE FROM jobs WHERE lane = 'pit'")
     c.close()
     site.worker.gate.set()
+
+
+async def test_a_dear_month_is_warned_of_once(site: Site) -> None:
+    """When it is expected to cost more than ``spend.cents_per_month``. Two currencies are not added up."""
+    daemon = site.daemon
+
+    def paid(cost: float, currency: str) -> Statement:
+        return ledger.add(
+            ledger.Entry(
+                site.clock.ms, "judge", "s", "anthropic", "m", 1, 1, cost, 1, "ok", currency=currency
+            )
+        )
+
+    def warned() -> list[tuple[str]]:
+        return daemon.db.read("SELECT what FROM told_once")
+
+    await daemon.db.commit(paid(6.0, "USD"), paid(6.0, "EUR"))
+    months = {m.currency: m.so_far for m in daemon.world.ledger.month(site.clock.ms)}
+    assert months == {"USD": 6.0, "EUR": 6.0}
+    await daemon.db.commit(paid(20.0, "USD"))
+    await site.sim.later(HOUR_MS / 1000)
+    await site.until(lambda: bool(warned()))
+    first = warned()
+    await site.sim.later(HOUR_MS / 1000)
+    await site.sim.settle()
+    assert warned() == first
 
 
 async def test_old_rows_are_deleted_once_an_hour_and_after_a_restart_only_when_due(site: Site) -> None:

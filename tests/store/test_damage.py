@@ -97,6 +97,7 @@ async def tell_a_story(folder: Path) -> Path:
         learning.quarantine("/p", "OTHERS", "text", "ses_a", now, Origin("curator")),
         learning.begin_write("/p", "ses_a", now, b"{}"),
         lookbacks.add("/p", "ses_a", now),
+        ("INSERT INTO told_once VALUES ('month 2026-11', ?)", [(now,)]),
         learning.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),
     )

@@ -10,7 +10,7 @@ from ...client import request
 from ...core.errors import Unavailable
 from ...paths import find_socket
 from ..judging import HOSTS, allows, names, read, who_judges
-from ..render import Paint, ago, clock, count, place, plain, print_json, short, span, waiting
+from ..render import Paint, ago, clock, count, dear, place, plain, print_json, short, span, waiting
 from ..settings import add_flags, look
 from ..terminal import add_flag, show
 
@@ -206,6 +206,11 @@ def _models(status: dict[str, Any]) -> list[tuple[str, str]]:
             more = f" and {asked['tokens']:,} unpriced tokens" if asked["tokens"] else ""
             told += f"; besides, {asked['today']:.4f} USD{more} asked for"
         facts.append(("spent", told))
+        facts += [
+            ("month", f"about {m['expected']:.2f} {m['currency']} at its end, {over}")
+            for m in status.get("month", ())
+            if (over := dear(m, limits))
+        ]
     if dead and dead["count"]:
         last = f"the last at {clock(dead['last_at'])}: {short(dead['last_why'], 120)}"
         facts.append(

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from ...client import request
 from ...core.errors import Unavailable, UserError
 from ...paths import find_socket
-from ..render import Paint, count, print_json, short, table
+from ..render import Paint, count, dear, place, print_json, short, table
 from ..settings import add_flags, look
 from ..terminal import add_flag, columns, say, show
 
@@ -31,10 +31,13 @@ MOST_DAYS = 400
 LIMIT = 500
 HEAD = ("calls", "free", "tokens in", "tokens out", "USD", "unknown price", "cancelled", "failed")
 ALWAYS = 6  # so many columns are shown even when they are empty
-BY = ("day", "session", "model", "purpose", "provider", "account")
+BY = ("day", "session", "project", "model", "purpose", "provider", "account")
+SHORTEST_BAR, LONGEST_BAR = 8, 40
+_PARTS = " ▏▎▍▌▋▊▉"
 EPILOG = """examples:
   reflectd cost                    the last 7 days, day by day
   reflectd cost --days 30 --by model
+  reflectd cost --days 30 --by project
   reflectd cost --session ses_58c3f0d9 --by purpose
 
 exit codes: 0 done, 1 no daemon and no database, 2 wrong arguments"""
@@ -81,7 +84,8 @@ def told(sums: Json) -> str:
 
 
 def _cost(sums: Json) -> str:
-    known = f"{sums['cost']:.4f} USD" if sums["cost"] is not None else ""
+    paid = [] if sums["cost"] is None else [("USD", sums["cost"])]
+    known = " + ".join(f"{amount:.4f} {code}" for code, amount in [*paid, *_others(sums)])
     unknown = f"{sums['unpriced_tokens']:,} tokens at an unknown price" if sums["unpriced"] else ""
     return " + ".join(part for part in (known, unknown) if part) or "cost unknown"
 
@@ -93,10 +97,11 @@ def _gather(settings: Settings, where: Paths, session: str, since: int, by: str)
         found = request(socket, "GET", f"/v1/ledger?{query}")
         status = request(socket, "GET", "/v1/status")
         spent, limits = status["spent_today"], status.get("limits") or asdict(settings.spend)
+        month = status.get("month", [])
         asked = status.get("asked_today") or {"today": 0.0, "tokens": 0}
     except Unavailable:
         found = _from_file(where, session, since, by)
-        spent, asked = found.pop("spent_today"), found.pop("asked_today")
+        spent, asked, month = (found.pop(k) for k in ("spent_today", "asked_today", "month"))
         limits = asdict(settings.spend)
         say("reflectd: no daemon runs; read from its database", sys.stderr)
     found.pop("api", None)
@@ -104,6 +109,7 @@ def _gather(settings: Settings, where: Paths, session: str, since: int, by: str)
         **found,
         "spent_24h": {"usd": spent["today"], "unpriced_tokens": spent["tokens"]},
         "asked_24h": {"usd": asked["today"], "unpriced_tokens": asked["tokens"]},
+        "month": month,
         "limits": limits,
     }
 
@@ -117,6 +123,7 @@ def _from_file(where: Paths, session: str, since: int, by: str) -> Json:
         found = report(db, session=session, since=since, limit=LIMIT, by=group)
         ledger, since_day = Ledger(db), int((time.time() - DAY_S) * 1000)
         spent, asked = ledger.spent("", since_day), ledger.spent("", since_day, "asked")
+        month = ledger.month(int(time.time() * 1000))
     groups = [{"name": name, **asdict(sums)} for name, sums in found.groups]
     rows = [asdict(row) for row in found.rows]
     return {
@@ -126,6 +133,7 @@ def _from_file(where: Paths, session: str, since: int, by: str) -> Json:
         "groups": groups,
         "spent_today": asdict(spent),
         "asked_today": asdict(asked),
+        "month": [asdict(m) for m in month],
     }
 
 
@@ -133,7 +141,8 @@ def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
     """The costs as lines for people. A table that is wider than the terminal loses its empty columns; if that
     is not enough, each of its rows becomes a name and a sentence.
     """
-    groups = [*found["groups"], {"name": "together", **found["sums"]}]
+    named = [{**g, "name": place(g["name"])} if args.by == "project" else g for g in found["groups"]]
+    groups = [*named, {"name": "together", **found["sums"]}]
     what = f"session {short(args.session, 60)}, " if args.session else ""
     when = f"the last {args.days} days" if args.days > 1 else "today"
     shown = _table(args.by, groups, paint) or _sentences(groups, paint)
@@ -145,7 +154,8 @@ def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
     if found["agent"]["tokens"]:
         shown += paint.row("the agent      ", f"{worked(found['agent'])}, for the tasks that were judged")
     sums = found["spent_24h"], found["asked_24h"]
-    return [f"What judging cost: {what}{when}", *shown, *_spent(*sums, found["limits"], paint)]
+    last = [*_spent(*sums, found["limits"], paint), *_month(found["month"], found["limits"], paint)]
+    return [f"What judging cost: {what}{when}", *shown, *last]
 
 
 def _table(by: str, groups: list[Json], paint: Paint) -> list[str]:
@@ -154,9 +164,28 @@ def _table(by: str, groups: list[Json], paint: Paint) -> list[str]:
     used = [i for i in range(len(rows[0])) if i < ALWAYS or any(row[i] != "-" for row in rows[1:])]
     for these in (range(len(rows[0])), used):
         found = table([[row[i] for i in these] for row in rows], right=range(1, len(these)))
-        if not paint.width or max(map(columns, found)) <= paint.width:
-            return [paint(found[0], "dim"), *found[1:-1], paint(found[-1], "bold")]
+        widest = max(map(columns, found))
+        if not paint.width or widest <= paint.width:
+            bars = _bars(groups[:-1], paint.width - widest - 2)
+            body = [
+                line + " " * (widest + 2 - columns(line)) + bar
+                for line, bar in zip(found[1:-1], bars, strict=True)
+            ]
+            return [paint(found[0], "dim"), *(line.rstrip() for line in body), paint(found[-1], "bold")]
     return []
+
+
+def _bars(groups: list[Json], room: int) -> list[str]:
+    """A bar for each group: its cost in USD, or its tokens where no price is known. Empty ones where there is
+    no room for them, and where one bar would stand alone.
+    """
+    key = "cost" if any(g["cost"] for g in groups) else "unpriced_tokens"
+    amounts = [float(g[key] or 0) for g in groups]
+    most = max(amounts, default=0.0)
+    if room < SHORTEST_BAR or len(groups) < 2 or not most:
+        return [""] * len(groups)
+    eighths = [round(min(room, LONGEST_BAR) * 8 * amount / most) for amount in amounts]
+    return ["█" * (n // 8) + _PARTS[n % 8].strip() for n in eighths]
 
 
 def _sentences(groups: list[Json], paint: Paint) -> list[str]:
@@ -183,6 +212,21 @@ def _spent(spent: Json, asked: Json, limits: Json, paint: Paint) -> list[str]:
     ]
 
 
+def _month(months: list[Json], limits: Json, paint: Paint) -> list[str]:
+    """What this month cost and is expected to cost, a line for each currency."""
+    told = []
+    for m in months:
+        over = f", {more}" if (more := dear(m, limits)) else ""
+        said = f"{m['so_far']:.2f} {m['currency']} so far, about {m['expected']:.2f} at its end{over}"
+        told += paint.row("this month     ", paint(said, "yellow") if over else said)
+    return told
+
+
+def _others(sums: Json) -> list[tuple[str, float]]:
+    """The amounts in other currencies than USD; a daemon of an older version tells none."""
+    return [(str(code), float(amount)) for code, amount in sums.get("others", ())]
+
+
 def _asked(asked: Json) -> str:
     more = (
         f", and {asked['unpriced_tokens']:,} tokens at an unknown price" if asked["unpriced_tokens"] else ""
@@ -192,7 +236,9 @@ def _asked(asked: Json) -> str:
 
 def _row(g: Json) -> tuple[str, ...]:
     asked = g["calls"] - g["rules"]
+    others = " ".join(f"+ {amount:.4f} {code}" for code, amount in _others(g))
     known = f"{g['cost']:.4f}" if g["cost"] is not None else "-" if not asked or g["unpriced"] else "unknown"
+    known = f"{known} {others}" if others and g["cost"] is not None else others.removeprefix("+ ") or known
     unknown = f"{g['unpriced_tokens']:,} tokens" if g["unpriced"] else "-"
     counts = (str(g[k] or "-") for k in ("cancelled", "failed"))
     name = short(g["name"], 48) or "(not told)"
