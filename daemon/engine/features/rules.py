@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FRESH_MS: Final = 3_600_000  # an answer is used at once; later it may not be what the person means any more
 POLL_S: Final = 0.1
 POLLS: Final = 10  # what a hook told is stored a moment later
-PAGE: Final = 20  # sessions of a page of history
+PAGE: Final = 50  # sessions of a page of history
 MOST_CHARS: Final = 200
 
 

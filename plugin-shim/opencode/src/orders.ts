@@ -5,7 +5,7 @@
  */
 import type { PluginInput } from "@opencode-ai/plugin"
 import { BoundedMap } from "./bounded.ts"
-import { historyPage } from "./history.ts"
+import { History } from "./history.ts"
 import type { Judges } from "./judge.ts"
 import {
   findTask,
@@ -38,6 +38,7 @@ export class Orders {
   readonly #client: PluginInput["client"]
   readonly #tracker: Tracker
   readonly #judges: Judges
+  readonly #history: History
   readonly #answer: (result: Result) => void
   readonly #done = new BoundedMap<string, Result>(500)
   readonly #running = new Map<string, Promise<void>>()
@@ -51,6 +52,7 @@ export class Orders {
     this.#client = client
     this.#tracker = tracker
     this.#judges = judges
+    this.#history = new History(client)
     this.#answer = answer
   }
 
@@ -114,7 +116,7 @@ export class Orders {
         return { status: "done", data: await this.#record(order) }
       case "history": {
         const { after, limit } = order.data
-        return { status: "done", data: await historyPage(this.#client, text(after), number(limit) ?? PAGE) }
+        return { status: "done", data: await this.#history.page(text(after), number(limit) ?? PAGE) }
       }
       default:
         return { status: "failed", error: `unknown order ${order.kind.slice(0, 50)}` }

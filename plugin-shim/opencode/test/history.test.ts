@@ -1,10 +1,12 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { historyPage } from "../src/history.ts"
+import { History } from "../src/history.ts"
 import { list, record } from "../src/wire.ts"
 import type { Json } from "../src/wire.ts"
 import { assistant, HostDouble, user } from "./host-double.ts"
 
+const historyPage = (client: HostDouble["client"], after: string, limit: number) =>
+  new History(client).page(after, limit)
 const ids = (page: Json) => list(page["sessions"]).map((one) => record(record(one)["session"])["id"])
 const said = (page: Json, at = 0) =>
   list(record(list(page["sessions"])[at])["messages"]).map((message) => {
@@ -22,19 +24,22 @@ function hostWith(count: number): HostDouble {
   return host
 }
 
-test("every session once, by when it was used last, page by page", async () => {
+test("every session once, by when it was used last, page by page; the host lists them once", async () => {
   const host = hostWith(7)
+  const history = new History(host.client)
   const seen: unknown[] = []
   let after = ""
   for (let more = true, pages = 0; more; pages++) {
     assert.ok(pages < 5)
-    const page = await historyPage(host.client, after, 3)
+    const page = await history.page(after, 3)
     seen.push(...ids(page))
     after = String(page["after"])
     more = page["more"] === true
   }
   assert.deepEqual(seen, ["ses_0", "ses_3", "ses_6", "ses_1", "ses_4", "ses_2", "ses_5"])
-  assert.deepEqual(await historyPage(host.client, after, 3), { sessions: [], after, more: false })
+  assert.equal(host.named("list").length, 1)
+  assert.deepEqual(await history.page(after, 3), { sessions: [], after, more: false })
+  assert.deepEqual(host.named("list")[1]?.["query"], { limit: 1_000_000, start: 1002 })
   host.sessions.set("ses_0", { id: "ses_0", title: "t", time: { updated: 2000 } })
   assert.deepEqual(ids(await historyPage(host.client, after, 3)), ["ses_0"])
 })

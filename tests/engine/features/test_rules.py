@@ -195,7 +195,7 @@ async def test_history_is_read_page_by_page(site: Site) -> None:
     found = await site.route("history", directory=str(site.project), after="")
     assert json.loads(bytes(found["page"])) == page
     (order,) = [o for o in site.host.orders if o["kind"] == "history"]
-    assert order["data"] == {"after": "", "limit": 20}
+    assert order["data"] == {"after": "", "limit": 50}
     with pytest.raises(Unavailable, match="no opencode is open"):
         await site.route("history", directory="/elsewhere")
 
