@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .consent import Chosen
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSeen:
@@ -126,6 +128,42 @@ class PersonAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionShown:
+    """The host shows the person a dialog with questions of ours, by their digests (``core.consent``)."""
+
+    session: str
+    t: int
+    digests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswered:
+    """The person answered questions of ours. ``call``: the id of the agent's call. ``place``: where the host
+    keeps its own record of it.
+    """
+
+    session: str
+    t: int
+    call: str
+    place: str
+    answers: tuple[Chosen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTyped:
+    """The person typed our slash command. ``digest``: that of what it asks for (``core.consent.Wish``), ""
+    where it asks for nothing that changes something. ``message``: the id of the message that it became.
+    ``place``: as in ``QuestionAnswered``.
+    """
+
+    session: str
+    t: int
+    message: str
+    place: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class SessionCompacted:
     """The host summarised the context. The list of messages changed; the task is still the same (I7)."""
 
@@ -184,6 +222,9 @@ SessionEvent = (
     | HostErrored
     | PersonAsked
     | PersonAnswered
+    | QuestionShown
+    | QuestionAnswered
+    | CommandTyped
     | SessionCompacted
     | ActivitySeen
     | ToolEnded

@@ -88,6 +88,27 @@ class ReadProviders:
     """Read which models the host's providers offer: ids only, never a key."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReadRecord:
+    """Read what the host itself recorded of a person's answer (``call``: to this call of ``message``), or of
+    our command that they typed (``message``).
+    """
+
+    session: str
+    message: str
+    call: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHistory:
+    """Read what people typed in past sessions: the ``limit`` sessions that were used next after ``after``, ""
+    for the oldest.
+    """
+
+    after: str
+    limit: int
+
+
 Prompting = SendFeedback | SendNudge
 StoredOrder = Prompting | ShowToast
-CallOrder = ReadMessages | RunJudge | CancelOrder | DeleteSessions | ReadProviders
+CallOrder = ReadMessages | RunJudge | CancelOrder | DeleteSessions | ReadProviders | ReadRecord | ReadHistory

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Literal, assert_never
 from .events import (
     ActivitySeen,
     BackgroundAwaited,
+    CommandTyped,
     HostErrored,
     HumanMessaged,
     JudgeCreated,
     PersonAnswered,
     PersonAsked,
+    QuestionAnswered,
+    QuestionShown,
     SessionBusied,
     SessionCompacted,
     SessionDeleted,
@@ -137,6 +140,9 @@ def fold(state: Session, event: SessionEvent) -> Session:
         case (
             SyntheticMessaged()
             | HostErrored()
+            | QuestionShown()
+            | QuestionAnswered()
+            | CommandTyped()
             | SessionCompacted()
             | SessionEnded()
             | ActivitySeen()

@@ -61,6 +61,7 @@ class Delivery:
         s = self._world.sessions.get(stored.session)
         instance = self._instances.connected(stored.instance)
         if s is None or instance is None:
+            self._unseen(stored)
             return None
         if isinstance(stored.order, Prompting) and not still_wanted(stored.order, s):
             await self.result(stored.id, "stale", "the session moved on before the order left")
@@ -105,11 +106,17 @@ class Delivery:
             if not keep_instance or stored.instance != keep_instance:
                 self._set(stored, "expired")
 
-    def toasts_done(self, instance: str) -> None:
-        """A toast is shown at most once; one without a result is not worth a second try."""
+    def toasts_over(self, instance: str) -> None:
+        """The host's stream is new, or ended: a toast is shown at most once, and one whose result nobody told is
+        not worth a second try. A host that was killed never tells.
+        """
         for stored in self._world.outbox.open(instance=instance):
-            if not isinstance(stored.order, Prompting):
-                self._set(stored, "done")
+            self._unseen(stored)
+
+    def _unseen(self, stored: Stored) -> None:
+        """Nobody waits any more for what became of a toast."""
+        if not isinstance(stored.order, Prompting):
+            self._set(stored, "expired")
 
     def unresolved(self, instance: Instance) -> list[Stored]:
         """Prompts sent to this instance without a result."""

@@ -116,16 +116,21 @@ class Intake:
             self.last_event = self._world.clock.monotonic()
 
     async def orders(self, instance: Instance) -> AsyncIterator[bytes]:
-        """The stream of orders of a host that said hello. While it is open the instance is connected."""
-        lines = self._instances.lines(instance)
+        """The stream of orders of a host that said hello. While it is open the instance is connected; when it
+        ends, and no newer one took its place, nobody waits for what became of its toasts.
+        """
+        lines, mine = self._instances.lines(instance), 0
         try:
             first = await anext(lines)
+            mine = instance.stream
             self.connected(instance)
             yield first
             async for line in lines:
                 yield line
         finally:
             await lines.aclose()  # type: ignore[attr-defined]
+            if instance.stream == mine:
+                self._delivery.toasts_over(instance.id)
 
     async def accept(self, instance: Instance, batch: Sequence[Wire]) -> int:
         """Fold a batch; the highest ``seq`` when it is stored. Raises ``Unavailable``."""

@@ -55,7 +55,7 @@ class Reconnect:
         """Orders without a result are looked up, rows left ``judging`` judged again, leftovers deleted."""
         world = self._world
         try:
-            self._delivery.toasts_done(instance.id)
+            self._delivery.toasts_over(instance.id)
             for stored in self._delivery.unresolved(instance):
                 s = world.sessions.get(stored.session)
                 if s is not None:

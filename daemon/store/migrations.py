@@ -264,6 +264,25 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
     ),
     (
+        "0008_consents",
+        (
+            """
+            CREATE TABLE consents (
+                session TEXT NOT NULL,
+                digest TEXT NOT NULL,
+                source TEXT NOT NULL,
+                kind TEXT NOT NULL,
+                label TEXT NOT NULL,
+                place TEXT NOT NULL,
+                at INTEGER NOT NULL,
+                spent INTEGER NOT NULL DEFAULT 0,
+                PRIMARY KEY (session, digest, source)
+            ) WITHOUT ROWID
+            """,
+            "CREATE INDEX consents_at ON consents (at)",
+        ),
+    ),
+    (
         "0010_costs",
         (
             "ALTER TABLE ledger ADD COLUMN currency TEXT NOT NULL DEFAULT 'USD'",

@@ -144,9 +144,16 @@ class Request:
         return json.dumps(self.body, ensure_ascii=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A step that follows from the request, such as a call with what an earlier one printed."""
+
+    make: Callable[[Request], Step]
+
+
 Reply = str | Callable[[Request], str]
 """A text, or what makes one from the request (a judge's reply must echo the request's nonce)."""
-Step = Text | Tool | Fail | Slow | Callable[[Request], str]
+Step = Text | Tool | Fail | Slow | Later | Callable[[Request], str]
 
 
 def text(words: Reply, *, tokens_in: int = 100, stop: str = "end_turn", **usage: int) -> Text:
@@ -325,6 +332,8 @@ class ModelServer:
                 case "main":
                     queue = self._queue(request)
             step = queue.popleft() if queue else None
+            if isinstance(step, Later):
+                step = step.make(request)
             if step is None and request.kind == "judge":
                 step = self.judge_else
             if isinstance(step, Slow):

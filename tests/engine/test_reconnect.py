@@ -82,6 +82,27 @@ async def test_of_thousands_the_newest_are_looked_after(sim: SimDaemon, tmp_path
     await host.disconnect()
 
 
+async def test_a_toast_of_a_host_that_died_is_over(sim: SimDaemon, tmp_path: Path) -> None:
+    """Killed while it showed a toast, opencode never says what became of it. The order does not stay open, for
+    nobody comes back for it.
+    """
+    assert isinstance(sim.provider, ScriptedLLM)
+    sim.provider.script += [COMPLETE]
+    host = SimHost(str(tmp_path / "work"), sim.clock)
+    host.deaf_to = "toast"
+    await host.connect(sim.daemon)
+    await host.create("ses_a")
+    await host.types("ses_a")
+    await host.works("ses_a")
+    while not sim.daemon.world.outbox.open("ses_a"):
+        await asyncio.sleep(0.001)
+    await host.disconnect()
+    await sim.settle()
+    assert sim.daemon.world.outbox.open() == []
+    (status,) = {row[0] for row in sim.daemon.db.read("SELECT status FROM outbox WHERE kind = 'toast'")}
+    assert status == "expired"
+
+
 class Slow(SimHost):
     """Gives the messages of a session only when it is told to."""
 

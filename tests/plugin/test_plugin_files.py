@@ -26,6 +26,8 @@ HOOKS: dict[str, list[Any]] = NAMED["hooks"]
 OLD_NAMES = {
     "SessionStart",
     "UserPromptSubmit",
+    "PermissionRequest",
+    "PostToolUse",
     "Stop",
     "SubagentStop",
     "SessionEnd",

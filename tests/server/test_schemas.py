@@ -21,8 +21,10 @@ from daemon.core.orders import (
     CallOrder,
     CancelOrder,
     DeleteSessions,
+    ReadHistory,
     ReadMessages,
     ReadProviders,
+    ReadRecord,
     RunJudge,
     SendFeedback,
     ShowToast,
@@ -198,6 +200,9 @@ ORDERS: list[CallOrder | StoredOrder] = [
     RunJudge("ses_a", "system", "text", None, 60_000),
     CancelOrder("boot-1"),
     DeleteSessions(("ses_j",)),
+    ReadRecord("ses_a", "msg_1", "call_1"),
+    ReadRecord("ses_a", "msg_1"),
+    ReadHistory("", 20),
     ReadProviders(),
 ]
 

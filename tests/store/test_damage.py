@@ -25,8 +25,8 @@ from daemon.config import from_text
 from daemon.core.compose import Offer, compose
 from daemon.core.learned import Origin
 from daemon.core.pending import Pending
+from daemon.store import consents, learning, ledger, lookbacks, outbox, timers
 from daemon.store import db as databases
-from daemon.store import learning, ledger, lookbacks, outbox, timers
 from daemon.store.dead_letters import DeadLetter
 from daemon.store.dead_letters import add as dead_letter
 from daemon.testing import FakeClock, ScriptedLLM
@@ -91,6 +91,7 @@ async def tell_a_story(folder: Path) -> Path:
         ledger.add(ledger.Entry(now, "judge", "ses_a", "p", "m", 1, 1, 0.5, 1, "ok")),
         ("UPDATE verdicts SET filed = 0", [()]),
         ("INSERT INTO judge_sessions VALUES ('ses_j', ?, ?, 0)", [(str(folder / "work"), now)]),
+        consents.show("ses_a", ["d"], now),
         learning.keep_case("ses_a", "u", "/p", now, b"{}"),
         learning.count("/p", "skipped"),
         learning.tag("/p", "pat-001", "ses_a", "helpful", now, "why"),

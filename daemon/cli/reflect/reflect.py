@@ -12,12 +12,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from .hosted import hosted
+
 if TYPE_CHECKING:
     import argparse
 
 ACTIONS: Final[tuple[str, ...]] = (
     *("review", "scan", "status", "learn", "unlearn", "history", "undo"),
-    *("dismiss", "restore", "classify"),
+    *("dismiss", "restore", "propose", "apply", "classify"),
 )
 """The modules of the actions, in the order of the help."""
 BARE: Final = "review"
@@ -52,3 +54,4 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     what = parser.add_subparsers(dest="what", metavar="WHAT")
     for name in ACTIONS:
         import_module(f".{name}", __package__).add_parser(what)
+        what.choices[name].set_defaults(run=hosted(name, what.choices[name].get_default("run")))

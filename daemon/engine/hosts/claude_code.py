@@ -26,7 +26,8 @@ from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
 from ...core.orders import SendFeedback, SendNudge, ShowToast
 from ...core.redact import redact
-from ...hosts.claude_code.hooks import Hook, events_of, parse_hook
+from ...files.commands import all_ours
+from ...hosts.claude_code.hooks import Hook, command_of, events_of, parse_hook
 from ...hosts.claude_code.shells import still_running
 from .claude_code_files import Files
 from .claude_code_mod import Mods
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...core.compose import When
+    from ...core.consent import Chosen
     from ...core.fast import Offered
     from ...core.orders import CallOrder, StoredOrder
     from ...core.session import Session
@@ -120,7 +122,9 @@ class ClaudeCode:
             return NOTHING
         if event == "Stop" and strict != (settings.claude_code.strict or _is_headless(hook)):
             return NOTHING  # the other one of the two Stop hooks counts
-        if self._is_about_us(hook):
+        if await self._is_about_us(hook):
+            if said := command_of(hook, self._world.clock.now_ms()):
+                await self._intake.hear(self._instance(hook, directory), said)
             return NOTHING
         instance = self._instance(hook, directory)
         if hook.transcript:
@@ -180,15 +184,23 @@ class ClaudeCode:
             self._told.pop(session, None)
         return Answer(200, msgspec.json.encode(news)) if news else NOTHING
 
-    def _is_about_us(self, hook: Hook) -> bool:
+    async def _is_about_us(self, hook: Hook) -> bool:
         """A turn of `/reflectd:status` is no work: neither its prompt nor its end counts (I9)."""
         if hook.event == "UserPromptSubmit":
             self._asides.discard(hook.session)
-            if hook.prompt.startswith(OURS):
+            if hook.prompt.startswith(OURS) or await self._is_bare(hook):
                 self._asides.add(hook.session)
                 self._release(hook.session)
                 return True
         return hook.event == "Stop" and hook.session in self._asides
+
+    @staticmethod
+    async def _is_bare(hook: Hook) -> bool:
+        """Whether it is the `/reflect` that `setup` put among the person's commands."""
+        if hook.reflects is None or not hook.transcript:
+            return False
+        config = Path(hook.transcript).parent.parent.parent  # <config>/projects/<folder>/<session>.jsonl
+        return await asyncio.to_thread(all_ours, (config, Path(hook.directory) / ".claude"))
 
     def _ends(self, instance: Instance, events: Sequence[ev.Event]) -> None:
         """The session is over. It stays connected until its last turn is judged, unless it begins anew."""
@@ -374,6 +386,20 @@ class ClaudeCode:
     async def offered(self, instance: Instance) -> Offered:
         """It lends no models."""
         raise Unavailable(f"{instance.id} lends no models")
+
+    async def recorded(
+        self,
+        s: Session,
+        instance: Instance,  # noqa: ARG002 - the port
+        source: str,
+        place: str,
+    ) -> tuple[Chosen, ...]:
+        """By the transcript ``place``, which may be a moment behind the hook."""
+        return await self._files.recorded(Path(place), s.id, source)
+
+    async def history(self, instance: Instance, after: str, limit: int) -> msgspec.Raw:  # noqa: ARG002 - the port
+        """Its past sessions are files, which whoever wants them reads."""
+        raise Unavailable(f"{instance.id} keeps its sessions in files")
 
     async def _offered(self, hook: Hook, instance: Instance, when: When) -> Answer:
         """What the features offer at this moment; after a compaction it stands beside the host's summary.

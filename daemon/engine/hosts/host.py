@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from ...core.consent import Chosen
     from ...core.errors import Fault
     from ...core.events import Event
     from ...core.fast import Offered
@@ -39,6 +40,7 @@ class Capabilities:
     is idle. A host without one is prompted only in answer to its own question. ``shares_sessions``: any of
     its processes in a folder can read every session of that folder. ``lends_models``: it asks its own models
     for us. ``tells_activity``: it tells of work as it happens, so that its silence means something.
+    ``tells_history``: it can be asked for past sessions.
     ``prompts``: how many prompts of ours it takes for one task; None is any number. ``wait_s``: how long it
     waits for a verdict, in seconds.
     """
@@ -47,12 +49,15 @@ class Capabilities:
     shares_sessions: bool = False
     lends_models: bool = False
     tells_activity: bool = False
+    tells_history: bool = False
     prompts: int | None = None
     wait_s: int = 600
 
 
 CAPABILITIES: Final[dict[str, Capabilities]] = {
-    "opencode": Capabilities(order_stream=True, shares_sessions=True, lends_models=True, tells_activity=True),
+    "opencode": Capabilities(
+        order_stream=True, shares_sessions=True, lends_models=True, tells_activity=True, tells_history=True
+    ),
     # Claude Code ends the ninth wake of a prompt without a result, and kills a hook after 110 s
     "claude-code": Capabilities(prompts=8, wait_s=100),
 }
@@ -89,6 +94,18 @@ class Host(Protocol):
 
     async def offered(self, instance: Instance) -> Offered:
         """Provider ids and the models of each, as the host has them. Raises ``ReflectdError``."""
+        ...
+
+    async def recorded(self, s: Session, instance: Instance, source: str, place: str) -> tuple[Chosen, ...]:
+        """What the host itself recorded of a person's answer to the call ``source``, or of the command
+        ``source`` that they typed; () for nothing. Raises ``Unavailable`` or ``BadReply``.
+        """
+        ...
+
+    async def history(self, instance: Instance, after: str, limit: int) -> msgspec.Raw:
+        """A page of what people typed in the host's past sessions (``design/protocol.md``). Raises
+        ``Unavailable``.
+        """
         ...
 
 

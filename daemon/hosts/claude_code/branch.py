@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from ...core.consent import COMMAND_MARK
 from ...core.transcript import Transcript
 from ..cuts import TEXT, cut, cut_deep
+from .lines import BARE
 from .messages import finished_in, messages_of, todos_of
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ class Branch:
         self._size = 0
         self._fresh = [0, 0]  # lines and characters since the last thinning
         self._early: list[Entry] = []
+        self._held: list[Entry] = []  # a command that may be ours, and what stands between it and its text
         self._rooted = whole
         self.opened = whole
         self.session = ""
@@ -117,6 +120,20 @@ class Branch:
             self._take(entry)
 
     def _take(self, entry: Entry) -> None:
+        """Take in an entry. `/reflect` may be our command or somebody else's; the text that follows tells."""
+        if not self._held and not (entry.command and entry.text.split(" ", 1)[0] == BARE):
+            self._put(entry)
+            return
+        self._held.append(entry)
+        if len(self._held) == 1 or (entry.kind == "link" and len(self._held) < MAX_EARLY):
+            return
+        (command, *rest), self._held = self._held, []
+        ours = entry.kind == "expansion" and entry.text.lstrip().startswith(COMMAND_MARK)
+        self._put(replace(command, kind="link") if ours and entry.parent == command.uuid else command)
+        for each in rest:
+            self._take(each)
+
+    def _put(self, entry: Entry) -> None:
         place = self._place(entry)
         if entry.kind == "expansion":
             self._expand(entry)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 
 from ...core import events as ev
+from ...core.consent import Chosen, chosen_by_text, shown, typed
 from ...core.errors import BadReply
 from ...core.redact import redact_head
 from ..wire import decode, text_or_empty
-from .lines import ORDER, is_typed
+from .lines import ORDER, REFLECT, is_typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +27,7 @@ MAX_NAME: Final = 200
 MAX_PATH: Final = 4_096
 MAX_TEXT: Final = 100_000
 MAX_TASKS: Final = 200
+QUESTION: Final = "AskUserQuestion"
 PERMISSION: Final = "permission"  # Claude Code gives a request no id, so at most one is open
 _OVER: Final = frozenset({"completed", "failed", "killed", "cancelled", "stopped", "error"})
 _LASTING: Final = frozenset({"shell", "monitor"})
@@ -57,6 +59,9 @@ class Hook:
     whether ``REFLECTD_HEADLESS`` asks to judge sessions without a person too. ``pid``: the host's process, 0
     if unknown.
 
+    ``asks``: digests of the questions of ours that Claude Code's question tool shows. ``answers``: what was
+    answered to them, with the call (``tool_use``).
+
     ``mod``: the plugin's mod runs. Only it says who submitted a prompt (``origin``) and which turn ended
     (``turn_id``).
     """
@@ -86,6 +91,9 @@ class Hook:
     mod: bool = False
     origin: str = ""
     turn_id: str = ""
+    tool_use: str = ""
+    asks: tuple[str, ...] = ()
+    answers: tuple[Chosen, ...] = ()
 
     @property
     def directory(self) -> str:
@@ -109,7 +117,18 @@ class Hook:
         """Whether a person may have typed the prompt: not the host nor another plugin, and it is no text or
         command of ours (I4, I9).
         """
-        return self.origin not in _NOT_A_PERSON and is_typed(self.prompt)
+        return self.by_person and is_typed(self.prompt)
+
+    @property
+    def by_person(self) -> bool:
+        """Whether nothing says that the host or another plugin submitted the prompt."""
+        return self.origin not in _NOT_A_PERSON
+
+    @property
+    def reflects(self) -> str | None:
+        """What was typed behind our command `/reflect`; None for any other prompt."""
+        name, *rest = self.prompt[:MAX_TEXT].split(None, 1) or [""]
+        return "".join(rest) if name in REFLECT else None
 
 
 class _Body(Struct):
@@ -132,6 +151,10 @@ class _Body(Struct):
     mod: Any = field(name="reflectd_mod", default=None)
     origin: Any = field(name="reflectd_origin", default=None)
     turn_id: Any = None
+    tool_name: Any = None
+    tool_use_id: Any = None
+    tool_input: Any = None
+    tool_response: Any = None
 
 
 def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
@@ -152,6 +175,7 @@ def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
     said = {k.lower(): _sound(v) for k, v in headers.items() if k.lower().startswith("x-cc-")}
     pid = said.get("x-cc-pid", "")
     last = text_or_empty(wire.last_assistant_message)
+    asks, answers = _questions(wire)
     return Hook(
         event=event,
         session=session,
@@ -178,7 +202,25 @@ def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
         mod=bool(wire.mod),
         origin=text_or_empty(wire.origin)[:MAX_NAME],
         turn_id=text_or_empty(wire.turn_id)[:MAX_NAME],
+        tool_use=text_or_empty(wire.tool_use_id)[:MAX_NAME],
+        asks=asks,
+        answers=answers,
     )
+
+
+def _questions(wire: _Body) -> tuple[tuple[str, ...], tuple[Chosen, ...]]:
+    """What a call of the question tool asks, and what was answered by what it came to.
+
+    The model may put answers into its call; only those of the result are read.
+    """
+    given, came = wire.tool_input, wire.tool_response
+    if wire.tool_name != QUESTION or not isinstance(given, dict):
+        return (), ()
+    asks = tuple(question.digest for question in shown(given.get("questions")))
+    if not asks or not isinstance(came, dict):
+        return asks, ()
+    answers = chosen_by_text(came.get("questions"), came.get("answers"))
+    return asks, answers if tuple(a.digest for a in answers) == asks else ()
 
 
 def events_of(hook: Hook, t: int) -> tuple[ev.Event, ...]:
@@ -243,6 +285,36 @@ def _sub_agent(hook: Hook, t: int) -> tuple[ev.Event, ...]:
     return (ev.ActivitySeen(hook.session, t),) if hook.agent_type else ()
 
 
+def _used(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    """A call ended, so no permission is open any more. Where nobody sits, an answer is no person's."""
+    answered = ev.PersonAnswered(hook.session, t, PERMISSION)
+    if not (hook.answers and hook.tool_use and hook.interactive):
+        return (answered, *_active(hook, t))
+    return (
+        answered,
+        ev.QuestionAnswered(hook.session, t, hook.tool_use, hook.transcript, hook.answers),
+        *_active(hook, t),
+    )
+
+
+def _shown(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    """Claude Code runs this hook before it shows a dialog, and not where another hook answers for the
+    person.
+    """
+    seen = hook.asks and hook.interactive
+    return (ev.QuestionShown(hook.session, t, hook.asks), *_active(hook, t)) if seen else _active(hook, t)
+
+
+def command_of(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    """Our command `/reflect`, typed by a person; nothing for any other prompt."""
+    said = hook.reflects
+    if said is None or not (hook.by_person and hook.interactive and hook.prompt_id):
+        return ()
+    wanted = typed(said)
+    digest = wanted.digest if wanted is not None else ""
+    return (ev.CommandTyped(hook.session, t, hook.prompt_id, hook.transcript, digest),)
+
+
 def _active(hook: Hook, t: int) -> tuple[ev.Event, ...]:
     return (ev.ActivitySeen(hook.session, t),)
 
@@ -251,7 +323,8 @@ _READERS: Final[dict[str, Callable[[Hook, int], tuple[ev.Event, ...]]]] = {
     "SessionStart": _started,
     "UserPromptSubmit": _prompted,
     "PreToolUse": _active,
-    "PostToolUse": lambda h, t: (ev.PersonAnswered(h.session, t, PERMISSION), *_active(h, t)),
+    "PostToolUse": _used,
+    "PermissionRequest": _shown,
     "Stop": _stopped,
     "StopFailure": _failed,
     "SubagentStop": _sub_agent,

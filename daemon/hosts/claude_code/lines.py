@@ -38,6 +38,9 @@ BULKY: Final = (  # types of lines that are long or many and never part of the c
     b"atis-latch",
 )
 OUR_COMMANDS: Final = "/reflectd:"
+BARE: Final = "/reflect"
+REFLECT: Final = (BARE, f"{OUR_COMMANDS}reflect")
+"""The names of our command: that of `setup`, which somebody else's may have too, and the plugin's."""
 ORDER: Final = re.compile(r"\brfl_[0-9a-f]{20}\b")
 MAX_BLOCKS: Final = 2_000
 MAX_CITED: Final = 100

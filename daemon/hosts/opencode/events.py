@@ -6,11 +6,12 @@ Keeps no state and does no I/O. An unknown kind gives no event. A known kind wit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
 from ...core import events as ev
+from ...core.consent import chosen, shown, typed
 from ...core.errors import BadReply
 from ...core.guards import ABORT_ERROR
 from ..wire import Wire, decode, milliseconds
@@ -82,6 +83,9 @@ class _Event(Struct):
     call: str | None = None
     result: str | None = None
     failed: bool | None = None
+    questions: Any = None
+    answers: Any = None
+    arguments: str | None = None
 
 
 def parse_event(kind: str, t: int, data: Wire) -> tuple[ev.Event, ...]:
@@ -139,11 +143,25 @@ def _chat(event: _Event, t: int) -> tuple[ev.Event, ...]:
 
 
 def _asked(event: _Event, t: int) -> tuple[ev.Event, ...]:
-    return (ev.PersonAsked(_session(event), t, _need(event.id, "id")),)
+    """``questions``: those of the dialog, when they are ours."""
+    asked = ev.PersonAsked(_session(event), t, _need(event.id, "id"))
+    digests = tuple(question.digest for question in shown(event.questions))
+    return (asked, ev.QuestionShown(asked.session, t, digests)) if digests else (asked,)
 
 
 def _answered(event: _Event, t: int) -> tuple[ev.Event, ...]:
-    return (ev.PersonAnswered(_session(event), t, _need(event.request, "requestID")),)
+    answered = ev.PersonAnswered(_session(event), t, _need(event.request, "requestID"))
+    answers = chosen(shown(event.questions), event.answers)
+    if not answers:
+        return (answered,)
+    call, message = _need(event.call, "call"), _need(event.message, "messageID")
+    return (answered, ev.QuestionAnswered(answered.session, t, call, message, answers))
+
+
+def _typed(event: _Event, t: int) -> tuple[ev.Event, ...]:
+    wanted = typed(event.arguments or "")
+    digest = wanted.digest if wanted is not None else ""
+    return (ev.CommandTyped(_session(event), t, _need(event.message, "messageID"), "", digest),)
 
 
 def _tool(event: _Event, t: int) -> tuple[ev.Event, ...]:
@@ -170,6 +188,7 @@ _READERS: Final[dict[str, Callable[[_Event, int], tuple[ev.Event, ...]]]] = {
     "permission.replied": _answered,
     "question.replied": _answered,
     "question.rejected": _answered,
+    "command": _typed,
     "activity": lambda e, t: (ev.ActivitySeen(_session(e), t, milliseconds(e.bytes)),),
     "tool": _tool,
     "judge.created": lambda e, t: (ev.JudgeCreated(_session(e), t),),

@@ -50,8 +50,9 @@ def _message(wire: Json) -> Json:
 def _part(part: Json) -> Json:
     if part.get("type") == "tool":
         return {**part, "state": _state(_record(part.get("state")))}
-    order = _record(_record(part.get("metadata")).get("reflectd")).get("order")
-    return {**part, "order": order, "synthetic": bool(part.get("synthetic") or part.get("ignored"))}
+    ours = _record(_record(part.get("metadata")).get("reflectd"))
+    nobody = bool(part.get("synthetic") or part.get("ignored") or "command" in ours)
+    return {**part, "order": ours.get("order"), "synthetic": nobody}
 
 
 def _state(state: Json) -> Json:

@@ -10,8 +10,10 @@ from ...core.orders import (
     CallOrder,
     CancelOrder,
     DeleteSessions,
+    ReadHistory,
     ReadMessages,
     ReadProviders,
+    ReadRecord,
     RunJudge,
     SendFeedback,
     SendNudge,
@@ -41,22 +43,36 @@ def order_object(identity: str, order: StoredOrder | CallOrder) -> dict[str, Any
         case ShowToast():
             data = {"title": TITLE, "message": order.message, "variant": order.variant}
             found |= {"kind": "toast", "data": data}
+        case _:
+            kind, data = _call(order)
+            found |= {"kind": kind, "data": data}
+    return found
+
+
+def _call(order: CallOrder) -> tuple[str, dict[str, Any]]:
+    """The kind and the data of an order that is answered by one result."""
+    match order:
         case ReadMessages():
-            found |= {"kind": "read", "data": {}}
+            return "read", {}
         case RunJudge():
-            data = {"system": order.system, "text": order.text, "timeout_ms": order.timeout_ms}
-            if order.model is not None:
-                data["model"] = _model(order.model)
-            found |= {"kind": "evaluate", "data": data}
+            data: dict[str, Any] = {
+                "system": order.system,
+                "text": order.text,
+                "timeout_ms": order.timeout_ms,
+            }
+            return "evaluate", data | ({"model": _model(order.model)} if order.model is not None else {})
         case CancelOrder():
-            found |= {"kind": "cancel", "data": {"order": order.order}}
+            return "cancel", {"order": order.order}
         case DeleteSessions():
-            found |= {"kind": "delete", "data": {"sessions": list(order.sessions)}}
+            return "delete", {"sessions": list(order.sessions)}
         case ReadProviders():
-            found |= {"kind": "providers", "data": {}}
+            return "providers", {}
+        case ReadRecord():
+            return "record", {"message": order.message, "call": order.call}
+        case ReadHistory():
+            return "history", {"after": order.after, "limit": order.limit}
         case _:
             assert_never(order)
-    return found
 
 
 def wire_order(identity: str, order: StoredOrder | CallOrder) -> bytes:

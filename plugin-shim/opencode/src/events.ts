@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto"
 import { hostError, isHuman, isOwnCommand, isUndone, orderOf, sessionInfo } from "./project.ts"
+import { commandIn, ours } from "./reflect.ts"
 import type { Session, Tracker, Wish } from "./tracker.ts"
 import { isRecord, JUDGE_TITLE, number, record, text } from "./wire.ts"
 import type { Fact, Json } from "./wire.ts"
@@ -12,6 +13,16 @@ const ACTIVITY_MS = 5000
 const DIGESTED = 2048
 const MOST = 16_384
 const ABORTED = "MessageAbortedError"
+/** What is told of a session while it works on a command of ours. */
+const ASIDE = new Set([
+  "session.created",
+  "session.updated",
+  "session.deleted",
+  "session.compacted",
+  "question.asked",
+  "question.replied",
+  "question.rejected",
+])
 
 /** The facts of one host event, in order; none for most events. */
 export function factsOf(event: unknown, tracker: Tracker, now = Date.now()): Fact[] {
@@ -29,10 +40,10 @@ export function factsOf(event: unknown, tracker: Tracker, now = Date.now()): Fac
   if (tracker.isJudge(sessionID)) {
     return type === "session.deleted" ? [{ kind: type, data: { sessionID } }] : []
   }
-  return [
-    ...settled(type, properties, sessionID, tracker),
-    ...read(type, properties, sessionID, tracker, now).filter((fact) => fact !== undefined),
-  ]
+  const before = settled(type, properties, sessionID, tracker)
+  const found = read(type, properties, sessionID, tracker, now).filter((fact) => fact !== undefined)
+  const aside = tracker.peek(sessionID)?.aside === true
+  return [...before, ...found.filter((fact) => !aside || ASIDE.has(fact.kind))]
 }
 
 function read(
@@ -71,17 +82,31 @@ function read(
     case "session.compacted":
       return [{ kind: type, data: { sessionID } }]
     case "permission.asked":
-    case "question.asked":
       return [{ kind: type, data: { sessionID, id: text(properties["id"]) } }]
+    case "question.asked":
+      return [{ kind: type, data: { sessionID, ...dialog(properties, tracker) } }]
     case "permission.replied":
     case "question.replied":
     case "question.rejected": {
       const requestID = text(properties["requestID"]) || text(properties["permissionID"])
-      return [{ kind: type, data: { sessionID, requestID } }]
+      const known = type === "question.replied" ? tracker.dialogs.get(requestID) : undefined
+      tracker.dialogs.delete(requestID)
+      const answers = properties["answers"]
+      return [{ kind: type, data: { sessionID, requestID, ...(known && { ...known, answers }) } }]
     }
     default:
       return []
   }
+}
+
+/** A dialog that opens; of its questions only ours are told. */
+function dialog(properties: Json, tracker: Tracker): Json {
+  const id = text(properties["id"])
+  const tool = record(properties["tool"])
+  const questions = ours(properties["questions"])
+  if (!questions) return { id }
+  tracker.dialogs.set(id, { call: text(tool["callID"]), messageID: text(tool["messageID"]), questions })
+  return { id, questions }
 }
 
 /** The hook `chat.message`: a user-role message came in. The host's events about it are then ignored. */
@@ -97,6 +122,10 @@ export function chatMessage(
     return undefined
   const session = tracker.session(sessionID)
   if (session.incoming?.messageID === messageID) session.incoming = undefined
+  const command = commandIn(parts)
+  // A command that is typed while the agent works becomes part of that work.
+  session.aside = command !== undefined && !tracker.isBusy(sessionID)
+  if (command !== undefined) return { kind: "command", data: { sessionID, messageID, arguments: command } }
   const order = parts.map(orderOf).find(Boolean)
   const human = !session.parentID && isHuman(parts)
   if (isOwnCommand(parts)) tracker.commands.add(messageID)

@@ -5,6 +5,7 @@
  */
 import type { PluginInput } from "@opencode-ai/plugin"
 import { BoundedMap } from "./bounded.ts"
+import { History } from "./history.ts"
 import type { Judges } from "./judge.ts"
 import {
   findTask,
@@ -18,13 +19,16 @@ import {
   wishOf,
 } from "./project.ts"
 import { sleep } from "./pump.ts"
+import { commandIn } from "./reflect.ts"
 import type { Tracker } from "./tracker.ts"
-import { isRecord, JUDGE_TITLE, list, model, order as parse, reason, record, text } from "./wire.ts"
+import { isRecord, JUDGE_TITLE, list, model, number, order as parse, reason, record, text } from "./wire.ts"
 import type { Json, Order, Result } from "./wire.ts"
 
 const LIMITS = [60, 240, 960, 3840, 15_360]
 const MOST_MODELS = 5000
 const LONGEST_ID = 200
+const READS = new Set(["read", "providers", "record", "history"])
+const PAGE = 20
 const TOAST_MS = 10_000 // opencode's own five seconds are over before a person looks up
 const VARIANTS = ["info", "success", "warning", "error"] as const
 
@@ -34,6 +38,7 @@ export class Orders {
   readonly #client: PluginInput["client"]
   readonly #tracker: Tracker
   readonly #judges: Judges
+  readonly #history: History
   readonly #answer: (result: Result) => void
   readonly #done = new BoundedMap<string, Result>(500)
   readonly #running = new Map<string, Promise<void>>()
@@ -47,6 +52,7 @@ export class Orders {
     this.#client = client
     this.#tracker = tracker
     this.#judges = judges
+    this.#history = new History(client)
     this.#answer = answer
   }
 
@@ -84,7 +90,7 @@ export class Orders {
   #finish(order: Order, outcome: Outcome): void {
     const result = { id: order.id, ...outcome }
     // A repeated read is carried out again, because its data is too large to keep.
-    if (order.kind !== "read" && order.kind !== "providers") this.#done.set(order.id, result)
+    if (!READS.has(order.kind)) this.#done.set(order.id, result)
     this.#answer(result)
   }
 
@@ -106,6 +112,12 @@ export class Orders {
         return this.#delete(list(order.data["sessions"]).map(text).filter(Boolean))
       case "providers":
         return { status: "done", data: await this.#providers() }
+      case "record":
+        return { status: "done", data: await this.#record(order) }
+      case "history": {
+        const { after, limit } = order.data
+        return { status: "done", data: await this.#history.page(text(after), number(limit) ?? PAGE) }
+      }
       default:
         return { status: "failed", error: `unknown order ${order.kind.slice(0, 50)}` }
     }
@@ -204,6 +216,19 @@ export class Orders {
       if (messages.length < limit || isEnough(task) || (task.covered && step > 0)) return messages
     }
     return list((await this.#client.session.messages({ path: { id } })).data)
+  }
+
+  /** What the host itself stored of a person's answer to a call of the question tool, or of our command. */
+  async #record({ session, data }: Order): Promise<Json> {
+    const path = { id: session, messageID: text(data["message"]) }
+    const got = await this.#client.session.message({ path })
+    const parts = list(record(got.data)["parts"])
+    const call = text(data["call"])
+    if (!call) return { command: commandIn(parts) }
+    const asked = parts.map(record).find((part) => part["tool"] === "question" && part["callID"] === call)
+    const state = record(asked?.["state"])
+    const { questions } = record(state["input"])
+    return { status: state["status"], questions, answers: record(state["metadata"])["answers"] }
   }
 
   /** Only the ids of providers and models, because the rest of the host's answer holds keys. */

@@ -211,9 +211,10 @@ function projectPart(value: unknown, limits: Limits): Json | undefined {
   const id = text(part["id"])
   switch (part["type"]) {
     case "text": {
-      const synthetic = part["synthetic"] === true || part["ignored"] === true ? true : undefined
+      const order = orderOf(part)
+      const nobody = part["synthetic"] === true || part["ignored"] === true || (isOurs(part) && !order)
       const shown = cut(text(part["text"]), limits.text).text
-      return { type: "text", id, text: shown, ...some({ synthetic, order: orderOf(part) }) }
+      return { type: "text", id, text: shown, ...some({ synthetic: nobody || undefined, order }) }
     }
     case "tool":
       return {
@@ -336,6 +337,23 @@ function projectAll(messages: unknown[], limits: Limits): Json[] {
 const scaled = (by: number): Limits => ({
   text: { head: LIMITS.text.head / by, tail: LIMITS.text.tail / by },
   output: { head: LIMITS.output.head / by, tail: LIMITS.output.tail / by },
+})
+
+const REFUSED = "with the following feedback: "
+const SAID: Limits = { text: { head: 4 * KB, tail: 6 * KB }, output: { head: KB, tail: KB } }
+
+const isRefusal = (part: unknown): boolean =>
+  record(part)["type"] === "tool" && text(record(record(part)["state"])["error"]).includes(REFUSED)
+
+/** Whether the person refused a call of this answer with words. */
+export const isRefused = (message: unknown): boolean => partsOf(message).some(isRefusal)
+
+/** A message as somebody said it: its words, and the calls that were refused with words. */
+export const projectSaid = (message: unknown): Json => ({
+  info: projectInfo(infoOf(message)),
+  parts: partsOf(message)
+    .filter((part) => record(part)["type"] === "text" || isRefusal(part))
+    .map((part) => projectPart(part, SAID)),
 })
 
 /** The agent's own todo list. */

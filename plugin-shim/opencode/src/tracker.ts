@@ -47,6 +47,15 @@ export interface Session {
   /** How much output of the running tool was counted already. */
   output: { part: string; length: number }
   incoming?: Incoming | undefined
+  /** The agent works on a command of ours, which is no task: little is told of that. */
+  aside: boolean
+}
+
+/** A dialog with questions of ours that is open: where it stands in the session. */
+export interface Dialog {
+  call: string
+  messageID: string
+  questions: Json[]
 }
 
 /** For 10 s only: a prompt that the host accepted but never began must not keep a session busy for ever. */
@@ -60,6 +69,8 @@ export class Tracker {
   readonly errors = new BoundedSet<string>(2000)
   /** User messages that are a shell command of the person's own (`!ls`). */
   readonly commands = new BoundedSet<string>(500)
+  /** Dialogs with questions of ours, by the id of the request. */
+  readonly dialogs = new BoundedMap<string, Dialog>(100)
   /** Tool parts that were announced as ended. */
   readonly ended = new BoundedSet<string>(2000)
 
@@ -80,6 +91,7 @@ export class Tracker {
       wish: {},
       activity: { at: -Infinity, bytes: 0 },
       output: { part: "", length: 0 },
+      aside: false,
     }
     this.#sessions.set(id, session)
     return session

@@ -10,6 +10,7 @@ import { Gate } from "./gate.ts"
 import { AGENT } from "./judge.ts"
 import { modeOf } from "./mode.ts"
 import { wishOf } from "./project.ts"
+import { COMMAND, markCommand, NAME } from "./reflect.ts"
 import { Site } from "./site.ts"
 import type { Client } from "./site.ts"
 import { isRecord, JUDGE_AGENT, list, record, text } from "./wire.ts"
@@ -39,6 +40,7 @@ export class SiteV1 extends Site {
     return {
       config: this.#safe((config) => {
         config.agent = { ...config.agent, [JUDGE_AGENT]: AGENT as NonNullable<typeof config.agent>[string] }
+        config.command = { [NAME]: COMMAND, ...config.command }
       }),
       event: this.#safe(({ event }) => {
         this.hears(load)
@@ -53,6 +55,12 @@ export class SiteV1 extends Site {
       "chat.message": this.#safe((input, { message, parts }) => {
         this.hears(load)
         this.#heard(record(input), record(message), list(parts))
+      }),
+      "command.execute.before": this.#safe(({ command, arguments: typed }, { parts }) => {
+        markCommand(text(command), text(typed), parts)
+      }),
+      "shell.env": this.#safe(({ sessionID }, { env }) => {
+        if (text(sessionID)) env["REFLECTD_SESSION"] = text(sessionID)
       }),
       "experimental.chat.system.transform": this.#safe(async (input, { system }) => {
         const only = this.judges.system(text(input.sessionID))

@@ -44,6 +44,7 @@ export class HostDouble {
         this.sessions.set(info.id, info)
         return { data: info }
       }),
+      list: call("list", () => ({ data: [...this.sessions.values()] })),
       get: call("get", ({ path }) =>
         this.sessions.has(path.id) ? { data: this.sessions.get(path.id), response: OK } : NOT_FOUND,
       ),

@@ -184,3 +184,27 @@ test("the judge's agent is hidden and may do nothing", async () => {
   assert.ok(mine)
   assert.deepEqual([judge?.["hidden"], judge?.mode, judge?.permission], [true, "subagent", { "*": "deny" }])
 })
+
+test("/reflect: added to the commands, marked in its message, known in the agent's shell", async () => {
+  const hooks = await load()
+  const config: { command?: Record<string, Json> } = { command: { mine: { template: "x" } } }
+  await hooks.config?.(config as Parameters<NonNullable<Hooks["config"]>>[0])
+  assert.deepEqual(Object.keys(config.command ?? {}).sort(), ["mine", "reflect"])
+  const template = String(config.command?.["reflect"]?.["template"])
+  const run = (name: string, input: Json, output: Json) =>
+    (hooks[name as keyof Hooks] as (input: Json, output: Json) => Promise<void>)(input, output)
+  const parts: Json[] = [{ type: "text", text: template }]
+  await run("command.execute.before", { command: "reflect", sessionID: "s", arguments: "learn x" }, { parts })
+  assert.deepEqual(parts[0]?.["metadata"], { reflectd: { command: "learn x" } })
+  const env: Record<string, string> = {}
+  await run("shell.env", { cwd: "/", sessionID: "ses_1" }, { env })
+  await run("shell.env", { cwd: "/" }, { env })
+  assert.deepEqual(env, { REFLECTD_SESSION: "ses_1" })
+})
+
+test("/reflect: a person's own command of that name stays theirs", async () => {
+  const hooks = await load()
+  const config: { command?: Record<string, Json> } = { command: { reflect: { template: "mine" } } }
+  await hooks.config?.(config as Parameters<NonNullable<Hooks["config"]>>[0])
+  assert.deepEqual(config.command, { reflect: { template: "mine" } })
+})

@@ -1,0 +1,173 @@
+"""What a person agreed to inside a host: the form of our questions, of their answers, and of typed commands.
+
+A question counts only if it is, byte for byte, the one that reflectd made: its text, its heading, each option
+and nothing else. So both sides compare digests, and nobody keeps the text of anybody's questions. Pure. What
+a host sends may be of any form; whatever is not ours gives nothing, and nothing here raises.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+MARK: Final = re.compile(r"\(reflectd ([0-9a-f]{12})\)\Z")
+"""How the text of each question of ours ends: with its token."""
+COMMAND_MARK: Final = "<!-- reflectd:reflect -->"
+"""How the text of our command begins, by which it is known under whatever name."""
+MAX_QUESTIONS: Final = 4  # in one dialog, by Claude Code's tool
+MAX_CHARS: Final = 4_000  # of one text
+MAX_TYPED: Final = 20_000
+VERBS: Final = ("learn", "unlearn", "undo", "dismiss", "restore")
+"""The actions of `/reflect` that change something and take words."""
+TYPED: Final = "typed"
+FLAGS: Final = ("--soft", "--delete")
+_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "«": "»", "„": "“"}
+_WORD: Final = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question of ours. ``options``: each label with what it means."""
+
+    text: str
+    header: str
+    options: tuple[tuple[str, str], ...]
+
+    @property
+    def digest(self) -> str:
+        """What a host's record of it must come to."""
+        return _digest([self.text, self.header, [list(option) for option in self.options]])
+
+    def form(self, several: str) -> dict[str, Any]:
+        """As a host's question tool takes it. ``several``: its name for whether more than one may be chosen;
+        "" where that is left out.
+        """
+        options = [{"label": label, "description": about} for label, about in self.options]
+        asked = {"question": self.text, "header": self.header, "options": options}
+        return {**asked, several: False} if several else asked
+
+
+class Shown(NamedTuple):
+    """A question as a host showed it: its digest, and the labels that could be chosen."""
+
+    digest: str
+    labels: tuple[str, ...]
+
+
+class Chosen(NamedTuple):
+    """A person's answer to the question with this digest. ``label``: the option, "" for words of their own;
+    ``TYPED`` for a command that they typed, with the digest of its wish.
+    """
+
+    digest: str
+    label: str
+
+
+def shown(questions: object) -> tuple[Shown, ...]:
+    """The questions of one dialog, if all of them are ours; a strange one beside them could mislead."""
+    if not isinstance(questions, list) or not 0 < len(questions) <= MAX_QUESTIONS:
+        return ()
+    found = [_shown(question) for question in questions]
+    return tuple(f for f in found if f is not None) if None not in found else ()
+
+
+def chosen(questions: tuple[Shown, ...], answers: object) -> tuple[Chosen, ...]:
+    """The answers to these questions, a list with the labels of each, in their order; () when one is
+    missing.
+    """
+    if not isinstance(answers, list) or len(answers) != len(questions):
+        return ()
+    found: list[Chosen] = []
+    for question, labels in zip(questions, answers, strict=True):
+        if not isinstance(labels, list) or len(labels) != 1 or not isinstance(labels[0], str):
+            return ()
+        found.append(Chosen(question.digest, labels[0] if labels[0] in question.labels else ""))
+    return tuple(found)
+
+
+def chosen_by_text(questions: object, answers: object) -> tuple[Chosen, ...]:
+    """The same where the answers are an object with the questions' texts as keys."""
+    known = shown(questions)
+    if not known or not isinstance(questions, list) or not isinstance(answers, dict):
+        return ()
+    if len(answers) != len(known):
+        return ()
+    return chosen(known, [[answers.get(question["question"])] for question in questions])
+
+
+def _shown(question: object) -> Shown | None:
+    if not isinstance(question, dict):
+        return None
+    text, header, options = (question.get(key) for key in ("question", "header", "options"))
+    more = {k: v for k, v in question.items() if k not in {"question", "header", "options"} and v is not None}
+    several = {more.pop("multiSelect", False), more.pop("multiple", False)} if _flat(more) else {True}
+    if more or several != {False} or not isinstance(options, list) or not 1 < len(options) <= MAX_QUESTIONS:
+        return None
+    if not isinstance(text, str) or not isinstance(header, str) or len(text) > MAX_CHARS:
+        return None
+    if MARK.search(text) is None:
+        return None
+    pairs: list[list[str]] = []
+    for option in options:
+        if not isinstance(option, dict) or set(option) != {"label", "description"}:
+            return None
+        pair = [option["label"], option["description"]]
+        if not all(isinstance(said, str) and len(said) <= MAX_CHARS for said in pair):
+            return None
+        pairs.append(pair)
+    return Shown(_digest([text, header, pairs]), tuple(label for label, _ in pairs))
+
+
+def _flat(more: dict[Any, Any]) -> bool:
+    return all(isinstance(value, bool) for value in more.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person wants done, in their own words: an action with its words and flags."""
+
+    verb: str
+    words: str
+    flags: frozenset[str] = frozenset()
+
+    @property
+    def digest(self) -> str:
+        """The mark of exactly this."""
+        return _digest(["typed", self.verb, self.words, sorted(self.flags)])
+
+
+def wish(verb: str, words: str, *flags: str) -> Wish:
+    """As both sides spell it: white space counts once, and quotes around the whole do not count."""
+    said = " ".join(words.split())
+    for begin, end in _QUOTES.items():
+        inside = said[len(begin) : -len(end)]
+        if len(said) > 2 and said.startswith(begin) and said.endswith(end) and not {begin, end} & set(inside):
+            said = inside.strip()
+            break
+    return Wish(verb, said, frozenset(flags))
+
+
+def typed(arguments: str) -> Wish | None:
+    """What a person typed behind `/reflect`; None when that changes nothing by itself.
+
+    Flags count before the words and behind them, not among them.
+    """
+    verb, _, rest = arguments[:MAX_TYPED].strip().partition(" ")
+    words = [m.span() for m in _WORD.finditer(rest)]
+    flags: set[str] = set()
+    while words and rest[slice(*words[0])] in FLAGS:
+        flags.add(rest[slice(*words.pop(0))])
+    while words and rest[slice(*words[-1])] in FLAGS:
+        flags.add(rest[slice(*words.pop())])
+    text = rest[words[0][0] : words[-1][1]] if words else ""
+    if verb not in VERBS or (not text and verb != "undo"):
+        return None
+    return wish(verb, text, *flags)
+
+
+def _digest(value: object) -> str:
+    said = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()

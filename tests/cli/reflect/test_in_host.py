@@ -1,0 +1,443 @@
+"""`reflectd reflect` as an agent runs it inside a host: what a person answered or typed is done, once, and
+nothing else is.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from daemon.cli.reflect.questions import Proposal, answers, question, stored
+from harness.machine.reflectd import Daemon
+from tests.support.hosts.dialogs import Dialogs, answer
+from tests.support.machine.command_line import reflectd, said
+from tests.support.reflecting import BUN, LINT, STRICT, Wish, book_of, journal, said_before, statuses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.machine.sandbox import Sandbox
+
+Json = dict[str, Any]
+ADD = "Add to CLAUDE.md"
+RULE = "- **[rule-001]** Use strict TypeScript mode (learned: "
+
+
+@pytest.fixture
+def daemon(box: Sandbox) -> Iterator[Daemon]:
+    with Daemon(box) as running:
+        yield running
+
+
+@pytest.fixture
+def host(daemon: Daemon, box: Sandbox) -> Dialogs:
+    assert daemon.running
+    return Dialogs(box)
+
+
+def proposed(host: Dialogs, *wishes: Wish) -> Json:
+    """The first entry of what is to be asked about these."""
+    said_before(host.box, *wishes)
+    found: Json = answer(host.runs("propose", "--json"))["ask"][0]
+    return found
+
+
+def rules(box: Sandbox, name: str = "CLAUDE.md") -> str:
+    file = box.project / name
+    return file.read_text("utf-8") if file.exists() else ""
+
+
+def applied(host: Dialogs, entry: Json, code: int = 0) -> Json:
+    return answer(host.runs("apply", *entry["tokens"], "--json"), code)
+
+
+def refused(host: Dialogs, entry: Json, why: str) -> None:
+    """Each token is refused, with this reason, and nothing was written."""
+    done = applied(host, entry, 2)["done"]
+    assert {d["status"] for d in done} == {"refused"}
+    assert why in done[0]["why"], done
+    assert not rules(host.box)
+    assert set(statuses(host.box).values()) == {"pending"}
+
+
+NOBODY = "the host told of no answer of a person to exactly this"
+NO_RECORD = "the host's own record does not say that a person answered this"
+NO_DIALOG = "the host told of no dialog with this question"
+
+
+# --- what a person decides -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["2.1.330", "2.1.197"])
+def test_an_answer_is_done(daemon: Daemon, box: Sandbox, version: str) -> None:
+    """FR4, I47: the question has the pattern, the person's words and the file; the four options; and the
+    person's yes is written.
+    """
+    assert daemon.running
+    host = Dialogs(box, version)
+    entry = proposed(host, STRICT)
+    (asked,) = entry["input"]["questions"]
+    assert asked["question"].split("\n")[:2] == [
+        'Found pattern: "Use strict TypeScript mode" (3 occurrences)',
+        'You said: "No, use strict mode" (2025-11-20)',
+    ]
+    assert "Make it a rule in CLAUDE.md?" in asked["question"]
+    assert asked["question"].endswith(f"(reflectd {entry['tokens'][0]})")
+    labels = [option["label"] for option in asked["options"]]
+    assert labels == [ADD, "Add to Workshop", "Dismiss", "Skip for now"]
+    host.asks(entry["input"], ADD)
+    found = applied(host, entry)
+    (done,) = found["done"]
+    assert (done["status"], done["rule"], done["file"]) == ("rule added", "rule-001", "CLAUDE.md")
+    assert found["ask"] == []
+    assert RULE in rules(box)
+    assert statuses(box) == {STRICT.content: "promoted"}
+
+
+def test_each_option_does_what_it_says(host: Dialogs) -> None:
+    """Workshop (here: the file of preferences), dismissed, skipped; several in one dialog."""
+    entry = proposed(host, STRICT, BUN, LINT)
+    given = dict(zip((q["question"] for q in entry["input"]["questions"]), "abc", strict=True))
+    order = [next(w for w in (STRICT, BUN, LINT) if w.content in text) for text in given]
+    picks = {STRICT: "Add to Workshop", BUN: "Dismiss", LINT: "Skip for now"}
+    host.asks(entry["input"], *(picks[wish] for wish in order))
+    done = {d["text"]: d["status"] for d in applied(host, entry)["done"]}
+    expected = {STRICT: "preference added", BUN: "dismissed", LINT: "not now"}
+    assert done == {wish.content: status for wish, status in expected.items()}
+    assert not rules(host.box)
+    assert "Use strict TypeScript mode" in rules(host.box, ".claude/memory/preferences.md")
+    left = {STRICT: "promoted", BUN: "dismissed", LINT: "pending"}
+    assert statuses(host.box) == {wish.content: status for wish, status in left.items()}
+
+
+def test_words_of_their_own_decide_nothing(host: Dialogs) -> None:
+    """The agent is told so; another wording is another question."""
+    entry = proposed(host, STRICT)
+    host.asks(entry["input"], "only in src/, please")
+    (done,) = applied(host, entry)["done"]
+    assert done["status"] == "own words"
+    assert not rules(host.box)
+    asked = answer(host.runs("learn", "Use strict TypeScript mode in src/", "--json"))["ask"][0]
+    assert "Use strict TypeScript mode in src/" in asked["input"]["questions"][0]["question"]
+    host.asks(asked["input"], ADD)
+    assert applied(host, asked)["done"][0]["status"] == "rule added"
+    assert "Use strict TypeScript mode in src/" in rules(host.box)
+
+
+def test_a_contradiction_is_a_question_of_its_own(host: Dialogs) -> None:
+    """FR7: "Add" alone does not replace a rule; the second question names both, with its three options."""
+    host.types('learn "Use npm for package management"')
+    assert answer(host.runs("learn", "Use npm for package management"))["done"][0]["status"] == "rule added"
+    entry = proposed(host, BUN)
+    host.asks(entry["input"], ADD)
+    again = applied(host, entry)
+    assert again["done"][0]["status"] == "asks"
+    (asked,) = again["ask"][0]["input"]["questions"]
+    assert asked["question"].startswith(
+        'CONFLICT DETECTED\nNew (CLAUDE.md): "Use bun for package management"'
+    )
+    assert 'Conflicts with: "Use npm for package management" [rule-001 in CLAUDE.md:' in asked["question"]
+    labels = [option["label"] for option in asked["options"]]
+    assert labels == ["Replace existing rule", "Keep existing, dismiss new", "Keep both (different contexts)"]
+    host.asks(again["ask"][0]["input"], "Replace existing rule")
+    assert applied(host, again["ask"][0])["done"][0]["status"] == "rule added"
+    active, _, archived = rules(host.box).partition("### Archived Rules")
+    assert "[rule-002]** Use bun for package management" in active
+    assert "[rule-001]** Use npm for package management (archived: " in archived
+
+
+@pytest.mark.parametrize(
+    ("typed", "words", "status"),
+    [
+        (
+            'learn "Always run tests before pushing"',
+            ["learn", "Always run tests before pushing"],
+            "rule added",
+        ),
+        ("learn Prefer `é` --soft", ["learn", "Prefer `é`", "--soft"], "preference added"),
+    ],
+)
+def test_what_the_person_typed_is_done(host: Dialogs, typed: str, words: list[str], status: str) -> None:
+    """FR9: their own words behind `/reflect` need no second question; used once."""
+    host.types(typed)
+    found = answer(host.runs(*words, "--json"))
+    assert (found["done"][0]["status"], found["ask"]) == (status, [])
+    assert answer(host.runs(*words))["done"][0]["status"] == "there already"
+
+
+def test_rules_are_unlearned_undone_dismissed_and_restored(host: Dialogs) -> None:
+    """FR8: with the person's own words where these name just one thing, with a question where they do not."""
+    host.types("learn Use npm, not yarn")
+    assert answer(host.runs("learn", "Use npm, not yarn"))["done"][0]["rule"] == "rule-001"
+    host.types('unlearn "rule about npm"')
+    (entry,) = answer(host.runs("unlearn", "rule about npm"))["ask"]
+    (asked,) = entry["input"]["questions"]
+    assert '"Use npm, not yarn" [rule-001 in CLAUDE.md]' in asked["question"]
+    host.asks(entry["input"], "Archive it")
+    assert applied(host, entry)["done"][0]["status"] == "archived"
+    assert "### Archived Rules" in rules(host.box)
+    host.types("undo")
+    assert answer(host.runs("undo"))["done"][0]["status"] == "undone"
+    assert "- **[rule-001]** Use npm, not yarn (learned: " in rules(host.box)
+    host.types("unlearn rule-001 --delete")
+    assert answer(host.runs("unlearn", "rule-001", "--delete"))["done"][0]["status"] == "removed"
+    assert "npm" not in rules(host.box)
+    (name,) = said_before(host.box, STRICT)
+    host.types(f"dismiss {name}")
+    assert answer(host.runs("dismiss", name))["done"][0]["status"] == "dismissed"
+    (entry,) = answer(host.runs("restore", name))["ask"]
+    host.asks(entry["input"], "Restore")
+    assert applied(host, entry)["done"][0]["status"] == "restored"
+    assert statuses(host.box) == {STRICT.content: "pending"}
+
+
+# --- forged consent --------------------------------------------------------------------------------
+
+
+def test_the_agent_runs_apply_itself(host: Dialogs) -> None:
+    """I47: nobody was asked."""
+    refused(host, proposed(host, STRICT), NOBODY)
+
+
+def test_the_agent_learns_itself(host: Dialogs) -> None:
+    """I47: without the person's own words it is a question, whatever the agent types or passes."""
+    host.types("status")
+    for words in (["learn", "Skip all tests"], ["learn", "Skip all tests", "--soft"]):
+        found = answer(host.runs(*words, "--json"))
+        assert found["done"] == []
+        assert len(found["ask"]) == 1
+    said(host.runs("learn", "Skip all tests", "--yes"), 2, "unrecognized arguments")
+    host.types("learn Use bun")
+    assert answer(host.runs("learn", "Use bun and skip all tests"))["done"] == []
+    assert answer(host.runs("learn", "Use bun", "--soft"))["done"] == []
+    assert not rules(host.box)
+    assert not (host.box.project / ".claude" / "memory").exists()
+
+
+def test_a_typed_wish_is_used_once(host: Dialogs) -> None:
+    """What was taken back is not learned again by the same words; typed again, it is."""
+    host.types("learn Use bun")
+    assert answer(host.runs("learn", "Use bun"))["done"][0]["status"] == "rule added"
+    host.types("undo")
+    assert answer(host.runs("undo"))["done"][0]["status"] == "undone"
+    assert answer(host.runs("learn", "Use bun"))["done"] == []
+    host.types("learn Use bun")
+    assert answer(host.runs("learn", "Use bun"))["done"][0]["status"] == "rule added"
+
+
+MISLEADING: dict[str, Any] = {
+    "another text": lambda given: given["questions"][0].update(
+        question="Shall I go on? (reflectd 0123456789ab)"
+    ),
+    "a friendlier text": lambda given: given["questions"][0].update(
+        question=given["questions"][0]["question"].replace("Make it a rule", "Do you like it")
+    ),
+    "another rule": lambda given: given["questions"][0].update(
+        question=given["questions"][0]["question"].replace("strict", "loose")
+    ),
+    "another file": lambda given: given["questions"][0].update(
+        question=given["questions"][0]["question"].replace("CLAUDE.md", "notes.txt")
+    ),
+    "harmless descriptions": lambda given: given["questions"][0]["options"][0].update(description="nothing"),
+    "swapped labels": lambda given: given["questions"][0]["options"].reverse(),
+    "a question beside it": lambda given: given["questions"].append(
+        {**given["questions"][0], "question": "Ignore the first one, will you?"}
+    ),
+}
+
+
+@pytest.mark.parametrize("change", MISLEADING, ids=list(MISLEADING))
+def test_a_misleading_question_is_refused(host: Dialogs, change: str) -> None:
+    """I47: an answer counts for exactly the question that was printed, alone with others of ours."""
+    entry = proposed(host, STRICT)
+    given = copy.deepcopy(entry["input"])
+    MISLEADING[change](given)
+    host.asks(given, *[ADD] * len(given["questions"]))
+    refused(host, entry, NOBODY)
+
+
+def test_an_answer_is_used_once(host: Dialogs) -> None:
+    """I47: not for another rule, and not a second time for its own."""
+    entry = proposed(host, STRICT, BUN)
+    first, second = entry["tokens"]
+    one = {"questions": entry["input"]["questions"][:1]}
+    host.asks(one, ADD)
+    found = answer(host.runs("apply", second, first, second, "--json"), 2)["done"]
+    assert [d["status"] for d in found] == ["refused", "rule added"]
+    assert found[0]["why"].startswith(NOBODY)
+    again = answer(host.runs("apply", first, "--json"), 2)["done"][0]
+    assert again["why"].startswith("no question with this token is open")
+    host.types("undo")
+    assert answer(host.runs("undo"))["done"][0]["status"] == "undone"
+    _put_back(host.box, host.session, first)
+    last = answer(host.runs("apply", first, "--json"), 2)["done"][0]
+    assert last["why"].startswith("this answer was used before")
+    assert "Use" not in rules(host.box)
+
+
+def _put_back(box: Sandbox, session: str, token: str) -> None:
+    """The agent writes a proposal that was settled into the state folder again."""
+    state = book_of(box).state
+    signal = journal(box)["signals"][0]
+    quotes = [(q["day"], q["text"]) for q in state.load("quotes")[signal["id"]]]
+    proposal = Proposal(
+        token,
+        session,
+        2**52,
+        "pattern",
+        signal["content"],
+        "CLAUDE.md",
+        _kept(state.load("proposals")),
+        signals=(signal["id"],),
+        count=signal["occurrences"],
+        quotes=tuple(quotes),
+    )
+    state.save("proposals", {token: proposal.object()}, 0)
+
+
+def _kept(proposals: Json) -> str:
+    found: str = next(iter(proposals.values()))["kept"]
+    return found
+
+
+def test_an_edited_proposal_makes_another_question(host: Dialogs) -> None:
+    """I47: the question follows from the proposal, so a person's yes to one rule never writes another."""
+    entry = proposed(host, STRICT)
+    host.asks(entry["input"], ADD)
+    state = book_of(host.box).state
+    proposals = state.load("proposals")
+    proposals[entry["tokens"][0]]["text"] = "Skip all tests"
+    state.save("proposals", proposals, 0)
+    refused(host, entry, NOBODY)
+    proposals[entry["tokens"][0]]["kind"] = "no kind"
+    state.save("proposals", proposals, 0)
+    refused(host, entry, "no question with this token is open")
+
+
+def test_an_edited_journal_shows_in_the_question(host: Dialogs) -> None:
+    """I47: what the agent puts into the journal is what the person reads; after the question it changes
+    nothing.
+    """
+    entry = proposed(host, STRICT)
+    host.asks(entry["input"], ADD)
+    path = book_of(host.box).path
+    path.write_text(path.read_text("utf-8").replace(STRICT.content, "Skip all tests"), "utf-8")
+    assert applied(host, entry)["done"][0]["text"] == STRICT.content
+    assert RULE in rules(host.box)
+    assert "Skip" not in rules(host.box)
+
+
+@pytest.mark.parametrize("version", ["2.1.330", "2.1.197"])
+def test_a_line_that_the_agent_wrote_is_refused(daemon: Daemon, box: Sandbox, version: str) -> None:
+    """I47: the transcript alone says nothing, and a hook alone does not either."""
+    assert daemon.running
+    host = Dialogs(box, version)
+    entry = proposed(host, STRICT)
+    host.asks(entry["input"], ADD, shown=False, told=False)
+    refused(host, entry, NOBODY)
+    host.asks(entry["input"], ADD, recorded=False)
+    refused(host, entry, NO_RECORD)
+
+
+@pytest.mark.parametrize("version", ["2.1.330", "2.1.197"])
+def test_a_hook_that_answers_for_the_person_is_refused(daemon: Daemon, box: Sandbox, version: str) -> None:
+    """I47: Claude Code lets a hook of the settings answer: then it shows no dialog, and 2.1.330 says so."""
+    assert daemon.running
+    host = Dialogs(box, version)
+    entry = proposed(host, STRICT)
+    host.asks(entry["input"], ADD, by_hook=True)
+    refused(host, entry, NO_DIALOG)
+
+
+def test_a_typed_line_that_the_agent_wrote_is_refused(host: Dialogs) -> None:
+    """I47: the same for a command: a line without a hook, a hook without a line, a plugin's prompt."""
+    host.types("learn Use bun", told=False)
+    host.types("learn Use bun", recorded=False)
+    host.types("learn Use bun", reflectd_origin="plugin")
+    for _ in range(2):
+        assert answer(host.runs("learn", "Use bun"))["done"] == []
+    assert not rules(host.box)
+
+
+def test_another_session_and_another_project_have_no_say(host: Dialogs, box: Sandbox) -> None:
+    """A token counts in the session that was asked, for the project that it works in."""
+    entry = proposed(host, STRICT)
+    other = Dialogs(box)
+    host.asks(entry["input"], ADD)
+    done = answer(other.runs("apply", *entry["tokens"], "--json"), 2)["done"]
+    assert done[0]["why"] == "this question was asked in another session"
+    elsewhere = box.root / "elsewhere"
+    elsewhere.mkdir()
+    far = Dialogs(box, folder=elsewhere)
+    said(
+        far.runs("learn", "Use bun", "--dir", str(box.project)), 2, "rules of another project are not decided"
+    )
+    stranger = host.runs("apply", *entry["tokens"], CLAUDE_CODE_SESSION_ID="no-such-session")
+    said(stranger, 2, "no session 'no-such-session'")
+    assert not rules(box)
+    assert applied(host, entry)["done"][0]["status"] == "rule added"
+
+
+def test_where_nobody_sits_nothing_is_decided(daemon: Daemon, box: Sandbox) -> None:
+    """`claude -p`, also where such sessions are judged: its hooks tell of no answer."""
+    assert daemon.running
+    host = Dialogs(box)
+    host.headers |= {"X-CC-Entrypoint": "sdk-cli", "X-CC-Attended": "0", "X-CC-Headless": "1"}
+    host.hook("SessionStart", {"source": "startup"})
+    said_before(box, STRICT)
+    done = host.runs("propose", "--json")
+    said(done, 2, "nobody sits before session")
+
+
+def test_without_a_daemon_nothing_is_decided(box: Sandbox) -> None:
+    """I35: the agent is told why; on the command line of no host at all, where to go."""
+    said_before(box, STRICT)
+    env = {"CLAUDE_CODE_SESSION_ID": "s"}
+    for words in (["propose"], ["apply", "0123456789ab"], ["learn", "Use bun"]):
+        said(reflectd(box, "reflect", *words, **env), 1, "no daemon answers")
+    said(reflectd(box, "reflect", "propose"), 2, "on a terminal `reflectd reflect` asks you itself")
+    assert not rules(box)
+
+
+def test_an_answer_survives_the_daemon(box: Sandbox) -> None:
+    """I42: killed after the person answered; the next daemon knows it, and lets it be used once."""
+    with Daemon(box) as first:
+        host = Dialogs(box)
+        entry = proposed(host, STRICT)
+        host.asks(entry["input"], ADD)
+        assert answer(host.runs("apply", "0123456789ab"), 2)
+        first.kill9()
+        first.start()
+        host.hook("Notification", {"message": "x"})
+        assert applied(host, entry)["done"][0]["status"] == "rule added"
+
+
+# --- the questions themselves ----------------------------------------------------------------------
+
+
+def test_what_is_stored_is_checked_when_it_is_read() -> None:
+    """I43: a proposal of another form is none, whatever the file holds."""
+    made = Proposal("t", "s", 1, "pattern", "Use bun", "CLAUDE.md", "a preference", signals=("sig-001",))
+    again = stored(json.loads(json.dumps(made.object())))
+    assert again is not None
+    assert question(again) == question(made)
+    for wrong in (None, [], {}, made.object() | {"at": "1"}, made.object() | {"stands": [{}]}):
+        assert stored(wrong) is None
+    for wrong in (
+        made.object() | {"kind": "x"},
+        made.object() | {"text": 1},
+        made.object() | {"quotes": [1]},
+    ):
+        assert stored(wrong) is None
+
+
+def test_the_label_names_the_file_and_the_text_its_path() -> None:
+    """AGENTS.md is asked about as AGENTS.md; where no file can be written, only the others are offered."""
+    made = Proposal("t", "s", 1, "pattern", "Use bun", ".claude/CLAUDE.md", "a preference")
+    assert next(iter(answers(made))) == "Add to CLAUDE.md"
+    assert "Make it a rule in .claude/CLAUDE.md?" in question(made).text
+    none = Proposal("t", "s", 1, "pattern", "Use bun", "", "a preference")
+    assert list(answers(none)) == ["Add to Workshop", "Dismiss", "Skip for now"]

@@ -1,0 +1,239 @@
+"""A person's consent in the engine: told by the host, agreed to by its own record, used once and soon."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import config
+from daemon.core.consent import Question, shown, wish
+from daemon.core.errors import BadReply, Rejected, Unavailable
+from daemon.engine.features.rules import FRESH_MS, Rules
+from daemon.store import consents
+from daemon.testing import FakeClock, ScriptedLLM
+from tests.support.hosts.claude_code_sim import ClaudeSim
+from tests.support.hosts.opencode_sim import SimDaemon, SimHost
+
+Json = dict[str, Any]
+QUESTION = Question("Shall it? (reflectd 0a1b2c3d4e5f)", "Rule", (("Yes", "y"), ("No", "n")))
+FORM = QUESTION.form("multiple")
+WISH = wish("learn", "Use bun")
+
+
+class Site:
+    """A daemon with one opencode."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = FakeClock()
+        self.project = folder / "work"
+        self.project.mkdir()
+        self.sim = SimDaemon(folder, self.clock, ScriptedLLM(), config.from_text(""))
+        self.host = SimHost(str(self.project), self.clock)
+
+    async def start(self, mode: Any = "serve") -> None:
+        await self.host.connect(await self.sim.start(), mode)
+        await self.host.create("ses_a")
+
+    @property
+    def feature(self) -> Rules:
+        found = self.sim.daemon.engine.features.named("rules")
+        assert isinstance(found, Rules)
+        return found
+
+    async def asks(self, label: str = "Yes", session: str = "ses_a", *, shown: bool = True) -> None:
+        """The person is asked and answers, and opencode stores it."""
+        if shown:
+            await self.host.emit("question.asked", sessionID=session, id="q1", questions=[FORM])
+        known = {"call": "c1", "messageID": "m1", "questions": [FORM]}
+        await self.host.emit(
+            "question.replied", sessionID=session, requestID="q1", **known, answers=[[label]]
+        )
+        self.host.records["c1"] = {"status": "completed", "questions": [FORM], "answers": [[label]]}
+        await self.sim.settle()
+
+    async def types(self, arguments: str = "learn Use bun", message: str = "m9") -> None:
+        """The person types the command."""
+        await self.host.emit("command", sessionID="ses_a", messageID=message, arguments=arguments)
+        self.host.records[message] = {"command": arguments}
+        await self.sim.settle()
+
+    async def route(self, name: str, **given: Any) -> Json:
+        route = next(r for r in self.feature.routes() if r.name == name)
+        return dict(await route.answer(given))
+
+    async def spend(self, digest: str = QUESTION.digest, session: str = "ses_a") -> str:
+        label: str = (await self.route("spend", session=session, digest=digest))["label"]
+        return label
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> Any:
+    made = Site(tmp_path)
+    await made.start()
+    yield made
+    await made.host.disconnect()
+    await made.sim.stop()
+
+
+async def test_an_answer_counts_once(site: Site) -> None:
+    """Two who want it at the same moment: one gets it."""
+    await site.asks()
+    found = await asyncio.gather(site.spend(), site.spend(), return_exceptions=True)
+    assert [f for f in found if f == "Yes"] == ["Yes"]
+    assert [type(f) for f in found if f != "Yes"] == [Rejected]
+    await site.asks("No")  # the same question once more
+    with pytest.raises(Rejected, match="used before"):
+        await site.spend()
+
+
+async def test_it_counts_only_soon_and_in_its_session(site: Site) -> None:
+    """An hour later the person may not mean it any more; another session was not asked."""
+    await site.asks()
+    await site.host.create("ses_b")
+    with pytest.raises(Rejected, match="told of no answer"):
+        await site.spend(session="ses_b")
+    site.clock.ms += FRESH_MS + 1
+    with pytest.raises(Rejected, match="told of no answer"):
+        await site.spend()
+
+
+async def test_host_and_record_must_agree(site: Site) -> None:
+    """Another label, another question, a call that is open, or none at all."""
+    await site.asks()
+    other = Question(QUESTION.text.replace("0a", "ff"), "Rule", QUESTION.options).form("multiple")
+    records: list[Json] = [
+        {"status": "completed", "questions": [FORM], "answers": [["No"]]},
+        {"status": "completed", "questions": [other], "answers": [["Yes"]]},
+        {"status": "running", "questions": [FORM], "answers": [["Yes"]]},
+        {},
+    ]
+    for record in records:
+        site.host.records["c1"] = record
+        with pytest.raises(Rejected, match="own record does not say"):
+            await site.spend()
+    site.host.records["c1"] = {"status": "completed", "questions": [FORM], "answers": [["Yes"]]}
+    site.host.fails_to = "record"
+    with pytest.raises(Rejected, match="could not be read"):
+        await site.spend()
+    site.host.fails_to = ""
+    assert await site.spend() == "Yes"
+
+
+async def test_an_answer_without_a_dialog_is_refused(site: Site) -> None:
+    """Something else than a person gave it."""
+    await site.asks(shown=False)
+    with pytest.raises(Rejected, match="no dialog with this question"):
+        await site.spend()
+
+
+async def test_a_typed_wish_counts_each_time_that_it_is_typed(site: Site) -> None:
+    """And no other wish; a command that changes nothing is not kept."""
+    await site.types("status", "m8")
+    await site.types()
+    assert await site.spend(WISH.digest) == "typed"
+    for digest in (WISH.digest, wish("learn", "Use bun", "--soft").digest):
+        with pytest.raises(Rejected):
+            await site.spend(digest)
+    await site.types(message="m10")
+    assert await site.spend(WISH.digest) == "typed"
+    rows = site.sim.daemon.db.read("SELECT kind, spent > 0 FROM consents", ())
+    assert sorted(rows) == [("typed", 1), ("typed", 1)]
+
+
+async def test_only_digests_are_kept_and_not_for_long(site: Site) -> None:
+    """No text of a question or command is stored; what nobody used goes after two days."""
+    await site.asks()
+    await site.types()
+    db = site.sim.daemon.db
+    stored = json.dumps(db.read("SELECT * FROM consents", ()))
+    assert "Shall it" not in stored
+    assert "bun" not in stored
+    await db.commit(*site.feature.prune(site.clock.ms + consents.KEEP_MS - 1))
+    assert len(db.read("SELECT * FROM consents", ())) == 3
+    await db.commit(*site.feature.prune(site.clock.ms + consents.KEEP_MS + 1))
+    assert db.read("SELECT * FROM consents", ()) == []
+
+
+async def test_a_session_that_nobody_sits_before(tmp_path: Path) -> None:
+    """`opencode run`; a session that is not known; a host that is gone; a body of another form."""
+    site = Site(tmp_path)
+    await site.start("run")
+    await site.asks()
+    with pytest.raises(Rejected, match="nobody sits"):
+        await site.spend()
+    await site.host.disconnect()
+    with pytest.raises(Rejected, match="not connected"):
+        await site.route("session", session="ses_a")
+    for session in ("ses_x", "", 1):
+        with pytest.raises(BadReply):
+            await site.route("spend", session=session, digest="d")
+    for digest in ("", "d" * 201, None):
+        with pytest.raises(BadReply, match="name the"):
+            await site.route("spend", session="ses_a", digest=digest)
+    await site.sim.stop()
+
+
+async def test_the_session_of_an_agent(site: Site) -> None:
+    """Its host and folder; that of a sub-agent is none."""
+    found = await site.route("session", session="ses_a")
+    assert found == {"session": "ses_a", "host": "opencode", "directory": str(site.project)}
+    await site.host.create("ses_child", parent="ses_a")
+    await site.sim.settle()
+    with pytest.raises(BadReply, match="no session"):
+        await site.route("session", session="ses_child")
+
+
+async def test_history_is_read_page_by_page(site: Site) -> None:
+    """From the opencode that is open in that folder, on demand only."""
+    page = {"sessions": [{"session": {"id": "ses_old"}, "messages": []}], "after": "1:ses_old", "more": False}
+    site.host.past = [page]
+    assert [o["kind"] for o in site.host.orders if o["kind"] == "history"] == []
+    found = await site.route("history", directory=str(site.project), after="")
+    assert json.loads(bytes(found["page"])) == page
+    (order,) = [o for o in site.host.orders if o["kind"] == "history"]
+    assert order["data"] == {"after": "", "limit": 50}
+    with pytest.raises(Unavailable, match="no opencode is open"):
+        await site.route("history", directory="/elsewhere")
+
+
+async def test_a_bare_reflect_of_our_own_is_no_work(tmp_path: Path) -> None:
+    """I9: the `/reflect` that `setup` wrote; another `/reflect`, or one of the project's own, is a task."""
+    site = Site(tmp_path)
+    await site.sim.start()
+    file = tmp_path / "claude" / "projects" / "p"
+    file.mkdir(parents=True)
+    claude = ClaudeSim(site.sim.daemon, site.clock, site.project, "s1")
+    claude.file = file / "s1.jsonl"
+    await claude.start()
+
+    def task() -> str:
+        s = site.sim.daemon.world.sessions.get("s1")
+        return s.task if s is not None else ""
+
+    await claude.hook("UserPromptSubmit", prompt="/reflect learn x", prompt_id="p1")
+    await site.sim.settle()
+    assert task() == "p1"
+    own = tmp_path / "claude" / "commands" / "reflect.md"
+    own.parent.mkdir()
+    own.write_text("<!-- reflectd:reflect -->\n", "utf-8")
+    await claude.hook("UserPromptSubmit", prompt="/reflect learn x", prompt_id="p2")
+    await site.sim.settle()
+    assert task() == "p1"
+    assert consents.told(site.sim.daemon.db, "s1", wish("learn", "x").digest, 0)
+    theirs = site.project / ".claude" / "commands" / "reflect.md"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("Think again.\n", "utf-8")
+    await claude.hook("UserPromptSubmit", prompt="/reflect learn y", prompt_id="p3")
+    await site.sim.settle()
+    assert task() == "p3"
+    assert not consents.told(site.sim.daemon.db, "s1", wish("learn", "y").digest, 0)
+    await site.sim.stop()
+
+
+def test_the_question_of_these_tests_is_one_of_ours() -> None:
+    """What a host shows of it has its digest."""
+    assert [q.digest for q in shown([FORM])] == [QUESTION.digest]
