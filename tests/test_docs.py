@@ -267,15 +267,25 @@ def shown(page: str) -> list[tuple[str, set[str]]]:
     return [(first, set(re.findall(r"`([^`]+)`", last))) for first, last in rows]
 
 
-@pytest.mark.parametrize("page", ["docs/api.md", "design/learning.md"])
+def shown_criteria(page: str) -> list[tuple[str, set[str]]]:
+    """The rows among them that are acceptance criteria."""
+    below = read(page).partition("\n| acceptance criterion | tests |\n")[2]
+    return [row for row in shown(page) if below and f"\n| {row[0]} |" in f"\n{below}"]
+
+
+@pytest.mark.parametrize("page", ["docs/api.md", "design/learning.md", "design/rules.md"])
 def test_every_requirement_is_shown(page: str) -> None:
     """Each row names tests that exist. One of them says in its name or docstring that it shows the
     requirement; of an invariant all say so, those of the plugin in their file.
     """
     rows, known = shown(page), docstrings_by_test()
     table = read(page).partition("\n## Which test shows what\n")[2]
-    assert len(rows) == len(re.findall(r"^\| (?!id |no\. |must be shown|---)", table, re.MULTILINE))
+    assert len(rows) == len(
+        re.findall(r"^\| (?!id |no\. |must be shown|acceptance criterion \||---)", table, re.MULTILINE)
+    )
     assert len(rows) > 30
+    criteria = [first for first, _ in shown_criteria(page)]
+    assert bool(criteria) is (page == "design/rules.md")
     missing = {t for _, tests in rows for t in tests if t not in known and not (REPO / t).is_file()}
     assert missing == set()
     said = {
@@ -286,7 +296,9 @@ def test_every_requirement_is_shown(page: str) -> None:
     for first, tests in rows:
         for number in numbers(first):
             assert [t for t in sorted(tests) if number not in numbers(said[t])] == [], number
-        for wanted in re.findall(r"\b(?:REQ|SCN|INV|CON|QG)-[A-Z]+-\d+(?:-\d+)?", first):
+        wanted_here = re.findall(r"\b(?:REQ|SCN|INV|CON|QG)-[A-Z]+-\d+(?:-\d+)?", first)
+        wanted_here += re.findall(r"^(?:FR|TR)\d|^(?:PATH_DECISION|POISON_PATH) \d", first)
+        for wanted in [*wanted_here, *(["cceptance criterion"] if first in criteria else [])]:
             assert [t for t in tests if wanted in said[t]], f"{wanted} is named by none of its tests"
 
 

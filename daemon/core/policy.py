@@ -64,6 +64,8 @@ POLICIES: Final[dict[str, Policy]] = {
     "asked.curate": ASKED,
     # `reflectd reflect scan --model`
     "signals": LEARNING,
+    # `reflectd reflect learn`, and the review: somebody waits at the terminal
+    "conflicts": replace(LEARNING, attempts=2, first_delay_s=1.0),
 }
 
 

@@ -68,16 +68,19 @@ class StatusReport:
 
     def hello(self, instance: Instance) -> dict[str, Any]:
         """The answer to hello: what hooks may read without asking."""
+        instance.told = self._state(instance)
+        return {"version": __version__, "pid": os.getpid(), "state": instance.told}
+
+    def is_outdated(self, instance: Instance) -> bool:
+        """Whether hello would be answered otherwise by now, as after a person's first preference."""
+        return bool(instance.told) and instance.told != self._state(instance)
+
+    def _state(self, instance: Instance) -> dict[str, Any]:
         settings = self._world.project(instance.directory)
-        run = settings.run
         return {
-            "version": __version__,
-            "pid": os.getpid(),
-            "state": {
-                "gate": run.gate,
-                "gate_ms": int(run.gate_timeout_s * 1000),
-                "context": settings.offer.enabled and self._features.gives(instance.directory),
-            },
+            "gate": settings.run.gate,
+            "gate_ms": int(settings.run.gate_timeout_s * 1000),
+            "context": settings.offer.enabled and self._features.gives(instance.directory),
         }
 
     def status(self) -> dict[str, Any]:

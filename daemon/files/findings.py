@@ -1,8 +1,8 @@
 """What a scan found is counted in the journal, with its words and where reading stopped beside it.
 
 In this order: the journal, the words, the cursors. So a scan that is killed reads some files a second time,
-and counts nothing twice. Two scans at once add up. Cursors belong to one journal: with a new one everything
-is read again. Raises ``Unavailable``.
+and counts nothing twice. Two scans at once add up. Cursors and words belong to one journal: with a new one
+everything is read again. Raises ``Unavailable``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .journal import Changed, ProjectJournal
 
 Json = dict[str, Any]
+JOURNAL: Final = "journal"  # among the quotes: when their journal was created
 MOST: Final = 100_000  # cursors of files, and messages that were decided; what is dropped is read again
 
 
@@ -66,11 +67,11 @@ def count(
         state = book.state
         if quoted:
             there = {signal["id"] for signal in journal["signals"]}
-            quotes = {name: of for name, of in state.load("quotes").items() if name in there}
+            quotes = {name: of for name, of in _known_quotes(book, journal).items() if name in there}
             for name, finding in quoted:
                 if name in there:
                     quotes[name] = keep_quotes(_list(quotes.get(name)), finding.quote)
-            state.save("quotes", quotes, now_ms)
+            state.save("quotes", {JOURNAL: journal.get("created", ""), **quotes}, now_ms)
         if asked is not None:
             merge_asked(asked, state.load("asked"))
             state.save("asked", asked, now_ms)
@@ -91,6 +92,12 @@ def known_cursors(book: ProjectJournal, journal: Journal) -> Json:
     return (
         dict(files) if isinstance(files, dict) and found.get("journal") == journal.get("created", "") else {}
     )
+
+
+def _known_quotes(book: ProjectJournal, journal: Journal) -> Json:
+    """What was said, by the ids of signals; nothing of another journal, which gave the same ids to others."""
+    found = book.state.load("quotes")
+    return found if found.get(JOURNAL, journal.get("created", "")) == journal.get("created", "") else {}
 
 
 def _newest(found: Json) -> Json:

@@ -46,10 +46,21 @@ _INDEX_LIMIT: Final = 64 * 1024 * 1024
 
 
 class Loaded(NamedTuple):
-    """A journal from its file. ``problem``: why the file can't be used, "" when it can or is missing."""
+    """A journal from its file. ``problem``: why the file can't be used, "" when it can or is missing.
+    ``refused``: this folder can have none at all; else the next write begins a new one.
+    """
 
     journal: Journal
     problem: str = ""
+    refused: bool = False
+
+    def to_tell(self) -> tuple[str, ...]:
+        """What somebody who only looks should know. Raises ``UserError`` where there can be no journal."""
+        if self.refused:
+            raise UserError(self.problem)
+        return (
+            (f"{self.problem}; the next change keeps it aside and begins a new one",) if self.problem else ()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +91,7 @@ class ProjectJournal:
     def read(self) -> Loaded:
         """The journal as it is, empty where there is none. Never raises."""
         if problem := self._problem():
-            return Loaded(self._empty(), problem)
+            return Loaded(self._empty(), problem, refused=True)
         try:
             raw = read_bytes(self.path, LIMIT, follow=False)
             if raw is None:
@@ -112,7 +123,12 @@ class ProjectJournal:
             journal, told = loaded.journal, list[str]()
             before = _dumped(journal)
             known = _contents(journal)
-            result = edit(journal)
+            try:
+                result = edit(journal)
+            except UserError as error:
+                if not loaded.problem:
+                    raise
+                raise UserError(f"{error}. {loaded.problem}: the next scan begins a new one") from None
             _redact_new(journal, known)
             text = _dumped(journal)
             same = text == before and os.path.lexists(self.path) and not loaded.problem

@@ -60,15 +60,17 @@ class LearnedRules:
         playbook: str = "",
     ) -> None:
         """``playbook``: the person's ``playbook.path``."""
+        self.state_dir = state_dir
         self.steps = Steps(Path(project), state_dir, clock, env, playbook)
         self.journal = self.steps.journal
         self.changes = self.steps.changes
 
     def look(self) -> Look:
-        """Read everything; changes nothing. Raises ``UserError`` for a journal that can't be used."""
+        """Read everything; changes nothing. Without a journal that can be used the files and the list of
+        changes say what there is. Raises ``UserError`` for a folder that can have no rules.
+        """
         loaded = self.journal.read()
-        if loaded.problem:
-            raise UserError(loaded.problem)
+        told = loaded.to_tell()
         files, problems = self.steps.files()
         documents = [(place.name, doc) for place, doc in files]
         reconcile(loaded.journal, documents, self.changes.entries(), self.journal.day())
@@ -91,7 +93,7 @@ class LearnedRules:
             for line in doc.own()
             if line.part == "active"
         ]
-        return Look(tuple(rows), (*said, *own), loaded.journal, tuple(by_hand), tuple(problems))
+        return Look(tuple(rows), (*said, *own), loaded.journal, tuple(by_hand), (*told, *problems))
 
     def places(self, *, soft: bool = False) -> tuple[Place, ...]:
         """The files that a new rule can go to: one, or two of which a person must choose. Raises

@@ -61,6 +61,7 @@ SLOTS: Mapping[str, Slots] = {
     "curator": Slots(frozenset({"nonce", "reflector_output", "playbook"})),
     "keypoints": Slots(frozenset({"nonce", "transcript", "playbook"})),
     "signals": Slots(frozenset({"nonce", "messages"})),
+    "conflicts": Slots(frozenset({"nonce", "statements"})),
     "playbook": Slots(frozenset({"key_points"})),  # what an agent is given
 }
 _SLOT = re.compile(r"\{([a-z][a-z0-9_]{0,30})\}")

@@ -40,14 +40,15 @@ def planned(rules: LearnedRules, text: str, *, soft: bool = False, also: Contrad
     marks = marks_of(rules)
     look = rules.look()
     shape = shape_of(text)
+    said = next((s for s in look.statements if same(s.text, text)), None)
     mine = (row for row in look.rows if row.active and row.rule is not None and row.note != "another")
     return Plan(
         text,
         soft,
         look,
-        next((s for s in look.statements if same(s.text, text)), None),
+        said,
         next((row for row in mine if row.soft == soft and alike(shape_of(row.text), shape)), None),
-        find(text, look.statements, also),
+        find(text, look.statements, also if said is None else None),
         marks,
     )
 

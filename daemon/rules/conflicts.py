@@ -61,6 +61,7 @@ _EMPTY: Final = frozenset({
     "up", "out", "new", "own", "other", "everything", "anything",
 })  # fmt: skip
 _FORBIDS: Final = "one forbids what the other asks for"
+_SAID_SO: Final = "a model says that they contradict each other"
 _NUMBER: Final = re.compile(r"(\d+(?:[.,]\d+)*)-?(.*)", re.DOTALL)
 _WITHIN: Final = re.compile(r"\b(?:in|inside|within|for|on|from|(?<!instead )(?<!place )of) $")
 _ORDER: Final = frozenset({"before", "after"})
@@ -105,7 +106,7 @@ def find(text: str, statements: Sequence[Statement], also: Contradicts | None = 
     if also is not None:
         left = [i for i in range(len(statements)) if i not in found]
         named_too = set(also(text, [statements[i].text for i in left]))
-        found |= {i: "they contradict each other" for at, i in enumerate(left) if at in named_too}
+        found |= {i: _SAID_SO for at, i in enumerate(left) if at in named_too}
     return [Conflict(statements[i], found[i]) for i in sorted(found)]
 
 

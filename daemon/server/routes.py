@@ -133,6 +133,8 @@ class Routes:
         if len(batch.events) > MAX_BATCH:
             raise BadReply(f"at most {MAX_BATCH} events a batch, not {len(batch.events)}")
         instance = self._known(batch.instance)
+        if self._status.is_outdated(instance):
+            raise Rejected("what hello told you is not so any more: say hello again, then send them again")
         wires = [Wire(e.seq, e.t, e.kind, e.data) for e in batch.events]
         return answer(seq=await self._intake.accept(instance, wires))
 

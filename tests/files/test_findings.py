@@ -48,6 +48,17 @@ def test_a_new_journal_is_filled_anew(book: ProjectJournal) -> None:
     assert known_cursors(later, later.read().journal) == {"g": [2]}
 
 
+def test_the_words_of_another_journal_are_not_shown_beside_a_signal(book: ProjectJournal) -> None:
+    """A new journal gives the same ids to other signals."""
+    counted(book, found("Use strict mode"))
+    book.path.unlink()
+    later = ProjectJournal(book.project, book.state.folder.parents[1], FakeClock(ms=1_800_000_000_000))
+    assert counted(later, found("Run lint first")).new == ["sig-20251127-001"]
+    assert [q["text"] for q in later.state.load("quotes")["sig-20251127-001"]] == ["no, Run lint first"]
+    counted(later, found("Run lint first", session="b", message="2"))
+    assert len(later.state.load("quotes")["sig-20251127-001"]) == 2
+
+
 def test_a_dry_run_leaves_everything(book: ProjectJournal) -> None:
     """Neither the journal nor anything in the state folder is written."""
     assert counted(book, found(), cursors={"f": [1]}, asked={"k": {}}, dry_run=True).new
@@ -60,7 +71,7 @@ def test_what_is_stored_stays_bounded(book: ProjectJournal) -> None:
     many = [found(f"Rule about thing {n}", "a", str(n)) for n in range(MAX_SIGNALS + 2)]
     done = counted(book, *many)
     assert done.told == ["2 of the least signals were dropped: there are too many"]
-    assert len(book.state.load("quotes")) == MAX_SIGNALS
+    assert len(book.state.load("quotes")) == MAX_SIGNALS + 1, "and when their journal was created"
     names = [str(n) for n in range(MOST + 2)]
     counted(book, cursors=dict.fromkeys(names, 1), decided=dict.fromkeys(names, "none"))
     assert list(known_cursors(book, book.read().journal)) == list(book.state.load("decided")) == names[2:]

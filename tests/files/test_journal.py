@@ -32,7 +32,7 @@ def add(journal: Journal, content: str = "Use strict mode", message: str = "1") 
 
 
 def test_a_journal_begins_as_agreed(book: ProjectJournal) -> None:
-    """FR2, TR4: its place, its form, the project's name and when it was created."""
+    """FR2, TR4, PATH_DECISION 3: its place, its form, the project's name and when it was created."""
     assert book.read().journal["signals"] == []
     assert not book.path.exists()
     done = book.change(add)
@@ -41,7 +41,7 @@ def test_a_journal_begins_as_agreed(book: ProjectJournal) -> None:
     found = json.loads(book.path.read_bytes())
     assert (found["version"], found["project"]) == ("1.0", "work")
     assert found["created"] == "2023-11-14T22:13:20.000+00:00"
-    assert book.read() == (found, "")
+    assert book.read()[:2] == (found, "")
     assert book.day() == "2023-11-14"
 
 

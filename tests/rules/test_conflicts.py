@@ -112,4 +112,4 @@ def test_a_model_may_find_more() -> None:
     found = find("Use bun", there, model)  # type: ignore[arg-type]
     assert asked == [("Use bun", ["Ship small changes", "One large release a month"])]
     assert [c.statement for c in found] == [there[0], there[2]]
-    assert found[1].why == "they contradict each other"
+    assert found[1].why == "a model says that they contradict each other"

@@ -235,7 +235,7 @@ def test_what_was_decided_is_not_decided_again() -> None:
 
 
 def test_a_rule_from_its_first_to_its_last_day() -> None:
-    """FR2: promoted, reworded, archived with a reason, removed; its number is not given again."""
+    """FR2, PATH_DECISION 5: promoted, reworded, archived, removed; no number is given again."""
     journal = new()
     names = added(journal, seen(), seen("Run lint first", message="2"))
     rule = j.promote(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.rules.patterns import THRESHOLDS, Groups, alike, is_due, ranked, shape_of
+from harness.machine.sandbox import REPO
 
 WORDS = st.sampled_from(
     ["use", "tests", "run", "before", "not", "never", "npm", "bun", "the", "lint", "commit", "always", "src"]
@@ -88,6 +92,17 @@ def test_any_text_has_a_shape(text: str) -> None:
 
 def signal(severity: str, seen: int, **more: str) -> dict[str, object]:
     return {"type": "correction", "status": "pending", "severity": severity, "occurrences": seen, **more}
+
+
+def test_grouping_needs_no_model() -> None:
+    """POISON_PATH 3: patterns are found by words; neither a model nor a library for vectors is loaded."""
+    code = (
+        "import sys; import daemon.rules.journal, daemon.rules.gather, daemon.rules.patterns;"
+        "print([n for n in sys.modules if n.startswith(('numpy', 'onnx', 'daemon.embed', 'daemon.llm',"
+        " 'anthropic', 'openai', 'sklearn', 'daemon.engine'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_thresholds_by_severity() -> None:

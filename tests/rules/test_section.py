@@ -63,8 +63,8 @@ def test_the_section_of_the_requirement_is_written_word_for_word() -> None:
 
 
 def test_every_operation() -> None:
-    """Acceptance criterion: the section is properly managed. FR5: append, archive with a reason, update the
-    text, remove entirely; each touches its own lines only.
+    """Acceptance criterion: the section is properly managed. FR5, TR5: append, archive with a reason, update
+    the text, remove entirely; each touches its own lines only.
     """
     doc = Document(FR5.encode())
     assert [r.active for r in doc.rules] == [True, True, False]

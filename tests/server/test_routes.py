@@ -8,6 +8,8 @@ import socket
 
 import pytest
 
+from daemon.clock import SystemClock
+from daemon.files.learned_rules import LearnedRules
 from harness.machine.reflectd import Daemon
 from harness.machine.waiting import PATIENCE_S, wait_until
 from tests.server.asking import BATCH, HELLO, batch, check_alive, clean, event, fine, hello, refused
@@ -96,6 +98,28 @@ def test_an_unknown_instance_is_told_to_say_hello(
 ) -> None:
     """Bad input: 409 for an instance that this daemon never heard of, so that a shim says hello again."""
     assert "hello" in refused(daemon, 409, method, route, body)
+
+
+def test_the_first_preference_reaches_a_process_that_runs(daemon: Daemon) -> None:
+    """A host says hello once, in the morning; the person states their first preference at noon. The next
+    events are refused once, so that the shim says hello again, and hears that it is to ask.
+    """
+    project = daemon.box.root / "first"
+    project.mkdir()
+    here = HELLO | {"instance": "noon", "directory": str(project)}
+    assert fine(daemon, "POST", "/v1/hello", here)["state"]["context"] is False
+    info = {"id": "ses_noon", "title": "one", "directory": str(project)}
+    one = batch(event("session.created", 1, sessionID="ses_noon", info=info), instance="noon")
+    assert fine(daemon, "POST", "/v1/events", one)["seq"] == 1
+    rules = LearnedRules(project, daemon.box.state, SystemClock(), daemon.box.env())
+    (place,) = rules.places(soft=True)
+    rules.learn("Prefer short answers", place, "", soft=True)
+    two = batch(event("session.idle", 2, sessionID="ses_noon"), instance="noon")
+    assert "say hello again" in refused(daemon, 409, "POST", "/v1/events", two)
+    assert fine(daemon, "POST", "/v1/hello", here)["state"]["context"] is True
+    assert fine(daemon, "POST", "/v1/events", two)["seq"] == 2
+    asked = {"instance": "noon", "what": "context", "data": {"sessionID": "ses_noon"}}
+    assert "- Prefer short answers" in fine(daemon, "POST", "/v1/ask", asked)["text"]
 
 
 def test_results_of_unknown_orders(daemon: Daemon) -> None:

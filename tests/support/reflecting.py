@@ -110,6 +110,12 @@ def journal(box: Sandbox) -> dict[str, Any]:
     return found
 
 
+def rules_file(box: Sandbox, name: str = "CLAUDE.md") -> str:
+    """What a file of rules or preferences says; nothing where there is none."""
+    path = box.project / name
+    return path.read_text("utf-8") if path.exists() else ""
+
+
 def statuses(box: Sandbox) -> dict[str, str]:
     """What became of each signal, by its content."""
     return {s["content"]: s["status"] for s in journal(box)["signals"]}

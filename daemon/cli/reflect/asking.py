@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from ...files.rules_file import Place
     from ...rules.conflicts import Conflict, Statement
 
-REPLACE = "Replace existing rule"
-KEEP_OLD = "Keep existing, dismiss new"
-KEEP_BOTH = "Keep both (different contexts)"
-
 
 def pick(question: str, options: Sequence[str]) -> int | None:
     """The number of the option that the person chose, from 0; None for none of them."""

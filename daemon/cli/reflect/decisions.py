@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...files.rule_plan import Plan
     from ...files.rule_steps import Done
     from ...files.rules_file import Place
-    from ...rules.conflicts import Conflict
+    from ...rules.conflicts import Conflict, Contradicts
     from ...rules.rows import Standing
 
 
@@ -36,8 +36,10 @@ class Decisions:
     said which of two it is (``candidates``), or where there is none that may be written (``no_place``).
     """
 
-    def __init__(self, rules: LearnedRules) -> None:
+    def __init__(self, rules: LearnedRules, also: Contradicts | None = None) -> None:
+        """``also``: a model that finds contradictions, beside the words."""
         self._rules = rules
+        self._also = also
         self.candidates: tuple[Place, ...] = ()
         self.rules_place: Place | None = None
         self.no_place = ""
@@ -90,7 +92,7 @@ class Decisions:
 
     def planned(self, text: str, *, soft: bool) -> Plan:
         """What the text meets among what stands. Raises ``UserError`` for one that can't be learned."""
-        return planned(self._rules, text, soft=soft)
+        return planned(self._rules, text, soft=soft, also=self._also)
 
     def add(self, found: Pattern, plan: Plan, *, replaces: Sequence[Standing] = ()) -> Decision:
         """Make a rule of it, or a preference. ``replaces``: the rules that it takes the place of."""

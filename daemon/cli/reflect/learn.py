@@ -12,7 +12,8 @@ from ..render import plain, print_json
 from ..setup.confirm import asked
 from ..terminal import say
 from .action import action, consent, rules_of
-from .asking import KEEP_BOTH, KEEP_OLD, REPLACE, named, pick, tell_done, told_conflict, which_file
+from .asking import named, pick, tell_done, told_conflict, which_file
+from .screens import KEEP_BOTH, KEEP_OLD, REPLACE, UPDATE
 
 if TYPE_CHECKING:
     import argparse
@@ -39,9 +40,11 @@ def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(args: argparse.Namespace) -> int:
     """Look, ask, write."""
     from ...files.rule_plan import planned
+    from .contradictions import model_for
 
     rules = rules_of(args)
-    plan = planned(rules, args.text, soft=args.soft)
+    also = None if args.json or args.dry_run else model_for(rules.journal.project, rules.state_dir)
+    plan = planned(rules, args.text, soft=args.soft, also=also)
     places = rules.places(soft=args.soft)
     if args.json:
         print_json(plan_object(rules, plan, places))
@@ -111,7 +114,7 @@ def _decided(rules: LearnedRules, plan: Plan, place: Place) -> Done | None:
         return None
     if plan.near is not None and not plan.conflicts:
         question = f'{plan.near.id} says nearly the same: "{plain(plan.near.text)}"'
-        number = pick(question, ["Update its text", KEEP_BOTH])
+        number = pick(question, [UPDATE, KEEP_BOTH])
         if number is None:
             return None
         if number == 0:

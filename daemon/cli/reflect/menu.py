@@ -3,20 +3,23 @@
 ``Menu`` draws with prompt-toolkit, which is imported when it is made, because that takes a tenth of a second.
 ``Numbered`` is for a terminal that can't move its cursor, and asks with plain lines. What was typed before a
 question is no answer to it. Both raise ``KeyboardInterrupt`` for Ctrl-C, and ``EOFError`` for Ctrl-D or when
-the terminal is gone. They write nothing but the question, and decide nothing.
+the terminal is gone. A ``Menu`` that is told to end (SIGTERM, SIGHUP) gives the terminal back as it was and
+raises ``SystemExit``. They write nothing but the question, and decide nothing.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..terminal import columns, fold, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from prompt_toolkit.application import Application
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.key_binding.key_processor import KeyPressEvent
@@ -86,14 +89,14 @@ class Menu:
             return self._lines(choices, at[0], cursor, size.columns)
 
         control = FormattedTextControl(shown, focusable=True, show_cursor=False)
-        found = Application[str](
+        asking = Application[str](
             layout=Layout(Window(control, dont_extend_height=True)),
             key_bindings=_keys(keys, at),
             input=self._input,
             output=self._output,
             erase_when_done=True,
-        ).run()
-        return str(found)
+        )
+        return str(asking.run(pre_run=lambda: _ending(asking)))
 
     def edit(self, label: str, text: str) -> str | None:
         """As ``Asking`` has it. Esc means none."""
@@ -113,7 +116,7 @@ class Menu:
             erase_when_done=True,
             enable_suspend=True,
         )
-        return session.prompt(f"{label}: ", default=text)
+        return session.prompt(f"{label}: ", default=text, pre_run=lambda: _ending(session.app))
 
     def _lines(self, choices: Sequence[Choice], at: int, cursor: int, width: int) -> StyleAndTextTuples:
         wide = max(columns(choice.label) for choice in choices)
@@ -126,6 +129,21 @@ class Menu:
             style = "bold" if number == at and self._styled else ""
             found.append((style, fold(line, width - 1)[0] + ("\n" if number + 1 < len(choices) else "")))
         return found
+
+
+def _ending(asking: Application[Any]) -> None:
+    """Whoever ends the command while it asks finds the terminal as it was: without this the shell would be
+    left with a terminal that echoes nothing. The loop takes the handlers away when it closes.
+    """
+    import asyncio
+
+    def end(number: int) -> None:
+        if not asking.is_done:
+            asking.exit(exception=SystemExit(128 + number))
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, end, number)
 
 
 def _keys(keys: Sequence[str], at: list[int]) -> KeyBindings:

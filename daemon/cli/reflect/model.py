@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from .scanning import Scan
 
 
-def template_of(project: Path, state_dir: Path) -> str:
-    """The prompt that counts in this project."""
+def template_of(project: Path, state_dir: Path, name: str = PURPOSE) -> str:
+    """The prompt of that name that counts in this project."""
     trust = Trust(state_dir / FILE, SystemClock())
     prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
-    return prompts.templates(str(project)).texts[PURPOSE]
+    return prompts.templates(str(project)).texts[name]
 
 
 def agreed(held: Held, template: str) -> bool:

@@ -25,6 +25,10 @@ Act = Literal["rule", "preference", "reworded", "known", "dismissed", "skipped"]
 QUOTES: Final = 3
 QUOTE_CHARS: Final = 140  # so that three quotes and the choices fit on 24 lines
 ID_CHARS: Final = 12
+REPLACE: Final = "Replace existing rule"
+KEEP_OLD: Final = "Keep existing, dismiss new"
+KEEP_BOTH: Final = "Keep both (different contexts)"
+UPDATE: Final = "Update its text"
 TEXT_CHARS: Final = 500
 _SEVERITY: Final[dict[str, Style]] = {"high": "red", "medium": "yellow", "low": "dim"}
 _DONE: Final[dict[Act, str]] = {
@@ -124,16 +128,16 @@ def conflict_choices(names: Sequence[str]) -> tuple[Choice, ...]:
     """The answers to a conflict (FR7). ``names``: the rules whose place the new one may take."""
     gone = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} archived"
     return (
-        *([Choice("r", "Replace existing rule", gone)] if names else []),
-        Choice("d", "Keep existing, dismiss new"),
-        Choice("b", "Keep both (different contexts)"),
+        *([Choice("r", REPLACE, gone)] if names else []),
+        Choice("d", KEEP_OLD),
+        Choice("b", KEEP_BOTH),
         BACK,
     )
 
 
 def near_choices() -> tuple[Choice, ...]:
     """The answers where a rule says nearly the same (FR5)."""
-    return (Choice("t", "Update its text"), Choice("b", "Keep both (different contexts)"), BACK)
+    return (Choice("t", UPDATE), Choice("b", KEEP_BOTH), BACK)
 
 
 def opening(number: int, project: str, paint: Paint) -> list[str]:

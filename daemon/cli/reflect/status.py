@@ -1,6 +1,6 @@
 """``reflectd reflect status``: what is in a project's journal, and what is suggested as a rule.
 
-It changes nothing. A journal that can't be used is an error; the next scan keeps it aside.
+It changes nothing. A journal that can't be used is told of; the next change keeps it aside.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ...core.errors import UserError
 from ..render import Paint, count, place, plain, print_json, short
 from ..terminal import add_flag, say, show
-from .action import action, opened, rules_of
+from .action import action, rules_of
 
 if TYPE_CHECKING:
     import argparse
@@ -31,19 +30,23 @@ def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(args: argparse.Namespace) -> int:
     """Show it."""
-    book = opened(args)
-    found = book.read()
-    if found.problem:
-        raise UserError(found.problem)
-    if args.json:
-        told = summary(found.journal, book.state.load("quotes"))
-        print_json({"project": str(book.project), "file": str(book.path), **told})
-        return 0
-    from .worn import suggested
+    from .worn import worn_lines, worn_objects
 
+    rules = rules_of(args)
+    book, look = rules.journal, rules.look()
+    quotes = book.state.load("quotes")
+    if args.json:
+        print_json({
+            "project": str(book.project),
+            "file": str(book.path),
+            **summary(look.journal, quotes),
+            "worn": worn_objects(rules, look),
+            "problems": list(look.problems),
+        })  # fmt: skip
+        return 0
+    tell(look.problems)
     paint = Paint()
-    lines = lines_of(found.journal, place(book.project), book.state.load("quotes"), paint)
-    lines += suggested(rules_of(args), paint) if found.journal["learned_rules"] else []
+    lines = lines_of(look.journal, place(book.project), quotes, paint) + worn_lines(rules, look, paint)
     show(lines, pager=not args.no_pager)
     return 0
 

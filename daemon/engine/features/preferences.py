@@ -42,9 +42,10 @@ class Preferences(Feature):
         super().__init__(parts)
         self._world = parts.world
         self._read: OrderedDict[str, Read] = OrderedDict()
+        self._states: OrderedDict[str, ReflectState] = OrderedDict()
 
     def gives(self, directory: str) -> bool:
-        """Where the person vouched for one."""
+        """Where the person vouched for one. Asked with each batch of a host's events."""
         return self._state(directory).has("preferences")
 
     async def ready(self, s: Session, moment: Moment) -> None:
@@ -64,7 +65,12 @@ class Preferences(Feature):
         return () if found is None or moment.when == "prompt" or not self.gives(s.directory) else found[1]
 
     def _state(self, directory: str) -> ReflectState:
-        return ReflectState(self._world.db.path.parent, directory)
+        found = self._states.get(directory)
+        if found is None:
+            found = self._states[directory] = ReflectState(self._world.db.path.parent, directory)
+            while len(self._states) > DIRECTORIES_KEPT:
+                self._states.popitem(last=False)
+        return found
 
     def _look(self, directory: str, known: Read | None) -> Read:
         project, state = Path(directory), self._state(directory)

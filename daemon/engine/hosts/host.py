@@ -159,8 +159,8 @@ class Instance:
     ``session``: the only session that it has, where each session is a process of its own; "" for a process
     with many. ``seq``: the highest number of its events that was folded. ``stream``: counts the streams of
     orders that it opened. ``answers``: shared by all instances. ``reading``: held while it is asked for the
-    messages of a session. ``mod``: whether our code that Claude Code runs beside its hooks is there; None
-    where nothing says so.
+    messages of a session. ``told``: the state that its last hello was answered with. ``mod``: whether our
+    code that Claude Code runs beside its hooks is there; None where nothing says so.
     """
 
     id: str
@@ -174,6 +174,7 @@ class Instance:
     seq: int = 0
     stream: int = 0
     connected: bool = False
+    told: dict[str, Any] = field(default_factory=dict)
     mod: bool | None = None
     queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(QUEUE))
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))

@@ -56,7 +56,7 @@ def test_anything_but_yes_is_a_no(box: Sandbox, answer: str) -> None:
 
 
 def test_forged_consent_is_refused(box: Sandbox) -> None:
-    """I47: no pipe, no flag and no half of a terminal says yes in a person's place."""
+    """I47, POISON_PATH 1: no pipe, no flag and no half of a terminal says yes in a person's place."""
     said(reflectd(box, "reflect", "learn", "Use bun"), 2, "a person's decision: do it on a terminal")
     said(reflectd(box, "reflect", "learn", "Use bun", stdin=b"y\n"), 2, "do it on a terminal")
     said(reflectd(box, "reflect", "learn", "Use bun", "--soft", stdin=b"y\ny\n"), 2, "do it on a terminal")
@@ -148,7 +148,7 @@ def test_of_two_unrelated_files_the_person_names_one(box: Sandbox) -> None:
 
 
 def test_the_person_s_own_file_for_all_projects_is_never_touched(box: Sandbox) -> None:
-    """POISON_PATH: not by a link, and not from the home folder."""
+    """POISON_PATH 2, PATH_DECISION 4: not by a link, and not from the home folder."""
     own = box.home / ".claude" / "CLAUDE.md"
     own.parent.mkdir()
     own.write_text("# Mine\n")

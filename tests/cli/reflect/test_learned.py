@@ -14,6 +14,7 @@ from daemon.files.reflect_state import ReflectState
 from daemon.store import learning
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
+from tests.cli.reflect.past import journal, session
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 
@@ -96,6 +97,19 @@ def test_what_waits_is_dismissed_for_good(box: Sandbox) -> None:
         assert json.loads(reflectd(box, "learned", "--json").stdout)["waiting"] == []
         said(reflectd(box, "playbook", "approve"), 0, "nothing waits for a word of yours")
     assert stones(box) == [TEXT]
+
+
+def test_what_agents_learned_makes_no_rule(box: Sandbox) -> None:
+    """PATH_DECISION 1: points are no signals and never suggested as rules; a rule changes no other point."""
+    said(reflectd(box, "playbook", "add", "Always use pathlib."), 0)
+    points = (box.project / ".reflection" / "playbook.json").read_bytes()
+    session(box, "a", "Always run lint first")
+    said(reflectd(box, "reflect", "scan"), 0)
+    found = json.loads(said(reflectd(box, "reflect", "--json"), 0))
+    assert [p["content"] for p in found["patterns"]] == ["Always run lint first"]
+    assert at_a_terminal(box, ["reflect", "learn", "Use bun"], "y")[0] == 0
+    assert (box.project / ".reflection" / "playbook.json").read_bytes() == points
+    assert [e["content"] for e in journal(box)["learned_rules"]] == ["Use bun"]
 
 
 def test_a_rule_retires_the_point_that_says_the_same(box: Sandbox) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daemon.cli.reflect.reflect import ACTIONS, BARE
+from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
+from tests.support.reflecting import STRICT, review, rules_file, said_before
 
 if TYPE_CHECKING:
     from harness.machine.sandbox import Sandbox
@@ -18,3 +20,17 @@ def test_without_an_action_it_is_the_review(box: Sandbox) -> None:
     assert [name for name in ACTIONS if f"    {name} " not in text] == []
     said(reflectd(box, "reflect", "dismis", "x"), 2, "did you mean `dismiss`?")
     said(reflectd(box, "reflect", "--nonsense"), 2, "usage: reflectd reflect review", "unrecognized")
+
+
+def test_the_six_routes(box: Sandbox) -> None:
+    """TR6: the review alone, status, learn, learn --soft, unlearn and history, each by its own words."""
+    said_before(box, STRICT)
+    with review(box) as terminal:
+        terminal.press("a")
+        assert terminal.ended() == 0
+    said(reflectd(box, "reflect", "status"), 0, "1 signal, 0 pending, 1 promoted", "1 active rule")
+    assert at_a_terminal(box, ["reflect", "learn", "Run lint first"], "y")[0] == 0
+    assert at_a_terminal(box, ["reflect", "learn", "Prefer short answers", "--soft"], "y")[0] == 0
+    assert at_a_terminal(box, ["reflect", "unlearn", "lint"], "y", "")[0] == 0
+    said(reflectd(box, "reflect", "history"), 0, "rule-001", "rule-002", "rule-003", "archived")
+    assert "Prefer short answers" in rules_file(box, ".claude/memory/preferences.md")

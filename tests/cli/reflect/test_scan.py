@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO
 from harness.machine.waiting import wait_until
 from tests.cli.reflect.past import asked, folder, journal, session
-from tests.support.machine.command_line import COMMAND, environment, reflectd, said
+from tests.support.machine.command_line import COMMAND, environment, judged, reflectd, said
 from tests.support.secrets import TOKENS
 
 if TYPE_CHECKING:
@@ -222,6 +223,16 @@ def test_two_scans_at_once_lose_nothing(box: Sandbox) -> None:
     ]
     assert [p.communicate() and p.returncode for p in started] == [0, 0]
     assert [s["occurrences"] for s in journal(box)["signals"]] == [20, 20]
+
+
+def test_the_daemon_reads_no_signals(box: Sandbox) -> None:
+    """POISON_PATH 4: a correction in a session that is judged is counted by a person's command alone."""
+    session(box, "a", STRICT)
+    with Daemon(box) as daemon:
+        judged(box, daemon, "ses_a", request="No, always use strict TypeScript mode. I told you twice!")
+        assert not (box.project / ".claude").exists()
+        assert not (box.state / "reflect").exists()
+    assert asked(box)["new"] == ["sig-20261120-001"]
 
 
 def test_what_is_no_project(box: Sandbox, tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
-from daemon.rules.journal import archive, promote
+from daemon.rules.journal import Adding, Seen, archive, promote
 from tests.cli.reflect.past import asked, journal, session
 from tests.support.machine.command_line import reflectd, said
+from tests.support.reflecting import learned
 
 if TYPE_CHECKING:
     from daemon.rules.journal import Journal
@@ -28,6 +29,9 @@ def test_reflect_status_shows_journal_summary(box: Sandbox) -> None:
         archive(found, "rule-002", reason="spaces", day="d")
 
     ProjectJournal(box.project, box.state, SystemClock()).change(decide)
+    active = "### Active Rules\n- **[rule-001]** Answer in English (learned: 2026-11-20)\n"
+    archived = "### Archived Rules\n- **[rule-002]** Use tabs (archived: 2026-11-20)\n"
+    box.file("CLAUDE.md", f"## Learned Rules (via /reflect)\n\n{active}\n{archived}")
     before = journal(box)
     shown = said(reflectd(box, "reflect", "status"), 0, "3 signals, 2 pending, 1 promoted, 0 dismissed")
     assert "1 active rule, 1 archived" in shown
@@ -40,14 +44,43 @@ def test_reflect_status_shows_journal_summary(box: Sandbox) -> None:
     assert journal(box) == before
 
 
-def test_a_journal_that_can_not_be_used_is_an_error(box: Sandbox) -> None:
-    """I43: it is named, and stays as it is."""
-    session(box, "a", "Always run lint first")
-    asked(box)
-    path = box.project / ".claude" / "orchestration" / "temp" / "reflect-journal.json"
-    path.write_text("[]")
-    said(reflectd(box, "reflect", "status"), 2, "is no journal that can be used: it is no object")
-    assert path.read_text() == "[]"
+def test_worn_rules_are_listed_and_nothing_follows(box: Sandbox) -> None:
+    """FR8: what was contradicted twice is suggested for unlearning; what was contradicted once, or not
+    confirmed for 90 days, is shown. Nothing is done about it.
+    """
+    for text in ("Use npm", "Run lint first", "Answer in English"):
+        learned(box, text)
+    file = box.project / "CLAUDE.md"
+    file.write_text(file.read_text() + "- **[rule-009]** Use npm everywhere (learned: 2025-01-01)\n")
+
+    def later(found: Journal) -> None:
+        for rule in found["learned_rules"]:
+            rule["promoted_at"] = "2026-01-01"
+        found["learned_rules"][2]["promoted_at"] = book.day()
+        adding = Adding(found)
+        for n, text in enumerate(
+            ("Use bun instead of npm", "Use bun instead of npm", "Never run lint first")
+        ):
+            adding.add(Seen("correction", text, "low", "2026-02-01", f"s{n}", f"m{n}"))
+
+    book = ProjectJournal(box.project, box.state, SystemClock())
+    book.change(later)
+    before = file.read_text()
+    found = asked(box, "status")["worn"]
+    assert [(r["id"], r["contradicted"], r["suggest_unlearning"]) for r in found] == [
+        ("rule-001", 2, True),
+        ("rule-002", 1, False),
+    ]
+    assert all(r["unconfirmed_days"] > 90 for r in found)
+    text = said(reflectd(box, "reflect", "status"), 0)
+    order = ["perhaps to be unlearned", "rule-001  Use npm", "you contradicted it 2 times (sig-20260201-001)"]
+    order += ["contradicted, or not confirmed for long", "rule-002  Run lint first"]
+    order += ["you contradicted it once (sig-20260201-002)"]
+    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
+    assert text.count("nobody confirmed it for") == 2
+    assert "rule-003" not in text.partition("perhaps to be")[2]
+    assert "rule-009" not in text, "a colleague's rule is not this person's to unlearn"
+    assert file.read_text() == before
 
 
 def test_foreign_text_does_nothing_to_the_terminal(box: Sandbox) -> None:

@@ -1,0 +1,110 @@
+"""A journal that is no journal stops no verb (I43): what looks tells of it and leaves it; what changes
+something keeps it aside, tells that once, and goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.reflect.past import asked, session
+from tests.cli.reflect.person import at_a_terminal
+from tests.support.machine.command_line import reflectd, said
+from tests.support.reflecting import book_of, learned, rules_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.machine.sandbox import Sandbox
+
+NO_JOURNAL = "is no journal that can be used"
+LATER = "the next change keeps it aside and begins a new one"
+KEPT = "it is kept as reflect-journal.json.corrupt-"
+RULES = ("Use npm for package management", "Run lint before each commit")
+
+
+@pytest.fixture
+def broken(box: Sandbox) -> Path:
+    """The journal of a project with two rules, cut off in the middle."""
+    for text in RULES:
+        learned(box, text)
+    path = book_of(box).path
+    path.write_bytes(path.read_bytes()[:200])
+    return path
+
+
+def kept(broken: Path) -> list[bytes]:
+    return [path.read_bytes() for path in broken.parent.glob("*.corrupt-*")]
+
+
+@pytest.mark.parametrize(
+    "args", [("reflect", "status"), ("reflect", "history"), ("learned",), ("reflect", "unlearn", "npm")]
+)
+def test_what_looks_goes_on(box: Sandbox, broken: Path, args: tuple[str, ...]) -> None:
+    """The rules are those of the files; the journal stays as it is, whatever it is now."""
+    before = broken.read_bytes()
+    found = json.loads(said(reflectd(box, *args, "--json"), 0))
+    if "unlearn" in args:
+        assert [rule["id"] for rule in found["rules"]] == ["rule-001"]
+    else:
+        (problem,) = found["problems"]
+        assert NO_JOURNAL in problem
+        assert LATER in problem
+        text = said(reflectd(box, *args), 0, NO_JOURNAL, LATER)
+        assert text.count(NO_JOURNAL) == 1
+        assert "2 active rules" in text if "status" in args else RULES[1] in text
+    assert (broken.read_bytes(), kept(broken)) == (before, [])
+
+
+@pytest.mark.parametrize(
+    ("args", "answers", "change"),
+    [
+        (("learn", "Answer in English"), ("y",), "**[rule-003]** Answer in English (learned"),
+        (("unlearn", "npm"), ("y", ""), f"**[rule-001]** {RULES[0]} (archived"),
+        (("learn", "Use bun for package management"), ("1",), "reason: replaced by rule-003)"),
+        (("learn", "Run lint before each commit to main"), ("1",), "commit to main (learned"),
+    ],
+)
+def test_what_changes_something_keeps_it_aside_once(
+    box: Sandbox, broken: Path, args: tuple[str, ...], answers: tuple[str, ...], change: str
+) -> None:
+    """`learn` and `unlearn`: the change is made, ids go on, and the next command has nothing to tell."""
+    before = broken.read_bytes()
+    code, screen = at_a_terminal(box, ["reflect", *args], *answers, columns=300)
+    assert code == 0, screen
+    assert screen.count(KEPT) == 1
+    assert change in rules_file(box)
+    assert kept(broken) == [before]
+    found = json.loads(said(reflectd(box, "reflect", "history", "--json"), 0))
+    assert found["problems"] == []
+    assert {"rule-001", "rule-002"} <= {rule["id"] for rule in found["rules"]}
+    assert NO_JOURNAL not in said(reflectd(box, "reflect", "status"), 0)
+
+
+def test_undo_goes_on(box: Sandbox, broken: Path) -> None:
+    """The change before the damage is taken back, in the file and in the new journal."""
+    before = broken.read_bytes()
+    code, screen = at_a_terminal(box, ["reflect", "undo"], "y", columns=300)
+    assert code == 0, screen
+    assert screen.count(KEPT) == 1
+    assert RULES[1] not in rules_file(box)
+    assert kept(broken) == [before]
+    found = json.loads(said(reflectd(box, "reflect", "history", "--json"), 0))
+    assert [rule["id"] for rule in found["rules"]] == ["rule-001"]
+
+
+def test_a_decision_on_a_signal_says_what_is_wrong(box: Sandbox, broken: Path) -> None:
+    """`dismiss` names a signal that is not there any more: nothing is changed, and a scan mends it."""
+    before = broken.read_bytes()
+    code, screen = at_a_terminal(box, ["reflect", "dismiss", "sig-20261120-001"], columns=300)
+    assert code == 2
+    assert NO_JOURNAL in screen
+    assert "the next scan begins a new one" in screen
+    assert (broken.read_bytes(), kept(broken)) == (before, [])
+    session(box, "a", "Always run the tests first")
+    assert asked(box)["new"] == ["sig-20261120-001"]
+    assert kept(broken) == [before]
+    code, screen = at_a_terminal(box, ["reflect", "dismiss", "sig-20261120-001"])
+    assert code == 0, screen
