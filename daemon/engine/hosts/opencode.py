@@ -14,6 +14,7 @@ from ...hosts.opencode.events import KINDS, parse_event
 from ...hosts.opencode.messages import parse_transcript
 from ...hosts.opencode.orders import order_object, wire_order
 from ...hosts.opencode.providers import parse_providers
+from ..large import beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,6 @@ READ_S: Final = 30.0
 AGENTS_S: Final = 3.0  # for all sub-agents of a task together
 PROVIDERS_S: Final = 5.0
 KIND_CHARS: Final = 80
-LARGE: Final = 256 * 1024
 
 
 class Opencode:
@@ -61,7 +61,7 @@ class Opencode:
         return found.with_agents(calls)
 
     async def _read(self, s: Session, instance: Instance, session: str, left_s: float) -> Transcript:
-        """The messages of the session or of a child of it. Over 256 KB they are parsed in a thread."""
+        """The messages of the session or of a child of it."""
         data = bytes(await instance.call(ReadMessages(session), left_s))
 
         def parse() -> Transcript:
@@ -74,7 +74,7 @@ class Opencode:
             )
             return replace(found, title=redact(found.title), directory=found.directory or s.directory)
 
-        return await asyncio.to_thread(parse) if len(data) > LARGE else parse()
+        return await beside(len(data), parse)
 
     def take(self, instance: Instance, identity: str, order: StoredOrder | CallOrder) -> None:
         """Queue the order for the stream."""
@@ -91,7 +91,6 @@ class Opencode:
         return parse_event(kind, t, data)
 
     async def offered(self, instance: Instance) -> Offered:
-        """What the host's providers offer. A long list is parsed in a thread."""
+        """What the host's providers offer."""
         data = await instance.call(ReadProviders(), PROVIDERS_S)
-        large = len(memoryview(data)) > LARGE
-        return await asyncio.to_thread(parse_providers, data) if large else parse_providers(data)
+        return await beside(len(memoryview(data)), lambda: parse_providers(data))
