@@ -1,8 +1,8 @@
 """Where hosts come in: hello, events, results, questions, switches.
 
-Folding never waits: a batch is folded at once, answered when state and mark are stored, and only then are
-judgements started. When the store fails, the batch is refused (503), kept by the shim and sent again; what it
-asked for is not forgotten.
+Folding never waits: a batch is folded at once (a long one is read before, beside the loop), answered when
+state and mark are stored, and only then are judgements started. When the store fails, the batch is refused
+(503), kept by the shim and sent again; what it asked for is not forgotten.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..core.redact import redact
 from ..core.session import Session, fold
 from ..store import sessions as rows
 from ..store import switches
+from .large import beside
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -134,11 +135,14 @@ class Intake:
 
     async def accept(self, instance: Instance, batch: Sequence[Wire]) -> int:
         """Fold a batch; the highest ``seq`` when it is stored. Raises ``Unavailable``."""
-        for wire in sorted(batch, key=lambda w: w.seq):
-            if wire.seq > instance.seq:
+        new = [wire for wire in sorted(batch, key=lambda w: w.seq) if wire.seq > instance.seq]
+        size = sum(len(memoryview(wire.data)) for wire in new)
+        read = await beside(size, lambda: [self._read(instance, wire) for wire in new])
+        for wire, events in zip(new, read, strict=True):
+            if wire.seq > instance.seq:  # else it was told twice, and the other one was read first
                 instance.seq = wire.seq
                 try:
-                    self._fold(instance, wire)
+                    self._fold(instance, events)
                 except Exception:
                     self._world.log.exception("bug", kind=wire.kind, instance=instance.id, seq=wire.seq)
         self.last_event = self._world.clock.monotonic()
@@ -249,13 +253,18 @@ class Intake:
         """The host can be asked again: look after what was left behind."""
         self._world.spawn(self._reconnect.look_after(instance), f"look after {instance.id}", "look")
 
-    def _fold(self, instance: Instance, wire: Wire) -> None:
-        self.events += 1
+    def _read(self, instance: Instance, wire: Wire) -> Sequence[ev.Event]:
+        """What the event says; nothing when it can't be read. May run beside the loop."""
         try:
-            found = instance.host.events(wire.kind, wire.t, wire.data)
+            return instance.host.events(wire.kind, wire.t, wire.data)
         except BadReply as e:
             self._world.log.debug("event skipped", kind=wire.kind, error=str(e))
-            return
+        except Exception:
+            self._world.log.exception("bug", kind=wire.kind, instance=instance.id, seq=wire.seq)
+        return ()
+
+    def _fold(self, instance: Instance, found: Sequence[ev.Event]) -> None:
+        self.events += 1
         for event in found:
             if isinstance(event, ev.InstanceDisposed):
                 self._instances.gone(instance, "it ends")

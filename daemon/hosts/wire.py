@@ -57,19 +57,38 @@ def _encode(data: dict[str, Any]) -> bytes:
         raise BadReply(f"not JSON: {error}") from None
 
 
-_ESCAPE: Final = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
-    re.DOTALL,
+_HALF: Final = re.compile(
+    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[c-fC-F][0-9a-fA-F]{2})"
 )
+_ALONE: Final = len(rb"\ud83d")
+_BACKSLASH: Final = ord("\\")
 
 
 def mend(wire: bytes) -> bytes:
     r"""The JSON with U+FFFD for each lone surrogate (``\ud83d``) and for broken UTF-8.
 
     JavaScript writes such half characters when it cuts a text inside an emoji, and JSON readers refuse them.
+    Other escapes, of which a long text has millions, are not looked at.
     """
-    whole = _ESCAPE.sub(lambda m: b"\\ufffd" if m[1] else m[0], wire)
-    return whole.decode("utf-8", "replace").encode()
+    parts: list[bytes] = []
+    done = at = 0
+    while (half := _HALF.search(wire, at)) is not None:
+        if _is_escaped(wire, half.start()):
+            at = half.start() + 2
+            continue
+        at = half.end()
+        if at - half.start() == _ALONE:
+            parts += (wire[done : half.start()], rb"\ufffd")
+            done = at
+    return b"".join((*parts, wire[done:])).decode("utf-8", "replace").encode()
+
+
+def _is_escaped(wire: bytes, at: int) -> bool:
+    """Whether the backslash there belongs to the one before it."""
+    first = at
+    while first and wire[first - 1] == _BACKSLASH:
+        first -= 1
+    return (at - first) % 2 == 1
 
 
 def _head(wire: Raw | bytes) -> str:

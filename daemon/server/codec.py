@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ..core.errors import BadReply
+from ..engine.large import beside
 from ..hosts.wire import mend
 from ..store.ledger import By
 
@@ -46,6 +47,7 @@ class Hello(Struct, forbid_unknown_fields=True):
 
 
 Seq = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+Name = Annotated[str, msgspec.Meta(max_length=ID)]
 Millis = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
@@ -78,8 +80,8 @@ class Result(Struct, forbid_unknown_fields=True):
 class Asked(Struct):
     """The data of ``ask gate``."""
 
-    session: str = msgspec.field(name="sessionID", default="")
-    message: str = msgspec.field(name="messageID", default="")
+    session: Name = msgspec.field(name="sessionID", default="")
+    message: Name = msgspec.field(name="messageID", default="")
     text: str = ""
 
 
@@ -117,6 +119,11 @@ def decode(body: bytes, kind: type[T]) -> T:
     except (RecursionError, UnicodeDecodeError) as e:
         raise BadReply(f"the body is not JSON: {e}") from None
     return found
+
+
+async def read(body: bytes, kind: type[T]) -> T:
+    """As ``decode``; a long body is decoded beside the loop."""
+    return await beside(len(body), lambda: decode(body, kind))
 
 
 def number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:

@@ -13,6 +13,7 @@ from aiohttp import web
 from .. import log
 from ..core.errors import BadReply, Rejected, Unavailable
 from ..engine.intake import Wire
+from ..engine.large import beside
 from ..owners import peer_uid
 from .codec import (
     API,
@@ -26,9 +27,9 @@ from .codec import (
     Switch,
     absolute,
     checked_status,
-    decode,
     folder,
     number,
+    read,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Routes:
 
     async def hello(self, request: web.Request) -> web.Response:
         """``POST /v1/hello``."""
-        h = decode(await request.read(), Hello)
+        h = await read(await request.read(), Hello)
         if not h.instance or len(h.instance) > ID:
             raise BadReply(f"`instance` must be 1 to {ID} characters")
         where = absolute(h.directory)
@@ -129,7 +130,7 @@ class Routes:
 
     async def events(self, request: web.Request) -> web.Response:
         """``POST /v1/events``."""
-        batch = decode(await request.read(), Events)
+        batch = await read(await request.read(), Events)
         if len(batch.events) > MAX_BATCH:
             raise BadReply(f"at most {MAX_BATCH} events a batch, not {len(batch.events)}")
         instance = self._known(batch.instance)
@@ -157,14 +158,14 @@ class Routes:
 
     async def results(self, request: web.Request) -> web.Response:
         """``POST /v1/results``."""
-        r = decode(await request.read(), Result)
+        r = await read(await request.read(), Result)
         self._known(r.instance)
         await self._intake.result(r.id, checked_status(r.status), r.data, r.error)
         return answer()
 
     async def ask(self, request: web.Request) -> web.Response:
         """``POST /v1/ask``."""
-        a = decode(await request.read(), Ask)
+        a = await read(await request.read(), Ask)
         instance = self._known(a.instance)
         data = {"session": a.data.session, "message": a.data.message, "text": a.data.text}
         return answer(**await self._intake.ask(instance, a.what, data))
@@ -181,7 +182,7 @@ class Routes:
 
     async def switch(self, request: web.Request) -> web.Response:
         """``POST /v1/switch``."""
-        s = decode(await request.read(), Switch)
+        s = await read(await request.read(), Switch)
         if bool(s.session) == bool(s.directory):
             raise BadReply("name either `session` or `directory`")
         if s.directory:
@@ -259,8 +260,9 @@ class Routes:
         async def handle(request: web.Request) -> web.Response:
             if route.method == "GET":
                 return answer(**await route.answer(dict(request.query)))
+            body = await request.read()
             try:
-                found = msgspec.json.decode(await request.read(), type=dict[str, Any])
+                found = await beside(len(body), lambda: msgspec.json.decode(body, type=dict[str, Any]))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
                 raise BadReply(f"the body is not a JSON object: {e}") from None
             with self._intake.command():

@@ -14,6 +14,7 @@ import pytest
 from daemon import config
 from daemon.app import FEATURES
 from daemon.engine.engine import MakeFeature
+from daemon.engine.hosts.host import Mode
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
 
@@ -80,6 +81,46 @@ async def test_incomplete_feedback_then_complete(w: World) -> None:
     assert w.host.toasts == ["Task complete"]
     found = w.verdict("ses_a")
     assert (found["state"], found["complete"], found["sessionId"]) == ("complete", True, "ses_a")
+
+
+@pytest.mark.parametrize(
+    ("mode", "thinks_s", "waits"),
+    [("tui", 0, True), ("tui", 60, False), ("serve", 0, False), ("run", 0, False)],
+)
+async def test_feedback_leaves_some_time_after_idle(
+    tmp_path: Path, mode: Mode, thinks_s: int, waits: bool
+) -> None:
+    """I11: a person at the terminal has time to step in. It counts from idle, so it is never added to the time
+    that the judge takes; where nobody sits nothing waits.
+    """
+    w = World(tmp_path)
+    w.sim.settings = config.from_text("[judge]\nfeedback_delay_s = 60\n")
+    await w.host.connect(await w.sim.start(), mode)
+    w.llm.add(INCOMPLETE)
+    w.llm.hold = asyncio.Event()
+    await w.host.create("ses_a")
+    await w.host.types("ses_a")
+    await w.host.works("ses_a")
+    await w.until_asked()
+    w.clock.advance(thinks_s)
+    w.llm.hold.set()
+    if waits:
+        while not w.sim.daemon.world.outbox.open():
+            await asyncio.sleep(0)
+        w.llm.add(COMPLETE)
+        await w.host.create("ses_b")
+        await w.host.types("ses_b")
+        await w.host.works("ses_b")
+        while not w.host.toasts:
+            await asyncio.sleep(0.001)
+        assert w.host.prompts == []
+        await w.host.disconnect()
+        await w.sim.kill()
+    else:
+        await w.sim.settle()
+        assert len(w.host.prompts) == 1
+        await w.host.disconnect()
+        await w.sim.stop()
 
 
 async def test_offline_rules_through_the_engine(tmp_path: Path) -> None:

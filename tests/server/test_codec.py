@@ -106,6 +106,8 @@ def test_a_wrong_event_refuses_its_batch(daemon: Daemon, wire: object, words: st
         ("/v1/ask", {"instance": "known", "what": "anything"}, "what"),
         ("/v1/ask", {"instance": "known", "what": "gate", "data": 7}, "data"),
         ("/v1/ask", {"instance": "known", "what": "gate", "data": {"text": 7}}, "text"),
+        ("/v1/ask", {"instance": "known", "what": "gate", "data": {"sessionID": "s" * 201}}, "sessionID"),
+        ("/v1/ask", {"instance": "known", "what": "gate", "data": {"messageID": "m" * 201}}, "messageID"),
         ("/v1/switch", {"on": "no", "session": "s"}, "on"),
         ("/v1/switch", {"on": True}, "either"),
         ("/v1/switch", {"on": True, "session": "s", "directory": "/tmp"}, "either"),

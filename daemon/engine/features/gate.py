@@ -12,6 +12,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ...core.bounds import TEXT, whole_lines
 from ...core.errors import ReflectdError, Unavailable
 from ...core.guards import may_judge, may_judge_messages
 from ...core.orders import SendFeedback
@@ -140,7 +141,10 @@ class Gate(Feature):
 
 
 def as_if_final(transcript: Transcript, message: str, text: str) -> Transcript:
-    """The transcript as it will read if ``text`` is the last thing the agent says."""
+    """The transcript as it will read if ``text`` is the last thing the agent says, within the bounds that the
+    texts of the transcript have.
+    """
+    text = whole_lines(text, TEXT, " ")
     found = tuple(
         replace(m, text=text if m.text == "" or text.startswith(m.text) else m.text, finish="stop")
         if m.id == message

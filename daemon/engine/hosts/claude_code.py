@@ -29,6 +29,7 @@ from ...core.redact import redact
 from ...files.commands import all_ours
 from ...hosts.claude_code.hooks import Hook, command_of, events_of, parse_hook
 from ...hosts.claude_code.shells import still_running
+from ..large import beside
 from .claude_code_files import Files
 from .claude_code_mod import Mods
 from .claude_code_prompts import Prompts
@@ -108,7 +109,7 @@ class ClaudeCode:
 
     async def hook(self, event: str, body: bytes, headers: Mapping[str, str], *, strict: bool) -> Answer:
         """One hook. Raises ``BadReply`` for what is no hook of this host."""
-        hook = parse_hook(event, body, headers)
+        hook = await beside(len(body), lambda: parse_hook(event, body, headers))
         if not hook.session or (hook.agent_id and event != "SubagentStop"):
             return NOTHING
         await self._world.projects.read(hook.directory)

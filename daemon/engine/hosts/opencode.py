@@ -15,6 +15,7 @@ from ...hosts.opencode.messages import parse_transcript
 from ...hosts.opencode.orders import order_object, wire_order
 from ...hosts.opencode.providers import parse_providers
 from ...hosts.opencode.record import parse_record
+from ..large import beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,6 @@ PROVIDERS_S: Final = 5.0
 RECORD_S: Final = 10.0
 HISTORY_S: Final = 60.0
 KIND_CHARS: Final = 80
-LARGE: Final = 256 * 1024
 
 
 class Opencode:
@@ -65,7 +65,7 @@ class Opencode:
         return found.with_agents(calls)
 
     async def _read(self, s: Session, instance: Instance, session: str, left_s: float) -> Transcript:
-        """The messages of the session or of a child of it. Over 256 KB they are parsed in a thread."""
+        """The messages of the session or of a child of it."""
         data = bytes(await instance.call(ReadMessages(session), left_s))
 
         def parse() -> Transcript:
@@ -78,7 +78,7 @@ class Opencode:
             )
             return replace(found, title=redact(found.title), directory=found.directory or s.directory)
 
-        return await asyncio.to_thread(parse) if len(data) > LARGE else parse()
+        return await beside(len(data), parse)
 
     def take(self, instance: Instance, identity: str, order: StoredOrder | CallOrder) -> None:
         """Queue the order for the stream."""
@@ -95,7 +95,7 @@ class Opencode:
         return parse_event(kind, t, data)
 
     async def offered(self, instance: Instance) -> Offered:
-        """What the host's providers offer. A long list is parsed in a thread."""
+        """What the host's providers offer."""
         data = await instance.call(ReadProviders(), PROVIDERS_S)
         large = len(memoryview(data)) > LARGE
         return await asyncio.to_thread(parse_providers, data) if large else parse_providers(data)
@@ -110,3 +110,4 @@ class Opencode:
     async def history(self, instance: Instance, after: str, limit: int) -> msgspec.Raw:
         """As the plugin sends it."""
         return await instance.call(ReadHistory(after, limit), HISTORY_S)
+        return await beside(len(memoryview(data)), lambda: parse_providers(data))

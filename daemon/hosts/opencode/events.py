@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 MAX_NAME: Final = 100  # characters of a tool's name or a digest
 MAX_ID: Final = 200
-MAX_TITLE: Final = 4_000  # far more than a title has: secrets are taken out of what is left
+MAX_TITLE: Final = 500  # more than a title has: secrets are taken out of what is left
+MAX_ERROR: Final = 4_000
 MAX_PATH: Final = 4_096
 
 
@@ -56,9 +57,16 @@ class Info(Struct):
         parent, folder = self.parent or "", self.directory or ""
         return (
             parent if len(parent) <= MAX_ID else "",
-            (self.title or "")[:MAX_TITLE],
+            _short(self.title or ""),
             folder if len(folder) <= MAX_PATH else "",
         )
+
+
+def _short(title: str) -> str:
+    """The title, or its first whole words and a mark: half a secret may not be known as one."""
+    if len(title) <= MAX_TITLE:
+        return title
+    return title[: title.rfind(" ", 0, MAX_TITLE) + 1] + "…"
 
 
 class _Status(Struct):
@@ -132,7 +140,7 @@ def _error(event: _Event, t: int) -> tuple[ev.Event, ...]:
     error = event.error or Error()
     if error.name == ABORT_ERROR:
         return (ev.TurnAborted(event.session, t, (event.message or "")[:MAX_ID]),)
-    return (ev.HostErrored(event.session, t, (error.name or "")[:MAX_NAME], error.said[:MAX_TITLE]),)
+    return (ev.HostErrored(event.session, t, (error.name or "")[:MAX_NAME], error.said[:MAX_ERROR]),)
 
 
 def _chat(event: _Event, t: int) -> tuple[ev.Event, ...]:

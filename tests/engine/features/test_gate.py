@@ -9,6 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from daemon.core.bounds import MARK, TEXT
+from daemon.core.transcript import Message, Transcript
+from daemon.engine.features.gate import as_if_final
 from daemon.engine.hosts.host import Instance
 from daemon.store import outbox
 from tests.engine.test_round import COMPLETE, INCOMPLETE, World
@@ -87,6 +90,17 @@ async def test_a_tool_call_that_follows_takes_the_round_back(run: Run) -> None:
     second, again = await run.says("All done.")
     assert again is not None
     assert again["if"]["turn"] == second != first
+
+
+def test_a_text_of_megabytes_is_cut_as_the_messages_are() -> None:
+    """No text may hold up the daemon: what is judged is within the bound of all texts, and says what is missing."""
+    message = Message("m", "assistant", 2, "")
+    text = "Half of it is done. " * 400_000
+    judged = as_if_final(Transcript("ses_a", (message,)), "m", text).messages[0].text
+    assert len(judged) <= TEXT + MARK
+    assert judged.startswith("Half of it")
+    assert judged.endswith("is done. ")
+    assert "characters cut" in judged
 
 
 async def test_a_host_that_is_gone_still_gets_its_verdict(run: Run) -> None:

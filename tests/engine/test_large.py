@@ -1,0 +1,76 @@
+"""Long texts are read beside the loop, at each place where a host brings one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from daemon.core.errors import BadReply
+from daemon.engine.intake import Wire
+from daemon.engine.large import LARGE, beside
+from daemon.server import codec
+from tests.engine.hosts.test_claude_code import World as ClaudeWorld
+from tests.engine.test_round import World
+
+LONG = b'"%s' % (b"\\t" * LARGE)  # no JSON: it is looked at twice
+
+
+async def test_a_long_text_is_read_by_a_thread() -> None:
+    """A short one is not: that would cost more than it takes."""
+    loop = threading.get_ident()
+    assert await beside(LARGE, threading.get_ident) == loop
+    assert await beside(LARGE + 1, threading.get_ident) != loop
+
+
+async def test_what_is_wrong_with_a_long_text_is_told() -> None:
+    """I35: the error reaches whoever asked."""
+    with pytest.raises(ZeroDivisionError):
+        await beside(LARGE + 1, lambda: 1 / 0)
+
+
+@pytest.mark.parametrize("kind", [codec.Hello, codec.Events, codec.Result, codec.Ask, codec.Switch])
+async def test_the_loop_goes_on_while_a_body_is_decoded(kind: type) -> None:
+    """A body of megabytes holds up nobody else, of whatever kind it is."""
+    reading = asyncio.create_task(codec.read(LONG, kind))
+    await asyncio.sleep(0)
+    assert not reading.done()
+    with pytest.raises(BadReply):
+        await reading
+
+
+async def test_the_loop_goes_on_while_a_hook_is_decoded(tmp_path: Path) -> None:
+    """A prompt or an answer of megabytes: other sessions' hooks are answered meanwhile."""
+    world = ClaudeWorld(tmp_path)
+    claude = (await world.sim.start()).engine.claude
+    reading = asyncio.create_task(claude.hook("Stop", LONG, {}, strict=False))
+    await asyncio.sleep(0)
+    assert not reading.done()
+    with pytest.raises(BadReply):
+        await reading
+    await world.sim.stop()
+
+
+async def test_the_loop_goes_on_while_a_batch_is_read(tmp_path: Path) -> None:
+    """Many events with long fields; each counts once, also when the batch is told again meanwhile."""
+    world = World(tmp_path)
+    daemon = await world.sim.start()
+    await world.host.connect(daemon)
+    intake, instance = daemon.engine.intake, daemon.engine.instances.get(world.host.id)
+    assert instance is not None
+    before, seq = intake.events, instance.seq
+    batch = []
+    for n in range(1, 101):
+        info = {"id": f"ses_{n}", "title": "t" * 4_000, "directory": world.host.directory}
+        data = msgspec.json.encode({"sessionID": info["id"], "info": info})
+        batch.append(Wire(seq + n, 1, "session.created", msgspec.Raw(data)))
+    told = [asyncio.create_task(intake.accept(instance, batch)) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert (intake.events, instance.seq) == (before, seq)
+    assert await asyncio.gather(*told) == [seq + 100] * 2
+    assert (intake.events, instance.seq) == (before + 100, seq + 100)
+    await world.host.disconnect()
+    await world.sim.stop()
