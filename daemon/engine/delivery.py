@@ -107,8 +107,8 @@ class Delivery:
                 self._set(stored, "expired")
 
     def toasts_over(self, instance: str) -> None:
-        """The host's stream is new, or ended: a toast is shown at most once, and one whose result nobody told is
-        not worth a second try. A host that was killed never tells.
+        """The host's stream is new, or ended: a toast is shown at most once, and one whose result nobody told
+        is not worth a second try. A host that was killed never tells.
         """
         for stored in self._world.outbox.open(instance=instance):
             self._unseen(stored)

@@ -83,7 +83,7 @@ async def test_of_thousands_the_newest_are_looked_after(sim: SimDaemon, tmp_path
 
 
 async def test_a_toast_of_a_host_that_died_is_over(sim: SimDaemon, tmp_path: Path) -> None:
-    """Killed while it showed a toast, opencode never says what became of it. The order does not stay open, for
+    """Killed while it showed a toast, opencode never says what became of it. The order does not stay open:
     nobody comes back for it.
     """
     assert isinstance(sim.provider, ScriptedLLM)

@@ -90,8 +90,8 @@ async def test_incomplete_feedback_then_complete(w: World) -> None:
 async def test_feedback_leaves_some_time_after_idle(
     tmp_path: Path, mode: Mode, thinks_s: int, waits: bool
 ) -> None:
-    """I11: a person at the terminal has time to step in. It counts from idle, so it is never added to the time
-    that the judge takes; where nobody sits nothing waits.
+    """I11: a person at the terminal has time to step in. It counts from idle, so it is never added to the
+    time that the judge takes; where nobody sits nothing waits.
     """
     w = World(tmp_path)
     w.sim.settings = config.from_text("[judge]\nfeedback_delay_s = 60\n")

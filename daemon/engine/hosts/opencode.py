@@ -97,8 +97,7 @@ class Opencode:
     async def offered(self, instance: Instance) -> Offered:
         """What the host's providers offer."""
         data = await instance.call(ReadProviders(), PROVIDERS_S)
-        large = len(memoryview(data)) > LARGE
-        return await asyncio.to_thread(parse_providers, data) if large else parse_providers(data)
+        return await beside(len(memoryview(data)), lambda: parse_providers(data))
 
     async def recorded(self, s: Session, instance: Instance, source: str, place: str) -> tuple[Chosen, ...]:
         """By the host's own messages: of an answer ``place`` is the message and ``source`` the call in it; of
@@ -110,4 +109,3 @@ class Opencode:
     async def history(self, instance: Instance, after: str, limit: int) -> msgspec.Raw:
         """As the plugin sends it."""
         return await instance.call(ReadHistory(after, limit), HISTORY_S)
-        return await beside(len(memoryview(data)), lambda: parse_providers(data))

@@ -93,7 +93,7 @@ async def test_a_tool_call_that_follows_takes_the_round_back(run: Run) -> None:
 
 
 def test_a_text_of_megabytes_is_cut_as_the_messages_are() -> None:
-    """No text may hold up the daemon: what is judged is within the bound of all texts, and says what is missing."""
+    """No text may hold up the daemon: what is judged is bounded, and says what is missing."""
     message = Message("m", "assistant", 2, "")
     text = "Half of it is done. " * 400_000
     judged = as_if_final(Transcript("ses_a", (message,)), "m", text).messages[0].text
