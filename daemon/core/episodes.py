@@ -48,10 +48,10 @@ class Episode:
 
     ``id``: 32 hexadecimal digits. ``project``: what names the repository for all its worktrees; empty for
     an episode that a client of the API stored without one. ``query``: the task in the person's words.
-    ``reward``: -1 to 1. ``reflection``: the model's whole reply, ``problem`` and ``lesson`` its parts. ``proof``: the
-    decisive evidence row, empty when only a model's opinion says that the task failed. ``cites``: paths and
-    commands that the lesson names. ``files``: what the task changed. ``author``: who learned it, shown where
-    a store is shared. ``task``: the person's message that began it. ``at``: epoch ms.
+    ``reward``: -1 to 1. ``reflection``: the model's whole reply, ``problem`` and ``lesson`` its parts.
+    ``proof``: the decisive evidence row, empty when only a model's opinion says that the task failed.
+    ``cites``: paths and commands that the lesson names. ``files``: what the task changed. ``author``: who
+    learned it, shown where a store is shared. ``task``: the person's message that began it. ``at``: epoch ms.
     """
 
     id: str
@@ -125,6 +125,10 @@ class Episodes(Protocol):
         """The nearest by vector and the best by words, at most ``limit`` of each, no dismissed ones. Only
         vectors of the same model are compared.
         """
+        ...
+
+    async def warm(self, model: str) -> None:
+        """Load what a search by vectors of this model needs, so that the next one need not."""
         ...
 
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
