@@ -43,10 +43,10 @@ class Memory(Feature):
         super().__init__(parts)
         self._world = world = parts.world
         self._home = os.environ.get("HOME", "/")
-        self._store: Episodes = SqliteEpisodes(world.db, world.clock.now_ms)
+        self.store: Episodes = SqliteEpisodes(world.db, world.clock.now_ms)
         self._vectors = Vectors(world.embedder, world.log)
         self._reflexions = Reflexions(
-            world, parts.asking, parts.jobs, self._store, self._vectors, self._home
+            world, parts.asking, parts.jobs, self.store, self._vectors, self._home
         )
         self._counts: Mapping[str, int] = {}
 
@@ -82,7 +82,7 @@ class Memory(Feature):
 
     async def _count(self) -> None:
         try:
-            self._counts = await self._store.counts(None)
+            self._counts = await self.store.counts(None)
         except Unavailable as e:
             self._world.health.failed(FAULT, str(e))
 
@@ -105,7 +105,7 @@ class Memory(Feature):
     async def drain(self) -> None:
         """The model for embeddings and connections go."""
         await self._vectors.close()
-        await self._store.close()
+        await self.store.close()
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed."""
