@@ -25,8 +25,8 @@ class Policy:
 
     ``first_delay_s``: the wait before the second call; it doubles from call to call up to ``max_delay_s``,
     give or take the share ``jitter``. A longer wait that a server asks for counts too, up to the same limit.
-    ``retry``: the faults after which another call is made. ``account``: what the calls are paid from. ``call_s``: the most seconds for one
-    call.
+    ``retry``: the faults after which another call is made. ``account``: what the calls are paid from.
+    ``call_s``: the most seconds for one call.
     """
 
     order: tuple[str, ...]

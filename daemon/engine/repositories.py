@@ -8,11 +8,14 @@ that it is another project, and be given its lessons.
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..core.errors import Unavailable
 from ..files import git
 from ..files.bounded import read_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LINK_BYTES = 8_192
 

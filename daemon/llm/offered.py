@@ -98,7 +98,8 @@ class FastOfApi:
 
     def model(self, first: str = "") -> str:
         """The model to ask, by what is known now. ``first``: one that goes before the person's list."""
-        refused, wanted = {m.model for m in self._refused.now}, ((first, *self._wanted) if first else self._wanted)
+        refused = {m.model for m in self._refused.now}
+        wanted = (first, *self._wanted) if first else self._wanted
         if self._listed.value is not None:
             return first_offered(wanted, _without(self._listed.value, refused)) or self._own
         likely = _without(wanted, refused) if self._official else ()

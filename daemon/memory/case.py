@@ -6,7 +6,6 @@ here is redacted already: the judge's case is, and ``engine.calls`` redacts ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +14,7 @@ from ..core.episodes import Trigger
 from ..core.transcript import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..core.evidence import Evidence
     from ..core.verdict import Verdict

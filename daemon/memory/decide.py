@@ -1,4 +1,4 @@
-"""What follows from a reward and from a reflection: whether to reflect, and the episode to store (AC-2.6.3)."""
+"""What follows from a reward and from a reflection: whether to ask, and the episode to store (AC-2.6.3)."""
 
 from __future__ import annotations
 

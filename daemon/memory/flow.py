@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..core.errors import BadReply, Unavailable
 from ..core.llm import Prompt, Reply, Usage
 from ..core.reply import BadForm, Talk
 from . import parse, prompts
+from .parse import Evaluation, Reflection
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from .case import Case
-    from .parse import Evaluation, Reflection
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Reflected:
     why: str = ""
     provider: str = ""
     model: str = ""
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     bad: tuple[BadForm, ...] = ()
 
 
@@ -36,7 +37,7 @@ class Evaluated:
     why: str = ""
     provider: str = ""
     model: str = ""
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     bad: tuple[BadForm, ...] = ()
 
 

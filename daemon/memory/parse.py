@@ -13,7 +13,9 @@ from ..core.reply import wanted_object
 if TYPE_CHECKING:
     from ..core.llm import Reply
 
-_SECTION: Final = re.compile(r"[*_#\s>-]{0,8}(problem|lesson)[*_]{0,2}\s{0,4}:[*_]{0,2}\s*(.*)", re.IGNORECASE)
+_SECTION: Final = re.compile(
+    r"[*_#\s>-]{0,8}(problem|lesson)[*_]{0,2}\s{0,4}:[*_]{0,2}\s*(.*)", re.IGNORECASE
+)
 MAX_REASONING: Final = 4_000
 
 
