@@ -26,10 +26,10 @@ MAX_CHARS: Final = 300
 MAX_DEPTH: Final = 2
 _LOOKS: Final = frozenset(  # they change nothing, so nothing goes wrong at them
     (  # noqa: SIM905 -- a word list
-        "cd pushd popd export source . set unset echo printf true false test [ [[ : pwd date clear which type "
-        "sleep wait alias ulimit cat head tail less more grep egrep rg ag ls find fd tree wc sort uniq cut tr "
-        "awk sed jq diff stat file env printenv tee xargs kill pkill ps top exit return read local declare "
-        "for while case esac fi done in mkdir touch"
+        "cd pushd popd export source . set unset echo printf true false test [ [[ : pwd date clear which "
+        "type sleep wait alias ulimit cat head tail less more grep egrep rg ag ls find fd tree wc sort uniq "
+        "cut tr awk sed jq diff stat file env printenv tee xargs kill pkill ps top exit return read local "
+        "declare for while case esac fi done in mkdir touch"
     ).split()
 )
 _QUIET: Final = re.compile(  # options that say how much is printed, and how often to stop
@@ -39,7 +39,9 @@ _QUIET: Final = re.compile(  # options that say how much is printed, and how oft
     r"|-r[A-Za-z]|-n\d+|-j\d*|-y|-o[a-z]*=.*|-p|no:\w+"
 )
 _QUIET_VALUE: Final = frozenset(
-    "-n -j --tb --maxfail --durations --reporter --color --loglevel --format --message-format".split()
+    (  # noqa: SIM905 -- a word list
+        "-n -j --tb --maxfail --durations --reporter --color --loglevel --format --message-format"
+    ).split()
 )
 _SAYS: Final = frozenset(["-m", "--message", "-F", "--body", "-b", "--title", "-t", "--notes"])
 _ONLY_TELLS: Final = frozenset(["--help", "-h", "--version", "-V", "--dry-run", "--list", "--collect-only"])
@@ -99,9 +101,7 @@ def _command(words: tuple[str, ...], root: str, folder: str | None) -> Command:
     operands, options = list[str](), set[str]()
     rest = iter(words[1:])
     for word in rest:
-        if word in _SAYS and program in _SPEAKERS:
-            next(rest, "")
-        elif word in _QUIET_VALUE:
+        if (word in _SAYS and program in _SPEAKERS) or word in _QUIET_VALUE:
             next(rest, "")
         elif word.startswith("-") and len(word) > 1:
             if not _QUIET.fullmatch(word):

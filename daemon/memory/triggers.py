@@ -11,7 +11,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ..core.episodes import Trigger
+from ..core.episodes import Episode, Trigger
 from ..core.refusals import is_denied, looks_up
 from ..evidence.calls.tools import AGENT_TOOLS, QUESTION_TOOLS, SHELL_TOOLS, TODO_TOOLS, WRITE_TOOLS, text_of
 from ..evidence.calls.writes import matters, written_by_tool
@@ -21,7 +21,7 @@ from .faults import fault_of, faults_in
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..core.episodes import Episode, TriggerKind
+    from ..core.episodes import TriggerKind
     from ..core.evidence import Evidence
     from ..core.transcript import ToolCall, Transcript
 
@@ -74,8 +74,8 @@ def triggers_of(case: Case) -> tuple[Trigger, ...]:
 def matching(call: ToolCall, episodes: Iterable[Episode], root: str = "") -> tuple[Match, ...]:
     """The episodes whose failure ``call`` comes back to, each once, in their order.
 
-    ``call``: as a host tells of it, before or after it ran; its error counts only when it failed. ``root``: the
-    project's folder, so that paths can be compared.
+    ``call``: as a host tells of it, before or after it ran; its error counts only when it failed. ``root``:
+    the project's folder, so that paths can be compared.
     """
     looked = _Looked.at(call, root)
     found = list[Match]()

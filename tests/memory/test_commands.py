@@ -68,7 +68,8 @@ def test_looks_hang_on_nothing(script: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["cd a/b && x 'two words' -k 'a or b' c", "npm run lint:fix -- --max-warnings=0", "go test ./..."]
+    "script",
+    ["cd a/b && x 'two words' -k 'a or b' c", "npm run lint:fix -- --max-warnings=0", "go test ./..."],
 )
 def test_its_text_reads_back(script: str) -> None:
     """A trigger is stored as text, and compared as a command."""
@@ -87,7 +88,14 @@ def test_it_is_bounded() -> None:
 
 @pytest.mark.parametrize(
     ("path", "found"),
-    [("/repo", ""), ("/repo/", ""), ("/repo/a/b/", "a/b"), ("/repository/a", None), ("/", None), ("/repo/../x", None)],
+    [
+        ("/repo", ""),
+        ("/repo/", ""),
+        ("/repo/a/b/", "a/b"),
+        ("/repository/a", None),
+        ("/", None),
+        ("/repo/../x", None),
+    ],
 )
 def test_below(path: str, found: str | None) -> None:
     """A path as it stands in the project; None for one elsewhere."""

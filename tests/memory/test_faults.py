@@ -28,7 +28,14 @@ def test_the_errors_of_an_output(output: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     "output",
-    ["AssertionError", "ValueError: bad input", "TypeError: it is wrong", "ERROR: EXIT 1", "0 errors", "1 failed"],
+    [
+        "AssertionError",
+        "ValueError: bad input",
+        "TypeError: it is wrong",
+        "ERROR: EXIT 1",
+        "0 errors",
+        "1 failed",
+    ],
 )
 def test_what_could_be_anything_is_left_out(output: str) -> None:
     """A name that says little, without anything that its message names."""
@@ -38,8 +45,16 @@ def test_what_could_be_anything_is_left_out(output: str) -> None:
 @pytest.mark.parametrize(
     ("stored", "later", "again"),
     [
-        ("ModuleNotFoundError: No module named 'redis'", "ModuleNotFoundError: No module named 'redis'", True),
-        ("ModuleNotFoundError: No module named 'redis'", "ModuleNotFoundError: No module named 'boto3'", False),
+        (
+            "ModuleNotFoundError: No module named 'redis'",
+            "ModuleNotFoundError: No module named 'redis'",
+            True,
+        ),
+        (
+            "ModuleNotFoundError: No module named 'redis'",
+            "ModuleNotFoundError: No module named 'boto3'",
+            False,
+        ),
         ("PendingRollbackError: rolled back", "PendingRollbackError: transaction was rolled back", True),
         ("KeyError: 'user_id'", "KeyError: 'user_id'", True),
         ("KeyError: 'user_id'", "KeyError: 'name'", False),
@@ -48,7 +63,7 @@ def test_what_could_be_anything_is_left_out(output: str) -> None:
         ("ERESOLVE", "ECONNREFUSED", False),
     ],
 )
-def test_again(stored: str, later: str, again: bool) -> None:  # noqa: FBT001 - a row of the table
+def test_again(stored: str, later: str, again: bool) -> None:
     """The same name; where that says little, the same thing that went wrong."""
     assert fault_of(later).is_like(fault_of(stored)) is again
 

@@ -43,13 +43,13 @@ def test_a_check_that_failed_to_the_end() -> None:
 
 
 def test_a_command_that_failed_and_its_error() -> None:
-    """Command and error, the last failure first."""
+    """What proves it comes first, then the failed calls with their errors, the last one first."""
     calls = (bash("npm run build", "ENOSPC: no space left", 1), bash("alembic upgrade head", MIGRATE, 1))
     triggers = triggers_of(case_of(edit(), *calls))
     assert [(t.kind, t.text) for t in triggers] == [
+        ("command", "npm build"),
         ("command", "alembic upgrade head"),
         ("error", "ProgrammingError: no table 'users'"),
-        ("command", "npm build"),
         ("error", "ENOSPC: no space left"),
     ]
 
@@ -84,7 +84,9 @@ def test_a_tool_that_failed() -> None:
 
 def test_a_file_that_a_row_names() -> None:
     """What proves that the task is unfinished names a file that the task changed."""
-    stub = write("/repo/src/throttle.py", "def throttle():\n    # TODO: implement the login throttle\n    pass\n")
+    stub = write(
+        "/repo/src/throttle.py", "def throttle():\n    # TODO: implement the login throttle\n    pass\n"
+    )
     assert ("file", "src/throttle.py") in found(stub)
 
 
@@ -127,7 +129,10 @@ def test_at_it_again(call: ToolCall, trigger: Trigger) -> None:
         (edit("/elsewhere/src/auth.py"), Trigger("file", "src/auth.py")),
         (read("/repo/src/auth.py"), Trigger("file", "src/auth.py")),
         (bash("cat log", MIGRATE, 0), Trigger("error", "ProgrammingError: no table 'users'")),
-        (bash("flask db upgrade", "no table 'users'", 1), Trigger("error", "ProgrammingError: no table 'users'")),
+        (
+            bash("flask db upgrade", "no table 'users'", 1),
+            Trigger("error", "ProgrammingError: no table 'users'"),
+        ),
         (ToolCall("c", "mcp__deploy__stop", "running"), Trigger("tool", "mcp__deploy__start")),
     ],
 )
