@@ -77,6 +77,7 @@ class StatusReport:
                 "gate": run.gate,
                 "gate_ms": int(run.gate_timeout_s * 1000),
                 "context": settings.offer.enabled and self._features.gives(instance.directory),
+                **dict.fromkeys(self._features.places(instance.directory), True),
             },
         }
 

@@ -8,6 +8,7 @@ reminder at the wrong place is noise, so in doubt nothing matches. Never raises.
 from __future__ import annotations
 
 import posixpath
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 MOST: Final = 4  # triggers of one kind; the first ones are nearest to the end of the task
 MAX_TEXT: Final = 400
 MAX_CALLS: Final = 300  # the last calls of a task that are looked at
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_@.+-][A-Za-z0-9_@.+/:-]*")  # the same in JSON
+_PLAIN_PARTS: Final = re.compile(r"[A-Za-z0-9_@.+-]+")
 _OWN: Final = SHELL_TOOLS | WRITE_TOOLS | TODO_TOOLS | QUESTION_TOOLS | AGENT_TOOLS
 
 
@@ -84,6 +87,29 @@ def matching(call: ToolCall, episodes: Iterable[Episode], root: str = "") -> tup
         if hit is not None:
             found.append(Match(episode, hit))
     return tuple(found)
+
+
+def words_of(episodes: Iterable[Episode]) -> tuple[str, ...]:
+    """One word for each trigger, which stands in the JSON of every call that meets it; each once. A call
+    without any of them meets none.
+    """
+    return tuple(dict.fromkeys(w for e in episodes for t in e.triggers if (w := _word(t))))
+
+
+def _word(trigger: Trigger) -> str:
+    match trigger.kind:
+        case "command":
+            (command,) = commands_of(trigger.text)[:1] or (None,)
+            if command is None:
+                return ""
+            told = [o.partition("::")[0] for o in command.operands]
+            return max(filter(_PLAIN.fullmatch, told), key=len, default=command.program)
+        case "file":
+            return max(_PLAIN_PARTS.findall(trigger.text.rsplit("/", 1)[-1]), key=len, default="")
+        case "error":
+            return fault_of(trigger.text).name
+        case "tool":
+            return trigger.text
 
 
 def failed(call: ToolCall) -> bool:
