@@ -115,6 +115,9 @@ class Site:
             self.daemon.wait_verdict(session, "incomplete")
             host.send([host.event("session.deleted", sessionID=session)])
 
+    def stored(self) -> int:
+        return int(self.status()["episodes"].get("quarantined", 0))
+
     def status(self) -> Json:
         found: Json = self.daemon.status()["features"]["memory"]
         return found
@@ -129,6 +132,7 @@ async def remembers(box: Sandbox, **env: str) -> AsyncIterator[Site]:
             "REFLECTD_ANTHROPIC_MODEL": MODEL["anthropic"],
             "REFLECTD_JUDGE_PROVIDER": "anthropic",
             "REFLECTD_MEMORY_ENABLED": "true",
+            "REFLECTD_JUDGE_SECOND_LOOK": "false",
             "REFLECTD_SPEND_TOKENS_PER_DAY": "900000000",
         }
         daemon = Daemon(box, **access | env)
@@ -148,9 +152,7 @@ async def test_judged_reflected_and_stored(box: Sandbox) -> None:
     async with remembers(box) as site:
         site.server.script(Judges(BAD), reflects)
         await asyncio.to_thread(site.fails, "ses_1")
-        await asyncio.to_thread(
-            wait_until, lambda: site.status()["episodes"].get("quarantined") == 1, "the episode", site.daemon.log
-        )
+        await asyncio.to_thread(wait_until, lambda: site.stored() == 1, "the episode", site.daemon.log)
         (asked,) = reflects.asked
         assert (asked["temperature"], asked["max_tokens"]) == (0.7, 1_000)
         text = asked["messages"][0]["content"]
@@ -158,7 +160,7 @@ async def test_judged_reflected_and_stored(box: Sandbox) -> None:
         assert f"- Query: {TASK}\n" in text
         assert "pytest -q tests/parser" in text
         assert "- Generated Answer: All done.\n" in text
-        assert "The tests of the parser fail." in text
+        assert "- Evaluation Reasoning: incomplete, severity HIGH" in text
         assert site.status()["stored"] == 1
 
 
