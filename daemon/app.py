@@ -29,6 +29,7 @@ from .core.ports import Client
 from .engine.engine import assemble
 from .engine.features.compaction import Compaction
 from .engine.features.gate import Gate
+from .engine.features.memory import Memory
 from .engine.features.playbook import Playbook
 from .engine.features.preferences import Preferences
 from .engine.features.rules import Rules
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from .engine.world import Group
     from .paths import Paths
 
-FEATURES: Final[tuple[MakeFeature, ...]] = (Stuck, Compaction, Gate, Playbook, Preferences, Rules)
+FEATURES: Final[tuple[MakeFeature, ...]] = (Stuck, Compaction, Gate, Playbook, Preferences, Rules, Memory)
 """What hangs on the engine. The order is the order in which they hear."""
 TICK_S = 5.0
 JUMP_S = 60.0

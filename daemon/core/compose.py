@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from .transcript import Transcript
+from .transcript import ToolCall, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-When = Literal["start", "prompt", "compacted"]
+When = Literal["start", "prompt", "action", "compacted"]
 
 OfferKind = Literal["hand_over", "preference", "point", "lesson"]
 ORDER: Final[tuple[OfferKind, ...]] = ("hand_over", "preference", "point", "lesson")
@@ -26,16 +26,17 @@ LEFT_OUT: Final = "({} more left out: no room)"
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When an agent may be given something: its session starts, a person prompts it, its context was
-    compacted.
+    """When an agent may be given something: its session starts, a person prompts it, it calls a tool, its
+    context was compacted.
 
     ``text``: what the person typed. ``transcript``: read for ``compacted`` only, since a person waits
-    otherwise.
+    otherwise. ``call``: the tool call, before or after it ran.
     """
 
     when: When
     text: str = ""
     transcript: Transcript | None = None
+    call: ToolCall | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,18 @@ class Composed:
 
 
 def compose(
-    offers: Iterable[Offer], budget: int, known: Sequence[str] = (), *, learned: int | None = None
+    offers: Iterable[Offer],
+    budget: int,
+    known: Sequence[str] = (),
+    *,
+    learned: int | None = None,
+    tells: bool = True,
 ) -> Composed:
     """The offers that fit into ``budget`` characters, best first, each id once.
 
     ``known``: ids that this session was given before; they are not given again. ``learned``: the most
-    characters of all offers of the kinds ``LEARNED`` together.
+    characters of all offers of the kinds ``LEARNED`` together. ``tells``: whether the text says how many were
+    left out; without that it holds nothing but headings and offers.
     """
     wanted: dict[str, Offer] = {}
     for offer in offers:
@@ -100,6 +107,6 @@ def compose(
         room -= size
         left -= size if of_learned else 0
     left_out = len(ranked) - len(given)
-    if left_out and given:
+    if left_out and given and tells:
         parts.append(LEFT_OUT.format(left_out))
     return Composed("\n\n".join(parts), tuple(o.id for o in given), left_out, tuple(given))

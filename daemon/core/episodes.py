@@ -127,6 +127,10 @@ class Episodes(Protocol):
         """
         ...
 
+    async def warm(self, model: str) -> None:
+        """Load what a search by vectors of this model needs, so that the next one need not."""
+        ...
+
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
         """Those with triggers that are not dismissed."""
         ...

@@ -26,6 +26,7 @@ class Policy:
     ``first_delay_s``: the wait before the second call; it doubles from call to call up to ``max_delay_s``,
     give or take the share ``jitter``. A longer wait that a server asks for counts too, up to the same limit.
     ``retry``: the faults after which another call is made. ``account``: what the calls are paid from.
+    ``call_s``: the most seconds for one call.
     """
 
     order: tuple[str, ...]
@@ -35,6 +36,7 @@ class Policy:
     jitter: float = 0.2
     retry: frozenset[Fault] = PASSING
     account: Account = "judging"
+    call_s: float | None = None
 
 
 AUTO: Final = ("host", "anthropic", "openai", "offline")
@@ -48,6 +50,17 @@ LEARNING: Final = Policy(
 """The calls of the playbook: as often, and with the pauses, that its requirements name."""
 ASKED: Final = replace(LEARNING, order=tuple(n for n in MODELS if n != "host"), account="asked")
 """The same for sessions of the past: a host lends its models only to a session that runs."""
+REFLEXION: Final = Policy(
+    MODELS,
+    attempts=5,
+    max_delay_s=8.0,
+    retry=frozenset({"rate_limit", "overloaded", "timeout"}),
+    account="learning",
+    call_s=30.0,
+)
+"""Four more calls after 1, 2, 4 and 8 s, and only after 429, 503 and a time-out, as the memory's requirements
+say.
+"""
 POLICIES: Final[dict[str, Policy]] = {
     "judge": Policy((*MODELS, "offline")),
     # the fixed rules have no second opinion: without a model there is no answer, and nothing is sent
@@ -62,6 +75,8 @@ POLICIES: Final[dict[str, Policy]] = {
     "keypoints": LEARNING,
     "asked.reflect": ASKED,
     "asked.curate": ASKED,
+    "haiku_reflexion": REFLEXION,
+    "haiku_eval": REFLEXION,
     # `reflectd reflect scan --model`
     "signals": LEARNING,
     # `reflectd reflect learn`, and the review: somebody waits at the terminal

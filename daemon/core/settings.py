@@ -388,6 +388,44 @@ class Playbook:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """Lessons from tasks that ended badly (design/memory.md)."""
+
+    enabled: bool = _setting(
+        False,
+        "draw a lesson from each task that ended badly, and bring it back at similar ones",
+        tighten="off",
+    )
+    at_prompt: bool = _setting(True, "bring lessons back when you give a similar task", tighten="off")
+    at_action: bool = _setting(
+        True, "bring a lesson back when an agent is about to repeat what went wrong", tighten="off"
+    )
+    scope: Literal["project", "all"] = _setting(
+        "project",
+        '"project" brings lessons back where they were learned (worktrees of a repository are one); "all" '
+        "also those of your other projects that were confirmed",
+        choices=("project", "all"),
+    )
+    threshold_percent: int = _setting(
+        30, "the reward below which a lesson is drawn, in hundredths", range=(-100, 100)
+    )
+    model: str = _setting(
+        "claude-3-5-haiku-20241022",
+        "which small model draws lessons, where it is offered; else the first of `fast.*` does",
+        form="name",
+    )
+    temperature_percent: int = _setting(
+        70, "how freely it words them, in hundredths of the temperature", range=(0, 100)
+    )
+    max_tokens: int = _setting(1_000, "tokens of its answer at most", range=(100, 8_000))
+
+    @property
+    def threshold(self) -> float:
+        """The reward below which a lesson is drawn."""
+        return self.threshold_percent / 100
+
+
+@dataclass(frozen=True, slots=True)
 class Offering:
     """What is put in front of an agent of what was learned."""
 
@@ -444,6 +482,7 @@ class Settings:
     stuck: Stuck = Stuck()
     compaction: Compaction = Compaction()
     playbook: Playbook = Playbook()
+    memory: Memory = Memory()
     offer: Offering = Offering()
     spend: Spend = Spend()
     daemon: Daemon = Daemon()

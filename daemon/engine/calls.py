@@ -128,6 +128,11 @@ class Calls:
             return First(provider.name, *provider.model_for(prompt), provider.most_tokens(prompt))
         return None
 
+    def models(self, host: str) -> bool:
+        """Whether there is a model to ask about this host's sessions: the rules can't learn."""
+        names = self.judges.get(host)
+        return names is None or any(name != "offline" for name in names)
+
     def _serving(self, prompt: Prompt) -> list[Provider]:
         """The providers that may be asked about the prompt's session."""
         names = self.judges.get(prompt.host or self.host_of(prompt.session))
@@ -217,6 +222,7 @@ class Calls:
         left_s = end - self.clock.monotonic()
         if left_s <= 0:
             raise Unavailable("the deadline for judging is over", "timeout")
+        left_s = min(left_s, POLICIES[prompt.purpose].call_s or left_s)
         started, asked = self.clock.monotonic(), provider.model_for(prompt)[1]
         outcome, reply, usage = "cancelled", None, None
         try:

@@ -199,9 +199,14 @@ class Intake:
             await self._world.projects.read(directory)
         if what == "context":
             return {"text": await self._offering.text(s, "start", instance, anew=True) if s else ""}
+        if what == "lessons":
+            return {"text": await self._offering.text(s, "prompt", instance, data["text"]) if s else ""}
+        if what == "reminder":
+            call = instance.host.call(data["call"])
+            return {"text": await self._offering.text(s, "action", instance, call=call) if s else ""}
         question = self._questions.get(what)
         if question is None:
-            known = ", ".join(sorted({"settle", "context", *self._questions}))
+            known = ", ".join(sorted({"settle", "context", "lessons", "reminder", *self._questions}))
             raise BadReply(f"`what` must be one of {known}, not {what[:ID_CHARS]!r}")
         return await question.answer(instance, data)
 

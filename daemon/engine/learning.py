@@ -60,8 +60,7 @@ class Learning:
 
     def asks(self, host: str) -> bool:
         """Whether there is a model to ask: the rules can't learn."""
-        providers = self._world.calls.judges.get(host)
-        return providers is None or any(name != "offline" for name in providers)
+        return self._world.calls.models(host)
 
     def keep(self, verdict: Verdict, case: Case, directory: str) -> list[Statement]:
         """What is stored with a verdict so that its session can be looked back on: the case, and the job that

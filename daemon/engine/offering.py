@@ -19,14 +19,14 @@ from ..store import learning
 if TYPE_CHECKING:
     from ..core.compose import When
     from ..core.session import Session
-    from ..core.transcript import Transcript
+    from ..core.transcript import ToolCall, Transcript
     from .features.registry import Features
     from .hosts.host import Instance
     from .messages import Messages
     from .world import World
 
 CHARS: Final = 9_000  # Claude Code cuts a hook's context at 10,000
-READY_S: Final[dict[str, float]] = {"start": 1.0, "prompt": 0.04, "compacted": 1.0}
+READY_S: Final[dict[str, float]] = {"start": 1.0, "prompt": 0.04, "action": 0.015, "compacted": 1.0}
 SESSIONS_KEPT: Final = 1_000
 
 
@@ -40,7 +40,14 @@ class Offering:
         self._given: OrderedDict[str, tuple[str, ...]] = OrderedDict()
 
     async def text(
-        self, s: Session, when: When, instance: Instance, text: str = "", *, anew: bool = False
+        self,
+        s: Session,
+        when: When,
+        instance: Instance,
+        text: str = "",
+        *,
+        anew: bool = False,
+        call: ToolCall | None = None,
     ) -> str:
         """What the agent is to read now; empty when nothing is offered. Never fails.
 
@@ -56,12 +63,13 @@ class Offering:
             except (Unavailable, BadReply) as e:
                 world.log.info("nothing offered", session=s.id, when=when, error=str(e))
                 return ""
-        moment = Moment(when, text, transcript)
+        moment = Moment(when, text, transcript, call)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(READY_S[when]):
                 await self._features.ready(s, moment)
         found = await self._recorded(s, moment, anew=anew or when == "compacted")
         if found.given:
+            self._features.gave(s, found.offers)
             world.log.info(
                 "offered", session=s.id, when=when, given=list(found.given), left_out=found.left_out
             )
@@ -87,7 +95,8 @@ class Offering:
         if not offers:
             return Composed("")
         before = () if anew else self._known(s)
-        found = compose(offers, CHARS, before, learned=self._characters(s) if learned else 0)
+        most = self._characters(s) if learned else 0
+        found = compose(offers, CHARS, before, learned=most, tells=moment.when in {"start", "compacted"})
         if found.given:
             self._given[s.id] = (*before, *found.given)
             self._given.move_to_end(s.id)

@@ -60,6 +60,9 @@ SLOTS: Mapping[str, Slots] = {
     ),
     "curator": Slots(frozenset({"nonce", "reflector_output", "playbook"})),
     "keypoints": Slots(frozenset({"nonce", "transcript", "playbook"})),
+    "reflexion": Slots(frozenset({"reward_score", "query", "context", "answer", "evaluation_reasoning"})),
+    "reflexion_rules": Slots(),  # the system prompt of a reflexion
+    "evaluation": Slots(frozenset({"nonce", "query", "context", "answer"})),
     "signals": Slots(frozenset({"nonce", "messages"})),
     "conflicts": Slots(frozenset({"nonce", "statements"})),
     "playbook": Slots(frozenset({"key_points"})),  # what an agent is given

@@ -96,13 +96,13 @@ class FastOfApi:
         if self._wanted:
             await self._listed.get()
 
-    @property
-    def model(self) -> str:
-        """The model to ask, by what is known now."""
+    def model(self, first: str = "") -> str:
+        """The model to ask, by what is known now. ``first``: one that goes before the person's list."""
         refused = {m.model for m in self._refused.now}
+        wanted = (first, *self._wanted) if first else self._wanted
         if self._listed.value is not None:
-            return first_offered(self._wanted, _without(self._listed.value, refused)) or self._own
-        likely = _without(self._wanted, refused) if self._official else ()
+            return first_offered(wanted, _without(self._listed.value, refused)) or self._own
+        likely = _without(wanted, refused) if self._official else ()
         return likely[0] if likely else self._own
 
     def refuse(self, model: str) -> None:

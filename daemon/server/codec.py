@@ -78,11 +78,12 @@ class Result(Struct, forbid_unknown_fields=True):
 
 
 class Asked(Struct):
-    """The data of ``ask gate``."""
+    """The data of a question. ``call``: the tool call that ``reminder`` is about."""
 
     session: Name = msgspec.field(name="sessionID", default="")
     message: Name = msgspec.field(name="messageID", default="")
     text: str = ""
+    call: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Ask(Struct, forbid_unknown_fields=True):

@@ -3,7 +3,8 @@ tables that are missing.
 
 A value that is not of its column's type would stop the daemon at its start, or make an answer fail for
 ever. Such rows are moved to the table ``unreadable`` before anything is read, all their values as SQL
-literals. What a BLOB holds is not looked at here: whoever decodes it leaves out what can't be decoded.
+literals. What a BLOB holds is not looked at here: whoever decodes it leaves out what can't be
+decoded. The tables behind a full-text index are SQLite's own and are left alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _WRONG: Final = {
     # no clock and no count has more
     "INTEGER": f"(typeof({{c}}) != 'integer' OR {{c}} NOT BETWEEN 0 AND {1 << 53})",
     "BLOB": "typeof({c}) NOT IN ('blob', 'text')",
+    "SIGNED": f"(typeof({{c}}) NOT IN ('real', 'integer') OR {{c}} NOT BETWEEN -{MOST:.0f} AND {MOST:.0f})",
     "REAL": f"(typeof({{c}}) NOT IN ('real', 'integer') OR {{c}} NOT BETWEEN 0 AND {MOST:.0f})",
 }
 
@@ -30,7 +32,7 @@ _WRONG: Final = {
 def set_aside(c: sqlite3.Connection, now: int) -> dict[str, int]:
     """Move damaged rows to ``unreadable``. Table → how many, for those that had any. ``now``: epoch ms."""
     found = {}
-    tables = [name for (name,) in c.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    tables = [name for (name,) in c.execute("SELECT name FROM pragma_table_list WHERE type = 'table'")]
     for table in tables:
         if table in OURS or table.startswith("sqlite_"):
             continue

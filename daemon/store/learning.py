@@ -167,9 +167,11 @@ def count(directory: str, what: str, number: int = 1) -> Statement:
     )
 
 
-def counts(db: Reads) -> dict[str, int]:
-    """All projects together."""
-    return {what: int(n) for what, n in db.read("SELECT what, sum(count) FROM learned_counts GROUP BY what")}
+def counts(db: Reads, of: str = "") -> dict[str, int]:
+    """All projects together. ``of``: how the names begin (``memory.``); else those without a dot."""
+    rows = db.read("SELECT what, sum(count) FROM learned_counts GROUP BY what")
+    mine = (row for row in rows if (row[0].startswith(of) if of else "." not in row[0]))
+    return {what.removeprefix(of): int(n) for what, n in mine}
 
 
 def waiting_sessions(db: Reads) -> set[str]:

@@ -283,6 +283,69 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
     ),
     (
+        "0009_episodes",
+        (
+            """
+            CREATE TABLE episode_memory (
+                key INTEGER PRIMARY KEY AUTOINCREMENT,
+                id TEXT NOT NULL UNIQUE,
+                project TEXT NOT NULL,
+                query TEXT NOT NULL,
+                reward SIGNED NOT NULL,
+                problem TEXT NOT NULL,
+                lesson TEXT NOT NULL,
+                reflection TEXT NOT NULL,
+                state TEXT NOT NULL,
+                triggers TEXT NOT NULL,
+                cites TEXT NOT NULL,
+                files TEXT NOT NULL,
+                proof TEXT NOT NULL,
+                author TEXT NOT NULL,
+                session TEXT NOT NULL,
+                turn TEXT NOT NULL,
+                task TEXT NOT NULL,
+                at INTEGER NOT NULL,
+                given INTEGER NOT NULL DEFAULT 0,
+                helped INTEGER NOT NULL DEFAULT 0,
+                failed INTEGER NOT NULL DEFAULT 0,
+                last INTEGER NOT NULL DEFAULT 0
+            )
+            """,
+            "CREATE INDEX episode_memory_project ON episode_memory (project, at, id)",
+            "CREATE INDEX episode_memory_at ON episode_memory (at, id)",
+            "CREATE INDEX episode_memory_triggers ON episode_memory (project) WHERE triggers != '[]'",
+            """
+            CREATE TABLE episode_vectors (
+                seq INTEGER PRIMARY KEY AUTOINCREMENT,
+                episode INTEGER NOT NULL UNIQUE,
+                model TEXT NOT NULL,
+                data BLOB NOT NULL
+            )
+            """,
+            "CREATE INDEX episode_vectors_model ON episode_vectors (model, seq)",
+            """
+            CREATE TABLE episode_uses (
+                episode INTEGER NOT NULL,
+                session TEXT NOT NULL,
+                outcome TEXT NOT NULL,
+                at INTEGER NOT NULL,
+                PRIMARY KEY (episode, session, outcome)
+            ) WITHOUT ROWID
+            """,
+            "CREATE INDEX episode_uses_at ON episode_uses (at)",
+            "CREATE VIRTUAL TABLE episode_words USING fts5 "
+            "(terms, tokenize = 'unicode61 remove_diacritics 0')",
+            "CREATE VIRTUAL TABLE episode_terms USING fts5vocab (episode_words, row)",
+            """
+            CREATE TRIGGER episode_gone AFTER DELETE ON episode_memory BEGIN
+                DELETE FROM episode_vectors WHERE episode = OLD.key;
+                DELETE FROM episode_uses WHERE episode = OLD.key;
+                DELETE FROM episode_words WHERE rowid = OLD.key;
+            END
+            """,
+        ),
+    ),
+    (
         "0010_costs",
         (
             "ALTER TABLE ledger ADD COLUMN currency TEXT NOT NULL DEFAULT 'USD'",

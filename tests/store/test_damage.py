@@ -110,7 +110,7 @@ async def tell_a_story(folder: Path) -> Path:
 def columns(database: Path) -> Iterator[tuple[str, str]]:
     """Every column of every table that has a row."""
     with contextlib.closing(sqlite3.connect(database)) as c:
-        for (table,) in c.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+        for (table,) in c.execute("SELECT name FROM pragma_table_list WHERE type = 'table'").fetchall():
             if table in {"migrations", "unreadable"} or table.startswith("sqlite_"):
                 continue
             assert c.execute(f"SELECT count(*) FROM {table}").fetchone() != (0,), f"no row in {table}"

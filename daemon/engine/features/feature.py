@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from ..world import World
 
 
+Place = Literal["lessons", "reminders"]
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What a feature may use."""
@@ -128,12 +131,21 @@ class Feature:
         """Whether it may have something to offer to sessions in this folder. Must not wait."""
         return False
 
+    def places(self, directory: str) -> Sequence[Place]:  # noqa: ARG002 - for those that override it
+        """Where else it may have something for sessions in this folder, for which a host has to ask: with a
+        prompt (``lessons``), behind a tool call (``reminders``). Must not wait.
+        """
+        return ()
+
     async def ready(self, s: Session, moment: Moment) -> None:
         """Read what ``offers`` needs. It is given a moment; then ``offers`` is asked all the same."""
 
     def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:  # noqa: ARG002 - for those that override it
         """What would help this agent now. Must not wait, and read no file."""
         return ()
+
+    def gave(self, s: Session, offers: Sequence[Offer]) -> None:
+        """This session was just given these offers, of whatever feature. Must not wait."""
 
     def routes(self) -> Sequence[Route]:
         """What our own clients may ask of it."""

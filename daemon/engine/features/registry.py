@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...store.db import Statement
     from ...store.jobs import Job
     from ..world import World
-    from .feature import Parts, Question, Route
+    from .feature import Parts, Place, Question, Route
 
 T = TypeVar("T")
 
@@ -104,6 +104,10 @@ class Features:
         """See ``Feature.gives``."""
         return any(self._each(lambda f: f.gives(directory)))
 
+    def places(self, directory: str) -> set[Place]:
+        """See ``Feature.places``."""
+        return {place for found in self._each(lambda f: f.places(directory)) for place in found}
+
     async def ready(self, s: Session, moment: Moment) -> None:
         """See ``Feature.ready``."""
 
@@ -119,6 +123,10 @@ class Features:
     def offers(self, s: Session, moment: Moment) -> list[Offer]:
         """See ``Feature.offers``."""
         return [offer for found in self._each(lambda f: f.offers(s, moment)) for offer in found]
+
+    def gave(self, s: Session, offers: Sequence[Offer]) -> None:
+        """See ``Feature.gave``."""
+        self._each(lambda f: f.gave(s, offers))
 
     def routes(self) -> list[tuple[str, Route]]:
         """Name of the feature, and each of its routes."""

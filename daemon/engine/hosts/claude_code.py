@@ -29,6 +29,8 @@ from ...core.redact import redact
 from ...files.commands import all_ours
 from ...hosts.claude_code.hooks import Hook, command_of, events_of, parse_hook
 from ...hosts.claude_code.shells import still_running
+from ...hosts.claude_code.tool_calls import EVENTS as AT_ACTION
+from ...hosts.claude_code.tool_calls import call_of
 from ..large import beside
 from .claude_code_files import Files
 from .claude_code_mod import Mods
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from ...core.fast import Offered
     from ...core.orders import CallOrder, StoredOrder
     from ...core.session import Session
-    from ...core.transcript import Transcript
+    from ...core.transcript import ToolCall, Transcript
     from ..instances import Instances
     from ..intake import Intake
     from ..offering import Offering
@@ -127,6 +129,8 @@ class ClaudeCode:
             if said := command_of(hook, self._world.clock.now_ms()):
                 await self._intake.hear(self._instance(hook, directory), said)
             return NOTHING
+        if event in AT_ACTION:
+            return await self._reminded(hook, body)
         instance = self._instance(hook, directory)
         if hook.transcript:
             self._files.locate(hook.session, Path(hook.transcript))
@@ -144,10 +148,12 @@ class ClaudeCode:
         if any(isinstance(e, ev.SessionBusied) for e in found):
             self._escaped.discard(hook.session)
             self._goes_on(hook.session)
+        known = self._world.sessions.get(hook.session)
+        begins = hook.typed and (known is None or not known.busy)  # else it steers an agent that works
         await self._intake.hear(instance, found)
         if event == "UserPromptSubmit":
             self._ending.discard(hook.session)
-            return await self._offered(hook, instance, "prompt")
+            return await self._offered(hook, instance, "prompt", hook.prompt if begins else "")
         if event == "SessionStart":
             self._ending.discard(hook.session)
             if hook.source != "fork":  # a fork has what its session was given
@@ -384,6 +390,10 @@ class ClaudeCode:
         """It has no stream of events: its hooks come one by one (``hook``)."""
         raise BadReply(f"Claude Code has no event {kind}")
 
+    def call(self, data: str) -> ToolCall:  # noqa: ARG002 - the port
+        """It asks nothing about a tool call: its hooks tell of it (``hook``)."""
+        raise BadReply("Claude Code asks by its hooks")
+
     async def offered(self, instance: Instance) -> Offered:
         """It lends no models."""
         raise Unavailable(f"{instance.id} lends no models")
@@ -402,16 +412,22 @@ class ClaudeCode:
         """Its past sessions are files, which whoever wants them reads."""
         raise Unavailable(f"{instance.id} keeps its sessions in files")
 
-    async def _offered(self, hook: Hook, instance: Instance, when: When) -> Answer:
+    async def _reminded(self, hook: Hook, body: bytes) -> Answer:
+        """What went wrong before at this call. Whether it may run is not for us to say."""
+        instance, s = self._instances.get(f"{HOST}-{hook.session}"), self._world.sessions.get(hook.session)
+        if instance is None or s is None or hook.session in self._asides:
+            return NOTHING
+        text = await self._offering.text(s, "action", instance, call=call_of(hook.event, body))
+        return Answer(200, msgspec.json.encode(_context(hook, text))) if text else NOTHING
+
+    async def _offered(self, hook: Hook, instance: Instance, when: When, prompt: str = "") -> Answer:
         """What the features offer at this moment; after a compaction it stands beside the host's summary.
         With the person's next prompt also what became of the last turn, which a hook in the background can't
         show.
         """
         s = self._world.sessions.get(hook.session)
-        text = await self._offering.text(s, when, instance, hook.prompt) if s is not None else ""
-        output: dict[str, Any] = {}
-        if text:
-            output["hookSpecificOutput"] = {"hookEventName": hook.event, "additionalContext": text}
+        text = await self._offering.text(s, when, instance, prompt) if s is not None else ""
+        output = _context(hook, text) if text else {}
         told = self._told.pop(hook.session, "") if when == "prompt" else ""
         if told and hook.typed and hook.interactive:  # a wake says itself what became of the turn
             output["systemMessage"] = f"reflectd, on the last turn: {told}"
@@ -420,6 +436,10 @@ class ClaudeCode:
 
 def _session_of(instance: Instance) -> str:
     return instance.id.removeprefix(f"{HOST}-")
+
+
+def _context(hook: Hook, text: str) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": hook.event, "additionalContext": text}}
 
 
 def _is_headless(hook: Hook) -> bool:

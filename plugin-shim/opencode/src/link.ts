@@ -150,6 +150,8 @@ export class Link {
       gate: state["gate"] === true,
       gate_ms: number(state["gate_ms"]) ?? 20_000,
       context: state["context"] === true,
+      lessons: state["lessons"] === true,
+      reminders: state["reminders"] === true,
     }
     if (this.#closing.signal.aborted) return
     this.#connected = true

@@ -8,6 +8,7 @@ import { Contexts } from "./context.ts"
 import { chatMessage, factsOf } from "./events.ts"
 import { Gate } from "./gate.ts"
 import { AGENT } from "./judge.ts"
+import { Lessons } from "./lessons.ts"
 import { modeOf } from "./mode.ts"
 import { wishOf } from "./project.ts"
 import { COMMAND, markCommand, NAME } from "./reflect.ts"
@@ -21,6 +22,7 @@ const mode = modeOf(process.argv)
 export class SiteV1 extends Site {
   readonly #gate = new Gate(this.link, this.orders, this.tracker)
   readonly #contexts = new Contexts(this.link, this.tracker)
+  readonly #lessons = new Lessons(this.link, this.tracker)
   /** Ids of the host's events. */
   readonly #events = new BoundedSet<string>(5000)
   /** What events without an id and texts carried: the host gives all loads the same objects. */
@@ -51,10 +53,14 @@ export class SiteV1 extends Site {
           if (kind === "session.compacted") this.#contexts.compacted(text(data["sessionID"]))
         }
         this.#gate.see(event)
+        this.#lessons.see(event)
       }),
-      "chat.message": this.#safe((input, { message, parts }) => {
+      "chat.message": this.#safe(async (input, { message, parts }) => {
         this.hears(load)
-        this.#heard(record(input), record(message), list(parts))
+        await this.#heard(record(input), record(message), list(parts))
+      }),
+      "tool.execute.after": this.#safe(async (input, output) => {
+        await this.#lessons.acted(record(input), output)
       }),
       "command.execute.before": this.#safe(({ command, arguments: typed }, { parts }) => {
         markCommand(text(command), text(typed), parts)
@@ -77,16 +83,18 @@ export class SiteV1 extends Site {
     }
   }
 
-  #heard(input: Json, message: Json, parts: unknown[]): void {
+  async #heard(input: Json, message: Json, parts: unknown[]): Promise<void> {
     const sessionID = text(input["sessionID"])
     const messageID = text(message["id"]) || text(input["messageID"])
     const agent = text(message["agent"]) || text(input["agent"])
     const wish = wishOf({ variant: input["variant"], ...message })
+    const steers = this.tracker.isBusy(sessionID)
     const fact = chatMessage(sessionID, messageID, agent, parts, this.tracker, wish)
     if (!fact) return
     if (fact.data["human"]) this.#gate.heard(sessionID)
     this.link.emit(fact.kind, fact.data)
     this.#contexts.heard(sessionID)
+    if (fact.data["human"] && !steers) await this.#lessons.prompted(sessionID, messageID, parts)
   }
 
   #isNew(carried: unknown): boolean {

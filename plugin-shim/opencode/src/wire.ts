@@ -26,6 +26,9 @@ export interface HookState {
   gate: boolean
   gate_ms: number
   context: boolean
+  /** Whether to ask for lessons at a prompt, and behind a tool call; missing while that is off. */
+  lessons?: boolean
+  reminders?: boolean
 }
 
 export interface Fact {

@@ -1,0 +1,110 @@
+"""The memory: lessons from tasks that ended badly, brought back at similar ones (design/memory.md).
+
+Off unless the person switched it on. Then each task whose verdict was bad is reflected on when it is over;
+the episode with its lesson is stored, and found again by the task, the files and what the failure hung on.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from ...core import events as ev
+from ...core.errors import Unavailable
+from ...store import failures, learning
+from ...store.episodes import SqliteEpisodes
+from ..memory import FAULT, REFLECT, Reflexions
+from ..vectors import Vectors
+from .feature import Feature, Parts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...core.episodes import Episodes
+    from ...core.session import Session
+    from ...core.task import ClosedTask
+    from ...core.verdict import Verdict
+    from ...judge.case import Case
+    from ...store.db import Statement
+    from ...store.jobs import Job
+
+WEEK_MS: Final = 7 * 86_400_000
+JUDGED: Final = frozenset({"complete", "incomplete"})
+
+
+class Memory(Feature):
+    """Hears what ends badly, and keeps what it teaches."""
+
+    name: ClassVar = "memory"
+    job_kinds: ClassVar = frozenset({REFLECT})
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._world = world = parts.world
+        self._home = os.environ.get("HOME", "/")
+        self.store: Episodes = SqliteEpisodes(world.db, world.clock.now_ms)
+        self._vectors = Vectors(world.embedder, world.log)
+        self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
+        self._counts: Mapping[str, int] = {}
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the person switched it on."""
+        return self._world.settings.memory.enabled
+
+    def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
+        """A bad turn is stored with its verdict."""
+        s = self._world.sessions.get(verdict.session)
+        if s is None or verdict.state not in JUDGED or not self._reflexions.on(directory, s.host):
+            return ()
+        return self._reflexions.keep(verdict, case, directory, s.host)
+
+    def closed(self, task: ClosedTask) -> Sequence[Statement]:
+        """Now it can be reflected on."""
+        return (self._reflexions.soon(task.session, task.task),) if self.enabled else ()
+
+    def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
+        """A new session: what waits for a model is tried again."""
+        if self.enabled and before is None and isinstance(event, ev.SessionSeen) and not after.judge:
+            self._world.spawn(self._due_soon(self._reflexions.retry(after.directory)), "memory")
+
+    async def _due_soon(self, statement: Statement) -> None:
+        await self._world.db.commit(statement)
+        self.parts.jobs.wake()
+
+    async def work(self, job: Job) -> None:
+        """Reflect."""
+        await self._reflexions.work(job)
+        await self._count()
+
+    async def _count(self) -> None:
+        try:
+            self._counts = await self.store.counts(None)
+        except Unavailable as e:
+            self._world.health.failed(FAULT, str(e))
+
+    def status(self) -> Mapping[str, Any]:
+        """What is stored, waits and was spent; nothing while it is off."""
+        world = self._world
+        if not self.enabled:
+            return {}
+        return {
+            "enabled": True,
+            "episodes": dict(self._counts),
+            "waiting": self.parts.jobs.waiting().get(REFLECT, 0),
+            **learning.counts(world.db, "memory."),
+            "over_limit": self._reflexions.over_limit,
+            "fallback_mode_active": bool(self._reflexions.degraded),
+            "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
+            "embedding": self._vectors.model,
+        }
+
+    async def drain(self) -> None:
+        """The model for embeddings and connections go."""
+        await self._vectors.close()
+        await self.store.close()
+
+    def prune(self, now_ms: int) -> Sequence[Statement]:
+        """What lapsed."""
+        return failures.prune(REFLECT, now_ms)

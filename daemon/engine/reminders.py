@@ -1,0 +1,236 @@
+"""Brings lessons back: at the action that went wrong before, and at a similar prompt.
+
+It chooses what is offered; ``offering`` composes it, records it and puts it in front of the agent. A lesson
+is given once a session at each of the two places, and never when ``core.learned.refusal`` has anything
+against it. At an action only the triggers decide, which stand in memory; at a prompt the ranking. Whatever
+fails or takes too long gives nothing: no host waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ..core import events as ev
+from ..core.compose import Offer
+from ..core.errors import Unavailable
+from ..core.learned import refusal
+from ..evidence.words import words
+from ..files import reminder_marks
+from ..memory.triggers import matching, words_of
+from ..store import learning
+from .hosts.host import capabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.compose import Moment
+    from ..core.episodes import Candidate, Episode
+    from ..core.session import Session
+    from ..memory.rank import Ranked
+    from .features.feature import Place
+    from .world import World
+
+HEADING: Final = "Lesson from Episode Memory"
+SAYS: Final = "Past experience from similar query suggests: {}"
+AT_PROMPT: Final = "lesson"
+AT_ACTION: Final = "reminder"
+MOST_AT_ACTION: Final = 2
+MOST_AT_PROMPT: Final = 3
+FEWEST_WORDS: Final = 2  # "continue" and "yes, go on" are no tasks
+FRESH_S: Final = 60.0  # then the store is asked again: another daemon may share it
+PROJECTS_KEPT: Final = 50
+SESSIONS_KEPT: Final = 1_000
+
+
+class Lessons(Protocol):
+    """What knows the lessons: only those that may be shown in this project, to this person, now."""
+
+    async def project(self, directory: str) -> str:
+        """What names the project that a folder belongs to; "" for none."""
+        ...
+
+    async def lookup(self, project: str, text: str, *, limit: int = 3) -> Sequence[Ranked]:
+        """The lessons for a task that are worth showing, best first. Raises ``Unavailable``."""
+        ...
+
+    async def triggers(self, project: str) -> Sequence[Candidate]:
+        """The lessons that have triggers. Raises ``Unavailable``."""
+        ...
+
+    async def told(self, id_: str, session: str) -> None:
+        """A session was given this lesson."""
+        ...
+
+
+@dataclass(slots=True)
+class _Known:
+    """The lessons with triggers of one project, as they were read at ``at``."""
+
+    at: float
+    episodes: tuple[Episode, ...] = ()
+
+
+class Reminders:
+    """One for the daemon."""
+
+    def __init__(self, world: World, lessons: Lessons) -> None:
+        self._world = world
+        self._lessons = lessons
+        self._projects: OrderedDict[str, str] = OrderedDict()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._chosen: OrderedDict[str, tuple[Offer, ...]] = OrderedDict()
+        self._marked: OrderedDict[str, str] = OrderedDict()  # session that has a mark -> its project
+
+    def at_prompt(self, directory: str) -> bool:
+        """Whether lessons are brought back at prompts of this project."""
+        return self._on(directory) and self._world.project(directory).memory.at_prompt
+
+    def at_action(self, directory: str) -> bool:
+        """Whether lessons are brought back at actions in this project."""
+        return self._on(directory) and self._world.project(directory).memory.at_action
+
+    def _on(self, directory: str) -> bool:
+        """A project may only switch it off."""
+        settings = self._world.project(directory)
+        on = self._world.settings.memory.enabled and settings.memory.enabled
+        return on and settings.enabled and settings.offer.enabled
+
+    def places(self, directory: str) -> Sequence[Place]:
+        """Where a host has to ask, in this folder."""
+        at_prompt: tuple[Place, ...] = ("lessons",) if self.at_prompt(directory) else ()
+        return (*at_prompt, "reminders") if self.at_action(directory) else at_prompt
+
+    def heard(self, s: Session, event: ev.SessionEvent) -> None:
+        """A session begins or ends. Must not wait."""
+        if s.parent or s.judge or capabilities(s.host).order_stream:
+            return
+        if isinstance(event, ev.SessionSeen) and self.at_action(s.directory):
+            self._world.spawn(self._mark(s), "reminders")
+        elif isinstance(event, ev.SessionEnded | ev.SessionDeleted) and s.id in self._marked:
+            del self._marked[s.id]
+            self._world.spawn(self._write(s.id, ()), "reminders")
+
+    def changed(self, project: str) -> None:
+        """The project has other lessons now. Must not wait."""
+        self._known.pop(project, None)
+        for session, its in self._marked.items():
+            s = self._world.sessions.get(session)
+            if s is not None and its == project:
+                self._world.spawn(self._mark(s), "reminders")
+
+    async def ready(self, s: Session, moment: Moment) -> None:
+        """Choose what this moment calls for."""
+        self._chosen.pop(s.id, None)
+        try:
+            if moment.when == "prompt" and self.at_prompt(s.directory):
+                offers = await self._for_task(s, moment.text)
+            elif moment.when == "action" and moment.call is not None and self.at_action(s.directory):
+                offers = await self._for_call(s, moment)
+            else:
+                return
+        except Unavailable as e:
+            self._world.log.info("no lessons", session=s.id, error=str(e))
+            return
+        if offers:
+            self._chosen[s.id] = offers
+            while len(self._chosen) > SESSIONS_KEPT:
+                self._chosen.popitem(last=False)
+
+    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+        """What was chosen for this moment, once."""
+        return self._chosen.pop(s.id, ()) if moment.when in {"prompt", "action"} else ()
+
+    def gave(self, s: Session, offers: Sequence[Offer]) -> None:
+        """The session was given these. Must not wait."""
+        lessons = [o for o in offers if o.kind == "lesson"]
+        for name in dict.fromkeys(o.name for o in lessons):
+            self._world.spawn(self._lessons.told(name, s.id), "lesson told")
+        if s.id in self._marked and any(o.id.startswith(f"{AT_ACTION}:") for o in lessons):
+            self._world.spawn(self._mark(s), "reminders")
+
+    def prune(self) -> None:
+        """The marks of sessions that ended without a word go. It blocks: call it in a thread."""
+        reminder_marks.remove_old(self._world.db.path.parent)
+
+    # --- choosing ---------------------------------------------------------------------------------
+
+    async def _for_task(self, s: Session, text: str) -> tuple[Offer, ...]:
+        if len(words(text)) < FEWEST_WORDS:
+            return ()
+        project = await self._project(s.directory)
+        if not project:
+            return ()
+        ranked = await self._lessons.lookup(project, text, limit=MOST_AT_PROMPT)
+        found = [
+            _offer(AT_PROMPT, one.candidate.episode, project, one.score)
+            for one in ranked[:MOST_AT_PROMPT]
+            if one.margin >= 0 and not refusal(_line(one.candidate.episode))
+        ]
+        return tuple(found)
+
+    async def _for_call(self, s: Session, moment: Moment) -> tuple[Offer, ...]:
+        project = await self._project(s.directory)
+        if not project or moment.call is None:
+            return ()
+        given = self._given(s.id)
+        left = [e for e in await self._episodes(project) if f"{AT_ACTION}:{e.id}" not in given]
+        found = matching(moment.call, left, s.directory)
+        offers = [_offer(AT_ACTION, m.episode, project, 0.0) for m in found if not refusal(_line(m.episode))]
+        return tuple(offers[:MOST_AT_ACTION])
+
+    def _given(self, session: str) -> set[str]:
+        return {g.offer for g in learning.given(self._world.db, session)}
+
+    async def _project(self, directory: str) -> str:
+        found = self._projects.get(directory)
+        if found is None:
+            found = self._projects[directory] = await self._lessons.project(directory)
+            while len(self._projects) > PROJECTS_KEPT:
+                self._projects.popitem(last=False)
+        return found
+
+    async def _episodes(self, project: str) -> tuple[Episode, ...]:
+        known, now = self._known.get(project), self._world.clock.monotonic()
+        if known is None or now - known.at > FRESH_S:
+            found = await self._lessons.triggers(project)
+            known = self._known[project] = _Known(now, tuple(c.episode for c in found))
+            while len(self._known) > PROJECTS_KEPT:
+                self._known.popitem(last=False)
+        return known.episodes
+
+    # --- marks ------------------------------------------------------------------------------------
+
+    async def _mark(self, s: Session) -> None:
+        """Write down at which words this session's hooks ask."""
+        try:
+            project = await self._project(s.directory)
+            if not project:
+                return
+            episodes = await self._episodes(project)
+        except Unavailable as e:
+            self._world.log.info("no lessons", session=s.id, error=str(e))
+            return
+        given = self._given(s.id)
+        self._marked[s.id] = project
+        while len(self._marked) > SESSIONS_KEPT:
+            self._marked.popitem(last=False)
+        await self._write(s.id, words_of(e for e in episodes if f"{AT_ACTION}:{e.id}" not in given))
+
+    async def _write(self, session: str, found: Sequence[str]) -> None:
+        try:
+            await asyncio.to_thread(reminder_marks.mark, self._world.db.path.parent, session, found)
+        except Unavailable as e:
+            self._world.log.info("no marks for hooks", session=session, error=str(e))
+
+
+def _line(episode: Episode) -> str:
+    """The lesson as one line."""
+    return " ".join(episode.lesson.split())
+
+
+def _offer(place: str, episode: Episode, project: str, worth: float) -> Offer:
+    text = SAYS.format(_line(episode))
+    return Offer(f"{place}:{episode.id}", "lesson", text, worth, HEADING, project, episode.id)

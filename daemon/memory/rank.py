@@ -1,0 +1,71 @@
+"""Which stored lessons belong in front of a task: what a search found, in order, with reasons (AC-2.6.4).
+
+No signal decides alone. Two tasks in the same words may be different tasks ("add sorting" and "add paging" to
+one list), and one task may be told in two languages. So each signal says how much it has seen, and a line is
+drawn where the sum has proven to be right often enough (``design/memory-retrieval.md``). Pure; a million
+episodes never come here, only what a search found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..core.episodes import TOP_K, Candidate
+from .signals import Signals, seen
+from .weights import WITH_MEANING, WITHOUT_MEANING, Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A task for which lessons are wanted. ``files``: those that it is about. ``errors``: names of errors
+    that were seen. ``lessons``: the cosine of the task with the lesson's text, by the episode's id, where
+    somebody knows it.
+    """
+
+    text: str
+    project: str = ""
+    files: Sequence[str] = ()
+    errors: Sequence[str] = ()
+    lessons: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate in its place. ``score``: how likely the lesson belongs to the task, 0 to 1. ``margin``: how
+    far the score is above the line from which on a lesson is shown; negative below it. ``why``: the signals
+    that spoke for it, the strongest first, for a person.
+    """
+
+    candidate: Candidate
+    score: float
+    margin: float
+    why: tuple[str, ...]
+
+
+def rank(query: Query, candidates: Sequence[Candidate], weights: Weights | None = None) -> list[Ranked]:
+    """All candidates, the best first. Dismissed ones and other projects' are left to the caller.
+
+    ``weights``: those for the signals that there are; by default as there are similarities or none.
+    """
+    if weights is None:
+        meant = any(c.similarity is not None for c in candidates)
+        weights = WITH_MEANING if meant else WITHOUT_MEANING
+    found = [
+        _ranked(candidate, signals, weights)
+        for candidate, signals in zip(candidates, seen(query, candidates), strict=True)
+    ]
+    return sorted(found, key=lambda r: (-r.score, -r.candidate.episode.at, r.candidate.episode.id))
+
+
+def worth_showing(ranked: Sequence[Ranked], limit: int = TOP_K) -> list[Ranked]:
+    """Those that are put in front of an agent: above the line, at most ``limit``."""
+    return [one for one in ranked if one.margin >= 0][:limit]
+
+
+def _ranked(candidate: Candidate, signals: Signals, weights: Weights) -> Ranked:
+    parts = {name: weight * getattr(signals, name) for name, weight in weights.of.items()}
+    score = 1 / (1 + math.exp(-(weights.bias + sum(parts.values()))))
+    best = sorted((name for name in parts if parts[name] > 0), key=lambda name: -parts[name])
+    return Ranked(candidate, score, score - weights.line, tuple(best[:3]))

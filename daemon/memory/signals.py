@@ -1,0 +1,123 @@
+"""What is seen of a task and of each lesson that a search found for it: one number a signal.
+
+Words are weighed by how seldom they are among what was found, as BM25 does. What stands out counts too: a
+similarity of 0.5 says much where everything else is at 0.1, and nothing where much is at 0.4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from .words import Read, folded, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..core.episodes import Candidate
+    from .rank import Query
+
+RUNNERS: Final = 4
+"""So many of the next candidates say how near to this task anything of the project is."""
+UNSEEN: Final = 20
+"""Episodes that are thought of beside those that were found: in a new store everything would be seldom."""
+USUAL: Final = 0.25
+"""What a candidate of another task has of meaning and words, on the average; for stores with few episodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """Each from 0 to 1. ``meaning``: the cosine with the episode's task. ``lesson``: that with its lesson.
+    ``words``: the share of the query's words that the episode's task has; ``told``: the reverse.
+    ``explained``: the share of the query's words that task or lesson has. ``ahead``: by how much meaning and
+    words are above the runner-up; ``above``: by how much above the mean of the next. ``other_…``: both name
+    something, and nothing is the same.
+    """
+
+    meaning: float = 0.0
+    lesson: float = 0.0
+    words: float = 0.0
+    told: float = 0.0
+    explained: float = 0.0
+    same_action: float = 0.0
+    other_action: float = 0.0
+    same_names: float = 0.0
+    other_names: float = 0.0
+    same_errors: float = 0.0
+    same_files: float = 0.0
+    other_project: float = 0.0
+    ahead: float = 0.0
+    above: float = 0.0
+
+
+def seen(query: Query, candidates: Sequence[Candidate]) -> list[Signals]:
+    """The signals of each candidate, in their order."""
+    asked = read(query.text)
+    tasks = [read(c.episode.query) for c in candidates]
+    lessons = [read(c.episode.lesson) for c in candidates]
+    seldom = Seldom(task.terms for task in tasks)
+    files = {folded(f) for f in query.files} | {n for n in asked.names if "." in n}
+    errors = asked.errors | {folded(e) for e in query.errors}
+    near = []
+    for candidate, task in zip(candidates, tasks, strict=True):
+        words, told = seldom.share(asked.terms, task.terms), seldom.share(task.terms, asked.terms)
+        near.append((candidate.similarity or 0.0) + (words + told) / 2)
+    found = []
+    for n, (c, task, lesson) in enumerate(zip(candidates, tasks, lessons, strict=True)):
+        rest = sorted((*near[:n], *near[n + 1 :], *[USUAL] * RUNNERS), reverse=True)[:RUNNERS]
+        found.append(
+            Signals(
+                meaning=max(0.0, c.similarity or 0.0),
+                lesson=max(0.0, query.lessons.get(c.episode.id, 0.0)),
+                words=seldom.share(asked.terms, task.terms),
+                told=seldom.share(task.terms, asked.terms),
+                explained=seldom.share(asked.terms, (*task.terms, *lesson.terms)),
+                same_action=float(bool(asked.actions & task.actions)),
+                other_action=_other(asked.actions, task.actions),
+                same_names=float(bool(asked.names & task.names)),
+                other_names=_other(asked.names, task.names),
+                same_errors=float(bool(errors & _errors(c, task, lesson))),
+                same_files=float(bool(files & {folded(f) for f in _files(c)})),
+                other_project=float(bool(query.project) and c.episode.project != query.project),
+                ahead=near[n] - rest[0],
+                above=near[n] - sum(rest) / len(rest),
+            )
+        )
+    return found
+
+
+class Seldom:
+    """How much a word says: the less, the more of the found tasks have it."""
+
+    def __init__(self, tasks: Iterable[Iterable[str]]) -> None:
+        counted = [set(terms) for terms in tasks]
+        self._have = Counter(term for terms in counted for term in terms)
+        self._of = len(counted) + UNSEEN
+
+    def weight(self, term: str) -> float:
+        """BM25's inverse document frequency."""
+        have = self._have[term]
+        return math.log(1 + (self._of - have + 0.5) / (have + 0.5))
+
+    def share(self, terms: Iterable[str], others: Iterable[str]) -> float:
+        """Of what these words say, the share that the others say too."""
+        known = set(others)
+        weights = {term: self.weight(term) for term in terms}
+        whole = sum(weights.values())
+        return sum(w for term, w in weights.items() if term in known) / whole if whole else 0.0
+
+
+def _other(a: frozenset[str], b: frozenset[str]) -> float:
+    return float(bool(a) and bool(b) and not a & b)
+
+
+def _errors(c: Candidate, task: Read, lesson: Read) -> frozenset[str]:
+    of = {folded(t.text) for t in c.episode.triggers if t.kind == "error"}
+    return task.errors | lesson.errors | of
+
+
+def _files(c: Candidate) -> set[str]:
+    whole = {*c.episode.files, *(t.text for t in c.episode.triggers if t.kind == "file")}
+    return whole | {path.rsplit("/", 1)[-1] for path in whole}

@@ -1,0 +1,157 @@
+"""What is forgotten: lessons whose subject is gone, that say what another says, that nobody needed, that did
+not help, and those above the cap of a project.
+
+Decisions only: the caller looks at the disk and changes the store. What a person confirmed fades only when it
+was contradicted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from .words import is_name, read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ..core.episodes import Candidate, Episode, Use
+
+DAY_MS: Final = 86_400_000
+UNUSED_DAYS: Final = 180  # an unconfirmed lesson that no task came for
+DISMISSED_DAYS: Final = 90  # so long a dismissed lesson is kept, so that it is not learned again
+CONTRADICTED: Final = 2  # bad verdicts after a lesson was given, more than good ones
+SAME_LESSON: Final = 0.8  # of all terms of two lessons, those in common
+SAME_TASK: Final = 0.6
+MOST_CITED: Final = 8
+_CODE: Final = re.compile(r"`([^`\n]{2,120})`")
+_TOKEN: Final = re.compile(r"[\w./@+-]*\w")
+_PROGRAM: Final = re.compile(r"[a-z][a-z0-9_.+-]*\Z")
+_DECISIVE: Final = re.compile(
+    r"\b(?:not|no|never|without|before|after|instead|don't|nicht|nie|ohne|vor|statt|ne|pas|jamais|sans|avant|sin"
+    r"|nunca|antes)\b|\d+(?:\.\d+)*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What shall become of an episode, and why, for a person. ``into``: the one that says the same."""
+
+    id: str
+    what: Literal["forget", "dismiss", "merge"]
+    why: str
+    into: str = ""
+
+
+def cites(text: str, there: Callable[[str], bool]) -> tuple[str, ...]:
+    """The paths and commands that a lesson names and that exist now, as ``there`` says.
+
+    What does not exist when the lesson is learned can't be gone later: the lesson may tell to make it.
+    """
+    marked = [" ".join(code.split()) for code in _CODE.findall(text)]
+    commands = [code for code in marked if is_command(code)]
+    plain = _CODE.sub(" ", text) + " " + " ".join(code for code in marked if code not in commands)
+    paths = [word for word in _TOKEN.findall(plain) if is_path(word)]
+    found = dict.fromkeys([*paths, *commands])
+    return tuple(name for name in found if there(name))[:MOST_CITED]
+
+
+def is_path(text: str) -> bool:
+    """Whether a citation is a path in the project: with a folder or an extension, relative."""
+    if " " in text or text.startswith(("/", "-", "@", "..")) or "://" in text:
+        return False
+    return ("/" in text or bool(re.search(r"\w\.[a-z][a-z0-9]{0,5}\Z", text))) and is_name(text)
+
+
+def is_command(text: str) -> bool:
+    """Whether a citation is a command line: a program and at least one argument."""
+    first, _, rest = text.partition(" ")
+    return bool(rest) and bool(_PROGRAM.match(first)) and not is_path(text)
+
+
+def gone(episode: Episode, there: Callable[[str], bool]) -> tuple[str, ...]:
+    """What the lesson cites and no longer exists. Anything gone: it is not shown.
+
+    ``there`` is given a path in the project or a whole command line.
+    """
+    return tuple(name for name in episode.cites if not there(name))
+
+
+def merged(episodes: Iterable[Candidate]) -> list[Fate]:
+    """Of lessons that say nearly the same about nearly the same task the best stays.
+
+    Only within one project. A negation, a number or another order of "before" and "after" is another lesson.
+    """
+    groups: defaultdict[tuple[str, frozenset[str]], list[Candidate]] = defaultdict(list)
+    fates = []
+    for one in sorted((e for e in episodes if e.episode.state != "dismissed"), key=_rank, reverse=True):
+        key = (one.episode.project, _decisive(one.episode.lesson))
+        twin = next((kept for kept in groups[key] if _same(kept.episode, one.episode)), None)
+        if twin is None:
+            groups[key].append(one)
+        else:
+            fates.append(Fate(one.episode.id, "merge", "another lesson says the same", twin.episode.id))
+    return fates
+
+
+def faded(episodes: Iterable[Candidate], now_ms: int) -> list[Fate]:
+    """Those that are contradicted, that no task came for in a long time, and that were dismissed long ago."""
+    return [fate for one in episodes if (fate := _fate(one, now_ms)) is not None]
+
+
+def over(episodes: Sequence[Candidate], keep: int) -> list[Fate]:
+    """Of more than ``keep`` the least useful, the worst first. All are of one project."""
+    ordered = sorted(episodes, key=_rank)
+    why = f"a project keeps {keep} lessons, and this one was of least use"
+    return [Fate(one.episode.id, "forget", why) for one in ordered[: max(0, len(ordered) - keep)]]
+
+
+def prune(episodes: Sequence[Candidate], now_ms: int, keep: int) -> list[Fate]:
+    """All of the above for the episodes of one project, each episode once."""
+    fates = {fate.id: fate for fate in faded(episodes, now_ms)}
+    left = [one for one in episodes if one.episode.id not in fates]
+    fates |= {fate.id: fate for fate in merged(left)}
+    left = [one for one in episodes if one.episode.id not in fates]
+    return [*fates.values(), *over(left, keep)]
+
+
+def is_contradicted(use: Use) -> bool:
+    """Whether the tasks that were given the lesson went badly again, more often than well."""
+    return use.failed - use.helped >= CONTRADICTED
+
+
+def _fate(one: Candidate, now_ms: int) -> Fate | None:
+    episode, use = one.episode, one.use
+    idle = (now_ms - max(episode.at, use.last)) // DAY_MS
+    if episode.state == "dismissed":
+        why = f"dismissed, and {DISMISSED_DAYS} days over"
+        return Fate(episode.id, "forget", why) if idle >= DISMISSED_DAYS else None
+    if is_contradicted(use):
+        why = f"after it was given, {use.failed} verdicts were bad and {use.helped} good"
+        return Fate(episode.id, "dismiss", why)
+    if episode.state == "quarantined" and idle >= UNUSED_DAYS:
+        return Fate(episode.id, "forget", f"unconfirmed, and of no use for {UNUSED_DAYS} days")
+    return None
+
+
+def _rank(one: Candidate) -> tuple[int, int, int, int, str]:
+    """The more useful, the larger: state, verdicts after it, how often it was given, age."""
+    state = ("dismissed", "quarantined", "confirmed").index(one.episode.state)
+    use = one.use
+    return state, use.helped - use.failed, use.given, max(one.episode.at, use.last), one.episode.id
+
+
+def _same(a: Episode, b: Episode) -> bool:
+    return _alike(a.lesson, b.lesson) >= SAME_LESSON and _alike(a.query, b.query) >= SAME_TASK
+
+
+def _alike(a: str, b: str) -> float:
+    one, two = set(read(a).terms), set(read(b).terms)
+    return len(one & two) / len(one | two) if one | two else float(a == b)
+
+
+def _decisive(text: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in _DECISIVE.findall(text))

@@ -1,0 +1,94 @@
+"""Episodes as rows, the same in every store of them, and what goes from one store to another.
+
+Lists are JSON texts. A text loses what a database can't hold: lone surrogates and zero bytes. A list that
+can't be read any more is empty: the episode itself is still good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import msgspec
+
+from ..core.episodes import Candidate, Episode, State, Trigger, TriggerKind, Use, Vector
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+Outcome = Literal["given", "helped", "failed"]
+STATES: Final[tuple[State, ...]] = get_args(State)
+USES_DAYS: Final = 90
+"""So long it is remembered which sessions an episode was counted for. The counts themselves stay."""
+COLUMNS: Final = (
+    "id", "project", "query", "reward", "problem", "lesson", "reflection", "state", "triggers", "cites",
+    "files", "proof", "author", "session", "turn", "task", "at",
+)  # fmt: skip
+COUNTS: Final = tuple(f.name for f in fields(Use))
+_LISTS: Final = frozenset({"cites", "files"})
+_UNUSED: Final = Use()
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """An episode with all that goes with it to another store."""
+
+    episode: Episode
+    vector: Vector | None = None
+    use: Use = _UNUSED
+
+
+def values(episode: Episode) -> tuple[Any, ...]:
+    """The values of ``COLUMNS``."""
+    return tuple(_value(name, getattr(episode, name)) for name in COLUMNS)
+
+
+def counted(use: Use) -> tuple[int, ...]:
+    """The values of ``COUNTS``."""
+    return astuple(use)
+
+
+def candidate(row: Sequence[Any], similarity: float | None = None, score: float | None = None) -> Candidate:
+    """From the values of ``COLUMNS`` and ``COUNTS``."""
+    at = len(COLUMNS)
+    given = {name: _read(name, value) for name, value in zip(COLUMNS, row[:at], strict=True)}
+    return Candidate(
+        Episode(**given), similarity=similarity, bm25=score, use=Use(*(int(n) for n in row[at : at + 4]))
+    )
+
+
+def plain(text: str) -> str:
+    """As a database can hold it."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def listed(ids: Collection[str]) -> list[str]:
+    """Each once, as a database can hold it."""
+    return list(dict.fromkeys(map(plain, ids)))
+
+
+def _value(name: str, value: Any) -> Any:  # noqa: ANN401 - of any column
+    if name == "triggers":
+        return _encode([(t.kind, plain(t.text)) for t in value]).decode()
+    if name in _LISTS:
+        return _encode([plain(text) for text in value]).decode()
+    return plain(value) if isinstance(value, str) else value
+
+
+def _read(name: str, value: Any) -> Any:  # noqa: ANN401 - of any column
+    if name == "triggers":
+        return tuple(Trigger(kind, text) for kind, text in _list(value, tuple[TriggerKind, str]))
+    if name in _LISTS:
+        return tuple(_list(value, str))
+    if name == "state":
+        return value if value in STATES else "quarantined"
+    return value
+
+
+def _list(value: str, kind: Any) -> list[Any]:  # noqa: ANN401 - msgspec takes any type
+    try:
+        found: list[Any] = msgspec.json.decode(value, type=list[kind])
+    except msgspec.MsgspecError:
+        return []
+    return found

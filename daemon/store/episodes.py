@@ -1,0 +1,378 @@
+"""Episodes in the daemon's own database (AC-2.6.3): see ``core.episodes.Episodes`` for what a store does.
+
+Writes go through the database's one writer; what was learned is stored durably. Reads have a connection of
+their own and run in a thread, so that a long search holds up neither the loop nor other readers. Vectors are
+compared in memory: they are loaded at the first search, new ones are added, and they leave memory when nobody
+searched for a while. A damaged index of words is made anew once. Whatever a read meets is ``Unavailable``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from ..core.episodes import Vector
+from ..core.errors import Unavailable
+from . import damage
+from .db import ConflictError
+from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, counted, listed, plain, values
+from .episode_vectors import Matrix, Row, cosine, matrix, most
+from .episode_words import asked, of_episode, telling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from ..core.episodes import Candidate, Episode, State
+    from .db import Database, Statement
+    from .episode_rows import Outcome
+
+T = TypeVar("T")
+
+IDLE_S: Final = 600.0
+DAY_MS: Final = 86_400_000
+_BLOCK: Final = 20_000  # vectors that are loaded at once
+_ALL: Final = ", ".join(f"e.{name}" for name in (*COLUMNS, *COUNTS))
+_NAMES: Final = ", ".join((*COLUMNS, *COUNTS))
+_MARKS: Final = ", ".join("?" * (len(COLUMNS) + len(COUNTS)))
+_THESE: Final = "id IN (SELECT value FROM json_each(?))"
+_HERE: Final = "(?1 IS NULL OR e.project IN (SELECT value FROM json_each(?1)))"
+_SIZE: Final = (
+    "length(query) + length(problem) + length(lesson) + length(reflection) + length(triggers) + "
+    "length(files) + coalesce((SELECT length(data) FROM episode_vectors WHERE episode = key), 0)"
+)
+_encode = msgspec.json.Encoder().encode
+
+
+class SqliteEpisodes:
+    """See the module; an ``Episodes``. ``idle_s``: when the vectors leave memory after the last search."""
+
+    def __init__(self, db: Database, now: Callable[[], int], *, idle_s: float = IDLE_S) -> None:
+        """Opens nothing yet. ``now``: epoch ms. ``db`` stays its owner's to close."""
+        self._db, self._now, self._idle_s = db, now, idle_s
+        self._lock = threading.Lock()
+        self._conn: sqlite3.Connection | None = None
+        self._closed = False
+        self._matrix: Matrix | None = None
+        self._kind = ("", 0)  # of what was loaded: the model, and the bytes of a vector
+        self._seq = 0  # of the newest vector that was loaded
+        self._unload: asyncio.TimerHandle | None = None
+
+    async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
+        """See ``Episodes``."""
+        try:
+            await self._db.commit(*_insert([Copy(episode, vector)], "INSERT"), durable=True)
+        except ConflictError:
+            return False
+        return True
+
+    async def put(self, copies: Sequence[Copy]) -> None:
+        """Store copies out of another store. Those of an id that is here already change nothing."""
+        await self._db.commit(*_insert(copies, "INSERT OR IGNORE"), durable=True)
+
+    async def copies(self, after: str, limit: int) -> list[Copy]:
+        """The next episodes by id, with all that goes with them to another store."""
+        rows = await self._read(
+            f"SELECT v.model, v.data, {_ALL} FROM episode_memory AS e "
+            "LEFT JOIN episode_vectors AS v ON v.episode = e.key WHERE e.id > ? ORDER BY e.id LIMIT ?",
+            (plain(after), limit),
+        )
+        found = [(candidate(row), model, data) for model, data, *row in rows]
+        return [Copy(c.episode, Vector(m, bytes(d)) if m is not None else None, c.use) for c, m, d in found]
+
+    async def get(self, ids: Collection[str]) -> list[Candidate]:
+        """See ``Episodes``."""
+        rows = await self._read(
+            f"SELECT {_ALL} FROM episode_memory AS e WHERE e.{_THESE} ORDER BY at DESC, id DESC",
+            (_json(ids),),
+        )
+        return [candidate(row) for row in rows]
+
+    async def page(
+        self,
+        projects: Collection[str] | None,
+        *,
+        state: State | None = None,
+        after: str = "",
+        limit: int = 100,
+    ) -> list[Candidate]:
+        """See ``Episodes``."""
+        rows = await self._read(
+            f"SELECT {_ALL} FROM episode_memory AS e WHERE {_HERE} AND (?2 IS NULL OR e.state = ?2) "
+            "AND (?3 = '' OR (e.at, e.id) < (SELECT at, id FROM episode_memory WHERE id = ?3)) "
+            "ORDER BY e.at DESC, e.id DESC LIMIT ?4",
+            (_json(projects), state, plain(after), limit),
+        )
+        return [candidate(row) for row in rows]
+
+    async def search(
+        self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
+    ) -> list[Candidate]:
+        """See ``Episodes``."""
+        if self._unload is not None:
+            self._unload.cancel()
+        if vector is not None:
+            self._unload = asyncio.get_running_loop().call_later(self._idle_s, self._drop)
+        try:
+            return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
+        except Unavailable as e:
+            if "malformed" not in str(e):
+                raise
+        await self._db.commit(("INSERT INTO episode_words (episode_words) VALUES ('rebuild')", [()]))
+        return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
+
+    async def warm(self, model: str) -> None:
+        """Load the vectors of this model, so that the next search need not."""
+        await self._in_thread(lambda c: self._warm(c, model))
+
+    async def triggered(self, projects: Collection[str]) -> list[Candidate]:
+        """See ``Episodes``."""
+        rows = await self._read(
+            f"SELECT {_ALL} FROM episode_memory AS e WHERE e.triggers != '[]' AND e.state != 'dismissed' "
+            "AND e.project IN (SELECT value FROM json_each(?)) ORDER BY at DESC, id DESC",
+            (_json(projects),),
+        )
+        return [candidate(row) for row in rows]
+
+    async def settle(self, ids: Collection[str], state: State) -> int:
+        """See ``Episodes``."""
+        return await self._db.commit(
+            (
+                f"UPDATE episode_memory SET state = ? WHERE state != ? AND {_THESE}",
+                [(state, state, _json(ids))],
+            ),
+            durable=True,
+        )
+
+    async def count_use(self, id_: str, session: str, at: int, outcome: Outcome) -> None:
+        """See ``Episodes``."""
+        id_, session = plain(id_), plain(session)
+        await self._db.commit(
+            (
+                f"UPDATE episode_memory SET {outcome} = {outcome} + 1, last = max(last, ?) WHERE id = ? "
+                "AND NOT EXISTS (SELECT 1 FROM episode_uses WHERE episode = key AND session = ? "
+                "AND outcome = ?)",
+                [(at, id_, session, outcome)],
+            ),
+            (
+                "INSERT OR IGNORE INTO episode_uses (episode, session, outcome, at) "
+                "SELECT key, ?, ?, ? FROM episode_memory WHERE id = ?",
+                [(session, outcome, at, id_)],
+            ),
+        )
+
+    async def forget(self, ids: Collection[str]) -> int:
+        """See ``Episodes``."""
+        there = await self._read(f"SELECT id FROM episode_memory WHERE {_THESE}", (_json(ids),))
+        await self._db.commit((f"DELETE FROM episode_memory WHERE {_THESE}", [(_json(ids),)]), durable=True)
+        return len(there)
+
+    async def unembedded(self, model: str, limit: int) -> list[Episode]:
+        """See ``Episodes``."""
+        rows = await self._read(
+            f"SELECT {_ALL} FROM episode_memory AS e WHERE NOT EXISTS (SELECT 1 FROM episode_vectors AS v "
+            "WHERE v.episode = e.key AND v.model = ?) ORDER BY e.at DESC, e.id DESC LIMIT ?",
+            (model, limit),
+        )
+        return [candidate(row).episode for row in rows]
+
+    async def embed(self, vectors: Mapping[str, Vector]) -> None:
+        """See ``Episodes``."""
+        await self._db.commit(_vectors("INSERT OR REPLACE", vectors.items()))
+
+    async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
+        """See ``Episodes``."""
+        rows = await self._read(
+            f"SELECT state, count(*), sum({_SIZE}) FROM episode_memory AS e WHERE {_HERE} GROUP BY state",
+            (_json(projects),),
+        )
+        states = {state: int(count) for state, count, _ in rows if state in STATES}
+        return {**dict.fromkeys(STATES, 0), **states, "bytes": sum(int(size) for *_, size in rows)}
+
+    async def trim(self, project: str, keep: int) -> Sequence[str]:
+        """See ``Episodes``. It also forgets which sessions were counted, when that is long ago."""
+        rows = await self._read(
+            "SELECT id FROM episode_memory WHERE project = ?1 ORDER BY state = 'dismissed' DESC, "
+            "helped > failed, given > 0, at, id "
+            "LIMIT max(0, (SELECT count(*) FROM episode_memory WHERE project = ?1) - ?2)",
+            (plain(project), keep),
+        )
+        gone = [id_ for (id_,) in rows]
+        await self._db.commit(
+            ("DELETE FROM episode_uses WHERE at < ?", [(self._now() - USES_DAYS * DAY_MS,)]),
+            (f"DELETE FROM episode_memory WHERE {_THESE}", [(_json(gone),)]),
+        )
+        return gone
+
+    async def close(self) -> None:
+        """See ``Episodes``. The database stays open: it is not this store's."""
+        if self._unload is not None:
+            self._unload.cancel()
+        await asyncio.to_thread(self._close)
+
+    # --- in a thread --------------------------------------------------------------------------------
+
+    async def _read(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        return await self._in_thread(lambda c: c.execute(sql, parameters).fetchall())
+
+    async def _in_thread(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await asyncio.to_thread(self._locked, work)
+
+    def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._lock:
+            if self._closed:
+                raise Unavailable("the episodes are closed")
+            try:
+                if self._conn is None:
+                    self._conn = sqlite3.connect(
+                        f"{self._db.path.absolute().as_uri()}?mode=ro",
+                        uri=True,
+                        timeout=5.0,
+                        isolation_level=None,
+                        check_same_thread=False,
+                    )
+                    self._conn.text_factory = damage.text
+                return work(self._conn)
+            except sqlite3.Error as e:
+                raise Unavailable(f"episodes can't be read from {self._db.path}: {e}") from e
+
+    def _search(
+        self,
+        c: sqlite3.Connection,
+        words: str,
+        vector: Vector | None,
+        projects: Collection[str] | None,
+        limit: int,
+    ) -> list[Candidate]:
+        here = _json(projects)
+        near = self._near(c, vector, projects, limit) if vector is not None else {}
+        said = dict(_said(c, words, here, limit))
+        rows = c.execute(
+            f"SELECT e.key, v.model, v.data, {_ALL} FROM episode_memory AS e "
+            "LEFT JOIN episode_vectors AS v ON v.episode = e.key "
+            "WHERE e.key IN (SELECT value FROM json_each(?)) AND e.state != 'dismissed'",
+            (_encode([*near, *said]).decode(),),
+        ).fetchall()
+        found = []
+        for key, model, data, *row in rows:
+            similarity = near.get(key)
+            if similarity is None and vector is not None and model == vector.model:
+                similarity = cosine(data, vector.data)
+            found.append(candidate(row, similarity, said.get(key)))
+        return sorted(found, key=lambda x: (-(x.similarity or 0.0), -(x.bm25 or 0.0), x.episode.id))
+
+    def _near(
+        self, c: sqlite3.Connection, vector: Vector, projects: Collection[str] | None, limit: int
+    ) -> dict[int, float]:
+        """Key → cosine. Vectors in memory may be gone or dismissed by now: then more are looked at."""
+        loaded, many = self._loaded(c, vector.model, len(vector.data)), 2 * limit
+        while True:
+            hits = loaded.nearest(vector.data, projects, many)
+            keys = dict(
+                c.execute(
+                    "SELECT v.seq, v.episode FROM episode_vectors AS v JOIN episode_memory AS e "
+                    "ON e.key = v.episode WHERE v.seq IN (SELECT value FROM json_each(?)) "
+                    "AND e.state != 'dismissed'",
+                    (_encode([hit.seq for hit in hits]).decode(),),
+                ).fetchall()
+            )
+            found = [(keys[hit.seq], hit.similarity) for hit in hits if hit.seq in keys]
+            if len(found) >= limit or len(hits) < many:
+                return dict(found[:limit])
+            many *= 4
+
+    def _warm(self, c: sqlite3.Connection, model: str) -> None:
+        newest = c.execute(
+            "SELECT length(data) FROM episode_vectors WHERE model = ? ORDER BY seq DESC LIMIT 1", (model,)
+        ).fetchone()
+        if newest is not None:
+            self._loaded(c, model, newest[0])
+
+    def _loaded(self, c: sqlite3.Connection, model: str, size: int) -> Matrix:
+        """The vectors of this model and size (bytes), with those that came since."""
+        if self._matrix is None or self._kind != (model, size):
+            self._matrix, self._kind = matrix(), (model, size)
+            first = c.execute(
+                "SELECT seq FROM episode_vectors WHERE model = ? ORDER BY seq DESC LIMIT 1 OFFSET ?",
+                (model, most()),
+            ).fetchone()
+            self._seq = first[0] if first else 0
+        rows = c.execute(
+            "SELECT v.seq, e.project, v.data FROM episode_vectors AS v JOIN episode_memory AS e "
+            "ON e.key = v.episode WHERE v.model = ? AND v.seq > ? AND length(v.data) = ? ORDER BY v.seq",
+            (model, self._seq, size),
+        )
+        while block := [Row(seq, project, bytes(data)) for seq, project, data in rows.fetchmany(_BLOCK)]:
+            self._matrix.append(block)
+            self._seq = block[-1].seq
+        return self._matrix
+
+    def _drop(self) -> None:
+        """Give the vectors' memory back, unless a search is using them now."""
+        if self._lock.acquire(blocking=False):
+            self._matrix = None
+            self._lock.release()
+
+    def _close(self) -> None:
+        with self._lock:
+            self._closed, self._matrix = True, None
+            if self._conn is not None:
+                with suppress(sqlite3.Error):
+                    self._conn.close()
+
+
+def _said(c: sqlite3.Connection, words: str, here: str | None, limit: int) -> list[tuple[int, float]]:
+    """Key and BM25 of those that say these words, best first."""
+    wanted = asked(words)
+    if not wanted:
+        return []
+    (total,) = c.execute("SELECT coalesce(max(key), 0) FROM episode_memory").fetchone()  # about
+    counts = dict(
+        c.execute(
+            "SELECT term, doc FROM episode_terms WHERE term IN (SELECT value FROM json_each(?))",
+            (_encode(wanted).decode(),),
+        ).fetchall()
+    )
+    found = telling(counts, total)
+    if not found:
+        return []
+    rows = c.execute(
+        "SELECT e.key, -bm25(episode_words) AS score FROM episode_words "
+        "CROSS JOIN episode_memory AS e ON e.key = episode_words.rowid "
+        f"WHERE {_HERE} AND e.state != 'dismissed' AND episode_words MATCH ?2 "
+        "ORDER BY score DESC LIMIT ?3",
+        (here, " OR ".join(f'"{word}"' for word in found), limit),
+    )
+    return [(key, float(score)) for key, score in rows]
+
+
+def _insert(copies: Sequence[Copy], verb: str) -> list[Statement]:
+    """Episodes, their words and their vectors. With ``verb`` "INSERT" an id that is there is a conflict."""
+    return [
+        (
+            f"{verb} INTO episode_memory ({_NAMES}) VALUES ({_MARKS})",
+            [(*values(copy.episode), *counted(copy.use)) for copy in copies],
+        ),
+        (
+            "INSERT INTO episode_words (rowid, terms) SELECT key, ?1 FROM episode_memory WHERE id = ?2 "
+            "AND NOT EXISTS (SELECT 1 FROM episode_words WHERE rowid = key)",
+            [(" ".join(of_episode(copy.episode)), plain(copy.episode.id)) for copy in copies],
+        ),
+        _vectors("INSERT OR IGNORE", ((c.episode.id, c.vector) for c in copies if c.vector is not None)),
+    ]
+
+
+def _vectors(verb: str, vectors: Iterable[tuple[str, Vector]]) -> Statement:
+    return (
+        f"{verb} INTO episode_vectors (episode, model, data) "
+        "SELECT key, ?, ? FROM episode_memory WHERE id = ?",
+        [(vector.model, vector.data, plain(id_)) for id_, vector in vectors],
+    )
+
+
+def _json(texts: Collection[str] | None) -> str | None:
+    return None if texts is None else _encode(listed(texts)).decode()

@@ -1,0 +1,101 @@
+/**
+ * Lessons from tasks that ended badly, brought back by the daemon: with a person's prompt, and behind the result
+ * of a tool call at which something went wrong before. The daemon decides what is given; here it is only put in
+ * its place. A prompt waits for it at most 60 ms, a tool call 20 ms; without an answer by then there is none.
+ *
+ * opencode 1.18.33 calls no hook when a tool throws. What such a call calls for stands behind the next result.
+ */
+import { BoundedMap, BoundedSet } from "./bounded.ts"
+import type { Link } from "./link.ts"
+import type { Tracker } from "./tracker.ts"
+import { isRecord, list, number, record, text } from "./wire.ts"
+import type { Json } from "./wire.ts"
+
+/** How long a prompt and a tool call wait. */
+export const PROMPT_MS = 60
+export const ACTION_MS = 20
+const LONGEST = 4000 // characters of one text; a longer one is none of ours
+const TAIL = 8000 // of an output: the daemon looks for the names of errors at its end
+const PART = /^prt_[0-9a-f]{12}/
+
+export class Lessons {
+  readonly #link: Pick<Link, "ask" | "connected" | "flushed" | "state">
+  readonly #tracker: Pick<Tracker, "isChild" | "isJudge">
+  readonly #prompted = new BoundedSet<string>(1000)
+  readonly #called = new BoundedSet<string>(2000)
+  /** The last call of a session that failed without a hook. */
+  readonly #failed = new BoundedMap<string, Json>(1000)
+
+  constructor(
+    link: Pick<Link, "ask" | "connected" | "flushed" | "state">,
+    tracker: Pick<Tracker, "isChild" | "isJudge">,
+  ) {
+    this.#link = link
+    this.#tracker = tracker
+  }
+
+  /** A person's message: what is given is one more part of it, which nobody typed. */
+  async prompted(sessionID: string, messageID: string, parts: unknown[], ms = PROMPT_MS): Promise<void> {
+    if (!this.#link.state.lessons || !this.#isAgent(sessionID) || !this.#prompted.add(messageID)) return
+    const end = Date.now() + ms
+    if (!(await this.#link.flushed(ms))) return // the daemon must know the session before it is asked about it
+    const left = end - Date.now()
+    const given = left > 0 ? await this.#ask("lessons", { sessionID, messageID, text: typedIn(parts) }, left) : ""
+    if (given) parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", text: given, synthetic: true })
+  }
+
+  /** A tool call has ended: what is given stands behind its result. */
+  async acted(input: Json, output: unknown, ms = ACTION_MS): Promise<void> {
+    const sessionID = text(input["sessionID"])
+    if (!this.#link.state.reminders || !this.#isAgent(sessionID) || !isRecord(output)) return
+    if (typeof output["output"] !== "string" || !this.#called.add(text(input["callID"]))) return
+    const { tool, callID, args } = input
+    const exit = number(record(output["metadata"])["exit"])
+    const call = { tool, callID, args, output: output["output"].slice(-TAIL), ...(exit !== undefined && { exit }) }
+    const failed = this.#failed.get(sessionID)
+    this.#failed.delete(sessionID)
+    const asked = [failed, call].filter((one) => one !== undefined)
+    const given = await Promise.all(asked.map((one) => this.#ask("reminder", { sessionID, call: one }, ms)))
+    const added = given.filter(Boolean).map((one) => `\n\n${one}`).join("")
+    if (!added) return
+    output["output"] += added
+    // so that it is taken out again before anybody judges or learns from this result
+    output["metadata"] = { ...record(output["metadata"]), reflectd: { added: added.length } }
+  }
+
+  /** An event of the host: perhaps of a tool call that failed. */
+  see(event: unknown): void {
+    const { type, properties } = record(event)
+    if (!this.#link.state.reminders || type !== "message.part.updated") return
+    const part = record(record(properties)["part"])
+    const { status, input, error } = record(part["state"])
+    if (part["type"] !== "tool" || status !== "error") return
+    const { tool, callID, sessionID } = part
+    this.#failed.set(text(sessionID), { tool, callID, args: input, error: text(error).slice(-TAIL) })
+  }
+
+  #isAgent(sessionID: string): boolean {
+    return this.#link.connected && !!sessionID && !this.#tracker.isJudge(sessionID) && !this.#tracker.isChild(sessionID)
+  }
+
+  async #ask(what: string, data: Json, ms: number): Promise<string> {
+    const given = text((await this.#link.ask(what, data, ms))?.["text"])
+    return given.length <= LONGEST ? given : ""
+  }
+}
+
+/** What was typed, of all parts of a message. */
+const typedIn = (parts: unknown[]): string =>
+  parts
+    .map(record)
+    .filter((part) => part["type"] === "text" && part["synthetic"] !== true && part["ignored"] !== true)
+    .map((part) => text(part["text"]))
+    .join("\n")
+    .slice(0, TAIL)
+
+/** An id that opencode sorts behind those of the parts that are there. */
+function idAfter(parts: unknown[]): string {
+  const last = list(parts).map((part) => text(record(part)["id"])).sort().pop() ?? ""
+  const now = (BigInt(Date.now()) * 0x1000n).toString(16).padStart(12, "0").slice(-12)
+  return `${PART.exec(last)?.[0] ?? `prt_${now}`}${"z".repeat(14)}`
+}

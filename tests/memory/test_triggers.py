@@ -1,0 +1,151 @@
+"""What a failure hung on, and when an agent is at it again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon.core.episodes import Episode, Trigger
+from daemon.core.transcript import ToolCall
+from daemon.judge.case import Templates, make_case
+from daemon.memory.triggers import MOST, matching, triggers_of
+from tests.support.transcripts import FAILED, PASSED, bash, edit, failed, read, task, write
+
+if TYPE_CHECKING:
+    from daemon.judge.case import Case
+
+ASK = "Add a login throttle and keep the tests green"
+MIGRATE = "relation \"users\" does not exist\nsqlalchemy.exc.ProgrammingError: no table 'users'"
+
+
+def case_of(*calls: ToolCall, ask: str = ASK) -> Case:
+    return make_case(task(ask, *calls), at=1, nonce="n", templates=Templates("", ""))
+
+
+def found(*calls: ToolCall, ask: str = ASK) -> set[tuple[str, str]]:
+    return {(t.kind, t.text) for t in triggers_of(case_of(*calls, ask=ask))}
+
+
+def episode(*triggers: Trigger, name: str = "1") -> Episode:
+    return Episode(name * 32, "/repo", ASK, -0.5, "It failed.", "Do it better.", "", triggers=triggers)
+
+
+def hits(call: ToolCall, *triggers: Trigger) -> bool:
+    return bool(matching(call, [episode(*triggers)], "/repo"))
+
+
+def test_a_check_that_failed_to_the_end() -> None:
+    """Its command; what the output calls only an assertion is no error of its own."""
+    calls = (edit("src/auth.py"), bash("pytest -q tests/test_a.py", FAILED, 1))
+    assert found(*calls) == {("command", "pytest tests/test_a.py")}
+
+
+def test_a_command_that_failed_and_its_error() -> None:
+    """What proves it comes first, then the failed calls with their errors, the last one first."""
+    calls = (bash("npm run build", "ENOSPC: no space left", 1), bash("alembic upgrade head", MIGRATE, 1))
+    triggers = triggers_of(case_of(edit(), *calls))
+    assert [(t.kind, t.text) for t in triggers] == [
+        ("command", "npm build"),
+        ("command", "alembic upgrade head"),
+        ("error", "ProgrammingError: no table 'users'"),
+        ("error", "ENOSPC: no space left"),
+    ]
+
+
+def test_what_was_made_good_is_no_trigger() -> None:
+    """A command that worked later, an edit that was done again, a search that found nothing, a refusal."""
+    refused = failed("bash", "The user rejected permission to use this tool", command="rm -r x")
+    calls = (
+        bash("pytest -q", FAILED, 1),
+        edit(error="oldString not found"),
+        edit(),
+        bash("grep -rn nothing .", "", 1),
+        refused,
+        bash("pytest -q", PASSED),
+    )
+    assert found(*calls) == set()
+
+
+def test_an_edit_that_failed() -> None:
+    """The file, as a path of the project."""
+    assert found(edit("/repo/src/auth.py", error="oldString not found")) == {("file", "src/auth.py")}
+
+
+def test_a_tool_that_failed() -> None:
+    """Another server's tool by its name; a tool that only looks is none."""
+    broke = failed("mcp__deploy__start", "DeployLockedError: locked by 'ci'", target="prod")
+    assert found(broke, failed("webfetch", "404")) == {
+        ("tool", "mcp__deploy__start"),
+        ("error", "DeployLockedError: locked by 'ci'"),
+    }
+
+
+def test_a_file_that_a_row_names() -> None:
+    """What proves that the task is unfinished names a file that the task changed."""
+    stub = write(
+        "/repo/src/throttle.py", "def throttle():\n    # TODO: implement the login throttle\n    pass\n"
+    )
+    assert ("file", "src/throttle.py") in found(stub)
+
+
+def test_nothing_to_hang_on() -> None:
+    """A task that only read, and a case without its transcript."""
+    assert found(read()) == set()
+    bare = replace(case_of(bash("make x", "", 2)), transcript=None)
+    assert triggers_of(bare) == ()
+
+
+def test_few_of_each_kind() -> None:
+    """The nearest to the end stay."""
+    calls = [bash(f"make t{i}", "", 2) for i in range(20)]
+    triggers = triggers_of(case_of(*calls))
+    assert [t.text for t in triggers] == [f"make t{i}" for i in range(19, 19 - MOST, -1)]
+
+
+@pytest.mark.parametrize(
+    ("call", "trigger"),
+    [
+        (bash("cd /repo && alembic upgrade head"), Trigger("command", "alembic upgrade head")),
+        (bash("npm run build", workdir="/repo/web"), Trigger("command", "cd web && npm build")),
+        (edit("/repo/src/auth.py"), Trigger("file", "src/auth.py")),
+        (edit("src/auth.py"), Trigger("file", "src/auth.py")),
+        (bash("flask db upgrade", MIGRATE, 1), Trigger("error", "ProgrammingError: no table 'users'")),
+        (ToolCall("c", "mcp__deploy__start", "running"), Trigger("tool", "mcp__deploy__start")),
+    ],
+)
+def test_at_it_again(call: ToolCall, trigger: Trigger) -> None:
+    """By the command, the file, the error, the tool."""
+    assert hits(call, trigger)
+
+
+@pytest.mark.parametrize(
+    ("call", "trigger"),
+    [
+        (bash("alembic downgrade base"), Trigger("command", "alembic upgrade head")),
+        (bash("npm run build", workdir="/repo/api"), Trigger("command", "cd web && npm build")),
+        (edit("/repo/tests/auth.py"), Trigger("file", "src/auth.py")),
+        (edit("/elsewhere/src/auth.py"), Trigger("file", "src/auth.py")),
+        (read("/repo/src/auth.py"), Trigger("file", "src/auth.py")),
+        (bash("cat log", MIGRATE, 0), Trigger("error", "ProgrammingError: no table 'users'")),
+        (
+            bash("flask db upgrade", "no table 'users'", 1),
+            Trigger("error", "ProgrammingError: no table 'users'"),
+        ),
+        (ToolCall("c", "mcp__deploy__stop", "running"), Trigger("tool", "mcp__deploy__start")),
+    ],
+)
+def test_a_near_miss(call: ToolCall, trigger: Trigger) -> None:
+    """Something that only looks alike is no reason to remind."""
+    assert not hits(call, trigger)
+
+
+def test_each_episode_once() -> None:
+    """One match for an episode, however many of its triggers the call meets; in the given order."""
+    file, command = Trigger("file", "src/auth.py"), Trigger("command", "make deploy")
+    many = [episode(command, name="1"), episode(file, command, name="2"), episode(file, name="3")]
+    assert [(m.episode.id[0], m.trigger) for m in matching(bash("make deploy"), many)] == [
+        ("1", command),
+        ("2", command),
+    ]
