@@ -31,8 +31,8 @@ class Prompt:
     ``evidence``: the rows that the provider ``offline`` judges by; they never leave the machine. ``schema``:
     the JSON Schema of the wanted object, for providers with structured output (``system`` asks for the object
     too). ``max_tokens`` limits the answer. ``temperature`` is not sent to a model that refuses it.
-    ``host``: the session's, which says who may be asked; "" where the daemon knows it. ``wanted``: a model that
-    answers a prompt of the tier ``fast`` where it is offered; else the small models of the settings do.
+    ``host``: the session's, which says who may be asked; "" where the daemon knows it. ``wanted``: a model
+    that answers a prompt of the tier ``fast`` where it is offered; else the small models of the settings do.
     """
 
     purpose: str
