@@ -3,7 +3,8 @@
 Decides which settings file is edited, and writes two entries: ``extraKnownMarketplaces.reflectd`` (the
 plugin's copy in the data folder, which Claude Code reads in place) and
 ``enabledPlugins["reflectd@reflectd"]``. Everything else in the file stays as it is. ``--remove`` also removes
-what Claude Code wrote down about us, our backups, and the settings file and folder when they are empty then.
+what Claude Code wrote down about us, our backups, the bare `/reflect` (``command``), and the settings file
+and folder when they are empty then.
 A file that is no settings file is a ``UserError`` and is not changed.
 """
 
@@ -11,14 +12,15 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import Unavailable, UserError
 from ...files.folders import remove_empty
 from ...paths import PACKAGE
-from . import backups, copies, judge, mod
-from .edit import Action, Report, check_editable, diff, fleeting, read_text
+from . import backups, command, copies, judge, mod
+from .edit import NOTHING, Action, Report, check_editable, diff, fleeting, read_text
 
 if TYPE_CHECKING:
     import argparse
@@ -44,6 +46,7 @@ def add_parser(hosts: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     what.add_argument("--undo", action="store_true", help="restore the file from the newest backup")
     judge.add_flag(parser)
     mod.add_flag(parser)
+    command.add_flag(parser)
     parser.add_argument(
         "--force", action="store_true", help="even if the file was edited since or belongs to another user"
     )
@@ -57,15 +60,15 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     judge.check(args, env)
     mod.check(args)
     file = (Path.cwd() / ".claude" if args.project else config_folder(env)) / "settings.json"
+    command.check(args, file)
     if args.undo:
-        report = backups.undo(env, [file], now, force=args.force, dry_run=args.dry_run)
-        if not args.dry_run:
-            _clear(env, file)
-        return report
+        return _undo(args, env, file, now)
     there = os.path.lexists(file)
     old, settings = load(file) if there else ("", {})
     if args.remove:
-        return _remove(env, file, old, settings, force=args.force, dry_run=args.dry_run)
+        gone = command.remove(env, file, dry_run=args.dry_run)
+        report = _remove(env, file, old, settings, force=args.force, dry_run=args.dry_run)
+        return replace(report, command=gone)
     folder = str(copies.place(env, HOST))
     text = _with_ours(file, old, settings, folder)
     if problem := skipped(text):
@@ -74,13 +77,32 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     if text != old:
         check_editable(file, force=args.force)
     notes = mod.choose(args, env, now)
+    bare = command.choose(args, env, file, now)
     copied = not args.dry_run and copies.refresh(env, HOST, make=True)
     if text == old:
-        return Report(file, "unchanged", folder, None, "", warnings, copied, notes)
+        return Report(file, "unchanged", folder, None, "", warnings, copied, notes, bare)
     backup = None if args.dry_run else backups.write(env, file, text.encode(), now)
     ours = entry(settings) is not None or PLUGIN in settings.get(ENABLED[0], {})
     action: Action = "replaced" if ours else "added" if there else "created"
-    return Report(file, action, folder, backup, diff(file, old, text), warnings, copied, notes)
+    return Report(file, action, folder, backup, diff(file, old, text), warnings, copied, notes, bare)
+
+
+def _undo(
+    args: argparse.Namespace, env: Mapping[str, str], file: Path, now: Callable[[], datetime]
+) -> Report:
+    """Take the last change back. Where that leaves nothing of us in the settings, `/reflect` goes with it;
+    where nothing but that was changed, it is what is taken back.
+    """
+    kept = backups.kept(env, file)
+    if not kept and command.is_exactly_ours(env, command.file_of(file)):
+        report = Report(file, "unchanged", "", None, "")
+    else:
+        report = backups.undo(env, [file], now, force=args.force, dry_run=args.dry_run)
+    gone = command.remove(env, file, dry_run=args.dry_run) if len(kept) <= 1 else NOTHING
+    if not args.dry_run:
+        remove_empty([file.parent])
+        _clear(env, file)
+    return replace(report, command=gone)
 
 
 def _with_ours(file: Path, text: str, settings: Mapping[str, Any], folder: str) -> str:

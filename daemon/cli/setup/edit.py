@@ -31,9 +31,20 @@ Action = Literal["created", "added", "replaced", "removed", "deleted", "restored
 
 
 @dataclass(frozen=True, slots=True)
+class Extra:
+    """What became of a file beside the settings. ``told``: what the person reads, "" for nothing."""
+
+    told: str = ""
+    changed: bool = False
+
+
+NOTHING = Extra()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What was done, or would be done. ``copied``: the plugin's copy was made or brought up to date.
-    ``notes``: what else the person is told.
+    ``notes``: what else the person is told. ``command``: what became of the bare `/reflect`.
     """
 
     file: Path
@@ -44,6 +55,7 @@ class Report:
     warnings: tuple[str, ...] = ()
     copied: bool = False
     notes: tuple[str, ...] = ()
+    command: Extra = NOTHING
 
 
 def read_text(file: Path) -> str:

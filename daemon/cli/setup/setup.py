@@ -237,6 +237,7 @@ def _as_json(report: Report, args: argparse.Namespace) -> dict[str, object]:
         "warnings": report.warnings,
         "copied": report.copied,
         "notes": report.notes,
+        "command": report.command.told,
     }
     return {**values, "action": report.action, **more}
 
@@ -245,7 +246,7 @@ def _tell(report: Report, args: argparse.Namespace, env: Mapping[str, str]) -> N
     for warning in report.warnings:
         say(f"warning: {warning}", sys.stderr)
     if report.action == "unchanged":
-        end = "." if report.notes else ": nothing to do."
+        end = "." if report.notes or report.command.told else ": nothing to do."
         say(f"{report.file} {'does not load' if args.remove else 'already loads'} reflectd{end}")
         if report.copied:
             say(f"  plugin: {copies.place(env, args.host)} is of this version now")
@@ -261,6 +262,8 @@ def _tell(report: Report, args: argparse.Namespace, env: Mapping[str, str]) -> N
             say(f"  judge:  {_judge(args.host, env)}")
     for note in report.notes:
         say(f"  mod:    {note}")
+    if report.command.told:
+        say(f"  /reflect: {report.command.told}")
 
 
 def _steps(report: Report, judge: Outcome | str | None, args: argparse.Namespace) -> list[str]:
@@ -269,7 +272,7 @@ def _steps(report: Report, judge: Outcome | str | None, args: argparse.Namespace
     steps = []
     if judge and not isinstance(judge, str) and judge.diff:
         steps.append("`reflectd restart`: a running daemon still has the old judge")
-    if report.action != "unchanged" or report.copied:
+    if report.action != "unchanged" or report.copied or report.command.changed:
         steps.append(f"restart {args.host_name}.")
     return steps
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ...core.errors import Unavailable, UserError
 from ...files.folders import remove_empty
 from ...paths import config_file, data_folder
-from . import backups, claude_code, opencode
+from . import backups, claude_code, command, opencode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,6 +54,10 @@ def settings(env: Mapping[str, str], folder: Path) -> Iterator[Trace]:
     for file in dict.fromkeys([*opencode.read_in(env, folder), *edited]):
         if opencode.names_us(file):
             yield Trace("settings", str(file), "our line", partial(opencode.disconnect, env, file))
+    beside = [command.file_of(file) for file in claude_code.read_in(env, folder)]
+    for file in dict.fromkeys([*beside, *edited]):
+        if command.is_exactly_ours(env, file):
+            yield Trace("settings", str(file), "our command", partial(backups.put_back, env, file, None))
     for file in dict.fromkeys([*claude_code.read_in(env, folder), *edited]):
         if claude_code.names_us(file):
             yield Trace("settings", str(file), "our entries", partial(claude_code.disconnect, env, file))

@@ -72,6 +72,7 @@ def test_everything_else_stays_and_twice_is_once(desk: Desk) -> None:
         "warnings": [],
         "copied": True,
         "notes": [],
+        "command": "",
         "program": None,
     }
     assert Path(done["backup"]).is_relative_to(desk.data)

@@ -59,6 +59,8 @@ def asked(desk: Desk, columns: int = 400, **env: str) -> Iterator[pexpect.spawn[
         timeout=60,
     )
     try:
+        child.expect_exact("Add /reflect? [Y/n] ")
+        child.send("n\r")
         child.expect_exact(QUESTION)
         yield child
         child.expect(pexpect.EOF)

@@ -83,6 +83,8 @@ def test_it_says_what_it_costs_and_asks_once(box: Sandbox, host: str) -> None:
     settings_file(box).write_text(MIND)
     with at_a_terminal(box, host) as (child, screen):
         if host == "claude-code":
+            child.expect_exact("Add /reflect?")
+            child.send("n\r")
             child.expect_exact("Enter keeps what is in force: ")
             child.send("4\r")
         child.expect_exact(QUESTION)
@@ -106,6 +108,8 @@ def test_it_says_what_it_costs_and_asks_once(box: Sandbox, host: str) -> None:
     assert settings_of(box)[host]
     with at_a_terminal(box, host) as (child, screen):
         if host == "claude-code":
+            child.expect_exact("Add /reflect?")
+            child.send("n\r")
             child.expect_exact("Enter keeps what is in force: ")
             child.send("\r")
     assert ASKED not in screen.text

@@ -72,6 +72,8 @@ def test_it_asks_about_each_agent_that_is_there(box: Sandbox) -> None:
         child.send("n\r")
         child.expect_exact("Connect Claude Code")
         child.send("\r")
+        child.expect_exact("Add /reflect?")
+        child.send("n\r")
         child.expect_exact("Who shall judge Claude Code's sessions?")
         child.send("\r")
         child.expect_exact("restart Claude Code")
