@@ -13,7 +13,7 @@ from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import add_flag, say, show
 from .action import action, rules_of
 from .status import tell
-from .worn import wear_lines, wear_of
+from .worn import row_object, wear_lines, wear_of
 
 if TYPE_CHECKING:
     import argparse
@@ -72,32 +72,6 @@ def history_object(rules: LearnedRules, look: Look, worn: dict[int, Wear]) -> di
 
 
 _SHOWN = {"number", "at", "what", "why", "by", "file", "undoes", "done"}
-
-
-def row_object(row: Standing, worn: Wear | None) -> dict[str, Any]:
-    """A rule for a script."""
-    found = {
-        "id": row.id,
-        "text": row.text,
-        "active": row.active,
-        "target": "workshop_preference" if row.soft else "claude_md",
-        "file": row.file,
-        "line": row.line,
-        "learned": row.learned,
-        "archived": row.archived,
-        "reason": row.reason,
-        "note": row.note,
-        "source_signals": list(row.sources),
-    }
-    if worn is not None:
-        found |= {
-            "contradicted": worn.contradicted,
-            "contradicted_by": list(worn.by),
-            "confirmed": worn.confirmed,
-            "unconfirmed_days": worn.days,
-            "suggest_unlearning": worn.worn,
-        }
-    return found
 
 
 def lines_of(rules: LearnedRules, look: Look, worn: dict[int, Wear], paint: Paint) -> list[str]:

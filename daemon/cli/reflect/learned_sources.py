@@ -24,9 +24,9 @@ from ..render import Paint, clock, plain, print_json, short
 from ..setup.confirm import asked
 from ..terminal import say
 from .action import consent
-from .history import row_lines, row_object
+from .history import row_lines
 from .unlearn import run as unlearn
-from .worn import wear_of
+from .worn import row_object, wear_of
 
 Json = dict[str, Any]
 WAITING_ID: Final = re.compile(r"new-(\d{1,15})")

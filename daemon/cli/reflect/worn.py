@@ -1,4 +1,4 @@
-"""How rules wear, as `history`, `status` and `reflectd learned` show it: nothing follows from it."""
+"""Rules with how they wore, for `history`, `status` and `reflectd learned`: nothing follows from it."""
 
 from __future__ import annotations
 
@@ -38,6 +38,32 @@ def wear_lines(row: Standing, worn: Wear, paint: Paint) -> list[str]:
     return lines
 
 
+def row_object(row: Standing, worn: Wear | None) -> dict[str, Any]:
+    """A rule for a script."""
+    found = {
+        "id": row.id,
+        "text": row.text,
+        "active": row.active,
+        "target": "workshop_preference" if row.soft else "claude_md",
+        "file": row.file,
+        "line": row.line,
+        "learned": row.learned,
+        "archived": row.archived,
+        "reason": row.reason,
+        "note": row.note,
+        "source_signals": list(row.sources),
+    }
+    if worn is not None:
+        found |= {
+            "contradicted": worn.contradicted,
+            "contradicted_by": list(worn.by),
+            "confirmed": worn.confirmed,
+            "unconfirmed_days": worn.days,
+            "suggest_unlearning": worn.worn,
+        }
+    return found
+
+
 def suggested(rules: LearnedRules, paint: Paint) -> list[str]:
     """The rules whose unlearning is suggested, for a person. Raises ``UserError`` and ``Unavailable``."""
     look = rules.look()
@@ -54,8 +80,6 @@ def worn_lines(rules: LearnedRules, look: Look, paint: Paint) -> list[str]:
 
 def worn_objects(rules: LearnedRules, look: Look) -> list[dict[str, Any]]:
     """The same for a script."""
-    from .history import row_object
-
     return [row_object(row, worn) for row, worn in _worn(rules, look)]
 
 
