@@ -42,6 +42,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "playbook": (".playbook.playbook", "what agents learned about this project: show and change it"),
     "reflect": (".reflect.reflect", "what you keep correcting in past sessions, as rules to approve"),
     "learned": (".reflect.learned", "all that was learned about this project; undo each"),
+    "mcp": (".mcp", "serve the memory to MCP clients, on stdin and stdout"),
     "config": (".setup.config", "show every setting, its value and where it comes from"),
     "examples": (".setup.examples", "scripts that tell you of verdicts: speech, Telegram, desktop"),
     "completion": (".setup.completion", "completion of verbs, flags and session ids for your shell"),

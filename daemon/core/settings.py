@@ -309,6 +309,11 @@ class ClaudeCode:
         "the plugin of Claude Code has a mod, which runs with your rights (docs/claude-code.md); a change "
         "counts from the next `reflectd start`, `doctor` or `setup claude-code` on",
     )
+    mcp: bool = _setting(
+        False,
+        "the plugin of Claude Code starts `reflectd mcp` in each session; a change counts as for "
+        "`claude_code.mod`",
+    )
 
 
 @dataclass(frozen=True, slots=True)

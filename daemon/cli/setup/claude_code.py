@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import Unavailable, UserError
 from ...files.folders import remove_empty
 from ...paths import PACKAGE
-from . import backups, command, copies, judge, mod
+from . import backups, command, copies, judge, mcp, mod
 from .edit import NOTHING, Action, Report, check_editable, diff, fleeting, read_text
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def add_parser(hosts: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     what.add_argument("--undo", action="store_true", help="restore the file from the newest backup")
     judge.add_flag(parser)
     mod.add_flag(parser)
+    mcp.add_flag(parser)
     command.add_flag(parser)
     parser.add_argument(
         "--force", action="store_true", help="even if the file was edited since or belongs to another user"
@@ -59,6 +60,7 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     """Do what the arguments say. Raises ``UserError``, ``Unavailable``, ``OSError``."""
     judge.check(args, env)
     mod.check(args)
+    mcp.check(args)
     file = (Path.cwd() / ".claude" if args.project else config_folder(env)) / "settings.json"
     command.check(args, file)
     if args.undo:
@@ -76,7 +78,7 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     warnings = tuple(filter(None, [fleeting(str(PACKAGE)), *_about_project(args)]))
     if text != old:
         check_editable(file, force=args.force)
-    notes = mod.choose(args, env, now)
+    notes = (*mod.choose(args, env, now), *mod.set_part(mcp.SETTING, args.mcp, args, env, now))
     bare = command.choose(args, env, file, now)
     copied = not args.dry_run and copies.refresh(env, HOST, make=True)
     if text == old:

@@ -42,24 +42,35 @@ def choose(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], d
     """Write the setting if the arguments say so; what to tell the person. Raises ``UserError`` and
     ``Unavailable``.
     """
+    return set_part(SETTING, args.mod, args, env, now)
+
+
+def set_part(
+    setting: str,
+    wanted: bool | None,
+    args: argparse.Namespace,
+    env: Mapping[str, str],
+    now: Callable[[], datetime],
+) -> tuple[str, ...]:
+    """Write whether the plugin has a part that can be left out; None writes nothing. See ``choose``."""
     from ...files.toml_text import put
 
-    if args.mod is None:
+    if wanted is None:
         return ()
     file = paths.config_file(env)
-    section, _, name = SETTING.partition(".")
+    section, _, name = setting.partition(".")
     old = read_text(file) if file.exists() else ""
     try:
-        new = put(old, section, name, args.mod)
+        new = put(old, section, name, wanted)
     except UserError as error:
         raise UserError(f"{file}: {error}. Nothing was changed in it") from error
     check_editable(file, force=args.force)
-    line = f"{SETTING} = {json.dumps(args.mod)}"
+    line = f"{setting} = {json.dumps(wanted)}"
     if args.dry_run:
         return (f"{line} {'stands in' if new == old else 'would be written into'} {file}",)
     if new != old:
         write(file, new.encode(), now)
-    source = config.load(env, file, left_out=[]).sources.get(SETTING, "")
+    source = config.load(env, file, left_out=[]).sources.get(setting, "")
     counts = (f"{source} in your environment counts more than the file",) if source != str(file) else ()
     return (f"{line} {'stands already' if new == old else 'written'} in {file}", *counts)
 

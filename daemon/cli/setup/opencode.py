@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import Unavailable, UserError
 from ...paths import PACKAGE
-from . import backups, copies
+from . import backups, copies, mcp
 from .edit import Action, Report, check_editable, diff, fleeting, read_text
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def add_parser(hosts: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--remove", action="store_true", help="remove our line, and nothing else")
     what.add_argument("--undo", action="store_true", help="restore the file from the newest backup")
+    mcp.add_flag(parser)
     parser.add_argument("--spec", help="what opencode loads, for example opencode-reflectd from npm")
     parser.add_argument(
         "--force", action="store_true", help="even if the file was edited since or belongs to another user"
@@ -57,6 +58,7 @@ def add_parser(hosts: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], datetime]) -> Report:
     """Do what the arguments say. Raises ``UserError``, ``Unavailable``, ``OSError``."""
+    mcp.check(args)
     folder = Path(args.dir or ".").absolute()
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}")
@@ -80,7 +82,7 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
         report = _remove(env, file, old, mine, force=args.force, dry_run=args.dry_run)
         _drop_copy(args, env, folder)
         return replace(report, line=report.line or line, warnings=warnings)
-    action, text = _edit(file, old, line, mine)
+    action, text = _edit(file, old, line, mine, args.mcp)
     if action != "unchanged":
         check_editable(file, force=args.force)
     copied = not args.dry_run and not args.spec and copies.refresh(env, HOST, make=True)
@@ -104,17 +106,22 @@ def _choose(files: list[Path], ours: Callable[[str], bool]) -> Path:
     return [*with_ours, *with_list, *there, *files][0]
 
 
-def _edit(file: Path, old: str, line: str, mine: list[str]) -> tuple[Action, str]:
-    """What is done, and the new text."""
+def _edit(file: Path, old: str, line: str, mine: list[str], with_mcp: bool | None) -> tuple[Action, str]:
+    """What is done, and the new text. ``with_mcp``: None leaves our MCP server as it is."""
     from ...files.jsonc import add_plugin, replace_plugin
 
+    action: Action = "replaced" if mine else "added"
     if mine == [line]:
-        return "unchanged", old
-    if not file.exists():
-        return "created", add_plugin(NEW_FILE, line)
-    if mine:
-        return "replaced", replace_plugin(old, mine.__contains__, line)
-    return "added", add_plugin(old, line)
+        text = old
+    elif not file.exists():
+        action, text = "created", add_plugin(NEW_FILE, line)
+    else:
+        text = replace_plugin(old, mine.__contains__, line) if mine else add_plugin(old, line)
+    try:
+        text = mcp.in_opencode(text, with_mcp)
+    except UserError as error:
+        raise UserError(f"{file}: {error}. Nothing was changed") from error
+    return ("unchanged", old) if text == old else (action, text)
 
 
 def _remove(
@@ -160,9 +167,12 @@ def _without(env: Mapping[str, str], file: Path, old: str, mine: list[str]) -> s
         return None
     if untouched and data is not None:
         text = data.decode()
-        if not any(spec_of(entry) in mine for entry in plugins(text)):
+        if (
+            not any(spec_of(entry) in mine for entry in plugins(text))
+            and mcp.in_opencode(text, False) == text
+        ):
             return text
-    text = remove_plugin(old, mine.__contains__)
+    text = mcp.in_opencode(remove_plugin(old, mine.__contains__), wanted=False)
     made, first = backups.was_made(env, file), backups.oldest(env, file)
     if not plugins(text) and (made or (first is not None and KEY not in read(first.decode()))):
         text = take(text, (KEY,))  # a list that setup made

@@ -160,6 +160,7 @@ class Playbook(Feature):
         return (
             Route("GET", "waiting", self._waiting),
             Route("GET", "confirmed", self._confirmed),
+            Route("GET", "points", self._points),
             Route("GET", "report", self._report),
             Route("POST", "settle", self._settle),
             Route("POST", "forget", self._forget),
@@ -178,6 +179,12 @@ class Playbook(Feature):
             "digests": sorted(learning.confirmed(self._world.db, project)),
             "origins": {known_as(t.text): asdict(t.origin) for t in found},
         }
+
+    async def _points(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``directory`` → the points that agents may be given in that project, best first."""
+        project = await asyncio.to_thread(self._books.project, str(query.get("directory", "")))
+        lines = await asyncio.to_thread(self._books.lines, project) if project else []
+        return {"directory": project, "points": [{"name": p.name, "text": p.text} for p in lines]}
 
     async def _waiting(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``directory`` → the texts that are kept apart in that project, oldest first."""

@@ -1,0 +1,58 @@
+"""``reflectd mcp``: serves the memory of a project to clients of the Model Context Protocol.
+
+Hosts start it themselves: `reflectd setup HOST --mcp` tells them. On a terminal it would only wait, so it
+refuses there. Exit codes: 0 the client closed the pipe · 1 the extra [mcp] is missing · 2 wrong arguments, or
+a terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import UserError
+from .settings import add_flags, here, look
+
+if TYPE_CHECKING:
+    import argparse
+
+EPILOG = """examples:
+  reflectd setup claude-code --mcp   let Claude Code start it in each session
+  reflectd setup opencode --mcp      the same for opencode
+  reflectd mcp --dir ~/code/shop     what another client is told to start
+
+exit codes: 0 the client closed the pipe, 1 the extra [mcp] is missing, 2 wrong arguments, or a terminal"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser(
+        "mcp", help="serve the memory to MCP clients, on stdin and stdout", epilog=EPILOG
+    )
+    parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until the client goes. Raises ``UserError``, and ``Unavailable`` without the extra."""
+    if sys.stdin.isatty():
+        raise UserError(
+            "an MCP client starts this and talks to it through a pipe; "
+            "`reflectd setup HOST --mcp` tells an agent to"
+        )
+    from ..mcp.server import Bridge, serve
+    from .reflect.action import rules_at
+    from .reflect.worn import row_object
+
+    settings, where = look(args)
+    project = here(where, args.dir)
+    if not project.is_dir():
+        raise UserError(f"there is no folder {project}")
+
+    def rules() -> list[dict[str, Any]]:
+        rows = rules_at(settings, where, str(project)).look().rows
+        return [row_object(row, None) for row in rows if row.active]
+
+    serve(Bridge(where, project, rules))
+    return 0

@@ -1,0 +1,1 @@
+"""The memory for other tools, over the Model Context Protocol."""
