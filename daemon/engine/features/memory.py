@@ -6,29 +6,39 @@ the episode with its lesson is stored, and found again by the task, the files an
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...core import events as ev
+from ...core.episodes import TOP_K
 from ...core.errors import Unavailable
+from ...memory.decide import may_show
+from ...memory.rank import Query, rank, worth_showing
 from ...store import failures, learning
 from ...store.episodes import SqliteEpisodes
 from ..memory import FAULT, REFLECT, Reflexions
+from ..reminders import Reminders
+from ..repositories import project_of
 from ..vectors import Vectors
 from .feature import Feature, Parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...core.episodes import Episodes
+    from ...core.compose import Moment, Offer
+    from ...core.episodes import Candidate, Episodes
     from ...core.session import Session
     from ...core.task import ClosedTask
     from ...core.verdict import Verdict
     from ...judge.case import Case
+    from ...memory.rank import Ranked
     from ...store.db import Statement
     from ...store.jobs import Job
+    from .feature import Place
 
+FOUND: Final = 50  # of one search, by meaning and by words
 WEEK_MS: Final = 7 * 86_400_000
 JUDGED: Final = frozenset({"complete", "incomplete"})
 
@@ -46,6 +56,7 @@ class Memory(Feature):
         self.store: Episodes = SqliteEpisodes(world.db, world.clock.now_ms)
         self._vectors = Vectors(world.embedder, world.log)
         self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
+        self._reminders = Reminders(world, self)
         self._counts: Mapping[str, int] = {}
 
     @property
@@ -66,8 +77,61 @@ class Memory(Feature):
 
     def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
         """A new session: what waits for a model is tried again."""
-        if self.enabled and before is None and isinstance(event, ev.SessionSeen) and not after.judge:
+        if not self.enabled:
+            return
+        self._reminders.heard(after, event)
+        if before is None and isinstance(event, ev.SessionSeen) and not after.judge:
             self._world.spawn(self._due_soon(self._reflexions.retry(after.directory)), "memory")
+            self._world.spawn(self._vectors.warm(), "memory")
+
+    def places(self, directory: str) -> Sequence[Place]:
+        """With a prompt and behind a tool call, where that is on."""
+        return self._reminders.places(directory)
+
+    async def ready(self, s: Session, moment: Moment) -> None:
+        """Look for lessons."""
+        await self._reminders.ready(s, moment)
+
+    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+        """The lessons that were found."""
+        return self._reminders.offers(s, moment)
+
+    def gave(self, s: Session, offers: Sequence[Offer]) -> None:
+        """Count them."""
+        self._reminders.gave(s, offers)
+
+    async def project(self, directory: str) -> str:
+        """What names the project that a folder belongs to; "" for none."""
+        return await asyncio.to_thread(project_of, directory, self._home)
+
+    async def lookup(
+        self,
+        project: str,
+        text: str,
+        *,
+        files: Sequence[str] = (),
+        errors: Sequence[str] = (),
+        limit: int = TOP_K,
+    ) -> list[Ranked]:
+        """The lessons for a task that are worth showing, best first. Raises ``Unavailable``.
+
+        While the model for embeddings is not loaded they are found by their words.
+        """
+        vector = await self._vectors.one(text) if self._vectors.loaded else None
+        found = await self.store.search(text, vector, [project], FOUND)
+        shown = [c for c in found if may_show(c.episode, project)]
+        return worth_showing(rank(Query(text, project, files, errors), shown), limit)
+
+    async def triggers(self, project: str) -> list[Candidate]:
+        """The lessons that may be shown and have triggers. Raises ``Unavailable``."""
+        return [c for c in await self.store.triggered([project]) if may_show(c.episode, project)]
+
+    async def told(self, id_: str, session: str) -> None:
+        """A session was given this lesson."""
+        try:
+            await self.store.count_use(id_, session, self._world.clock.now_ms(), "given")
+        except Unavailable as e:
+            self._world.log.info("not counted", lesson=id_, error=str(e))
 
     async def _due_soon(self, statement: Statement) -> None:
         await self._world.db.commit(statement)
@@ -76,6 +140,7 @@ class Memory(Feature):
     async def work(self, job: Job) -> None:
         """Reflect."""
         await self._reflexions.work(job)
+        self._reminders.forget()
         await self._count()
 
     async def _count(self) -> None:
