@@ -6,39 +6,35 @@ the episode with its lesson is stored, and found again by the task, the files an
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...core import events as ev
-from ...core.episodes import TOP_K
 from ...core.errors import Unavailable
-from ...memory.decide import may_show
-from ...memory.rank import Query, rank, worth_showing
+from ...memory.decide import should_reflect
 from ...store import failures, learning
 from ...store.episodes import SqliteEpisodes
+from ..episode_routes import EpisodeRoutes
 from ..memory import FAULT, REFLECT, Reflexions
+from ..recall import Recall
 from ..reminders import Reminders
-from ..repositories import project_of
 from ..vectors import Vectors
-from .feature import Feature, Parts
+from .feature import Feature, Parts, Route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...core.compose import Moment, Offer
-    from ...core.episodes import Candidate, Episodes
+    from ...core.episodes import Episodes
     from ...core.session import Session
     from ...core.task import ClosedTask
     from ...core.verdict import Verdict
     from ...judge.case import Case
-    from ...memory.rank import Ranked
     from ...store.db import Statement
     from ...store.jobs import Job
     from .feature import Place
 
-FOUND: Final = 50  # of one search, by meaning and by words
 WEEK_MS: Final = 7 * 86_400_000
 JUDGED: Final = frozenset({"complete", "incomplete"})
 
@@ -56,7 +52,10 @@ class Memory(Feature):
         self.store: Episodes = SqliteEpisodes(world.db, world.clock.now_ms)
         self._vectors = Vectors(world.embedder, world.log)
         self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
-        self._reminders = Reminders(world, self)
+        self.recall = Recall(world, self.store, self._vectors, self._home)
+        self._reminders = Reminders(world, self.recall)
+        changed = self._reminders.forget
+        self._routes = EpisodeRoutes(world, self.store, self._vectors, self.recall, changed)
         self._counts: Mapping[str, int] = {}
 
     @property
@@ -74,6 +73,15 @@ class Memory(Feature):
     def closed(self, task: ClosedTask) -> Sequence[Statement]:
         """Now it can be reflected on."""
         return (self._reflexions.soon(task.session, task.task),) if self.enabled else ()
+
+    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - as above
+        """The first verdict after lessons were given says whether they helped."""
+        if self.enabled and verdict.state in JUDGED and verdict.reward is not None:
+            given = learning.first_after(self._world.db, verdict.session)
+            bad = should_reflect(verdict.reward, self._world.settings.memory.threshold)
+            if given:
+                done = self.recall.counted(given, verdict.session, "failed" if bad else "helped")
+                self._world.spawn(done, "memory")
 
     def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
         """A new session: what waits for a model is tried again."""
@@ -100,39 +108,6 @@ class Memory(Feature):
         """Count them."""
         self._reminders.gave(s, offers)
 
-    async def project(self, directory: str) -> str:
-        """What names the project that a folder belongs to; "" for none."""
-        return await asyncio.to_thread(project_of, directory, self._home)
-
-    async def lookup(
-        self,
-        project: str,
-        text: str,
-        *,
-        files: Sequence[str] = (),
-        errors: Sequence[str] = (),
-        limit: int = TOP_K,
-    ) -> list[Ranked]:
-        """The lessons for a task that are worth showing, best first. Raises ``Unavailable``.
-
-        While the model for embeddings is not loaded they are found by their words.
-        """
-        vector = await self._vectors.one(text) if self._vectors.loaded else None
-        found = await self.store.search(text, vector, [project], FOUND)
-        shown = [c for c in found if may_show(c.episode, project)]
-        return worth_showing(rank(Query(text, project, files, errors), shown), limit)
-
-    async def triggers(self, project: str) -> list[Candidate]:
-        """The lessons that may be shown and have triggers. Raises ``Unavailable``."""
-        return [c for c in await self.store.triggered([project]) if may_show(c.episode, project)]
-
-    async def told(self, id_: str, session: str) -> None:
-        """A session was given this lesson."""
-        try:
-            await self.store.count_use(id_, session, self._world.clock.now_ms(), "given")
-        except Unavailable as e:
-            self._world.log.info("not counted", lesson=id_, error=str(e))
-
     async def _due_soon(self, statement: Statement) -> None:
         await self._world.db.commit(statement)
         self.parts.jobs.wake()
@@ -148,6 +123,10 @@ class Memory(Feature):
             self._counts = await self.store.counts(None)
         except Unavailable as e:
             self._world.health.failed(FAULT, str(e))
+
+    def routes(self) -> Sequence[Route]:
+        """For `reflectd memory`, MCP and the library."""
+        return self._routes.all()
 
     def status(self) -> Mapping[str, Any]:
         """What is stored, waits and was spent; nothing while it is off."""
