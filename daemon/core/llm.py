@@ -13,7 +13,7 @@ Tier = Literal["fast", "judge", "reflect"]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and USD of one call; ``cost`` is None when the price is unknown.
+    """Tokens and cost of one call; ``cost`` is in ``currency``, None when the price is unknown.
 
     ``input`` counts all input tokens; ``cached`` counts those of them that were read from a cache.
     """
@@ -22,6 +22,7 @@ class Usage:
     output: int = 0
     cost: float | None = None
     cached: int = 0
+    currency: str = "USD"
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,8 @@ class Budget:
                 spent = _plus(spent, r.usd, r.tokens_in + r.tokens_out, mine=r.session == session)
         for e in self._unstored:
             if e.account == account:
-                spent = _plus(spent, e.cost, e.input + e.output, mine=e.session == session)
+                usd = e.cost if e.currency == "USD" else None
+                spent = _plus(spent, usd, e.input + e.output, mine=e.session == session)
         return spent
 
     async def price(self, vendor: str, model: str, calls: Sequence[tuple[int, int]]) -> float | None:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -196,18 +197,25 @@ class Calls:
             sleep=self.sleep,
             reraise=True,
         )
-        reply: Reply = await tries(self._call, provider, prompt, end, limits)
+        made = count(1)
+
+        async def call() -> Reply:
+            return await self._call(provider, prompt, end, limits, next(made))
+
+        reply: Reply = await tries(call)
         return reply
 
-    async def _call(self, provider: Provider, prompt: Prompt, end: float, limits: Limits) -> Reply:
+    async def _call(
+        self, provider: Provider, prompt: Prompt, end: float, limits: Limits, attempt: int
+    ) -> Reply:
         """One call with its ledger row, inside the budget."""
         if isinstance(provider, Chooses):
             prompt = await self._chosen(provider, prompt, end)
         if self.budget is None:
-            return await self._timed(provider, prompt, end)
+            return await self._timed(provider, prompt, end, attempt=attempt)
         most = provider.most_tokens(prompt)
         async with self.budget.reserve(prompt, provider.model_for(prompt), most, limits) as reserved:
-            return await self._timed(provider, prompt, end, reserved)
+            return await self._timed(provider, prompt, end, reserved, attempt)
 
     async def _chosen(self, provider: Chooses, prompt: Prompt, end: float) -> Prompt:
         try:
@@ -217,7 +225,12 @@ class Calls:
             return prompt  # there is no time left for the call either, and ``_timed`` says so
 
     async def _timed(
-        self, provider: Provider, prompt: Prompt, end: float, reserved: Reserved | None = None
+        self,
+        provider: Provider,
+        prompt: Prompt,
+        end: float,
+        reserved: Reserved | None = None,
+        attempt: int = 1,
     ) -> Reply:
         left_s = end - self.clock.monotonic()
         if left_s <= 0:
@@ -260,6 +273,8 @@ class Calls:
                 outcome=outcome,
                 account=account_of(prompt.purpose),
                 directory=self.directory_of(prompt.session),
+                attempt=attempt,
+                currency=usage.currency if usage else "USD",
             )
             self.record(entry)
         return reply

@@ -22,10 +22,12 @@ from ..memory.decide import confirms, episode, identity, should_reflect
 from ..memory.flow import reflect
 from ..memory.parse import Reflection, reflection
 from ..memory.prompts import REFLEXION
+from ..memory.stale import cites
 from ..memory.triggers import triggers_of
 from ..store import failures, learning
 from ..store import jobs as job_rows
 from .calls import OVER_LIMIT
+from .recall import FAULT, is_there
 from .repositories import project_of
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 
 REFLECT: Final = "memory.reflect"
 LANE: Final = "memory"
-FAULT: Final = "episodes"
 IDLE_MS: Final = 3_600_000  # a bad turn that nothing follows for so long is over
 SOON_MS: Final = 1_000
 LATER_MS: Final = 3_600_000  # no model, no money, no store: the next try
@@ -156,7 +157,8 @@ class Reflexions:
     async def _settle(self, job: Job, found: Failure, said: Reflection) -> None:
         """Store the episode, and what it confirms."""
         project = await asyncio.to_thread(project_of, found.directory, self._home)
-        made = episode(found, said, project=project, author=_author())
+        names = await asyncio.to_thread(cites, said.lesson, lambda name: is_there(found.directory, name))
+        made = episode(found, said, project=project, author=_author(), cites=names)
         if not project or isinstance(made, str):
             await self._over(job, found, "refused", why=str(made) if project else "it is no project")
             return

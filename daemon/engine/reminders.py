@@ -82,7 +82,7 @@ class Reminders:
         self._projects: OrderedDict[str, str] = OrderedDict()
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._chosen: OrderedDict[str, tuple[Offer, ...]] = OrderedDict()
-        self._marked: OrderedDict[str, str] = OrderedDict()  # session that has a mark -> its project
+        self._marked: OrderedDict[str, None] = OrderedDict()  # the sessions that have a mark
 
     def at_prompt(self, directory: str) -> bool:
         """Whether lessons are brought back at prompts of this project."""
@@ -104,33 +104,30 @@ class Reminders:
         return (*at_prompt, "reminders") if self.at_action(directory) else at_prompt
 
     def heard(self, s: Session, event: ev.SessionEvent) -> None:
-        """A session begins or ends. Must not wait."""
-        if s.parent or s.judge or capabilities(s.host).order_stream:
-            return
-        if isinstance(event, ev.SessionSeen) and self.at_action(s.directory):
-            self._world.spawn(self._mark(s), "reminders")
-        elif isinstance(event, ev.SessionEnded | ev.SessionDeleted) and s.id in self._marked:
+        """A session ends. Must not wait."""
+        if isinstance(event, ev.SessionEnded | ev.SessionDeleted) and s.id in self._marked:
             del self._marked[s.id]
             self._world.spawn(self._write(s.id, ()), "reminders")
 
-    def changed(self, project: str) -> None:
-        """The project has other lessons now. Must not wait."""
-        self._known.pop(project, None)
-        for session, its in self._marked.items():
+    def forget(self) -> None:
+        """There are other lessons now, of whatever project. Must not wait."""
+        self._known.clear()
+        for session in self._marked:
             s = self._world.sessions.get(session)
-            if s is not None and its == project:
-                self._world.spawn(self._mark(s), "reminders")
+            if s is not None:
+                self._world.spawn(self._renewed(s), "reminders")
 
     async def ready(self, s: Session, moment: Moment) -> None:
         """Choose what this moment calls for."""
         self._chosen.pop(s.id, None)
+        offers: tuple[Offer, ...] = ()
         try:
+            if moment.when != "action" and s.id not in self._marked:
+                await self._mark(s)
             if moment.when == "prompt" and self.at_prompt(s.directory):
                 offers = await self._for_task(s, moment.text)
             elif moment.when == "action" and moment.call is not None and self.at_action(s.directory):
                 offers = await self._for_call(s, moment)
-            else:
-                return
         except Unavailable as e:
             self._world.log.info("no lessons", session=s.id, error=str(e))
             return
@@ -149,7 +146,7 @@ class Reminders:
         for name in dict.fromkeys(o.name for o in lessons):
             self._world.spawn(self._lessons.told(name, s.id), "lesson told")
         if s.id in self._marked and any(o.id.startswith(f"{AT_ACTION}:") for o in lessons):
-            self._world.spawn(self._mark(s), "reminders")
+            self._world.spawn(self._renewed(s), "reminders")
 
     def prune(self) -> None:
         """The marks of sessions that ended without a word go. It blocks: call it in a thread."""
@@ -204,20 +201,26 @@ class Reminders:
     # --- marks ------------------------------------------------------------------------------------
 
     async def _mark(self, s: Session) -> None:
-        """Write down at which words this session's hooks ask."""
-        try:
-            project = await self._project(s.directory)
-            if not project:
-                return
-            episodes = await self._episodes(project)
-        except Unavailable as e:
-            self._world.log.info("no lessons", session=s.id, error=str(e))
+        """Write down at which words this session's hooks ask; a host with a stream of orders asks each time.
+        Raises ``Unavailable``.
+        """
+        if capabilities(s.host).order_stream or not self.at_action(s.directory):
             return
+        project = await self._project(s.directory)
+        if not project:
+            return
+        episodes = await self._episodes(project)
         given = self._given(s.id)
-        self._marked[s.id] = project
+        self._marked[s.id] = None
         while len(self._marked) > SESSIONS_KEPT:
             self._marked.popitem(last=False)
         await self._write(s.id, words_of(e for e in episodes if f"{AT_ACTION}:{e.id}" not in given))
+
+    async def _renewed(self, s: Session) -> None:
+        try:
+            await self._mark(s)
+        except Unavailable as e:
+            self._world.log.info("no lessons", session=s.id, error=str(e))
 
     async def _write(self, session: str, found: Sequence[str]) -> None:
         try:

@@ -19,6 +19,8 @@ import msgspec
 
 from ..core.errors import BadReply, Unavailable, UserError
 from ..core.llm import Prompt, Reply, Usage
+from ..memory.prices import EUR, PRICED, cost_eur
+from ..memory.prompts import EVALUATION, REFLEXION
 from . import faults, prices
 from .offered import FastOfApi
 from .sdk_client import SdkClient
@@ -204,7 +206,7 @@ class SdkProvider(SdkClient):
         return next((wish for wish, named in self.wishes if wish in used and named.search(said)), "")
 
     def _reply(self, prompt: Prompt, asked: Asked, answer: Answer, seconds: float) -> Reply:
-        usage = replace(answer.usage, cost=self._cost(asked.model, answer))
+        usage = self._priced(prompt, asked.model, answer)
         if answer.refusal is not None:
             refused = faults.of_refusal(asked, answer.refusal)
             refused.usage = usage
@@ -228,6 +230,13 @@ class SdkProvider(SdkClient):
             usage=usage,
             seconds=seconds,
         )
+
+    def _priced(self, prompt: Prompt, asked: str, answer: Answer) -> Usage:
+        """The tokens with what they cost. Prices that the memory's requirements name count for its model."""
+        if prompt.purpose in {REFLEXION, EVALUATION} and {asked, answer.model} & PRICED:
+            cost = cost_eur(answer.usage.input, answer.usage.output)
+            return replace(answer.usage, cost=cost, currency=EUR)
+        return replace(answer.usage, cost=self._cost(asked, answer))
 
     def _cost(self, asked: str, answer: Answer) -> float | None:
         """The price by the model's name in the answer, else by the name that was asked for."""

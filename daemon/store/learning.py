@@ -386,6 +386,17 @@ def first_verdicts(db: Reads, directory: str) -> dict[str, tuple[int, int]]:
     return {kind: (int(tasks), int(complete)) for kind, tasks, complete in rows}
 
 
+def first_after(db: Reads, session: str) -> list[str]:
+    """The lessons that the session was given and that its newest verdict is the first one after."""
+    rows = db.read(
+        "SELECT DISTINCT name FROM injections AS g WHERE session = ? AND kind = 'lesson' AND 1 = "
+        "(SELECT count(*) FROM verdicts AS v WHERE v.session = g.session AND v.at >= g.at "
+        "AND v.state IN ('complete', 'incomplete'))",
+        (session,),
+    )
+    return [name for (name,) in rows]
+
+
 def given(db: Reads, session: str) -> list[Given]:
     """What the session was given, in any order."""
     rows = db.read("SELECT offer, kind, name, heading, text FROM injections WHERE session = ?", (session,))

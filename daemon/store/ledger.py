@@ -28,6 +28,7 @@ RATE_DAYS: Final = 7  # the pace of so many days is what the rest of a month is 
 class Entry:
     """One call. ``outcome``: ``ok``, ``cancelled``, ``timeout`` or ``error: …``. ``cost``: in ``currency``.
     ``directory``: the session's folder, empty when it is not known.
+    ``attempt``: 1 for the first try at a provider, 2 for the first one after a failure.
     """
 
     at: int
@@ -43,6 +44,7 @@ class Entry:
     account: str = "judging"
     currency: str = USD
     directory: str = ""
+    attempt: int = 1
 
 
 _COLUMNS: Final = ", ".join(f.name for f in fields(Entry))

@@ -358,4 +358,25 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
         ),
     ),
+    (
+        "0011_costs_by_name",
+        (
+            "ALTER TABLE ledger ADD COLUMN attempt INTEGER NOT NULL DEFAULT 1",
+            """
+            CREATE VIEW api_cost_log AS
+            SELECT min(rowid) AS id, date(at / 1000, 'unixepoch', 'localtime') AS date, purpose AS api_name,
+                count(*) AS num_calls, sum(input + output) AS token_count,
+                CASE WHEN total(cost IS NULL AND input + output > 0) = 0 THEN sum(cost) END AS estimated_cost,
+                currency
+            FROM ledger GROUP BY 2, purpose, currency
+            """,
+            """
+            CREATE VIEW api_retry_log AS
+            SELECT rowid AS id, datetime(at / 1000, 'unixepoch', 'localtime') AS created_at,
+                purpose AS api_name, CASE outcome WHEN 'ok' THEN NULL ELSE outcome END AS error_type,
+                attempt - 1 AS retry_count, outcome = 'ok' AS success
+            FROM ledger WHERE attempt > 1 OR outcome NOT IN ('ok', 'cancelled')
+            """,
+        ),
+    ),
 )

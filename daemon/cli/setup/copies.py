@@ -5,6 +5,8 @@ place loads nothing any more. The copy stays where it is. ``setup`` makes it; ``
 ``doctor`` bring it up to date. A link in its place is a developer's own and is left alone. Files are replaced
 one by one, the one that the host reads first as the last. ``Unavailable`` when the file system refuses.
 
+The copy for Claude Code has no mod where the person's settings say so (``mod``), and hooks at tool calls only
+where they do (``tool_hooks``).
 The copy for Claude Code has no mod where the person's settings say so (``mod``), and starts our MCP server
 only where they say so (``mcp``).
 """
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from ...core.errors import Unavailable
 from ...files.folders import make_folder, remove_empty
 from ...paths import data_folder, shipped
-from . import mcp, mod
+from . import mcp, mod, tool_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -109,6 +111,9 @@ def _wanted(env: Mapping[str, str], host: str) -> dict[Path, _File]:
         del wanted[mod.MODULE]
         named = wanted[mod.NAMED_IN]
         wanted[mod.NAMED_IN] = named._replace(data=mod.without(named.data))
+    if host == "claude-code" and tool_hooks.are_wanted(env):
+        named = wanted[mod.NAMED_IN]
+        wanted[mod.NAMED_IN] = named._replace(data=tool_hooks.with_them(named.data))
     if host == "claude-code" and mcp.is_wanted(env):
         wanted = {mcp.NAMED_IN: _File(mcp.plugin_file(), 0o644), **wanted}
     return wanted

@@ -59,8 +59,8 @@ def plugin_file() -> bytes:
 
 
 def in_opencode(text: str, wanted: bool | None) -> str:
-    """The settings of opencode with or without our server. ``wanted``: None leaves it as it is. An entry of the
-    same name that starts another program is left alone. Raises ``UserError``.
+    """The settings of opencode with or without our server. ``wanted``: None leaves it as it is. An entry of
+    the same name that starts another program is left alone. Raises ``UserError``.
     """
     from ...files.jsonc_members import put, read, take
 

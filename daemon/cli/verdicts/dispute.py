@@ -7,6 +7,7 @@ case. After a second dispute the later label counts. `reflectd case remove` take
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,10 +80,13 @@ def _taken_back(socket: Path, session: str) -> None:
     """What the wrong verdict taught is taken back, where a daemon knows of it."""
     from ...client import request
 
-    try:
-        found = request(socket, "POST", "/v1/features/playbook/forget", {"session": session})
-    except (Unavailable, UserError):
-        return
-    if found["counts"] or found["texts"]:
-        counted = count(found["counts"], "count of a point", "counts of points")
-        say(f"learned   {counted} and {count(found['texts'], 'new text')} are taken back")
+    body = {"session": session}
+    with suppress(Unavailable, UserError):
+        found = request(socket, "POST", "/v1/features/playbook/forget", body)
+        if found["counts"] or found["texts"]:
+            counted = count(found["counts"], "count of a point", "counts of points")
+            say(f"learned   {counted} and {count(found['texts'], 'new text')} are taken back")
+    with suppress(Unavailable, UserError):
+        found = request(socket, "POST", "/v1/features/memory/withdraw", body)
+        if found["withdrawn"]:
+            say(f"learned   {count(found['withdrawn'], 'lesson')} taken back")

@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...core import events as ev
 from ...core.errors import Unavailable
+from ...memory.decide import should_reflect
 from ...store import failures, learning
 from ...store.episodes import SqliteEpisodes
+from ..episode_routes import EpisodeRoutes
 from ..memory import FAULT, REFLECT, Reflexions
+from ..recall import Recall
+from ..reminders import Reminders
 from ..vectors import Vectors
-from .feature import Feature, Parts
+from .feature import Feature, Parts, Route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ...core.compose import Moment, Offer
     from ...core.episodes import Episodes
     from ...core.session import Session
     from ...core.task import ClosedTask
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
+    from .feature import Place
 
 WEEK_MS: Final = 7 * 86_400_000
 JUDGED: Final = frozenset({"complete", "incomplete"})
@@ -46,6 +52,10 @@ class Memory(Feature):
         self.store: Episodes = SqliteEpisodes(world.db, world.clock.now_ms)
         self._vectors = Vectors(world.embedder, world.log)
         self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
+        self.recall = Recall(world, self.store, self._vectors, self._home)
+        self._reminders = Reminders(world, self.recall)
+        changed = self._reminders.forget
+        self._routes = EpisodeRoutes(world, self.store, self._vectors, self.recall, changed)
         self._counts: Mapping[str, int] = {}
 
     @property
@@ -64,10 +74,39 @@ class Memory(Feature):
         """Now it can be reflected on."""
         return (self._reflexions.soon(task.session, task.task),) if self.enabled else ()
 
+    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - as above
+        """The first verdict after lessons were given says whether they helped."""
+        if self.enabled and verdict.state in JUDGED and verdict.reward is not None:
+            given = learning.first_after(self._world.db, verdict.session)
+            bad = should_reflect(verdict.reward, self._world.settings.memory.threshold)
+            if given:
+                done = self.recall.counted(given, verdict.session, "failed" if bad else "helped")
+                self._world.spawn(done, "memory")
+
     def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
         """A new session: what waits for a model is tried again."""
-        if self.enabled and before is None and isinstance(event, ev.SessionSeen) and not after.judge:
+        if not self.enabled:
+            return
+        self._reminders.heard(after, event)
+        if before is None and isinstance(event, ev.SessionSeen) and not after.judge:
             self._world.spawn(self._due_soon(self._reflexions.retry(after.directory)), "memory")
+            self._world.spawn(self._vectors.warm(), "memory")
+
+    def places(self, directory: str) -> Sequence[Place]:
+        """With a prompt and behind a tool call, where that is on."""
+        return self._reminders.places(directory)
+
+    async def ready(self, s: Session, moment: Moment) -> None:
+        """Look for lessons."""
+        await self._reminders.ready(s, moment)
+
+    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+        """The lessons that were found."""
+        return self._reminders.offers(s, moment)
+
+    def gave(self, s: Session, offers: Sequence[Offer]) -> None:
+        """Count them."""
+        self._reminders.gave(s, offers)
 
     async def _due_soon(self, statement: Statement) -> None:
         await self._world.db.commit(statement)
@@ -76,6 +115,7 @@ class Memory(Feature):
     async def work(self, job: Job) -> None:
         """Reflect."""
         await self._reflexions.work(job)
+        self._reminders.forget()
         await self._count()
 
     async def _count(self) -> None:
@@ -83,6 +123,10 @@ class Memory(Feature):
             self._counts = await self.store.counts(None)
         except Unavailable as e:
             self._world.health.failed(FAULT, str(e))
+
+    def routes(self) -> Sequence[Route]:
+        """For `reflectd memory`, MCP and the library."""
+        return self._routes.all()
 
     def status(self) -> Mapping[str, Any]:
         """What is stored, waits and was spent; nothing while it is off."""

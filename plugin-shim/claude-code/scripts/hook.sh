@@ -33,6 +33,25 @@ case $state in
 esac
 case $state in /*) ;; *) exit 0 ;; esac
 
+# A tool call: the daemon is asked only where a lesson of this session waits for a word that the call holds.
+holds_word() {
+    [ "${#body}" -lt 20000 ] || return 0
+    while IFS= read -r word; do
+        case $body in *"$word"*) return 0 ;; esac
+    done <"$words"
+    return 1
+}
+case $event in
+PreToolUse | PostToolUseFailure)
+    words=${CLAUDE_CODE_SESSION_ID-}
+    case $words in '' | *[!A-Za-z0-9_-]*) exit 0 ;; esac
+    words=$state/reminders/$words
+    [ -s "$words" ] && [ ! -e "$state/silent" ] || exit 0
+    body=$(cat)
+    holds_word || exit 0
+    ;;
+esac
+
 entrypoint=${CLAUDE_CODE_ENTRYPOINT-} attended=${CLAUDE_CODE_SESSION_ATTENDED-} pid=${CLAUDE_PID-}
 # Whether nobody sits before it: `claude -p` and the SDKs.
 is_headless() { case $entrypoint:$attended in sdk* | *:0) ;; *) return 1 ;; esac }
@@ -47,7 +66,8 @@ route=/v1/hooks/$event
 [ "$mode" = strict ] && route="$route?strict=1"
 case $event in
 Stop) seconds=110 ;;
-SessionEnd) seconds=1 ;;
+SessionEnd | UserPromptSubmit) seconds=1 ;;
+PreToolUse | PostToolUseFailure) seconds=0.3 ;;
 *) seconds=2 ;;
 esac
 # A daemon that was silent once is not waited for that long again, until it answers.
@@ -184,6 +204,11 @@ SessionStart | Stop) # these may wait for a daemon that is being started
             failed=$?
         done
     fi
+    ;;
+PreToolUse | PostToolUseFailure)
+    out=$(printf '%s' "$body" | send)
+    failed=$?
+    [ $failed -eq 0 ] || exit 0 # too short a wait to say that the daemon is silent
     ;;
 *)
     out=$(send)

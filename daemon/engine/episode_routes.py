@@ -1,0 +1,251 @@
+"""What our own clients ask of the memory: the command line, MCP and the library (``/v1/features/memory/…``).
+
+A wrong body is ``BadReply`` with words for a person; a store that can't be reached is ``Unavailable``.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from ..core.episodes import SIMILAR, TOP_K, Episode
+from ..core.errors import BadReply
+from ..core.learned import refusal
+from ..core.redact import redact
+from ..memory.decide import identity, shortened
+from ..memory.parse import reflection
+from ..memory.prompts import EVALUATION, REFLEXION
+from ..store import failures, ledger
+from .features.feature import Route
+from .memory import REFLECT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..core.episodes import Candidate, Episodes, State
+    from .recall import Found, Recall
+    from .vectors import Vectors
+    from .world import World
+
+LONGEST: Final = 20_000
+MOST: Final = 1_000
+STATES: Final = ("quarantined", "confirmed", "dismissed")
+Json = dict[str, Any]
+
+
+class EpisodeRoutes:
+    """One for the daemon. ``changed``: told when other lessons may be shown than before."""
+
+    def __init__(
+        self,
+        world: World,
+        store: Episodes,
+        vectors: Vectors,
+        recall: Recall,
+        changed: Callable[[], None],
+    ) -> None:
+        self._world = world
+        self._store = store
+        self._vectors = vectors
+        self._recall = recall
+        self._changed = changed
+
+    def all(self) -> Sequence[Route]:
+        """The routes, by name."""
+        return (
+            Route("GET", "search", self.search),
+            Route("GET", "show", self.show),
+            Route("GET", "list", self.page),
+            Route("GET", "stats", self.stats),
+            Route("POST", "add", self.add),
+            Route("POST", "settle", self.settle),
+            Route("POST", "forget", self.forget),
+            Route("POST", "withdraw", self.withdraw),
+            Route("POST", "log", self.log),
+        )
+
+    async def search(self, query: Mapping[str, Any]) -> Json:
+        """``directory``, ``query``, ``min_similarity`` (0.70), ``top_k`` (3), ``ranked`` → ``episodes``."""
+        text = _text(query, "query")
+        least = _number(query, "min_similarity", SIMILAR, -1.0, 1.0)
+        limit = int(_number(query, "top_k", TOP_K, 1, 100))
+        project = await self._project(query)
+        found = await self._recall.similar(
+            project, text, least=least, limit=limit, ranked=str(query.get("ranked", "")) in {"1", "true"}
+        )
+        return {"project": project, "model": self._vectors.model, "episodes": [_row(f) for f in found]}
+
+    async def show(self, query: Mapping[str, Any]) -> Json:
+        """``id`` (or how it begins) → the whole episode, and what became of it."""
+        wanted = _text(query, "id")
+        return {"episode": _whole(await self._one(wanted))}
+
+    async def page(self, query: Mapping[str, Any]) -> Json:
+        """``directory`` ("" for all), ``state``, ``after``, ``limit`` → ``episodes``, newest first."""
+        state = str(query.get("state", "")) or None
+        if state is not None and state not in STATES:
+            raise BadReply(f"`state` is one of {', '.join(STATES)}")
+        projects = [await self._project(query)] if query.get("directory") else None
+        limit = int(_number(query, "limit", 100, 1, MOST))
+        after = str(query.get("after", ""))
+        found = await self._store.page(projects, state=cast("State | None", state), after=after, limit=limit)
+        return {"episodes": [_whole(c) for c in found]}
+
+    async def stats(self, query: Mapping[str, Any]) -> Json:
+        """``directory`` ("" for all) → how many episodes, by state."""
+        projects = [await self._project(query)] if query.get("directory") else None
+        return {
+            "episodes": dict(await self._store.counts(projects)),
+            "threshold": self._world.settings.memory.threshold,
+        }
+
+    async def add(self, body: Mapping[str, Any]) -> Json:
+        """``query``, ``reward``, ``reflection``, ``directory``: store an episode, kept apart until a person
+        or another session confirms it.
+        """
+        query, said = redact(_text(body, "query")), redact(_text(body, "reflection"))
+        reward = _number(body, "reward", None, -1.0, 1.0)
+        parsed = reflection(said)
+        lesson, problem = shortened(parsed.lesson), shortened(parsed.problem)
+        if why := refusal(lesson):
+            raise BadReply(f"this lesson may not be kept: {why}")
+        project = await self._project(body)
+        made = Episode(
+            id=secrets.token_hex(16),
+            project=project,
+            query=query,
+            reward=reward,
+            problem="" if refusal(problem) else problem,
+            lesson=lesson,
+            reflection=parsed.full,
+            at=self._world.clock.now_ms(),
+        )
+        await self._store.add(made, await self._vectors.one(made.query))
+        return {"episode": _whole_of(made)}
+
+    async def settle(self, body: Mapping[str, Any]) -> Json:
+        """``ids`` and ``yes``: whether these lessons count from now on."""
+        ids, yes = await self._ids(body), body.get("yes")
+        if not isinstance(yes, bool):
+            raise BadReply("say `yes`: true or false")
+        if yes:
+            for c in await self._store.get(ids):
+                if why := refusal(c.episode.lesson):
+                    raise BadReply(f"{c.episode.id} may not be offered to agents: {why}")
+        changed = await self._store.settle(ids, "confirmed" if yes else "dismissed")
+        self._changed()
+        return {"ids": ids, "changed": changed, "yes": yes}
+
+    async def forget(self, body: Mapping[str, Any]) -> Json:
+        """``ids``: delete these episodes for good."""
+        ids = await self._ids(body)
+        gone = await self._store.forget(ids)
+        self._changed()
+        return {"ids": ids, "forgotten": gone}
+
+    async def withdraw(self, body: Mapping[str, Any]) -> Json:
+        """``session``: a verdict of it was wrong, so what it taught is taken back."""
+        session = _text(body, "session")
+        return {"session": session, "withdrawn": await self.take_back(session)}
+
+    async def take_back(self, session: str) -> int:
+        """Dismiss the lessons of this session, and what waits of it. Returns how many. Raises
+        ``Unavailable``.
+        """
+        db = self._world.db
+        await db.commit(failures.drop(REFLECT, session), durable=True)
+        ids = [identity(session, task) for task in failures.tasks(db, session)]
+        done = await self._store.settle(ids, "dismissed") if ids else 0
+        self._changed()
+        return done
+
+    async def log(self, body: Mapping[str, Any]) -> Json:
+        """``api_name``, ``model``, ``input_tokens``, ``output_tokens``, ``cost``, ``currency``: a call that a
+        client of the library made, for the ledger.
+        """
+        name = _text(body, "api_name")
+        if name not in {EVALUATION, REFLEXION}:
+            raise BadReply(f"`api_name` is {EVALUATION} or {REFLEXION}")
+        cost = body.get("cost")
+        entry = ledger.Entry(
+            at=self._world.clock.now_ms(),
+            purpose=name,
+            session="",
+            provider=str(body.get("provider", ""))[:100],
+            model=str(body.get("model", ""))[:200],
+            input=int(_number(body, "input_tokens", 0, 0, 1e9)),
+            output=int(_number(body, "output_tokens", 0, 0, 1e9)),
+            cost=None if cost is None else _number(body, "cost", None, 0.0, 1e6),
+            ms=int(_number(body, "ms", 0, 0, 1e9)),
+            outcome="ok" if not body.get("error") else f"error: {body['error']}"[:300],
+            account="asked",
+            attempt=int(_number(body, "attempt", 1, 1, 100)),
+            currency=str(body.get("currency", "USD"))[:3],
+        )
+        await self._world.db.commit(ledger.add(entry))
+        return {"logged": asdict(entry)}
+
+    async def _project(self, query: Mapping[str, Any]) -> str:
+        directory = query.get("directory", "")
+        if not isinstance(directory, str):
+            raise BadReply("`directory` is a path")
+        return await self._recall.project(directory)
+
+    async def _one(self, wanted: str) -> Candidate:
+        found = await self._store.get([wanted])
+        if not found:
+            raise BadReply(f"there is no episode {wanted[:40]!r}; `reflectd memory search` lists them")
+        return found[0]
+
+    async def _ids(self, body: Mapping[str, Any]) -> list[str]:
+        ids = body.get("ids")
+        if not isinstance(ids, list) or not ids or not all(isinstance(i, str) for i in ids):
+            raise BadReply("name the episodes by `ids`, a list")
+        return list(dict.fromkeys(ids))[:MOST]
+
+
+def _row(found: Found) -> Json:
+    """The row of the requirements, ``query``, ``reward``, ``reflection``, ``similarity``, and more."""
+    r, e = found.ranked, found.ranked.candidate.episode
+    similarity = r.candidate.similarity
+    return {
+        "query": e.query,
+        "reward": e.reward,
+        "reflection": e.reflection,
+        "similarity": None if similarity is None else round(similarity, 4),
+        **{k: getattr(e, k) for k in ("id", "problem", "lesson", "state", "project", "author", "at")},
+        "score": round(r.score, 4),
+        "margin": round(r.margin, 4),
+        "why": list(r.why),
+        "shows": found.shows,
+    }
+
+
+def _whole(c: Candidate) -> Json:
+    return {**_whole_of(c.episode), "use": asdict(c.use)}
+
+
+def _whole_of(e: Episode) -> Json:
+    return asdict(replace(e))
+
+
+def _text(of: Mapping[str, Any], name: str) -> str:
+    value = of.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise BadReply(f"`{name}` must be a text")
+    if len(value) > LONGEST:
+        raise BadReply(f"`{name}` has more than {LONGEST} characters")
+    return value.strip()
+
+
+def _number(of: Mapping[str, Any], name: str, usual: float | None, least: float, most: float) -> float:
+    value = of.get(name, usual)
+    try:
+        found = float(value) if not isinstance(value, bool) and value is not None else math.nan
+    except (TypeError, ValueError):
+        found = math.nan
+    if not least <= found <= most:
+        raise BadReply(f"`{name}` must be a number from {least:g} to {most:g}")
+    return found

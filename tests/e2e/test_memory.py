@@ -1,0 +1,151 @@
+"""Lessons with both real hosts and a model on loopback: a bad verdict, a reflexion, an episode; then a
+similar prompt has the lesson with it, and so has the command that failed; anything else has nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon.cli.setup import tool_hooks
+from harness.hosts.claude_code import ClaudeCode, Version
+from harness.hosts.opencode import OpencodeServe
+from harness.machine.reflectd import Daemon
+from harness.machine.waiting import wait_until
+from harness.models.claude_code import bash as claude_bash
+from harness.models.claude_code_scripts import HEADLESS, PLUGIN
+from harness.models.scripts import COMPLETE, DONE, REQUEST, verdict
+from harness.models.server import bash, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer, Request, Step
+
+EARNED = 5_000_000  # tokens that a judgement is said to have cost, so that learning may cost something
+PROBLEM = "The agent stopped while make test still failed."
+LESSON = "The check of this project needs the file answer.txt; write it before make test."
+MARK = "Lesson from Episode Memory"
+GIVEN = f"{MARK}\nPast experience from similar query suggests: {LESSON}"
+OTHER = "What does the word idempotent mean? One sentence, please"
+BAD = verdict(
+    complete=False,
+    severity="HIGH",
+    missing=[("the tests do not pass", "")],
+    next_actions=["make the tests pass"],
+    feedback="make test fails: write answer.txt.",
+    row="make test",
+)
+
+
+def remembers(box: Sandbox, llm: ModelServer, **env: str) -> Daemon:
+    """A daemon that draws lessons, and whose judge is the scripted API."""
+    return Daemon(
+        box,
+        REFLECTD_JUDGE_PROVIDER="openai",
+        REFLECTD_OPENAI_BASE_URL=llm.url,
+        REFLECTD_MEMORY_ENABLED="true",
+        REFLECTD_SPEND_TOKENS_PER_DAY="900000000",
+        REFLECTD_SPEND_CENTS_PER_DAY="1000000",
+        REFLECTD_SPEND_CENTS_PER_SESSION="1000000",
+        **env,
+    )
+
+
+def given(request: Request) -> int:
+    """How many lessons of ours the model was sent."""
+    return request.everything.replace("\\n", "\n").count(GIVEN)
+
+
+def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: Callable[[str], Step]) -> None:
+    """Four sessions, each of its own. ``session`` runs one: the prompt, then what its agent does."""
+    answer = box.project / "answer.txt"
+
+    def asked(prompt: str, *steps: Step) -> list[int]:
+        """What each request of a session was sent of ours."""
+        answer.unlink(missing_ok=True)
+        before = len(llm.of("main"))
+        session(prompt, *steps)
+        return [given(r) for r in llm.of("main")[before:]]
+
+    judged = text(COMPLETE, tokens_in=EARNED)
+    mended = shell("echo 42 > answer.txt && make test"), text(DONE)
+    with remembers(box, llm) as daemon:
+        llm.api(text(BAD, tokens_in=EARNED), judged, text(f"Problem: {PROBLEM}\nLesson: {LESSON}"))
+        failed = shell("echo 'print(1)' > hello.py"), shell("make test"), text("All done.")
+        assert set(asked(REQUEST, *failed, *mended)) == {0}, "nothing is known yet"
+
+        def stored() -> bool:
+            found: dict[str, int] = daemon.status()["features"]["memory"]["episodes"]
+            return bool(sum(n for state, n in found.items() if state != "bytes"))
+
+        wait_until(stored, "the episode", daemon.log)
+
+        llm.api(judged)
+        seen = asked(REQUEST, shell("ls"), *mended)
+        assert seen[0] == 1, "before its first answer the agent has the lesson"
+
+        llm.api(judged)
+        seen = asked(OTHER, shell("ls"), shell("make test"), shell("make test"), text("It means: the same."))
+        assert seen[:2] == [0, 0], "another task, another command"
+        assert seen[2] == 1, "the command that failed then"
+        assert seen[3] == 1, "once a session"
+
+        judges = [r for r in llm.of("api") if "The marker of this data" in r.prompt]
+        assert len(judges) == 4
+        ours = [r for r in judges if LESSON in r.everything or MARK in r.everything]
+        assert not ours, "our own words are no work"
+        daemon.new_log()
+
+
+@pytest.fixture
+def plugin(own_box: Sandbox) -> Path:
+    """The plugin's copy as `setup` makes it where lessons are brought back at actions."""
+    copy = own_box.root / "plugin"
+    shutil.copytree(PLUGIN, copy)
+    hooks = copy / "hooks" / "hooks.json"
+    hooks.write_bytes(tool_hooks.with_them(hooks.read_bytes()))
+    return copy
+
+
+@pytest.mark.needs("claude")
+@pytest.mark.parametrize("version", ["new", "old"])
+def test_the_story_with_claude_code(
+    own_box: Sandbox, llm: ModelServer, plugin: Path, version: Version
+) -> None:
+    """UserPromptSubmit and PreToolUse bring the lesson; the model reads it with the prompt, and behind the
+    call's result.
+    """
+    claude = ClaudeCode(own_box, llm.url, version, plugin=plugin)
+
+    def session(prompt: str, *steps: Step) -> None:
+        llm.script(*steps)
+        ran = claude.run(prompt, **HEADLESS)
+        assert ran.code == 0, ran
+
+    story(own_box, llm, session, claude_bash)
+
+
+def test_the_story_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
+    """`chat.message` and `tool.execute.after` bring the lesson; the person's message stays theirs."""
+    hosts: list[OpencodeServe] = []
+
+    def session(prompt: str, *steps: Step) -> None:
+        if not hosts:
+            hosts.append(OpencodeServe(own_box, llm.url).__enter__())
+        s = hosts[0].create_session()
+        llm.script(*steps, session=s.id)
+        s.prompt(prompt)
+        wait_until(lambda: llm.left(s.id) == 0, "the end of the script", hosts[0].printed)
+        s.wait_idle()
+        s.delete()
+
+    try:
+        story(own_box, llm, session, bash)
+    finally:
+        for host in hosts:
+            host.__exit__(None, None, None)
