@@ -53,26 +53,33 @@ def redact_tail(text: str, limit: int) -> str:
 
 
 def redact_value(value: object) -> object:
-    """A JSON value with every text redacted. The whole value under a secret's name is replaced."""
-    return _nested(value, 0)
+    """A JSON value with every text redacted. The whole value under a secret's name is replaced.
+
+    A text that stands there several times is searched once: in a case more than half of them do.
+    """
+    return _nested(value, 0, {})
 
 
-def _nested(value: object, depth: int) -> object:
+def _nested(value: object, depth: int, done: dict[str, str]) -> object:
+    """``done``: the texts that were redacted already, and what became of them."""
     if isinstance(value, str):
-        return redact(value)
+        clean = done.get(value)
+        if clean is None:
+            clean = done[value] = redact(value)
+        return clean
     if depth >= MAX_DEPTH and isinstance(value, dict | list | tuple):
         return mark("depth")
     if isinstance(value, dict):
         found = {}
         for key, inner in value.items():
-            clean, secret = key, False
+            name, secret = key, False
             if isinstance(key, str):
-                clean, secret = _key(key) if len(key) <= KEY else (redact(key), is_secret_name(key))
+                name, secret = _key(key) if len(key) <= KEY else (redact(key), is_secret_name(key))
             hidden = secret and _holds_something(inner)
-            found[clean] = mark("named") if hidden else _nested(inner, depth + 1)
+            found[name] = mark("named") if hidden else _nested(inner, depth + 1, done)
         return found
     if isinstance(value, list | tuple):
-        return [_nested(inner, depth + 1) for inner in value]
+        return [_nested(inner, depth + 1, done) for inner in value]
     return value
 
 

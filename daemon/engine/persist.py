@@ -7,6 +7,9 @@ with the next try.
 A decision and the state that it leads to are stored in one transaction, never apart: ``decide`` takes both in
 the same step of the loop, and only one write runs at a time. So no other session's write can store a decided
 state without its verdict (I21, I42).
+
+A decision is over when it is synced too. That takes as long as the disk takes, so the next write does not
+wait for it: an event never waits for a sync.
 """
 
 from __future__ import annotations
@@ -67,10 +70,11 @@ class Persist:
     def decide(
         self, after: Session, *statements: Statement, undo: Callable[[], None] = lambda: None
     ) -> asyncio.Future[None]:
-        """The session moves on now; its state and ``statements`` are stored in one durable transaction.
+        """The session moves on now; its state and ``statements`` are stored in one transaction, then synced.
 
         The future fails with ``Unavailable`` when that could not be stored; ``undo`` was called then, before
-        any other write, and nothing of the decision is in the database.
+        any other write, and nothing of the decision is in the database. It fails too when the disk refuses
+        the sync. Then the decision is in the database and stays, as after a crash at this point.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._world.sessions.put(after)
@@ -118,7 +122,7 @@ class Persist:
                 except Unavailable as e:
                     _fail([each], e)
                 else:
-                    _succeed([each])
+                    self._sync([each])
             await self._write()  # the rest, with what was decided meanwhile
         except BaseException as e:
             error = (
@@ -127,7 +131,24 @@ class Persist:
             _fail(decided, error)
             raise
         else:
-            _succeed(decided)
+            self._sync(decided)
+
+    def _sync(self, decided: Sequence[_Decided]) -> None:
+        if decided:
+            self._world.spawn(self._synced(decided), "sync")
+
+    async def _synced(self, decided: Sequence[_Decided]) -> None:
+        """They are stored; now the disk has to keep them."""
+        try:
+            await self._world.db.synced()
+        except Unavailable as e:
+            self._world.health.failed(DATABASE, str(e))
+            for each in decided:
+                _refuse(each.done, e)
+        else:
+            for each in decided:
+                if not each.done.done():
+                    each.done.set_result(None)
 
     async def _store(self, decided: Sequence[_Decided]) -> None:
         """One transaction with every unsaved state and what was decided."""
@@ -141,7 +162,7 @@ class Persist:
             aside, upsert = world.sessions.aside(now), world.sessions.statement(states, now)
             statements = [aside, upsert, sessions.mark(marks, now), *extra]
             statements += [statement for each in decided for statement in each.statements]
-            await world.db.commit(*(s for s in statements if s[1]), durable=bool(decided))
+            await world.db.commit(*(s for s in statements if s[1]))
         except BaseException:
             self._marks = marks | self._marks
             self._extra = extra + self._extra
@@ -154,19 +175,17 @@ class Persist:
         world, states = self._world, {decided.after.id: decided.after}
         now = world.clock.now_ms()
         upsert = world.sessions.statement(states, now)
-        await world.db.commit(upsert, *decided.statements, durable=True)
+        await world.db.commit(upsert, *decided.statements)
         world.sessions.saved(states)
-
-
-def _succeed(decided: Sequence[_Decided]) -> None:
-    for each in decided:
-        if not each.done.done():
-            each.done.set_result(None)
 
 
 def _fail(decided: Sequence[_Decided], error: Unavailable) -> None:
     for each in decided:
         each.undo()
-        if not each.done.done():
-            each.done.set_exception(error)
-            each.done.exception()  # whoever decided may be gone
+        _refuse(each.done, error)
+
+
+def _refuse(done: asyncio.Future[None], error: Unavailable) -> None:
+    if not done.done():
+        done.set_exception(error)
+        done.exception()  # whoever decided may be gone

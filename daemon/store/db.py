@@ -1,8 +1,8 @@
 """One SQLite file, written by one thread with group commit (design/architecture.md).
 
-Owns the connection and the thread; knows no table. WAL; ``NORMAL`` for events (no disk sync on the
-host's path), ``FULL`` for decisions, which must survive a power cut. A job that fails is
-rolled back alone and its caller gets ``Unavailable``; the others of its group are committed.
+Owns the connection and the thread; knows no table. WAL, and no disk sync on the host's path: decisions, which
+must survive a power cut, are synced after their commit and beside the writer (``syncing``). A job that fails
+is rolled back alone and its caller gets ``Unavailable``; the others of its group are committed.
 A database that is corrupt is kept aside and a new one is begun (I43): ``opened.aside`` names it. A row whose
 values are not of their columns' types is moved to the table ``unreadable``: ``opened.rows`` counts them.
 """
@@ -19,9 +19,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import Unavailable, UserError
+from ..core.errors import Unavailable, UserError, words
 from . import damage
 from .migrations import MIGRATIONS
+from .syncing import LONGEST, Checkpoints, Syncs, sync_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,6 @@ class ConflictError(Unavailable):
 @dataclass(slots=True)
 class _Job:
     statements: Sequence[Statement]
-    durable: bool
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[int]
     changed: int = 0
@@ -61,12 +61,14 @@ class Opened:
 class Database:
     """The write side is ``commit``; the read side is ``read`` (on the caller's thread)."""
 
-    def __init__(self, path: Path, now: Callable[[], int]) -> None:
-        """Open and migrate ``path``, creating folder (0700) and file (0600). Raises ``UserError``."""
+    def __init__(self, path: Path, now: Callable[[], int], sync: Callable[[int], None] = sync_data) -> None:
+        """Open and migrate ``path``, creating folder (0700) and file (0600). Raises ``UserError``.
+
+        ``sync`` has the disk keep what was written to an open file, or raises ``OSError``.
+        """
         self.path = path
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
-        self._synced = ""  # what the connection was told last
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.opened = Opened()
         try:
@@ -79,23 +81,42 @@ class Database:
             self.opened = Opened(aside=_set_aside(path, now()))
             self._conn, rows = _open(path, now())
         self.opened = replace(self.opened, rows=rows)
+        self._conn.execute("PRAGMA synchronous=NORMAL")
+        self._conn.execute(f"PRAGMA wal_autocheckpoint={LONGEST}")
         self._reader = _connect(path)
         self._reader_lock = threading.Lock()
+        self._checkpoints = Checkpoints(lambda: _connect(path))
+        try:
+            self._syncs = Syncs(path, sync)
+        except OSError as e:
+            raise UserError(f"cannot open the log of the database {path}: {words(e)}") from e
         self._thread = threading.Thread(target=self._run, name="reflectd-store", daemon=True)
         self._thread.start()
 
     async def commit(self, *statements: Statement, durable: bool = False) -> int:
-        """Run the statements in one transaction. Returns the number of changed rows when it is stored.
+        """Run the statements in one transaction. Returns the number of changed rows when it is stored,
+        and, if ``durable``, synced.
 
-        Raises ``Unavailable`` when it could not be stored (disk full, read-only, locked for 5 s), and
-        ``ConflictError`` when a constraint refused a statement.
+        Raises ``Unavailable`` when it could not be stored (disk full, read-only, locked for 5 s) or synced,
+        and ``ConflictError`` when a constraint refused a statement.
         """
         if self._closed:
             raise Unavailable("the database is closed")
         loop = asyncio.get_running_loop()
-        job = _Job(statements, durable, loop, loop.create_future())
+        job = _Job(statements, loop, loop.create_future())
         self._queue.put(job)
-        return await job.done
+        changed = await job.done
+        if durable:
+            await self.synced()
+        return changed
+
+    async def synced(self) -> None:
+        """Returns when a power cut can't take back what was committed. Raises ``Unavailable`` when the disk
+        refuses; what was committed is in the database all the same.
+        """
+        if self._closed:
+            raise Unavailable("the database is closed")
+        await self._syncs.synced()
 
     def read(self, sql: str, parameters: Row = ()) -> list[Row]:
         """Rows of a query. Blocking, a few µs for the small queries of the engine.
@@ -114,6 +135,8 @@ class Database:
         self._closed = True
         self._queue.put(None)
         self._thread.join()
+        self._syncs.close()
+        self._checkpoints.close()
         with contextlib.suppress(sqlite3.Error):
             self._conn.execute("PRAGMA optimize")
         self._reader.close()
@@ -152,10 +175,6 @@ class Database:
 
     def _transaction(self, jobs: list[_Job]) -> None:
         c = self._conn
-        synced = "FULL" if any(j.durable for j in jobs) else "NORMAL"
-        if synced != self._synced:
-            c.execute(f"PRAGMA synchronous={synced}")
-            self._synced = synced
         c.execute("BEGIN IMMEDIATE")
         try:
             for job in jobs:
@@ -168,6 +187,7 @@ class Database:
             with contextlib.suppress(sqlite3.Error):
                 c.execute("ROLLBACK")
             raise
+        self._checkpoints.committed()
 
 
 def _resolve(jobs: list[_Job]) -> None:
@@ -198,7 +218,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _open(path: Path, now: int) -> tuple[sqlite3.Connection, dict[str, int]]:
     """A migrated connection, and how many damaged rows of each table were kept aside.
 
-    The size of the WAL is bounded by the default autocheckpoint.
+    The size of the WAL is bounded by the checkpoints (``syncing``).
     """
     c = _connect(path)
     try:

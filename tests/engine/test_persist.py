@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -121,6 +123,36 @@ async def test_state_is_never_stored_ahead_of_its_verdict(sim: SimDaemon) -> Non
             await asyncio.gather(*work)
     c.close()
     assert torn == []
+
+
+async def test_events_do_not_wait_for_the_sync_of_a_decision(tmp_path: Path) -> None:
+    """No disk sync on the host's path. The decision is over only when it is synced; a disk that refuses fails
+    it, and the state stays what the database has.
+    """
+    sim = SimDaemon(tmp_path, FakeClock(), ScriptedLLM())
+    await sim.start()
+    await sim.settle()
+    persist, sessions, syncs = sim.daemon.engine.persist, sim.daemon.world.sessions, sim.daemon.db._syncs
+    goes_on, begun = threading.Event(), threading.Event()
+
+    def refuses(_: int) -> None:
+        begun.set()
+        assert goes_on.wait(60)
+        raise OSError(errno.EIO, "Input/output error")
+
+    syncs._sync = refuses
+    undone = list[str]()
+    decided = persist.decide(DECIDED, verdicts.add(VERDICT, "/p"), undo=lambda: undone.append("undone"))
+    await asyncio.to_thread(begun.wait, 60)
+    sessions.put(Session(id="other", task="t", phase="open"))
+    await persist.flush()
+    assert stored(sim) == {"decided": "incomplete", "other": "open"}
+    assert not decided.done()
+    goes_on.set()
+    with pytest.raises(Unavailable, match="synced"):
+        await decided
+    assert (undone, sessions.get("decided")) == ([], DECIDED)
+    await sim.stop()
 
 
 TORN = (
