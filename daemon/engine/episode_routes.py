@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..core.episodes import SIMILAR, TOP_K, Episode
-from ..core.errors import BadReply, Unavailable
+from ..core.errors import BadReply
 from ..core.learned import refusal
 from ..core.redact import redact
 from ..memory.decide import identity, shortened

@@ -121,7 +121,8 @@ class Recall:
         self, project: str, text: str, *, least: float = SIMILAR, limit: int = TOP_K, ranked: bool = False
     ) -> list[Found]:
         """The episodes of this project that are like ``text``: by similarity above ``least``, or all that
-        were found in their ranking. Without a model for embeddings the ranking decides. Raises ``Unavailable``.
+        were found in their ranking. Without a model for embeddings the ranking decides. Raises
+        ``Unavailable``.
         """
         vector = await self._vectors.one(text)
         found = await self._search(project, text, vector, max(FOUND, limit))
