@@ -66,10 +66,12 @@ class Site:
         await self.sim.settle()
         return c
 
-    async def closes(self, c: ClaudeSim, *says: dict[str, Any] | str | Exception) -> None:
+    async def closes(
+        self, c: ClaudeSim, *says: dict[str, Any] | str | Exception, then: str = "What is in this folder?"
+    ) -> None:
         """The person begins another task, and what the model says of the one that is over."""
         self.llm.add(*says)
-        await c.types("Now something else: what is in this folder?")
+        await c.types(then)
         await self.sim.settle()
         await self.looks()
 
@@ -174,7 +176,7 @@ async def test_two_a_session_and_one_a_task(site: Site) -> None:
     """Each task has one reflexion, and a session at most two."""
     c = await site.fails("s1")
     for _ in range(2):
-        await site.closes(c, SAID)
+        await site.closes(c, SAID, then=TASK)
         site.llm.add(BAD)
         await c.works("All done.", tools=FAILED)
         await site.sim.settle()
@@ -203,17 +205,17 @@ async def test_an_opinion_waits_for_a_person(site: Site) -> None:
     """Quarantine: without a row that proves the failure the lesson is kept apart until a person says yes; a
     no dismisses it.
     """
-    tools = (write("src/parser.py"),)
-    await site.closes(await site.fails("s1", tools=tools), SAID)
+    task, tools = "Make the parser simpler", (write("src/parser.py"),)
+    await site.closes(await site.fails("s1", task, tools), SAID)
     (found,) = await site.episodes()
     e, ask = found.episode, route(site)
     assert (e.proof, e.state) == ("", "quarantined")
     project = str(site.project)
-    assert await site.memory.recall.lookup(project, TASK) == []
+    assert await site.memory.recall.lookup(project, task) == []
     assert (await ask("settle", ids=[e.id], yes=True))["changed"] == 1
-    assert [r.candidate.episode.id for r in await site.memory.recall.lookup(project, TASK)] == [e.id]
+    assert [r.candidate.episode.id for r in await site.memory.recall.lookup(project, task)] == [e.id]
     await ask("settle", ids=[e.id], yes=False)
-    assert await site.memory.recall.lookup(project, TASK) == []
+    assert await site.memory.recall.lookup(project, task) == []
 
 
 async def test_another_session_confirms_by_a_row(site: Site) -> None:
@@ -229,7 +231,7 @@ async def test_another_session_confirms_by_a_row(site: Site) -> None:
 async def test_a_dispute_withdraws_the_lesson(site: Site) -> None:
     """A person says that the verdict was wrong: its lesson is dismissed, and what waits of it is dropped."""
     c = await site.fails("s1")
-    await site.closes(c, SAID)
+    await site.closes(c, SAID, then=TASK)
     site.llm.add(BAD)
     await c.works("All done.", tools=FAILED)
     await site.sim.settle()
