@@ -51,8 +51,9 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"there is no folder {project}")
 
     def rules() -> list[dict[str, Any]]:
-        rows = rules_at(settings, where, str(project)).look().rows
-        return [row_object(row, None) for row in rows if row.active]
+        found = rules_at(settings, where, str(project)).look()
+        own = [{"text": line.text, "active": True, "by_hand": True} for line in found.by_hand]
+        return [*(row_object(row, None) for row in found.rows if row.active), *own]
 
     serve(Bridge(where, project, rules))
     return 0

@@ -125,7 +125,7 @@ async def test_playbook_and_rules_are_read(box: Sandbox) -> None:
     (box.project / "CLAUDE.md").write_text(
         "## Learned Rules (via /reflect)\n"
         "<!-- Auto-managed by /reflect - manual edits may be overwritten -->\n\n"
-        "### Active Rules\n\n- Use bun, not npm (learned: 2026-11-01)\n"
+        "### Active Rules\n- Use bun, not npm\n"
     )
     async with client(box) as mcp:
         assert (await read(mcp, "memory://playbook"))["points"] == []
