@@ -10,25 +10,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from ...core import events as ev
 from ...core.consent import Chosen, chosen_by_text, shown, typed
 from ...core.errors import BadReply
 from ...core.redact import redact_head
-from ..wire import decode, text_or_empty
+from ..wire import decode
 from .lines import ORDER, REFLECT, is_typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+NONE: Final = Raw(b"null")
 MAX_BODY: Final = 8 << 20
 MAX_NAME: Final = 200
 MAX_PATH: Final = 4_096
 MAX_TEXT: Final = 100_000
 MAX_TASKS: Final = 200
+MAX_TOLD: Final = 1 << 20  # bytes of all background tasks
 QUESTION: Final = "AskUserQuestion"
 PERMISSION: Final = "permission"  # Claude Code gives a request no id, so at most one is open
+_FALSE: Final = frozenset({b"null", b"false", b"0", b'""'})
 _OVER: Final = frozenset({"completed", "failed", "killed", "cancelled", "stopped", "error"})
 _LASTING: Final = frozenset({"shell", "monitor"})
 _ASKS: Final = frozenset({"permission_prompt", "elicitation_dialog"})
@@ -132,29 +135,31 @@ class Hook:
 
 
 class _Body(Struct):
-    session_id: Any = None
-    transcript_path: Any = None
-    cwd: Any = None
-    prompt: Any = None
-    prompt_id: Any = None
-    last_assistant_message: Any = None
-    background_tasks: Any = None
-    source: Any = None
-    error: Any = None
-    notification: Any = field(name="notification_type", default=None)
-    message: Any = None
-    permission_mode: Any = None
-    agent_id: Any = None
-    agent_type: Any = None
-    reason: Any = None
-    title: Any = field(name="session_title", default=None)
-    mod: Any = field(name="reflectd_mod", default=None)
-    origin: Any = field(name="reflectd_origin", default=None)
-    turn_id: Any = None
-    tool_name: Any = None
-    tool_use_id: Any = None
-    tool_input: Any = None
-    tool_response: Any = None
+    """The fields as they came: what stands in them is read one by one, and lists of millions by nobody."""
+
+    session_id: Raw = NONE
+    transcript_path: Raw = NONE
+    cwd: Raw = NONE
+    prompt: Raw = NONE
+    prompt_id: Raw = NONE
+    last_assistant_message: Raw = NONE
+    background_tasks: Raw = NONE
+    source: Raw = NONE
+    error: Raw = NONE
+    notification: Raw = field(name="notification_type", default=NONE)
+    message: Raw = NONE
+    permission_mode: Raw = NONE
+    agent_id: Raw = NONE
+    agent_type: Raw = NONE
+    reason: Raw = NONE
+    title: Raw = field(name="session_title", default=NONE)
+    mod: Raw = field(name="reflectd_mod", default=NONE)
+    origin: Raw = field(name="reflectd_origin", default=NONE)
+    turn_id: Raw = NONE
+    tool_name: Raw = NONE
+    tool_use_id: Raw = NONE
+    tool_input: Raw = NONE
+    tool_response: Raw = NONE
 
 
 def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
@@ -169,40 +174,40 @@ def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
         wire = decode(body, _Body)
     except BadReply as e:
         raise BadReply(f"hook {event[:40]}: {e}", e.raw) from None
-    session = wire.session_id
-    if not isinstance(session, str) or not session or len(session) > MAX_NAME or not session.isprintable():
+    session = _text(wire.session_id)
+    if not session or len(session) > MAX_NAME or not session.isprintable():
         raise BadReply(f"hook {event[:40]}: no session_id")
     said = {k.lower(): _sound(v) for k, v in headers.items() if k.lower().startswith("x-cc-")}
     pid = said.get("x-cc-pid", "")
-    last = text_or_empty(wire.last_assistant_message)
+    last = _text(wire.last_assistant_message)
     asks, answers = _questions(wire)
     return Hook(
         event=event,
         session=session,
-        transcript=_path(wire.transcript_path, "transcript_path", event),
-        cwd=_path(wire.cwd, "cwd", event),
-        project=_path(said.get("x-cc-project"), "X-CC-Project", event),
-        prompt=text_or_empty(wire.prompt)[:MAX_TEXT],
-        prompt_id=text_or_empty(wire.prompt_id)[:MAX_NAME],
+        transcript=_path(_path_of(wire.transcript_path), "transcript_path", event),
+        cwd=_path(_path_of(wire.cwd), "cwd", event),
+        project=_path(said.get("x-cc-project", ""), "X-CC-Project", event),
+        prompt=_text(wire.prompt)[:MAX_TEXT],
+        prompt_id=_text(wire.prompt_id)[:MAX_NAME],
         last_assistant_message=last[-MAX_TEXT:],
         background=_running(wire.background_tasks),
-        source=text_or_empty(wire.source)[:MAX_NAME],
-        error=text_or_empty(wire.error)[:MAX_NAME],
-        notification=text_or_empty(wire.notification)[:MAX_NAME],
-        message=text_or_empty(wire.message)[:MAX_NAME],
-        permission_mode=text_or_empty(wire.permission_mode)[:MAX_NAME],
-        agent_id=text_or_empty(wire.agent_id)[:MAX_NAME],
-        agent_type=text_or_empty(wire.agent_type)[:MAX_NAME],
-        reason=text_or_empty(wire.reason)[:MAX_NAME],
-        title=text_or_empty(wire.title)[:MAX_NAME],
+        source=_text(wire.source)[:MAX_NAME],
+        error=_text(wire.error)[:MAX_NAME],
+        notification=_text(wire.notification)[:MAX_NAME],
+        message=_text(wire.message)[:MAX_NAME],
+        permission_mode=_text(wire.permission_mode)[:MAX_NAME],
+        agent_id=_text(wire.agent_id)[:MAX_NAME],
+        agent_type=_text(wire.agent_type)[:MAX_NAME],
+        reason=_text(wire.reason)[:MAX_NAME],
+        title=_text(wire.title)[:MAX_NAME],
         entrypoint=said.get("x-cc-entrypoint", "")[:MAX_NAME],
         attended={"1": True, "0": False}.get(said.get("x-cc-attended", "")),
         pid=int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else 0,
         headless=said.get("x-cc-headless", "") in {"1", "true", "yes", "on"},
-        mod=bool(wire.mod),
-        origin=text_or_empty(wire.origin)[:MAX_NAME],
-        turn_id=text_or_empty(wire.turn_id)[:MAX_NAME],
-        tool_use=text_or_empty(wire.tool_use_id)[:MAX_NAME],
+        mod=bytes(memoryview(wire.mod)[:6]) not in _FALSE,
+        origin=_text(wire.origin)[:MAX_NAME],
+        turn_id=_text(wire.turn_id)[:MAX_NAME],
+        tool_use=_text(wire.tool_use_id)[:MAX_NAME],
         asks=asks,
         answers=answers,
     )
@@ -213,12 +218,10 @@ def _questions(wire: _Body) -> tuple[tuple[str, ...], tuple[Chosen, ...]]:
 
     The model may put answers into its call; only those of the result are read.
     """
-    given, came = wire.tool_input, wire.tool_response
-    if wire.tool_name != QUESTION or not isinstance(given, dict):
+    if _text(wire.tool_name) != QUESTION:
         return (), ()
+    given, came = _object(wire.tool_input), _object(wire.tool_response)
     asks = tuple(question.digest for question in shown(given.get("questions")))
-    if not asks or not isinstance(came, dict):
-        return asks, ()
     answers = chosen_by_text(came.get("questions"), came.get("answers"))
     return asks, answers if tuple(a.digest for a in answers) == asks else ()
 
@@ -340,25 +343,62 @@ _READERS: Final[dict[str, Callable[[Hook, int], tuple[ev.Event, ...]]]] = {
 EVENTS: Final = frozenset(_READERS)
 
 
-def _running(tasks: object) -> tuple[Task, ...]:
+class _Told(Struct):
+    """A background task as it came."""
+
+    id: Raw = NONE
+    type: Raw = NONE
+    status: Raw = NONE
+    command: Raw = NONE
+    description: Raw = NONE
+    agent_type: Raw = NONE
+    name: Raw = NONE
+
+
+def _running(told: Raw) -> tuple[Task, ...]:
     """The tasks that have not ended. One without a status counts, because waiting is safer."""
-    found = tasks[:MAX_TASKS] if isinstance(tasks, list) else []
-    return tuple(
-        _task(t) for t in found if isinstance(t, dict) and text_or_empty(t.get("status")) not in _OVER
-    )
+    if len(memoryview(told)) > MAX_TOLD:
+        raise BadReply(f"background_tasks has more than {MAX_TOLD >> 20} MB")
+    try:
+        found = decode(told, list[Raw])[:MAX_TASKS]
+    except BadReply:
+        return ()
+    tasks = (decode(t, _Told) for t in found if memoryview(t)[:1] == b"{")
+    return tuple(_task(t) for t in tasks if _text(t.status) not in _OVER)
 
 
-def _task(found: dict[str, Any]) -> Task:
-    kind = text_or_empty(found.get("type"))[:MAX_NAME]
-    said = (text_or_empty(found.get(key)) for key in ("command", "description", "agent_type", "name"))
+def _task(found: _Told) -> Task:
+    kind = _text(found.type)[:MAX_NAME]
+    said = map(_text, (found.command, found.description, found.agent_type, found.name))
     name = " ".join(next((s for s in said if s.strip()), kind or "a background task").split())
-    return Task(text_or_empty(found.get("id"))[:MAX_NAME], kind, redact_head(name, MAX_NAME))
+    return Task(_text(found.id)[:MAX_NAME], kind, redact_head(name, MAX_NAME))
 
 
-def _path(value: object, name: str, event: str) -> str:
-    if value is None or value == "":
+def _text(value: Raw) -> str:
+    """The text, "" for anything else."""
+    try:
+        return decode(value, str)
+    except BadReply:
         return ""
-    if not isinstance(value, str) or not value.startswith("/") or "\0" in value or len(value) > MAX_PATH:
+
+
+def _path_of(value: Raw) -> str:
+    """The text; what is neither text nor null is no path either."""
+    return _text(value) if bytes(memoryview(value)[:1]) in {b'"', b"n"} else "?"
+
+
+def _object(value: Raw) -> dict[str, Any]:
+    """The object, an empty one for anything else."""
+    try:
+        return decode(value, dict[str, Any])
+    except BadReply:
+        return {}
+
+
+def _path(value: str, name: str, event: str) -> str:
+    if not value:
+        return ""
+    if not value.startswith("/") or "\0" in value or len(value) > MAX_PATH:
         raise BadReply(f"hook {event[:40]}: {name} is no absolute path")
     return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -216,6 +217,24 @@ def test_the_mod_tells_of_esc() -> None:
         ev.SessionIdled(SESSION, 7),
     )
     assert said("ModWatch") == ()
+
+
+@pytest.mark.parametrize("name", ["prompt", "last_assistant_message", "tool_input", "reflectd_mod", "source"])
+def test_lists_of_millions_are_not_made(name: str) -> None:
+    """I44: what is no text where a text stands is not looked into; making it would stop the daemon."""
+    body = b'{"session_id":"s","%s":[%s[]]}' % (name.encode(), b"[]," * 300_000)
+    tracemalloc.start()
+    parse_hook("Stop", body, {})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * len(body), "a list for each would take twenty times that"
+
+
+def test_background_tasks_without_end_are_refused() -> None:
+    """I36: a megabyte of them is no list that a host keeps."""
+    body = b'{"session_id":"s","background_tasks":[%s{}]}' % (b"{}," * 400_000)
+    with pytest.raises(BadReply, match="background_tasks"):
+        parse_hook("Stop", body, {})
 
 
 def test_unknown_events_and_fields_say_nothing() -> None:

@@ -91,11 +91,11 @@ def test_events(kind: str, data: dict[str, Any], expected: tuple[ev.Event, ...])
 def test_a_long_title_ends_with_a_whole_word() -> None:
     """I46: secrets are found in what is kept, so no half of one is: and the title says that it was cut."""
     key = "sk-ant-api03-" + "k" * 80
-    for words in range(60, 100):
+    for words in (60, 81, 82, 99, 100, 780, 785, 799):
         title = "word " * words + key
         (seen,) = parse_event("session.updated", 5, {"info": {"id": "s", "title": title}})
         assert isinstance(seen, ev.SessionSeen)
-        assert seen.title == title or seen.title == "word " * words + "…"
+        assert seen.title == title or set(seen.title.split()) == {"word", "…"}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from daemon.core.errors import BadReply
 from daemon.core.transcript import Model, Todo, Transcript
 from daemon.hosts.opencode.messages import parse_transcript
+from daemon.hosts.wire import mend
 from tests.hosts.opencode.samples import JSON
 
 OURS = {"ord_1"}
@@ -220,6 +221,14 @@ def test_half_a_character_costs_nothing() -> None:
     assert parse({"messages": [message("a", parts=[text("x\ud83d")])]}).messages[0].text == "x\ufffd"
     broken = b'{"messages":[{"info":{"id":"a","role":"assistant"},"parts":[{"type":"text","text":"x\xff"}]}]}'
     assert parse(broken).messages[0].text == "x\ufffd"
+
+
+@given(st.lists(st.sampled_from(["\ud83d", "\ude00", "\\", "u", "d8", "3d", '"', "\n", "😀"]), max_size=12))
+def test_only_half_characters_are_mended(parts: list[str]) -> None:
+    """Whatever stands around them: escaped backslashes, whole characters, other halves."""
+    said = "".join(parts)
+    utf16 = said.encode("utf-16-le", "surrogatepass")
+    assert json.loads(mend(json.dumps(said).encode())) == utf16.decode("utf-16-le", "replace")
 
 
 def test_order_and_doubles() -> None:
