@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ...files.journal import ProjectJournal
     from ...files.learned_rules import LearnedRules
     from ...files.rule_plan import Plan
+    from ...paths import Paths
     from ...rules.rows import Standing
     from .decisions import Decisions
     from .menu import Asking
@@ -62,14 +63,17 @@ def run(args: argparse.Namespace) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that can't show all there is
-    _read_new(book)
+    _read_new(book, where)
     return _reviewed(book, rules)
 
 
-def _read_new(book: ProjectJournal) -> None:
-    """Count what the person said in this project's sessions since the last time, with a bar."""
+def _read_new(book: ProjectJournal, where: Paths) -> None:
+    """Count what the person said in this project's sessions since the last time, with a bar: Claude Code's,
+    and opencode's while one is open in the project.
+    """
     from ...files.findings import known_cursors
     from ...rules.gather import Gathering
+    from .past import read_past
     from .scanning import Scan, read_all
     from .sources import of_project
 
@@ -78,11 +82,15 @@ def _read_new(book: ProjectJournal) -> None:
     listed = of_project(book.project, os.environ, everywhere=False)
     try:
         read_all(scan, listed, quiet=False)
+        asked = read_past(scan, where, quiet=False)
     finally:
         scan.end()  # also after Ctrl-C: what was read is not read again
     tell(dict.fromkeys(scan.told + scan.failed))
-    if not listed:
-        say("Claude Code has no sessions of this project. `reflectd reflect scan FILE` reads what you name.")
+    if not (listed or asked):
+        say(
+            "Claude Code has no sessions of this project, and no opencode is open in it. "
+            "`reflectd reflect scan FILE` reads what you name."
+        )
         return
     said = f"{count(scan.gathering.messages, 'new message')} of yours"
     say(f"Read {count(scan.read, 'session')} ({scan.unchanged} unchanged), {said}.")

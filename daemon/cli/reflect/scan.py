@@ -36,8 +36,8 @@ def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "paths",
         nargs="*",
         metavar="FILE",
-        help="transcripts of Claude Code, exports of opencode, or folders of them (Claude Code's sessions of "
-        "this project)",
+        help="transcripts of Claude Code, exports of opencode, or folders of them (the sessions of this "
+        "project: Claude Code's, and opencode's while one is open in it)",
     )
     parser.add_argument("--all", action="store_true", help="Claude Code's sessions of all projects")
     parser.add_argument(
@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, count, and say what is suggested."""
     from ...files.findings import known_cursors
     from ...rules.gather import Gathering
+    from .past import read_past
     from .scanning import Scan, read_all
     from .sources import named, of_project
 
@@ -76,11 +77,12 @@ def run(args: argparse.Namespace) -> int:
     scan = Scan(book, Gathering(book.state.load("asked"), held), cursors, since, args.dry_run, held)
     try:
         read_all(scan, [s for s in listed if s.found.st_mtime_ns // 1_000_000 >= since], quiet=args.json)
+        asked = not (args.paths or args.all) and read_past(scan, look_at_settings(args)[1], quiet=args.json)
         if held is not None:
             _ask(scan, held, args)
     finally:
         scan.end()  # also after Ctrl-C: what was read is not read again
-    _report(args, scan, len(listed))
+    _report(args, scan, found=bool(listed) or asked)
     return 0
 
 
@@ -105,9 +107,10 @@ def _ask(scan: Scan, held: Held, args: argparse.Namespace) -> None:
         look(held, scan, template)
 
 
-def _report(args: argparse.Namespace, scan: Scan, listed: int) -> None:
+def _report(args: argparse.Namespace, scan: Scan, *, found: bool) -> None:
+    """``found``: whether there was anything to read."""
     journal, quotes = scan.journal, scan.book.state.load("quotes")
-    found = summary(journal, quotes)
+    signals = summary(journal, quotes)
     told = list(dict.fromkeys(scan.told))
     told += scan.failed[:TOLD] + (
         [f"{len(scan.failed) - TOLD} more files could not be read"] if len(scan.failed) > TOLD else []
@@ -121,7 +124,7 @@ def _report(args: argparse.Namespace, scan: Scan, listed: int) -> None:
             "bytes": scan.bytes,
         }
         fields = {"changed": not scan.dry_run and bool(scan.new or scan.again), "read": read}
-        signals = {"new": scan.new, "again": sorted(scan.again), **found}
+        signals = {"new": scan.new, "again": sorted(scan.again), **signals}
         print_json(
             {
                 "project": str(scan.book.project),
@@ -133,10 +136,10 @@ def _report(args: argparse.Namespace, scan: Scan, listed: int) -> None:
         )
         return
     tell(told)
-    if not listed:
+    if not found:
         say(
-            f"Claude Code has no sessions of {place(scan.book.project)}; name transcripts or exports of "
-            "opencode, or use --all"
+            f"Claude Code has no sessions of {place(scan.book.project)}, and no opencode is open there; name "
+            "transcripts or exports of opencode, or use --all"
         )
     else:
         many = count(scan.gathering.messages, "new message")

@@ -27,7 +27,7 @@ from ..progress import Progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...core.transcript import Said
+    from ...core.transcript import Said, Transcript
     from .sources import Source
 
 Json = dict[str, Any]
@@ -70,6 +70,17 @@ class Scan:
         self.read += 1
         if not self.old:
             self.cursors[source.path] = self.fresh[source.path] = cursor
+
+    def sessions(self, found: Sequence[Transcript], name: str, cursor: list[Any]) -> None:
+        """Take in whole sessions. ``cursor``: where the next scan goes on, kept under ``name`` unless
+        something was passed over.
+        """
+        for transcript in found:
+            for said in said_in_session(transcript):
+                self._take(said, transcript.session)
+        self.read += len(found)
+        if not self.old:
+            self.cursors[name] = self.fresh[name] = cursor
 
     def end(self) -> None:
         """Count what is left; what no model decided is what the rules say."""

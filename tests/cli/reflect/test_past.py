@@ -11,7 +11,9 @@ from daemon import paths
 from daemon.cli.reflect.past import pages
 from daemon.core.errors import Unavailable
 from harness.machine.reflectd import Daemon
+from tests.cli.reflect.past import asked, journal
 from tests.support.hosts.wire import WireHost
+from tests.support.reflecting import review
 
 if TYPE_CHECKING:
     from harness.machine.sandbox import Sandbox
@@ -76,6 +78,101 @@ def test_an_odd_answer_ends_it(box: Sandbox, data: Json | None) -> None:
         else:
             with pytest.raises(Unavailable, match="no list of sessions"):
                 list(pages(where(box), box.project))
+
+
+OLD = f"{1:015d}:a"
+ALWAYS = "No, always use bun instead of npm."
+
+
+class Opencode:
+    """The order `history` of an opencode: one session on each page, those behind ``after`` only."""
+
+    def __init__(self) -> None:
+        self.talks: dict[str, Json] = {}
+        self.asked: list[str] = []
+        self.fails = False
+
+    def said(self, mark: str, *words: str) -> None:
+        turns = [
+            turn for word in words for turn in (("assistant", "I installed it with npm."), ("user", word))
+        ]
+        self.talks[mark] = session(f"ses_{mark[:3]}", *turns)
+
+    def __call__(self, order: Json) -> Json | None:
+        if order["kind"] != "history":
+            return None
+        after = order["data"]["after"]
+        self.asked.append(after)
+        rest = sorted(mark for mark in self.talks if mark > after)
+        if self.fails and len(self.asked) > 1:
+            return {"status": "failed", "error": "the disk is gone"}
+        sessions = [self.talks[mark] for mark in rest[:1]]
+        return {
+            "status": "done",
+            "data": {"sessions": sessions, "after": rest[0] if rest else after, "more": len(rest) > 1},
+        }
+
+
+def test_a_scan_reads_them_once_and_goes_on_where_it_stopped(box: Sandbox) -> None:
+    """FR1: page by page; what was read is not asked for again; a session that is used again counts once."""
+    opencode = Opencode()
+    opencode.said("001:a", ALWAYS)
+    opencode.said("002:b", "thanks", ALWAYS)
+    with Daemon(box), WireHost(box.socket, box.project, opencode):
+        first = asked(box)
+        assert (opencode.asked, first["read"]["files"], first["read"]["messages"]) == (["", "001:a"], 2, 3)
+        (signal,) = journal(box)["signals"]
+        assert signal["occurrences"] == 2
+        before = journal(box)
+        assert asked(box)["read"]["messages"] == 0
+        assert opencode.asked[2:] == ["002:b"]
+        opencode.talks["003:b"] = opencode.talks.pop("002:b")
+        opencode.said("004:c", ALWAYS)
+        asked(box)
+        assert opencode.asked[3:] == ["002:b", "003:b"]
+    assert before["signals"][0]["occurrences"] + 1 == journal(box)["signals"][0]["occurrences"]
+
+
+def test_one_that_fails_half_way_loses_nothing(box: Sandbox) -> None:
+    """What came is counted, the failure is told, and the next scan goes on behind it."""
+    opencode = Opencode()
+    opencode.said("001:a", ALWAYS)
+    opencode.said("002:b", ALWAYS)
+    opencode.fails = True
+    with Daemon(box), WireHost(box.socket, box.project, opencode):
+        found = asked(box)
+        assert [line for line in found["told"] if "the disk is gone" in line], found
+        assert journal(box)["signals"][0]["occurrences"] == 1
+        opencode.fails = False
+        opencode.asked.clear()
+        asked(box)
+    assert opencode.asked == ["001:a"]
+    assert journal(box)["signals"][0]["occurrences"] == 2
+
+
+def test_what_a_date_left_out_is_read_later(box: Sandbox) -> None:
+    """``--since`` begins later in the list, and its end is no mark for a scan of everything."""
+    opencode = Opencode()
+    opencode.said(OLD, ALWAYS)
+    with Daemon(box), WireHost(box.socket, box.project, opencode):
+        asked(box, "--since", "30d")
+        assert opencode.asked[0] > OLD
+        asked(box)
+    assert opencode.asked[-1] == ""
+    assert journal(box)["signals"][0]["occurrences"] == 1
+
+
+def test_the_review_reads_them_first(box: Sandbox) -> None:
+    """FR4: on a terminal, with an opencode open in the project and no session of Claude Code."""
+    opencode = Opencode()
+    opencode.said("001:a", ALWAYS)
+    opencode.said("002:b", ALWAYS)
+    with Daemon(box), WireHost(box.socket, box.project, opencode), review(box, size=(100, 40)) as terminal:
+        text = " ".join(terminal.screen.split())
+        assert "Read 2 sessions (0 unchanged), 2 new messages of yours." in text
+        assert "(2 occurrences)" in text
+        terminal.press("q")
+        assert terminal.ended() == 0
 
 
 def test_without_an_opencode_it_says_so(box: Sandbox) -> None:
