@@ -25,24 +25,23 @@ WAIT_S: Final = 30.0
 
 
 def model_for(project: Path, state_dir: Path) -> Contradicts | None:
-    """Asks the model; None where there is none, or no person who would read the answer."""
+    """Asks the model, and nobody where none is set up; None where no person would read the answer."""
     if not attended():
-        return None
-    from ...api.asking import Asking
-
-    try:
-        (provider, *_) = Asking().providers()
-    except UserError:
         return None
 
     def contradicts(rule: str, statements: Sequence[str]) -> tuple[int, ...]:
         if not statements:
             return ()
+        from ...api.asking import Asking
         from ...engine.budget import likely_tokens
         from ...llm.prices import estimate_usd
         from ...rules.conflict_flow import PURPOSE, TOKENS_OUT, contradicted, prompt_of
         from .model import template_of
 
+        try:
+            (provider, *_) = Asking().providers()
+        except UserError:
+            return ()
         try:
             template = template_of(project, state_dir, PURPOSE)
             prompt = prompt_of(rule, statements, template, "0" * 16)

@@ -98,10 +98,11 @@ def _read_new(book: ProjectJournal, where: Paths) -> None:
 
 def _reviewed(book: ProjectJournal, rules: LearnedRules) -> int:
     """Ask about each pattern, and say what was decided. Returns the exit code."""
+    from .contradictions import model_for
     from .decisions import Decisions
     from .menu import asking
 
-    decisions = Decisions(rules)
+    decisions = Decisions(rules, model_for(book.project, rules.state_dir))
     patterns = decisions.due()
     Review.print(screens.opening(len(patterns), place(book.project), Paint()))
     code = 0

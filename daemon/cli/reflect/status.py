@@ -52,14 +52,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def summary(journal: Journal, quotes: Mapping[str, Any]) -> Json:
-    """The journal in numbers, with the signals that are suggested, what was said of them, and those that
-    wait.
+    """The journal in numbers, with the signals that are suggested, what was said of them, those that wait,
+    and praise and blame, which make no rule.
     """
     from ...rules.patterns import is_due, ranked
 
     signals = journal["signals"]
     rules = journal["learned_rules"]
     due = ranked([s for s in signals if is_due(s)])
+    rest = ranked([s for s in signals if s["status"] == "pending" and s not in due])
     return {
         "counts": {
             **dict.fromkeys(("pending", "promoted", "dismissed"), 0),
@@ -70,9 +71,8 @@ def summary(journal: Journal, quotes: Mapping[str, Any]) -> Json:
             "archived": sum(not r["active"] for r in rules),
         },
         "suggested": [{**shown(s), "quotes": quotes.get(str(s["id"]), [])} for s in due],
-        "waiting": [
-            shown(s) for s in ranked([s for s in signals if s["status"] == "pending" and s not in due])
-        ],
+        "waiting": [shown(s) for s in rest if s["type"] != "feedback"],
+        "feedback": [shown(s) for s in rest if s["type"] == "feedback"],
     }
 
 
@@ -95,9 +95,12 @@ def lines_of(journal: Journal, project: str, quotes: Mapping[str, Any], paint: P
         lines += ["", paint("suggested as rules", "bold")]
         for signal in found["suggested"]:
             lines += pattern(signal, signal["quotes"], paint)
-    if found["waiting"]:
-        lines += ["", paint("not often enough yet", "bold")]
-        for signal in found["waiting"]:
+    for heading, part in (
+        ("not often enough yet", "waiting"),
+        ("praise and blame, which make no rule", "feedback"),
+    ):
+        lines += ["", paint(heading, "bold")] if found[part] else []
+        for signal in found[part]:
             lines += pattern(signal, (), paint)
     return lines
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.models.api_servers import Fails, Says, Wire, llm_server
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
+from tests.support.reflecting import STRICT, review, rules_file, said_before, statuses
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -55,6 +56,29 @@ async def test_a_model_finds_what_words_do_not(box: Sandbox) -> None:
     assert "[CLAUDE.md:3, your own line]" in screen
     assert NEW in sent
     assert file.read_text() == f"Run lint first.\n\n{OWN}\n"
+
+
+async def test_the_review_asks_it_too(box: Sandbox) -> None:
+    """FR7: once "Add to" was chosen; the three options follow, and going back writes nothing."""
+    box.file("CLAUDE.md", "Loose types are fine here.\n")
+    said_before(box, STRICT)
+
+    def reviewed(env: dict[str, str]) -> None:
+        with review(box, size=(110, 50), **env) as terminal:
+            terminal.press("a")
+            terminal.wait_for("a model says that they contradict each other")
+            assert "local-model looks for contradictions:" in terminal.screen
+            terminal.wait_for("> g  Go back")
+            terminal.answer("g", STRICT.content)
+            terminal.press("q")
+            assert terminal.ended() == 0
+
+    async with llm_server() as server:
+        server.script(Contradicts(text="[1]"))
+        await asyncio.to_thread(reviewed, environment(server.url))
+        assert server.left == 0
+    assert rules_file(box) == "Loose types are fine here.\n"
+    assert statuses(box)[STRICT.content] == "pending"
 
 
 async def test_a_model_that_fails_stops_nothing(box: Sandbox) -> None:

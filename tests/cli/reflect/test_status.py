@@ -44,6 +44,16 @@ def test_reflect_status_shows_journal_summary(box: Sandbox) -> None:
     assert journal(box) == before
 
 
+def test_praise_and_blame_are_told_apart(box: Sandbox) -> None:
+    """FR3: they are never suggested, however often they come up, so they do not wait for anything."""
+    session(box, "a", "This broke the login flow.", "No, use strict mode")
+    found = asked(box)
+    assert [s["type"] for s in found["feedback"]] == ["feedback"]
+    assert [s["content"] for s in found["waiting"]] == ["Use strict mode"]
+    text = said(reflectd(box, "reflect", "status"), 0)
+    assert "broke the login" in text.partition("praise and blame, which make no rule\n")[2]
+
+
 def test_worn_rules_are_listed_and_nothing_follows(box: Sandbox) -> None:
     """FR8: what was contradicted twice is suggested for unlearning; what was contradicted once, or not
     confirmed for 90 days, is shown. Nothing is done about it.
