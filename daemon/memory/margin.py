@@ -80,11 +80,16 @@ class Trial:
 
 
 def trials(
-    tasks: Sequence[Task], rows: Mapping[str, Sequence[float]] | None, among: Sequence[Episode] = ()
+    tasks: Sequence[Task],
+    rows: Mapping[str, Sequence[float]] | None,
+    among: Sequence[Episode] = (),
+    *,
+    wholly: bool = True,
 ) -> list[Trial]:
     """A trial of each asked task. ``rows``: the vector of each text (``texts_of``); None: words only.
 
-    ``among``: episodes that are stored besides, as in a person's own store.
+    ``among``: episodes that are stored besides, as in a person's own store. ``wholly``: the vectors of task
+    and lesson together are known too.
     """
     stored = [episode_of(task) for task in tasks if task.stored] + list(among)
     of: dict[str, set[str]] = {}
@@ -96,7 +101,7 @@ def trials(
         if not task.stored:
             here = [e for e in stored if not task.project or e.project in {"", task.project}]
             candidates, wholes = _search(task.text, here, rows)
-            signals = seen(Query(task.text, wholes=wholes), candidates)
+            signals = seen(Query(task.text, wholes=wholes if wholly else {}), candidates)
             own = frozenset(of.get(task.group or "", ()))
             found.append(Trial(task, tuple(candidates), tuple(signals), own))
     return found

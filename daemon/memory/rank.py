@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ..core.episodes import TOP_K, Candidate, Episode
 from .signals import Signals, seen
-from .weights import WITH_MEANING, WITHOUT_MEANING, Weights
+from .weights import BY_TASK, WITH_MEANING, WITHOUT_MEANING, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def rank(query: Query, candidates: Sequence[Candidate], weights: Weights | None 
     """
     if weights is None:
         meant = any(c.similarity is not None for c in candidates)
-        weights = WITH_MEANING if meant else WITHOUT_MEANING
+        weights = (WITH_MEANING if query.wholes else BY_TASK) if meant else WITHOUT_MEANING
     return weighed(candidates, seen(query, candidates), weights)
 
 

@@ -8,7 +8,7 @@ tasks without a lesson of their own get one (``design/memory-retrieval.md``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 
@@ -39,6 +39,8 @@ WITH_MEANING: Final = Weights(
     bias=-5.65,
     line=0.58,
 )
+BY_TASK: Final = replace(WITH_MEANING, line=0.66)
+"""Where only the cosine with the episode's task is known: it alone is bolder."""
 WITHOUT_MEANING: Final = Weights(
     {
         "words": 0.5,
