@@ -70,6 +70,23 @@ race: race concurren simultan gleichzeit nebenlauf parallel atomar atomic concur
 leak: leak leaks leaking speicherleck fuite fuga
 encrypt: encrypt crypt verschlussel chiffr cifra
 protect: protect secure secur absicher schutz securis proteg asegur
+lint: lint linter linting ruff eslint flake8 pylint clippy stylecheck
+block: block blocks blocked blocking abuse bruteforce lockout lockt
+twice: twice duplic double doppelt zweimal deux doble
+remember: remember recall merken merke retenir recordar
+wait: wait waits waiting warte warten attend attente espera esperar
+connect: connect verbind verbund relier conecta
+send: sends send sending sent sende senden schick versend envoie envoyer envoi envia enviar envio
+read: read reads reading parse parses parser parsing lese lesen liest analys lire leer interpret
+sign: unterschr firmar signer
+approve: approv genehmig freigab approuv aprob
+compare: compar vergleich
+count: count counts counting zahle zahlt compter contar
+sync: sync synchron
+restore: restor wiederherstell restaur
+resize: resiz skalier redimension thumbnail vorschaubild miniature miniatur
+compress: compress komprim zip gzip
+style: format formats formatter prettier black
 """
 _THINGS: Final = """
 user: user users benutzer nutzer anwender utilisat usuari
@@ -172,6 +189,56 @@ night: night nightly nachts nocturne
 hour: hour hours stunde stunden heures horas minutes
 card: card cards karte karten carte tarjeta kredit credit
 error_text: fehlermeld
+webhook: webhook webhooks callback callbacks
+cart: cart basket warenkorb panier carrito
+stock: stock inventory lager bestand inventaire inventario
+shipping: shipping shipment delivery versand liefer livraison envio entrega
+discount: discount coupon voucher rabatt gutschein remise reduction descuento cupon
+subscription: subscri abonnement abo suscrip
+comment: comment comments kommentar comentario commentaire
+profile: profile profiles profil perfil
+dashboard: dashboard tableau panel cockpit
+calendar: calendar kalender calendrier calendario appointment termin termine rendez cita
+map: map maps landkarte mapa
+video: video videos
+audio: audio sound ton
+mobile: mobile android ios handy movil
+browser: browser chrome firefox safari navigateur navegador
+url: url urls link links
+redirect: redirect weiterleit umleit redirig redirection
+header: header headers kopfzeil entete cabecera
+cookie: cookie cookies
+cors: cors origin
+proxy: proxy nginx balancer
+port: ports
+thread: thread threads
+event: event events ereignis evenement evento
+stream: stream streams streaming
+websocket: websocket socket sockets
+string: string strings zeichenkett chaine cadena
+encoding: encod unicode utf umlaut umlaute charset zeichensatz encodage codificac
+json: json
+xml: xml
+yaml: yaml yml
+csv: csv spreadsheet excel
+pdf: pdf
+sql: sql orm
+script: script scripts skript
+terminal: terminal shell bash console konsole
+example: example examples beispiel exemple ejemplo
+warning: warning warnings warnung avert advert
+coverage: coverage abdeckung couverture cobertura
+production: produktion produccion production prod
+frontend: frontend ui oberflach interface interfaz
+backend: backend
+gdpr: gdpr dsgvo rgpd privacy datenschutz
+license: licen lizenz
+metric: metric metrics metrik prometheus monitor
+health: health gesund salud sante healthcheck
+feature: feature features funktionalit fonctionnal funcionalidad
+random: random zufall aleatoi aleator hasard
+tree: tree trees baum baume arbre arbol
+hash: hash hashes checksum prufsumme
 """
 
 _EMPTY: Final = """
@@ -214,3 +281,5 @@ def _table(*blocks: str) -> tuple[dict[str, str], dict[str, str]]:
 
 WHOLE, BEGINNINGS = _table(_ACTIONS, _THINGS)
 ACTIONS: Final = frozenset(concept for concept, _ in _lines(_ACTIONS))
+GENERAL: Final = frozenset({"add", "make", "change", "fix", "break", "enable", "configure"})
+"""Actions that say little: nearly every task adds, makes or changes something, and mends what breaks."""

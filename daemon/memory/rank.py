@@ -12,23 +12,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..core.episodes import TOP_K, Candidate
+from ..core.episodes import TOP_K, Candidate, Episode
 from .signals import Signals, seen
-from .weights import WITH_MEANING, WITHOUT_MEANING, Weights
+from .weights import BY_TASK, WITH_MEANING, WITHOUT_MEANING, Weights
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A task for which lessons are wanted. ``files``: those that it is about. ``errors``: names of errors
-    that were seen. ``lessons``: the cosine of the task with the lesson's text, by the episode's id, where
-    somebody knows it.
+    that were seen. ``wholes``: by the episode's id the cosine of the task with ``whole(episode)``, where
+    somebody knows it; it is worth a little more than the one with the episode's task alone.
     """
 
     text: str
     project: str = ""
     files: Sequence[str] = ()
     errors: Sequence[str] = ()
-    lessons: Mapping[str, float] = field(default_factory=dict)
+    wholes: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,11 @@ class Ranked:
     why: tuple[str, ...]
 
 
+def whole(episode: Episode) -> str:
+    """Task and lesson as one text, for an embedding."""
+    return f"{episode.query}\n{episode.lesson}"
+
+
 def rank(query: Query, candidates: Sequence[Candidate], weights: Weights | None = None) -> list[Ranked]:
     """All candidates, the best first. Dismissed ones and other projects' are left to the caller.
 
@@ -51,11 +56,13 @@ def rank(query: Query, candidates: Sequence[Candidate], weights: Weights | None 
     """
     if weights is None:
         meant = any(c.similarity is not None for c in candidates)
-        weights = WITH_MEANING if meant else WITHOUT_MEANING
-    found = [
-        _ranked(candidate, signals, weights)
-        for candidate, signals in zip(candidates, seen(query, candidates), strict=True)
-    ]
+        weights = (WITH_MEANING if query.wholes else BY_TASK) if meant else WITHOUT_MEANING
+    return weighed(candidates, seen(query, candidates), weights)
+
+
+def weighed(candidates: Sequence[Candidate], signals: Sequence[Signals], weights: Weights) -> list[Ranked]:
+    """The same for signals that are known already."""
+    found = [_ranked(one, of, weights) for one, of in zip(candidates, signals, strict=True)]
     return sorted(found, key=lambda r: (-r.score, -r.candidate.episode.at, r.candidate.episode.id))
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
+from .lexicon import GENERAL
 from .words import Read, folded, read
 
 if TYPE_CHECKING:
@@ -24,12 +26,16 @@ RUNNERS: Final = 4
 UNSEEN: Final = 20
 """Episodes that are thought of beside those that were found: in a new store everything would be seldom."""
 USUAL: Final = 0.25
-"""What a candidate of another task has of meaning and words, on the average; for stores with few episodes."""
+USUAL_MEANT: Final = 0.45
+"""What the next candidates have of words, or of meaning and words, where there are many; in a store with few
+episodes anything would stand out.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """Each from 0 to 1. ``meaning``: the cosine with the episode's task. ``lesson``: that with its lesson.
+    """Each from 0 to 1. ``meaning``: the cosine with the episode's task; ``whole``: that with task and lesson
+    as one text, or the first again where nobody knows it.
     ``words``: the share of the query's words that the episode's task has; ``told``: the reverse.
     ``explained``: the share of the query's words that task or lesson has. ``ahead``: by how much meaning and
     words are above the runner-up; ``above``: by how much above the mean of the next. ``other_…``: both name
@@ -37,7 +43,7 @@ class Signals:
     """
 
     meaning: float = 0.0
-    lesson: float = 0.0
+    whole: float = 0.0
     words: float = 0.0
     told: float = 0.0
     explained: float = 0.0
@@ -60,22 +66,33 @@ def seen(query: Query, candidates: Sequence[Candidate]) -> list[Signals]:
     seldom = Seldom(task.terms for task in tasks)
     files = {folded(f) for f in query.files} | {n for n in asked.names if "." in n}
     errors = asked.errors | {folded(e) for e in query.errors}
-    near = []
-    for candidate, task in zip(candidates, tasks, strict=True):
-        words, told = seldom.share(asked.terms, task.terms), seldom.share(task.terms, asked.terms)
-        near.append((candidate.similarity or 0.0) + (words + told) / 2)
+    shares = [
+        (seldom.share(asked.terms, task.terms), seldom.share(task.terms, asked.terms)) for task in tasks
+    ]
+    meant = any(c.similarity is not None for c in candidates)
+    meanings = [_meaning(c, both, meant=meant) for c, both in zip(candidates, shares, strict=True)]
+    wholes = [
+        max(0.0, query.wholes.get(c.episode.id, meaning))
+        for c, meaning in zip(candidates, meanings, strict=True)
+    ]
+    near = [
+        (meaning + whole + sum(both)) / 2
+        for meaning, whole, both in zip(meanings, wholes, shares, strict=True)
+    ]
+    first = nlargest(RUNNERS + 1, (*near, *[USUAL_MEANT if meant else USUAL] * RUNNERS))
     found = []
     for n, (c, task, lesson) in enumerate(zip(candidates, tasks, lessons, strict=True)):
-        rest = sorted((*near[:n], *near[n + 1 :], *[USUAL] * RUNNERS), reverse=True)[:RUNNERS]
+        rest = first[:]
+        rest.remove(near[n] if near[n] in rest else rest[-1])
         found.append(
             Signals(
-                meaning=max(0.0, c.similarity or 0.0),
-                lesson=max(0.0, query.lessons.get(c.episode.id, 0.0)),
-                words=seldom.share(asked.terms, task.terms),
-                told=seldom.share(task.terms, asked.terms),
+                meaning=meanings[n],
+                whole=wholes[n],
+                words=shares[n][0],
+                told=shares[n][1],
                 explained=seldom.share(asked.terms, (*task.terms, *lesson.terms)),
                 same_action=float(bool(asked.actions & task.actions)),
-                other_action=_other(asked.actions, task.actions),
+                other_action=_other(asked.actions - GENERAL, task.actions - GENERAL),
                 same_names=float(bool(asked.names & task.names)),
                 other_names=_other(asked.names, task.names),
                 same_errors=float(bool(errors & _errors(c, task, lesson))),
@@ -107,6 +124,13 @@ class Seldom:
         weights = {term: self.weight(term) for term in terms}
         whole = sum(weights.values())
         return sum(w for term, w in weights.items() if term in known) / whole if whole else 0.0
+
+
+def _meaning(c: Candidate, shares: tuple[float, float], *, meant: bool) -> float:
+    """The cosine; where others have a vector and this one has none yet, what its words let expect."""
+    if c.similarity is None:
+        return sum(shares) / 2 if meant else 0.0
+    return max(0.0, c.similarity)
 
 
 def _other(a: frozenset[str], b: frozenset[str]) -> float:

@@ -1,12 +1,14 @@
 """How much each signal counts, and from which score on a lesson is shown.
 
-The figures come from ``tests/data/memory/tuning.jsonl`` by ``python -m evals.memory --fit``.
+Fitted to ``tests/data/memory/tuning.jsonl`` by ``python -m evals.memory --fit`` and rounded; where that set
+says nothing (files, errors, other projects) they are judgement. The line is where at most a tenth of the
+tasks without a lesson of their own get one (``design/memory-retrieval.md``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 
@@ -19,21 +21,38 @@ class Weights:
     line: float
 
 
+_ALWAYS: Final = {"same_names": 0.2, "other_names": -0.3, "same_errors": 0.6, "same_files": 0.4}
 WITH_MEANING: Final = Weights(
     {
-        "meaning": 3.0, "words": 3.0, "told": 2.0, "lesson": 1.0, "same_action": 0.6, "other_action": -1.2,
-        "same_names": 0.8, "other_names": -0.5, "same_errors": 0.8, "same_files": 0.8, "other_project": -1.0,
-        "ahead": 3.0, "above": 2.5,
+        "meaning": 0.9,
+        "whole": 1.5,
+        "words": 0.2,
+        "told": 2.3,
+        "explained": 1.0,
+        "same_action": 1.2,
+        "other_action": -0.2,
+        "ahead": 2.45,
+        "above": 2.3,
+        **_ALWAYS,
+        "other_project": -1.0,
     },
-    -5.0,
-    0.55,
-)  # fmt: skip
+    bias=-5.65,
+    line=0.58,
+)
+BY_TASK: Final = replace(WITH_MEANING, line=0.66)
+"""Where only the cosine with the episode's task is known: it alone is bolder."""
 WITHOUT_MEANING: Final = Weights(
     {
-        "words": 4.0, "told": 3.0, "same_action": 0.6, "other_action": -1.2,
-        "same_names": 0.8, "other_names": -0.5, "same_errors": 0.8, "same_files": 0.8, "other_project": -1.0,
-        "ahead": 3.0, "above": 2.5,
+        "words": 0.5,
+        "told": 3.3,
+        "explained": 1.3,
+        "same_action": 0.25,
+        "other_action": -0.2,
+        "ahead": 3.8,
+        "above": 2.4,
+        **_ALWAYS,
+        "other_project": -1.0,
     },
-    -4.5,
-    0.55,
-)  # fmt: skip
+    bias=-3.75,
+    line=0.68,
+)
