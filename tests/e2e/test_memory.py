@@ -12,7 +12,7 @@ import pytest
 from daemon.cli.setup import tool_hooks
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.opencode import OpencodeServe
-from harness.machine.reflectd import Daemon
+from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.waiting import wait_until
 from harness.models.claude_code import bash as claude_bash
 from harness.models.claude_code_scripts import HEADLESS, PLUGIN
@@ -140,8 +140,11 @@ def test_the_story_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
         s = hosts[0].create_session()
         llm.script(*steps, session=s.id)
         s.prompt(prompt)
-        wait_until(lambda: llm.left(s.id) == 0, "the end of the script", hosts[0].printed)
-        s.wait_idle()
+        wait_until(
+            lambda: (verdict_file(own_box.project, s.id) or {}).get("state") == "complete",
+            "the last verdict",
+            s.outline,
+        )
         s.delete()
 
     try:

@@ -417,7 +417,8 @@ class ClaudeCode:
         instance, s = self._instances.get(f"{HOST}-{hook.session}"), self._world.sessions.get(hook.session)
         if instance is None or s is None or hook.session in self._asides:
             return NOTHING
-        text = await self._offering.text(s, "action", instance, call=call_of(hook.event, body))
+        call = await beside(len(body), lambda: call_of(hook.event, body))
+        text = await self._offering.text(s, "action", instance, call=call)
         return Answer(200, msgspec.json.encode(_context(hook, text))) if text else NOTHING
 
     async def _offered(self, hook: Hook, instance: Instance, when: When, prompt: str = "") -> Answer:

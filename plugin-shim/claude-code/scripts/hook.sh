@@ -66,7 +66,8 @@ route=/v1/hooks/$event
 [ "$mode" = strict ] && route="$route?strict=1"
 case $event in
 Stop) seconds=110 ;;
-SessionEnd | UserPromptSubmit) seconds=1 ;;
+SessionEnd) seconds=1 ;;
+UserPromptSubmit) seconds=1 ;;
 PreToolUse | PostToolUseFailure) seconds=0.3 ;;
 *) seconds=2 ;;
 esac

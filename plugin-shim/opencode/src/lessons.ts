@@ -40,8 +40,10 @@ export class Lessons {
     const end = Date.now() + ms
     if (!(await this.#link.flushed(ms))) return // the daemon must know the session before it is asked about it
     const left = end - Date.now()
-    const given = left > 0 ? await this.#ask("lessons", { sessionID, messageID, text: typedIn(parts) }, left) : ""
-    if (given) parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", text: given, synthetic: true })
+    const given =
+      left > 0 ? await this.#ask("lessons", { sessionID, messageID, text: typedIn(parts) }, left) : ""
+    if (given)
+      parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", text: given, synthetic: true })
   }
 
   /** A tool call has ended: what is given stands behind its result. */
@@ -51,12 +53,21 @@ export class Lessons {
     if (typeof output["output"] !== "string" || !this.#called.add(text(input["callID"]))) return
     const { tool, callID, args } = input
     const exit = number(record(output["metadata"])["exit"])
-    const call = { tool, callID, args, output: output["output"].slice(-TAIL), ...(exit !== undefined && { exit }) }
+    const call = {
+      tool,
+      callID,
+      args,
+      output: output["output"].slice(-TAIL),
+      ...(exit !== undefined && { exit }),
+    }
     const failed = this.#failed.get(sessionID)
     this.#failed.delete(sessionID)
     const asked = [failed, call].filter((one) => one !== undefined)
     const given = await Promise.all(asked.map((one) => this.#ask("reminder", { sessionID, call: one }, ms)))
-    const added = given.filter(Boolean).map((one) => `\n\n${one}`).join("")
+    const added = given
+      .filter(Boolean)
+      .map((one) => `\n\n${one}`)
+      .join("")
     if (!added) return
     output["output"] += added
     // so that it is taken out again before anybody judges or learns from this result
@@ -75,7 +86,12 @@ export class Lessons {
   }
 
   #isAgent(sessionID: string): boolean {
-    return this.#link.connected && !!sessionID && !this.#tracker.isJudge(sessionID) && !this.#tracker.isChild(sessionID)
+    return (
+      this.#link.connected &&
+      !!sessionID &&
+      !this.#tracker.isJudge(sessionID) &&
+      !this.#tracker.isChild(sessionID)
+    )
   }
 
   async #ask(what: string, data: Json, ms: number): Promise<string> {
@@ -95,7 +111,11 @@ const typedIn = (parts: unknown[]): string =>
 
 /** An id that opencode sorts behind those of the parts that are there. */
 function idAfter(parts: unknown[]): string {
-  const last = list(parts).map((part) => text(record(part)["id"])).sort().pop() ?? ""
+  const last =
+    list(parts)
+      .map((part) => text(record(part)["id"]))
+      .sort()
+      .pop() ?? ""
   const now = (BigInt(Date.now()) * 0x1000n).toString(16).padStart(12, "0").slice(-12)
   return `${PART.exec(last)?.[0] ?? `prt_${now}`}${"z".repeat(14)}`
 }

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict"
+import { beforeEach, test } from "node:test"
+import { ACTION_MS, Lessons, PROMPT_MS } from "../src/lessons.ts"
+import { isHuman, projectMessages } from "../src/project.ts"
+import type { Json } from "../src/wire.ts"
+
+type Link = ConstructorParameters<typeof Lessons>[0]
+
+const S = "ses_1"
+const LESSON =
+  "Lesson from Episode Memory\nPast experience from similar query suggests: Write answer.txt first."
+let asked: Json[]
+let answer: (n: number) => Promise<Json | null>
+let link: { -readonly [K in keyof Link]: Link[K] }
+let children: Set<string>
+let lessons: Lessons
+
+beforeEach(() => {
+  asked = []
+  answer = async () => ({ text: LESSON })
+  children = new Set()
+  link = {
+    connected: true,
+    state: { gate: false, gate_ms: 1000, context: false, lessons: true, reminders: true },
+    flushed: async () => true,
+    ask: async (what: string, data: Json) => answer(asked.push({ what, ...data })),
+  }
+  lessons = new Lessons(link, { isChild: (id) => children.has(id), isJudge: (id) => id === "judge" })
+})
+
+const typed = (): Json[] => [{ id: "prt_208ea76960011abcdefghijklm", type: "text", text: "Fix the parser" }]
+
+async function prompted(message = "msg_1", session = S): Promise<Json[]> {
+  const parts = typed()
+  await lessons.prompted(session, message, parts)
+  return parts.slice(1)
+}
+
+interface Output {
+  output: string
+  metadata: Json
+}
+
+async function acted(callID = "c1", sessionID = S): Promise<Output> {
+  const output = { title: "", output: "1 failed", metadata: { exit: 1 } }
+  await lessons.acted({ tool: "bash", sessionID, callID, args: { command: "make test" } }, output)
+  return output
+}
+
+const never = () => new Promise<null>(() => {})
+
+test("a lesson is one more part of the person's message, which stays theirs", async () => {
+  const parts = typed()
+  await lessons.prompted(S, "msg_1", parts)
+  const [person, ours] = parts
+  assert.equal(person?.["text"], "Fix the parser")
+  assert.deepEqual(
+    { ...ours, id: "" },
+    { id: "", sessionID: S, messageID: "msg_1", type: "text", text: LESSON, synthetic: true },
+  )
+  assert.ok(String(ours?.["id"]) > String(person?.["id"]), "behind it")
+  assert.ok(isHuman(parts))
+  assert.deepEqual(asked, [{ what: "lessons", sessionID: S, messageID: "msg_1", text: "Fix the parser" }])
+})
+
+test("what nobody typed is not asked about", async () => {
+  const parts = [...typed(), { type: "text", text: "a file's content", synthetic: true }]
+  await lessons.prompted(S, "msg_1", parts)
+  assert.equal(asked[0]?.["text"], "Fix the parser")
+})
+
+test("a message is asked about once, however often the plugin is loaded", async () => {
+  await prompted()
+  assert.deepEqual(await prompted(), [])
+  assert.equal(asked.length, 1)
+})
+
+test("a lesson stands behind a result, and is taken out of it before the daemon reads it", async () => {
+  const { output, metadata } = await acted()
+  assert.equal(output, `1 failed\n\n${LESSON}`)
+  const call = { tool: "bash", callID: "c1", args: { command: "make test" }, output: "1 failed", exit: 1 }
+  assert.deepEqual(asked, [{ what: "reminder", sessionID: S, call }])
+  const state = { status: "completed", input: {}, output, metadata }
+  const stored = [
+    { info: { id: "m1", role: "user" }, parts: typed() },
+    {
+      info: { id: "m2", role: "assistant" },
+      parts: [{ type: "tool", id: "p", callID: "c1", tool: "bash", state }],
+    },
+  ]
+  const read = JSON.stringify(projectMessages(stored))
+  assert.ok(!read.includes("Episode Memory"), read)
+  assert.ok(read.includes('"output":"1 failed"'), read)
+})
+
+test("a tool that threw has no hook of its own: what it calls for stands behind the next result", async () => {
+  const state = { status: "error", input: { filePath: "/p/a.py" }, error: "oldString not found" }
+  const part = { type: "tool", tool: "edit", callID: "c0", sessionID: S, state }
+  lessons.see({ type: "message.part.updated", properties: { part } })
+  answer = async (n) => ({ text: n === 1 ? LESSON : "" })
+  assert.equal((await acted()).output, `1 failed\n\n${LESSON}`)
+  assert.deepEqual(asked[0]?.["call"], {
+    tool: "edit",
+    callID: "c0",
+    args: { filePath: "/p/a.py" },
+    error: "oldString not found",
+  })
+  await acted("c2")
+  assert.equal(asked.length, 3, "once")
+})
+
+test("a daemon that hangs is waited for, for a moment", async () => {
+  link.flushed = (ms: number) => new Promise((resolve) => setTimeout(() => resolve(false), ms))
+  answer = never
+  link.ask = async (_what: string, _data: Json, ms: number) =>
+    Promise.race([never(), new Promise<null>((resolve) => setTimeout(() => resolve(null), ms))])
+  assert.deepEqual(await prompted(), [])
+  assert.deepEqual(await acted(), { title: "", output: "1 failed", metadata: { exit: 1 } })
+  assert.deepEqual([PROMPT_MS, ACTION_MS], [60, 20])
+})
+
+test("nothing while it is off, without a daemon, for sub-agents and judges", async () => {
+  const state = link.state
+  link.state = { gate: false, gate_ms: 1000, context: false }
+  assert.deepEqual([await prompted(), (await acted()).output], [[], "1 failed"])
+  link.state = state
+  link.connected = false
+  assert.deepEqual([await prompted("m2"), (await acted("c2")).output], [[], "1 failed"])
+  link.connected = true
+  children.add(S)
+  assert.deepEqual([await prompted("m3"), (await acted("c3")).output], [[], "1 failed"])
+  assert.deepEqual(await prompted("m4", "judge"), [])
+  assert.deepEqual(asked, [])
+})
+
+test("nothing given changes nothing; a text that is too long is none of ours", async () => {
+  for (const text of ["", "x".repeat(5000), 7]) {
+    answer = async () => ({ text }) as Json
+    assert.deepEqual(await prompted(`m${text}`), [])
+    assert.deepEqual((await acted(`c${text}`)).metadata, { exit: 1 })
+  }
+})

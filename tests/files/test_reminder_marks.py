@@ -1,0 +1,52 @@
+"""The files by which hooks know at which words of a tool call a lesson waits."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from daemon.core.errors import Unavailable
+from daemon.files.reminder_marks import FOLDER, KEPT_S, MOST, mark, remove_old
+
+
+def test_a_word_a_line_each_once(tmp_path: Path) -> None:
+    """Only this user may read them; without words there is no file."""
+    mark(tmp_path, "s1", ["alembic", "", "a.py", "alembic", "two\nlines"])
+    file = tmp_path / FOLDER / "s1"
+    assert file.read_text() == "alembic\na.py\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    mark(tmp_path, "s1", [])
+    assert list((tmp_path / FOLDER).iterdir()) == []
+    mark(tmp_path, "never-had-one", [])
+
+
+@pytest.mark.parametrize("session", ["", "..", "../x", "a/b", "a b", "ü", "x" * 101])
+def test_an_id_that_is_no_name_of_a_file(tmp_path: Path, session: str) -> None:
+    """It gets no file, here or elsewhere."""
+    mark(tmp_path / "state", session, ["word"])
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_it_is_bounded(tmp_path: Path) -> None:
+    """I44: so many words, and files of sessions that ended without a word go."""
+    mark(tmp_path, "old", [f"w{i}" for i in range(10_000)])
+    mark(tmp_path, "new", ["word"])
+    old, new = (tmp_path / FOLDER / name for name in ("old", "new"))
+    assert len(old.read_text().splitlines()) == MOST
+    before = time.time() - KEPT_S - 60
+    os.utime(old, (before, before))
+    remove_old(tmp_path)
+    assert (old.exists(), new.exists()) == (False, True)
+    remove_old(tmp_path / "nowhere")
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """It says so; nothing is asked then."""
+    (tmp_path / FOLDER).write_text("a file in its place")
+    with pytest.raises(Unavailable):
+        mark(tmp_path, "s1", ["word"])

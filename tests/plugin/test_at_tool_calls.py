@@ -1,0 +1,106 @@
+"""hook.sh at Claude Code's tool calls: it asks only where a lesson waits, and holds nothing up."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon.files import reminder_marks
+from tests.plugin.hook_runs import JSON, SCRIPTS, SILENT, Hook, http, made
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SESSION = "11d38aeb-476b-4e19-9ff7-d5fad70ae767"
+EVENTS = ["PreToolUse", "PostToolUseFailure"]
+SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)] or ["sh"]
+
+
+def body(command: str) -> bytes:
+    return json.dumps(
+        {"session_id": SESSION, "tool_name": "Bash", "tool_input": {"command": command}}
+    ).encode()
+
+
+@pytest.fixture(params=SHELLS)
+def hook(request: pytest.FixtureRequest) -> Iterator[Hook]:
+    """In a session that has lessons at ``alembic`` and at a file."""
+    with made(request.param, "python3") as found:
+        found.env["CLAUDE_CODE_SESSION_ID"] = SESSION
+        reminder_marks.mark(found.state, SESSION, ["alembic", "tests/test_auth.py"])
+        yield found
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_call_that_holds_a_word_is_asked_about(hook: Hook, event: str) -> None:
+    """The body goes out byte for byte, and the answer is printed."""
+    sent = body("alembic upgrade head")
+    with hook.daemon() as daemon:
+        assert hook(event, stdin=sent) == (0, JSON + b"\n", b"")
+        assert hook(event, stdin=body("pytest /p/tests/test_auth.py::test_x")) == (0, JSON + b"\n", b"")
+    assert daemon.requests[0].line.split()[:2] == ["POST", f"/v1/hooks/{event}"]
+    assert daemon.requests[0].body == sent
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_any_other_call_asks_nothing(hook: Hook, event: str) -> None:
+    """No word of a lesson, no file of marks, an empty one, no session: the socket is not touched."""
+    with hook.daemon() as daemon:
+        assert hook(event, stdin=body("npm test")) == SILENT
+        for session in ("another-session", "", "../../etc/passwd", "a b", f"{SESSION}*"):
+            hook.env["CLAUDE_CODE_SESSION_ID"] = session
+            assert hook(event, stdin=body("alembic upgrade head")) == SILENT
+        del hook.env["CLAUDE_CODE_SESSION_ID"]
+        assert hook(event, stdin=body("alembic upgrade head")) == SILENT
+        hook.env["CLAUDE_CODE_SESSION_ID"] = SESSION
+        (hook.state / "reminders" / SESSION).write_bytes(b"")
+        assert hook(event, stdin=body("alembic upgrade head")) == SILENT
+    assert daemon.connections == 0
+
+
+def test_a_long_call_is_asked_about_unread(hook: Hook) -> None:
+    """What takes longer to search than to ask: a file of a megabyte that is written."""
+    with hook.daemon() as daemon:
+        assert hook("PreToolUse", stdin=body("x" * 1_000_000)) == (0, JSON + b"\n", b"")
+    assert len(daemon.requests[0].body) > 1_000_000
+
+
+def test_no_word_is_a_pattern(hook: Hook) -> None:
+    """A star in a mark stands for itself."""
+    reminder_marks.mark(hook.state, SESSION, ["a*c", "[x]"])
+    with hook.daemon() as daemon:
+        assert hook("PreToolUse", stdin=body("abc x")) == SILENT
+    assert daemon.connections == 0
+
+
+def test_never_a_denial(hook: Hook) -> None:
+    """Whatever the daemon's status, the exit code is 0: the call runs (2 would deny it)."""
+    for status in (204, 400, 409, 422, 500):
+        with hook.daemon(http(status, b"## Reflection-3: no")):
+            assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
+
+
+def test_a_daemon_that_hangs_or_is_away_holds_up_nothing(hook: Hook) -> None:
+    """I35: a third of a second at most; the daemon is not taken for silent, and a silent one is not asked."""
+    with hook.daemon(None):
+        began = time.monotonic()
+        assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
+        assert time.monotonic() - began < 20  # without the limit it would be for ever
+    assert not (hook.state / "silent").exists()
+    assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
+    (hook.state / "silent").touch()
+    with hook.daemon() as daemon:
+        assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
+    assert daemon.connections == 0
+
+
+def test_a_prompt_waits_a_second_for_a_daemon_that_hangs(hook: Hook) -> None:
+    """I35: then it is taken for silent, and the next hooks wait for half of that."""
+    with hook.daemon(None):
+        assert hook("UserPromptSubmit", stdin=body("x")) == SILENT
+    assert (hook.state / "silent").exists()
+    assert "UserPromptSubmit) seconds=1 ;;" in (SCRIPTS / "hook.sh").read_text()
