@@ -31,7 +31,7 @@ class Contradicts(Says):
         return await replace(Says(), text=text).play(wire, body, request)
 
 
-def environment(url: str) -> dict[str, str]:
+def environment(url: str) -> dict[str, Any]:
     return {
         "REFLECTD_JUDGE_PROVIDER": "openai",
         "REFLECTD_OPENAI_BASE_URL": f"{url}/v1",
@@ -63,7 +63,7 @@ async def test_the_review_asks_it_too(box: Sandbox) -> None:
     box.file("CLAUDE.md", "Loose types are fine here.\n")
     said_before(box, STRICT)
 
-    def reviewed(env: dict[str, str]) -> None:
+    def reviewed(env: dict[str, Any]) -> None:
         with review(box, size=(110, 50), **env) as terminal:
             terminal.press("a")
             terminal.wait_for("a model says that they contradict each other")
