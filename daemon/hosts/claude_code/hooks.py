@@ -363,7 +363,7 @@ def _running(told: Raw) -> tuple[Task, ...]:
         found = decode(told, list[Raw])[:MAX_TASKS]
     except BadReply:
         return ()
-    tasks = (decode(t, _Told) for t in found if memoryview(t)[:1] == b"{")
+    tasks = (decode(t, _Told) for t in found if bytes(memoryview(t)[:1]) == b"{")
     return tuple(_task(t) for t in tasks if _text(t.status) not in _OVER)
 
 
