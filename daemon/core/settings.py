@@ -405,6 +405,12 @@ class Memory:
     at_action: bool = _setting(
         True, "bring a lesson back when an agent is about to repeat what went wrong", tighten="off"
     )
+    prompt_ms: int = _setting(
+        60, "milliseconds that a prompt waits for lessons at most", range=(10, 5_000), tighten="lower"
+    )
+    action_ms: int = _setting(
+        20, "milliseconds that a tool call waits for a lesson at most", range=(5, 5_000), tighten="lower"
+    )
     scope: Literal["project", "all"] = _setting(
         "project",
         '"project" brings lessons back where they were learned (worktrees of a repository are one); "all" '

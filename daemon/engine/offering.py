@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from .world import World
 
 CHARS: Final = 9_000  # Claude Code cuts a hook's context at 10,000
-READY_S: Final[dict[str, float]] = {"start": 1.0, "prompt": 0.04, "action": 0.015, "compacted": 1.0}
+READY_S: Final = 1.0  # at a start and after a compaction
+SHARE: Final = 0.7  # of what a prompt or a tool call waits: the rest is the way to the host
 SESSIONS_KEPT: Final = 1_000
 
 
@@ -65,7 +66,7 @@ class Offering:
                 return ""
         moment = Moment(when, text, transcript, call)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(READY_S[when]):
+            async with asyncio.timeout(self._wait_s(s, when)):
                 await self._features.ready(s, moment)
         found = await self._recorded(s, moment, anew=anew or when == "compacted")
         if found.given:
@@ -103,6 +104,12 @@ class Offering:
             while len(self._given) > SESSIONS_KEPT:
                 self._given.popitem(last=False)
         return found
+
+    def _wait_s(self, s: Session, when: When) -> float:
+        """How long the features may look."""
+        memory = self._world.project(s.directory).memory
+        waits = {"prompt": memory.prompt_ms, "action": memory.action_ms}
+        return SHARE * waits[when] / 1_000 if when in waits else READY_S
 
     def _characters(self, s: Session) -> int:
         """How much this session may be given of what was learned. None where its work is not judged, or is

@@ -98,10 +98,11 @@ class Reminders:
         on = self._world.settings.memory.enabled and settings.memory.enabled
         return on and settings.enabled and settings.offer.enabled
 
-    def places(self, directory: str) -> Sequence[Place]:
-        """Where a host has to ask, in this folder."""
-        at_prompt: tuple[Place, ...] = ("lessons",) if self.at_prompt(directory) else ()
-        return (*at_prompt, "reminders") if self.at_action(directory) else at_prompt
+    def places(self, directory: str) -> dict[Place, int]:
+        """Where a host has to ask, in this folder, and how many ms it waits."""
+        memory = self._world.project(directory).memory
+        at_prompt: dict[Place, int] = {"lessons": memory.prompt_ms} if self.at_prompt(directory) else {}
+        return at_prompt | ({"reminders": memory.action_ms} if self.at_action(directory) else {})
 
     def heard(self, s: Session, event: ev.SessionEvent) -> None:
         """A session ends. Must not wait."""

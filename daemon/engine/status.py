@@ -81,7 +81,7 @@ class StatusReport:
             "gate": settings.run.gate,
             "gate_ms": int(settings.run.gate_timeout_s * 1000),
             "context": settings.offer.enabled and self._features.gives(instance.directory),
-            **dict.fromkeys(self._features.places(instance.directory), True),
+            **self._features.places(instance.directory),
         }
 
     def status(self) -> dict[str, Any]:

@@ -85,14 +85,12 @@ def test_never_a_denial(hook: Hook) -> None:
 
 
 def test_a_daemon_that_hangs_or_is_away_holds_up_nothing(hook: Hook) -> None:
-    """I35: a third of a second at most; the daemon is not taken for silent, and a silent one is not asked."""
+    """I35: a second at most; then the daemon is taken for silent, and is not asked at the next calls."""
     with hook.daemon(None):
         began = time.monotonic()
         assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
         assert time.monotonic() - began < 20  # without the limit it would be for ever
-    assert not (hook.state / "silent").exists()
-    assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
-    (hook.state / "silent").touch()
+    assert (hook.state / "silent").exists()
     with hook.daemon() as daemon:
         assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
     assert daemon.connections == 0

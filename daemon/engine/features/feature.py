@@ -131,11 +131,12 @@ class Feature:
         """Whether it may have something to offer to sessions in this folder. Must not wait."""
         return False
 
-    def places(self, directory: str) -> Sequence[Place]:  # noqa: ARG002 - for those that override it
+    def places(self, directory: str) -> Mapping[Place, int]:  # noqa: ARG002 - for those that override it
         """Where else it may have something for sessions in this folder, for which a host has to ask: with a
-        prompt (``lessons``), behind a tool call (``reminders``). Must not wait.
+        prompt (``lessons``), behind a tool call (``reminders``); and how many ms the host waits there at
+        most. Must not wait.
         """
-        return ()
+        return {}
 
     async def ready(self, s: Session, moment: Moment) -> None:
         """Read what ``offers`` needs. It is given a moment; then ``offers`` is asked all the same."""

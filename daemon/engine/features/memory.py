@@ -6,6 +6,7 @@ the episode with its lesson is stored, and found again by the task, the files an
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -92,7 +93,7 @@ class Memory(Feature):
             self._world.spawn(self._due_soon(self._reflexions.retry(after.directory)), "memory")
             self._world.spawn(self._vectors.warm(), "memory")
 
-    def places(self, directory: str) -> Sequence[Place]:
+    def places(self, directory: str) -> Mapping[Place, int]:
         """With a prompt and behind a tool call, where that is on."""
         return self._reminders.places(directory)
 
@@ -151,4 +152,5 @@ class Memory(Feature):
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed."""
+        self._world.spawn(asyncio.to_thread(self._reminders.prune), "marks for hooks")
         return failures.prune(REFLECT, now_ms)

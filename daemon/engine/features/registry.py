@@ -104,9 +104,10 @@ class Features:
         """See ``Feature.gives``."""
         return any(self._each(lambda f: f.gives(directory)))
 
-    def places(self, directory: str) -> set[Place]:
+    def places(self, directory: str) -> dict[Place, int]:
         """See ``Feature.places``."""
-        return {place for found in self._each(lambda f: f.places(directory)) for place in found}
+        found = self._each(lambda f: f.places(directory))
+        return {place: ms for places in found for place, ms in places.items()}
 
     async def ready(self, s: Session, moment: Moment) -> None:
         """See ``Feature.ready``."""

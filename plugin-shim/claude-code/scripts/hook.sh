@@ -68,7 +68,7 @@ case $event in
 Stop) seconds=110 ;;
 SessionEnd) seconds=1 ;;
 UserPromptSubmit) seconds=1 ;;
-PreToolUse | PostToolUseFailure) seconds=0.3 ;;
+PreToolUse | PostToolUseFailure) seconds=1 ;;
 *) seconds=2 ;;
 esac
 # A daemon that was silent once is not waited for that long again, until it answers.
@@ -209,7 +209,6 @@ SessionStart | Stop) # these may wait for a daemon that is being started
 PreToolUse | PostToolUseFailure)
     out=$(printf '%s' "$body" | send)
     failed=$?
-    [ $failed -eq 0 ] || exit 0 # too short a wait to say that the daemon is silent
     ;;
 *)
     out=$(send)

@@ -1,7 +1,8 @@
 /**
  * Lessons from tasks that ended badly, brought back by the daemon: with a person's prompt, and behind the result
  * of a tool call at which something went wrong before. The daemon decides what is given; here it is only put in
- * its place. A prompt waits for it at most 60 ms, a tool call 20 ms; without an answer by then there is none.
+ * its place. A prompt and a tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set
+ * anything else); without an answer by then there is none.
  *
  * opencode 1.18.33 calls no hook when a tool throws. What such a call calls for stands behind the next result.
  */
@@ -11,9 +12,6 @@ import type { Tracker } from "./tracker.ts"
 import { isRecord, list, number, record, text } from "./wire.ts"
 import type { Json } from "./wire.ts"
 
-/** How long a prompt and a tool call wait. */
-export const PROMPT_MS = 60
-export const ACTION_MS = 20
 const LONGEST = 4000 // characters of one text; a longer one is none of ours
 const TAIL = 8000 // of an output: the daemon looks for the names of errors at its end
 const PART = /^prt_[0-9a-f]{12}/
@@ -35,8 +33,9 @@ export class Lessons {
   }
 
   /** A person's message: what is given is one more part of it, which nobody typed. */
-  async prompted(sessionID: string, messageID: string, parts: unknown[], ms = PROMPT_MS): Promise<void> {
-    if (!this.#link.state.lessons || !this.#isAgent(sessionID) || !this.#prompted.add(messageID)) return
+  async prompted(sessionID: string, messageID: string, parts: unknown[]): Promise<void> {
+    const ms = this.#link.state.lessons ?? 0
+    if (!ms || !this.#isAgent(sessionID) || !this.#prompted.add(messageID)) return
     const end = Date.now() + ms
     if (!(await this.#link.flushed(ms))) return // the daemon must know the session before it is asked about it
     const left = end - Date.now()
@@ -47,9 +46,10 @@ export class Lessons {
   }
 
   /** A tool call has ended: what is given stands behind its result. */
-  async acted(input: Json, output: unknown, ms = ACTION_MS): Promise<void> {
+  async acted(input: Json, output: unknown): Promise<void> {
     const sessionID = text(input["sessionID"])
-    if (!this.#link.state.reminders || !this.#isAgent(sessionID) || !isRecord(output)) return
+    const ms = this.#link.state.reminders ?? 0
+    if (!ms || !this.#isAgent(sessionID) || !isRecord(output)) return
     if (typeof output["output"] !== "string" || !this.#called.add(text(input["callID"]))) return
     const { tool, callID, args } = input
     const exit = number(record(output["metadata"])["exit"])

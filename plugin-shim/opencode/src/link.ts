@@ -150,8 +150,8 @@ export class Link {
       gate: state["gate"] === true,
       gate_ms: number(state["gate_ms"]) ?? 20_000,
       context: state["context"] === true,
-      lessons: state["lessons"] === true,
-      reminders: state["reminders"] === true,
+      lessons: number(state["lessons"]) ?? 0,
+      reminders: number(state["reminders"]) ?? 0,
     }
     if (this.#closing.signal.aborted) return
     this.#connected = true

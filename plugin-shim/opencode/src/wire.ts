@@ -26,9 +26,9 @@ export interface HookState {
   gate: boolean
   gate_ms: number
   context: boolean
-  /** Whether to ask for lessons at a prompt, and behind a tool call; missing while that is off. */
-  lessons?: boolean
-  reminders?: boolean
+  /** How many ms a prompt and a tool call wait for lessons; 0 or missing while that is off. */
+  lessons?: number
+  reminders?: number
 }
 
 export interface Fact {
