@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 4
 SHARED  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast check format bench attack eval-judge eval-stuck eval-redact eval-reflect pictures release-check setup setup-run shim hosts local-model embed lock clean
+.PHONY: demo test test-fast check format bench attack eval-judge eval-stuck eval-redact eval-reflect eval-memory pictures release-check setup setup-run shim hosts local-model embed lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
@@ -54,6 +54,9 @@ eval-redact: setup        ## how many secrets the redaction finds, and what else
 
 eval-reflect: setup       ## how often a person's words are read right: CASES=dir
 	@$(BIN)/python -m evals.reflect $(if $(CASES),--cases $(CASES))
+
+eval-memory: setup embed  ## how often a task gets its lesson, and one gets a lesson that is none: CASES=file WRONG=1
+	@$(BIN)/python -m evals.memory $(if $(CASES),--cases $(CASES)) $(if $(WRONG),--wrong)
 
 pictures: setup shim hosts  ## drives the real hosts and draws the pictures of the README: HOST=opencode|claude-code
 	@$(BIN)/python -m pictures $(HOST)

@@ -1,0 +1,106 @@
+"""Which lessons are forgotten, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.episodes import Candidate, Episode, State, Use
+from daemon.memory.stale import DAY_MS, Fate, cites, faded, gone, merged, over, prune
+
+NOW = 1_000 * DAY_MS
+
+
+def one(id_: str, lesson: str = "Run the migration first", *, days: int = 0, **more: object) -> Candidate:
+    use = more.pop("use", Use())
+    assert isinstance(use, Use)
+    episode = Episode(id_, "p", "Change the users table", -0.5, "", lesson, "", at=NOW - days * DAY_MS)
+    return Candidate(replace(episode, **more), use=use)
+
+
+def ids(fates: list[Fate]) -> list[tuple[str, str]]:
+    return [(f.id, f.what) for f in fates]
+
+
+def test_only_what_exists_is_cited() -> None:
+    """Paths and commands in the project; what the lesson tells to make is no citation, prose is none."""
+    text = "Run `make lint` and look at src/app.py, then write src/new.py. See https://x.y/z.py and and/or."
+    assert cites(text, {"make lint", "src/app.py"}.__contains__) == ("src/app.py", "make lint")
+
+
+def test_what_is_gone() -> None:
+    """A cited path or command that no longer exists is named; nothing cited, nothing gone."""
+    episode = one("a", cites=("src/app.py", "make lint")).episode
+    assert gone(episode, {"make lint"}.__contains__) == ("src/app.py",)
+    assert gone(episode, lambda _: True) == ()
+    assert gone(one("b").episode, lambda _: False) == ()
+
+
+def test_near_identical_lessons_become_one() -> None:
+    """The confirmed one stays, and says which it replaced."""
+    kept = one("a", state="confirmed")
+    assert merged([one("b", "First run the migration"), kept]) == [
+        Fate("b", "merge", "another lesson says the same", "a")
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        one("b", "Do not run the migration first"),
+        one("b", "Run migration 12 first"),
+        one("b", project="q"),
+        one("b", query="Write the release notes"),
+        one("b", state="dismissed"),
+    ],
+    ids=["negation", "number", "project", "task", "dismissed"],
+)
+def test_what_stays_apart(other: Candidate) -> None:
+    """A negation, a number, another project or task: two lessons. What was dismissed is no twin."""
+    assert merged([one("a"), other]) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "days", "use", "what"),
+    [
+        ("quarantined", 179, Use(), None),
+        ("quarantined", 180, Use(), "forget"),
+        ("quarantined", 400, Use(given=1, last=NOW - DAY_MS), None),
+        ("confirmed", 900, Use(), None),
+        ("confirmed", 0, Use(given=2, failed=2), "dismiss"),
+        ("confirmed", 0, Use(given=3, failed=2, helped=1), None),
+        ("dismissed", 89, Use(), None),
+        ("dismissed", 90, Use(), "forget"),
+    ],
+)
+def test_decay(state: State, days: int, use: Use, what: str | None) -> None:
+    """Unused and unconfirmed ones go, contradicted ones are dismissed, dismissed ones are kept a while."""
+    assert [f.what for f in faded([one("a", days=days, state=state, use=use)], NOW)] == (
+        [what] if what else []
+    )
+
+
+def test_the_cap_keeps_the_most_useful() -> None:
+    """Dismissed first, then unconfirmed, then those that failed more often than they helped."""
+    episodes = [
+        one("good", state="confirmed", use=Use(given=2, helped=2)),
+        one("bad", state="confirmed", use=Use(given=2, failed=1)),
+        one("new"),
+        one("gone", state="dismissed"),
+    ]
+    assert [f.id for f in over(episodes, 2)] == ["gone", "new"]
+    assert over(episodes, 4) == []
+
+
+def test_prune_decides_once_for_each() -> None:
+    """All rules together: no episode has two fates, and the cap counts what is left."""
+    episodes = [
+        one("a", state="confirmed"),
+        one("b"),
+        one("old", "Look at the log", days=200),
+        one("c", "Ask for the key"),
+        one("d", "Count the rows", days=1),
+    ]
+    fates = prune(episodes, NOW, 2)
+    assert ids(fates) == [("old", "forget"), ("b", "merge"), ("d", "forget")]
