@@ -67,9 +67,9 @@ async def generate_reflection(
 ) -> dict[str, str]:
     """``{"problem", "lesson", "full_reflection"}`` for a poor answer (AC-2.6.1, AC-2.6.2).
 
-    ``evaluation_result``: what ``evaluate_answer`` gave. Raises ``ValueError`` for an empty query or answer,
-    ``TypeError`` for a context that is no list, and ``Unavailable`` when after four more tries nobody answers:
-    go on without a lesson then.
+    ``evaluation_result``: what ``evaluate_answer`` gave. Raises ``ValueError`` for an empty query or
+    answer, ``TypeError`` for a context that is no list, and ``Unavailable`` when after four more tries nobody
+    answers: go on without a lesson then.
     """
     return await reflected(Asking(), query, context, answer, evaluation_result)
 
