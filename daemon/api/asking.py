@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..core.errors import UserError
 from ..core.ports import Clock
+from ..store.ledger import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -34,13 +35,15 @@ ASKED: Final = ("anthropic", "openai", "claude-cli")
 @dataclass(slots=True)
 class Asking:
     """Whom the library asks. ``env``: where settings and keys come from. ``sleep``, ``random``: the pauses
-    between attempts. ``clock``: for the deadline; None is the machine's.
+    between attempts. ``clock``: for the deadline; None is the machine's. ``made``: the calls that were made,
+    each as a row of the ledger.
     """
 
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Random = field(default_factory=Random)
     clock: Clock | None = None
+    made: list[Entry] = field(default_factory=list)
 
     async def run(self, flow: Generator[Prompt, Reply, T]) -> T:
         """The flow's result. Raises ``UserError`` when nobody is set up to be asked, or the settings are
@@ -54,7 +57,7 @@ class Asking:
 
         providers = self.providers()
         clock = self.clock or SystemClock()
-        calls = Calls(providers, clock, _logger(), lambda _entry: None, sleep=self.sleep, random=self.random)
+        calls = Calls(providers, clock, _logger(), self.made.append, sleep=self.sleep, random=self.random)
         limits = Limits()
 
         async def ask(prompt: Prompt, left_s: float) -> Reply:

@@ -6,7 +6,6 @@ out. The functions that ask a model never raise: without an answer their result 
 
 from __future__ import annotations
 
-import sys
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ from ..playbook import operations as curation
 from ..playbook.citations import CITED
 from ..playbook.points import SECTION_SLUGS
 from .asking import Asking
+from .prompts import nonce, tell, template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,7 +50,6 @@ __all__ = [
 
 Json = dict[str, Any]
 FIELDS: Final = frozenset({"name", "text", "helpful", "harmful"})
-LINES: Final = 50  # of what was left out, in one call
 _told: set[tuple[str, str]] = set()  # files that are no playbooks and missing models: each is told once
 
 
@@ -67,7 +66,7 @@ def load_playbook(path: str | Path) -> Json:
     found = load(path)
     if found.problem and (str(path), found.mark) not in _told:
         _told.add((str(path), found.mark))
-        _tell([f"{found.problem}; it is kept aside at the next save"])
+        tell([f"{found.problem}; it is kept aside at the next save"])
     return found.playbook
 
 
@@ -83,14 +82,14 @@ def save_playbook(playbook: Json, path: str | Path) -> None:
     playbook["last_updated"] = datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="microseconds")
     aside = save(path, points.migrated(playbook).playbook, now)
     if aside is not None:
-        _tell([f"{path} was no playbook; it is kept as {aside.name}"])
+        tell([f"{path} was no playbook; it is kept as {aside.name}"])
 
 
 def load_template(name: str) -> str:
     """The text of a prompt, such as ``"reflector.txt"`` (also without ``.txt``): the person's own, else the
     one that comes with reflectd. Raises ``UserError`` when there is no such prompt.
     """
-    return _template(name, Asking())
+    return template(name, Asking())
 
 
 def save_diagnostic(content: str, name: str) -> str | None:
@@ -139,13 +138,13 @@ def apply_bullet_tags(playbook: Json, bullet_tags: Any) -> Json:  # noqa: ANN401
     """Count the tags (``{"name", "tag", "rationale"}``), each once, in place. Returns the same playbook
     (REQ-REFL-007).
     """
-    _tell(scoring.apply_tags(_usable(playbook), bullet_tags))
+    tell(scoring.apply_tags(_usable(playbook), bullet_tags))
     return playbook
 
 
 def update_playbook_data(playbook: Json, extraction_result: Mapping[str, Any]) -> Json:
     """Add the new points, count the evaluations, prune; in place. Returns the same playbook."""
-    _tell(scoring.update(_usable(playbook), extraction_result))
+    tell(scoring.update(_usable(playbook), extraction_result))
     return playbook
 
 
@@ -172,7 +171,7 @@ def apply_structured_operations(playbook: Json, operations: Any) -> Json:  # noq
     stays as it is.
     """
     applied = curation.apply(points.migrated(playbook).playbook, operations)
-    _tell(applied.skipped)
+    tell(applied.skipped)
     return applied.playbook
 
 
@@ -199,7 +198,7 @@ def deduplicated(asking: Asking, playbook: Json, threshold: float | None) -> Jso
     dedup.deduplicate(book, dedup.together(*similar), least if threshold is None else threshold)
     if found.why and ("embeddings", found.why) not in _told:
         _told.add(("embeddings", found.why))
-        _tell([found.why])
+        tell([found.why])
     return playbook
 
 
@@ -234,8 +233,8 @@ async def reflected(asking: Asking, messages: Any, playbook: Json, cited_ids: An
         from ..playbook.case import of_messages
         from ..playbook.flow import reflect
 
-        template, book = _template("reflector", asking), points.migrated(playbook).playbook
-        return reflect(of_messages(messages, book, cited_ids, nonce=_nonce(), template=template))
+        text, book = template("reflector", asking), points.migrated(playbook).playbook
+        return reflect(of_messages(messages, book, cited_ids, nonce=nonce(), template=text))
 
     return await _asked(asking, flow, "reflector", {"analysis": "", "bullet_tags": []})
 
@@ -247,10 +246,8 @@ async def curated(asking: Asking, reflector_output: Any, playbook: Json) -> Json
         from ..playbook.case import curation as case_of
         from ..playbook.flow import curate
 
-        template, book = _template("curator", asking), points.migrated(playbook).playbook
-        case = case_of(
-            reflector_output, book, nonce=_nonce(), template=template, tier="reflect", strict=False
-        )
+        text, book = template("curator", asking), points.migrated(playbook).playbook
+        case = case_of(reflector_output, book, nonce=nonce(), template=text, tier="reflect", strict=False)
         return curate(case)
 
     return await _asked(asking, flow, "curator", {"reasoning": "", "operations": []})
@@ -263,8 +260,8 @@ async def extracted(asking: Asking, messages: Any, playbook: Json) -> Json:  # n
         from ..playbook.case import of_messages
         from ..playbook.flow import extract
 
-        template, book = _template("keypoints", asking), points.migrated(playbook).playbook
-        return extract(of_messages(messages, book, (), nonce=_nonce(), template=template))
+        text, book = template("keypoints", asking), points.migrated(playbook).playbook
+        return extract(of_messages(messages, book, (), nonce=nonce(), template=text))
 
     return await _asked(asking, flow, "keypoints", {"new_key_points": [], "evaluations": []})
 
@@ -280,34 +277,13 @@ async def _asked(asking: Asking, flow: Any, name: str, nothing: Json) -> Json:  
         why, raw = outcome.why, "\n".join(bad.raw for bad in outcome.bad)
     except Exception as error:  # noqa: BLE001 - a session's end must not fail because of what it taught
         why = f"{type(error).__name__}: {error}"
-    _tell([f"{name}: {why}"])
+    tell([f"{name}: {why}"])
     try:
         if asking.settings().log.debug:
             save_diagnostic(f"{why}\n{raw}", name)
     except Exception:  # noqa: BLE001, S110 - wrong settings were told above
         pass
     return nothing
-
-
-def _template(name: str, asking: Asking) -> str:
-    from ..clock import SystemClock
-    from ..files.prompts import SLOTS, SUFFIX, Prompts
-    from ..files.trust import FILE, Trust
-    from ..paths import config_file, resolve, shipped
-
-    wanted = name.removesuffix(SUFFIX)
-    if wanted not in SLOTS:
-        raise UserError(f"there is no prompt {ascii(name)[:80]}; there are {', '.join(SLOTS)}")
-    trust = Trust(resolve(asking.env, connects=False).state_dir / FILE, SystemClock())
-    found = Prompts(shipped("prompts"), config_file(asking.env).parent / "prompts", trust).templates("")
-    _tell(found.problems)
-    return found.texts[wanted]
-
-
-def _nonce() -> str:
-    import secrets
-
-    return secrets.token_hex(8)
 
 
 def _usable(playbook: Json) -> Json:
@@ -324,11 +300,3 @@ def _usable(playbook: Json) -> Json:
         playbook.clear()
         playbook.update(found)
     return playbook
-
-
-def _tell(lines: Iterable[str]) -> None:
-    """Lines on stderr, without control characters."""
-    told = list(lines)
-    shown = told[:LINES] + ([f"and {len(told) - LINES} more"] if len(told) > LINES else [])
-    for line in shown:
-        sys.stderr.write(f"reflectd: {''.join(c if c.isprintable() else '?' for c in line)}\n")

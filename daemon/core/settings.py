@@ -429,6 +429,9 @@ class Memory:
         70, "how freely it words them, in hundredths of the temperature", range=(0, 100)
     )
     max_tokens: int = _setting(1_000, "tokens of its answer at most", range=(100, 8_000))
+    per_project: int = _setting(
+        500, "lessons that are kept of one project; beyond that the least useful go", range=(10, 100_000)
+    )
 
     @property
     def threshold(self) -> float:

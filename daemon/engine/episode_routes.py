@@ -17,7 +17,8 @@ from ..core.redact import redact
 from ..memory.decide import identity, shortened
 from ..memory.parse import reflection
 from ..memory.prompts import EVALUATION, REFLEXION
-from ..store import failures, ledger
+from ..store import failures, learning, ledger
+from ..store.ledger import by_name as costs
 from .features.feature import Route
 from .memory import REFLECT
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 20_000
 MOST: Final = 1_000
+CURRENCY: Final = 3  # letters
 STATES: Final = ("quarantined", "confirmed", "dismissed")
 Json = dict[str, Any]
 
@@ -99,6 +101,8 @@ class EpisodeRoutes:
         return {
             "episodes": dict(await self._store.counts(projects)),
             "threshold": self._world.settings.memory.threshold,
+            "reflexion": learning.counts(self._world.db, "memory."),
+            "costs": costs(self._world.db),
         }
 
     async def add(self, body: Mapping[str, Any]) -> Json:
@@ -182,7 +186,8 @@ class EpisodeRoutes:
             outcome="ok" if not body.get("error") else f"error: {body['error']}"[:300],
             account="asked",
             attempt=int(_number(body, "attempt", 1, 1, 100)),
-            currency=str(body.get("currency", "USD"))[:3],
+            currency=_currency(body),
+            directory=str(body.get("directory", ""))[:1_000],
         )
         await self._world.db.commit(ledger.add(entry))
         return {"logged": asdict(entry)}
@@ -229,6 +234,13 @@ def _whole(c: Candidate) -> Json:
 
 def _whole_of(e: Episode) -> Json:
     return asdict(replace(e))
+
+
+def _currency(of: Mapping[str, Any]) -> str:
+    value = of.get("currency", "USD")
+    if not isinstance(value, str) or len(value) != CURRENCY or not value.isascii() or not value.isupper():
+        raise BadReply("`currency` is a code of three letters, such as EUR")
+    return value
 
 
 def _text(of: Mapping[str, Any], name: str) -> str:

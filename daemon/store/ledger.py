@@ -243,6 +243,17 @@ class Ledger:
         return month(self._db, now_ms)
 
 
+def by_name(db: Reads, days: int = 30) -> list[dict[str, object]]:
+    """The rows of ``api_cost_log`` of the last days, newest first. An unknown cost is None."""
+    rows = db.read(
+        "SELECT date, api_name, num_calls, token_count, estimated_cost, currency FROM api_cost_log "
+        "WHERE date >= date('now', 'localtime', ?) ORDER BY date DESC, api_name",
+        (f"-{days} days",),
+    )
+    names = ("date", "api_name", "num_calls", "token_count", "estimated_cost", "currency")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
 def prune(now: int) -> Statement:
     """Retention: 400 days."""
     return ("DELETE FROM ledger WHERE at < ?", [(now - KEEP_DAYS * DAY_MS,)])

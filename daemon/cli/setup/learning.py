@@ -1,8 +1,9 @@
 """Whether reflectd learns: the question of ``reflectd setup``, and ``--learning on|off``.
 
 It is off until a person says yes, also after an upgrade. Whoever never answered is asked once, on a terminal,
-and is told before what it costs, where the text goes and what is written. The answer is one setting,
-``playbook.enabled``, in the person's settings file: a no is one too. Ctrl-C and the end of input are no
+and is told before what it costs, where the text goes and what is written. One answer is two settings in the
+person's file, ``playbook.enabled`` for points and ``memory.enabled`` for lessons: a no is one too. Who gave one
+of them before is asked about the other. Ctrl-C and the end of input are no
 answer: nothing is written, and the next ``setup`` asks again.
 """
 
@@ -24,15 +25,19 @@ from .edit import check_editable, diff, read_text, write
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
-SETTING: Final = "playbook.enabled"
+POINTS: Final = "playbook.enabled"
+LESSONS: Final = "memory.enabled"
+SETTINGS: Final = (POINTS, LESSONS)
 USUAL: Final = (
     "asks a small model twice after a session in which something happened, with at most "
     f"{REFLECTOR_TOKENS:,} and {CURATOR_TOKENS:,} tokens."
 )
 """As docs/cost.md says it; a test compares them."""
+FAILED: Final = "It asks a small model once after a task that ended badly, with at most 5,000 tokens."
+"""Likewise."""
 INDENT, WIDTH = "     ", 101
 
 
@@ -55,8 +60,14 @@ class Outcome:
         """For ``--json``."""
         backup = str(self.backup) if self.backup else None
         more = {"file": str(self.file), "diff": self.diff, "backup": backup, "warnings": self.notes}
-        enabled = self.settings.playbook.enabled
-        return {"enabled": enabled, "answered": self.answered, "changed": bool(self.diff), **more}
+        points, lessons = self.settings.playbook.enabled, self.settings.memory.enabled
+        return {
+            "enabled": points,
+            "lessons": lessons,
+            "answered": self.answered,
+            "changed": bool(self.diff),
+            **more,
+        }
 
     def lines(self, *, dry_run: bool) -> list[str]:
         """For a person."""
@@ -75,16 +86,26 @@ def add_flag(parser: argparse.ArgumentParser, dest: str = "learning") -> None:
 
 def is_answered(settings: Settings) -> bool:
     """Whether a person said yes or no."""
-    return SETTING in settings.sources
+    return not unanswered(settings)
+
+
+def unanswered(settings: Settings) -> tuple[str, ...]:
+    """Those of the two settings that nobody decided."""
+    return tuple(key for key in SETTINGS if key not in settings.sources)
 
 
 def in_words(settings: Settings) -> str:
     """Whether it learns, and what that may cost."""
     most = f"at most {settings.spend.learning_percent} % of what judging costs"
-    if settings.playbook.enabled:
-        return f"from judged sessions, for {most}"
-    if is_answered(settings):
-        return f"nothing ({SETTING}); `reflectd setup --learning on` lets it, for {most}"
+    points, lessons = settings.playbook.enabled, settings.memory.enabled
+    left = unanswered(settings)
+    if points or lessons:
+        what = "from judged sessions" if points else "lessons from tasks that ended badly"
+        other, name = (LESSONS, "lessons") if points else (POINTS, "points")
+        asked = "; nobody was asked yet about " + name + ": `reflectd setup` asks" if other in left else ""
+        return f"{what}, for {most}{'' if points and lessons else asked or f'; no {name} ({other})'}"
+    if not left:
+        return f"nothing ({POINTS}, {LESSONS}); `reflectd setup --learning on` lets it, for {most}"
     return f"nothing, and nobody was asked yet: `reflectd setup` says what it costs ({most}) and asks"
 
 
@@ -99,23 +120,30 @@ def decide(
         settings = config.load(env, file)
     except UserError as error:
         return f"the daemon will not start with these settings: {error}"
-    chosen = None if wanted is None else wanted == "on"
+    chosen, keys = None if wanted is None else wanted == "on", SETTINGS
     if chosen is None and not (args.json or args.dry_run or is_answered(settings)) and attended():
         try:
-            chosen = _ask(settings, env)
+            chosen, keys = _ask(settings, env), unanswered(settings)
         except (EOFError, KeyboardInterrupt):
             print("\nThat is no answer: it stays off, and the next `reflectd setup` asks again.")
     if chosen is None:
         return Outcome(settings, file)
-    return _write(args, file, env, now, chosen=chosen)
+    return _write(args, file, env, now, keys, chosen=chosen)
 
 
 def _ask(settings: Settings, env: Mapping[str, str]) -> bool:
     """The person's answer. Raises ``EOFError`` and ``KeyboardInterrupt``."""
-    say(
-        "\nShall reflectd learn from your sessions? It looks back on those that were judged; what another "
-        "session confirms is given to the next one. You see, edit and undo all of it: `reflectd playbook`.\n"
+    asks = unanswered(settings)
+    points = (
+        "It looks back on those that were judged; what another session confirms is given to the next one. You "
+        "see, edit and undo all of it: `reflectd playbook`. "
     )
+    lessons = (
+        "It draws a lesson from each task that ended badly and brings it back at a similar one: `reflectd "
+        "memory`."
+    )
+    told = (points if POINTS in asks else "") + (lessons if LESSONS in asks else "")
+    say(f"\nShall reflectd learn from your sessions? {told}\n")
     room = max(min(width(sys.stdout), WIDTH) - len(INDENT), NARROWEST_TEXT)
     for title, text in _about(settings, env):
         print(f"  {title}")
@@ -139,7 +167,7 @@ def _about(settings: Settings, env: Mapping[str, str]) -> list[tuple[str, str]]:
     return [
         (
             "what it costs",
-            f"It {USUAL} In seven days that is at most {spend.learning_percent} % of what judging cost "
+            f"It {USUAL} {FAILED} In seven days that is at most {spend.learning_percent} % of what judging cost "
             "(spend.learning_percent); `reflectd cost --by purpose` shows it. Where only the rules judge it "
             "learns nothing and costs nothing.",
         ),
@@ -152,7 +180,7 @@ def _about(settings: Settings, env: Mapping[str, str]) -> list[tuple[str, str]]:
         (
             "what is written",
             "The playbook of the project, .reflection/playbook.json, and nothing else: no CLAUDE.md and no "
-            "AGENTS.md.",
+            "AGENTS.md. Lessons stay in your state folder.",
         ),
     ]
 
@@ -162,22 +190,27 @@ def _write(
     file: Path,
     env: Mapping[str, str],
     now: Callable[[], datetime],
+    keys: Iterable[str],
     *,
     chosen: bool,
 ) -> Outcome:
-    """Set the value in the person's file, unless it is there or this is a dry run."""
+    """Set the values in the person's file, unless they are there or this is a dry run."""
     from ...files.toml_text import put
 
-    section, _, key = SETTING.partition(".")
     old = read_text(file) if file.exists() else ""
+    new = old
     try:
-        new = put(old, section, key, chosen)
+        for key in keys:
+            section, _, name = key.partition(".")
+            new = put(new, section, name, chosen)
     except UserError as error:
         raise UserError(f"{file}: {error}. Nothing was changed in it") from error
     check_editable(file, force=args.force)
     settings = config.from_text(new, name=str(file), env=env)
     backup = None if args.dry_run or new == old else write(file, new.encode(), now)
-    source, notes = settings.sources.get(SETTING, ""), list[str]()
-    if source != str(file):
-        notes.append(f"{source} in your environment counts more than {SETTING} = {toml(chosen)} in {file}")
+    notes = [
+        f"{source} in your environment counts more than {key} = {toml(chosen)} in {file}"
+        for key in keys
+        if (source := settings.sources.get(key, "")) != str(file)
+    ]
     return Outcome(settings, file, diff(file, old, new), backup, tuple(notes))

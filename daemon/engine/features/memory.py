@@ -17,8 +17,9 @@ from ...memory.decide import should_reflect
 from ...store import failures, learning
 from ...store.episodes import SqliteEpisodes
 from ..episode_routes import EpisodeRoutes
-from ..memory import FAULT, REFLECT, Reflexions
-from ..recall import Recall
+from ..episode_upkeep import TIDY, EpisodeUpkeep
+from ..memory import REFLECT, Reflexions
+from ..recall import FAULT, Recall
 from ..reminders import Reminders
 from ..vectors import Vectors
 from .feature import Feature, Parts, Route
@@ -44,7 +45,7 @@ class Memory(Feature):
     """Hears what ends badly, and keeps what it teaches."""
 
     name: ClassVar = "memory"
-    job_kinds: ClassVar = frozenset({REFLECT})
+    job_kinds: ClassVar = frozenset({REFLECT, TIDY})
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
@@ -53,6 +54,7 @@ class Memory(Feature):
         self.store: Episodes = SqliteEpisodes(world.db, world.clock.now_ms)
         self._vectors = Vectors(world.embedder, world.log)
         self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
+        self._upkeep = EpisodeUpkeep(world, parts.jobs, self.store, self._vectors)
         self.recall = Recall(world, self.store, self._vectors, self._home)
         self._reminders = Reminders(world, self.recall)
         changed = self._reminders.forget
@@ -114,8 +116,8 @@ class Memory(Feature):
         self.parts.jobs.wake()
 
     async def work(self, job: Job) -> None:
-        """Reflect."""
-        await self._reflexions.work(job)
+        """Reflect, or keep what is there in order."""
+        await (self._upkeep if job.kind == TIDY else self._reflexions).work(job)
         self._reminders.forget()
         await self._count()
 
@@ -124,6 +126,10 @@ class Memory(Feature):
             self._counts = await self.store.counts(None)
         except Unavailable as e:
             self._world.health.failed(FAULT, str(e))
+
+    def first_jobs(self) -> Sequence[Statement]:
+        """The memory is kept in order from now on."""
+        return self._upkeep.first_jobs() if self.enabled else ()
 
     def routes(self) -> Sequence[Route]:
         """For `reflectd memory`, MCP and the library."""

@@ -15,7 +15,7 @@ import pexpect
 import pytest
 
 from daemon import config
-from daemon.cli.setup.learning import USUAL
+from daemon.cli.setup.learning import FAILED, USUAL
 from daemon.files.playbook_place import ACE
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox
@@ -34,6 +34,8 @@ def settings_file(box: Sandbox) -> Path:
 def answer(box: Sandbox) -> bool | None:
     """What the person's file says; None where it says nothing."""
     found = config.load({"HOME": str(box.home)}, settings_file(box))
+    assert ("playbook.enabled" in found.sources) == ("memory.enabled" in found.sources), "one answer for both"
+    assert found.playbook.enabled == found.memory.enabled
     return found.playbook.enabled if "playbook.enabled" in found.sources else None
 
 
@@ -90,7 +92,7 @@ def test_it_says_what_it_costs_and_asks_once(box: Sandbox, host: str) -> None:
         child.expect_exact(QUESTION)
         told = " ".join(str(child.before).split())
         for words in (
-            ASKED, USUAL, "at most 50 % of what judging cost", "Where only the rules judge it learns nothing",
+            ASKED, USUAL, FAILED, "a lesson from each task that ended badly", "at most 50 % of what judging cost", "Where only the rules judge it learns nothing",
             "To the provider that judges, with known secrets taken out", "opencode: ",
             "for seven days at most",
             ".reflection/playbook.json, and nothing else: no CLAUDE.md and no AGENTS.md",
@@ -136,7 +138,7 @@ def test_after_an_upgrade_it_stays_off_until_it_was_asked_once(box: Sandbox) -> 
         child.expect_exact(ASKED)
         child.expect_exact(QUESTION)
         child.send("\r")
-    assert "learns: nothing (playbook.enabled)" in screen.text
+    assert "learns: nothing (playbook.enabled, memory.enabled)" in screen.text
     assert answer(box) is False
     assert "nobody was asked" not in reflectd(box, "doctor").stdout
     with at_a_terminal(box) as (child, screen):
@@ -173,7 +175,7 @@ def test_a_script_says_it_with_a_flag(box: Sandbox) -> None:
     env = a_program(box, "opencode", "claude")
     said(reflectd(box, "setup", "opencode", **env), 0, "nobody was asked yet")
     assert as_json(box, "--yes") == {
-        "enabled": False, "answered": False, "changed": False, "file": str(settings_file(box)), "diff": "",
+        "enabled": False, "lessons": False, "answered": False, "changed": False, "file": str(settings_file(box)), "diff": "",
         "backup": None, "warnings": [],
     }  # fmt: skip
     would = said(reflectd(box, "setup", "opencode", "--learning", "on", "--dry-run", **env), 0)
@@ -183,7 +185,7 @@ def test_a_script_says_it_with_a_flag(box: Sandbox) -> None:
     assert answer(box) is True
     found = as_json(box, "--learning", "off", "claude-code")
     assert (found["enabled"], found["answered"], found["changed"]) == (False, True, True)
-    assert Path(found["backup"]).read_text() == "[playbook]\nenabled = true\n"
+    assert Path(found["backup"]).read_text() == "[playbook]\nenabled = true\n\n[memory]\nenabled = true\n"
     assert as_json(box, "--yes", "--learning", "on")["enabled"] is True
     more = reflectd(box, "setup", "opencode", "--learning", "on", REFLECTD_PLAYBOOK_ENABLED="false", **env)
     said(more, 0, "REFLECTD_PLAYBOOK_ENABLED in your environment counts more than playbook.enabled = true")
@@ -224,6 +226,21 @@ def test_setup_offers_the_playbook_of_another_program(box: Sandbox) -> None:
     assert "of this project" not in said(reflectd(box, "setup", "opencode", "--remove"), 0)
 
 
-def test_the_figure_is_that_of_the_page_on_cost() -> None:
-    """What a look back asks is said in one way."""
-    assert USUAL in " ".join((REPO / "docs" / "cost.md").read_text("utf-8").split())
+def test_who_answered_before_there_were_lessons_is_asked_about_them_alone(box: Sandbox) -> None:
+    """Part 0 of the memory: an earlier no to points stays a no; the yes is for lessons."""
+    settings_file(box).parent.mkdir(parents=True)
+    settings_file(box).write_text("[playbook]\nenabled = false\n")
+    with at_a_terminal(box, "opencode") as (child, screen):
+        child.expect_exact(QUESTION)
+        assert "`reflectd playbook`" not in str(child.before)
+        child.send("y\r")
+    assert "learns: lessons from tasks that ended badly" in screen.text
+    found = config.load({"HOME": str(box.home)}, settings_file(box))
+    assert (found.playbook.enabled, found.memory.enabled) == (False, True)
+
+
+def test_the_figures_are_those_of_the_page_on_cost() -> None:
+    """What a look back and a reflexion ask is said in one way."""
+    page = " ".join((REPO / "docs" / "cost.md").read_text("utf-8").split())
+    assert USUAL in page
+    assert FAILED.removeprefix("It ") in page
