@@ -22,8 +22,9 @@ STEM: Final = 6  # first letters by which words are compared
 LONGEST: Final = 40  # of one word; a digest or a token says nothing
 MOST: Final = 400  # words of one episode
 ASKED: Final = 40  # different words that one search looks for
-COMMON: Final = 0.1  # a word is left out of a search when more episodes have it …
+COMMON: Final = 0.02  # a word is left out of a search when more episodes have it …
 FEW: Final = 1_000  # … but not as long as they are so few
+LOOKED_AT: Final = 20_000  # episodes of one search: after so many the more frequent words are left out
 K1: Final = 1.2
 B: Final = 0.75
 _WORD: Final = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
@@ -51,8 +52,13 @@ def telling(counts: Mapping[str, int], total: int) -> list[str]:
     """Of the words that episodes have, those that say something, the rarest first. ``counts``: word → how
     many episodes have it.
     """
-    found = sorted((word for word, count in counts.items() if count), key=lambda word: counts[word])
-    return [word for word in found if counts[word] <= max(FEW, COMMON * total)]
+    found: list[str] = []
+    left = LOOKED_AT
+    for word in sorted((word for word, count in counts.items() if count), key=lambda word: counts[word]):
+        left -= counts[word]
+        if counts[word] <= max(FEW, COMMON * total) and (left >= 0 or not found):
+            found.append(word)
+    return found
 
 
 def bm25(wanted: Mapping[str, int], document: Sequence[str], total: int, average: float) -> float:
