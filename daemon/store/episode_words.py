@@ -28,7 +28,8 @@ LOOKED_AT: Final = 20_000  # episodes of one search: after so many the more freq
 K1: Final = 1.2
 B: Final = 0.75
 _WORD: Final = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
-_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
+_JOINT: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PART: Final = re.compile(r"[^\W\d_]+|\d+")
 _NO_SPACES: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 
@@ -86,7 +87,7 @@ def _terms(word: str) -> Iterable[str]:
     if _NO_SPACES.search(word):
         return _pairs(word)
     whole = word.casefold().replace("_", "")
-    parts = [part.casefold() for part in _PART.findall(word)]
+    parts = [part.casefold() for part in _PART.findall(_JOINT.sub("_", word))]
     if len(whole) > LONGEST:
         return ()
     if len(parts) < 2:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.episodes import Vector
+from ..core.errors import Unavailable, UserError
 from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, counted, listed, plain, values
 from .episode_vectors import floats, packed
 from .episode_words import asked, bm25, idf, of_episode, telling
@@ -58,10 +60,13 @@ _SIZE: Final = (
 class PostgresEpisodes:
     """See the module; an ``Episodes``. Connects when it is first used."""
 
-    def __init__(self, url: str, key: Path, now: Callable[[], int]) -> None:
-        """``key``: the file of this reader's key. ``now``: epoch ms. Raises ``UserError``."""
+    def __init__(self, url: Callable[[], str], key: Path, now: Callable[[], int], author: str = "") -> None:
+        """``url``: gives the address when it is needed. ``key``: the file of this reader's key, made when
+        there is none. ``now``: epoch ms. ``author``: of episodes that name none.
+        """
         self._server = Postgres(url, now)
-        self._reader = Reader(key)
+        self._key, self._author = key, author
+        self._known_reader: Reader | None = None
         self._now = now
         self._indexed: set[int] = set()
         self._statistics = _Statistics()
@@ -250,6 +255,15 @@ class PostgresEpisodes:
         """See ``Episodes``."""
         await self._server.close()
 
+    @property
+    def _reader(self) -> Reader:
+        if self._known_reader is None:
+            try:
+                self._known_reader = Reader(self._key)
+            except UserError as error:
+                raise Unavailable(str(error)) from None
+        return self._known_reader
+
     # --- inside -------------------------------------------------------------------------------------
 
     async def _rows(self, sql: str, **given: object) -> list[Any]:
@@ -262,7 +276,8 @@ class PostgresEpisodes:
         async with self._server.connection() as c:
             await self._index(c, (copy.vector for copy in copies if copy.vector is not None))
             for copy in sorted(copies, key=lambda copy: copy.episode.id):
-                row = values(copy.episode)
+                episode = copy.episode
+                row = values(episode if episode.author else replace(episode, author=self._author))
                 vector = copy.vector
                 found = await _all(
                     c,

@@ -51,26 +51,32 @@ def read_url(name: str) -> str:
     return url
 
 
-class Postgres:
-    """One for each store. ``now``: epoch ms."""
+def named(url: str) -> str:
+    """The server and its database, without a password. Raises ``UserError`` when the address is none, or the
+    extra is not installed.
+    """
+    try:
+        import psycopg
+        import psycopg_pool  # noqa: F401 - whether it is there
+        from psycopg.conninfo import conninfo_to_dict
+    except ImportError:
+        raise UserError(
+            "store.url_file needs the extra `postgres`: pip install 'reflectd[postgres]'"
+        ) from None
+    try:
+        found = conninfo_to_dict(url)
+    except psycopg.Error:
+        raise UserError("store.url_file holds no address that PostgreSQL understands") from None
+    place = found.get("host") or found.get("hostaddr") or "this machine"
+    return f"PostgreSQL at {place}, database {found.get('dbname') or found.get('user') or ''}"
 
-    def __init__(self, url: str, now: Callable[[], int]) -> None:
-        """Raises ``UserError`` when the address is none, or the extra is not installed."""
-        try:
-            import psycopg
-            from psycopg.conninfo import conninfo_to_dict
-        except ImportError:
-            raise UserError(
-                "store.url_file needs the extra `postgres`: pip install 'reflectd[postgres]'"
-            ) from None
-        self._psycopg = psycopg
-        try:
-            found = conninfo_to_dict(url)
-        except psycopg.Error:
-            raise UserError("store.url_file holds no address that PostgreSQL understands") from None
-        host = str(found.get("host") or "this machine")
-        self.name = f"PostgreSQL at {host}, database {found.get('dbname') or found.get('user') or ''}"
+
+class Postgres:
+    """One for each store. ``url``: gives the address when it is needed. ``now``: epoch ms."""
+
+    def __init__(self, url: Callable[[], str], now: Callable[[], int]) -> None:
         self._url, self._now = url, now
+        self.name = "PostgreSQL"
         self._pool: AsyncConnectionPool[Any] | None = None
         self._opening = asyncio.Lock()
         self._closed = False
@@ -80,10 +86,12 @@ class Postgres:
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
         """A connection in a transaction that ends with the block. Raises ``Unavailable``."""
         pool = await self._ready()
+        import psycopg
+
         try:
             async with pool.connection() as found:
                 yield found
-        except self._psycopg.Error as error:
+        except psycopg.Error as error:
             raise self._unavailable(error) from None
 
     async def close(self) -> None:
@@ -105,18 +113,26 @@ class Postgres:
             return self._pool
 
     async def _opened(self) -> AsyncConnectionPool[Any]:
+        try:
+            url = self._url()
+            self.name = named(url)
+        except UserError as error:
+            self._failed = (self._now(), str(error))
+            raise Unavailable(str(error)) from None
+        import psycopg
         from psycopg_pool import AsyncConnectionPool
 
         logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # it writes to standard error
         try:
-            async with await self._psycopg.AsyncConnection.connect(
-                self._url, connect_timeout=CONNECT_S
-            ) as first:
+            async with await psycopg.AsyncConnection.connect(url, connect_timeout=CONNECT_S) as first:
                 await self._migrate(first)
-        except self._psycopg.Error as error:
+        except psycopg.Error as error:
             raise self._unavailable(error) from None
+        except UserError as error:
+            self._failed = (self._now(), str(error))
+            raise Unavailable(str(error)) from None
         pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
-            self._url,
+            url,
             kwargs={
                 "connect_timeout": CONNECT_S,
                 "options": f"-c search_path={SCHEMA},public -c statement_timeout={STATEMENT_MS}",
@@ -147,6 +163,8 @@ class Postgres:
 
     async def _prepare(self, c: AsyncConnection[Any]) -> None:
         """Schema and extension. A role that may not make them is told who must."""
+        import psycopg
+
         for what, there, make in (
             ("the extension vector (pgvector 0.8 or newer)", "SELECT 1 FROM pg_extension WHERE extname = "
              "'vector'", "CREATE EXTENSION vector"),
@@ -156,7 +174,7 @@ class Postgres:
             if await (await c.execute(there)).fetchone() is None:
                 try:
                     await c.execute(make)
-                except self._psycopg.Error as error:
+                except psycopg.Error as error:
                     raise UserError(
                         f"{self.name} lacks {what}, and it can't be made: {_first(error)}. "
                         f"Let the database's owner run: {make}"
@@ -167,8 +185,10 @@ class Postgres:
         )
 
     def _unavailable(self, error: Exception) -> Unavailable:
+        import psycopg
+
         message = f"{self.name} does not answer: {_first(error)}"
-        if isinstance(error, (self._psycopg.OperationalError, self._psycopg.InterfaceError)):
+        if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
             self._failed = (self._now(), message)
         return Unavailable(message)
 

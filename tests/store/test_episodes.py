@@ -41,7 +41,7 @@ async def opens(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             url = server.new_database()
 
             async def again() -> Store:
-                return PostgresEpisodes(url, tmp_path / "key", lambda: NOW)
+                return PostgresEpisodes(lambda: url, tmp_path / "key", lambda: NOW)
 
         async def opened() -> Store:
             store = await again()
