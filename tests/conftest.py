@@ -17,6 +17,7 @@ from hypothesis import settings
 
 pytest_plugins = [
     "tests.support.machine.needs",
+    "tests.support.machine.postgres",
     "tests.support.machine.slow",
     "tests.support.machine.workers",
 ]

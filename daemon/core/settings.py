@@ -340,6 +340,18 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Store:
+    """Where episodes are kept (docs/team-memory.md)."""
+
+    url_file: str = _setting(
+        "",
+        "a file with the address of a PostgreSQL that keeps the memory's episodes, for several people "
+        "(`reflectd[postgres]`; only you may read the file); empty keeps them in the daemon's own database",
+        form="path",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Spend:
     """What asking models may cost. At the limit the fixed rules judge; with 0 no model is ever asked."""
 
@@ -497,6 +509,7 @@ class Settings:
     compaction: Compaction = Compaction()
     playbook: Playbook = Playbook()
     memory: Memory = Memory()
+    store: Store = Store()
     offer: Offering = Offering()
     spend: Spend = Spend()
     daemon: Daemon = Daemon()

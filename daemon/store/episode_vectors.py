@@ -63,15 +63,24 @@ def most() -> int:
 
 def cosine(a: bytes, b: bytes) -> float | None:
     """Of two vectors of length 1; None when they have not one size."""
-    return sum(map(mul, _floats(a), _floats(b))) if len(a) == len(b) else None
+    return sum(map(mul, floats(a), floats(b))) if len(a) == len(b) else None
 
 
-def _floats(data: bytes) -> array[float]:
+def floats(data: bytes) -> array[float]:
+    """The numbers of a vector."""
     found = array("f")
     found.frombytes(data[: len(data) // 4 * 4])
     if sys.byteorder == "big":
         found.byteswap()
     return found
+
+
+def packed(numbers: array[float]) -> bytes:
+    """The numbers as a vector holds them."""
+    found = array("f", numbers)
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found.tobytes()
 
 
 class _Plain:
@@ -81,12 +90,12 @@ class _Plain:
 
     def append(self, rows: Sequence[Row]) -> None:
         width = len(self._rows[0][2]) if self._rows else len(rows[0].data) // 4 if rows else 0
-        self._rows += [(r.seq, r.project, _floats(r.data)) for r in rows if len(r.data) == 4 * width]
+        self._rows += [(r.seq, r.project, floats(r.data)) for r in rows if len(r.data) == 4 * width]
         del self._rows[: max(0, len(self._rows) - PLAIN)]
         self.size = len(self._rows)
 
     def nearest(self, vector: bytes, projects: Collection[str] | None, limit: int) -> list[Hit]:
-        wanted = _floats(vector)
+        wanted = floats(vector)
         if not self._rows or len(self._rows[0][2]) != len(wanted):
             return []
         scored = (

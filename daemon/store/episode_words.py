@@ -22,12 +22,14 @@ STEM: Final = 6  # first letters by which words are compared
 LONGEST: Final = 40  # of one word; a digest or a token says nothing
 MOST: Final = 400  # words of one episode
 ASKED: Final = 40  # different words that one search looks for
-COMMON: Final = 0.1  # a word is left out of a search when more episodes have it …
+COMMON: Final = 0.02  # a word is left out of a search when more episodes have it …
 FEW: Final = 1_000  # … but not as long as they are so few
+LOOKED_AT: Final = 20_000  # episodes of one search: after so many the more frequent words are left out
 K1: Final = 1.2
 B: Final = 0.75
 _WORD: Final = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
-_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
+_JOINT: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PART: Final = re.compile(r"[^\W\d_]+|\d+")
 _NO_SPACES: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 
@@ -51,8 +53,13 @@ def telling(counts: Mapping[str, int], total: int) -> list[str]:
     """Of the words that episodes have, those that say something, the rarest first. ``counts``: word → how
     many episodes have it.
     """
-    found = sorted((word for word, count in counts.items() if count), key=lambda word: counts[word])
-    return [word for word in found if counts[word] <= max(FEW, COMMON * total)]
+    found: list[str] = []
+    left = LOOKED_AT
+    for word in sorted((word for word, count in counts.items() if count), key=lambda word: counts[word]):
+        left -= counts[word]
+        if counts[word] <= max(FEW, COMMON * total) and (left >= 0 or not found):
+            found.append(word)
+    return found
 
 
 def bm25(wanted: Mapping[str, int], document: Sequence[str], total: int, average: float) -> float:
@@ -80,7 +87,7 @@ def _terms(word: str) -> Iterable[str]:
     if _NO_SPACES.search(word):
         return _pairs(word)
     whole = word.casefold().replace("_", "")
-    parts = [part.casefold() for part in _PART.findall(word)]
+    parts = [part.casefold() for part in _PART.findall(_JOINT.sub("_", word))]
     if len(whole) > LONGEST:
         return ()
     if len(parts) < 2:

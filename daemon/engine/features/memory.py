@@ -15,7 +15,7 @@ from ...core import events as ev
 from ...core.errors import Unavailable
 from ...memory.decide import should_reflect
 from ...store import failures, learning
-from ...store.episodes import SqliteEpisodes
+from ...store.choose import episodes
 from ..episode_routes import EpisodeRoutes
 from ..episode_upkeep import TIDY, EpisodeUpkeep
 from ..memory import REFLECT, Reflexions
@@ -51,7 +51,7 @@ class Memory(Feature):
         super().__init__(parts)
         self._world = world = parts.world
         self._home = os.environ.get("HOME", "/")
-        self.store: Episodes = SqliteEpisodes(world.db, world.clock.now_ms)
+        self.store: Episodes = episodes(world.settings.store.url_file, world.db, world.clock.now_ms)
         self._vectors = Vectors(world.embedder, world.log)
         self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
         self._upkeep = EpisodeUpkeep(world, parts.jobs, self.store, self._vectors)

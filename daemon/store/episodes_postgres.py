@@ -1,0 +1,445 @@
+"""Episodes in PostgreSQL with pgvector, which a team may share (AC-2.6.3); off unless ``store.url_file`` is
+set.
+
+Several daemons write at once: each method is one transaction, and rows are locked in one order. The state of
+an episode is each reader's own (``readers``): one that somebody else learned is quarantined here until it is
+confirmed here. One that its owner dismissed is dismissed for all. Another's is only dismissed for this
+reader, also by ``forget``, and ``trim`` takes only this reader's. A search in a small project compares all
+its vectors, one in a large project asks the index.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ..core.episodes import Vector
+from ..core.errors import Unavailable, UserError
+from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, counted, listed, plain, values
+from .episode_vectors import floats, packed
+from .episode_words import asked, bm25, idf, of_episode, telling
+from .postgres import Postgres
+from .postgres_schema import DIMENSIONS, index
+from .readers import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+    from pathlib import Path
+
+    from psycopg import AsyncConnection
+
+    from ..core.episodes import Candidate, Episode, State
+    from .episode_rows import Outcome
+
+Given = Sequence[Any] | Mapping[str, Any]
+DAY_MS: Final = 86_400_000
+EXACT: Final = 5_000  # vectors that are compared one by one
+STATISTICS_MS: Final = 600_000  # how long counts of words are believed
+_STATE: Final = COLUMNS.index("state")
+_TEXTS: Final = tuple(name for name in COLUMNS if name != "state")
+_WHOSE: Final = (
+    "FROM episode_memory AS e "
+    "LEFT JOIN episode_states AS s ON s.episode = e.key AND s.reader = %(reader)s "
+    "LEFT JOIN episode_states AS w ON w.episode = e.key AND w.reader = e.owner AND w.reader <> %(reader)s"
+)
+_KNOWN: Final = "(CASE WHEN w.state = 'dismissed' THEN 'dismissed' ELSE coalesce(s.state, 'quarantined') END)"
+_ROW: Final = ", ".join(
+    ["e.key", "s.mark", *(_KNOWN if n == "state" else f"e.{n}" for n in COLUMNS), *(f"e.{n}" for n in COUNTS)]
+)
+_HERE: Final = "(%(projects)s::text[] IS NULL OR e.project = ANY(%(projects)s))"
+_LIVE: Final = f"{_KNOWN} <> 'dismissed'"
+_NEWEST: Final = "ORDER BY e.at DESC, e.id DESC"
+_SIZE: Final = (
+    "octet_length(concat(query, problem, lesson, reflection, triggers, files)) "
+    "+ coalesce(4 * vector_dims(embedding), 0)"
+)
+
+
+class PostgresEpisodes:
+    """See the module; an ``Episodes``. Connects when it is first used."""
+
+    def __init__(self, url: Callable[[], str], key: Path, now: Callable[[], int], author: str = "") -> None:
+        """``url``: gives the address when it is needed. ``key``: the file of this reader's key, made when
+        there is none. ``now``: epoch ms. ``author``: of episodes that name none.
+        """
+        self._server = Postgres(url, now)
+        self._key, self._author = key, author
+        self._known_reader: Reader | None = None
+        self._now = now
+        self._indexed: set[int] = set()
+        self._statistics = _Statistics()
+
+    @property
+    def name(self) -> str:
+        """The server and its database, for people."""
+        return self._server.name
+
+    async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
+        """See ``Episodes``."""
+        return await self._insert([Copy(episode, vector)]) == 1
+
+    async def put(self, copies: Sequence[Copy]) -> None:
+        """Store copies out of another store. Those of an id that is here already change nothing."""
+        await self._insert(copies)
+
+    async def copies(self, after: str, limit: int) -> list[Copy]:
+        """The next episodes by id, with all that goes with them to another store."""
+        rows = await self._rows(
+            f'SELECT e.model, e.embedding::text, {_ROW} {_WHOSE} WHERE e.id COLLATE "C" > %(after)s '
+            'ORDER BY e.id COLLATE "C" LIMIT %(limit)s',
+            after=plain(after),
+            limit=limit,
+        )
+        found = []
+        for model, data, *row in rows:
+            one = self._candidate(row)
+            found.append(Copy(one.episode, Vector(model, _data(data)) if data else None, one.use))
+        return found
+
+    async def get(self, ids: Collection[str]) -> list[Candidate]:
+        """See ``Episodes``."""
+        rows = await self._rows(
+            f"SELECT {_ROW} {_WHOSE} WHERE e.id = ANY(%(ids)s) {_NEWEST}", ids=listed(ids)
+        )
+        return [self._candidate(row) for row in rows]
+
+    async def page(
+        self,
+        projects: Collection[str] | None,
+        *,
+        state: State | None = None,
+        after: str = "",
+        limit: int = 100,
+    ) -> list[Candidate]:
+        """See ``Episodes``."""
+        rows = await self._rows(
+            f"SELECT {_ROW} {_WHOSE} WHERE {_HERE} AND (%(state)s::text IS NULL OR {_KNOWN} = %(state)s) "
+            "AND (%(after)s = '' OR (e.at, e.id) < (SELECT at, id FROM episode_memory WHERE id = %(after)s)) "
+            f"{_NEWEST} LIMIT %(limit)s",
+            projects=_projects(projects),
+            state=state,
+            after=plain(after),
+            limit=limit,
+        )
+        return [self._candidate(row) for row in rows]
+
+    async def search(
+        self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
+    ) -> list[Candidate]:
+        """See ``Episodes``."""
+        given = {"reader": self._reader.name, "projects": _projects(projects), "limit": limit}
+        wanted = floats(vector.data) if vector is not None else array("f")
+        async with self._server.connection() as c:
+            near: set[int] = set()
+            if vector is not None and wanted and len(vector.data) % 4 == 0:
+                given |= {"model": vector.model, "size": len(wanted), "vector": _text(wanted)}
+                near = await _near(c, given, len(wanted))
+            said = await self._said(c, asked(words), given)
+            rows = await _all(
+                c,
+                "SELECT CASE WHEN e.model = %(model)s AND vector_dims(e.embedding) = %(size)s "
+                f"THEN 1 - (e.embedding <=> %(vector)s::vector) END, {_ROW} {_WHOSE} "
+                f"WHERE e.key = ANY(%(keys)s) AND {_LIVE}",
+                {"model": None, "size": None, "vector": None, **given, "keys": [*near, *said]},
+            )
+        found = [self._candidate(row, near_by, said.get(row[0])) for near_by, *row in rows]
+        return sorted(found, key=lambda x: (-(x.similarity or 0.0), -(x.bm25 or 0.0), x.episode.id))
+
+    async def warm(self, model: str) -> None:  # noqa: ARG002 - the server has its own memory
+        """Connect, so that the next search need not."""
+        async with self._server.connection():
+            pass
+
+    async def triggered(self, projects: Collection[str]) -> list[Candidate]:
+        """See ``Episodes``."""
+        rows = await self._rows(
+            f"SELECT {_ROW} {_WHOSE} WHERE e.triggers <> '[]' AND {_LIVE} AND {_HERE} {_NEWEST}",
+            projects=_projects(projects),
+        )
+        return [self._candidate(row) for row in rows]
+
+    async def settle(self, ids: Collection[str], state: State) -> int:
+        """See ``Episodes``: for this reader."""
+        async with self._server.connection() as c:
+            rows = await _all(
+                c,
+                f"SELECT {_ROW} {_WHOSE} WHERE e.id = ANY(%(ids)s) ORDER BY e.key FOR UPDATE OF e",
+                {"ids": listed(ids), "reader": self._reader.name},
+            )
+            changed = [row for row in rows if self._candidate(row).episode.state != state]
+            await _many(
+                c,
+                "INSERT INTO episode_states (episode, reader, state, mark) VALUES (%s, %s, %s, %s) "
+                "ON CONFLICT (episode, reader) DO UPDATE SET state = excluded.state, mark = excluded.mark",
+                [
+                    (row[0], self._reader.name, state, self._reader.mark(state, _marked(row[2:])))
+                    for row in changed
+                ],
+            )
+        return len(changed)
+
+    async def count_use(self, id_: str, session: str, at: int, outcome: Outcome) -> None:
+        """See ``Episodes``."""
+        async with self._server.connection() as c:
+            await c.execute(
+                "WITH used AS (INSERT INTO episode_uses (episode, session, outcome, at) "
+                "SELECT key, %(session)s, %(outcome)s, %(at)s FROM episode_memory WHERE id = %(id)s "
+                "ON CONFLICT DO NOTHING RETURNING episode) "
+                f"UPDATE episode_memory SET {outcome} = {outcome} + 1, last = greatest(last, %(at)s) "
+                "FROM used WHERE key = used.episode",
+                {"id": plain(id_), "session": plain(session), "outcome": outcome, "at": at},
+            )
+
+    async def forget(self, ids: Collection[str]) -> int:
+        """See ``Episodes``: this reader's own. Those of others are dismissed, for this reader."""
+        rows = await self._rows(
+            "DELETE FROM episode_memory WHERE id = ANY(%(ids)s) AND owner = %(reader)s RETURNING id",
+            ids=listed(ids),
+        )
+        others = set(listed(ids)) - {id_ for (id_,) in rows}
+        return len(rows) + (await self.settle(others, "dismissed") if others else 0)
+
+    async def unembedded(self, model: str, limit: int) -> list[Episode]:
+        """See ``Episodes``."""
+        rows = await self._rows(
+            f"SELECT {_ROW} {_WHOSE} WHERE e.model IS DISTINCT FROM %(model)s {_NEWEST} LIMIT %(limit)s",
+            model=model,
+            limit=limit,
+        )
+        return [self._candidate(row).episode for row in rows]
+
+    async def embed(self, vectors: Mapping[str, Vector]) -> None:
+        """See ``Episodes``."""
+        async with self._server.connection() as c:
+            await self._index(c, vectors.values())
+            await _many(
+                c,
+                "UPDATE episode_memory SET model = %s, embedding = %s::vector WHERE id = %s",
+                [(v.model, _text(floats(v.data)), plain(id_)) for id_, v in sorted(vectors.items())],
+            )
+
+    async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
+        """See ``Episodes``: the states are this reader's."""
+        rows = await self._rows(
+            f"SELECT {_KNOWN}, count(*), sum({_SIZE}) {_WHOSE} WHERE {_HERE} GROUP BY 1",
+            projects=_projects(projects),
+        )
+        states = {state: int(count) for state, count, _ in rows if state in STATES}
+        return {**dict.fromkeys(STATES, 0), **states, "bytes": sum(int(size) for *_, size in rows)}
+
+    async def trim(self, project: str, keep: int) -> Sequence[str]:
+        """See ``Episodes``. It also forgets which sessions were counted, when that is long ago."""
+        rows = await self._rows(
+            "DELETE FROM episode_memory WHERE key IN (SELECT e.key "
+            f"{_WHOSE} WHERE e.project = %(project)s AND e.owner = %(reader)s "
+            f"ORDER BY {_KNOWN} = 'dismissed' DESC, e.helped > e.failed, e.given > 0, e.at, e.id "
+            "LIMIT greatest(0, (SELECT count(*) FROM episode_memory WHERE project = %(project)s "
+            "AND owner = %(reader)s) - %(keep)s)) RETURNING id",
+            project=plain(project),
+            keep=keep,
+        )
+        await self._rows(
+            "DELETE FROM episode_uses WHERE at < %(before)s RETURNING 1",
+            before=self._now() - USES_DAYS * DAY_MS,
+        )
+        return [id_ for (id_,) in rows]
+
+    async def analyze(self) -> None:
+        """Let the server count words and vectors anew, after very many came."""
+        async with self._server.connection() as c:
+            await c.execute("ANALYZE episode_memory")
+
+    async def close(self) -> None:
+        """See ``Episodes``."""
+        await self._server.close()
+
+    @property
+    def _reader(self) -> Reader:
+        if self._known_reader is None:
+            try:
+                self._known_reader = Reader(self._key)
+            except UserError as error:
+                raise Unavailable(str(error)) from None
+        return self._known_reader
+
+    # --- inside -------------------------------------------------------------------------------------
+
+    async def _rows(self, sql: str, **given: object) -> list[Any]:
+        async with self._server.connection() as c:
+            return await _all(c, sql, {"reader": self._reader.name, **given})
+
+    async def _insert(self, copies: Sequence[Copy]) -> int:
+        """How many were new."""
+        added = 0
+        async with self._server.connection() as c:
+            await self._index(c, (copy.vector for copy in copies if copy.vector is not None))
+            for copy in sorted(copies, key=lambda copy: copy.episode.id):
+                episode = copy.episode
+                row = values(episode if episode.author else replace(episode, author=self._author))
+                vector = copy.vector
+                found = await _all(
+                    c,
+                    f"INSERT INTO episode_memory ({', '.join(_TEXTS)}, {', '.join(COUNTS)}, "
+                    "owner, terms, model, embedding) "
+                    f"VALUES ({', '.join(['%s'] * (len(_TEXTS) + len(COUNTS) + 3))}, %s::vector) "
+                    "ON CONFLICT (id) DO NOTHING RETURNING key",
+                    (
+                        *_marked(row),
+                        *counted(copy.use),
+                        self._reader.name,
+                        of_episode(copy.episode),
+                        vector.model if vector is not None else None,
+                        _text(floats(vector.data)) if vector is not None else None,
+                    ),
+                )
+                added += len(found)
+                await _many(
+                    c,
+                    "INSERT INTO episode_states (episode, reader, state, mark) VALUES (%s, %s, %s, %s)",
+                    [
+                        (key, self._reader.name, row[_STATE], self._reader.mark(row[_STATE], _marked(row)))
+                        for (key,) in found
+                    ],
+                )
+        return added
+
+    async def _index(self, c: AsyncConnection[Any], vectors: Iterable[Vector]) -> None:
+        """An index for vectors of a size that was not seen yet."""
+        for size in sorted({len(v.data) // 4 for v in vectors} - self._indexed):
+            if 0 < size <= DIMENSIONS:
+                await c.execute("SELECT pg_advisory_xact_lock(%s)", (size,))
+                await c.execute(index(size))
+            self._indexed.add(size)
+
+    async def _said(
+        self, c: AsyncConnection[Any], wanted: Sequence[str], given: Mapping[str, Any]
+    ) -> dict[int, float]:
+        """Key and BM25 of those that say these words, the best."""
+        if not wanted:
+            return {}
+        if self._now() - self._statistics.at > STATISTICS_MS or self._statistics.total < EXACT:
+            self._statistics = await _statistics(c, self._now())
+        known = self._statistics
+        rare = [word for word in wanted if word not in known.common]
+        counts = {word: known.common[word] for word in wanted if word in known.common} | dict(
+            await _all(
+                c,
+                "SELECT word, (SELECT count(*) FROM episode_memory WHERE terms @> ARRAY[word]) "
+                "FROM unnest(%s::text[]) AS word",
+                (rare,),
+            )
+        )
+        found = telling(counts, known.total)
+        rows = await _all(
+            c,
+            f"SELECT e.key, e.terms {_WHOSE} WHERE e.terms && %(words)s::text[] AND {_HERE} AND {_LIVE} "
+            "ORDER BY (SELECT sum(weight) FROM unnest(%(words)s::text[], %(weights)s::float8[]) "
+            "AS of_word (word, weight) WHERE word = ANY(e.terms)) DESC LIMIT 4 * %(limit)s",
+            {**given, "words": found, "weights": [idf(counts[word], known.total) for word in found]},
+        )
+        wants = {word: counts[word] for word in found}
+        scored = [(bm25(wants, terms, known.total, known.average), key) for key, terms in rows]
+        return {key: score for score, key in sorted(scored, reverse=True)[: given["limit"]]}
+
+    def _candidate(
+        self, row: Sequence[Any], similarity: float | None = None, score: float | None = None
+    ) -> Candidate:
+        """From the values of ``_ROW``. A state that this reader did not set is "quarantined"."""
+        _, mark, *rest = row
+        state = rest[_STATE]
+        if state != "dismissed" and not (mark and self._reader.knows(mark, state, _marked(rest))):
+            rest[_STATE] = "quarantined"
+        return candidate(rest, similarity, score)
+
+
+class _Statistics:
+    """About words. ``common``: those that many episodes have → how many; ``average``: words of an episode."""
+
+    def __init__(
+        self, at: int = 0, total: int = 0, average: float = 0.0, common: Mapping[str, int] | None = None
+    ) -> None:
+        self.at, self.total, self.average, self.common = at, total, average, common or {}
+
+
+async def _statistics(c: AsyncConnection[Any], now: int) -> _Statistics:
+    """Of a small table counted, of a large one what the server estimates for its own planning."""
+    ((estimate,),) = await _all(
+        c, "SELECT reltuples::bigint FROM pg_class WHERE oid = 'episode_memory'::regclass"
+    )
+    if estimate < 2 * EXACT:
+        ((total, average),) = await _all(
+            c, "SELECT count(*), coalesce(avg(cardinality(terms)), 0)::float8 FROM episode_memory"
+        )
+        return _Statistics(now, int(total), average)
+    ((average,),) = await _all(
+        c, "SELECT coalesce(avg(cardinality(terms)), 20)::float8 FROM episode_memory TABLESAMPLE SYSTEM (1)"
+    )
+    common = await _all(
+        c,
+        "SELECT word, frequency FROM pg_stats, unnest(most_common_elems::text::text[], "
+        "most_common_elem_freqs) AS of_word (word, frequency) WHERE schemaname = current_schema() "
+        "AND tablename = 'episode_memory' AND attname = 'terms' AND word IS NOT NULL",
+    )
+    return _Statistics(now, int(estimate), average, {word: int(share * estimate) for word, share in common})
+
+
+async def _near(c: AsyncConnection[Any], given: Mapping[str, Any], size: int) -> set[int]:
+    """The keys of the nearest vectors."""
+    of_model = f"e.model = %(model)s AND vector_dims(e.embedding) = {size} AND {_HERE}"
+    ((few,),) = await _all(
+        c,
+        f"SELECT count(*) <= {EXACT} FROM (SELECT 1 FROM episode_memory AS e WHERE {of_model} "
+        f"LIMIT {EXACT + 1}) AS found",
+        given,
+    )
+    if few or size > DIMENSIONS:
+        rows = await _all(
+            c,
+            f"WITH here AS MATERIALIZED (SELECT e.key, e.embedding {_WHOSE} WHERE {of_model} AND {_LIVE}) "
+            "SELECT key FROM here ORDER BY embedding <=> %(vector)s::vector LIMIT %(limit)s",
+            given,
+        )
+        return {key for (key,) in rows}
+    await c.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+    await c.execute("SET LOCAL hnsw.ef_search = 100")
+    rows = await _all(
+        c,
+        "SELECT key FROM (SELECT e.key, e.embedding "
+        f"{_WHOSE} WHERE {of_model} AND {_LIVE} "
+        f"ORDER BY e.embedding::halfvec({size}) <=> %(vector)s::halfvec({size}) LIMIT 2 * %(limit)s) AS near "
+        "ORDER BY embedding <=> %(vector)s::vector LIMIT %(limit)s",
+        given,
+    )
+    return {key for (key,) in rows}
+
+
+async def _all(c: AsyncConnection[Any], sql: str, given: Given = ()) -> list[Any]:
+    return await (await c.execute(sql, given)).fetchall()
+
+
+async def _many(c: AsyncConnection[Any], sql: str, rows: Sequence[Sequence[Any]]) -> None:
+    if rows:
+        async with c.cursor() as cursor:
+            await cursor.executemany(sql, rows)
+
+
+def _marked(row: Sequence[Any]) -> list[Any]:
+    """The values of ``COLUMNS`` without the state: what a reader's mark is about."""
+    found = [*row[:_STATE], *row[_STATE + 1 : len(COLUMNS)]]
+    return [float(value) if name == "reward" else value for name, value in zip(_TEXTS, found, strict=True)]
+
+
+def _projects(projects: Collection[str] | None) -> list[str] | None:
+    return None if projects is None else listed(projects)
+
+
+def _text(numbers: array[float]) -> str:
+    """As pgvector reads it."""
+    return f"[{','.join(map(repr, numbers))}]"
+
+
+def _data(text: str) -> bytes:
+    """Of a vector as pgvector writes it."""
+    return packed(array("f", map(float, text.strip("[]").split(","))))
