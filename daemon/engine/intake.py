@@ -8,12 +8,12 @@ state and mark are stored, and only then are judgements started. When the store 
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import events as ev
-from ..core.errors import BadReply
+from ..core.errors import BadReply, Unavailable
 from ..core.redact import redact
 from ..core.session import Session, fold
 from ..store import sessions as rows
@@ -131,7 +131,8 @@ class Intake:
         finally:
             await lines.aclose()  # type: ignore[attr-defined]
             if instance.stream == mine:
-                self._delivery.toasts_over(instance.id)
+                with suppress(Unavailable):  # the daemon ends, and its database is closed already
+                    self._delivery.toasts_over(instance.id)
 
     async def accept(self, instance: Instance, batch: Sequence[Wire]) -> int:
         """Fold a batch; the highest ``seq`` when it is stored. Raises ``Unavailable``."""

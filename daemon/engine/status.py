@@ -81,7 +81,7 @@ class StatusReport:
             "gate": settings.run.gate,
             "gate_ms": int(settings.run.gate_timeout_s * 1000),
             "context": settings.offer.enabled and self._features.gives(instance.directory),
-            **self._features.places(instance.directory),
+            **{str(place): ms for place, ms in self._features.places(instance.directory).items()},
         }
 
     def status(self) -> dict[str, Any]:

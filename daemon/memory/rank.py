@@ -9,26 +9,13 @@ episodes never come here, only what a search found.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..core.episodes import TOP_K, Candidate, Episode
+from .signals import Query as Query  # what `rank` takes
 from .signals import Signals, seen
 from .weights import BY_TASK, WITH_MEANING, WITHOUT_MEANING, Weights
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A task for which lessons are wanted. ``files``: those that it is about. ``errors``: names of errors
-    that were seen. ``wholes``: by the episode's id the cosine of the task with ``whole(episode)``, where
-    somebody knows it; it is worth a little more than the one with the episode's task alone.
-    """
-
-    text: str
-    project: str = ""
-    files: Sequence[str] = ()
-    errors: Sequence[str] = ()
-    wholes: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
