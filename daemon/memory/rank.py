@@ -9,13 +9,17 @@ episodes never come here, only what a search found.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core.episodes import TOP_K, Candidate, Episode
-from .signals import Query as Query  # what `rank` takes
-from .signals import Signals, seen
+from .signals import Query, Signals, seen
 from .weights import BY_TASK, WITH_MEANING, WITHOUT_MEANING, Weights
+
+__all__ = ["Query", "Ranked", "rank", "weighed", "whole"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)

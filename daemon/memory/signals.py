@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from .lexicon import GENERAL
 from .words import Read, folded, read
+from collections.abc import Mapping, Sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
     from ..core.episodes import Candidate
 
