@@ -15,7 +15,7 @@ from ..core.episodes import TOP_K, Candidate, Episode
 from .signals import Query, Signals, seen
 from .weights import BY_TASK, WITH_MEANING, WITHOUT_MEANING, Weights
 
-__all__ = ["Query", "Ranked", "rank", "weighed", "whole"]
+__all__ = ["Query", "Ranked", "rank", "weighed", "whole", "worth_showing"]
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
 from .lexicon import GENERAL
 from .words import Read, folded, read
-from collections.abc import Mapping, Sequence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
