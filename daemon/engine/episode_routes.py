@@ -19,6 +19,7 @@ from ..memory.parse import reflection
 from ..memory.prompts import EVALUATION, REFLEXION
 from ..store import failures, learning, ledger
 from ..store.ledger import by_name as costs
+from .episode_import import taken
 from .features.feature import Route
 from .memory import REFLECT
 
@@ -62,6 +63,7 @@ class EpisodeRoutes:
             Route("GET", "list", self.page),
             Route("GET", "stats", self.stats),
             Route("POST", "add", self.add),
+            Route("POST", "import", self.take),
             Route("POST", "settle", self.settle),
             Route("POST", "forget", self.forget),
             Route("POST", "withdraw", self.withdraw),
@@ -128,6 +130,14 @@ class EpisodeRoutes:
         )
         await self._store.add(made, await self._vectors.one(made.query))
         return {"episode": _whole_of(made)}
+
+    async def take(self, body: Mapping[str, Any]) -> Json:
+        """``directory``, ``episodes`` as ``list`` gives them, ``dry_run``: store those that are not here."""
+        project = await self._project(body)
+        dry_run = body.get("dry_run") is True
+        done = await taken(self._store, project, body.get("episodes"), dry_run=dry_run)
+        self._changed()
+        return done
 
     async def settle(self, body: Mapping[str, Any]) -> Json:
         """``ids`` and ``yes``: whether these lessons count from now on."""

@@ -12,7 +12,7 @@ import asyncio
 import sqlite3
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -26,9 +26,10 @@ from .episode_words import asked, of_episode, telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from ..core.episodes import Candidate, Episode, State
-    from .db import Database, Statement
+    from .db import Statement
     from .episode_rows import Outcome
 
 T = TypeVar("T")
@@ -48,10 +49,20 @@ _SIZE: Final = (
 _encode = msgspec.json.Encoder().encode
 
 
+class Commits(Protocol):
+    """What this store needs of a database."""
+
+    path: Path
+
+    async def commit(self, *statements: Statement, durable: bool = False) -> int:
+        """See ``Database``."""
+        ...
+
+
 class SqliteEpisodes:
     """See the module; an ``Episodes``. ``idle_s``: when the vectors leave memory after the last search."""
 
-    def __init__(self, db: Database, now: Callable[[], int], *, idle_s: float = IDLE_S) -> None:
+    def __init__(self, db: Commits, now: Callable[[], int], *, idle_s: float = IDLE_S) -> None:
         """Opens nothing yet. ``now``: epoch ms. ``db`` stays its owner's to close."""
         self._db, self._now, self._idle_s = db, now, idle_s
         self._lock = threading.Lock()

@@ -1,0 +1,1 @@
+"""``reflectd memory``: one module for each group of its actions."""

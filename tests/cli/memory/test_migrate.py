@@ -1,0 +1,150 @@
+"""``reflectd memory migrate`` between the two real stores, and two real daemons that share one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daemon.clock import SystemClock
+from daemon.store.choose import shared
+from daemon.store.db import Database
+from daemon.store.episode_rows import Copy
+from daemon.store.episodes import SqliteEpisodes
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import sandbox
+from tests.store.episodes import episode, hexed, rich, vector
+from tests.support.machine.command_line import reflectd, said
+
+if TYPE_CHECKING:
+    from harness.machine.sandbox import Sandbox
+    from tests.support.machine.postgres import Postgres
+
+NOW = SystemClock().now_ms
+
+
+def url_file(box: Sandbox, postgres: Postgres) -> Path:
+    path = Path(box.project) / "url"
+    path.write_text(postgres.new_database())
+    path.chmod(0o600)
+    return path
+
+
+def stored(box: Sandbox, count: int) -> list[Copy]:
+    """Put episodes into the daemon's database."""
+
+    async def put() -> list[Copy]:
+        box.state.mkdir(exist_ok=True)
+        db = Database(box.state / "reflectd.sqlite3", NOW)
+        store = SqliteEpisodes(db, NOW)
+        await store.add(rich(0))
+        await store.put([Copy(episode(n), vector(n % 90)) for n in range(1, count)])
+        await store.settle([hexed(3)], "dismissed")
+        await store.count_use(hexed(2), "s", NOW(), "given")
+        found = await store.copies("", 10_000)
+        await store.close()
+        db.close()
+        return found
+
+    return asyncio.run(put())
+
+
+def in_postgres(box: Sandbox, url: Path) -> list[Copy]:
+    async def read() -> list[Copy]:
+        store = shared(str(url), box.state, NOW)
+        found = await store.copies("", 10_000)
+        await store.close()
+        return found
+
+    return asyncio.run(read())
+
+
+def test_there_and_back(box: Sandbox, postgres: Postgres) -> None:
+    """Everything arrives as it was, also beside a daemon; a second run has nothing to do; and back."""
+    before, url = stored(box, 450), url_file(box, postgres)
+    said(reflectd(box, "memory", "migrate", "--to", "postgres"), 2, "--url-file")
+    args = ("memory", "migrate", "--to", "postgres", "--url-file", url)
+    said(reflectd(box, *args, "--dry-run"), 0, "450 episodes would be copied")
+    assert in_postgres(box, url) == []
+    with Daemon(box):
+        done = said(reflectd(box, *args), 0, "450 episodes copied", "0 there already", "store.url_file")
+    assert "postgres@" not in done
+    after = in_postgres(box, url)
+    assert [c.episode for c in after] == [c.episode for c in before]
+    assert [(c.vector, c.use) for c in after] == [(c.vector, c.use) for c in before]
+    again = json.loads(reflectd(box, *args, "--json").stdout)
+    assert (again["copied"], again["known"]) == (0, 450)
+    back = ("memory", "migrate", "--to", "sqlite", "--url-file", url)
+    (box.state / "reflectd.sqlite3").rename(box.state / "old.sqlite3")
+    with Daemon(box):
+        said(reflectd(box, *back), 2, "reflectd stop")
+    said(reflectd(box, *back), 0, "450 episodes copied")
+
+    async def read() -> list[Copy]:
+        db = Database(box.state / "reflectd.sqlite3", NOW)
+        store = SqliteEpisodes(db, NOW)
+        found = await store.copies("", 10_000)
+        await store.close()
+        db.close()
+        return found
+
+    assert asyncio.run(read()) == before
+
+
+def test_a_run_that_was_ended_goes_on(box: Sandbox, postgres: Postgres) -> None:
+    """What is there already is neither copied again nor changed; only the rest comes."""
+    before, url = stored(box, 30), url_file(box, postgres)
+
+    async def half() -> None:
+        store = shared(str(url), box.state, NOW)
+        await store.put(before[:13])
+        await store.settle([before[5].episode.id], "confirmed")
+        await store.close()
+
+    asyncio.run(half())
+    found = json.loads(
+        reflectd(box, "memory", "migrate", "--to", "postgres", "--url-file", url, "--json").stdout
+    )
+    assert (found["copied"], found["known"]) == (17, 13)
+    states = {c.episode.id: c.episode.state for c in in_postgres(box, url)}
+    assert states[before[5].episode.id] == "confirmed"
+    assert len(states) == 30
+
+
+def test_a_file_that_others_may_read(box: Sandbox, postgres: Postgres) -> None:
+    """Refused with the command that mends it."""
+    url = url_file(box, postgres)
+    url.chmod(0o644)
+    said(reflectd(box, "memory", "migrate", "--to", "sqlite", "--url-file", url), 2, "chmod 600")
+
+
+def test_two_daemons_write_at_once(box: Sandbox, postgres: Postgres) -> None:
+    """Each finds what the other learned, with its author, quarantined until it is confirmed here."""
+    with sandbox() as other:
+        url = url_file(box, postgres)
+        env = {"REFLECTD_STORE_URL_FILE": str(url)}
+        with Daemon(box, **env), Daemon(other, **env):
+            made: dict[int, list[str]] = {0: [], 1: []}
+
+            def write(who: int, at: Sandbox) -> None:
+                for n in range(5):
+                    done = reflectd(
+                        at, "memory", "add", f"Deploy number {n} of {who}", "Wait for the lock.", "--json"
+                    )
+                    made[who].append(json.loads(done.stdout)["episode"]["id"])
+
+            threads = [threading.Thread(target=write, args=pair) for pair in enumerate((box, other))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for who, at in enumerate((box, other)):
+                done = reflectd(at, "memory", "stats", "--all", "--json")
+                counts = json.loads(done.stdout)["episodes"]
+                assert (counts["confirmed"], counts["quarantined"]) == (5, 5)
+                theirs = reflectd(at, "memory", "show", made[1 - who][0], "--json")
+                shown = json.loads(theirs.stdout)["episode"]
+                assert shown["state"] == "quarantined"
+                assert shown["author"]
