@@ -8,6 +8,7 @@ it: then it differs from call to call. What all SDKs share is in ``llm.sdk``.
 from __future__ import annotations
 
 import re
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -117,6 +118,8 @@ class AnthropicProvider(SdkProvider):
         return "output_config" in self._used(prompt, without)
 
     async def _send(self, client: Any, body: Body, wait: Any) -> Response:  # noqa: ANN401 - see the base
+        # the SDK warns of models that will go; the list of models says whether one is still there
+        warnings.filterwarnings("ignore", "The model '.{1,100}' is deprecated", DeprecationWarning)
         raw = await client.messages.with_raw_response.create(**body, timeout=wait)
         response: Response = raw.http_response
         return response

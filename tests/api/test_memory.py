@@ -257,8 +257,8 @@ async def test_subtask_1_5_the_cost_of_a_call(server: LlmServer, env: Mapping[st
 
 
 def test_subtask_3_2_lessons_for_a_context() -> None:
-    """Subtask 3.2, 3.3: marked, each in the agreed sentence, once; a row from outside that may not be shown is
-    left out.
+    """Subtask 3.2, 3.3: marked, each in the agreed sentence, once; a row from outside that may not be shown
+    is left out.
     """
     rows = [
         {"query": "q", "reward": -1.0, "reflection": SAID, "similarity": 0.9},

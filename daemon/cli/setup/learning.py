@@ -2,8 +2,8 @@
 
 It is off until a person says yes, also after an upgrade. Whoever never answered is asked once, on a terminal,
 and is told before what it costs, where the text goes and what is written. One answer is two settings in the
-person's file, ``playbook.enabled`` for points and ``memory.enabled`` for lessons: a no is one too. Who gave one
-of them before is asked about the other. Ctrl-C and the end of input are no
+person's file, ``playbook.enabled`` for points and ``memory.enabled`` for lessons: a no is one too. Who gave
+one of them before is asked about the other. Ctrl-C and the end of input are no
 answer: nothing is written, and the next ``setup`` asks again.
 """
 
@@ -135,8 +135,8 @@ def _ask(settings: Settings, env: Mapping[str, str]) -> bool:
     """The person's answer. Raises ``EOFError`` and ``KeyboardInterrupt``."""
     asks = unanswered(settings)
     points = (
-        "It looks back on those that were judged; what another session confirms is given to the next one. You "
-        "see, edit and undo all of it: `reflectd playbook`. "
+        "It looks back on those that were judged; what another session confirms is given to the next one. "
+        "You see, edit and undo all of it: `reflectd playbook`. "
     )
     lessons = (
         "It draws a lesson from each task that ended badly and brings it back at a similar one: `reflectd "
@@ -167,8 +167,8 @@ def _about(settings: Settings, env: Mapping[str, str]) -> list[tuple[str, str]]:
     return [
         (
             "what it costs",
-            f"It {USUAL} {FAILED} In seven days that is at most {spend.learning_percent} % of what judging cost "
-            "(spend.learning_percent); `reflectd cost --by purpose` shows it. Where only the rules judge it "
+            f"It {USUAL} {FAILED} In seven days that is at most {spend.learning_percent} % of what judging "
+            "cost (spend.learning_percent); `reflectd cost --by purpose` shows it. Where only the rules judge it "
             "learns nothing and costs nothing.",
         ),
         (

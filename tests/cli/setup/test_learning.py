@@ -92,7 +92,9 @@ def test_it_says_what_it_costs_and_asks_once(box: Sandbox, host: str) -> None:
         child.expect_exact(QUESTION)
         told = " ".join(str(child.before).split())
         for words in (
-            ASKED, USUAL, FAILED, "a lesson from each task that ended badly", "at most 50 % of what judging cost", "Where only the rules judge it learns nothing",
+            ASKED, USUAL, FAILED, "a lesson from each task that ended badly",
+            "at most 50 % of what judging cost",
+            "Where only the rules judge it learns nothing",
             "To the provider that judges, with known secrets taken out", "opencode: ",
             "for seven days at most",
             ".reflection/playbook.json, and nothing else: no CLAUDE.md and no AGENTS.md",
@@ -175,8 +177,8 @@ def test_a_script_says_it_with_a_flag(box: Sandbox) -> None:
     env = a_program(box, "opencode", "claude")
     said(reflectd(box, "setup", "opencode", **env), 0, "nobody was asked yet")
     assert as_json(box, "--yes") == {
-        "enabled": False, "lessons": False, "answered": False, "changed": False, "file": str(settings_file(box)), "diff": "",
-        "backup": None, "warnings": [],
+        "enabled": False, "lessons": False, "answered": False, "changed": False,
+        "file": str(settings_file(box)), "diff": "", "backup": None, "warnings": [],
     }  # fmt: skip
     would = said(reflectd(box, "setup", "opencode", "--learning", "on", "--dry-run", **env), 0)
     assert "+enabled = true" in would
