@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EARNED = 5_000_000  # tokens that a judgement is said to have cost, so that learning may cost something
 PROBLEM = "The agent stopped while make test still failed."
-LESSON = "The check of this project needs the file answer.txt; write it before make test."
+LESSON = "The check of this project needs its answer file; write that one before the check runs."
 MARK = "Lesson from Episode Memory"
 GIVEN = f"{MARK}\nPast experience from similar query suggests: {LESSON}"
 OTHER = "What does the word idempotent mean? One sentence, please"

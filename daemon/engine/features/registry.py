@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...store.db import Statement
     from ...store.jobs import Job
     from ..world import World
-    from .feature import Parts, Place, Question, Route
+    from .feature import Parts, Question, Route
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class Features:
         """See ``Feature.gives``."""
         return any(self._each(lambda f: f.gives(directory)))
 
-    def places(self, directory: str) -> dict[Place, int]:
+    def places(self, directory: str) -> dict[str, int]:
         """See ``Feature.places``."""
         found = self._each(lambda f: f.places(directory))
         return {place: ms for places in found for place, ms in places.items()}
