@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
@@ -16,10 +17,9 @@ from .lexicon import GENERAL
 from .words import Read, folded, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from ..core.episodes import Candidate
-    from .rank import Query
 
 RUNNERS: Final = 4
 """So many of the next candidates say how near to this task anything of the project is."""
@@ -30,6 +30,20 @@ USUAL_MEANT: Final = 0.45
 """What the next candidates have of words, or of meaning and words, where there are many; in a store with few
 episodes anything would stand out.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A task for which lessons are wanted. ``files``: those that it is about. ``errors``: names of errors
+    that were seen. ``wholes``: by the episode's id the cosine of the task with ``rank.whole(episode)``, where
+    somebody knows it; it is worth a little more than the one with the episode's task alone.
+    """
+
+    text: str
+    project: str = ""
+    files: Sequence[str] = ()
+    errors: Sequence[str] = ()
+    wholes: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
