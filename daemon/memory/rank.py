@@ -2,29 +2,29 @@
 
 No signal decides alone. Two tasks in the same words may be different tasks ("add sorting" and "add paging" to
 one list), and one task may be told in two languages. So each signal says how much it has seen, and a line is
-drawn where the sum has proven to be right often enough (``design/memory-retrieval.md``). Pure; a million
-episodes never come here, only what a search found.
+drawn. On tasks that its author had not seen the line was wrong: ``design/memory-retrieval.md`` has the figures.
+Pure; a million episodes never come here, only what a search found.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..core.episodes import TOP_K, Candidate, Episode
 from .signals import Query, Signals, seen
 from .weights import BY_TASK, WITH_MEANING, WITHOUT_MEANING, Weights
 
-__all__ = ["Query", "Ranked", "rank", "weighed", "whole", "worth_showing"]
-from typing import TYPE_CHECKING
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+__all__ = ["Query", "Ranked", "rank", "weighed", "whole", "worth_showing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate in its place. ``score``: how likely the lesson belongs to the task, 0 to 1. ``margin``: how
+    """A candidate in its place. ``score``: 0 to 1, of use for comparing only. ``margin``: how
     far the score is above the line from which on a lesson is shown; negative below it. ``why``: the signals
     that spoke for it, the strongest first, for a person.
     """

@@ -1,8 +1,9 @@
 """How much each signal counts, and from which score on a lesson is shown.
 
-Fitted to ``tests/data/memory/tuning.jsonl`` by ``python -m evals.memory --fit`` and rounded; where that set
-says nothing (files, errors, other projects) they are judgement. The line is where at most a tenth of the
-tasks without a lesson of their own get one (``design/memory-retrieval.md``).
+From logistic regressions on ``tests/data/memory/tuning.jsonl``, rounded by hand; where that set says nothing
+(files, errors, other projects) they are judgement. The line is where about a tenth of that set's tasks
+without a lesson of their own get one. On tasks that nobody tuned on none of this holds
+(``design/memory-retrieval.md``).
 """
 
 from __future__ import annotations
