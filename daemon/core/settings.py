@@ -413,7 +413,12 @@ class Memory:
         "draw a lesson from each task that ended badly, and bring it back at similar ones",
         tighten="off",
     )
-    at_prompt: bool = _setting(True, "bring lessons back when you give a similar task", tighten="off")
+    at_prompt: bool = _setting(
+        False,
+        "bring lessons back when you give a similar task; off, because on tasks of others it was not right "
+        "often enough (design/memory-retrieval.md)",
+        tighten="off",
+    )
     at_action: bool = _setting(
         True, "bring a lesson back when an agent is about to repeat what went wrong", tighten="off"
     )

@@ -49,6 +49,7 @@ def remembers(box: Sandbox, llm: ModelServer, **env: str) -> Daemon:
         REFLECTD_JUDGE_PROVIDER="openai",
         REFLECTD_OPENAI_BASE_URL=llm.url,
         REFLECTD_MEMORY_ENABLED="true",
+        REFLECTD_MEMORY_AT_PROMPT="true",
         REFLECTD_MEMORY_PROMPT_MS="5000",  # a busy machine is slow
         REFLECTD_MEMORY_ACTION_MS="5000",
         REFLECTD_SPEND_TOKENS_PER_DAY="900000000",

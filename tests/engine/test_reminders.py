@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from daemon.engine.hosts.host import Instance
 
 WAITS = "prompt_ms = 5000\naction_ms = 5000\n"  # a busy machine is slow
-ON = f"[memory]\nenabled = true\n{WAITS}"
+ON = f"[memory]\nenabled = true\nat_prompt = true\n{WAITS}"
 TASK = "Fix the parser so that its fixture tests pass"
 LESSON = "The parser tests need the fixture that the generator writes; run that one first."
 GIVEN = f"{HEADING}\nPast experience from similar query suggests: {LESSON}"
@@ -208,7 +208,7 @@ async def test_at_most_three_and_short(site: Site) -> None:
     ("text", "at_prompt", "at_action"),
     [
         ("[memory]\nenabled = false\n", False, False),
-        (f"{ON}at_prompt = false\n", False, True),
+        (f"[memory]\nenabled = true\n{WAITS}", False, True),
         (f"{ON}at_action = false\n", True, False),
         (f"{ON}[offer]\nenabled = false\n", False, False),
         (f'{ON}[judge]\nmode = "observe"\n', False, False),

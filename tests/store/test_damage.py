@@ -10,6 +10,7 @@ import contextlib
 import random
 import shutil
 import sqlite3
+import struct
 import sys
 import tempfile
 import time
@@ -23,12 +24,14 @@ from daemon import log
 from daemon.app import Daemon
 from daemon.config import from_text
 from daemon.core.compose import Offer, compose
+from daemon.core.episodes import Episode, Vector
 from daemon.core.learned import Origin
 from daemon.core.pending import Pending
 from daemon.store import consents, learning, ledger, lookbacks, outbox, timers
 from daemon.store import db as databases
 from daemon.store.dead_letters import DeadLetter
 from daemon.store.dead_letters import add as dead_letter
+from daemon.store.episodes import SqliteEpisodes
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.engine.test_round import INCOMPLETE
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, make_daemon
@@ -102,6 +105,12 @@ async def tell_a_story(folder: Path) -> Path:
         learning.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),
     )
+    episode = Episode(
+        "0" * 32, "/p", "Fix it", -1.0, "It failed.", "Run the tests.", "Lesson: Run the tests."
+    )
+    kept = SqliteEpisodes(sim.daemon.db, clock.now_ms)
+    await kept.add(episode, Vector("model", struct.pack("<2f", 0.6, 0.8)))
+    await kept.count_use(episode.id, "ses_a", now, "given")
     await host.disconnect()
     await sim.kill()
     return sim.daemon.paths.database
