@@ -167,9 +167,9 @@ class SdkProvider(SdkClient):
         """The ids of the models that the API lists. Raises ``Unavailable``."""
         asked, found = self._asked(""), None
         problem: Unavailable
+        await self._ready()  # the first time that is a second of importing, and no fault of the server
         try:
             async with asyncio.timeout(self._list_s):
-                await self._ready()
                 found = await self._post(
                     lambda wait: self._send_list(self._client, wait), asked, self._list_s
                 )

@@ -17,7 +17,8 @@ import pytest
 from daemon.api import memory as api
 from daemon.api.asking import Asking
 from daemon.core.errors import BadReply, Unavailable
-from daemon.engine import calls
+from daemon.core.policy import POLICIES
+from daemon.memory.decide import should_reflect
 from daemon.memory.prices import cost_eur
 from harness.models.api_servers import Fails, Hangs, Lists, LlmServer, Says, Sends, Step
 
@@ -149,7 +150,7 @@ async def test_test_case_1_a_poor_answer(server: LlmServer, env: Mapping[str, st
     found = await api.evaluated(asking(env), QUERY, CONTEXT, ANSWER)
     assert (found["reward"], found["reward_score"], found["reasoning"]) == (-0.4, -0.4, BAD["reasoning"])
     assert evaluates.asked[0]["temperature"] == 0.0
-    assert api.should_reflect(found["reward"])
+    assert should_reflect(found["reward"])
     assert (await api.reflected(asking(env), QUERY, CONTEXT, ANSWER, found))["problem"] == PROBLEM
 
 
@@ -228,8 +229,8 @@ async def test_a_slow_api_is_tried_again(
     server: LlmServer, env: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Subtask 1.4: a time-out counts as the API's failure, once for each call."""
-    policy = replace(calls.POLICIES["haiku_reflexion"], call_s=0.5)
-    monkeypatch.setitem(calls.POLICIES, "haiku_reflexion", policy)
+    policy = replace(POLICIES["haiku_reflexion"], call_s=0.5)
+    monkeypatch.setitem(POLICIES, "haiku_reflexion", policy)
     server.script(Hangs(), Says(SAID))
     assert (await reflected(env))["lesson"] == LESSON
 

@@ -168,8 +168,8 @@ def _about(settings: Settings, env: Mapping[str, str]) -> list[tuple[str, str]]:
         (
             "what it costs",
             f"It {USUAL} {FAILED} In seven days that is at most {spend.learning_percent} % of what judging "
-            "cost (spend.learning_percent); `reflectd cost --by purpose` shows it. Where only the rules judge it "
-            "learns nothing and costs nothing.",
+            "cost (spend.learning_percent); `reflectd cost --by purpose` shows it. Where only the rules "
+            "judge it learns nothing and costs nothing.",
         ),
         (
             "where the text goes",

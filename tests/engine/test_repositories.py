@@ -1,0 +1,49 @@
+"""Which project a folder is, with real git."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from daemon.engine.repositories import project_of
+
+
+def git(*command: str, cwd: Path) -> None:
+    subprocess.run(["git", *command], cwd=cwd, check=True, capture_output=True)
+
+
+def repository(folder: Path) -> Path:
+    folder.mkdir()
+    git("init", "-q", cwd=folder)
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x", cwd=folder)
+    return folder
+
+
+def test_all_worktrees_and_folders_of_a_repository_are_one_project(tmp_path: Path) -> None:
+    """Part 0: a lesson of one worktree is known in the others."""
+    main = repository(tmp_path / "main")
+    git("worktree", "add", "-q", "../other", cwd=main)
+    (main / "sub").mkdir()
+    wanted = os.path.realpath(main / ".git")
+    for folder in (main, main / "sub", tmp_path / "other"):
+        assert project_of(str(folder), "/nobody") == wanted
+
+
+def test_no_folder_can_say_that_it_is_another_project(tmp_path: Path) -> None:
+    """A `.git` file that comes with an archive names a repository which knows nothing of it."""
+    main = repository(tmp_path / "main")
+    evil = tmp_path / "evil"
+    evil.mkdir()
+    (evil / ".git").write_text(f"gitdir: {main / '.git'}\n")
+    assert project_of(str(evil), "/nobody") == str(evil)
+
+
+def test_a_folder_without_git_is_its_own_project(tmp_path: Path) -> None:
+    """The home folder and the root are none."""
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    assert project_of(str(folder), "/nobody") == str(folder)
+    assert project_of(str(folder), str(folder)) == ""
+    assert project_of("/", "/nobody") == ""
+    assert project_of("", "/nobody") == ""
