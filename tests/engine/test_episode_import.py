@@ -72,7 +72,7 @@ async def test_what_was_dismissed_here_stays_so(store: SqliteEpisodes) -> None:
         {"triggers": ["x"]},
         {"reflection": "x" * 30_000},
     ],
-    ids=lambda other: "-".join(other),
+    ids="-".join,
 )
 async def test_what_is_no_episode(store: SqliteEpisodes, other: dict[str, Any]) -> None:
     """It is left out and told; the others are taken."""
