@@ -17,6 +17,7 @@ from bench import (
     claude,
     detector,
     embeddings,
+    episodes,
     evidence,
     hosted,
     judged,
@@ -50,6 +51,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "review": review.run,
     "embeddings": embeddings.run,
     "embedding-memory": learning.memory,
+    "episodes": episodes.run,
     "transcript": transcripts.run,
     "reflect": reflect.run,
     "hook": claude.hooks,
@@ -67,6 +69,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE")
     parser.add_argument("--mb", type=int, default=100, help="size of the generated transcript (100)")
+    parser.add_argument("--million", action="store_true", help="episodes: 1,000,000 of them too (an hour)")
     args = parser.parse_args(argv)
     load = os.getloadavg()[0]
     loop = "uvloop" if find_spec("uvloop") else "asyncio"
@@ -77,6 +80,7 @@ def main(argv: list[str]) -> int:
     try:
         for name in args.only or BENCHMARKS:
             sized = {"mb": args.mb} if name in {"transcript", "reflect"} else {}
+            sized |= {"million": args.million} if name == "episodes" else {}
             table = BENCHMARKS[name](quick=args.quick, **sized)
             values[name] = table.values
             print(f"\n{table.text()}", flush=True)

@@ -78,11 +78,11 @@ class PostgresEpisodes:
 
     async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
         """See ``Episodes``."""
-        return await self._insert([Copy(episode, vector)]) == 1
+        return await self._insert([Copy(episode, vector)], indexed=True) == 1
 
     async def put(self, copies: Sequence[Copy]) -> None:
         """Store copies out of another store. Those of an id that is here already change nothing."""
-        await self._insert(copies)
+        await self._insert(copies, indexed=False)
 
     async def copies(self, after: str, limit: int) -> list[Copy]:
         """The next episodes by id, with all that goes with them to another store."""
@@ -131,7 +131,7 @@ class PostgresEpisodes:
         """See ``Episodes``."""
         given = {"reader": self._reader.name, "projects": _projects(projects), "limit": limit}
         wanted = floats(vector.data) if vector is not None else array("f")
-        async with self._server.connection() as c:
+        async with self._server.reading() as c:
             near: set[int] = set()
             if vector is not None and wanted and len(vector.data) % 4 == 0:
                 given |= {"model": vector.model, "size": len(wanted), "vector": _text(wanted)}
@@ -149,7 +149,7 @@ class PostgresEpisodes:
 
     async def warm(self, model: str) -> None:  # noqa: ARG002 - the server has its own memory
         """Connect, so that the next search need not."""
-        async with self._server.connection():
+        async with self._server.reading():
             pass
 
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
@@ -162,7 +162,7 @@ class PostgresEpisodes:
 
     async def settle(self, ids: Collection[str], state: State) -> int:
         """See ``Episodes``: for this reader."""
-        async with self._server.connection() as c:
+        async with self._server.writing() as c:
             rows = await _all(
                 c,
                 f"SELECT {_ROW} {_WHOSE} WHERE e.id = ANY(%(ids)s) ORDER BY e.key FOR UPDATE OF e",
@@ -182,7 +182,7 @@ class PostgresEpisodes:
 
     async def count_use(self, id_: str, session: str, at: int, outcome: Outcome) -> None:
         """See ``Episodes``."""
-        async with self._server.connection() as c:
+        async with self._server.writing() as c:
             await c.execute(
                 "WITH used AS (INSERT INTO episode_uses (episode, session, outcome, at) "
                 "SELECT key, %(session)s, %(outcome)s, %(at)s FROM episode_memory WHERE id = %(id)s "
@@ -212,8 +212,8 @@ class PostgresEpisodes:
 
     async def embed(self, vectors: Mapping[str, Vector]) -> None:
         """See ``Episodes``."""
-        async with self._server.connection() as c:
-            await self._index(c, vectors.values())
+        async with self._server.writing() as c:
+            await self._index(c, {len(v.data) // 4 for v in vectors.values()})
             await _many(
                 c,
                 "UPDATE episode_memory SET model = %s, embedding = %s::vector WHERE id = %s",
@@ -247,8 +247,14 @@ class PostgresEpisodes:
         return [id_ for (id_,) in rows]
 
     async def analyze(self) -> None:
-        """Let the server count words and vectors anew, after very many came."""
-        async with self._server.connection() as c:
+        """Index the vectors and let the server count words anew, after very many came."""
+        async with self._server.writing() as c:
+            await c.execute("SET LOCAL statement_timeout = 0")
+            await c.execute("SET LOCAL maintenance_work_mem = '512MB'")
+            sizes = await _all(
+                c, "SELECT DISTINCT vector_dims(embedding) FROM episode_memory WHERE embedding IS NOT NULL"
+            )
+            await self._index(c, {size for (size,) in sizes})
             await c.execute("ANALYZE episode_memory")
 
     async def close(self) -> None:
@@ -267,49 +273,57 @@ class PostgresEpisodes:
     # --- inside -------------------------------------------------------------------------------------
 
     async def _rows(self, sql: str, **given: object) -> list[Any]:
-        async with self._server.connection() as c:
+        async with self._server.reading() as c:
             return await _all(c, sql, {"reader": self._reader.name, **given})
 
-    async def _insert(self, copies: Sequence[Copy]) -> int:
-        """How many were new."""
-        added = 0
-        async with self._server.connection() as c:
-            await self._index(c, (copy.vector for copy in copies if copy.vector is not None))
-            for copy in sorted(copies, key=lambda copy: copy.episode.id):
-                episode = copy.episode
-                row = values(episode if episode.author else replace(episode, author=self._author))
-                vector = copy.vector
-                found = await _all(
-                    c,
-                    f"INSERT INTO episode_memory ({', '.join(_TEXTS)}, {', '.join(COUNTS)}, "
-                    "owner, terms, model, embedding) "
-                    f"VALUES ({', '.join(['%s'] * (len(_TEXTS) + len(COUNTS) + 3))}, %s::vector) "
-                    "ON CONFLICT (id) DO NOTHING RETURNING key",
+    async def _insert(self, copies: Sequence[Copy], *, indexed: bool) -> int:
+        """How many were new. Without ``indexed`` an index that is missing is left to ``analyze``: it is made
+        much faster when all are there.
+        """
+        named = [
+            c if c.episode.author else replace(c, episode=replace(c.episode, author=self._author))
+            for c in sorted(copies, key=lambda c: c.episode.id)
+        ]
+        rows = [(values(c.episode), c) for c in named]
+        me = self._reader
+        async with self._server.writing() as c:
+            if indexed:
+                await self._index(c, {len(x.vector.data) // 4 for x in named if x.vector is not None})
+            added = await _many(
+                c,
+                f"INSERT INTO episode_memory ({', '.join(_TEXTS)}, {', '.join(COUNTS)}, "
+                "owner, terms, model, embedding) "
+                f"VALUES ({', '.join(['%s'] * (len(_TEXTS) + len(COUNTS) + 3))}, %s::vector) "
+                "ON CONFLICT (id) DO NOTHING",
+                [
                     (
                         *_marked(row),
-                        *counted(copy.use),
-                        self._reader.name,
-                        of_episode(copy.episode),
-                        vector.model if vector is not None else None,
-                        _text(floats(vector.data)) if vector is not None else None,
-                    ),
-                )
-                added += len(found)
-                await _many(
-                    c,
-                    "INSERT INTO episode_states (episode, reader, state, mark) VALUES (%s, %s, %s, %s)",
-                    [
-                        (key, self._reader.name, row[_STATE], self._reader.mark(row[_STATE], _marked(row)))
-                        for (key,) in found
-                    ],
-                )
+                        *counted(x.use),
+                        me.name,
+                        of_episode(x.episode),
+                        x.vector.model if x.vector is not None else None,
+                        _text(floats(x.vector.data)) if x.vector is not None else None,
+                    )
+                    for row, x in rows
+                ],
+            )
+            await _many(
+                c,
+                "INSERT INTO episode_states (episode, reader, state, mark) SELECT key, owner, %s, %s "
+                "FROM episode_memory WHERE id = %s AND owner = %s ON CONFLICT DO NOTHING",
+                [
+                    (row[_STATE], me.mark(row[_STATE], _marked(row)), plain(x.episode.id), me.name)
+                    for row, x in rows
+                ],
+            )
         return added
 
-    async def _index(self, c: AsyncConnection[Any], vectors: Iterable[Vector]) -> None:
+    async def _index(self, c: AsyncConnection[Any], sizes: Iterable[int]) -> None:
         """An index for vectors of a size that was not seen yet."""
-        for size in sorted({len(v.data) // 4 for v in vectors} - self._indexed):
+        for size in sorted(set(sizes) - self._indexed):
             if 0 < size <= DIMENSIONS:
                 await c.execute("SELECT pg_advisory_xact_lock(%s)", (size,))
+                await c.execute("SET LOCAL statement_timeout = 0")
                 await c.execute(index(size))
             self._indexed.add(size)
 
@@ -365,13 +379,14 @@ class _Statistics:
 
 async def _statistics(c: AsyncConnection[Any], now: int) -> _Statistics:
     """Of a small table counted, of a large one what the server estimates for its own planning."""
-    ((estimate,),) = await _all(
-        c, "SELECT reltuples::bigint FROM pg_class WHERE oid = 'episode_memory'::regclass"
+    ((estimate, total, average),) = await _all(
+        c,
+        "SELECT reltuples::bigint, CASE WHEN small THEN (SELECT count(*) FROM episode_memory) END, "
+        "CASE WHEN small THEN (SELECT coalesce(avg(cardinality(terms)), 0)::float8 FROM episode_memory) END "
+        f"FROM (SELECT reltuples, reltuples < {2 * EXACT} AS small FROM pg_class "
+        "WHERE oid = 'episode_memory'::regclass) AS estimated",
     )
-    if estimate < 2 * EXACT:
-        ((total, average),) = await _all(
-            c, "SELECT count(*), coalesce(avg(cardinality(terms)), 0)::float8 FROM episode_memory"
-        )
+    if total is not None:
         return _Statistics(now, int(total), average)
     ((average,),) = await _all(
         c, "SELECT coalesce(avg(cardinality(terms)), 20)::float8 FROM episode_memory TABLESAMPLE SYSTEM (1)"
@@ -402,8 +417,6 @@ async def _near(c: AsyncConnection[Any], given: Mapping[str, Any], size: int) ->
             given,
         )
         return {key for (key,) in rows}
-    await c.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-    await c.execute("SET LOCAL hnsw.ef_search = 100")
     rows = await _all(
         c,
         "SELECT key FROM (SELECT e.key, e.embedding "
@@ -419,10 +432,13 @@ async def _all(c: AsyncConnection[Any], sql: str, given: Given = ()) -> list[Any
     return await (await c.execute(sql, given)).fetchall()
 
 
-async def _many(c: AsyncConnection[Any], sql: str, rows: Sequence[Sequence[Any]]) -> None:
-    if rows:
-        async with c.cursor() as cursor:
-            await cursor.executemany(sql, rows)
+async def _many(c: AsyncConnection[Any], sql: str, rows: Sequence[Sequence[Any]]) -> int:
+    """How many rows changed. The statements go together, not one by one."""
+    if not rows:
+        return 0
+    async with c.cursor() as cursor:
+        await cursor.executemany(sql, rows)
+        return cursor.rowcount
 
 
 def _marked(row: Sequence[Any]) -> list[Any]:

@@ -83,8 +83,8 @@ class Postgres:
         self._failed: tuple[int, str] | None = None  # when, and why
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """A connection in a transaction that ends with the block. Raises ``Unavailable``."""
+    async def reading(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """A connection on which each statement stands alone. Raises ``Unavailable``."""
         pool = await self._ready()
         import psycopg
 
@@ -93,6 +93,12 @@ class Postgres:
                 yield found
         except psycopg.Error as error:
             raise self._unavailable(error) from None
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """A connection in a transaction that ends with the block. Raises ``Unavailable``."""
+        async with self.reading() as found, found.transaction():
+            yield found
 
     async def close(self) -> None:
         """Give back the connections. Idempotent."""
@@ -135,13 +141,14 @@ class Postgres:
             url,
             kwargs={
                 "connect_timeout": CONNECT_S,
-                "options": f"-c search_path={SCHEMA},public -c statement_timeout={STATEMENT_MS}",
+                "autocommit": True,
+                "options": f"-c search_path={SCHEMA},public -c statement_timeout={STATEMENT_MS} "
+                "-c hnsw.iterative_scan=strict_order -c hnsw.ef_search=100",
             },
             min_size=1,
             max_size=MOST,
             timeout=CONNECT_S,
             open=False,
-            check=AsyncConnectionPool.check_connection,
         )
         await pool.open()
         self._failed = None

@@ -26,7 +26,7 @@ EPILOG = """examples:
   reflectd memory forget --undo 3f0c…            it is
   reflectd memory export --out lessons.jsonl     all episodes of this project
   reflectd memory import lessons.jsonl           take them over, apart until you confirm them
-  reflectd memory migrate --to postgres --dry-run
+  reflectd memory migrate --to postgres --url-file FILE --dry-run
 
 exit codes: 0 done, or nothing to do; 1 no daemon, or a store that can't be reached; 2 wrong arguments,
 or no such episode"""

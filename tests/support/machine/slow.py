@@ -18,6 +18,7 @@ SLOW = {
     "server": "a daemon is started for each test or file",
     "service": "daemons, systemd and its user manager are started",
     "store/test_survival.py": "a daemon is started and killed for each test",
+    "store/test_episodes_postgres.py": "a PostgreSQL is started",
     "engine/test_machine.py": "thousands of random steps",
     "engine/test_kills.py": "daemons are killed and started again and again",
     "files/test_verdict.py": "thousands of files are synced to the disk",

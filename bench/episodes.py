@@ -1,0 +1,129 @@
+"""Episodes: how long a lesson takes to be found in both stores, and how fast episodes are moved.
+
+The PostgreSQL is the one of the tests. Vectors are random, of the model's size, in clusters as texts have
+them; words are drawn so that a few are frequent and many are rare. Half of the searches are in one project of
+many, half in all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import tempfile
+import time
+from array import array
+from math import hypot
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.stand import Table, median, percentile
+from daemon.cli.memory.migrate import copy
+from daemon.core.episodes import Episode, Vector
+from daemon.store.db import Database
+from daemon.store.episode_rows import Copy
+from daemon.store.episodes import SqliteEpisodes
+from daemon.store.episodes_postgres import PostgresEpisodes
+from tests.support.machine.postgres import start, stop
+
+if TYPE_CHECKING:
+    from daemon.store.episodes_postgres import PostgresEpisodes as Shared
+
+DIMENSIONS = 384
+CLUSTERS = 200
+PROJECTS = 20
+BLOCK = 1_000
+SEARCHES = 60
+MODEL = "bench"
+
+
+def run(*, quick: bool = False, million: bool = False) -> Table:
+    """1,000 and 100,000 episodes, and 1,000,000 where that was asked for."""
+    sizes = [1_000] if quick else [1_000, 100_000, *([1_000_000] if million else [])]
+    server, shell = start()
+    table = Table(
+        f"Episodes: a search by meaning and words, ms, p50 / p95 ({SEARCHES} searches)",
+        ("store", "episodes", "stored/s", "first", "in 1 of 20 projects", "in all"),
+    )
+    try:
+        for size in sizes:
+            asyncio.run(_size(table, server.new_database(), size))
+    finally:
+        stop(shell)
+    return table
+
+
+async def _size(table: Table, url: str, size: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="rd-bench-"))
+    db = Database(folder / "db", lambda: 0)
+    own = SqliteEpisodes(db, lambda: int(time.time() * 1000))
+    shared = PostgresEpisodes(lambda: url, folder / "key", lambda: int(time.time() * 1000))
+    texts = _Texts(size)
+    try:
+        began = time.perf_counter()
+        for at in range(0, size, BLOCK):
+            await own.put([texts.copy(n) for n in range(at, min(at + BLOCK, size))])
+        await _row(table, "SQLite", own, texts, size, size / (time.perf_counter() - began))
+        began = time.perf_counter()
+        found = await copy(own, shared)
+        rate = found["copied"] / (time.perf_counter() - began)
+        await shared.analyze()
+        await _row(table, "PostgreSQL (migrated)", shared, texts, size, rate)
+    finally:
+        await own.close()
+        await shared.close()
+        db.close()
+        shutil.rmtree(folder)
+
+
+async def _row(
+    table: Table, name: str, store: SqliteEpisodes | Shared, texts: _Texts, size: int, rate: float
+) -> None:
+    first = await _timed(store, texts, None)
+    one = [await _timed(store, texts, [f"/p{n % PROJECTS}"]) for n in range(SEARCHES)]
+    every = [await _timed(store, texts, None) for _ in range(SEARCHES)]
+    key = f"{name.split(maxsplit=1)[0].lower()}_{size}"
+    shown = [f"{median(ms):.1f} / {percentile(ms, 0.95):.1f}" for ms in (one, every)]
+    table.rows.append((name, f"{size:,}", f"{rate:,.0f}", f"{first:.0f}", *shown))
+    table.values |= {f"{key}_per_s": rate, f"{key}_first_ms": first}
+    for where, ms in (("project", one), ("all", every)):
+        table.values |= {f"{key}_{where}_p50_ms": median(ms), f"{key}_{where}_p95_ms": percentile(ms, 0.95)}
+
+
+async def _timed(store: SqliteEpisodes | Shared, texts: _Texts, projects: list[str] | None) -> float:
+    words, vector = texts.asked()
+    began = time.perf_counter()
+    await store.search(words, vector, projects, 50)
+    return 1000 * (time.perf_counter() - began)
+
+
+class _Texts:
+    def __init__(self, size: int) -> None:
+        self._rng = random.Random(size)
+        self._centres = [[self._rng.gauss(0, 1) for _ in range(DIMENSIONS)] for _ in range(CLUSTERS)]
+        self._noise = [self._rng.gauss(0, 0.7) for _ in range(9_973)]
+
+    def copy(self, number: int) -> Copy:
+        episode = Episode(
+            id=f"{self._rng.getrandbits(128):032x}",
+            project=f"/p{number % PROJECTS}",
+            query=self._words(20),
+            reward=-0.5,
+            problem=self._words(8),
+            lesson=self._words(12),
+            reflection="",
+            at=number,
+        )
+        return Copy(episode, self._vector())
+
+    def asked(self) -> tuple[str, Vector]:
+        return self._words(15), self._vector()
+
+    def _words(self, count: int) -> str:
+        return " ".join(f"w{int(self._rng.paretovariate(0.6)) % 50_000}x" for _ in range(count))
+
+    def _vector(self) -> Vector:
+        centre, at = self._rng.choice(self._centres), self._rng.randrange(len(self._noise) - DIMENSIONS)
+        row = [a + b for a, b in zip(centre, self._noise[at : at + DIMENSIONS], strict=True)]
+        length = hypot(*row)
+        return Vector(MODEL, array("f", [x / length for x in row]).tobytes())
