@@ -19,7 +19,7 @@ from ..core.errors import Unavailable
 from ..core.learned import refusal
 from ..evidence.words import words
 from ..files import reminder_marks
-from ..memory.triggers import matching, words_of
+from ..memory.triggers import Index, words_of
 from ..store import learning
 from .hosts.host import capabilities
 
@@ -70,7 +70,7 @@ class _Known:
     """The lessons with triggers of one project, as they were read at ``at``."""
 
     at: float
-    episodes: tuple[Episode, ...] = ()
+    index: Index
 
 
 class Reminders:
@@ -173,11 +173,10 @@ class Reminders:
         project = await self._project(s.directory)
         if not project or moment.call is None:
             return ()
-        given = self._given(s.id)
-        left = [e for e in await self._episodes(project) if f"{AT_ACTION}:{e.id}" not in given]
-        found = matching(moment.call, left, s.directory)
+        found = (await self._triggers(project)).matching(moment.call, s.directory)
+        given = self._given(s.id) if found else set()
         offers = [_offer(AT_ACTION, m.episode, project, 0.0) for m in found if not refusal(_line(m.episode))]
-        return tuple(offers[:MOST_AT_ACTION])
+        return tuple([o for o in offers if o.id not in given][:MOST_AT_ACTION])
 
     def _given(self, session: str) -> set[str]:
         return {g.offer for g in learning.given(self._world.db, session)}
@@ -190,14 +189,15 @@ class Reminders:
                 self._projects.popitem(last=False)
         return found
 
-    async def _episodes(self, project: str) -> tuple[Episode, ...]:
+    async def _triggers(self, project: str) -> Index:
         known, now = self._known.get(project), self._world.clock.monotonic()
         if known is None or now - known.at > FRESH_S:
             found = await self._lessons.triggers(project)
-            known = self._known[project] = _Known(now, tuple(c.episode for c in found))
+            index = await asyncio.to_thread(Index, [c.episode for c in found])
+            known = self._known[project] = _Known(now, index)
             while len(self._known) > PROJECTS_KEPT:
                 self._known.popitem(last=False)
-        return known.episodes
+        return known.index
 
     # --- marks ------------------------------------------------------------------------------------
 
@@ -210,12 +210,13 @@ class Reminders:
         project = await self._project(s.directory)
         if not project:
             return
-        episodes = await self._episodes(project)
+        episodes = (await self._triggers(project)).episodes
         given = self._given(s.id)
         self._marked[s.id] = None
         while len(self._marked) > SESSIONS_KEPT:
             self._marked.popitem(last=False)
-        await self._write(s.id, words_of(e for e in episodes if f"{AT_ACTION}:{e.id}" not in given))
+        left = [e for e in episodes if f"{AT_ACTION}:{e.id}" not in given]
+        await self._write(s.id, await asyncio.to_thread(words_of, left))
 
     async def _renewed(self, s: Session) -> None:
         try:

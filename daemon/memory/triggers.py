@@ -75,18 +75,8 @@ def triggers_of(case: Case) -> tuple[Trigger, ...]:
 
 
 def matching(call: ToolCall, episodes: Iterable[Episode], root: str = "") -> tuple[Match, ...]:
-    """The episodes whose failure ``call`` comes back to, each once, in their order.
-
-    ``call``: as a host tells of it, before or after it ran; its error counts only when it failed. ``root``:
-    the project's folder, so that paths can be compared.
-    """
-    looked = _Looked.at(call, root)
-    found = list[Match]()
-    for episode in episodes:
-        hit = next((t for t in episode.triggers if looked.meets(t)), None)
-        if hit is not None:
-            found.append(Match(episode, hit))
-    return tuple(found)
+    """The episodes whose failure ``call`` comes back to, each once, in order. See ``Index.matching``."""
+    return Index(episodes).matching(call, root)
 
 
 def words_of(episodes: Iterable[Episode]) -> tuple[str, ...]:
@@ -96,10 +86,57 @@ def words_of(episodes: Iterable[Episode]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(w for e in episodes for t in e.triggers if (w := _word(t))))
 
 
+class Index:
+    """Episodes by what they hung on. Making one takes longer than all questions to it."""
+
+    def __init__(self, episodes: Iterable[Episode]) -> None:
+        self.episodes = tuple(episodes)
+        self._by: dict[tuple[str, str], list[tuple[int, Trigger, Command | None]]] = {}
+        for place, episode in enumerate(self.episodes):
+            for trigger in episode.triggers:
+                command = next(iter(commands_of(trigger.text)), None) if trigger.kind == "command" else None
+                key = _key(trigger, command)
+                self._by.setdefault((trigger.kind, key), []).append((place, trigger, command))
+
+    def matching(self, call: ToolCall, root: str = "") -> tuple[Match, ...]:
+        """The episodes whose failure ``call`` comes back to, each once, in their order.
+
+        ``call``: as a host tells of it, before or after it ran; its error counts only when it failed.
+        ``root``: the project's folder, so that paths can be compared.
+        """
+        found: dict[int, Trigger] = {}
+        for place, trigger in self._met(call, root):
+            found.setdefault(place, trigger)
+        return tuple(Match(self.episodes[place], found[place]) for place in sorted(found))
+
+    def _met(self, call: ToolCall, root: str) -> Iterator[tuple[int, Trigger]]:
+        for made in _commands(call, root):
+            for place, trigger, stored in self._by.get(("command", made.program), ()):
+                if stored is not None and made.is_like(stored):
+                    yield place, trigger
+        for kind, name in [("tool", call.tool), *(("file", f) for f in _written(call, root))]:
+            yield from ((place, trigger) for place, trigger, _ in self._by.get((kind, name), ()))
+        for fault in faults_in(f"{call.output}\n{call.error}") if failed(call) else ():
+            for place, trigger, _ in self._by.get(("error", fault.name), ()):
+                if fault.is_like(fault_of(trigger.text)):
+                    yield place, trigger
+
+
+def _key(trigger: Trigger, command: Command | None) -> str:
+    """What a call must have in common with a trigger to be compared with it."""
+    match trigger.kind:
+        case "command":
+            return command.program if command is not None else ""
+        case "error":
+            return fault_of(trigger.text).name
+        case "file" | "tool":
+            return trigger.text
+
+
 def _word(trigger: Trigger) -> str:
     match trigger.kind:
         case "command":
-            (command,) = commands_of(trigger.text)[:1] or (None,)
+            command = next(iter(commands_of(trigger.text)), None)
             if command is None:
                 return ""
             told = [o.partition("::")[0] for o in command.operands]
@@ -117,36 +154,7 @@ def failed(call: ToolCall) -> bool:
     return (call.status == "error" or call.exit not in {0, None}) and not is_denied(call)
 
 
-# --- what a later call is compared with -----------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Looked:
-    """One call, read once."""
-
-    commands: tuple[Command, ...]
-    files: frozenset[str]
-    tool: str
-    output: str
-    root: str
-
-    @classmethod
-    def at(cls, call: ToolCall, root: str) -> _Looked:
-        output = f"{call.output}\n{call.error}" if failed(call) else ""
-        return cls(_commands(call, root), frozenset(_written(call, root)), call.tool, output, root)
-
-    def meets(self, trigger: Trigger) -> bool:
-        match trigger.kind:
-            case "command":
-                stored = commands_of(trigger.text)[:1]
-                return any(c.is_like(s) for s in stored for c in self.commands)
-            case "file":
-                return trigger.text in self.files
-            case "tool":
-                return trigger.text == self.tool
-            case "error":
-                fault = fault_of(trigger.text)
-                return fault.name in self.output and any(f.is_like(fault) for f in faults_in(self.output))
+# --- what a call does -----------------------------------------------------------------------------
 
 
 def _commands(call: ToolCall, root: str) -> tuple[Command, ...]:
