@@ -2,8 +2,8 @@
 
 No signal decides alone. Two tasks in the same words may be different tasks ("add sorting" and "add paging" to
 one list), and one task may be told in two languages. So each signal says how much it has seen, and a line is
-drawn. On tasks that its author had not seen the line was wrong: ``design/memory-retrieval.md`` has the figures.
-Pure; a million episodes never come here, only what a search found.
+drawn. On tasks that its author had not seen the line was wrong: ``design/memory-retrieval.md`` has the
+figures. Pure; a million episodes never come here, only what a search found.
 """
 
 from __future__ import annotations
