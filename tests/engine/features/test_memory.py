@@ -384,3 +384,16 @@ async def test_what_waits_for_seven_days_lapses(tmp_path: Path) -> None:
     status = site.memory.status()
     assert (status["waiting"], status["lapsed"]) == (0, 1)
     await site.sim.stop()
+
+
+async def test_no_secret_is_kept_or_sent(site: Site) -> None:
+    """I46: neither what waits, nor the question, nor the episode holds a secret of the task."""
+    secret = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    tools = (bash(f"GITHUB_TOKEN={secret} pytest -q tests/parser", 1, f"ParserError: {secret}\n1 failed"),)
+    c = await site.fails("s1", f"{TASK}, with {secret}", tools)
+    (waits,) = site.sim.daemon.db.read("SELECT body FROM jobs WHERE kind = 'memory.reflect'")
+    assert secret.encode() not in waits[0]
+    await site.closes(c, f"{SAID} The token was {secret}.")
+    assert all(secret not in p.text for p in site.llm.prompts)
+    (stored,) = await site.episodes()
+    assert secret not in repr(stored)
