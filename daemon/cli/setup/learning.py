@@ -120,7 +120,8 @@ def decide(
         settings = config.load(env, file)
     except UserError as error:
         return f"the daemon will not start with these settings: {error}"
-    chosen, keys = None if wanted is None else wanted == "on", SETTINGS
+    chosen = None if wanted is None else wanted == "on"
+    keys: tuple[str, ...] = SETTINGS
     if chosen is None and not (args.json or args.dry_run or is_answered(settings)) and attended():
         try:
             chosen, keys = _ask(settings, env), unanswered(settings)
