@@ -96,8 +96,13 @@ class FastOfApi:
         if self._wanted:
             await self._listed.get()
 
-    def model(self, first: str = "") -> str:
-        """The model to ask, by what is known now. ``first``: one that goes before the person's list."""
+    @property
+    def model(self) -> str:
+        """The model to ask, by what is known now."""
+        return self.after("")
+
+    def after(self, first: str) -> str:
+        """The model to ask where ``first`` goes before the person's list."""
         refused = {m.model for m in self._refused.now}
         wanted = (first, *self._wanted) if first else self._wanted
         if self._listed.value is not None:

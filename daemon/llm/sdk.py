@@ -135,7 +135,7 @@ class SdkProvider(SdkClient):
         """The setting's model, or for the tier ``fast`` the small model that the server offers. The vendor is
         unknown when the person set another address.
         """
-        model = self._fast.model(prompt.wanted) if prompt.tier == "fast" else self._model
+        model = self._fast.after(prompt.wanted) if prompt.tier == "fast" else self._model
         return ("" if self._url else self.name), model
 
     def most_tokens(self, prompt: Prompt) -> int:

@@ -78,13 +78,18 @@ class Memory(Feature):
         return (self._reflexions.soon(task.session, task.task),) if self.enabled else ()
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - as above
-        """The first verdict after lessons were given says whether they helped."""
-        if self.enabled and verdict.state in JUDGED and verdict.reward is not None:
-            given = learning.first_after(self._world.db, verdict.session)
-            bad = should_reflect(verdict.reward, self._world.settings.memory.threshold)
-            if given:
-                done = self.recall.counted(given, verdict.session, "failed" if bad else "helped")
-                self._world.spawn(done, "memory")
+        """What a bad turn hung on is found out; the first verdict after lessons were given says whether they
+        helped.
+        """
+        if not self.enabled or verdict.state not in JUDGED or verdict.reward is None:
+            return
+        bad = should_reflect(verdict.reward, self._world.settings.memory.threshold)
+        if bad and case is not None:
+            self._world.spawn(self._reflexions.look(verdict, case), "memory")
+        given = learning.first_after(self._world.db, verdict.session)
+        if given:
+            done = self.recall.counted(given, verdict.session, "failed" if bad else "helped")
+            self._world.spawn(done, "memory")
 
     def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
         """A new session: what waits for a model is tried again."""

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from daemon import config
+from daemon.app import Daemon
 from daemon.core.episodes import Candidate
 from daemon.core.errors import Unavailable
 from daemon.engine.features.memory import Memory
 from daemon.store import ledger
+from daemon.store.db import Statement
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash, write
 from tests.support.hosts.opencode_sim import SimDaemon
@@ -315,3 +317,83 @@ def route(site: Site) -> Any:
         return await routes[name].answer(body)
 
     return ask
+
+
+class Held:
+    """Stops the daemon at one commit: before it is stored, or when it is and nobody knows yet."""
+
+    def __init__(self, daemon: Daemon, sql: str, *, stored: bool) -> None:
+        self.reached = asyncio.Event()
+        commit = daemon.db.commit
+
+        async def held(*statements: Statement, durable: bool = False) -> int:
+            mine = any(text.startswith(sql) for text, _ in statements)
+            if mine and stored:
+                await commit(*statements, durable=durable)
+            if mine:
+                self.reached.set()
+                await asyncio.Event().wait()
+            return await commit(*statements, durable=durable)
+
+        daemon.db.commit = held  # type: ignore[method-assign]
+
+
+STEPS = (
+    "UPDATE jobs SET due = ?, tries",  # the answer
+    "INSERT INTO episode_memory",  # the episode
+    "DELETE FROM jobs WHERE id",  # it is done
+)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("step", STEPS)
+async def test_kill_between_any_two_steps_loses_and_doubles_nothing(
+    tmp_path: Path, step: str, stored: bool
+) -> None:
+    """I42: wherever the daemon dies, there is one episode, and the model is asked again at most once."""
+    site = Site(tmp_path)
+    await site.start()
+    c = await site.fails("s1")
+    await c.types("What is in this folder?")
+    await site.sim.settle()
+    site.llm.add(SAID, SAID)
+    held = Held(site.sim.daemon, step, stored=stored)
+    site.clock.advance(2)
+    site.sim.daemon.engine.jobs.wake()
+    await asyncio.wait_for(held.reached.wait(), 60)
+    await site.sim.kill()
+    await site.sim.start()
+    await site.looks(3_700)
+    assert [c.episode.lesson for c in await site.episodes()] == [LESSON]
+    assert site.purposes().count("haiku_reflexion") <= 2
+    assert "memory.reflect" not in site.sim.daemon.engine.jobs.waiting()
+    await site.sim.stop()
+
+
+async def test_what_waits_for_seven_days_lapses(tmp_path: Path) -> None:
+    """I44: without money nothing is asked; a failure that waits too long goes, and is counted."""
+    site = Site(tmp_path)
+    await site.start(earned=0)
+    await site.closes(await site.fails("s1"))
+    status = site.memory.status()
+    assert (status["waiting"], status["over_limit"], site.purposes()) == (1, True, [])
+    assert status["fallback_mode_active"] is False, "that is no failure of the model"
+    now = site.clock.now_ms() + 7 * 86_400_000 + 1
+    for statement in site.memory.prune(now):
+        await site.sim.daemon.db.commit(statement)
+    status = site.memory.status()
+    assert (status["waiting"], status["lapsed"]) == (0, 1)
+    await site.sim.stop()
+
+
+async def test_no_secret_is_kept_or_sent(site: Site) -> None:
+    """I46: neither what waits, nor the question, nor the episode holds a secret of the task."""
+    secret = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    tools = (bash(f"GITHUB_TOKEN={secret} pytest -q tests/parser", 1, f"ParserError: {secret}\n1 failed"),)
+    c = await site.fails("s1", f"{TASK}, with {secret}", tools)
+    (waits,) = site.sim.daemon.db.read("SELECT body FROM jobs WHERE kind = 'memory.reflect'")
+    assert secret.encode() not in waits[0]
+    await site.closes(c, f"{SAID} The token was {secret}.")
+    assert all(secret not in p.text for p in site.llm.prompts)
+    (stored,) = await site.episodes()
+    assert secret not in repr(stored)
