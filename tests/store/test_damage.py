@@ -29,8 +29,10 @@ from daemon.store import consents, learning, ledger, lookbacks, outbox, timers
 from daemon.store import db as databases
 from daemon.store.dead_letters import DeadLetter
 from daemon.store.dead_letters import add as dead_letter
+from daemon.store.episodes import SqliteEpisodes
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.engine.test_round import INCOMPLETE
+from tests.store.episodes import hexed, rich, vector
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, make_daemon
 from tests.support.hosts.wire import send
 
@@ -55,6 +57,9 @@ ROUTES = (
     "/v1/ledger?by=session&session=ses_a",
     "/v1/why",
     "/v1/why?session=ses_a",
+    "/v1/features/memory/list?limit=10",
+    "/v1/features/memory/stats",
+    "/v1/features/memory/search?query=npm&min_similarity=-1&ranked=1",
 )
 
 
@@ -102,6 +107,10 @@ async def tell_a_story(folder: Path) -> Path:
         learning.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),
     )
+    episodes = SqliteEpisodes(sim.daemon.db, lambda: now)
+    await episodes.add(rich(1), vector(0))
+    await episodes.count_use(hexed(1), "ses_a", now, "given")
+    await episodes.close()
     await host.disconnect()
     await sim.kill()
     return sim.daemon.paths.database
