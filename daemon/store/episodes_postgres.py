@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 Given = Sequence[Any] | Mapping[str, Any]
 DAY_MS: Final = 86_400_000
-EXACT: Final = 5_000  # vectors that are compared one by one
+EXACT: Final = 1_000  # vectors that are compared one by one: some 20 ms
+SMALL: Final = 10_000  # episodes that are counted, not estimated
 STATISTICS_MS: Final = 600_000  # how long counts of words are believed
 _STATE: Final = COLUMNS.index("state")
 _TEXTS: Final = tuple(name for name in COLUMNS if name != "state")
@@ -383,7 +384,7 @@ async def _statistics(c: AsyncConnection[Any], now: int) -> _Statistics:
         c,
         "SELECT reltuples::bigint, CASE WHEN small THEN (SELECT count(*) FROM episode_memory) END, "
         "CASE WHEN small THEN (SELECT coalesce(avg(cardinality(terms)), 0)::float8 FROM episode_memory) END "
-        f"FROM (SELECT reltuples, reltuples < {2 * EXACT} AS small FROM pg_class "
+        f"FROM (SELECT reltuples, reltuples < {SMALL} AS small FROM pg_class "
         "WHERE oid = 'episode_memory'::regclass) AS estimated",
     )
     if total is not None:

@@ -10,7 +10,6 @@ import contextlib
 import random
 import shutil
 import sqlite3
-import struct
 import sys
 import tempfile
 import time
@@ -24,7 +23,6 @@ from daemon import log
 from daemon.app import Daemon
 from daemon.config import from_text
 from daemon.core.compose import Offer, compose
-from daemon.core.episodes import Episode, Vector
 from daemon.core.learned import Origin
 from daemon.core.pending import Pending
 from daemon.store import consents, learning, ledger, lookbacks, outbox, timers
@@ -34,6 +32,7 @@ from daemon.store.dead_letters import add as dead_letter
 from daemon.store.episodes import SqliteEpisodes
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.engine.test_round import INCOMPLETE
+from tests.store.episodes import hexed, rich, vector
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, make_daemon
 from tests.support.hosts.wire import send
 
@@ -58,6 +57,9 @@ ROUTES = (
     "/v1/ledger?by=session&session=ses_a",
     "/v1/why",
     "/v1/why?session=ses_a",
+    "/v1/features/memory/list?limit=10",
+    "/v1/features/memory/stats",
+    "/v1/features/memory/search?query=npm&min_similarity=-1&ranked=1",
 )
 
 
@@ -105,12 +107,10 @@ async def tell_a_story(folder: Path) -> Path:
         learning.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),
     )
-    episode = Episode(
-        "0" * 32, "/p", "Fix it", -1.0, "It failed.", "Run the tests.", "Lesson: Run the tests."
-    )
-    kept = SqliteEpisodes(sim.daemon.db, clock.now_ms)
-    await kept.add(episode, Vector("model", struct.pack("<2f", 0.6, 0.8)))
-    await kept.count_use(episode.id, "ses_a", now, "given")
+    episodes = SqliteEpisodes(sim.daemon.db, lambda: now)
+    await episodes.add(rich(1), vector(0))
+    await episodes.count_use(hexed(1), "ses_a", now, "given")
+    await episodes.close()
     await host.disconnect()
     await sim.kill()
     return sim.daemon.paths.database

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.store.episodes_postgres import EXACT, PostgresEpisodes
+from daemon.store.episodes_postgres import EXACT, SMALL, PostgresEpisodes
 from daemon.store.postgres_schema import MIGRATIONS
 from tests.store.episodes import MODEL, NOW, episode, hexed, ids, rich, vector
 from tests.support.machine.postgres import Postgres, start, stop
@@ -147,7 +147,7 @@ async def test_a_large_project_asks_the_index(people: People, postgres: Postgres
     postgres.run(
         f"{INTO}, model, embedding) {ROWS}, '{{q}}', '{MODEL}', "
         "ARRAY(SELECT random() - 0.5 + 0 * n FROM generate_series(1, 8))::vector "
-        f"FROM generate_series(16, {3 * EXACT}) AS n",
+        f"FROM generate_series(16, {5 * EXACT}) AS n",
         database(ada),
     )
     await ada.analyze()
@@ -168,7 +168,7 @@ async def test_words_of_a_large_store(people: People, postgres: Postgres) -> Non
     ada = people("ada")
     await ada.add(episode(1, "common zebra"))
     postgres.run(
-        f"{INTO}) {ROWS}, ARRAY['common', 'w' || n % 500] FROM generate_series(16, {4 * EXACT}) AS n",
+        f"{INTO}) {ROWS}, ARRAY['common', 'w' || n % 500] FROM generate_series(16, {2 * SMALL}) AS n",
         database(ada),
     )
     await ada.analyze()
