@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 from daemon.core.episodes import Episode, Trigger
 from daemon.core.transcript import ToolCall
 from daemon.judge.case import Templates, make_case
-from daemon.memory.triggers import MOST, matching, triggers_of
+from daemon.memory.triggers import MOST, matching, triggers_of, words_of
 from tests.support.transcripts import FAILED, PASSED, bash, edit, failed, read, task, write
 
 if TYPE_CHECKING:
@@ -104,17 +105,17 @@ def test_few_of_each_kind() -> None:
     assert [t.text for t in triggers] == [f"make t{i}" for i in range(19, 19 - MOST, -1)]
 
 
-@pytest.mark.parametrize(
-    ("call", "trigger"),
-    [
-        (bash("cd /repo && alembic upgrade head"), Trigger("command", "alembic upgrade head")),
-        (bash("npm run build", workdir="/repo/web"), Trigger("command", "cd web && npm build")),
-        (edit("/repo/src/auth.py"), Trigger("file", "src/auth.py")),
-        (edit("src/auth.py"), Trigger("file", "src/auth.py")),
-        (bash("flask db upgrade", MIGRATE, 1), Trigger("error", "ProgrammingError: no table 'users'")),
-        (ToolCall("c", "mcp__deploy__start", "running"), Trigger("tool", "mcp__deploy__start")),
-    ],
-)
+AGAIN = [
+    (bash("cd /repo && alembic upgrade head"), Trigger("command", "alembic upgrade head")),
+    (bash("npm run build", workdir="/repo/web"), Trigger("command", "cd web && npm build")),
+    (edit("/repo/src/auth.py"), Trigger("file", "src/auth.py")),
+    (edit("src/auth.py"), Trigger("file", "src/auth.py")),
+    (bash("flask db upgrade", MIGRATE, 1), Trigger("error", "ProgrammingError: no table 'users'")),
+    (ToolCall("c", "mcp__deploy__start", "running"), Trigger("tool", "mcp__deploy__start")),
+]
+
+
+@pytest.mark.parametrize(("call", "trigger"), AGAIN)
 def test_at_it_again(call: ToolCall, trigger: Trigger) -> None:
     """By the command, the file, the error, the tool."""
     assert hits(call, trigger)
@@ -139,6 +140,15 @@ def test_at_it_again(call: ToolCall, trigger: Trigger) -> None:
 def test_a_near_miss(call: ToolCall, trigger: Trigger) -> None:
     """Something that only looks alike is no reason to remind."""
     assert not hits(call, trigger)
+
+
+@pytest.mark.parametrize(("call", "trigger"), AGAIN)
+def test_a_call_that_meets_a_trigger_holds_its_word(call: ToolCall, trigger: Trigger) -> None:
+    """Hooks ask about calls with one of these words only, so none may be missed."""
+    (word,) = words_of([episode(trigger)])
+    assert word in json.dumps([call.tool, call.input, call.output, call.error])
+    assert word.isprintable()
+    assert " " not in word
 
 
 def test_each_episode_once() -> None:

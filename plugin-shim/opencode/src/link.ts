@@ -146,12 +146,13 @@ export class Link {
     const body = { api: API, instance: this.instance, ...this.#options.hello }
     const reply = record(await post(this.#options.socket(), "/v1/hello", body, REQUEST_MS))
     const state = record(reply["state"])
+    const [lessons, reminders] = [number(state["lessons"]), number(state["reminders"])]
     this.#state = {
       gate: state["gate"] === true,
       gate_ms: number(state["gate_ms"]) ?? 20_000,
       context: state["context"] === true,
-      lessons: number(state["lessons"]) ?? 0,
-      reminders: number(state["reminders"]) ?? 0,
+      ...(lessons !== undefined && { lessons }),
+      ...(reminders !== undefined && { reminders }),
     }
     if (this.#closing.signal.aborted) return
     this.#connected = true

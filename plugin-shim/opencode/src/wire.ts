@@ -26,7 +26,7 @@ export interface HookState {
   gate: boolean
   gate_ms: number
   context: boolean
-  /** How many ms a prompt and a tool call wait for lessons; 0 or missing while that is off. */
+  /** How many ms a prompt and a tool call wait for lessons; missing while that is off. */
   lessons?: number
   reminders?: number
 }
