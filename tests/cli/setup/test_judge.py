@@ -19,7 +19,10 @@ from tests.support.hosts.claude_code_settings import Desk
 SERVER = '# mine\n[openai]  # local\nbase_url = "http://127.0.0.1:11434/v1"\n'
 RULES = "the rules (no model, so they miss much; run `reflectd setup claude-code` to choose a judge)"
 QUESTION = "Enter keeps what is in force: "
-ANSWERED = {"REFLECTD_PLAYBOOK_ENABLED": "false"}  # whether it learns is the question of test_learning.py
+ANSWERED = {
+    "REFLECTD_PLAYBOOK_ENABLED": "false",
+    "REFLECTD_MEMORY_ENABLED": "false",
+}  # whether it learns is the question of test_learning.py
 
 
 @pytest.fixture

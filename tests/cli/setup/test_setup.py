@@ -48,7 +48,7 @@ def asked(box: Sandbox, env: dict[str, str]) -> Iterator[pexpect.spawn[str]]:
     child: pexpect.spawn[str] = pexpect.spawn(
         sys.executable,
         ["-m", "daemon", "setup"],
-        env=environment(box, REFLECTD_PLAYBOOK_ENABLED="false", **env),  # type: ignore[arg-type]
+        env=environment(box, REFLECTD_PLAYBOOK_ENABLED="false", REFLECTD_MEMORY_ENABLED="false", **env),  # type: ignore[arg-type]
         cwd=str(box.project),
         dimensions=(60, 300),
         encoding="utf-8",
