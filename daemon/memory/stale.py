@@ -27,7 +27,7 @@ SAME_LESSON: Final = 0.8  # of all terms of two lessons, those in common
 SAME_TASK: Final = 0.6
 MOST_CITED: Final = 8
 _CODE: Final = re.compile(r"`([^`\n]{2,120})`")
-_TOKEN: Final = re.compile(r"[\w./@+-]*\w")
+_TOKEN: Final = re.compile(r"[\w./@+-]+")
 _PROGRAM: Final = re.compile(r"[a-z][a-z0-9_.+-]*\Z")
 _DECISIVE: Final = re.compile(
     r"\b(?:not|no|never|without|before|after|instead|don't|nicht|nie|ohne|vor|statt|ne|pas|jamais|sans|avant|sin"
@@ -54,7 +54,8 @@ def cites(text: str, there: Callable[[str], bool]) -> tuple[str, ...]:
     marked = [" ".join(code.split()) for code in _CODE.findall(text)]
     commands = [code for code in marked if is_command(code)]
     plain = _CODE.sub(" ", text) + " " + " ".join(code for code in marked if code not in commands)
-    paths = [word for word in _TOKEN.findall(plain) if is_path(word)]
+    words = (word.rstrip("./@+-") for word in _TOKEN.findall(plain))
+    paths = [word for word in words if is_path(word)]
     found = dict.fromkeys([*paths, *commands])
     return tuple(name for name in found if there(name))[:MOST_CITED]
 

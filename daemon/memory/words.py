@@ -25,7 +25,7 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PART: Final = re.compile(r"[^\W_]+")
 _MARKED: Final = re.compile(r"`([^`\n]{2,80})`")
 _ERROR: Final = re.compile(
-    r"\b(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Fault|Timeout|Panic)\b|\bE[A-Z]{4,20}\b|\bE\d{3,4}\b"
+    r"\b(?:\w{1,40}\.){0,6}[A-Z]\w*(?:Error|Exception|Warning|Fault|Timeout|Panic)\b|\bE[A-Z]{4,20}\b|\bE\d{3,4}\b"
     r"|\b(?:TS|CS|SQLSTATE ?|HTTP ?)\d{3,5}\b|\bSIG[A-Z]{3,5}\b"
 )
 _EXTENSION: Final = re.compile(r"\.[a-z][a-z0-9]{0,4}$")

@@ -46,7 +46,7 @@ def test_bash_completes(box: Sandbox) -> None:
     assert completed(box, "reflectd setup o") == ["opencode"]
     assert completed(box, "reflectd help wa") == ["watch"]
     assert completed(box, "reflectd setup opencode --dr") == ["--dry-run"]
-    assert completed(box, "reflectd cost --by p") == ["purpose", "provider"]
+    assert completed(box, "reflectd cost --by p") == ["project", "purpose", "provider"]
     assert completed(box, "reflectd serve --judge-mode ") == ["act", "observe"]
     assert completed(box, "reflectd why --dir a") == ["a", "folder"]
     assert completed(box, "reflectd logs -n ") == []
