@@ -1,4 +1,7 @@
-"""``reflectd memory add`` and ``forget``."""
+"""``reflectd memory add`` and ``forget``.
+
+What makes a lesson count is a person's word, so it takes a terminal: an agent's shell is none.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import UserError
 from ..render import count, print_json, short
-from ..terminal import say
+from ..terminal import attended, say
 from .shown import Asked
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ REWARD = -1.0
 
 
 def add(args: argparse.Namespace) -> int:
-    """Store a lesson in a person's words. They vouch for it, so it counts at once."""
+    """Store a lesson in a person's words. On a terminal they vouch for it, so it counts at once."""
     asked = Asked(args)
     said = f"Problem: {args.problem or 'It went wrong before.'}\nLesson: {args.lesson}"
     body = {"directory": str(asked.project), "query": args.task, "reward": REWARD, "reflection": said}
@@ -28,11 +31,19 @@ def add(args: argparse.Namespace) -> int:
             say(f"would store: {args.task} → {args.lesson}")
         return 0
     made = asked.post("add", body)["episode"]
-    asked.post("settle", {"ids": [made["id"]], "yes": True})
+    if attended():
+        asked.post("settle", {"ids": [made["id"]], "yes": True})
+        made = {**made, "state": "confirmed"}
+    short_id = made["id"][:12]
     if args.json:
-        print_json({"episode": {**made, "state": "confirmed"}})
+        print_json({"episode": made})
+    elif made["state"] == "confirmed":
+        say(f"stored as {short_id}; `reflectd memory forget {short_id}` takes it back")
     else:
-        say(f"stored as {made['id'][:12]}; `reflectd memory forget {made['id'][:12]}` takes it back")
+        say(
+            f"stored as {short_id}, apart, because nobody sits at a terminal here; "
+            f"`reflectd memory forget --undo {short_id}` on one makes it count"
+        )
     return 0
 
 
@@ -40,6 +51,8 @@ def forget(args: argparse.Namespace) -> int:
     """Dismiss, or undo that, or delete."""
     if args.undo and args.for_good:
         raise UserError("--undo and --for-good say opposite things; what was deleted can't be undone")
+    if args.undo and not args.dry_run and not attended():
+        raise UserError("whether a lesson counts is a person's decision: do it on a terminal")
     asked = Asked(args)
     found = [asked.one(wanted) for wanted in dict.fromkeys(args.ids)]
     ids = [e["id"] for e in found]

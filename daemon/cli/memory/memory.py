@@ -26,6 +26,7 @@ EPILOG = """examples:
   reflectd memory forget --undo 3f0c…            it is
   reflectd memory export --out lessons.jsonl     all episodes of this project
   reflectd memory import lessons.jsonl           take them over, apart until you confirm them
+  reflectd memory calibrate tasks.jsonl          how often tasks of yours get the right lesson
   reflectd memory migrate --to postgres --url-file FILE --dry-run
 
 exit codes: 0 done, or nothing to do; 1 no daemon, or a store that can't be reached; 2 wrong arguments,
@@ -47,14 +48,16 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     show.add_argument("--limit", type=int, default=50, metavar="N", help="at most N episodes (50)")
     stats = _action(what, "stats", "how many episodes there are, by state", "shown")
     stats.add_argument("--all", action="store_true", help="of all projects")
-    add = _action(what, "add", "store a lesson of your own; it counts at once", "changes")
+    add = _action(what, "add", "store a lesson of your own; typed on a terminal it counts at once", "changes")
     add.add_argument("task", metavar="TASK", help="the task that it is about, as you would give it")
     add.add_argument("lesson", metavar="LESSON", help="what to do next time")
     add.add_argument("--problem", default="", metavar="TEXT", help="what went wrong")
     add.add_argument("--dry-run", action="store_true", help="say what would be stored, change nothing")
     forget = _action(what, "forget", "do not show these lessons again, or delete them", "changes")
     forget.add_argument("ids", nargs="+", metavar="ID", help="ids of episodes, or how they begin")
-    forget.add_argument("--undo", action="store_true", help="show them again: they count as confirmed by you")
+    forget.add_argument(
+        "--undo", action="store_true", help="they count from now on, by your word, on a terminal"
+    )
     forget.add_argument("--for-good", action="store_true", help="delete them; `export` keeps a copy")
     forget.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
     export = _action(what, "export", "print episodes as JSON, one on each line", "exchange")
@@ -63,6 +66,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     taken = _action(what, "import", "take over exported episodes, apart until confirmed", "exchange", "take")
     taken.add_argument("file", metavar="FILE", help="what `export` wrote, - for stdin")
     taken.add_argument("--dry-run", action="store_true", help="say what would be stored, change nothing")
+    calibrate = _action(
+        what, "calibrate", "how often tasks of yours get the right lesson", "calibrate", pager=True
+    )
+    calibrate.add_argument(
+        "file", metavar="FILE", help="tasks, one JSON a line (docs/reflexion-integration-guide.md)"
+    )
     migrate = _action(what, "migrate", "copy all episodes into the other store", "migrate")
     migrate.add_argument("--to", required=True, choices=("postgres", "sqlite"), help="where to")
     migrate.add_argument(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pexpect
 import pytest
 
 from harness.machine.reflectd import Daemon
+from tests.cli.reflect.person import typed
 from tests.support.machine.command_line import reflectd, said
 
 if TYPE_CHECKING:
@@ -32,6 +34,23 @@ def asked(box: Sandbox, *args: str | Path, code: int = 0, **given: Any) -> dict[
     return found
 
 
+def on_a_terminal(box: Sandbox, *args: str) -> str:
+    """What a person sees who types it."""
+    child = typed(box, ["memory", *args])
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0, child.before
+    return str(child.before)
+
+
+def test_only_a_person_makes_a_lesson_count(up: Sandbox) -> None:
+    """Typed on a terminal it counts at once. An agent's shell is none: what it adds stays apart."""
+    on_a_terminal(up, "add", TASK, LESSON)
+    asked(up, "add", "Deploy the site", "Wait for the lock file first.")
+    found = asked(up, "stats")["episodes"]
+    assert (found["confirmed"], found["quarantined"]) == (1, 1)
+
+
 def test_without_a_daemon(box: Sandbox) -> None:
     """One line says what to do."""
     said(reflectd(box, "memory", "stats"), 1, "no daemon answers", "reflectd start")
@@ -45,6 +64,9 @@ def test_a_lesson_of_a_persons_own(up: Sandbox) -> None:
     said(reflectd(up, "memory", "add", TASK, LESSON, "--dry-run"), 0, "would store")
     assert asked(up, "stats")["episodes"]["confirmed"] == 0
     id_ = asked(up, "add", TASK, LESSON, "--problem", "The tables were locked.")["episode"]["id"]
+    assert asked(up, "stats")["episodes"]["quarantined"] == 1
+    said(reflectd(up, "memory", "forget", "--undo", id_), 2, "a person's decision")
+    on_a_terminal(up, "forget", "--undo", id_)
     said(reflectd(up, "memory", "search", "migrating", "databases"), 0, LESSON, id_[:12], "score")
     assert [e["id"] for e in asked(up, "search", "migrating databases")["episodes"]] == [id_]
     said(reflectd(up, "memory", "show", id_[:6]), 0, LESSON, "confirmed", "given to no session yet")
@@ -53,7 +75,7 @@ def test_a_lesson_of_a_persons_own(up: Sandbox) -> None:
     said(reflectd(up, "memory", "forget", id_[:6]), 0, "dismissed", "--undo")
     said(reflectd(up, "memory", "search", "migration"), 0, "nothing was learned")
     assert asked(up, "show", "--state", "dismissed")["episodes"][0]["id"] == id_
-    said(reflectd(up, "memory", "forget", "--undo", id_), 0, "confirmed")
+    assert "confirmed" in on_a_terminal(up, "forget", "--undo", id_)
     assert len(asked(up, "search", "migration")["episodes"]) == 1
     assert asked(up, "forget", "--for-good", id_)["changed"] == 1
     assert asked(up, "stats", "--all")["episodes"]["confirmed"] == 0
