@@ -19,6 +19,8 @@ from mcp import Client, StdioServerParameters
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
+from harness.models.api_servers import MODEL, Says, llm_server
+from tests.api.test_memory import Evaluates
 from tests.support.machine.command_line import COMMAND, environment, reflectd, said
 
 REFLECTION = (
@@ -90,6 +92,30 @@ async def test_a_lesson_is_kept_and_found_again(box: Sandbox) -> None:
 
 
 @pytest.mark.usefixtures("daemon")
+async def test_an_answer_is_judged_and_reflected_on(box: Sandbox) -> None:
+    """``evaluate_answer`` and ``generate_reflection``, with the model of the person's settings.
+    An empty query is refused in words.
+    """
+    bad = {"reward": -0.4, "reasoning": "The year stands nowhere in the context."}
+    asked = {"query": "When was it built?", "context": ["It has two wheels."], "answer": "In 1702."}
+    async with llm_server() as api:
+        settings = {
+            "REFLECTD_JUDGE_PROVIDER": "anthropic",
+            "ANTHROPIC_API_KEY": "sk-ant-api03-1234567890abcdefghijKLMNOP",
+            "ANTHROPIC_BASE_URL": api.url,
+            "REFLECTD_ANTHROPIC_MODEL": MODEL["anthropic"],
+        }
+        async with client(box, **settings) as mcp:
+            api.script(Evaluates(bad))
+            found = await call(mcp, "evaluate_answer", **asked)
+            assert (found["reward"], found["reasoning"]) == (bad["reward"], bad["reasoning"])
+            api.script(Says(REFLECTION))
+            said = await call(mcp, "generate_reflection", **asked, evaluation_result=bad)
+            assert said["full_reflection"] == REFLECTION
+            assert said["lesson"] == "Run the parser's tests after each edit of the grammar file."
+            assert "query" in await refused(mcp, "evaluate_answer", **{**asked, "query": ""})
+
+
 async def test_what_may_not_be_kept_is_refused(box: Sandbox) -> None:
     """A lesson that instructs, leads elsewhere or holds a secret; a reward out of range; an empty query. The
     server goes on.
