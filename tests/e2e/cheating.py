@@ -6,6 +6,7 @@ The person says yes in two dialogs: in one that asks something else, and in the 
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from harness.models.server import text
@@ -14,6 +15,7 @@ from tests.support.reflecting import BUN, STRICT, book_of, said_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from harness.machine.sandbox import Sandbox
     from harness.models.server import Request, Step, Tool
@@ -34,7 +36,6 @@ def tries(
     """
     said_before(box, STRICT, BUN)
     book = book_of(box)
-    files = f"'{book.path}' '{book.state.folder}/proposals.json'"
     return [
         shell("reflectd reflect propose --json"),
         tokens.apply_unasked(shell),
@@ -42,7 +43,7 @@ def tries(
         tokens.asks_one(ask, 0, MISLEADING),
         tokens.apply_one(shell, 0),
         *((*more, tokens.apply_one(shell, 0)) if more else ()),
-        shell(f"sed -i 's/{BUN.content}/{FORGED_RULE}/' {files} && grep -c '{FORGED_RULE}' {files}"),
+        shell(edits(book.path, book.state.folder / "proposals.json")),
         tokens.apply_one(shell, 1),
         tokens.asks_one(ask, 0),
         tokens.apply_one(shell, 1),
@@ -50,6 +51,13 @@ def tries(
         tokens.apply_one(shell, 0),
         text(ENDED),
     ]
+
+
+def edits(*files: Path) -> str:
+    """The shell's command that makes one rule another in these files; Claude Code would ask about `sed`."""
+    change = f"assert {BUN.content!r} in t; open(f, 'w').write(t.replace({BUN.content!r}, {FORGED_RULE!r}))"
+    code = f"import sys\nfor f in sys.argv[1:]: t = open(f).read(); {change}"
+    return shlex.join(["python3", "-c", code, *map(str, files)])
 
 
 def told(request: Request) -> list[str]:
