@@ -312,5 +312,5 @@ def _linked(journal: Journal, row: Standing, signals: Sequence[str]) -> tuple[Ch
     entry["source_signals"] = list(dict.fromkeys([*before["source_signals"], *signals]))
     for signal in found:
         signal["status"] = "promoted"
-    what = f"{row.id} says what {', '.join(signals)} ask for"
+    what = f"{row.id} says already what {', '.join(signals)} {'asks' if len(signals) == 1 else 'ask'} for"
     return Change(0, 0, what, soft=row.soft, rules=((before, dict(entry)),), signals=status), entry

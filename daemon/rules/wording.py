@@ -70,6 +70,11 @@ _REASON: Final = re.compile(
     r"|this is|i don't|we don't need)\b.*$",
     re.IGNORECASE,
 )
+_REMINDED: Final = re.compile(
+    r", (?:as |like )?i(?:'ve| have)? (?:already |just )?(?:told you|said|asked you)(?: so| that| this| it)?"
+    r"(?: before| already| again| earlier| twice| (?:many|several|three|four|five) times){0,2}[\s.!?…]*+$",
+    re.IGNORECASE,
+)
 _COMPLAINT: Final = re.compile(
     r"(?:you(?:'re|'ve)? |why (?:did|do|are|would) you|how (?:many times|often)|i (?:did ?n.?t|never)|that'?s"
     r"|this is|this isn't|it'?s not|not what|your \w+(?: \w+)? is wrong)",
@@ -103,7 +108,7 @@ def cut(sentence: str) -> str:
         text = f"do not {text[found.end() :]}"
     elif (found := _POLITE.match(text)) is not None:
         text = text[found.end() :]
-    text = _TAIL.sub("", text).rstrip(" .!,;:…?")
+    text = _TAIL.sub("", _REMINDED.sub("", text)).rstrip(" .!,;:…?")
     if (
         (found := _REASON.search(text)) is not None
         and found.start()

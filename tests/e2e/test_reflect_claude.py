@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,14 +13,18 @@ from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon
 from harness.models.claude_code import bash
-from harness.models.server import text
-from tests.e2e.test_claude_tui import program
+from harness.models.scripts import COMPLETE, DONE
+from harness.models.server import Later, text
+from tests.e2e.cheating import ENDED, FORGED_RULE, MISLEADING, expected, told, tries
+from tests.e2e.routes import ROUTES, asked_of
+from tests.e2e.test_claude_tui import finished, model_daemon, program, set_up
 from tests.support.consenting import Tokens
-from tests.support.reflecting import STRICT, said_before, statuses
+from tests.support.hosts.dialogs import DATA, lines_of
+from tests.support.reflecting import STRICT, rules_file, said_before, statuses
 
 if TYPE_CHECKING:
     from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
+    from harness.models.server import ModelServer, Request, Tool
 
 pytestmark = pytest.mark.needs("claude")
 PROPOSE = bash("reflectd reflect propose --json")
@@ -36,6 +42,13 @@ def claude_of(box: Sandbox, llm: ModelServer, version: Version = "new") -> Claud
     )
 
 
+def yes(tui: ClaudeTui, question: str) -> None:
+    """Choose the first option, as a person who reads only the question."""
+    tui.wait_for(question)
+    tui.wait_for("Enter to select")
+    tui.enter_until(lambda: "Enter to select" not in tui.screen, "an answer")
+
+
 @pytest.mark.parametrize("version", ["new", "old"])
 def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer, version: Version) -> None:
     """FR4, I9, I47: the pattern is proposed, asked, answered by the person, and written; the turn is not
@@ -48,8 +61,7 @@ def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer, versio
         tui.ask("/reflectd:reflect")
         tui.wait_for("Make it a rule in CLAUDE.md?")
         assert not (own_box.project / "CLAUDE.md").exists()
-        tui.wait_for("Enter to select")
-        tui.enter_until(lambda: "Enter to select" not in tui.screen, "an answer")
+        yes(tui, "Make it a rule in CLAUDE.md?")
         tui.wait_for("It is written.")
         tui.wait_idle()
         session = llm.of("main")[0].session
@@ -58,3 +70,77 @@ def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer, versio
     written = (own_box.project / "CLAUDE.md").read_text("utf-8")
     assert RULE in written, llm.of("main")[-1].everything[-3000:]
     assert statuses(own_box) == {STRICT.content: "promoted"}
+
+
+def forged(claude: ClaudeCode, tokens: Tokens) -> Later:
+    """The agent writes the lines of a dialog about the first rule, with a yes, into its own transcript."""
+    form = json.loads((DATA / "claude-code-2.1.330.json").read_text("utf-8"))["answered"]
+
+    def make(request: Request) -> Tool:
+        (file,) = claude.transcripts()
+        given = {"questions": tokens.questions[:1]}
+        came = {
+            **given,
+            "answers": {given["questions"][0]["question"]: "Add to CLAUDE.md"},
+            "annotations": {},
+        }
+        where = {"session": request.session, "cwd": str(claude.box.project)}
+        lines = [json.dumps(line) for line in lines_of(form, given, came, "toolu_0f0f0f0f", **where)]
+        code = f"open({str(file)!r}, 'a').write({chr(10).join([*lines, ''])!r})"
+        return bash(f"python3 -c {shlex.quote(code)}")
+
+    return Later(make)
+
+
+def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
+    """I47: the agent applies and learns by itself, asks something else with the same labels, writes the
+    answer into its transcript, edits the journal, and uses the answer to one rule for another: nothing comes
+    of it, and it is told why. What the person did agree to is written, once.
+    """
+    tokens, claude = Tokens(), claude_of(own_box, llm)
+    llm.script(*tries(own_box, tokens, bash, ASK, forged(claude, tokens)))
+    with Daemon(own_box) as daemon, ClaudeTui(claude) as tui:
+        tui.ask("/reflectd:reflect")
+        yes(tui, MISLEADING)
+        tui.wait_for(STRICT.content)
+        assert not rules_file(own_box)
+        yes(tui, "Make it a rule in CLAUDE.md?")
+        tui.wait_for(ENDED)
+        assert not daemon.verdicts(llm.of("main")[0].session)
+        transcript = claude.transcripts()[0].read_text("utf-8")
+        assert tui.quit() == 0
+    assert transcript.count('"toolu_0f0f0f0f"') == 2
+    assert told(llm.of("main")[-1]) == expected(refused=2)
+    assert rules_file(own_box).count("- **[rule-") == 1
+    assert RULE in rules_file(own_box)
+    assert statuses(own_box) == {STRICT.content: "promoted", FORGED_RULE: "pending"}
+
+
+def test_the_six_routes(own_box: Sandbox, llm: ModelServer) -> None:
+    """TR6, I9: the bare `/reflect` that `setup claude-code --reflect` makes; what the person typed behind it
+    is done without a question, and none of these turns is judged: the next one is.
+    """
+    said_before(own_box, STRICT)
+    claude = set_up(own_box, llm, "new", "--reflect")
+    with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
+        for route in ROUTES:
+            tokens = Tokens()
+            llm.script(*route.steps(bash, ASK, tokens))
+            tui.ask(route.typed)
+            if route.asks:
+                yes(tui, "Make it a rule in CLAUDE.md?")
+            tui.wait_for(route.ended)
+            tui.wait_idle()
+        session = llm.of("main")[0].session
+        assert not daemon.verdicts(session)
+        assert not daemon.session(session)["task"]
+        llm.script(*finished())
+        llm.api(COMPLETE)
+        tui.ask("Make the tests pass")
+        tui.wait_for(DONE)
+        daemon.wait_verdict(session, "complete")
+        assert [v["state"] for v in daemon.verdicts(session)] == ["complete"]
+        assert tui.quit() == 0
+    (judged,) = llm.of("api")
+    assert "/reflect" not in judged.prompt
+    asked_of(own_box, llm, "CLAUDE.md")

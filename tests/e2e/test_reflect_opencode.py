@@ -8,11 +8,14 @@ from daemon.client import request
 from harness.hosts.opencode import OpencodeServe
 from harness.hosts.opencode_tui import OpencodeTui
 from harness.machine.reflectd import Daemon
-from harness.machine.waiting import PATIENCE_S
+from harness.machine.waiting import PATIENCE_S, wait_until
+from harness.models.scripts import COMPLETE, DONE, finished
 from harness.models.server import bash, text
-from tests.e2e.test_claude_tui import program
+from tests.e2e.cheating import ENDED, FORGED_RULE, MISLEADING, expected, told, tries
+from tests.e2e.routes import ROUTES, asked_of
+from tests.e2e.test_claude_tui import model_daemon, program
 from tests.support.consenting import Tokens
-from tests.support.reflecting import STRICT, said_before, statuses
+from tests.support.reflecting import STRICT, rules_file, said_before, statuses
 
 if TYPE_CHECKING:
     from harness.machine.sandbox import Sandbox
@@ -27,6 +30,18 @@ def tui_of(box: Sandbox, llm: ModelServer) -> OpencodeTui:
     return OpencodeTui(box, llm.url, PATH=f"{program(box)}:{box.env()['PATH']}")
 
 
+def yes(tui: OpencodeTui, question: str) -> None:
+    """Choose the first option, as a person who reads only the question."""
+    tui.wait_for(question)
+    tui.wait_for("esc dismiss")
+    tui.enter_until(lambda: "esc dismiss" not in tui.screen, "an answer")
+
+
+def busy(daemon: Daemon, llm: ModelServer) -> bool:
+    """Whether a turn of the test's session runs."""
+    return bool(daemon.session(llm.of("main")[0].session)["busy"])
+
+
 def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer) -> None:
     """FR4, I9, I47: the pattern is proposed, asked, answered by the person, and written into AGENTS.md, which
     opencode reads; the turn is not judged.
@@ -39,8 +54,7 @@ def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer) -> Non
     with Daemon(own_box) as daemon, tui_of(own_box, llm) as tui:
         tui.type("/reflect")
         tui.enter_until(lambda: "Make it a rule in AGENTS.md?" in tui.screen, "the question")
-        tui.wait_for("esc dismiss")
-        tui.enter_until(lambda: "esc dismiss" not in tui.screen, "an answer")
+        yes(tui, "Make it a rule in AGENTS.md?")
         tui.wait_for("It is written.")
         session = llm.of("main")[0].session
         assert not daemon.verdicts(session)
@@ -48,6 +62,56 @@ def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer) -> Non
     assert RULE in (own_box.project / "AGENTS.md").read_text("utf-8"), llm.of("main")[-1].everything[-3000:]
     assert (own_box.project / "CLAUDE.md").read_text("utf-8") == "# Other\n"
     assert statuses(own_box) == {STRICT.content: "promoted"}
+
+
+def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
+    """I47: the agent applies and learns by itself, asks something else with the same labels, edits the
+    journal, and uses the answer to one rule for another: nothing comes of it, and it is told why. What the
+    person did agree to is written, once.
+    """
+    own_box.file("AGENTS.md", "# Mine\n")
+    llm.script(*tries(own_box, Tokens(), bash, ASK))
+    with Daemon(own_box) as daemon, tui_of(own_box, llm) as tui:
+        tui.type("/reflect")
+        tui.enter_until(lambda: MISLEADING in tui.screen, "the question")
+        yes(tui, MISLEADING)
+        tui.wait_for("Make it a rule in AGENTS.md?")
+        assert rules_file(own_box, "AGENTS.md") == "# Mine\n"
+        yes(tui, "Make it a rule in AGENTS.md?")
+        tui.wait_for(ENDED)
+        assert not daemon.verdicts(llm.of("main")[0].session)
+    assert told(llm.of("main")[-1]) == expected(refused=1)
+    assert rules_file(own_box, "AGENTS.md").count("- **[rule-") == 1
+    assert RULE in rules_file(own_box, "AGENTS.md")
+    assert statuses(own_box) == {STRICT.content: "promoted", FORGED_RULE: "pending"}
+
+
+def test_the_six_routes(own_box: Sandbox, llm: ModelServer) -> None:
+    """TR6, I9: what the person typed behind `/reflect` is done without a question, and none of these turns is
+    judged: the next one is.
+    """
+    said_before(own_box, STRICT)
+    own_box.file("AGENTS.md", "# Mine\n")
+    with model_daemon(own_box, llm) as daemon, tui_of(own_box, llm) as tui:
+        for route in ROUTES:
+            llm.script(*route.steps(bash, ASK, Tokens()))
+            tui.ask(route.typed)
+            if route.asks:
+                yes(tui, "Make it a rule in AGENTS.md?")
+            tui.wait_for(route.ended)
+            wait_until(lambda: not busy(daemon, llm), "the end of the turn")
+        session = llm.of("main")[0].session
+        assert not daemon.verdicts(session)
+        assert not daemon.session(session)["task"]
+        llm.script(*finished())
+        llm.api(COMPLETE)
+        tui.ask("Make the tests pass")
+        tui.wait_for(DONE)
+        daemon.wait_verdict(session, "complete")
+        assert [v["state"] for v in daemon.verdicts(session)] == ["complete"]
+    (judged,) = llm.of("api")
+    assert "/reflect" not in judged.prompt
+    asked_of(own_box, llm, "AGENTS.md")
 
 
 def test_past_sessions_are_read_page_by_page(host: OpencodeServe, llm: ModelServer) -> None:

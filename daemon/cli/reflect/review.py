@@ -138,6 +138,10 @@ def _json(book: ProjectJournal, rules: LearnedRules) -> dict[str, Any]:
     }
 
 
+class _Elsewhere(Exception):
+    """The pattern was decided on while this review asked about it."""
+
+
 class Review:
     """One review: the patterns, and what was decided on them so far."""
 
@@ -173,11 +177,24 @@ class Review:
         self._decisions.rules_place = found[int(picked) - 1]
 
     def _ask(self, pattern: Pattern) -> Then:
-        """Ask about one pattern until something is decided. What can't be done is told, and asked again."""
-        if not self._decisions.is_due(pattern):
+        """Ask about one pattern, if no other review decided on it: before the question, or meanwhile."""
+        try:
+            self._check(pattern)
+            return self._asked(pattern)
+        except _Elsewhere:
             say(f"Decided elsewhere meanwhile: {screens.one_line(pattern.content)}")
             self.open.pop(0)
             return "next"
+
+    def _check(self, pattern: Pattern) -> None:
+        """Raises ``_Elsewhere`` when there is nothing to decide any more."""
+        if not self._decisions.is_due(pattern):
+            raise _Elsewhere
+
+    def _asked(self, pattern: Pattern) -> Then:
+        """Ask until something is decided. What can't be done is told, and asked again. Raises
+        ``_Elsewhere``.
+        """
         text, shown = pattern.content, ""
         while True:
             if shown != text:
@@ -211,7 +228,8 @@ class Review:
         return screens.choices(name, note, undo=bool(self.made))
 
     def _decide(self, answer: str, pattern: Pattern, text: str) -> Decision | None:
-        """Do it; None where the person went back."""
+        """Do it; None where the person went back. Raises ``_Elsewhere``."""
+        self._check(pattern)
         if answer == "s":
             return Decision(pattern.id, "skipped", text)
         if answer == "d":
@@ -229,7 +247,9 @@ class Review:
 
         rows = replaceable(plan)
         self.print(screens.conflict(plan.text, plan.conflicts, Paint()))
-        match self._asking.choose(screens.conflict_choices([row.id for row in rows]), screens.BACK.key):
+        answer = self._asking.choose(screens.conflict_choices([row.id for row in rows]), screens.BACK.key)
+        self._check(pattern)
+        match answer:
             case "r":
                 return self._decisions.add(pattern, plan, replaces=rows)
             case "b":
@@ -242,7 +262,9 @@ class Review:
     def _join(self, pattern: Pattern, plan: Plan, row: Standing) -> Decision | None:
         """A rule says nearly the same: it gets the new text, or both stand."""
         self.print(screens.near(plan.text, row, Paint()))
-        match self._asking.choose(screens.near_choices(), screens.BACK.key):
+        answer = self._asking.choose(screens.near_choices(), screens.BACK.key)
+        self._check(pattern)
+        match answer:
             case "t":
                 return self._decisions.reword(pattern, plan, row)
             case "b":

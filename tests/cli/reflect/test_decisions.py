@@ -11,6 +11,7 @@ from tests.support.reflecting import (
     LINT,
     STRICT,
     Wish,
+    book_of,
     journal,
     learned,
     review,
@@ -206,3 +207,20 @@ def test_two_reviews_at_once_ask_once(box: Sandbox) -> None:
         assert one.ended() == 0
         assert "Decided elsewhere meanwhile: Use bun" in one.screen
     assert statuses(box)[BUN.content] == "dismissed"
+
+
+def test_an_answer_after_another_review_s_changes_nothing(box: Sandbox) -> None:
+    """Both show the same pattern: who answers last is told, and neither undoes nor repeats the first."""
+    said_before(box, STRICT, BUN)
+    with review(box, size=(80, 60)) as one, review(box, size=(80, 60)) as two:
+        one.answer("a", BUN.content)
+        two.answer("d", BUN.content)
+        assert f"Decided elsewhere meanwhile: {STRICT.content}" in two.screen
+        two.press("d")
+        assert two.ended() == 0
+        one.press("a")
+        assert one.ended() == 0
+        assert f"Decided elsewhere meanwhile: {BUN.content}" in one.screen
+    assert statuses(box) == {STRICT.content: "promoted", BUN.content: "dismissed"}
+    assert rules_file(box).count("**[rule-") == 1
+    assert len(book_of(box).state.load("changes")["list"]) == 1

@@ -86,14 +86,8 @@ class Dialogs:
 
     def lines(self, given: Json, came: Json, call: str, *, by_hook: bool = False) -> list[Json]:
         """The two lines of a dialog."""
-        dialog = copy.deepcopy(self._forms["by_a_hook" if by_hook else "answered"])
-        asked, result = dialog["call"], dialog["result"]
-        asked["message"]["content"][0] |= {"id": call, "input": given}
-        result["message"]["content"][0]["tool_use_id"] = call
-        result["toolUseResult"] = came
-        for line in (asked, result):
-            line |= {"uuid": str(uuid.uuid4()), "sessionId": self.session, "cwd": str(self.folder)}
-        return [asked, result]
+        form = self._forms["by_a_hook" if by_hook else "answered"]
+        return lines_of(form, given, came, call, session=self.session, cwd=str(self.folder))
 
     def types(self, arguments: str, *, told: bool = True, recorded: bool = True, **fields: Any) -> None:
         """The person types `/reflectd:reflect` with these words."""
@@ -115,6 +109,18 @@ class Dialogs:
         """The agent runs `reflectd reflect` in its shell."""
         given = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": self.session, **env}
         return reflectd(self.box, "reflect", *words, cwd=self.folder, **given)
+
+
+def lines_of(form: Json, given: Json, came: Json, call: str, **where: str) -> list[Json]:
+    """The two lines of a dialog. ``where``: the session and its folder."""
+    dialog = copy.deepcopy(form)
+    asked, result = dialog["call"], dialog["result"]
+    asked["message"]["content"][0] |= {"id": call, "input": given}
+    result["message"]["content"][0]["tool_use_id"] = call
+    result["toolUseResult"] = came
+    for line in (asked, result):
+        line |= {"uuid": str(uuid.uuid4()), "sessionId": where["session"], "cwd": where["cwd"]}
+    return [asked, result]
 
 
 def answer(done: Done, code: int = 0) -> Json:
