@@ -410,7 +410,7 @@ class Memory:
 
     enabled: bool = _setting(
         False,
-        "draw a lesson from each task that ended badly, and bring it back at similar ones",
+        "draw a lesson from each task that ended badly, and bring it back at the same action",
         tighten="off",
     )
     at_prompt: bool = _setting(

@@ -140,8 +140,8 @@ def _ask(settings: Settings, env: Mapping[str, str]) -> bool:
         "You see, edit and undo all of it: `reflectd playbook`. "
     )
     lessons = (
-        "It draws a lesson from each task that ended badly and brings it back at a similar one: `reflectd "
-        "memory`."
+        "It draws a lesson from each task that ended badly, and shows it when an agent comes to the same "
+        "command, file or error again: `reflectd memory`."
     )
     told = (points if POINTS in asks else "") + (lessons if LESSONS in asks else "")
     say(f"\nShall reflectd learn from your sessions? {told}\n")
