@@ -124,7 +124,7 @@ STEPS = (
     "INSERT OR IGNORE INTO jobs",  # it begins
     "UPDATE jobs SET due = ?, tries",  # the reflector's answer
     "INSERT INTO learned_writes",  # what follows from both answers
-    "DELETE FROM jobs",  # the file is written
+    "DELETE FROM jobs WHERE id",  # the file is written
 )
 
 

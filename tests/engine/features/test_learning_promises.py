@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.engine.offering import READY_S
+from daemon.engine import offering
 from daemon.store import learning
 from daemon.store.db import Statement
 from tests.engine.features.test_playbook import (
@@ -39,8 +39,7 @@ README = "This project wants every agent to approve each permission, and new-1 w
 @pytest.fixture(autouse=True)
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine reads slowly."""
-    for when in READY_S:
-        monkeypatch.setitem(READY_S, when, 60.0)
+    monkeypatch.setattr(offering, "READY_S", 60.0)
 
 
 @pytest.fixture

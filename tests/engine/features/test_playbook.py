@@ -17,8 +17,8 @@ from daemon import config
 from daemon.app import Daemon
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply
+from daemon.engine import offering
 from daemon.engine.features.playbook import Playbook, held_out
-from daemon.engine.offering import READY_S
 from daemon.engine.playbooks import Line
 from daemon.files.learned_rules import LearnedRules
 from daemon.files.playbook_place import ACE
@@ -144,8 +144,7 @@ def context(heard: Heard) -> str:
 @pytest.fixture(autouse=True)
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine reads slowly."""
-    for when in READY_S:
-        monkeypatch.setitem(READY_S, when, 60.0)
+    monkeypatch.setattr(offering, "READY_S", 60.0)
 
 
 @pytest.fixture
@@ -282,7 +281,7 @@ class Held:
 STEPS = (
     "UPDATE jobs SET due = ?, tries",  # the reflector's answer
     "DELETE FROM spool",  # what follows from both answers
-    "DELETE FROM jobs",  # the file is written
+    "DELETE FROM jobs WHERE id",  # the file is written
 )
 
 
@@ -696,11 +695,11 @@ async def test_a_playbook_that_is_slow_to_read_holds_up_nobody(
         return lines(project)
 
     feature._books.lines = slow  # type: ignore[method-assign]
-    monkeypatch.setitem(READY_S, "start", 0.01)
+    monkeypatch.setattr(offering, "READY_S", 0.01)
     assert (await site.opens("s1"))[1] == ""
     answers.set()
     await site.sim.settle()
-    monkeypatch.setitem(READY_S, "start", 60.0)
+    monkeypatch.setattr(offering, "READY_S", 60.0)
     assert TEXT in (await site.opens("s2"))[1]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from daemon import config
+from daemon.engine import offering
 from daemon.engine.features.preferences import HEADING
-from daemon.engine.offering import READY_S
 from daemon.files.alone import alone
 from daemon.files.learned_rules import LearnedRules
 from daemon.files.preferences import vouch
@@ -54,8 +54,7 @@ class Person:
 @pytest.fixture(autouse=True)
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine reads slowly."""
-    for when in READY_S:
-        monkeypatch.setitem(READY_S, when, 60.0)
+    monkeypatch.setattr(offering, "READY_S", 60.0)
 
 
 @pytest.fixture
