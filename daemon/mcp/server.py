@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 EXTRA: Final = "the extra [mcp] is not installed: pip install 'reflectd[mcp]'"
 MOST: Final = 20  # episodes in one answer
+PATIENCE_S: Final = 60.0  # nobody sits at a screen; the first search may load a model
 JSON_TYPE: Final = "application/json"
 EPISODES: Final = "memory://episode-memory{?query,min_similarity,top_k}"
 INSTRUCTIONS: Final = (
@@ -87,7 +88,8 @@ class Bridge:
         return {"project": self._project, "rules": await asyncio.to_thread(self._rules)}
 
     async def _ask(self, method: str, route: str, body: object = None) -> Json:
-        found = await asyncio.to_thread(request, find_socket(self._where), method, route, body)
+        socket = find_socket(self._where)
+        found = await asyncio.to_thread(request, socket, method, route, body, PATIENCE_S)
         return {name: value for name, value in found.items() if name != "api"}
 
 

@@ -91,7 +91,6 @@ async def test_a_lesson_is_kept_and_found_again(box: Sandbox) -> None:
         assert await read(mcp, "memory://episode-memory") == []
 
 
-@pytest.mark.usefixtures("daemon")
 async def test_an_answer_is_judged_and_reflected_on(box: Sandbox) -> None:
     """``evaluate_answer`` and ``generate_reflection``, with the model of the person's settings.
     An empty query is refused in words.
@@ -116,6 +115,7 @@ async def test_an_answer_is_judged_and_reflected_on(box: Sandbox) -> None:
             assert "query" in await refused(mcp, "evaluate_answer", **{**asked, "query": ""})
 
 
+@pytest.mark.usefixtures("daemon")
 async def test_what_may_not_be_kept_is_refused(box: Sandbox) -> None:
     """A lesson that instructs, leads elsewhere or holds a secret; a reward out of range; an empty query. The
     server goes on.

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daemon.client import request
 from daemon.clock import SystemClock
 from daemon.store.choose import shared
 from daemon.store.db import Database
@@ -140,6 +141,9 @@ def test_two_daemons_write_at_once(box: Sandbox, postgres: Postgres) -> None:
                 thread.start()
             for thread in threads:
                 thread.join()
+            for who, at in enumerate((box, other)):  # each person's own word on their own
+                yes = {"ids": made[who], "yes": True}
+                request(at.socket, "POST", "/v1/features/memory/settle", yes)
             for who, at in enumerate((box, other)):
                 done = reflectd(at, "memory", "stats", "--all", "--json")
                 counts = json.loads(done.stdout)["episodes"]

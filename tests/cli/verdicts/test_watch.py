@@ -71,11 +71,11 @@ def test_watch_prints_a_line_per_verdict(box: Sandbox) -> None:
     below.mkdir()
     beside.mkdir()
     with Daemon(box) as daemon, Watching(box) as people:
-        for folder in (beside, below, box.project):
+        for seen, folder in enumerate((beside, below, box.project)):
             with WireHost(box.socket, folder, unfinished(folder), f"host-{folder.name}") as host:
                 host.send(host.turn(f"ses_{folder.name}"))
                 wait_until(partial(daemon.verdicts, f"ses_{folder.name}"), "a verdict", daemon.log)
-        lines = people.wait_lines(2)
+                lines = people.wait_lines(seen)
         assert [
             name for line in lines for name in ("ses_below", "ses_project", "ses_beside") if name in line
         ] == [
