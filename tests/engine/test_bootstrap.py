@@ -25,11 +25,11 @@ from tests.engine.features.test_playbook import (
     NOTHING,
     TEXT,
     ByPurpose,
-    Held,
     Site,
     confirm,
     tags,
 )
+from tests.support.machine.held import Held
 
 Json = dict[str, Any]
 HOST = "claude-code"

@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from daemon import config
-from daemon.app import Daemon
 from daemon.core.episodes import Candidate
 from daemon.core.errors import Unavailable
 from daemon.engine.features.memory import Memory
 from daemon.store import ledger
-from daemon.store.db import Statement
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash, write
 from tests.support.hosts.opencode_sim import SimDaemon
+from tests.support.machine.held import Held
 
 COMPLETE = {"complete": True, "severity": "NONE"}
 BAD: dict[str, Any] = {
@@ -317,25 +316,6 @@ def route(site: Site) -> Any:
         return await routes[name].answer(body)
 
     return ask
-
-
-class Held:
-    """Stops the daemon at one commit: before it is stored, or when it is and nobody knows yet."""
-
-    def __init__(self, daemon: Daemon, sql: str, *, stored: bool) -> None:
-        self.reached = asyncio.Event()
-        commit = daemon.db.commit
-
-        async def held(*statements: Statement, durable: bool = False) -> int:
-            mine = any(text.startswith(sql) for text, _ in statements)
-            if mine and stored:
-                await commit(*statements, durable=durable)
-            if mine:
-                self.reached.set()
-                await asyncio.Event().wait()
-            return await commit(*statements, durable=durable)
-
-        daemon.db.commit = held  # type: ignore[method-assign]
 
 
 STEPS = (

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from daemon import config
-from daemon.app import Daemon
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply
 from daemon.engine import offering
@@ -28,12 +27,12 @@ from daemon.playbook.scoring import add
 from daemon.rules.journal import bury
 from daemon.rules.section import Document
 from daemon.store import learning, ledger
-from daemon.store.db import Statement
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim, Heard, bash, write
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost
 from tests.support.hosts.opencode_sim import bash as oc_bash
 from tests.support.hosts.opencode_sim import write as oc_write
+from tests.support.machine.held import Held
 
 COMPLETE = {"complete": True, "severity": "NONE"}
 NOTHING = {"analysis": "It went well.", "bullet_tags": [], "confirmed": []}
@@ -257,25 +256,6 @@ class ByPurpose(ScriptedLLM):
         self.script.clear()
         self.script.append(self.says.get(prompt.purpose, COMPLETE))
         return await super().complete(prompt, deadline_s)
-
-
-class Held:
-    """Stops the daemon at one commit: before it is stored, or when it is and nobody knows yet."""
-
-    def __init__(self, daemon: Daemon, sql: str, *, stored: bool) -> None:
-        self.reached = asyncio.Event()
-        commit = daemon.db.commit
-
-        async def held(*statements: Statement, durable: bool = False) -> int:
-            mine = any(text.startswith(sql) for text, _ in statements)
-            if mine and stored:
-                await commit(*statements, durable=durable)
-            if mine:
-                self.reached.set()
-                await asyncio.Event().wait()
-            return await commit(*statements, durable=durable)
-
-        daemon.db.commit = held  # type: ignore[method-assign]
 
 
 STEPS = (

@@ -22,7 +22,7 @@ HEADERS = {
     "X-CC-Entrypoint": "cli",
     "X-CC-Attended": "1",
     "X-CC-Pid": "4242",
-    "X-CC-Project": "/work/shop",
+    "X-CC-Project": "/home/ada/shop",
     "X-CC-Headless": "",
 }
 RUNNING = {"id": "a1", "type": "subagent", "status": "running", "agent_type": "general-purpose"}
@@ -32,7 +32,7 @@ def hook(event: str, headers: dict[str, str] | None = None, **body: Any) -> Hook
     common = {
         "session_id": SESSION,
         "transcript_path": f"/home/u/.claude/projects/-work-shop/{SESSION}.jsonl",
-        "cwd": "/work/shop/sub",
+        "cwd": "/home/ada/shop/sub",
         "hook_event_name": event,
         "prompt_id": "9d3c0001",
     }
@@ -56,7 +56,11 @@ def test_fields_of_a_stop_and_its_headers() -> None:
     )
     assert found.session == SESSION
     assert found.transcript.endswith(f"{SESSION}.jsonl")
-    assert (found.project, found.cwd, found.directory) == ("/work/shop", "/work/shop/sub", "/work/shop")
+    assert (found.project, found.cwd, found.directory) == (
+        "/home/ada/shop",
+        "/home/ada/shop/sub",
+        "/home/ada/shop",
+    )
     assert (found.prompt_id, found.last_assistant_message) == ("9d3c0001", "all done")
     assert found.background == (Task("a1", "subagent", "general-purpose"), Task("x", "", "a background task"))
     assert (found.entrypoint, found.attended, found.pid, found.headless) == ("cli", True, 4242, False)
@@ -68,12 +72,17 @@ def test_headless_sessions_are_told_from_a_terminal() -> None:
     print_mode = hook("Stop", {"x-cc-entrypoint": "sdk-cli", "x-cc-attended": "0", "x-cc-headless": "1"})
     assert (print_mode.interactive, print_mode.headless, print_mode.attended) == (False, True, False)
     old = hook("Stop", {"X-CC-Entrypoint": "cli"})
-    assert (old.interactive, old.attended, old.project, old.directory) == (True, None, "", "/work/shop/sub")
+    assert (old.interactive, old.attended, old.project, old.directory) == (
+        True,
+        None,
+        "",
+        "/home/ada/shop/sub",
+    )
 
 
 def test_session_start() -> None:
     """A session is seen in its project; after a compaction it is said to be compacted too (I7)."""
-    seen = ev.SessionSeen(SESSION, 7, title="t", directory="/work/shop")
+    seen = ev.SessionSeen(SESSION, 7, title="t", directory="/home/ada/shop")
     for source in ("startup", "resume", "clear", "fork"):
         assert said("SessionStart", source=source, session_title="t", prompt_id=...) == (seen,)
     compacted = said("SessionStart", source="compact", model="claude-sonnet-5-5", session_title="t")

@@ -33,7 +33,7 @@ FIRST = Question(
 )
 SECOND = Question("Second one? (reflectd 5f4e3d2c1b0a)", "Rule 2", OPTIONS)
 YES = Chosen(FIRST.digest, "Add to CLAUDE.md")
-TTY = {"X-CC-Entrypoint": "cli", "X-CC-Attended": "1", "X-CC-Project": "/work/project"}
+TTY = {"X-CC-Entrypoint": "cli", "X-CC-Attended": "1", "X-CC-Project": "/home/ada/shop"}
 NOBODY = {"X-CC-Entrypoint": "sdk-cli", "X-CC-Attended": "0"}
 Json = dict[str, Any]
 both = pytest.mark.parametrize("version", list(RECORDED))
@@ -59,7 +59,7 @@ def test_the_hooks_tell_that_it_was_shown_and_what_was_answered(version: str) ->
     seen = [e for e in heard(version, "PermissionRequest") if isinstance(e, ev.QuestionShown)]
     assert seen == [ev.QuestionShown(SESSION, 7, (FIRST.digest,))]
     call = RECORDED[version]["hooks"]["PostToolUse"]["tool_use_id"]
-    place = f"/work/home/.claude/projects/-work-project/{SESSION}.jsonl"
+    place = f"/home/ada/.claude/projects/-home-ada-shop/{SESSION}.jsonl"
     (told,) = [e for e in heard(version, "PostToolUse") if isinstance(e, ev.QuestionAnswered)]
     assert told == ev.QuestionAnswered(SESSION, 7, call, place, (YES,))
     assert not [e for e in heard(version, "PreToolUse") if isinstance(e, ev.QuestionShown)]
