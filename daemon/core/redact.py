@@ -11,9 +11,12 @@ what it found. Redacting twice changes nothing more: ``redact(redact(t)) == reda
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .secret_names import is_secret_name, mark, placeholder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 BEYOND: Final = 16_384  # characters that are redacted beyond what is kept
 MAX_DEPTH: Final = 100  # of nested JSON
@@ -52,12 +55,14 @@ def redact_tail(text: str, limit: int) -> str:
     return redact(text)[-limit:]
 
 
-def redact_value(value: object) -> object:
+def redact_value(value: object, repeated: Iterable[str] = ()) -> object:
     """A JSON value with every text redacted. The whole value under a secret's name is replaced.
 
     A text that stands there several times is searched once: in a case more than half of them do.
+    ``repeated`` are texts that stand in many values, such as a system prompt: the newest of them are searched
+    once for all values.
     """
-    return _nested(value, 0, {})
+    return _nested(value, 0, {text: _repeated(text) for text in repeated})
 
 
 def _nested(value: object, depth: int, done: dict[str, str]) -> object:
@@ -81,6 +86,11 @@ def _nested(value: object, depth: int, done: dict[str, str]) -> object:
     if isinstance(value, list | tuple):
         return [_nested(inner, depth + 1, done) for inner in value]
     return value
+
+
+@lru_cache(maxsize=16)
+def _repeated(text: str) -> str:
+    return redact(text)
 
 
 @lru_cache(maxsize=1_000)

@@ -160,7 +160,8 @@ class VerdictFiles:
 
     def case(self, session: str, at: int, content: dict[str, Any], directory: str) -> Path:
         """Save a case, for people and for replay. When there are too many, the oldest are removed."""
-        text = _dump(redact_value(content))
+        systems = [prompt["system"] for prompt in content.get("prompts", ())]  # the same in every case
+        text = _dump(redact_value(content, systems))
         folder, path = self._put(directory, f"{file_name(session)}_{at}.json", text, durable=False)
         self._prune(folder, path, len(text))
         return path

@@ -205,6 +205,14 @@ def test_a_value_longer_than_what_is_looked_at_goes_whole() -> None:
         assert "a1B2" not in redact(line)
 
 
+def test_a_text_that_stands_in_many_values_is_redacted_in_each() -> None:
+    """A system prompt is searched once for all cases, and no secret in it stays."""
+    system = f"Judge it. {TOKENS['github'][0]}"
+    for _ in range(2):
+        assert redact_value({"system": system, "n": 1}, [system]) == {"system": redact(system), "n": 1}
+    assert TOKENS["github"][0] not in redact(system)
+
+
 def test_values_of_nested_json() -> None:
     """I46: what stands under a secret's name is replaced whole; the rest keeps its shape."""
     value = {
