@@ -293,7 +293,7 @@ def test_secrets_are_taken_out(files: VerdictFiles, work: Path) -> None:
     files.final(v, str(work), collides=False)
     content = {
         "case": {"final": KEY, KEY: 1, "rows": [[{"text": f"x {KEY}"}]]},
-        "prompts": [KEY],
+        "prompts": [{"purpose": "judge", "system": KEY, "text": KEY}],
         "password": KEY,
     }
     files.case(SESSION, AT, content, str(work))
