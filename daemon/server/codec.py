@@ -83,7 +83,7 @@ class Asked(Struct):
     session: Name = msgspec.field(name="sessionID", default="")
     message: Name = msgspec.field(name="messageID", default="")
     text: str = ""
-    call: msgspec.Raw = msgspec.Raw(b"null")
+    call: Raw = Raw(b"null")
 
 
 class Ask(Struct, forbid_unknown_fields=True):
@@ -125,6 +125,14 @@ def decode(body: bytes, kind: type[T]) -> T:
 async def read(body: bytes, kind: type[T]) -> T:
     """As ``decode``; a long body is decoded beside the loop."""
     return await beside(len(body), lambda: decode(body, kind))
+
+
+def json_text(raw: Raw) -> str:
+    """A value that stays JSON, as text. Raises ``BadReply``: what is kept raw was not looked at before."""
+    try:
+        return bytes(raw).decode()
+    except UnicodeDecodeError as e:
+        raise BadReply(f"the body is not UTF-8: {e.reason}") from None
 
 
 def number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:

@@ -121,6 +121,14 @@ def test_the_other_bodies(daemon: Daemon, route: str, body: Json, words: str) ->
     assert words in refused(daemon, 400, "POST", route, body)
 
 
+@pytest.mark.parametrize("call", [b'{"output": "\xae"}', b'{"\xb9": 1}', b'"\xed\xa0\x80"'])
+def test_a_call_that_is_not_utf_8(daemon: Daemon, call: bytes) -> None:
+    """Bad input: the call of a question is kept as JSON, and is refused too when its bytes are no text."""
+    hello(daemon, "asks")
+    body = b'{"instance": "asks", "what": "reminder", "data": {"call": ' + call + b"}}"
+    assert "UTF-8" in refused(daemon, 400, "POST", "/v1/ask", body)
+
+
 def test_too_many_events_in_a_batch(daemon: Daemon) -> None:
     """Bad input: 501 events are refused, 500 are taken."""
     hello(daemon, "many")
