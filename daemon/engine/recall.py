@@ -83,9 +83,14 @@ class Recall:
     ) -> list[Ranked]:
         """The lessons for a task that are worth showing, best first. Raises ``Unavailable``.
 
-        While the model for embeddings is not loaded they are found by their words.
+        While the model for embeddings is not loaded they are found by their words, and it is loaded for the
+        next time.
         """
-        vector = await self._vectors.one(text) if self._vectors.loaded else None
+        vector = None
+        if self._vectors.loaded:
+            vector = await self._vectors.one(text)
+        else:
+            self._world.spawn(self._vectors.warm(), "vectors")
         found = await self._search(project, text, vector, FOUND)
         shown = [c for c in found if may_show(c.episode, project)]
         ranked = worth_showing(rank(Query(text, project, files, errors), shown), len(shown))
@@ -93,9 +98,13 @@ class Recall:
         for one in ranked:
             if len(kept) == limit:
                 break
-            if not await asyncio.to_thread(self._gone, one.candidate.episode, project):
+            if await self.stands(one.candidate.episode, project):
                 kept.append(one)
         return kept
+
+    async def stands(self, episode: Episode, project: str) -> bool:
+        """Whether all that the lesson cites is there, in the project in which it would be shown."""
+        return not episode.cites or not await asyncio.to_thread(self._gone, episode, project)
 
     async def triggers(self, project: str) -> list[Candidate]:
         """The lessons that may be shown and have triggers. Raises ``Unavailable``."""
@@ -151,7 +160,7 @@ class Recall:
 
     def _gone(self, episode: Episode, project: str) -> bool:
         """Whether something that the lesson cites is no longer there. Blocks."""
-        roots = list(self._roots.get(episode.project, ())) if episode.project == project else []
+        roots = list(self._roots.get(project, ()))
         return bool(roots) and bool(gone(episode, lambda name: any(is_there(r, name) for r in roots)))
 
 

@@ -157,8 +157,7 @@ class Memory(Feature):
         }
 
     async def drain(self) -> None:
-        """The model for embeddings and connections go."""
-        await self._vectors.close()
+        """The store's connections go."""
         await self.store.close()
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
