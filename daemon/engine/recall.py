@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 FAULT: Final = "episodes"
 FOUND: Final = 50  # of one search, by meaning and by words
+SHARE: Final = 0.35  # of the time that a prompt waits, for its vector
 PROJECTS_KEPT: Final = 50
 ROOTS_KEPT: Final = 5
 MAKEFILE_BYTES: Final = 200_000
@@ -83,14 +84,9 @@ class Recall:
     ) -> list[Ranked]:
         """The lessons for a task that are worth showing, best first. Raises ``Unavailable``.
 
-        While the model for embeddings is not loaded they are found by their words, and it is loaded for the
-        next time.
+        While the model for embeddings is not loaded, or slow, they are found by their words.
         """
-        vector = None
-        if self._vectors.loaded:
-            vector = await self._vectors.one(text)
-        else:
-            self._world.spawn(self._vectors.warm(), "vectors")
+        vector = await self._in_time(text)
         found = await self._search(project, text, vector, FOUND)
         shown = [c for c in found if may_show(c.episode, project)]
         ranked = worth_showing(rank(Query(text, project, files, errors), shown), len(shown))
@@ -101,6 +97,17 @@ class Recall:
             if await self.stands(one.candidate.episode, project):
                 kept.append(one)
         return kept
+
+    async def _in_time(self, text: str) -> Vector | None:
+        """The vector of a prompt, or None when it is not there soon: then its words must do."""
+        if not self._vectors.loaded:
+            self._world.spawn(self._vectors.warm(), "vectors")
+            return None
+        try:
+            async with asyncio.timeout(self._world.settings.memory.prompt_ms / 1000 * SHARE):
+                return await self._vectors.one(text)
+        except TimeoutError:
+            return None
 
     async def stands(self, episode: Episode, project: str) -> bool:
         """Whether all that the lesson cites is there, in the project in which it would be shown."""

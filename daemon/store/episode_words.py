@@ -54,12 +54,17 @@ def telling(counts: Mapping[str, int], total: int) -> list[str]:
     many episodes have it.
     """
     found: list[str] = []
-    left = LOOKED_AT
+    left, most = LOOKED_AT, tells_up_to(total)
     for word in sorted((word for word, count in counts.items() if count), key=lambda word: counts[word]):
         left -= counts[word]
-        if counts[word] <= max(FEW, COMMON * total) and (left >= 0 or not found):
+        if counts[word] <= most and (left >= 0 or not found):
             found.append(word)
     return found
+
+
+def tells_up_to(total: int) -> int:
+    """How many of ``total`` episodes may have a word that says something."""
+    return max(FEW, int(COMMON * total))
 
 
 def bm25(wanted: Mapping[str, int], document: Sequence[str], total: int, average: float) -> float:
