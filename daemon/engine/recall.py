@@ -98,10 +98,19 @@ class Recall:
                 kept.append(one)
         return kept
 
+    async def warm(self) -> None:
+        """Load what the next prompt needs: the model and the vectors. Never raises."""
+        await self._vectors.warm()
+        if self._vectors.loaded:
+            try:
+                await self._asked(lambda: self._store.warm(self._vectors.model))
+            except Unavailable as e:
+                self._world.log.info("not warmed", error=str(e))
+
     async def _in_time(self, text: str) -> Vector | None:
         """The vector of a prompt, or None when it is not there soon: then its words must do."""
         if not self._vectors.loaded:
-            self._world.spawn(self._vectors.warm(), "vectors")
+            self._world.spawn(self.warm(), "vectors")
             return None
         try:
             async with asyncio.timeout(self._world.settings.memory.prompt_ms / 1000 * SHARE):

@@ -126,10 +126,8 @@ class SqliteEpisodes:
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
         """See ``Episodes``."""
-        if self._unload is not None:
-            self._unload.cancel()
         if vector is not None:
-            self._unload = asyncio.get_running_loop().call_later(self._idle_s, self._drop)
+            self._stay()
         try:
             return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
         except Unavailable as e:
@@ -140,6 +138,7 @@ class SqliteEpisodes:
 
     async def warm(self, model: str) -> None:
         """Load the vectors of this model, so that the next search need not."""
+        self._stay()
         await self._in_thread(lambda c: self._warm(c, model))
 
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
@@ -329,6 +328,12 @@ class SqliteEpisodes:
             self._matrix.append(block)
             self._seq = block[-1].seq
         return self._matrix
+
+    def _stay(self) -> None:
+        """From now on the vectors stay in memory for a while."""
+        if self._unload is not None:
+            self._unload.cancel()
+        self._unload = asyncio.get_running_loop().call_later(self._idle_s, self._drop)
 
     def _drop(self) -> None:
         """Give the vectors' memory back, unless a search is using them now."""

@@ -94,11 +94,12 @@ class Search:
         ``given``: ``reader``, ``projects``, ``limit``, ``model``, ``size`` and ``vector``, None for none.
         ``now``: epoch ms.
         """
+        # not prepared: how a statement is best planned depends on the project and the words
         known = self._statistics
         stale = bool(words) and (now - known.at > STATISTICS_MS or known.total < EXACT)
         rare = [word for word in words if word not in known.common]
         async with c.pipeline():
-            near = await c.execute(_near(given["size"]), given) if given["size"] else None
+            near = await c.execute(_near(given["size"]), given, prepare=False) if given["size"] else None
             counted = await c.execute(_COUNTS, (rare,)) if rare else None
             general = await c.execute(_STATISTICS) if stale else None
         keys = [key for (key,) in await near.fetchall()] if near is not None else []
@@ -111,7 +112,7 @@ class Search:
             return []
         weights = [idf(counts[word], known.total) for word in found]
         more = {"words": found, "weights": weights, "average": max(known.average, 1.0), "keys": keys}
-        return await (await c.execute(self._rows, {**given, **more})).fetchall()
+        return await (await c.execute(self._rows, {**given, **more}, prepare=False)).fetchall()
 
     async def warm(self, c: AsyncConnection[Any], now: int) -> None:
         """Ask what the server knows of words, so that the next search need not."""

@@ -84,7 +84,7 @@ async def test_a_search_waits_twice(site: Site) -> None:
     for n in range(4):
         await store.add(episode(n, f"the parser of project {n}"), vector(n))
     seen = []
-    for n in range(12):  # the client prepares statements that come again
+    for n in range(12):  # a client may prepare statements that come again
         site.now += STATISTICS_MS if n % 3 == 0 else 1
         wire.waits = 0
         assert 2 in ids(await store.search("parser 2", vector(2), ["/p"], 4))
