@@ -54,7 +54,7 @@ _SAID: Final = (  # the words' own lists first; then BM25 of those that say most
     "SELECT found.key, sum(of_word.weight) AS weight "
     "FROM unnest(%(words)s::text[], %(weights)s::float8[]) AS of_word (word, weight), "
     "LATERAL (SELECT e.key FROM episode_memory AS e WHERE e.terms @> ARRAY[of_word.word]) AS found "
-    f"GROUP BY found.key) AS told JOIN (SELECT e.key, e.terms {WHOSE} WHERE {HERE} AND {LIVE}) AS e "
+    f"GROUP BY found.key) AS told JOIN (SELECT e.key, e.terms {WHOSE} WHERE {{here}} AND {LIVE}) AS e "
     "ON e.key = told.key ORDER BY told.weight DESC, e.key DESC LIMIT 4 * %(limit)s), "
     "said AS MATERIALIZED (SELECT key, (SELECT sum("
     f"of_word.weight * n * {K1 + 1} / (n + {K1} * ({1 - B} + {B} * cardinality(terms) / %(average)s))) "
@@ -79,12 +79,7 @@ class Search:
 
     def __init__(self, row: str) -> None:
         self._statistics = Statistics()
-        self._rows = (
-            f"WITH {_SAID} SELECT said.score, CASE WHEN e.model = %(model)s "
-            "AND vector_dims(e.embedding) = %(size)s THEN 1 - (e.embedding <=> %(vector)s::vector) END, "
-            f"{row} {WHOSE} JOIN (SELECT unnest(%(keys)s::bigint[]) AS key UNION SELECT key FROM said) AS f "
-            f"ON f.key = e.key LEFT JOIN said ON said.key = e.key WHERE {LIVE}"
-        )
+        self._row = row
 
     async def rows(
         self, c: AsyncConnection[Any], words: Sequence[str], given: Mapping[str, Any], now: int
@@ -99,7 +94,7 @@ class Search:
         stale = bool(words) and (now - known.at > STATISTICS_MS or known.total < EXACT)
         rare = [word for word in words if word not in known.common]
         async with c.pipeline():
-            near = await c.execute(_near(given["size"]), given, prepare=False) if given["size"] else None
+            near = await c.execute(_near(given), given, prepare=False) if given["size"] else None
             counted = await c.execute(_COUNTS, (rare,)) if rare else None
             general = await c.execute(_STATISTICS) if stale else None
         keys = [key for (key,) in await near.fetchall()] if near is not None else []
@@ -112,7 +107,16 @@ class Search:
             return []
         weights = [idf(counts[word], known.total) for word in found]
         more = {"words": found, "weights": weights, "average": max(known.average, 1.0), "keys": keys}
-        return await (await c.execute(self._rows, {**given, **more}, prepare=False)).fetchall()
+        return await (await c.execute(self._found(given), {**given, **more}, prepare=False)).fetchall()
+
+    def _found(self, given: Mapping[str, Any]) -> str:
+        """The rows of what is near and of what says the words."""
+        return (
+            f"WITH {_SAID.format(here=_here(given))} SELECT said.score, CASE WHEN e.model = %(model)s "
+            "AND vector_dims(e.embedding) = %(size)s THEN 1 - (e.embedding <=> %(vector)s::vector) END, "
+            f"{self._row} {WHOSE} JOIN (SELECT unnest(%(keys)s::bigint[]) AS key UNION SELECT key FROM said) "
+            f"AS f ON f.key = e.key LEFT JOIN said ON said.key = e.key WHERE {LIVE}"
+        )
 
     async def warm(self, c: AsyncConnection[Any], now: int) -> None:
         """Ask what the server knows of words, so that the next search need not."""
@@ -132,9 +136,15 @@ async def _statistics(c: AsyncConnection[Any], found: Sequence[Any] | None, now:
     return Statistics(now, int(estimate), average, common)
 
 
-def _near(size: int) -> str:
+def _here(given: Mapping[str, Any]) -> str:
+    """The condition on the project, in the form in which an index of projects is of use."""
+    return "TRUE" if given["projects"] is None else "e.project = ANY(%(projects)s)"
+
+
+def _near(given: Mapping[str, Any]) -> str:
     """The keys of the nearest vectors: of few by comparing all, of many by the index."""
-    of_model = f"e.model = %(model)s AND vector_dims(e.embedding) = {size} AND {HERE}"
+    size = given["size"]
+    of_model = f"e.model = %(model)s AND vector_dims(e.embedding) = {size} AND {_here(given)}"
     nearest = "ORDER BY embedding <=> %(vector)s::vector LIMIT %(limit)s"
     here = f"SELECT e.key, e.embedding {WHOSE} WHERE {of_model} AND {LIVE}"
     if size > DIMENSIONS:
