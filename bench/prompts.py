@@ -1,5 +1,5 @@
-"""Lessons at a prompt, as a host waits for them: the real daemon over its socket, all episodes in one project,
-idle and with one core busy; and the daemon's memory before, with and after the model for embeddings.
+"""Lessons at a prompt, as a host waits for them: the real daemon over its socket, all episodes in one
+project, idle and with one core busy; and its memory before, with and after the model for embeddings.
 """
 
 from __future__ import annotations

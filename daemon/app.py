@@ -235,8 +235,9 @@ class Daemon:
             for worker in workers:
                 worker.cancel()
             await self._drain()
-            for client in (*self._clients, self.world.embedder):
+            for client in self._clients:
                 await client.close()
+            await self.world.embedder.close()
             filing.cancel()
             await asyncio.gather(filing, *workers, return_exceptions=True)
             with contextlib.suppress(OSError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from .episode_words import K1, B, idf, telling
+from .episode_words import K1, B, idf, telling, tells_up_to
 from .postgres_schema import DIMENSIONS
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 EXACT: Final = 1_000  # vectors that are compared one by one: some 20 ms
 SMALL: Final = 10_000  # episodes that are counted, not estimated
+LARGE: Final = 1_000_000  # episodes of a store that nothing is known of yet
 STATISTICS_MS: Final = 600_000  # how long counts of words are believed
 WHOSE: Final = (
     "FROM episode_memory AS e "
@@ -46,8 +47,8 @@ _FREQUENT: Final = (
     "AND attname = 'terms' AND word IS NOT NULL"
 )
 _COUNTS: Final = (
-    "SELECT word, (SELECT count(*) FROM episode_memory WHERE terms @> ARRAY[word]) "
-    "FROM unnest(%s::text[]) AS word"
+    "SELECT word, (SELECT count(*) FROM (SELECT 1 FROM episode_memory WHERE terms @> ARRAY[word] "
+    "LIMIT %(enough)s) AS counted) FROM unnest(%(words)s::text[]) AS word"
 )
 _SAID: Final = (  # the words' own lists first; then BM25 of those that say most
     "best AS (SELECT e.key, e.terms FROM ("
@@ -93,9 +94,10 @@ class Search:
         known = self._statistics
         stale = bool(words) and (now - known.at > STATISTICS_MS or known.total < EXACT)
         rare = [word for word in words if word not in known.common]
+        enough = tells_up_to(known.total or LARGE) + 1
         async with c.pipeline():
             near = await c.execute(_near(given), given, prepare=False) if given["size"] else None
-            counted = await c.execute(_COUNTS, (rare,)) if rare else None
+            counted = await c.execute(_COUNTS, {"words": rare, "enough": enough}) if rare else None
             general = await c.execute(_STATISTICS) if stale else None
         keys = [key for (key,) in await near.fetchall()] if near is not None else []
         counts = {word: known.common[word] for word in words if word in known.common}
