@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-LARGE, QUICK = 100_000, 2_000
+QUICK, USUAL, LARGE = 2_000, 10_000, 100_000
 BLOCK = 1_000
 PROMPTS = 60
 IDLE_S = 8.0
@@ -43,9 +43,9 @@ WHAT = ("parser", "importer", "login", "cache", "invoice", "scheduler", "export"
 WHY = ("its tests fail", "the build is slow", "users complain", "the release waits", "it leaks memory")
 
 
-def run(*, quick: bool = False) -> Table:
+def run(*, quick: bool = False, large: bool = False) -> Table:
     """The way of a prompt through the daemon."""
-    size = QUICK if quick else LARGE
+    size = LARGE if large else QUICK if quick else USUAL
     table = Table(
         f"Lessons at a prompt: {size:,} episodes in one project ({PROMPTS} prompts)", ("what", "p50", "p95")
     )
