@@ -23,6 +23,7 @@ from bench import (
     judged,
     learning,
     playbook,
+    prompts,
     reflect,
     review,
     starts,
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "embeddings": embeddings.run,
     "embedding-memory": learning.memory,
     "episodes": episodes.run,
+    "prompts": prompts.run,
     "transcript": transcripts.run,
     "reflect": reflect.run,
     "hook": claude.hooks,
@@ -69,6 +71,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE")
     parser.add_argument("--mb", type=int, default=100, help="size of the generated transcript (100)")
+    parser.add_argument("--large", action="store_true", help="episodes, prompts: 100,000 (ten minutes)")
     parser.add_argument("--million", action="store_true", help="episodes: 1,000,000 of them too (an hour)")
     args = parser.parse_args(argv)
     load = os.getloadavg()[0]
@@ -80,6 +83,7 @@ def main(argv: list[str]) -> int:
     try:
         for name in args.only or BENCHMARKS:
             sized = {"mb": args.mb} if name in {"transcript", "reflect"} else {}
+            sized |= {"large": args.large} if name in {"episodes", "prompts"} else {}
             sized |= {"million": args.million} if name == "episodes" else {}
             table = BENCHMARKS[name](quick=args.quick, **sized)
             values[name] = table.values

@@ -2,7 +2,7 @@
 
 The PostgreSQL is the one of the tests. Vectors are random, of the model's size, in clusters as texts have
 them; words are drawn so that a few are frequent and many are rare. Half of the searches are in one project of
-many, half in all.
+many, half in all. A size is left out when the disk lacks room for it, and given up when its time is over.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+import sys
 import tempfile
 import time
 from array import array
@@ -27,6 +28,8 @@ from daemon.store.episodes_postgres import PostgresEpisodes
 from tests.support.machine.postgres import start, stop
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from daemon.store.episodes_postgres import PostgresEpisodes as Shared
 
 DIMENSIONS = 384
@@ -35,11 +38,15 @@ PROJECTS = 20
 BLOCK = 1_000
 SEARCHES = 60
 MODEL = "bench"
+BYTES = 12_000  # of one episode in both stores, with their indexes and logs
+SECONDS = 300 + 0.006 * 1_000_000  # for one size: about an hour and three quarters
+TELL_S = 10.0
 
 
-def run(*, quick: bool = False, million: bool = False) -> Table:
-    """1,000 and 100,000 episodes, and 1,000,000 where that was asked for."""
-    sizes = [1_000] if quick else [1_000, 100_000, *([1_000_000] if million else [])]
+def run(*, quick: bool = False, large: bool = False, million: bool = False) -> Table:
+    """1,000 and 10,000 episodes, and 100,000 or 1,000,000 where that was asked for."""
+    sizes = [1_000] if quick else [1_000, 10_000]
+    sizes += [100_000] * (large or million) + [1_000_000] * million
     server, shell = start()
     table = Table(
         f"Episodes: a search by meaning and words, ms, p50 / p95 ({SEARCHES} searches)",
@@ -47,26 +54,73 @@ def run(*, quick: bool = False, million: bool = False) -> Table:
     )
     try:
         for size in sizes:
-            asyncio.run(_size(table, server.new_database(), size))
+            free = shutil.disk_usage(tempfile.gettempdir()).free
+            if free < size * BYTES:
+                table.notes.append(
+                    f"{size:,} left out: they take {size * BYTES / 1e9:.1f} GB, {free / 1e9:.1f} are free"
+                )
+                continue
+            asyncio.run(_bounded(table, server.new_database(), size))
     finally:
         stop(shell)
     return table
 
 
+async def _bounded(table: Table, url: str, size: int) -> None:
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(SECONDS):
+            await _size(table, url, size)
+    except TimeoutError:
+        table.notes.append(f"{size:,} given up after {(time.monotonic() - began) / 60:.0f} minutes")
+
+
+class _Told:
+    """Says from time to time how far a long run is, on standard error."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._began, self._told = size, time.monotonic(), time.monotonic()
+
+    def now(self, what: str) -> None:
+        """Say it, unless something was said a moment ago."""
+        now = time.monotonic()
+        if now - self._told > TELL_S:
+            self._told = now
+            print(
+                f"  {self._size:,} episodes, {now - self._began:.0f} s: {what}", file=sys.stderr, flush=True
+            )
+
+
+class _Target(PostgresEpisodes):
+    """PostgreSQL that tells how many episodes it was given."""
+
+    told: _Told
+    stored = 0
+
+    async def put(self, copies: Sequence[Copy]) -> None:
+        """Store and tell."""
+        await super().put(copies)
+        self.stored += len(copies)
+        self.told.now(f"{self.stored:,} migrated")
+
+
 async def _size(table: Table, url: str, size: int) -> None:
+    told = _Told(size)
     folder = Path(tempfile.mkdtemp(prefix="rd-bench-"))
     db = Database(folder / "db", lambda: 0)
     own = SqliteEpisodes(db, lambda: int(time.time() * 1000))
-    shared = PostgresEpisodes(lambda: url, folder / "key", lambda: int(time.time() * 1000))
-    texts = _Texts(size)
+    shared = _Target(lambda: url, folder / "key", lambda: int(time.time() * 1000))
+    shared.told, texts = told, _Texts(size)
     try:
         began = time.perf_counter()
         for at in range(0, size, BLOCK):
             await own.put([texts.copy(n) for n in range(at, min(at + BLOCK, size))])
+            told.now(f"{at + BLOCK:,} stored")
         await _row(table, "SQLite", own, texts, size, size / (time.perf_counter() - began))
         began = time.perf_counter()
         found = await copy(own, shared)
         rate = found["copied"] / (time.perf_counter() - began)
+        told.now("the index is made")
         await shared.analyze()
         await _row(table, "PostgreSQL (migrated)", shared, texts, size, rate)
     finally:

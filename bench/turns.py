@@ -89,9 +89,9 @@ class Host:
         ]))  # fmt: skip
         return session
 
-    def asks(self, session: str) -> str:
+    def asks(self, session: str, what: str = "context", **data: str) -> str:
         """What the session is given of what was learned."""
-        body = {"instance": self._name, "what": "context", "data": {"sessionID": session}}
+        body = {"instance": self._name, "what": what, "data": {"sessionID": session, **data}}
         return str(self._events.post("/v1/ask", body)["text"])
 
     def cites(self, point: str) -> None:

@@ -26,6 +26,7 @@ from . import __version__, log, paths
 from .clock import SystemClock
 from .core.errors import ReflectdError
 from .core.ports import Client
+from .engine.embedder import SharedEmbedder
 from .engine.engine import assemble
 from .engine.features.compaction import Compaction
 from .engine.features.gate import Gate
@@ -134,7 +135,7 @@ class Daemon:
             log=self._log,
             spawn=self.spawn,
             health=Health(self._log),
-            embedder=lambda: _embedder(settings, by_host=keys is not None and keys.by_host),
+            embedder=SharedEmbedder(lambda: _embedder(settings, by_host=keys is not None and keys.by_host)),
         )
         files = VerdictFiles(where.fallback_reflection, Path(os.environ.get("HOME", "/")))
         self.engine = assemble(self.world, instances, files, Workspace(trust), features)
@@ -236,6 +237,7 @@ class Daemon:
             await self._drain()
             for client in self._clients:
                 await client.close()
+            await self.world.embedder.close()
             filing.cancel()
             await asyncio.gather(filing, *workers, return_exceptions=True)
             with contextlib.suppress(OSError):

@@ -81,6 +81,11 @@ class Embedder(Protocol):
         """How many numbers each of its vectors has; 0 while that is not known."""
         ...
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the next call needs nothing that takes long before it."""
+        ...
+
     async def embed(self, texts: Sequence[str]) -> Embedded:
         """A vector for each text, in their order. A long text counts with its beginning only.
 

@@ -431,7 +431,7 @@ class Memory:
     scope: Literal["project", "all"] = _setting(
         "project",
         '"project" brings lessons back where they were learned (worktrees of a repository are one); "all" '
-        "also those of your other projects that were confirmed",
+        "also, with a prompt, those of your other projects that were confirmed",
         choices=("project", "all"),
     )
     threshold_percent: int = _setting(

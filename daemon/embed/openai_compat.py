@@ -66,6 +66,11 @@ class OpenAIEmbedder(SdkClient):
         """See ``Embedder``: known after the first answer."""
         return self._dimensions
 
+    @property
+    def loaded(self) -> bool:
+        """See ``Embedder``: the client is there, and the server has answered."""
+        return self._client is not None and self._dimensions > 0
+
     async def embed(self, texts: Sequence[str]) -> Embedded:
         """See ``Embedder``."""
         if not all(text.strip() for text in texts):

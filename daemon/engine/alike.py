@@ -1,7 +1,7 @@
 """Which points may say the same by their meaning: pairs for the curator, who decides (design/embeddings.md).
 
-The model for embeddings is that of the settings, made when it is first needed. Everything that blocks is done
-in a thread: the choice, the model on this machine, the comparison. Without a model, and when it fails or
+The model for embeddings is the daemon's one (``embedder``). Everything that blocks is done in a thread: the
+choice, the model on this machine, the comparison. Without a model, and when it fails or
 takes too long, there are no pairs and everything goes on; a failure is logged once, until it works again.
 Pairs of the same texts are remembered, so a project whose points did not change costs nothing.
 """
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from ..core.embeddings import Row
-    from ..core.ports import Embedder
     from ..log import Logger
     from ..playbook.case import Curation
     from ..playbook.points import Playbook
+    from .embedder import SharedEmbedder
 
 EMBED_S: Final = 120.0
 KEPT: Final = 50  # sets of texts whose pairs are remembered
@@ -33,16 +33,13 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class Alike:
-    """One for the daemon. ``make``: the embedder of the settings, None when there is none; it may block and
-    raise ``ReflectdError``. ``least``: the cosine from which on two texts are alike.
-    """
+    """One for the daemon. ``least``: the cosine from which on two texts are alike."""
 
-    def __init__(self, make: Callable[[], Embedder | None], least: float, log: Logger) -> None:
-        self._make = make
+    def __init__(self, embedder: SharedEmbedder, least: float, log: Logger) -> None:
+        self._embedder = embedder
         self._least = least
         self._log = log
         self._lock = asyncio.Lock()
-        self._made: Embedder | None = None
         self._known: OrderedDict[bytes, Pairs] = OrderedDict()
         self._failed = False
 
@@ -79,11 +76,10 @@ class Alike:
         """The pairs; None when they can't be told now."""
         try:
             async with asyncio.timeout(EMBED_S):
-                if self._made is None:
-                    self._made = await asyncio.to_thread(self._make)
-                if self._made is None:
+                made = await self._embedder.get()
+                if made is None:
                     return None
-                rows = (await self._made.embed(texts)).rows
+                rows = (await made.embed(texts)).rows
         except (ReflectdError, ValueError, TimeoutError) as e:
             if not self._failed:
                 self._log.warning("meanings are not compared", error=str(e) or f"no answer in {EMBED_S:g} s")
@@ -91,11 +87,6 @@ class Alike:
             return None
         self._failed = False
         return await asyncio.to_thread(_near, rows, self._least)
-
-    async def close(self) -> None:
-        """Give back the model's memory and connections."""
-        if self._made is not None:
-            await self._made.close()
 
 
 def _near(rows: Sequence[Row], least: float) -> Pairs:

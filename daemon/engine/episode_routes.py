@@ -5,6 +5,7 @@ A wrong body is ``BadReply`` with words for a person; a store that can't be reac
 
 from __future__ import annotations
 
+import asyncio
 import math
 import secrets
 from dataclasses import asdict, replace
@@ -17,11 +18,13 @@ from ..core.redact import redact
 from ..memory.decide import identity, shortened
 from ..memory.parse import reflection
 from ..memory.prompts import EVALUATION, REFLEXION
+from ..memory.stale import cites
 from ..store import failures, learning, ledger
 from ..store.ledger import by_name as costs
 from .episode_import import taken
 from .features.feature import Route
 from .memory import REFLECT
+from .recall import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -102,6 +105,7 @@ class EpisodeRoutes:
         projects = [await self._project(query)] if query.get("directory") else None
         return {
             "episodes": dict(await self._store.counts(projects)),
+            "enabled": self._world.settings.memory.enabled,
             "threshold": self._world.settings.memory.threshold,
             "reflexion": learning.counts(self._world.db, "memory."),
             "costs": costs(self._world.db),
@@ -118,6 +122,11 @@ class EpisodeRoutes:
         if why := refusal(lesson):
             raise BadReply(f"this lesson may not be kept: {why}")
         project = await self._project(body)
+        directory = body.get("directory", "")
+        if not project:
+            raise BadReply(
+                f"a lesson is about a project, and {directory or 'no folder'} is none; go to one, or name it"
+            )
         made = Episode(
             id=secrets.token_hex(16),
             project=project,
@@ -126,6 +135,7 @@ class EpisodeRoutes:
             problem="" if refusal(problem) else problem,
             lesson=lesson,
             reflection=parsed.full,
+            cites=await asyncio.to_thread(cites, lesson, lambda name: is_there(directory, name)),
             at=self._world.clock.now_ms(),
         )
         await self._store.add(made, await self._vectors.one(made.query))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 FAULT: Final = "episodes"
 FOUND: Final = 50  # of one search, by meaning and by words
+SHARE: Final = 0.35  # of the time that a prompt waits, for its vector
 PROJECTS_KEPT: Final = 50
 ROOTS_KEPT: Final = 5
 MAKEFILE_BYTES: Final = 200_000
@@ -83,9 +84,9 @@ class Recall:
     ) -> list[Ranked]:
         """The lessons for a task that are worth showing, best first. Raises ``Unavailable``.
 
-        While the model for embeddings is not loaded they are found by their words.
+        While the model for embeddings is not loaded, or slow, they are found by their words.
         """
-        vector = await self._vectors.one(text) if self._vectors.loaded else None
+        vector = await self._in_time(text)
         found = await self._search(project, text, vector, FOUND)
         shown = [c for c in found if may_show(c.episode, project)]
         ranked = worth_showing(rank(Query(text, project, files, errors), shown), len(shown))
@@ -93,9 +94,33 @@ class Recall:
         for one in ranked:
             if len(kept) == limit:
                 break
-            if not await asyncio.to_thread(self._gone, one.candidate.episode, project):
+            if await self.stands(one.candidate.episode, project):
                 kept.append(one)
         return kept
+
+    async def warm(self) -> None:
+        """Load what the next prompt needs: the model and the vectors. Never raises."""
+        await self._vectors.warm()
+        if self._vectors.loaded:
+            try:
+                await self._asked(lambda: self._store.warm(self._vectors.model))
+            except Unavailable as e:
+                self._world.log.info("not warmed", error=str(e))
+
+    async def _in_time(self, text: str) -> Vector | None:
+        """The vector of a prompt, or None when it is not there soon: then its words must do."""
+        if not self._vectors.loaded:
+            self._world.spawn(self.warm(), "vectors")
+            return None
+        try:
+            async with asyncio.timeout(self._world.settings.memory.prompt_ms / 1000 * SHARE):
+                return await self._vectors.one(text)
+        except TimeoutError:
+            return None
+
+    async def stands(self, episode: Episode, project: str) -> bool:
+        """Whether all that the lesson cites is there, in the project in which it would be shown."""
+        return not episode.cites or not await asyncio.to_thread(self._gone, episode, project)
 
     async def triggers(self, project: str) -> list[Candidate]:
         """The lessons that may be shown and have triggers. Raises ``Unavailable``."""
@@ -151,7 +176,7 @@ class Recall:
 
     def _gone(self, episode: Episode, project: str) -> bool:
         """Whether something that the lesson cites is no longer there. Blocks."""
-        roots = list(self._roots.get(episode.project, ())) if episode.project == project else []
+        roots = list(self._roots.get(project, ()))
         return bool(roots) and bool(gone(episode, lambda name: any(is_there(r, name) for r in roots)))
 
 

@@ -60,6 +60,10 @@ class Lessons(Protocol):
         """The lessons that have triggers. Raises ``Unavailable``."""
         ...
 
+    async def stands(self, episode: Episode, project: str) -> bool:
+        """Whether all that the lesson cites is there now."""
+        ...
+
     async def told(self, id_: str, session: str) -> None:
         """A session was given this lesson."""
         ...
@@ -175,8 +179,14 @@ class Reminders:
             return ()
         found = (await self._triggers(project)).matching(moment.call, s.directory)
         given = self._given(s.id) if found else set()
-        offers = [_offer(AT_ACTION, m.episode, project, 0.0) for m in found if not refusal(_line(m.episode))]
-        return tuple([o for o in offers if o.id not in given][:MOST_AT_ACTION])
+        chosen = list[Offer]()
+        for episode in [m.episode for m in found if not refusal(_line(m.episode))]:
+            offer = _offer(AT_ACTION, episode, project, 0.0)
+            if offer.id not in given and await self._lessons.stands(episode, project):
+                chosen.append(offer)
+            if len(chosen) == MOST_AT_ACTION:
+                break
+        return tuple(chosen)
 
     def _given(self, session: str) -> set[str]:
         return {g.offer for g in learning.given(self._world.db, session)}

@@ -1,7 +1,7 @@
 """Vectors of tasks, so that similar ones are found again (design/embeddings.md).
 
-The model for embeddings is that of the settings, made when it is first needed; all that blocks is done in a
-thread. Without a model, and when it fails or takes too long, there is no vector and everything goes on by
+The model for embeddings is the daemon's one (``embedder``); all that blocks is done in a thread. Without a
+model, and when it fails or takes too long, there is no vector and everything goes on by
 words; a failure is logged once, until it works again.
 """
 
@@ -16,40 +16,43 @@ from ..core.episodes import Vector
 from ..core.errors import ReflectdError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ..core.ports import Embedder
     from ..log import Logger
+    from .embedder import SharedEmbedder
 
 EMBED_S: Final = 30.0
 KEPT: Final = 200  # vectors of texts that were asked for lately
 FLOAT: Final = "f"
+WARM: Final = "warm"  # a text that is embedded so that the model is there
 
 
 class Vectors:
-    """One for the daemon. ``make``: the embedder of the settings, None when there is none; it may block and
-    raise ``ReflectdError``.
-    """
+    """One for the daemon."""
 
-    def __init__(self, make: Callable[[], Embedder | None], log: Logger) -> None:
-        self._make = make
+    def __init__(self, embedder: SharedEmbedder, log: Logger) -> None:
+        self._embedder = embedder
         self._log = log
-        self._lock = asyncio.Lock()
         self._made: Embedder | None = None
-        self._asked = False
         self._failed = False
         self._known: OrderedDict[str, Vector] = OrderedDict()
-        self.loaded = False
 
     @property
     def model(self) -> str:
         """Whose vectors they are; "" while there was none."""
         return self._made.model if self._made is not None else ""
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the next text takes no more than its own time: a model that was idle for long is gone."""
+        return self._made is not None and self._made.loaded
+
     async def warm(self) -> None:
         """Load the model, so that the next text takes no time. Never raises."""
         if not self.loaded:
-            await self.of(["warm"])
+            self._known.pop(WARM, None)
+            await self.of([WARM])
 
     async def one(self, text: str) -> Vector | None:
         """The vector of one text."""
@@ -64,33 +67,25 @@ class Vectors:
             return [self._known[t] for t in texts]
         if not texts or not all(t.strip() for t in texts):
             return []
-        async with self._lock:
-            try:
-                async with asyncio.timeout(EMBED_S):
-                    if not self._asked:
-                        self._made = await asyncio.to_thread(self._make)
-                        self._asked = True
-                    if self._made is None:
-                        return []
-                    found = await self._made.embed(texts)
-            except (ReflectdError, ValueError, TimeoutError) as e:
-                if not self._failed:
-                    why = str(e) or f"no answer in {EMBED_S:g} s"
-                    self._log.warning("episodes are found by words only", error=why)
-                self._failed = True
-                return []
-        self._failed, self.loaded = False, True
+        try:
+            async with asyncio.timeout(EMBED_S):
+                made = self._made = await self._embedder.get()
+                if made is None:
+                    return []
+                found = await made.embed(texts)
+        except (ReflectdError, ValueError, TimeoutError) as e:
+            if not self._failed:
+                why = str(e) or f"no answer in {EMBED_S:g} s"
+                self._log.warning("episodes are found by words only", error=why)
+            self._failed = True
+            return []
+        self._failed = False
         vectors = [Vector(found.model, _little(row)) for row in found.rows]
         for text, vector in zip(texts, vectors, strict=True):
             self._known[text] = vector
         while len(self._known) > KEPT:
             self._known.popitem(last=False)
         return vectors
-
-    async def close(self) -> None:
-        """Give back the model's memory and connections."""
-        if self._made is not None:
-            await self._made.close()
 
 
 def _little(row: Sequence[float]) -> bytes:

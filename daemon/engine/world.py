@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..core.errors import Unavailable
 from ..core.guards import Limits
-from ..core.ports import Clock, Embedder
+from ..core.ports import Clock
 from ..core.settings import Settings
 from ..files.project_rules import ProjectRules
 from ..files.prompts import Prompts
@@ -21,6 +21,7 @@ from ..store.outbox import Outbox
 from ..store.sessions import Sessions
 from ..store.verdicts import Verdicts
 from .calls import Calls
+from .embedder import SharedEmbedder
 from .health import DATABASE, Health
 from .hosts.host import capabilities
 from .projects import Projects
@@ -47,8 +48,8 @@ class Spawn(Protocol):
 
 @dataclass(slots=True)
 class World:
-    """The daemon's parts. ``health`` says what does not work right now. ``embedder`` makes the one of the
-    settings; it may block, and raises ``ReflectdError``.
+    """The daemon's parts. ``health`` says what does not work right now. ``embedder``: the one model for
+    embeddings.
     """
 
     settings: Settings
@@ -66,7 +67,7 @@ class World:
     log: Logger
     spawn: Spawn
     health: Health
-    embedder: Callable[[], Embedder | None]
+    embedder: SharedEmbedder
     stream: Hub = field(default_factory=Hub)
     projects: Projects = field(init=False)
 

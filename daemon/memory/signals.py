@@ -126,11 +126,15 @@ class Seldom:
         counted = [set(terms) for terms in tasks]
         self._have = Counter(term for terms in counted for term in terms)
         self._of = len(counted) + UNSEEN
+        self._weights: dict[str, float] = {}
 
     def weight(self, term: str) -> float:
         """BM25's inverse document frequency."""
-        have = self._have[term]
-        return math.log(1 + (self._of - have + 0.5) / (have + 0.5))
+        found = self._weights.get(term)
+        if found is None:
+            have = self._have[term]
+            found = self._weights[term] = math.log(1 + (self._of - have + 0.5) / (have + 0.5))
+        return found
 
     def share(self, terms: Iterable[str], others: Iterable[str]) -> float:
         """Of what these words say, the share that the others say too."""

@@ -48,17 +48,24 @@ class Read:
 def read(text: str) -> Read:
     """Read a text; only its beginning when it is very long."""
     text = text[:MAX_READ].translate(_APOSTROPHES)
-    terms = dict.fromkeys(_terms(text))
+    tokens = [_token(token) for token in _TOKEN.findall(text)]
+    terms = dict.fromkeys(term for of, _ in tokens for term in of)
+    names = frozenset(name for _, of in tokens for name in of)
     errors = frozenset(e.casefold().replace(" ", "") for e in _ERROR.findall(text))
-    return Read(tuple(terms), frozenset(terms) & ACTIONS, frozenset(_names(text)) | errors, errors)
+    return Read(tuple(terms), frozenset(terms) & ACTIONS, names | errors, errors)
 
 
-def _terms(text: str) -> Iterator[str]:
-    for token in _TOKEN.findall(text):
-        for piece in _PART.findall(_CAMEL.sub(" ", token)):
-            word = folded(piece)
-            if word not in EMPTY:
-                yield from _meanings(word)
+@lru_cache(maxsize=16_384)
+def _token(token: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The terms and the names of a token. Remembered: the same words come again in every text."""
+    return tuple(_terms(token)), tuple(_names(token))
+
+
+def _terms(token: str) -> Iterator[str]:
+    for piece in _PART.findall(_CAMEL.sub(" ", token)):
+        word = folded(piece)
+        if word not in EMPTY:
+            yield from _meanings(word)
 
 
 @lru_cache(maxsize=16_384)
@@ -82,12 +89,11 @@ def _begins(word: str) -> str | None:
     return next((BEGINNINGS[word[:end]] for end in ends if word[:end] in BEGINNINGS), None)
 
 
-def _names(text: str) -> Iterator[str]:
-    for token in _TOKEN.findall(text):
-        bare = token.strip(".:")
-        if is_name(bare):
-            yield bare.casefold()
-            yield bare.replace("\\", "/").rsplit("/", 1)[-1].casefold()
+def _names(token: str) -> Iterator[str]:
+    bare = token.strip(".:")
+    if is_name(bare):
+        yield bare.casefold()
+        yield bare.replace("\\", "/").rsplit("/", 1)[-1].casefold()
 
 
 def is_name(token: str) -> bool:
@@ -107,5 +113,7 @@ def is_name(token: str) -> bool:
 
 def folded(text: str) -> str:
     """Without the difference of case and accents."""
+    if text.isascii():
+        return text.lower()
     plain = unicodedata.normalize("NFKD", text.casefold())
     return "".join(c for c in plain if not unicodedata.combining(c))

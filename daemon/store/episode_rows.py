@@ -7,14 +7,14 @@ can't be read any more is empty: the episode itself is still good.
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 
 from ..core.episodes import Candidate, Episode, State, Trigger, TriggerKind, Use, Vector
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 Outcome = Literal["given", "helped", "failed"]
 STATES: Final[tuple[State, ...]] = get_args(State)
@@ -27,7 +27,11 @@ COLUMNS: Final = (
 COUNTS: Final = tuple(f.name for f in fields(Use))
 _LISTS: Final = frozenset({"cites", "files"})
 _UNUSED: Final = Use()
+NOTHING: Final = "[]"  # how an empty list is stored
 _encode = msgspec.json.Encoder().encode
+_triggers = msgspec.json.Decoder(list[tuple[TriggerKind, str]]).decode
+_texts = msgspec.json.Decoder(list[str]).decode
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +82,16 @@ def _value(name: str, value: Any) -> Any:  # noqa: ANN401 - of any column
 
 def _read(name: str, value: Any) -> Any:  # noqa: ANN401 - of any column
     if name == "triggers":
-        return tuple(Trigger(kind, text) for kind, text in _list(value, tuple[TriggerKind, str]))
+        return tuple(Trigger(kind, text) for kind, text in _list(value, _triggers))
     if name in _LISTS:
-        return tuple(_list(value, str))
+        return tuple(_list(value, _texts))
     if name == "state":
         return value if value in STATES else "quarantined"
     return value
 
 
-def _list(value: str, kind: Any) -> list[Any]:  # noqa: ANN401 - msgspec takes any type
+def _list(value: str, decode: Callable[[str], list[T]]) -> list[T]:
     try:
-        found: list[Any] = msgspec.json.decode(value, type=list[kind])
+        return decode(value) if value != NOTHING else []
     except msgspec.MsgspecError:
         return []
-    return found

@@ -1,4 +1,4 @@
-"""The words of episodes as both stores compare them: one way to take texts apart, one formula for the score.
+"""The words of episodes as both stores compare them: one way to take texts apart, one weight for a word.
 
 A word is compared without case and accents and by its first letters, which does for several languages what a
 stemmer does for one. An identifier also counts as its parts. Scripts without spaces are compared by pairs of
@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from ..core.episodes import Episode
 
@@ -25,7 +24,7 @@ ASKED: Final = 40  # different words that one search looks for
 COMMON: Final = 0.02  # a word is left out of a search when more episodes have it …
 FEW: Final = 500  # … but not as long as they are so few
 LOOKED_AT: Final = 5_000  # episodes of one search: after so many the more frequent words are left out
-K1: Final = 1.2
+K1: Final = 1.2  # of Okapi BM25, by which SQLite scores; PostgreSQL is given the formula
 B: Final = 0.75
 _WORD: Final = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
 _JOINT: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -54,21 +53,17 @@ def telling(counts: Mapping[str, int], total: int) -> list[str]:
     many episodes have it.
     """
     found: list[str] = []
-    left = LOOKED_AT
+    left, most = LOOKED_AT, tells_up_to(total)
     for word in sorted((word for word, count in counts.items() if count), key=lambda word: counts[word]):
         left -= counts[word]
-        if counts[word] <= max(FEW, COMMON * total) and (left >= 0 or not found):
+        if counts[word] <= most and (left >= 0 or not found):
             found.append(word)
     return found
 
 
-def bm25(wanted: Mapping[str, int], document: Sequence[str], total: int, average: float) -> float:
-    """How well a document's words match: Okapi BM25, as SQLite computes it. ``wanted``: word → how many of
-    ``total`` documents have it; ``average``: of their lengths.
-    """
-    length = K1 * (1 - B + B * len(document) / max(average, 1.0))
-    counted = Counter(word for word in document if word in wanted)
-    return sum(idf(wanted[w], total) * n * (K1 + 1) / (n + length) for w, n in counted.items())
+def tells_up_to(total: int) -> int:
+    """How many of ``total`` episodes may have a word that says something."""
+    return max(FEW, int(COMMON * total))
 
 
 def idf(count: int, total: int) -> float:

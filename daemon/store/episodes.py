@@ -21,8 +21,9 @@ from ..core.errors import Unavailable
 from . import damage
 from .db import ConflictError
 from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, counted, listed, plain, values
-from .episode_vectors import Matrix, Row, cosine, matrix, most
-from .episode_words import asked, of_episode, telling
+from .episode_terms import Terms
+from .episode_vectors import Matrix, Row, cosines, matrix, most
+from .episode_words import of_episode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -68,6 +69,7 @@ class SqliteEpisodes:
         self._lock = threading.Lock()
         self._conn: sqlite3.Connection | None = None
         self._closed = False
+        self._terms = Terms()
         self._matrix: Matrix | None = None
         self._kind = ("", 0)  # of what was loaded: the model, and the bytes of a vector
         self._seq = 0  # of the newest vector that was loaded
@@ -124,10 +126,8 @@ class SqliteEpisodes:
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
         """See ``Episodes``."""
-        if self._unload is not None:
-            self._unload.cancel()
         if vector is not None:
-            self._unload = asyncio.get_running_loop().call_later(self._idle_s, self._drop)
+            self._stay()
         try:
             return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
         except Unavailable as e:
@@ -138,6 +138,7 @@ class SqliteEpisodes:
 
     async def warm(self, model: str) -> None:
         """Load the vectors of this model, so that the next search need not."""
+        self._stay()
         await self._in_thread(lambda c: self._warm(c, model))
 
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
@@ -260,21 +261,27 @@ class SqliteEpisodes:
         limit: int,
     ) -> list[Candidate]:
         here = _json(projects)
+        vector = vector if vector is not None and vector.data and not len(vector.data) % 4 else None
         near = self._near(c, vector, projects, limit) if vector is not None else {}
-        said = dict(_said(c, words, here, limit))
+        said = dict(self._terms.said(c, words, here, limit))
+        known = near | (self._similar(c, vector, said.keys() - near.keys()) if vector is not None else {})
         rows = c.execute(
-            f"SELECT e.key, v.model, v.data, {_ALL} FROM episode_memory AS e "
-            "LEFT JOIN episode_vectors AS v ON v.episode = e.key "
+            f"SELECT e.key, {_ALL} FROM episode_memory AS e "
             "WHERE e.key IN (SELECT value FROM json_each(?)) AND e.state != 'dismissed'",
             (_encode([*near, *said]).decode(),),
-        ).fetchall()
-        found = []
-        for key, model, data, *row in rows:
-            similarity = near.get(key)
-            if similarity is None and vector is not None and model == vector.model:
-                similarity = cosine(data, vector.data)
-            found.append(candidate(row, similarity, said.get(key)))
+        )
+        found = [candidate(row, known.get(key), said.get(key)) for key, *row in rows]
         return sorted(found, key=lambda x: (-(x.similarity or 0.0), -(x.bm25 or 0.0), x.episode.id))
+
+    def _similar(self, c: sqlite3.Connection, vector: Vector, keys: Collection[int]) -> dict[int, float]:
+        """Key → cosine of those that have a vector of this model."""
+        rows = c.execute(
+            "SELECT v.episode, v.data FROM json_each(?) AS k CROSS JOIN episode_vectors AS v "
+            "ON v.episode = k.value WHERE v.model = ? AND length(v.data) = ?",
+            (_encode(list(keys)).decode(), vector.model, len(vector.data)),
+        ).fetchall()
+        scores = cosines([data for _, data in rows], vector.data)
+        return {key: score for (key, _), score in zip(rows, scores, strict=True)}
 
     def _near(
         self, c: sqlite3.Connection, vector: Vector, projects: Collection[str] | None, limit: int
@@ -322,6 +329,12 @@ class SqliteEpisodes:
             self._seq = block[-1].seq
         return self._matrix
 
+    def _stay(self) -> None:
+        """From now on the vectors stay in memory for a while."""
+        if self._unload is not None:
+            self._unload.cancel()
+        self._unload = asyncio.get_running_loop().call_later(self._idle_s, self._drop)
+
     def _drop(self) -> None:
         """Give the vectors' memory back, unless a search is using them now."""
         if self._lock.acquire(blocking=False):
@@ -334,31 +347,6 @@ class SqliteEpisodes:
             if self._conn is not None:
                 with suppress(sqlite3.Error):
                     self._conn.close()
-
-
-def _said(c: sqlite3.Connection, words: str, here: str | None, limit: int) -> list[tuple[int, float]]:
-    """Key and BM25 of those that say these words, best first."""
-    wanted = asked(words)
-    if not wanted:
-        return []
-    (total,) = c.execute("SELECT coalesce(max(key), 0) FROM episode_memory").fetchone()  # about
-    counts = dict(
-        c.execute(
-            "SELECT term, doc FROM episode_terms WHERE term IN (SELECT value FROM json_each(?))",
-            (_encode(wanted).decode(),),
-        ).fetchall()
-    )
-    found = telling(counts, total)
-    if not found:
-        return []
-    rows = c.execute(
-        "SELECT e.key, -bm25(episode_words) AS score FROM episode_words "
-        "CROSS JOIN episode_memory AS e ON e.key = episode_words.rowid "
-        f"WHERE {_HERE} AND e.state != 'dismissed' AND episode_words MATCH ?2 "
-        "ORDER BY score DESC LIMIT ?3",
-        (here, " OR ".join(f'"{word}"' for word in found), limit),
-    )
-    return [(key, float(score)) for key, score in rows]
 
 
 def _insert(copies: Sequence[Copy], verb: str) -> list[Statement]:

@@ -19,9 +19,10 @@ from ..core.episodes import Vector
 from ..core.errors import Unavailable, UserError
 from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, counted, listed, plain, values
 from .episode_vectors import floats, packed
-from .episode_words import asked, bm25, idf, of_episode, telling
+from .episode_words import asked, of_episode
 from .postgres import Postgres
 from .postgres_schema import DIMENSIONS, index
+from .postgres_search import HERE, KNOWN, LIVE, WHOSE, Search, text
 from .readers import Reader
 
 if TYPE_CHECKING:
@@ -35,22 +36,11 @@ if TYPE_CHECKING:
 
 Given = Sequence[Any] | Mapping[str, Any]
 DAY_MS: Final = 86_400_000
-EXACT: Final = 1_000  # vectors that are compared one by one: some 20 ms
-SMALL: Final = 10_000  # episodes that are counted, not estimated
-STATISTICS_MS: Final = 600_000  # how long counts of words are believed
 _STATE: Final = COLUMNS.index("state")
 _TEXTS: Final = tuple(name for name in COLUMNS if name != "state")
-_WHOSE: Final = (
-    "FROM episode_memory AS e "
-    "LEFT JOIN episode_states AS s ON s.episode = e.key AND s.reader = %(reader)s "
-    "LEFT JOIN episode_states AS w ON w.episode = e.key AND w.reader = e.owner AND w.reader <> %(reader)s"
-)
-_KNOWN: Final = "(CASE WHEN w.state = 'dismissed' THEN 'dismissed' ELSE coalesce(s.state, 'quarantined') END)"
 _ROW: Final = ", ".join(
-    ["e.key", "s.mark", *(_KNOWN if n == "state" else f"e.{n}" for n in COLUMNS), *(f"e.{n}" for n in COUNTS)]
+    ["e.key", "s.mark", *(KNOWN if n == "state" else f"e.{n}" for n in COLUMNS), *(f"e.{n}" for n in COUNTS)]
 )
-_HERE: Final = "(%(projects)s::text[] IS NULL OR e.project = ANY(%(projects)s))"
-_LIVE: Final = f"{_KNOWN} <> 'dismissed'"
 _NEWEST: Final = "ORDER BY e.at DESC, e.id DESC"
 _SIZE: Final = (
     "octet_length(concat(query, problem, lesson, reflection, triggers, files)) "
@@ -70,7 +60,7 @@ class PostgresEpisodes:
         self._known_reader: Reader | None = None
         self._now = now
         self._indexed: set[int] = set()
-        self._statistics = _Statistics()
+        self._search = Search(_ROW)
 
     @property
     def name(self) -> str:
@@ -88,7 +78,7 @@ class PostgresEpisodes:
     async def copies(self, after: str, limit: int) -> list[Copy]:
         """The next episodes by id, with all that goes with them to another store."""
         rows = await self._rows(
-            f'SELECT e.model, e.embedding::text, {_ROW} {_WHOSE} WHERE e.id COLLATE "C" > %(after)s '
+            f'SELECT e.model, e.embedding::text, {_ROW} {WHOSE} WHERE e.id COLLATE "C" > %(after)s '
             'ORDER BY e.id COLLATE "C" LIMIT %(limit)s',
             after=plain(after),
             limit=limit,
@@ -101,9 +91,7 @@ class PostgresEpisodes:
 
     async def get(self, ids: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""
-        rows = await self._rows(
-            f"SELECT {_ROW} {_WHOSE} WHERE e.id = ANY(%(ids)s) {_NEWEST}", ids=listed(ids)
-        )
+        rows = await self._rows(f"SELECT {_ROW} {WHOSE} WHERE e.id = ANY(%(ids)s) {_NEWEST}", ids=listed(ids))
         return [self._candidate(row) for row in rows]
 
     async def page(
@@ -116,7 +104,7 @@ class PostgresEpisodes:
     ) -> list[Candidate]:
         """See ``Episodes``."""
         rows = await self._rows(
-            f"SELECT {_ROW} {_WHOSE} WHERE {_HERE} AND (%(state)s::text IS NULL OR {_KNOWN} = %(state)s) "
+            f"SELECT {_ROW} {WHOSE} WHERE {HERE} AND (%(state)s::text IS NULL OR {KNOWN} = %(state)s) "
             "AND (%(after)s = '' OR (e.at, e.id) < (SELECT at, id FROM episode_memory WHERE id = %(after)s)) "
             f"{_NEWEST} LIMIT %(limit)s",
             projects=_projects(projects),
@@ -130,33 +118,29 @@ class PostgresEpisodes:
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
         """See ``Episodes``."""
-        given = {"reader": self._reader.name, "projects": _projects(projects), "limit": limit}
-        wanted = floats(vector.data) if vector is not None else array("f")
+        numbers = floats(vector.data) if vector is not None and not len(vector.data) % 4 else array("f")
+        given = {
+            "reader": self._reader.name,
+            "projects": _projects(projects),
+            "limit": limit,
+            "model": vector.model if vector is not None and numbers else None,
+            "size": len(numbers) or None,
+            "vector": text(numbers) if numbers else None,
+        }
         async with self._server.reading() as c:
-            near: set[int] = set()
-            if vector is not None and wanted and len(vector.data) % 4 == 0:
-                given |= {"model": vector.model, "size": len(wanted), "vector": _text(wanted)}
-                near = await _near(c, given, len(wanted))
-            said = await self._said(c, asked(words), given)
-            rows = await _all(
-                c,
-                "SELECT CASE WHEN e.model = %(model)s AND vector_dims(e.embedding) = %(size)s "
-                f"THEN 1 - (e.embedding <=> %(vector)s::vector) END, {_ROW} {_WHOSE} "
-                f"WHERE e.key = ANY(%(keys)s) AND {_LIVE}",
-                {"model": None, "size": None, "vector": None, **given, "keys": [*near, *said]},
-            )
-        found = [self._candidate(row, near_by, said.get(row[0])) for near_by, *row in rows]
+            rows = await self._search.rows(c, asked(words), given, self._now())
+        found = [self._candidate(row, near_by, score) for score, near_by, *row in rows]
         return sorted(found, key=lambda x: (-(x.similarity or 0.0), -(x.bm25 or 0.0), x.episode.id))
 
     async def warm(self, model: str) -> None:  # noqa: ARG002 - the server has its own memory
-        """Connect, so that the next search need not."""
-        async with self._server.reading():
-            pass
+        """Connect, and ask about words, so that the next search need not."""
+        async with self._server.reading() as c:
+            await self._search.warm(c, self._now())
 
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""
         rows = await self._rows(
-            f"SELECT {_ROW} {_WHOSE} WHERE e.triggers <> '[]' AND {_LIVE} AND {_HERE} {_NEWEST}",
+            f"SELECT {_ROW} {WHOSE} WHERE e.triggers <> '[]' AND {LIVE} AND {HERE} {_NEWEST}",
             projects=_projects(projects),
         )
         return [self._candidate(row) for row in rows]
@@ -166,7 +150,7 @@ class PostgresEpisodes:
         async with self._server.writing() as c:
             rows = await _all(
                 c,
-                f"SELECT {_ROW} {_WHOSE} WHERE e.id = ANY(%(ids)s) ORDER BY e.key FOR UPDATE OF e",
+                f"SELECT {_ROW} {WHOSE} WHERE e.id = ANY(%(ids)s) ORDER BY e.key FOR UPDATE OF e",
                 {"ids": listed(ids), "reader": self._reader.name},
             )
             changed = [row for row in rows if self._candidate(row).episode.state != state]
@@ -205,7 +189,7 @@ class PostgresEpisodes:
     async def unembedded(self, model: str, limit: int) -> list[Episode]:
         """See ``Episodes``."""
         rows = await self._rows(
-            f"SELECT {_ROW} {_WHOSE} WHERE e.model IS DISTINCT FROM %(model)s {_NEWEST} LIMIT %(limit)s",
+            f"SELECT {_ROW} {WHOSE} WHERE e.model IS DISTINCT FROM %(model)s {_NEWEST} LIMIT %(limit)s",
             model=model,
             limit=limit,
         )
@@ -218,13 +202,13 @@ class PostgresEpisodes:
             await _many(
                 c,
                 "UPDATE episode_memory SET model = %s, embedding = %s::vector WHERE id = %s",
-                [(v.model, _text(floats(v.data)), plain(id_)) for id_, v in sorted(vectors.items())],
+                [(v.model, text(floats(v.data)), plain(id_)) for id_, v in sorted(vectors.items())],
             )
 
     async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
         """See ``Episodes``: the states are this reader's."""
         rows = await self._rows(
-            f"SELECT {_KNOWN}, count(*), sum({_SIZE}) {_WHOSE} WHERE {_HERE} GROUP BY 1",
+            f"SELECT {KNOWN}, count(*), sum({_SIZE}) {WHOSE} WHERE {HERE} GROUP BY 1",
             projects=_projects(projects),
         )
         states = {state: int(count) for state, count, _ in rows if state in STATES}
@@ -234,8 +218,8 @@ class PostgresEpisodes:
         """See ``Episodes``. It also forgets which sessions were counted, when that is long ago."""
         rows = await self._rows(
             "DELETE FROM episode_memory WHERE key IN (SELECT e.key "
-            f"{_WHOSE} WHERE e.project = %(project)s AND e.owner = %(reader)s "
-            f"ORDER BY {_KNOWN} = 'dismissed' DESC, e.helped > e.failed, e.given > 0, e.at, e.id "
+            f"{WHOSE} WHERE e.project = %(project)s AND e.owner = %(reader)s "
+            f"ORDER BY {KNOWN} = 'dismissed' DESC, e.helped > e.failed, e.given > 0, e.at, e.id "
             "LIMIT greatest(0, (SELECT count(*) FROM episode_memory WHERE project = %(project)s "
             "AND owner = %(reader)s) - %(keep)s)) RETURNING id",
             project=plain(project),
@@ -303,7 +287,7 @@ class PostgresEpisodes:
                         me.name,
                         of_episode(x.episode),
                         x.vector.model if x.vector is not None else None,
-                        _text(floats(x.vector.data)) if x.vector is not None else None,
+                        text(floats(x.vector.data)) if x.vector is not None else None,
                     )
                     for row, x in rows
                 ],
@@ -328,36 +312,6 @@ class PostgresEpisodes:
                 await c.execute(index(size))
             self._indexed.add(size)
 
-    async def _said(
-        self, c: AsyncConnection[Any], wanted: Sequence[str], given: Mapping[str, Any]
-    ) -> dict[int, float]:
-        """Key and BM25 of those that say these words, the best."""
-        if not wanted:
-            return {}
-        if self._now() - self._statistics.at > STATISTICS_MS or self._statistics.total < EXACT:
-            self._statistics = await _statistics(c, self._now())
-        known = self._statistics
-        rare = [word for word in wanted if word not in known.common]
-        counts = {word: known.common[word] for word in wanted if word in known.common} | dict(
-            await _all(
-                c,
-                "SELECT word, (SELECT count(*) FROM episode_memory WHERE terms @> ARRAY[word]) "
-                "FROM unnest(%s::text[]) AS word",
-                (rare,),
-            )
-        )
-        found = telling(counts, known.total)
-        rows = await _all(
-            c,
-            f"SELECT e.key, e.terms {_WHOSE} WHERE e.terms && %(words)s::text[] AND {_HERE} AND {_LIVE} "
-            "ORDER BY (SELECT sum(weight) FROM unnest(%(words)s::text[], %(weights)s::float8[]) "
-            "AS of_word (word, weight) WHERE word = ANY(e.terms)) DESC LIMIT 4 * %(limit)s",
-            {**given, "words": found, "weights": [idf(counts[word], known.total) for word in found]},
-        )
-        wants = {word: counts[word] for word in found}
-        scored = [(bm25(wants, terms, known.total, known.average), key) for key, terms in rows]
-        return {key: score for score, key in sorted(scored, reverse=True)[: given["limit"]]}
-
     def _candidate(
         self, row: Sequence[Any], similarity: float | None = None, score: float | None = None
     ) -> Candidate:
@@ -367,66 +321,6 @@ class PostgresEpisodes:
         if state != "dismissed" and not (mark and self._reader.knows(mark, state, _marked(rest))):
             rest[_STATE] = "quarantined"
         return candidate(rest, similarity, score)
-
-
-class _Statistics:
-    """About words. ``common``: those that many episodes have → how many; ``average``: words of an episode."""
-
-    def __init__(
-        self, at: int = 0, total: int = 0, average: float = 0.0, common: Mapping[str, int] | None = None
-    ) -> None:
-        self.at, self.total, self.average, self.common = at, total, average, common or {}
-
-
-async def _statistics(c: AsyncConnection[Any], now: int) -> _Statistics:
-    """Of a small table counted, of a large one what the server estimates for its own planning."""
-    ((estimate, total, average),) = await _all(
-        c,
-        "SELECT reltuples::bigint, CASE WHEN small THEN (SELECT count(*) FROM episode_memory) END, "
-        "CASE WHEN small THEN (SELECT coalesce(avg(cardinality(terms)), 0)::float8 FROM episode_memory) END "
-        f"FROM (SELECT reltuples, reltuples < {SMALL} AS small FROM pg_class "
-        "WHERE oid = 'episode_memory'::regclass) AS estimated",
-    )
-    if total is not None:
-        return _Statistics(now, int(total), average)
-    ((average,),) = await _all(
-        c, "SELECT coalesce(avg(cardinality(terms)), 20)::float8 FROM episode_memory TABLESAMPLE SYSTEM (1)"
-    )
-    common = await _all(
-        c,
-        "SELECT word, frequency FROM pg_stats, unnest(most_common_elems::text::text[], "
-        "most_common_elem_freqs) AS of_word (word, frequency) WHERE schemaname = current_schema() "
-        "AND tablename = 'episode_memory' AND attname = 'terms' AND word IS NOT NULL",
-    )
-    return _Statistics(now, int(estimate), average, {word: int(share * estimate) for word, share in common})
-
-
-async def _near(c: AsyncConnection[Any], given: Mapping[str, Any], size: int) -> set[int]:
-    """The keys of the nearest vectors."""
-    of_model = f"e.model = %(model)s AND vector_dims(e.embedding) = {size} AND {_HERE}"
-    ((few,),) = await _all(
-        c,
-        f"SELECT count(*) <= {EXACT} FROM (SELECT 1 FROM episode_memory AS e WHERE {of_model} "
-        f"LIMIT {EXACT + 1}) AS found",
-        given,
-    )
-    if few or size > DIMENSIONS:
-        rows = await _all(
-            c,
-            f"WITH here AS MATERIALIZED (SELECT e.key, e.embedding {_WHOSE} WHERE {of_model} AND {_LIVE}) "
-            "SELECT key FROM here ORDER BY embedding <=> %(vector)s::vector LIMIT %(limit)s",
-            given,
-        )
-        return {key for (key,) in rows}
-    rows = await _all(
-        c,
-        "SELECT key FROM (SELECT e.key, e.embedding "
-        f"{_WHOSE} WHERE {of_model} AND {_LIVE} "
-        f"ORDER BY e.embedding::halfvec({size}) <=> %(vector)s::halfvec({size}) LIMIT 2 * %(limit)s) AS near "
-        "ORDER BY embedding <=> %(vector)s::vector LIMIT %(limit)s",
-        given,
-    )
-    return {key for (key,) in rows}
 
 
 async def _all(c: AsyncConnection[Any], sql: str, given: Given = ()) -> list[Any]:
@@ -450,11 +344,6 @@ def _marked(row: Sequence[Any]) -> list[Any]:
 
 def _projects(projects: Collection[str] | None) -> list[str] | None:
     return None if projects is None else listed(projects)
-
-
-def _text(numbers: array[float]) -> str:
-    """As pgvector reads it."""
-    return f"[{','.join(map(repr, numbers))}]"
 
 
 def _data(text: str) -> bytes:

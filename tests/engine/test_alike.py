@@ -16,6 +16,7 @@ from daemon.embed.minilm import MiniLM
 from daemon.embed.select import choose, embedder
 from daemon.engine import alike
 from daemon.engine.alike import KEPT, Alike
+from daemon.engine.embedder import SharedEmbedder
 from daemon.playbook.case import CURATOR_TOKENS, Curation, curation
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
 from tests.playbook.books import book, point
@@ -30,15 +31,22 @@ async def server() -> AsyncIterator[LlmServer]:
         yield found
 
 
-def of(server: LlmServer, make: Callable[[], Embedder | None] | None = None) -> Alike:
+@pytest.fixture
+async def found(server: LlmServer) -> AsyncIterator[Alike]:
+    """With the model of the server."""
     settings = from_text(f"[embed]\nbase_url = '{server.url}'")
-    return Alike(make or (lambda: embedder(choose(settings, {}), settings)), 0.99, log.get("test"))
+    shared = SharedEmbedder(lambda: embedder(choose(settings, {}), settings))
+    yield Alike(shared, 0.99, log.get("test"))
+    await shared.close()
 
 
-async def test_texts_of_one_meaning_are_pairs_and_asked_for_once(server: LlmServer) -> None:
+def of(make: Callable[[], Embedder | None]) -> Alike:
+    return Alike(SharedEmbedder(make), 0.99, log.get("test"))
+
+
+async def test_texts_of_one_meaning_are_pairs_and_asked_for_once(server: LlmServer, found: Alike) -> None:
     """The same texts again cost nothing; what is remembered is bounded (I44)."""
     server.script(Embeds(), *[Embeds() for _ in range(KEPT + 1)])
-    found = of(server)
     for _ in range(3):
         assert await found.pairs(TEXTS) == ((0, 2),)
     assert len(server.got) == 1
@@ -46,11 +54,10 @@ async def test_texts_of_one_meaning_are_pairs_and_asked_for_once(server: LlmServ
     for i in range(KEPT + 1):
         await found.pairs(["a", f"b{i}"])
     assert len(found._known) == KEPT
-    await found.close()
 
 
 async def test_a_failure_is_logged_once_and_leaves_all_as_it_was(
-    server: LlmServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: LlmServer, found: Alike, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No answer, a wrong one, none in time, wrong settings: no pairs, and the next time it is tried again."""
 
@@ -59,7 +66,6 @@ async def test_a_failure_is_logged_once_and_leaves_all_as_it_was(
         return said.out + said.err
 
     server.script(Fails(500), Embeds(without=1), Embeds(), Hangs())
-    found = of(server)
     assert await found.pairs(TEXTS) == ()
     assert await found.pairs(TEXTS) == ()
     assert logged().count("meanings are not compared") == 1
@@ -67,12 +73,11 @@ async def test_a_failure_is_logged_once_and_leaves_all_as_it_was(
     monkeypatch.setattr(alike, "EMBED_S", 0.2)
     assert await found.pairs(["other", "texts"]) == ()
     assert "no answer in 0.2 s" in logged()
-    await found.close()
 
     def wrong() -> Embedder | None:
         raise UserError("embed.key_file can't be read")
 
-    assert await of(server, wrong).pairs(TEXTS) == ()
+    assert await of(wrong).pairs(TEXTS) == ()
     assert "embed.key_file can't be read" in logged()
 
 
@@ -86,14 +91,13 @@ async def test_without_a_model_nothing_changes(server: LlmServer) -> None:
         return curation({}, points, nonce="n", template="", largest=CURATOR_TOKENS, alike=pairs)
 
     off = from_text("[embed]\nprovider = 'none'")
-    none = of(server, lambda: embedder(choose(off, {}), off))
+    none = of(lambda: embedder(choose(off, {}), off))
     assert await none.curation(points, set(), make) == make(())
     assert asked == [(), ()]
     assert server.got == []
-    await none.close()
 
 
-async def test_the_question_names_the_pairs_of_points_that_it_shows(server: LlmServer) -> None:
+async def test_the_question_names_the_pairs_of_points_that_it_shows(server: LlmServer, found: Alike) -> None:
     """By their names, below the points; not those that a person approved both: neither would go."""
     points = book(*(point(f"pat-{i:03d}", text) for i, text in enumerate(TEXTS, 1)))
 
@@ -101,16 +105,14 @@ async def test_the_question_names_the_pairs_of_points_that_it_shows(server: LlmS
         return curation({}, points, nonce="n", template="", largest=CURATOR_TOKENS, alike=pairs)
 
     server.script(Embeds())
-    found = of(server)
     below = "\n\n## These may say the same\n[pat-001] and [pat-003]"
     assert (await found.curation(points, set(), make)).points == make(()).points + below
     assert (await found.curation(points, {"pat-001"}, make)).points == make(()).points + below
     assert await found.curation(points, {"pat-001", "pat-003"}, make) == make(())
-    await found.close()
 
 
 @pytest.mark.needs("embeddings")
-async def test_the_model_on_this_machine_holds_up_nobody(server: LlmServer) -> None:
+async def test_the_model_on_this_machine_holds_up_nobody() -> None:
     """While it is loaded and computes, the event loop goes on; a contradiction is near too, which is why the
     curator decides.
     """
@@ -122,7 +124,7 @@ async def test_the_model_on_this_machine_holds_up_nobody(server: LlmServer) -> N
         *(f"Point {i} is about something else: {'word ' * (i % 7)}" for i in range(40)),
     ]
     made = MiniLM()
-    found = Alike(lambda: made, 0.85, log.get("test"))
+    found = Alike(SharedEmbedder(lambda: made), 0.85, log.get("test"))
     work, ticks = asyncio.create_task(found.pairs(texts)), 0
     while not work.done():
         await asyncio.sleep(0.01)
@@ -130,5 +132,5 @@ async def test_the_model_on_this_machine_holds_up_nobody(server: LlmServer) -> N
     assert {(0, 1), (2, 3)} <= set(work.result())
     assert ticks > 10
     assert made.loaded
-    await found.close()
+    await made.close()
     assert not made.loaded

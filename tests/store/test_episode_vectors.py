@@ -9,7 +9,7 @@ from array import array
 import pytest
 
 from daemon.store import episode_vectors
-from daemon.store.episode_vectors import Matrix, Row, cosine, floats, packed
+from daemon.store.episode_vectors import FEW, Matrix, Row, cosines, floats, packed
 from tests.store.episodes import vector
 
 
@@ -28,6 +28,11 @@ def unit(seed: int, size: int = 24) -> bytes:
     return packed(array("f", (n / length for n in numbers)))
 
 
+def cosine(a: bytes, b: bytes) -> float:
+    (found,) = cosines([a], b)
+    return found
+
+
 def test_the_nearest_are_those_of_a_plain_comparison(found: Matrix) -> None:
     """Whatever comes in how many parts, in all projects and in some."""
     rows = [Row(n, f"/p{n % 3}", unit(n)) for n in range(1, 301)]
@@ -37,7 +42,7 @@ def test_the_nearest_are_those_of_a_plain_comparison(found: Matrix) -> None:
     wanted = unit(1_000)
     for projects in (None, ["/p1"], ["/p0", "/p2", "/none"]):
         here = [row for row in rows if projects is None or row.project in projects]
-        best = sorted(here, key=lambda row: -(cosine(row.data, wanted) or 0))[:7]
+        best = sorted(here, key=lambda row: -cosine(row.data, wanted))[:7]
         hits = found.nearest(wanted, projects, 7)
         assert [hit.seq for hit in hits] == [row.seq for row in best]
         assert [hit.similarity for hit in hits] == pytest.approx(
@@ -61,4 +66,10 @@ def test_a_vector_in_bytes() -> None:
     assert packed(array("f", [1.0])) == b"\x00\x00\x80\x3f"
     assert list(floats(packed(array("f", [0.5, -2.0])))) == [0.5, -2.0]
     assert cosine(vector(0).data, vector(60).data) == pytest.approx(0.5, abs=1e-6)
-    assert cosine(b"1234", b"12345678") is None
+
+
+def test_cosines_of_many_are_those_of_each() -> None:
+    """Few are compared one by one, many at once."""
+    wanted, rows = unit(0), [unit(n) for n in range(1, 3 * FEW)]
+    assert cosines(rows, wanted) == pytest.approx([cosine(row, wanted) for row in rows], abs=1e-6)
+    assert cosines([], wanted) == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.store.episode_words import ASKED, FEW, LOOKED_AT, MOST, asked, bm25, of_episode, telling, terms
+from daemon.store.episode_words import ASKED, FEW, LOOKED_AT, MOST, asked, of_episode, telling, terms
 from tests.store.episodes import episode, rich
 
 
@@ -50,13 +50,3 @@ def test_words_that_say_nothing_are_left_out() -> None:
     assert telling({"a": FEW + 1, "b": FEW}, 10_000) == ["b"]
     assert telling({"a": LOOKED_AT - 10, "b": 20, "c": 5}, 10**7) == ["c", "b"]
     assert telling({"a": 2 * LOOKED_AT}, 10**7) == ["a"]
-
-
-def test_rare_words_and_short_texts_weigh_more() -> None:
-    """And a word that a text has twice more than once, but less than twice as much."""
-    wanted = {"rare": 2, "often": 60}
-    score = lambda *words: bm25(wanted, words, 100, 4.0)  # noqa: E731
-    assert score("rare", "x", "y", "z") > score("often", "x", "y", "z") > 0
-    assert score("rare", "x") > score("rare", "x", "y", "z", "z")
-    assert score("rare", "x", "y", "z") < score("rare", "rare", "y", "z") < 2 * score("rare", "x", "y", "z")
-    assert score("x") == 0

@@ -126,6 +126,26 @@ async def test_the_best_by_words(store: Store) -> None:
     assert both[hexed(3)].bm25 is None
 
 
+async def test_rare_words_and_short_texts_weigh_more(store: Store) -> None:
+    """And a word that a text has twice more than once, but less than twice as much; both stores give the
+    same score.
+    """
+    texts = [
+        *[f"often x{n}a y{n}a z{n}a" for n in range(60)],
+        "rare k1 k2 k3",
+        "rare k4 rare k5",
+        "rare k6 k7 k8 k9 k10 k11 k12",
+        "often k13 k14 k15",
+    ]
+    made = [replace(episode(n, query), problem="", lesson="") for n, query in enumerate(texts)]
+    for one in made:
+        await store.add(one)
+    found = {c.episode.query: c.bm25 or 0.0 for c in await store.search("rare often", None, None, 100)}
+    once, twice, long, often = (found[query] for query in texts[60:])
+    assert often < long < once < twice < 2 * once
+    assert (once, often) == pytest.approx((3.4015, 0.0), abs=0.001)
+
+
 @pytest.mark.parametrize(
     ("asked", "wanted"),
     [

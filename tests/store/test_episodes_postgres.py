@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.store.episodes_postgres import EXACT, SMALL, PostgresEpisodes
+from daemon.store.episodes_postgres import PostgresEpisodes
 from daemon.store.postgres_schema import MIGRATIONS
+from daemon.store.postgres_search import EXACT, SMALL
 from tests.store.episodes import MODEL, NOW, episode, hexed, ids, rich, vector
 from tests.support.machine.postgres import Postgres, start, stop
 

@@ -21,6 +21,8 @@ REWARD = -1.0
 
 def add(args: argparse.Namespace) -> int:
     """Store a lesson in a person's words. On a terminal they vouch for it, so it counts at once."""
+    if not args.task.strip() or not args.lesson.strip():
+        raise UserError("say both: the task, and its lesson")
     asked = Asked(args)
     said = f"Problem: {args.problem or 'It went wrong before.'}\nLesson: {args.lesson}"
     body = {"directory": str(asked.project), "query": args.task, "reward": REWARD, "reflection": said}

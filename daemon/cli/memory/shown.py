@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 MOST = 1_000
 PAGE = 200
+OPINION = "none: it rests on a model's opinion"
+WRITTEN = "none: a person or a program stored it"
 SHORTEST = 4  # characters of an id that is told by how it begins
 
 
@@ -74,10 +76,13 @@ def search(args: argparse.Namespace) -> int:
     asked = Asked(args)
     if not 1 <= args.limit <= 100:
         raise UserError("--limit must be from 1 to 100")
+    words = " ".join(args.words).strip()
+    if not words:
+        raise UserError("say for which task")
     found = asked.get(
         "search",
         directory=str(asked.project),
-        query=" ".join(args.words),
+        query=words,
         top_k=args.limit,
         min_similarity=-1,
         ranked=1,
@@ -143,6 +148,8 @@ def stats(args: argparse.Namespace) -> int:
     ):
         say(f"  {counts[state]:>7,} {state}: {means}")
     say(f"  a task is reflected on when its reward is below {found['threshold']:g}")
+    if not found["enabled"]:
+        say("  the memory is off: no lesson is learned or shown to agents; `reflectd setup` asks about it")
     return 0
 
 
@@ -177,7 +184,7 @@ def _whole(e: Json, paint: Paint) -> list[str]:
         ("task", " ".join(plain(e["query"]).split())),
         ("problem", e["problem"]),
         ("lesson", e["lesson"]),
-        ("proof", e["proof"] or "none: it rests on a model's opinion"),
+        ("proof", e["proof"] or (OPINION if e["turn"] else WRITTEN)),
         ("hung on", "; ".join(f"{t['kind']} {t['text']}" for t in e["triggers"])),
         ("cites", "; ".join(e["cites"])),
         ("files", "; ".join(e["files"])),

@@ -98,7 +98,8 @@ class Memory(Feature):
         self._reminders.heard(after, event)
         if before is None and isinstance(event, ev.SessionSeen) and not after.judge:
             self._world.spawn(self._due_soon(self._reflexions.retry(after.directory)), "memory")
-            self._world.spawn(self._vectors.warm(), "memory")
+            if self._reminders.at_prompt(after.directory):
+                self._world.spawn(self.recall.warm(), "memory")
 
     def places(self, directory: str) -> Mapping[Place, int]:
         """With a prompt and behind a tool call, where that is on."""
@@ -157,8 +158,7 @@ class Memory(Feature):
         }
 
     async def drain(self) -> None:
-        """The model for embeddings and connections go."""
-        await self._vectors.close()
+        """The store's connections go."""
         await self.store.close()
 
     def prune(self, now_ms: int) -> Sequence[Statement]:

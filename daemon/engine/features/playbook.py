@@ -249,10 +249,6 @@ class Playbook(Feature):
             "over_limit": self._learning.over_limit,
         }
 
-    async def drain(self) -> None:
-        """The model for embeddings goes."""
-        await self._alike.close()
-
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed, and what is too old."""
         return [*learning.prune(now_ms), lookbacks.prune(now_ms)]

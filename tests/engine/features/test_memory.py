@@ -30,7 +30,7 @@ BAD: dict[str, Any] = {
 PROBLEM = "The agent said it was done while the tests failed."
 LESSON = "The parser's tests need the fixture file in tests/data; run them before the work counts as done."
 SAID = f"Problem: {PROBLEM}\nLesson: {LESSON}"
-ON = "[memory]\nenabled = true\nat_prompt = true\n[judge]\nmax_attempts = 1\n"
+ON = "[memory]\nenabled = true\nat_prompt = true\nprompt_ms = 5000\n[judge]\nmax_attempts = 1\n"
 FAILED = (write("a.py"), bash("pytest -q tests/parser", 1, "E   ParserError: no fixture\n1 failed in 0.1s"))
 TASK = "Fix the parser so that its tests pass"
 

@@ -1,0 +1,112 @@
+"""Where a lesson is shown: in which projects, and only while what it cites is there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from daemon.config import PROJECT_FILE
+from daemon.engine.projects import TTL_MS
+from tests.engine.lessons import GIVEN, LESSON, ON, TASK, Site
+
+EVERYWHERE = f'{ON}scope = "all"\n'
+COMMAND = "pytest tests/parser"
+
+
+@pytest.fixture
+async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
+    """With the settings of the test."""
+    found = Site(tmp_path, getattr(request, "param", ON))
+    await found.sim.start()
+    yield found
+    await found.sim.stop()
+
+
+def another(site: Site, text: str = "") -> Path:
+    """A second project, with settings of its own."""
+    found = site.project.parent / "another"
+    (found / PROJECT_FILE).parent.mkdir(parents=True)
+    (found / PROJECT_FILE).write_text(text)
+    return found
+
+
+@pytest.mark.parametrize("site", [EVERYWHERE], indirect=True)
+async def test_a_confirmed_lesson_is_shown_in_all_projects_where_the_person_says_so(site: Site) -> None:
+    """`memory.scope = "all"`: in another project with a prompt, never at an action; one that waits for a yes
+    stays where it was learned.
+    """
+    await site.knows()
+    other = another(site)
+    there = await site.session("s1", other)
+    assert await site.asked(there, TASK) == GIVEN
+    assert await site.acts(there, COMMAND) == "", "the same command in another project is another one"
+    here = await site.session("s2")
+    assert await site.asked(here, TASK) == GIVEN
+    (found,) = await site.memory.store.page(None)
+    await site.memory.store.settle([found.episode.id], "quarantined")
+    assert await site.asked(await site.session("s3", other), TASK) == ""
+
+
+@pytest.mark.parametrize("text", ["", '[memory]\nscope = "all"\n'], ids=["default", "project's file"])
+async def test_a_project_s_file_opens_no_other_project(site: Site, text: str) -> None:
+    """By default a lesson stays in its project, and the file of a project, which comes with a clone, has no
+    say: neither the one that asks nor the one that is asked about.
+    """
+    await site.knows()
+    other = another(site, text)
+    (site.project / PROJECT_FILE).parent.mkdir(exist_ok=True)
+    (site.project / PROJECT_FILE).write_text(text)
+    there = await site.session("s1", other)
+    assert await site.asked(there, TASK) == ""
+    assert site.sim.daemon.world.project(str(other)).memory.scope == "project"
+    assert await site.asked(await site.session("s2"), TASK) == GIVEN
+
+
+async def test_a_lesson_whose_file_is_gone_is_not_shown(site: Site) -> None:
+    """With real files, at the prompt and at the action, at once; when the file is back, so is the lesson."""
+    cited = site.project / "tests" / "data" / "fixture.json"
+    cited.parent.mkdir(parents=True)
+    cited.write_text("{}")
+    await site.knows(cites=("tests/data/fixture.json",))
+    for n in range(2):
+        cited.write_text("{}")
+        c = await site.session(f"there-{n}")
+        assert (await site.asked(c, TASK), await site.acts(c, COMMAND)) == (GIVEN, GIVEN)
+        cited.unlink()
+        c = await site.session(f"gone-{n}")
+        assert (await site.asked(c, TASK), await site.acts(c, COMMAND)) == ("", "")
+
+
+async def test_a_lesson_whose_command_is_gone_is_not_shown(site: Site) -> None:
+    """A target of the Makefile that was renamed."""
+    makefile = site.project / "Makefile"
+    makefile.write_text("all:\n\ttrue\n\nfixture:\n\ttrue\n")
+    await site.knows(cites=("make fixture",))
+    assert await site.asked(await site.session("s1"), TASK) == GIVEN
+    makefile.write_text("all:\n\ttrue\n\nfixtures:\n\ttrue\n")
+    assert await site.asked(await site.session("s2"), TASK) == ""
+
+
+@pytest.mark.parametrize("site", [EVERYWHERE], indirect=True)
+async def test_what_a_lesson_cites_must_be_there_where_it_is_shown(site: Site) -> None:
+    """A lesson of another project that is about a file which this one lacks says nothing here."""
+    (site.project / "gen.py").write_text("")
+    await site.knows(cites=("gen.py",))
+    other = another(site)
+    assert await site.asked(await site.session("s1", other), TASK) == ""
+    (other / "gen.py").write_text("")
+    assert LESSON in await site.asked(await site.session("s2", other), TASK)
+
+
+async def test_a_project_s_file_may_switch_lessons_off(site: Site) -> None:
+    """It can only take away: no lesson is given there, and elsewhere nothing changes."""
+    await site.knows()
+    c = await site.session("s1")
+    (site.project / PROJECT_FILE).parent.mkdir(exist_ok=True)
+    (site.project / PROJECT_FILE).write_text("[memory]\nat_prompt = false\n")
+    site.clock.advance(TTL_MS / 1000)
+    c = await site.session("s2")
+    assert await site.asked(c, TASK) == ""
+    assert await site.acts(c, COMMAND) == GIVEN
