@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from daemon.replay.shares import Share, wilson
 from daemon.core.episodes import Episode
 from daemon.core.evidence import Evidence
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.memory.triggers import matching, triggers_of
+from daemon.replay.shares import Share, wilson
 from evals.report import counted
 
 if TYPE_CHECKING:

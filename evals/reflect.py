@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from daemon.replay.shares import Share, wilson
 from daemon.api.rules import classify
 from daemon.core.errors import UserError
+from daemon.replay.shares import Share, wilson
 from daemon.rules.patterns import alike, shape_of
 from daemon.rules.signals import Kind, Reading
 from evals.report import counted

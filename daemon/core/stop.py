@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from .transcript import Transcript
+from .transcript import Transcript
 
 After = Literal["person", "feedback", "host", "end"]
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.orders import SendFeedback
 from ..core.redact import redact, redact_head
-from .stops import sign_of
+from ..core.verdict import FinalState
+from .stops import Sign, sign_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..core.verdict import FinalState
     from ..judge.decide import Decision
     from ..judge.flow import Opinion
-    from .stops import Prepared, Sign
+    from .stops import Prepared
 
 Group = Literal["complete", "sent", "awaiting", "unscored", "stopped"]
 GROUPS: Final[tuple[Group, ...]] = ("complete", "sent", "awaiting", "unscored", "stopped")
@@ -225,7 +225,7 @@ class Report:
 
 def _object(c: Count) -> dict[str, object]:
     usd = None if c.unpriced else round(c.cost, 6)
-    groups = {g: c.groups[g] for g in GROUPS}
+    groups: dict[str, int] = {g: c.groups[g] for g in GROUPS}
     return {"stops": c.stops, **groups, "asks": c.asks, "calls": c.calls, "tokens": c.tokens, "usd": usd}
 
 

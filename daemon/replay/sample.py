@@ -1,8 +1,8 @@
 """Which of the would-be feedbacks a person looks at, and what their answers say about all of them. Pure.
 
-The sample has of each severity as many as its share of all, and within one severity it takes one project after
-the other. So the share of right ones in the sample stands for that of all, and the same feedbacks are chosen
-each time.
+The sample has of each severity as many as its share of all, and within one severity it takes one project
+after the other. So the share of right ones in the sample stands for that of all, and the same feedbacks are
+chosen each time.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """What the answers show. ``sent``: how many would have been sent in all. ``unknown``: looked at without an
-    answer.
+    """What the answers show. ``sent``: how many would have been sent in all. ``unknown``: looked at, with
+    no answer.
     """
 
     sent: int

@@ -17,29 +17,27 @@ from ..core.bounds import bounded
 from ..core.errors import BadReply, Unavailable
 from ..core.guards import Limits, may_judge_messages
 from ..core.session import FINAL_FOR_TASK, Session, judging, reconcile
+from ..core.stop import Stop
 from ..core.transcript import Said
 from ..core.verdict import JudgedBy
 from ..engine.loops import naming_loop, silent
-from ..judge.case import PROMPT_TOKENS, make_case
-from ..judge.decide import Round, decide, skip
+from ..judge.case import PROMPT_TOKENS, Case, make_case
+from ..judge.decide import Decision, Round, decide, skip
 from ..judge.flow import judge
 from ..llm import offline
 from ..rules.patterns import alike, shape_of
 from ..rules.signals import SURE, read
 from ..stuck.decide import may_go_on
-from ..stuck.signals import loop_in
+from ..stuck.signals import Loop, loop_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..core.guards import Skip
     from ..core.llm import Prompt, Reply
-    from ..core.stop import Stop
     from ..core.transcript import Transcript
-    from ..judge.case import Case, Templates
-    from ..judge.decide import Decision
+    from ..judge.case import Templates
     from ..judge.flow import Opinion
-    from ..stuck.signals import Loop
 
 Sign = Literal["again", "thanked", "went_on", "none"]
 SAID_CHARS: Final = 4_000

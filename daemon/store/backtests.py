@@ -23,13 +23,17 @@ if TYPE_CHECKING:
 FILE: Final = "backtest.sqlite3"
 FORM: Final = 1  # of the tables; a file with another one is begun anew
 _TABLES: Final = (
-    """CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT NOT NULL, judge TEXT NOT NULL, size INTEGER NOT NULL,
-    changed INTEGER NOT NULL, by TEXT NOT NULL, done INTEGER NOT NULL, problem TEXT NOT NULL, UNIQUE (path, judge))""",
-    """CREATE TABLE stops (file INTEGER NOT NULL REFERENCES files ON DELETE CASCADE, turn TEXT NOT NULL,
-    mark TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, opinion TEXT NOT NULL, PRIMARY KEY (file, turn))""",
+    """CREATE TABLE files (
+        id INTEGER PRIMARY KEY, path TEXT NOT NULL, judge TEXT NOT NULL, size INTEGER NOT NULL,
+        changed INTEGER NOT NULL, by TEXT NOT NULL, done INTEGER NOT NULL, problem TEXT NOT NULL,
+        UNIQUE (path, judge))""",
+    """CREATE TABLE stops (
+        file INTEGER NOT NULL REFERENCES files ON DELETE CASCADE, turn TEXT NOT NULL, mark TEXT NOT NULL,
+        at INTEGER NOT NULL, body TEXT NOT NULL, opinion TEXT NOT NULL, PRIMARY KEY (file, turn))""",
     "CREATE INDEX stops_by_mark ON stops (mark)",
-    """CREATE TABLE labels (judge TEXT NOT NULL, mark TEXT NOT NULL, answer TEXT NOT NULL, at INTEGER NOT NULL,
-    PRIMARY KEY (judge, mark))""",
+    """CREATE TABLE labels (
+        judge TEXT NOT NULL, mark TEXT NOT NULL, answer TEXT NOT NULL, at INTEGER NOT NULL,
+        PRIMARY KEY (judge, mark))""",
     "CREATE TEMP TABLE chosen (path TEXT PRIMARY KEY) WITHOUT ROWID",
 )
 
@@ -47,7 +51,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One stop. ``mark``: that of its copies too. ``body`` and ``opinion``: JSON, the latter empty for none."""
+    """One stop. ``mark``: that of its copies too. ``body`` and ``opinion``: JSON, the latter may be empty."""
 
     turn: str
     mark: str
@@ -124,7 +128,9 @@ class Backtests:
         with self._change() as db:
             if known < 0:
                 db.execute("DELETE FROM files WHERE path = ? AND judge = ?", (of.path, of.judge))
-                sql = "INSERT INTO files (path, judge, size, changed, by, done, problem) VALUES (?,?,?,?,?,?,?)"
+                sql = (
+                    "INSERT INTO files (path, judge, size, changed, by, done, problem) VALUES (?,?,?,?,?,?,?)"
+                )
                 row = (of.path, of.judge, of.size, of.changed, of.by, done, problem)
                 known = int(db.execute(sql, row).lastrowid or 0)
             else:
@@ -138,20 +144,22 @@ class Backtests:
             db.execute("DELETE FROM chosen")
             db.executemany("INSERT OR IGNORE INTO chosen VALUES (?)", ((path,) for path in paths))
 
-    def results(self, judge: str, since: int = 0) -> Iterator[tuple[str, str, str]]:
+    def results(self, judge: str, by: str, since: int = 0) -> Iterator[tuple[str, str, str]]:
         """Path, mark and body of each stop since then (epoch ms) in the chosen files, in order of time. Of a
         stop and its copies one counts.
         """
         sql = """SELECT min(f.path), s.mark, s.body FROM stops s JOIN files f ON f.id = s.file
-            JOIN chosen USING (path) WHERE f.judge = ? AND s.at >= ? GROUP BY s.mark ORDER BY s.at, s.mark"""
+            JOIN chosen USING (path) WHERE f.judge = ? AND f.by = ? AND s.at >= ?
+            GROUP BY s.mark ORDER BY s.at, s.mark"""
         try:
-            yield from self._db.execute(sql, (judge, since))
+            yield from self._db.execute(sql, (judge, by, since))
         except sqlite3.Error as e:
             raise Unavailable(f"can't read {self.path}: {e}") from e
 
     def problems(self, judge: str) -> list[tuple[str, str]]:
         """The chosen files that could not be read, and why."""
-        sql = "SELECT path, problem FROM files JOIN chosen USING (path) WHERE judge = ? AND problem != '' ORDER BY path"
+        sql = """SELECT path, problem FROM files JOIN chosen USING (path)
+            WHERE judge = ? AND problem != '' ORDER BY path"""
         return self._rows(sql, (judge,))
 
     def label(self, judge: str, mark: str, answer: str, at: int) -> None:

@@ -1,8 +1,8 @@
 """The model's part of `reflectd backtest`: one prompt at a time, because a person asked for it.
 
-The command judges, here it is only asked: the provider that the person named, on the account ``asked``, within
-the caps. When the command goes away, the call ends with it. Nothing is sent to a host and no verdict is
-stored.
+The command judges, here it is only asked: the provider that the person named, on the account ``asked``,
+within the caps. When the command goes away, the call ends with it. Nothing is sent to a host and no verdict
+is stored.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ class Backtest(Feature):
     def _calls(self, name: str) -> Calls:
         """Those to this provider alone. Raises ``Rejected``."""
         calls = self._world.calls
-        mine = tuple(p for p in calls.providers if p.name not in {"host", "offline"} and name in {p.name, "auto"})
+        mine = tuple(
+            p for p in calls.providers if p.name not in {"host", "offline"} and name in {p.name, "auto"}
+        )
         if not mine:
             raise Rejected(f"the daemon's settings have no provider {name[:40]!r} set up")
         if zero := forbids(self._world.settings):
