@@ -1,4 +1,4 @@
-"""A stop of the past: the sign in what the person said next, the guards, a session's state from stop to stop."""
+"""A stop of the past: the sign in what came next, the guards, a session's state from stop to stop."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_a_long_session(daemon: Daemon) -> None:
     story.say("Done.")
     story.stopped()
     live, found = told_and_again(daemon, story.data(), f"{story.session}.jsonl")
-    assert [v["state"] for v in live][0] == "incomplete"
+    assert live[0]["state"] == "incomplete"
     assert len(live) == 5
     assert found == live
 
