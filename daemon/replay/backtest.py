@@ -14,13 +14,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.orders import SendFeedback
-from ..core.redact import redact, redact_head
+from ..core.redact import redact_head
 from ..core.verdict import FinalState
 from .stops import Sign, sign_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..judge.case import Case
     from ..judge.decide import Decision
     from ..judge.flow import Opinion
     from .stops import Prepared
@@ -40,9 +41,10 @@ MOST_PROJECTS: Final = 1_000  # counted apart
 @dataclass(frozen=True, slots=True)
 class Result:
     """One stop, judged. ``at``: when its answer ended, epoch ms. ``feedback``: the whole text that would have
-    been sent, empty when none would. ``happened``: the rows of evidence. ``final``: how the answer ended.
-    ``asks``: a model would be asked about it, or was. ``tokens``: of the first prompt, about. ``calls``,
-    ``input``, ``output`` and ``cost`` (USD, None unknown): of the models that were asked.
+    been sent, empty when none would. Only with a feedback there are ``request``, ``final`` (how the answer
+    ended), ``happened`` (the rows of evidence) and ``said`` (what the person typed next). ``asks``: a model
+    would be asked about it, or was. ``tokens``: of the first prompt, about. ``calls``, ``input``, ``output``
+    and ``cost`` (USD, None unknown): of the models that were asked.
     """
 
     host: str
@@ -83,14 +85,12 @@ class Result:
 def result_of(found: Prepared, host: str, decision: Decision, opinion: Opinion | None = None) -> Result:
     """The stop as it is kept: redacted, and short. ``opinion``: None where a guard decided."""
     transcript, case, verdict = found.stop.transcript, found.case, decision.verdict
-    requests = case.requests if case is not None else tuple(m.text for m in transcript.requests)
-    turn = transcript.turn
-    final = case.final if case is not None else (turn.text if turn is not None else "")
     sent = next((o.text for o in decision.orders if isinstance(o, SendFeedback)), "")
     replies = opinion.replies if opinion is not None else ()
     asked = [r for r in replies if r.provider != "offline"]
     costs = [r.usage.cost for r in asked]
     known = [c for c in costs if c is not None]
+    words = case if sent else None  # what nobody would be told is not kept
     return Result(
         host=host,
         project=transcript.directory,
@@ -100,12 +100,12 @@ def result_of(found: Prepared, host: str, decision: Decision, opinion: Opinion |
         state=verdict.state,
         severity="" if str(verdict.severity) == "NONE" else str(verdict.severity),
         reason=verdict.reason[:300],
-        request=redact_head(requests[-1], REQUEST) if requests else "",
-        final=redact(final)[-FINAL:],
-        happened=_happened(found),
+        request=redact_head(words.requests[-1], REQUEST) if words is not None and words.requests else "",
+        final=words.final[-FINAL:] if words is not None else "",
+        happened=_happened(words) if words is not None else (),
         feedback=sent[:FEEDBACK],
         sign=sign_of(found.stop),
-        said=redact_head(found.stop.said, SAID),
+        said=redact_head(found.stop.said, SAID) if words is not None else "",
         asks=bool(opinion is not None and opinion.prompts),
         calls=len(asked),
         input=sum(r.usage.input for r in asked),
@@ -114,10 +114,9 @@ def result_of(found: Prepared, host: str, decision: Decision, opinion: Opinion |
     )
 
 
-def _happened(found: Prepared) -> tuple[str, ...]:
+def _happened(case: Case) -> tuple[str, ...]:
     """The rows of evidence, the open ones first."""
-    rows = found.case.evidence.rows if found.case is not None else ()
-    ordered = sorted(rows, key=lambda r: not r.open)
+    ordered = sorted(case.evidence.rows, key=lambda r: not r.open)
     return tuple(f"{'! ' if r.open else '  '}{r.text[:200]}" for r in ordered[:ROWS])
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .entries import Entry
 
 STEP: Final = 4 << 20  # bytes that are read before the stops in them are handed over
+_RAN: Final = "<bash-input"
 _ENDS: Final = frozenset({"human", "note", "boundary", "summary"})  # kinds of lines that follow a turn
 
 
@@ -97,9 +98,9 @@ class _Reading:
 
 
 def _after(entry: Entry) -> After:
-    """Who speaks in the line that follows a turn. A compaction is nobody's word."""
+    """Who speaks in the line that follows a turn. A compaction and a `!command` are nobody's word."""
     if entry.kind == "human":
         return "person"
-    if entry.kind == "note":
+    if entry.kind == "note" and not entry.text.lstrip().startswith(_RAN):
         return "feedback" if entry.order else "host"
     return "end"

@@ -125,7 +125,7 @@ def test_memory_is_flat(box: Sandbox) -> None:
 
 
 def test_killed_and_resumed_gives_the_same(box: Sandbox) -> None:
-    """SIGKILL and Ctrl-C in the middle lose and double nothing: the report is that of one that ran through."""
+    """SIGKILL and Ctrl-C in the middle lose and double nothing: the report is that of an undisturbed run."""
     sessions(box, 600)
     whole = report(box, "--state-dir", str(box.root / "other"))
     assert whole["sessions"] == 600

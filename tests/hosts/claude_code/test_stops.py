@@ -89,6 +89,16 @@ def test_esc_and_the_background(tmp_path: Path) -> None:
     ]
 
 
+def test_a_command_of_the_person_is_no_word_of_the_host(tmp_path: Path) -> None:
+    """After `!command` the turn before it is a stop like any other."""
+    story = Story()
+    story.human("Do A")
+    story.say("A is done.")
+    story.user("<bash-input>git status</bash-input>")
+    story.user("<bash-stdout>clean</bash-stdout>")
+    assert said(stops(tmp_path, story)) == [("A is done.", "end", "")]
+
+
 def test_a_file_that_ends_at_work_has_no_last_stop(tmp_path: Path) -> None:
     """A killed session: a call without its answer, a half line, noise; and no file at all."""
     story = Story()
