@@ -5,6 +5,7 @@ What is quoted was redacted when it was stored. Written in one step, readable by
 
 from __future__ import annotations
 
+import os
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -15,7 +16,7 @@ from ...files.atomic import write_atomic
 from ...replay.backtest import GROUPS, SIGNS, names
 from ..render import clock, count
 from .scanning import results
-from .text import SEVERITIES, TITLES, day_lines, judge_name, span
+from .text import SEVERITIES, TITLES, day_lines, judge_name, span, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from .judging import Judging
 
 QUOTED: Final = 500  # feedbacks
-COLUMNS: Final = "".join(f'<th scope="col">{escape(t)}</th>' for t in ("", "stops", *TITLES.values()))
 
 
 def write(
@@ -64,9 +64,11 @@ def page(report: Report, quality: Precision, sent: Iterable[Result], *, quotes: 
         signs=_rows(
             (TITLES[g], *(f"{report.signs[g, s]:,}" for s in SIGNS)) for g in GROUPS if total.groups[g]
         ),
-        columns=f"<thead><tr>{COLUMNS}</tr></thead>",
-        projects=_rows(_cells(named[path], c) for path, c in report.by_stops()),
-        weeks=_rows(_cells(week, c) for week, c in report.by_week()),
+        columns=_heads(
+            "", "stops", *TITLES.values(), *(("calls", "USD") if report.judge != "offline" else ())
+        ),
+        projects=_rows(_cells(named[path], c, report) for path, c in report.by_stops()),
+        weeks=_rows(_cells(week, c, report) for week, c in report.by_week()),
         quotes="".join(_quoted(sent, named)) if quotes else "",
         version=escape(__version__),
     )
@@ -88,8 +90,14 @@ def _group_cells(total: Count) -> Iterator[tuple[str, ...]]:
         yield TITLES[g], f"{total.groups[g]:,}", share
 
 
-def _cells(name: str, c: Count) -> tuple[str, ...]:
-    return (name, f"{c.stops:,}", *(f"{c.groups[g]:,}" for g in GROUPS))
+def _cells(name: str, c: Count, report: Report) -> tuple[str, ...]:
+    cost = (f"{c.calls:,}", usd(c)) if report.judge != "offline" else ()
+    return (name, f"{c.stops:,}", *(f"{c.groups[g]:,}" for g in GROUPS), *cost)
+
+
+def _heads(*titles: str) -> str:
+    cells = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
+    return f"<thead><tr>{cells}</tr></thead>"
 
 
 def _rows(rows: Iterable[tuple[str, ...]]) -> str:
@@ -109,6 +117,7 @@ def _quality(quality: Precision) -> str:
 
 
 def _quoted(sent: Iterable[Result], named: dict[str, str]) -> Iterator[str]:
+    home = os.path.expanduser("~")  # noqa: PTH111 - pathlib raises without a home
     yield "<h2>What would have been sent</h2>"
     for n, r in enumerate(sent):
         if n == QUOTED:
@@ -124,5 +133,6 @@ def _quoted(sent: Iterable[Result], named: dict[str, str]) -> Iterator[str]:
             ("next", r.said),
         ):
             if text:
-                yield f'<p class="muted">{name}</p><blockquote>{escape(text)}</blockquote>'
+                shown = escape(text.replace(home, "~") if len(home) > 1 else text)
+                yield f'<p class="muted">{name}</p><blockquote>{shown}</blockquote>'
         yield "</article>"

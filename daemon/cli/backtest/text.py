@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..render import Paint, Style
 
 SHOWN: Final = 12  # projects and weeks
+NAME: Final = 18  # characters of a project's name
 TITLES: Final[dict[Group, str]] = {
     "complete": "complete",
     "sent": "sent back",
@@ -23,6 +24,7 @@ TITLES: Final[dict[Group, str]] = {
     "unscored": "unscored",
     "stopped": "ended by a guard",
 }
+COLUMNS: Final[dict[Group, str]] = {**TITLES, "sent": "back", "awaiting": "yours", "stopped": "ended"}
 NOTES: Final[dict[Group, str]] = {
     "complete": "nothing is sent",
     "sent": "the agent would have been told what is missing",
@@ -47,8 +49,8 @@ def lines(report: Report, quality: Precision, files: int, paint: Paint) -> list[
     found += _a_day(report, paint)
     found += ["", *paint.row("", paint("What came next (a sign, not the truth)", "bold"), "  ")]
     found += _signs(report, paint)
-    found += _table("by project", [(short(n, 24), c) for n, c in _named(report)], paint)
-    found += _table("by week", report.by_week(), paint)
+    found += _table("by project", _named(report), report, paint)
+    found += _table("by week", report.by_week(), report, paint)
     return [*found, "", *_quality(quality, paint)]
 
 
@@ -122,16 +124,25 @@ def _named(report: Report) -> list[tuple[str, Count]]:
     return [(plain(short_names[path]), c) for path, c in found]
 
 
-def _table(title: str, counted: list[tuple[str, Count]], paint: Paint) -> list[str]:
-    """One row for each, at most ``SHOWN``."""
+def _table(title: str, counted: list[tuple[str, Count]], report: Report, paint: Paint) -> list[str]:
+    """One row for each, at most ``SHOWN``; with calls and cost where a model judged."""
     if not counted:
         return []
-    rows = [(title, "stops", *(TITLES[g].replace("ended by a guard", "ended") for g in GROUPS))]
-    rows += [(n, f"{c.stops:,}", *(f"{c.groups[g]:,}" for g in GROUPS)) for n, c in counted[:SHOWN]]
-    head, *rest = table(rows, right=range(1, 7))
+    paid = report.judge != "offline"
+    rows = [(title, "stops", *(COLUMNS[g] for g in GROUPS), *(("calls", "USD") if paid else ()))]
+    for name, c in counted[:SHOWN]:
+        cost = (f"{c.calls:,}", usd(c)) if paid else ()
+        row = (f"{c.stops:,}", *(f"{c.groups[g]:,}" for g in GROUPS), *cost)
+        rows.append((short(name, NAME), *row))
+    head, *rest = table(rows, right=range(1, 9))
     left = len(counted) - SHOWN
     more = [f"… and {left:,} more (--json has all)"] if left > 0 else []
     return ["", paint(head, "bold"), *rest, *more]
+
+
+def usd(c: Count) -> str:
+    """What is known of the cost; a ``+`` where a price is unknown."""
+    return f"{c.cost:.2f}{'+' if c.unpriced else ''}"
 
 
 def _quality(quality: Precision, paint: Paint) -> list[str]:

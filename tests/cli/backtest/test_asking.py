@@ -8,8 +8,10 @@ import asyncio
 import json
 import os
 import re
+import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pexpect
@@ -18,6 +20,8 @@ from harness.machine.reflectd import Daemon
 from harness.machine.waiting import PATIENCE_S, wait_until
 from harness.models.api_servers import MODEL, Fails, Hangs, LlmServer, Says, Step, llm_server
 from tests.cli.backtest.corpus import session, sessions
+from tests.support.hosts.claude_code_past import begun as begun_at
+from tests.support.hosts.claude_code_past import kept
 from tests.support.machine.command_line import COMMAND, Done, environment, reflectd, said
 
 if TYPE_CHECKING:
@@ -157,6 +161,29 @@ async def test_a_model_judges_after_a_yes(box: Sandbox) -> None:
         server.script(Judges(DONE), Judges(DONE))  # the file changed, so its opinions are asked for anew
         code, screen = await asyncio.to_thread(answered, box, env, "y")
         assert (code, "3 sessions, 4 stops" in screen) == (0, True)
+
+
+async def test_only_the_last_days_are_asked_about(box: Sandbox) -> None:
+    """An older stop of the same session is asked about when it is wanted, and the newer one not again."""
+    story = begun_at(box, 1)
+    for n, stamp in enumerate(("2020-01-01T10:00:00.000Z", datetime.now(UTC).isoformat())):
+        first = len(story.lines)
+        story.human(f"Fix the rounding in shop{n}.py and run the tests")
+        story.tool("Write", {"file_path": f"{story.cwd}/shop{n}.py", "content": "x = 1"}, "ok")
+        story.bash("pytest -q", "5 passed in 0.1s")
+        story.say(f"The rounding {n} is fixed.")
+        for line in story.lines[first:]:
+            line["timestamp"] = stamp
+    path = kept(box, story)
+    now = time.time()
+    os.utime(path, (now, now))
+    async with site(box, daemon=False) as (server, env, _):
+        server.script(Judges(DONE))
+        code, screen = await asyncio.to_thread(answered, box, env, "y", "--days", "2")
+        assert (code, "about 1 stop?" in screen, "1 session, 1 stop" in screen) == (0, True, True)
+        server.script(Judges(DONE))
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "about 1 stop?" in screen, "1 session, 2 stops" in screen) == (0, True, True)
 
 
 async def test_through_the_daemon_it_is_in_the_ledger(box: Sandbox) -> None:
