@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bench.reflect import Sessions, plain, seconds
 from bench.stand import Table, environment
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 MB = 1_000_000
 CODE = (
     "import resource,sys;from daemon.cli.main import main;c=main(['backtest','--json',*sys.argv[1:]]);"
-    "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,file=sys.stderr);sys.exit(c)"
+    "u=resource.getrusage(resource.RUSAGE_SELF);"
+    "print(u.ru_utime+u.ru_stime,u.ru_maxrss,file=sys.stderr);sys.exit(c)"
 )
 
 
 def run(*, quick: bool, mb: int = 100) -> Table:
-    """GB/s of a first run and of plain reading, seconds of the next one, stops a second, peak memory."""
+    """GB/s of plain reading, of a first run and of its processor time; the next run, and peak memory."""
     table = Table(
         "Back-test with the rules (one process each, one core)",
-        ("sessions", "plain GB/s", "first GB/s", "stops/s", "start s", "second s", "peak MB"),
+        ("sessions", "plain GB/s", "first GB/s", "of CPU", "ms a stop", "second s", "peak MB"),
     )
     sizes = (mb,) if quick else (mb, 5 * mb)
     for size in sizes:
@@ -38,7 +39,7 @@ def run(*, quick: bool, mb: int = 100) -> Table:
     _row(table, f"{mb:,} MB, requests to the model", lambda p: _requests(p, mb * MB))
     files = 200 if quick else 2_000
     _row(table, f"{files:,} files of one task", lambda p: _small(p, files))
-    table.notes.append("first GB/s and stops/s are without the start of an empty one")
+    table.notes.append("first GB/s, that of CPU and ms (of CPU) a stop are without the start of an empty one")
     return table
 
 
@@ -52,29 +53,40 @@ def _row(table: Table, title: str, write: Callable[[Path], list[Path]]) -> None:
         place = folder / "home" / ".claude" / "projects" / named(project)
         place.mkdir(parents=True)
         (empty / "one.jsonl").write_bytes(b"\n")
-        started = _backtest(env, project, str(empty))[0]
+        started = _backtest(env, project, str(empty))
         paths = write(place)
         size = sum(p.stat().st_size for p in paths)
         plain(paths)  # both read what the system keeps in memory
         read = size / seconds(lambda: plain(paths)) / 1e9
-        first_s, peak, stops = _backtest(env, project)
-        second_s = _backtest(env, project)[0]
-    took = max(first_s - started, 1e-3)
-    cells = (f"{read:.2f}", f"{size / took / 1e9:.3f}", f"{stops / took:,.0f}", f"{started:.2f}")
-    table.rows.append((title, *cells, f"{second_s:.2f}", f"{peak:.0f}"))
-    figures = {"plain": read, "first": size / took / 1e9, "stops_s": stops / took, "second_s": second_s}
-    table.values[title] = {**figures, "start_s": started, "peak_mb": peak, "stops": stops}
+        first = _backtest(env, project)
+        again = _backtest(env, project)
+    took, cpu = max(first.s - started.s, 1e-3), max(first.cpu_s - started.cpu_s, 1e-3)
+    rates = (f"{read:.2f}", f"{size / took / 1e9:.3f}", f"{size / cpu / 1e9:.3f}")
+    a_stop = 1e3 * cpu / first.stops
+    table.rows.append((title, *rates, f"{a_stop:.1f}", f"{again.s:.2f}", f"{first.peak_mb:.0f}"))
+    figures = {"plain": read, "first": size / took / 1e9, "cpu": size / cpu / 1e9, "cpu_ms_a_stop": a_stop}
+    more = {"second_s": again.s, "start_s": started.s, "peak_mb": first.peak_mb, "stops": first.stops}
+    table.values[title] = {**figures, **more}
 
 
-def _backtest(env: dict[str, str], project: Path, *args: str) -> tuple[float, float, int]:
-    """Seconds, peak memory (MB) and stops of one command."""
+class Ran(NamedTuple):
+    """Seconds, seconds of a processor, peak memory (MB) and stops of one command."""
+
+    s: float
+    cpu_s: float
+    peak_mb: float
+    stops: int
+
+
+def _backtest(env: dict[str, str], project: Path, *args: str) -> Ran:
     began = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", CODE, *args], env=env, cwd=project, capture_output=True, text=True, check=True
     )
     took = time.perf_counter() - began
     stops = int(done.stdout.split('"stops": ', 1)[1].split(",", 1)[0])
-    return took, int(done.stderr.split()[-1]) * 1024 / 1e6, stops
+    cpu, peak = done.stderr.split()[-2:]
+    return Ran(took, float(cpu), int(peak) * 1024 / 1e6, stops)
 
 
 def _requests(place: Path, size: int) -> list[Path]:
