@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Self
 from ..core.errors import Unavailable, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 FILE: Final = "backtest.sqlite3"
@@ -109,34 +109,59 @@ class Backtests:
 
     def is_done(self, of: Version) -> bool:
         """Whether all stops of the file, as it is now, are stored."""
-        return bool(self._rows("SELECT 1 FROM files WHERE id = ? AND done", (self._id(of),)))
+        sql = """SELECT path, by FROM files
+            WHERE path = ? AND judge = ? AND size = ? AND changed = ? AND by = ? AND done"""
+        return bool(self._rows(sql, (of.path, of.judge, of.size, of.changed, of.by)))
 
-    def _id(self, of: Version) -> int:
-        """The row of this version of the file; -1 when there is none."""
-        sql = "SELECT id FROM files WHERE path = ? AND judge = ? AND size = ? AND changed = ? AND by = ?"
-        found = self._rows(sql, (of.path, of.judge, of.size, of.changed, of.by))
-        return int(found[0][0]) if found else -1
+    def opinion(self, judge: str, by: str, mark: str) -> str:
+        """What was paid for a stop or a copy of it, whatever became of its file; empty for nothing."""
+        sql = """SELECT s.opinion, '' FROM stops s JOIN files f ON f.id = s.file
+            WHERE s.mark = ? AND f.judge = ? AND f.by = ? AND s.opinion != '' LIMIT 1"""
+        found = self._rows(sql, (mark, judge, by))
+        return found[0][0] if found else ""
 
-    def opinions(self, of: Version) -> dict[str, str]:
-        """What was paid for already in this version of the file: turn -> opinion."""
-        sql = "SELECT turn, opinion FROM stops WHERE file = ? AND opinion != ''"
-        return dict(self._rows(sql, (self._id(of),)))
-
-    def put(self, of: Version, stops: Iterable[Kept], *, done: bool, problem: str = "") -> None:
-        """Store stops of a file; what an older version of it had is removed. ``problem``: why it has none."""
-        known = self._id(of)
+    def put(self, of: Version, stops: Iterable[Kept], *, problem: str = "") -> None:
+        """Store all stops of a file, which is done then. ``problem``: why there are none or no more."""
         with self._change() as db:
-            if known < 0:
-                db.execute("DELETE FROM files WHERE path = ? AND judge = ?", (of.path, of.judge))
-                sql = (
-                    "INSERT INTO files (path, judge, size, changed, by, done, problem) VALUES (?,?,?,?,?,?,?)"
-                )
-                row = (of.path, of.judge, of.size, of.changed, of.by, done, problem)
-                known = int(db.execute(sql, row).lastrowid or 0)
-            else:
-                db.execute("UPDATE files SET done = ?, problem = ? WHERE id = ?", (done, problem, known))
-            rows = ((known, s.turn, s.mark, s.at, s.body, s.opinion) for s in stops)
-            db.executemany("INSERT OR REPLACE INTO stops VALUES (?,?,?,?,?,?)", rows)
+            file = self._file(db, of)
+            db.execute("DELETE FROM stops WHERE file = ?", (file,))
+            self._add(db, file, stops)
+            db.execute("UPDATE files SET done = 1, problem = ? WHERE id = ?", (problem, file))
+
+    def put_one(self, of: Version, stop: Kept) -> None:
+        """Store one stop; the others stay as they are."""
+        with self._change() as db:
+            self._add(db, self._file(db, of), [stop])
+
+    def end(self, of: Version, turns: Collection[str], *, done: bool, problem: str = "") -> None:
+        """All stops that could be stored one by one are. ``turns``: those of the file as it is; what an older
+        version had besides is removed when it is ``done``.
+        """
+        with self._change() as db:
+            file = self._file(db, of)
+            if done:
+                had = db.execute("SELECT turn FROM stops WHERE file = ?", (file,)).fetchall()
+                gone = ((file, turn) for (turn,) in had if turn not in turns)
+                db.executemany("DELETE FROM stops WHERE file = ? AND turn = ?", gone)
+            db.execute("UPDATE files SET done = ?, problem = ? WHERE id = ?", (done, problem, file))
+
+    @staticmethod
+    def _file(db: sqlite3.Connection, of: Version) -> int:
+        """The row of a file, now with this version. What others than ``by`` found in it is removed."""
+        db.execute("DELETE FROM files WHERE path = ? AND judge = ? AND by != ?", (of.path, of.judge, of.by))
+        db.execute(
+            """INSERT INTO files (path, judge, size, changed, by, done, problem) VALUES (?,?,?,?,?,0,'')
+            ON CONFLICT (path, judge) DO UPDATE SET done = 0, size = excluded.size, changed = excluded.changed
+            WHERE size != excluded.size OR changed != excluded.changed""",
+            (of.path, of.judge, of.size, of.changed, of.by),
+        )
+        sql = "SELECT id FROM files WHERE path = ? AND judge = ?"
+        return int(db.execute(sql, (of.path, of.judge)).fetchone()[0])
+
+    @staticmethod
+    def _add(db: sqlite3.Connection, file: int, stops: Iterable[Kept]) -> None:
+        rows = ((file, s.turn, s.mark, s.at, s.body, s.opinion) for s in stops)
+        db.executemany("INSERT OR REPLACE INTO stops VALUES (?,?,?,?,?,?)", rows)
 
     def choose(self, paths: Iterable[str]) -> None:
         """From now on only these files are looked at."""

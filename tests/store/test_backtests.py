@@ -28,7 +28,7 @@ def turns(kept: Backtests, *paths: str, by: str = "1 x", since: int = 0) -> list
 def test_a_file_is_done_as_it_was(tmp_path: Path) -> None:
     """Changed, judged by another version or another judge it is to be read anew, and its old stops go."""
     with Backtests(tmp_path) as kept:
-        kept.put(ONE, [Kept("t1", "m1", 5, "one"), Kept("t2", "m2", 3, "two")], done=True)
+        kept.put(ONE, [Kept("t1", "m1", 5, "one"), Kept("t2", "m2", 3, "two")])
         assert kept.is_done(ONE)
         for other in (replace(ONE, size=11), replace(ONE, changed=2), replace(ONE, by="2 x"), TWO):
             assert not kept.is_done(other)
@@ -36,7 +36,7 @@ def test_a_file_is_done_as_it_was(tmp_path: Path) -> None:
         assert turns(kept, by="2 x") == []
         assert turns(kept, since=4) == ["one"]
         grown = replace(ONE, size=20, changed=9)
-        kept.put(grown, [Kept("t3", "m3", 6, "three")], done=True)
+        kept.put(grown, [Kept("t3", "m3", 6, "three")])
         assert turns(kept) == ["three"]
         assert not kept.is_done(ONE)
 
@@ -44,31 +44,41 @@ def test_a_file_is_done_as_it_was(tmp_path: Path) -> None:
 def test_a_stop_and_its_copy_count_once(tmp_path: Path) -> None:
     """A fork has the stops of the session that it copies; only chosen files count."""
     with Backtests(tmp_path) as kept:
-        kept.put(ONE, [Kept("t1", "m1", 5, "one")], done=True)
-        kept.put(TWO, [Kept("x1", "m1", 5, "copy"), Kept("x2", "m2", 6, "more")], done=True)
+        kept.put(ONE, [Kept("t1", "m1", 5, "one")])
+        kept.put(TWO, [Kept("x1", "m1", 5, "copy"), Kept("x2", "m2", 6, "more")])
         assert turns(kept) == ["one", "more"]
         assert turns(kept, TWO.path) == ["copy", "more"]
 
 
 def test_single_stops_and_what_they_cost(tmp_path: Path) -> None:
-    """A stop that was paid for is there before its file is done, and is replaced, never doubled."""
+    """A stop that was paid for is there before its file is done, and is replaced, never doubled; its opinion
+    counts for copies, and also when the file changed.
+    """
     with Backtests(tmp_path) as kept:
-        kept.put(ONE, [Kept("t1", "m1", 5, "one", "{}")], done=False)
-        kept.put(ONE, [Kept("t1", "m1", 5, "one again", "{}")], done=False)
-        kept.put(ONE, [Kept("t2", "m2", 6, "guard")], done=False)
+        kept.put_one(ONE, Kept("t1", "m1", 5, "one", "{1}"))
+        kept.put_one(ONE, Kept("t1", "m1", 5, "one again", "{1}"))
+        kept.put_one(ONE, Kept("t2", "m2", 6, "guard"))
         assert not kept.is_done(ONE)
-        assert kept.opinions(ONE) == {"t1": "{}"}
-        kept.put(ONE, [], done=True, problem="odd")
-        assert kept.is_done(ONE)
-        assert turns(kept) == ["one again", "guard"]
+        assert kept.opinion("offline", "1 x", "m1") == "{1}"
+        for other in (("openai", "1 x", "m1"), ("offline", "2 x", "m1"), ("offline", "1 x", "m2")):
+            assert kept.opinion(*other) == ""
+        grown = replace(ONE, size=20)
+        kept.put_one(grown, Kept("t3", "m3", 7, "three", "{3}"))
+        assert kept.opinion("offline", "1 x", "m1") == "{1}", "paid for, and not looked at again yet"
+        kept.end(grown, {"t1", "t3"}, done=False)
+        assert turns(kept) == ["one again", "guard", "three"]
+        kept.end(grown, {"t1", "t3"}, done=True, problem="odd")
+        assert kept.is_done(grown)
+        assert turns(kept) == ["one again", "three"]
         assert kept.problems("offline") == [(ONE.path, "odd")]
-        assert kept.opinions(TWO) == {}
+        kept.put_one(replace(grown, by="2 x"), Kept("t1", "m1", 5, "new"))
+        assert kept.opinion("offline", "1 x", "m1") == "", "other prompts were never asked"
 
 
 def test_it_is_there_the_next_time_and_private(tmp_path: Path) -> None:
     """Results and labels outlive the command; only the person may read them."""
     with Backtests(tmp_path / "state") as kept:
-        kept.put(ONE, [Kept("t1", "m1", 5, "one")], done=True)
+        kept.put(ONE, [Kept("t1", "m1", 5, "one")])
         kept.label("offline", "m1", "right", 1)
         kept.label("offline", "m1", "unknown", 2)
     with Backtests(tmp_path / "state") as kept:
@@ -85,7 +95,7 @@ def test_what_fails_half_way_is_not_there(tmp_path: Path) -> None:
 
     with Backtests(tmp_path) as kept:
         with pytest.raises(KeyboardInterrupt):
-            kept.put(ONE, (stop for _ in [1] for stop in broken()), done=True)
+            kept.put(ONE, (stop for _ in [1] for stop in broken()))
         assert not kept.is_done(ONE)
         assert turns(kept) == []
 
@@ -93,7 +103,7 @@ def test_what_fails_half_way_is_not_there(tmp_path: Path) -> None:
 def test_a_file_of_another_form(tmp_path: Path) -> None:
     """Tables of another form are begun anew; what is no database is named, with what to do."""
     with Backtests(tmp_path) as kept:
-        kept.put(ONE, [Kept("t1", "m1", 5, "one")], done=True)
+        kept.put(ONE, [Kept("t1", "m1", 5, "one")])
     db = sqlite3.connect(tmp_path / FILE)
     db.execute("PRAGMA user_version = 99")
     db.close()

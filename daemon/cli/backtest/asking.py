@@ -2,7 +2,8 @@
 
 Through the daemon where one runs: then each call is in its ledger, on the account ``asked``, within the caps.
 Without one the provider is asked from here, as `reflectd judge` does. Each opinion is stored when it came, so
-whoever ends this or kills it pays for nothing twice. A limit, or a model that does not answer, ends it.
+whoever ends this or kills it pays for nothing twice. A limit, or a model that does not answer, ends it. Never
+more calls are made than the estimate said.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
+    from ...core.llm import Prompt, Reply
     from ...core.settings import Settings
     from ...paths import Paths
-    from ...replay.stops import Prepared
     from ...store.backtests import Backtests, Version
     from .askers import Asker
     from .judging import Judging
@@ -100,7 +101,7 @@ def ask_model(
             if not asked(f"Ask the model about {count(found.stops, 'stop')}?", REFUSAL):
                 say("Nothing was asked.")
                 return Spent(1, ran=False)
-        return _ask(files, kept, judging, asker, since)
+        return _ask(files, kept, judging, asker, since, LOOKS * found.stops)
     finally:
         asker.close()
 
@@ -136,44 +137,60 @@ def _say(args: argparse.Namespace, found: Estimate, asker: Asker) -> None:
     say(f"limits     {asker.limits}")
 
 
-def _ask(files: Sequence[File], kept: Backtests, judging: Judging, asker: Asker, since: int) -> Spent:
-    """File after file, until all are done or something ends it."""
-    progress, done, usd = Progress(len(files)), 0, 0.0
+class _NotAgreedError(Exception):
+    """This call is not among those that the person said yes to."""
+
+
+def _ask(
+    files: Sequence[File], kept: Backtests, judging: Judging, asker: Asker, since: int, calls: int
+) -> Spent:
+    """File after file, until all are done or something ends it; at most so many calls as were agreed to."""
+    progress, done, usd, left, over = Progress(len(files)), 0, 0.0, [calls], False
+
+    def ask(prompt: Prompt) -> Reply:
+        if not left[0]:
+            raise _NotAgreedError
+        left[0] -= 1
+        return asker.ask(prompt)
+
     try:
         for n, file in enumerate(files):
             version = version_of(file, asker.name, judging)
             if kept.is_done(version):
                 continue
-            problem, whole = "", True
+            problem, whole, turns = "", True, set[str]()
+            known = known_opinions(kept, version)
             try:
-                each = judging.each(
-                    file,
-                    asker.ask,
-                    nonce=lambda: secrets.token_hex(8),
-                    known=known_opinions(kept, version),
-                    since=since,
-                )
-                for judged in each:
+                for judged in judging.each(file, ask, nonce=_nonce, known=known, since=since):
                     if judged.result.at < since:
                         whole = False
                         continue
                     opinion = _encode(_slim(judged.opinion)).decode() if judged.opinion is not None else ""
-                    kept.put(version, [kept_of(judged, opinion)], done=False)
+                    kept.put_one(version, kept_of(judged, opinion))
+                    turns.add(judged.result.turn)
                     done += judged.result.calls > 0
                     usd += judged.result.cost or 0.0
                     progress.show(n, f"{count(done, 'stop')} judged, {money(usd)}")
             except Ended:
                 raise
+            except _NotAgreedError:
+                whole, over = False, True
             except Exception as e:  # noqa: BLE001 - a file that we fail to read must not cost the others
                 problem = problem_of(file, e)
-            kept.put(version, [], done=whole, problem=problem)
+            kept.end(version, turns, done=whole, problem=problem)
     except Ended as e:
         progress.clear()
         say(f"It ended early: {plain(e)}. What was judged is kept; run it again to go on.")
         return Spent(1)
     finally:
         progress.clear()
+    if over and calls:
+        say("Some stops needed more calls than the estimate said; they are left out. Run it again to go on.")
     return Spent()
+
+
+def _nonce() -> str:
+    return secrets.token_hex(8)
 
 
 def _slim(opinion: Opinion) -> Opinion:
@@ -182,14 +199,13 @@ def _slim(opinion: Opinion) -> Opinion:
     return replace(opinion, prompts=prompts)
 
 
-def known_opinions(kept: Backtests, version: Version) -> Callable[[Prepared], Opinion | None]:
-    """The opinions that were paid for in this version of the file."""
-    paid = kept.opinions(version)
+def known_opinions(kept: Backtests, version: Version) -> Callable[[str], Opinion | None]:
+    """The opinions that were paid for, by the mark of a stop."""
 
-    def known(found: Prepared) -> Opinion | None:
-        turn = found.case.turn if found.case is not None else ""
+    def known(mark: str) -> Opinion | None:
+        paid = kept.opinion(version.judge, version.by, mark)
         try:
-            return _OPINION.decode(paid[turn]) if turn in paid else None
+            return _OPINION.decode(paid) if paid else None
         except msgspec.MsgspecError:
             return None
 

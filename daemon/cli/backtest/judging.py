@@ -83,11 +83,11 @@ class Judging:
         ask: Callable[[Prompt], Reply] = rules,
         *,
         nonce: Callable[[], str] = lambda: NONCE,
-        known: Callable[[Prepared], Opinion | None] = lambda _: None,
+        known: Callable[[str], Opinion | None] = lambda _: None,
         since: int = 0,
     ) -> Iterator[Judged]:
-        """The stops of a file. ``known``: the opinion that was paid for before, which is not asked for again.
-        ``since``: stops before that (epoch ms) are judged by the rules, whoever is asked. Raises
+        """The stops of a file. ``known``: a mark → the opinion that was paid for, which is not asked for
+        again. ``since``: stops before that (epoch ms) are judged by the rules, whoever is asked. Raises
         ``ReflectdError``, and what ``ask`` raises to end it.
         """
         host, stops = stops_of(file)
@@ -108,7 +108,7 @@ class Judging:
                 yield Judged(mark, found, found.decided, result_of(found, host, found.decided))
             elif found.case is not None:
                 whom = ask if found.case.at >= since else rules
-                opinion = known(found) or driven(found.case, whom, second_look=self._judge.second_look)
+                opinion = known(mark) or driven(found.case, whom, second_look=self._judge.second_look)
                 decision = walk.decide(found, opinion)
                 result = result_of(found, host, decision, opinion)
                 tokens = sum(likely_tokens(t) for p in opinion.prompts[:1] for t in (p.system, p.text))

@@ -55,7 +55,7 @@ def scan(files: Sequence[File], kept: Backtests, judging: Judging) -> None:
                 found = [kept_of(judged) for judged in judging.each(file)]
             except Exception as e:  # noqa: BLE001 - a file that we fail to read must not cost the others
                 problem = problem_of(file, e)
-            kept.put(version, found, done=True, problem=problem)
+            kept.put(version, found, problem=problem)
             stops += len(found)
     finally:
         progress.clear()

@@ -158,9 +158,17 @@ async def test_a_model_judges_after_a_yes(box: Sandbox) -> None:
         rules = json.loads((await asyncio.to_thread(reflectd, box, "backtest", "--json")).stdout)
         assert (rules["judge"], rules["calls"], rules["sent"]) == ("offline", 0, 0)
         session(box, 3, passed=True, then="Thanks, now the changelog")
-        server.script(Judges(DONE), Judges(DONE))  # the file changed, so its opinions are asked for anew
+        server.script(Judges(DONE))  # only for the new stop
         code, screen = await asyncio.to_thread(answered, box, env, "y")
-        assert (code, "3 sessions, 4 stops" in screen) == (0, True)
+        assert (code, "about 1 stop?" in screen, "3 sessions, 4 stops" in screen) == (0, True, True)
+        path = session(box, 4, passed=True)
+        (path.parent / "fork.jsonl").write_bytes(path.read_bytes())
+        server.script(Judges(DONE))  # a copy is not asked about
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "about 1 stop?" in screen, "4 sessions, 5 stops" in screen) == (0, True, True)
+        os.utime(path, (1, 1))  # read anew, and nothing is left to ask: there is no question, and no call
+        code, screen = await asyncio.to_thread(answered, box, env, "")
+        assert (code, "4 sessions, 5 stops" in screen) == (0, True)
 
 
 async def test_only_the_last_days_are_asked_about(box: Sandbox) -> None:
@@ -184,6 +192,24 @@ async def test_only_the_last_days_are_asked_about(box: Sandbox) -> None:
         server.script(Judges(DONE))
         code, screen = await asyncio.to_thread(answered, box, env, "y")
         assert (code, "about 1 stop?" in screen, "1 session, 2 stops" in screen) == (0, True, True)
+
+
+async def test_no_more_calls_than_were_agreed_to(box: Sandbox) -> None:
+    """Replies that break the form cost calls; where the estimate is used up, what is left is said."""
+    session(box, 1, passed=True)
+    async with site(box, daemon=False) as (server, env, _):
+        broken = Says("no JSON at all")
+        server.script(broken, broken)
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "unscored 1 100%" in screen) == (0, True), "two calls: that is what was agreed to"
+        session(box, 2, passed=True)
+        server.script(broken, Judges(OPEN))
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "more calls than the estimate said" in screen, "1 session, 1 stop" in screen) == (
+            0,
+            True,
+            True,
+        )
 
 
 async def test_through_the_daemon_it_is_in_the_ledger(box: Sandbox) -> None:
