@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from bench import (
     accept,
+    backtest,
     claude,
     detector,
     embeddings,
@@ -56,6 +57,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "prompts": prompts.run,
     "transcript": transcripts.run,
     "reflect": reflect.run,
+    "backtest": backtest.run,
     "hook": claude.hooks,
     "memory": turns.memory,
     "watching": watching.idle_cpu,
@@ -82,7 +84,7 @@ def main(argv: list[str]) -> int:
     values = {}
     try:
         for name in args.only or BENCHMARKS:
-            sized = {"mb": args.mb} if name in {"transcript", "reflect"} else {}
+            sized = {"mb": args.mb} if name in {"transcript", "reflect", "backtest"} else {}
             sized |= {"large": args.large} if name in {"episodes", "prompts"} else {}
             sized |= {"million": args.million} if name == "episodes" else {}
             table = BENCHMARKS[name](quick=args.quick, **sized)

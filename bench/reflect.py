@@ -62,12 +62,13 @@ class Sessions:
         said = self._random.choice(CORRECTIONS if self._random.random() < 0.125 else TASKS)
         lines = [self._line(session, "user", message={"role": "user", "content": said})]
         for _ in range(CALLS):
-            use = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "pytest -q tests"}}
+            call = f"t{self._n}"
+            use = {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": "pytest -q tests"}}
             lines.append(self._answer(session, use))
             shown = "src/module.py: some text of a file, as a tool shows it\n" * self._random.randrange(
                 10, 160
             )
-            block = {"tool_use_id": "t", "type": "tool_result", "content": shown, "is_error": False}
+            block = {"tool_use_id": call, "type": "tool_result", "content": shown, "is_error": False}
             own = {"stdout": shown, "stderr": "", "interrupted": False}
             lines.append(
                 self._line(session, "user", message={"role": "user", "content": [block]}, toolUseResult=own)
@@ -119,18 +120,18 @@ def _row(table: Table, folder: Path, mb: int) -> tuple[str, ...]:
     sessions = Sessions(place)
     paths = sessions.write(mb * MB)
     length = sum(p.stat().st_size for p in paths)
-    _plain(paths)  # both read what the system keeps in memory
-    plain = length / _seconds(lambda: _plain(paths)) / 1e9
+    plain(paths)  # both read what the system keeps in memory
+    read = length / seconds(lambda: plain(paths)) / 1e9
     first_s, peak = _scan(env, project)
     second_s, _ = _scan(env, project)
     with paths[0].open("ab") as file:
         file.write(b"".join(sessions.turn(paths[0].stem)))
     more_s, _ = _scan(env, project)
     first = length / max(first_s - started, 1e-3) / 1e9
-    values = {"plain": plain, "first": first, "start_s": started, "second_s": second_s, "more_s": more_s}
+    values = {"plain": read, "first": first, "start_s": started, "second_s": second_s, "more_s": more_s}
     table.values[f"{mb}"] = {**values, "peak_mb": peak}
     cells = (
-        f"{plain:.2f}",
+        f"{read:.2f}",
         f"{first:.2f}",
         f"{started:.2f}",
         f"{second_s:.2f}",
@@ -151,7 +152,8 @@ def _scan(env: dict[str, str], project: Path) -> tuple[float, float]:
     return time.perf_counter() - began, int(done.stderr.split()[-1]) * 1024 / 1e6
 
 
-def _plain(paths: list[Path]) -> None:
+def plain(paths: list[Path]) -> None:
+    """Read every byte, and look at none."""
     buffer = bytearray(4 << 20)
     for path in paths:
         with path.open("rb", buffering=0) as file:
@@ -159,7 +161,8 @@ def _plain(paths: list[Path]) -> None:
                 pass
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def seconds(work: Callable[[], object]) -> float:
+    """How long it takes."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began

@@ -28,6 +28,7 @@ from .core.errors import ReflectdError
 from .core.ports import Client
 from .engine.embedder import SharedEmbedder
 from .engine.engine import assemble
+from .engine.features.backtest import Backtest
 from .engine.features.compaction import Compaction
 from .engine.features.gate import Gate
 from .engine.features.memory import Memory
@@ -71,7 +72,16 @@ if TYPE_CHECKING:
     from .engine.world import Group
     from .paths import Paths
 
-FEATURES: Final[tuple[MakeFeature, ...]] = (Stuck, Compaction, Gate, Playbook, Preferences, Rules, Memory)
+FEATURES: Final[tuple[MakeFeature, ...]] = (
+    Stuck,
+    Compaction,
+    Gate,
+    Playbook,
+    Preferences,
+    Rules,
+    Memory,
+    Backtest,
+)
 """What hangs on the engine. The order is the order in which they hear."""
 TICK_S = 5.0
 JUMP_S = 60.0

@@ -15,8 +15,8 @@ from daemon.core.episodes import Episode
 from daemon.core.evidence import Evidence
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.memory.triggers import matching, triggers_of
+from daemon.replay.shares import Share, wilson
 from evals.report import counted
-from evals.score import Share, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

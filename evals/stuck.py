@@ -17,8 +17,8 @@ import msgspec
 
 from daemon.core.errors import UserError
 from daemon.core.transcript import Transcript
+from daemon.replay.shares import Share, wilson
 from daemon.stuck.signals import Loop, LoopKind, Window, fold, found, loop_in, step_from_digests, steps
-from evals.score import Share, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

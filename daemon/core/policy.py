@@ -75,6 +75,10 @@ POLICIES: Final[dict[str, Policy]] = {
     "keypoints": LEARNING,
     "asked.reflect": ASKED,
     "asked.curate": ASKED,
+    # `reflectd backtest --provider`
+    "asked.judge": ASKED,
+    "asked.judge.again": ASKED,
+    "asked.judge.second": ASKED,
     "haiku_reflexion": REFLEXION,
     "haiku_eval": REFLEXION,
     # `reflectd reflect scan --model`

@@ -172,7 +172,7 @@ class Filing:
         """The full evaluation; its JSON is built in the thread."""
         s, at = decision.session, decision.verdict.at
         job = _Job(
-            lambda: self._files.case(s.id, at, _case_file(case, opinion, decision), s.directory), s.directory
+            lambda: self._files.case(s.id, at, case_object(case, opinion, decision), s.directory), s.directory
         )
         self._put(CASE, (s.id, str(at)), job)
 
@@ -287,7 +287,7 @@ def _fault(directory: str) -> str:
     return f"files in {directory or 'the state folder'}"
 
 
-def _case_file(case: Case, opinion: Opinion, decision: Decision) -> dict[str, Any]:
+def case_object(case: Case, opinion: Opinion, decision: Decision) -> dict[str, Any]:
     """The full evaluation (schema: ``.reflection/schemas/case.schema.json``)."""
     return {
         "version": 1,

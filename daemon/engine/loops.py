@@ -20,11 +20,14 @@ MANY_CALLS: Final = 40
 
 async def worked_in_circles(transcript: Transcript) -> Loop | None:
     """What repeated itself up to the last call, whatever the agent says of it: for a turn that is judged."""
+    return await find_loop(silent(transcript)) if transcript.turn is not None else None
+
+
+def silent(transcript: Transcript) -> Transcript:
+    """The transcript without the words of the last answer, which are no part of what repeats itself."""
     turn = transcript.turn
-    if turn is None:
-        return None
-    silent = tuple(replace(m, text="") if m is turn else m for m in transcript.messages)
-    return await find_loop(replace(transcript, messages=silent))
+    messages = tuple(replace(m, text="") if m is turn else m for m in transcript.messages)
+    return replace(transcript, messages=messages)
 
 
 async def find_loop(transcript: Transcript) -> Loop | None:

@@ -19,6 +19,7 @@ from typing import Any, cast
 from ..core.errors import Unavailable, UserError
 from ..core.redact import redact_value
 from .atomic import write_atomic
+from .verdict import file_name
 
 FOLDER = "cases"
 LIMIT = 64 * 1024 * 1024  # bytes; the case of a very long session has a few million
@@ -60,6 +61,15 @@ class CaseFolder:
             raise UserError(f"{to} exists; choose another name, or remove it first")
         self._write(target, read(source))
         return target, True
+
+    def keep(self, session: str, at: int, content: Json) -> Path:
+        """Keep a case that no daemon saved, by the name that the daemon would give it. One that is there
+        already stays. Returns its path.
+        """
+        path = self.path / f"{file_name(session)}_{at}.json"
+        if not path.exists():
+            self._write(path, content)
+        return path
 
     def label(self, path: Path, expect: str, why: str) -> Json | None:
         """Write what the verdict should have been. Returns the label before it, None when there was none."""

@@ -1,4 +1,4 @@
-"""What ``status``, ``why``, ``watch``, ``cost``, ``playbook`` and ``reflect`` look like on 80 columns.
+"""What ``status``, ``why``, ``watch``, ``cost`` and other verbs look like on 80 columns.
 
 ``tests/data/screens/answers.json`` has answers of a daemon, and the ``.txt`` files beside it what each verb
 makes of them, as a person reads it. When a change of the text is meant, `.venv/bin/python -m
@@ -20,6 +20,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from daemon.cli.backtest import text
 from daemon.cli.control import status
 from daemon.cli.playbook import bootstrap_text, shown
 from daemon.cli.playbook.past import Found
@@ -28,9 +29,14 @@ from daemon.cli.reflect import screens
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why_text
+from daemon.core.verdict import FinalState
 from daemon.files.playbook import load
 from daemon.playbook.points import each
+from daemon.replay.backtest import Report, Result
 from daemon.replay.past import Past
+from daemon.replay.sample import Precision
+from daemon.replay.shares import wilson
+from daemon.replay.stops import Sign
 from daemon.rules.conflicts import Conflict, Statement
 from daemon.rules.rows import Standing
 from harness.machine.sandbox import REPO
@@ -131,7 +137,35 @@ def reflect_lines(width: int) -> list[str]:
     ]
 
 
+def backtest_lines(width: int) -> list[str]:
+    """A back-test by a model, over two weeks in three projects, with some answers of the person."""
+    report, at = Report("anthropic"), 1_763_985_600_000
+    states: tuple[tuple[FinalState, str, Sign], ...] = (
+        ("complete", "", "went_on"),
+        ("incomplete", "HIGH", "again"),
+        ("incomplete", "MEDIUM", "none"),
+        ("awaiting_user", "", "went_on"),
+        ("complete", "", "thanked"),
+        ("unscored", "", "none"),
+        ("stopped", "", "none"),
+    )
+    for n in range(140):
+        state, severity, sign = states[n % 7]
+        project = ("/home/ada/shop", "/home/ada/blog\x1b[2J", "/srv/a-folder-with-a-very-long-name/shop")[
+            n % 3
+        ]
+        report.add(
+            Result(
+                "claude-code", project, f"s{n // 3}", f"t{n}", at + n * 9_000_000, state, severity,
+                sign=sign, feedback="x" if state == "incomplete" else "", asks=True, calls=1 + n % 2,
+                cost=0.004 if n else None,
+            )
+        )  # fmt: skip
+    return text.lines(report, Precision(40, wilson(18, 20), 1), 48, paint(width))
+
+
 VERBS: dict[str, Callable[[int], list[str]]] = {
+    "backtest": backtest_lines,
     "status": status_lines,
     "why": why_lines,
     "watch": watch_lines,

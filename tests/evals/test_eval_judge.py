@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from daemon.replay.shares import wilson
 from evals.judge import aims_missed, rules
 from evals.report import table
-from evals.score import Outcome, score, wilson
+from evals.score import Outcome, score
 
 REPO = Path(__file__).resolve().parents[2]
 CLASSES = ["complete", "incomplete", "awaiting_user"]

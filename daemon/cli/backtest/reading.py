@@ -1,0 +1,107 @@
+"""Finds the past sessions for ``reflectd backtest``, and reads the stops of one file after the other.
+
+They are all transcripts of Claude Code, or what is in the folder that the person names: transcripts, and what
+`opencode export` prints. opencode's own list of past sessions tells only what the person typed, so its
+sessions come as files. Holds one session at a time. What can't be read raises ``ReflectdError``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ...core.errors import ReflectdError, UserError, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ...core.stop import Stop
+
+EXPORT: Final = ".json"
+TRANSCRIPT: Final = ".jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file with a session, as it is now. ``changed``: ns. ``name``: its path as text, also where that is no
+    UTF-8.
+    """
+
+    path: Path
+    size: int
+    changed: int
+
+    @property
+    def name(self) -> str:
+        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
+
+
+def files_of(env: Mapping[str, str], folder: str | None, since_ms: int = 0) -> list[File]:
+    """The files, oldest first; those that nobody wrote to since then are left out. Raises ``UserError`` when
+    there are none.
+    """
+    from ...hosts.claude_code.sessions import projects
+
+    place = Path(folder).expanduser() if folder is not None else projects(env)
+    if folder is not None and not place.exists():
+        raise UserError(f"there is no {place}")
+    suffixes = (TRANSCRIPT,) if folder is None else (TRANSCRIPT, EXPORT)
+    paths = [place] if place.is_file() else _below(place, suffixes)
+    found = [f for path in paths if (f := _file(path)) is not None]
+    chosen = [f for f in found if f.changed >= since_ms * 1_000_000]
+    if not chosen:
+        newer = " so new" if found else ""
+        raise UserError(
+            f"there is no session{newer} in {place}: it may hold Claude Code's transcripts (*.jsonl), and "
+            "sessions of opencode as `opencode export SESSION > SESSION.json` writes them"
+        )
+    return sorted(chosen, key=lambda f: (f.changed, f.name))
+
+
+def _below(place: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    for folder, inner, names in os.walk(place):
+        inner[:] = sorted(name for name in inner if name != "subagents")
+        for name in names:
+            if name.endswith(suffixes) and not name.startswith(("agent-", ".")):
+                yield Path(folder, name)
+
+
+def _file(path: Path) -> File | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return File(path, found.st_size, found.st_mtime_ns)
+
+
+def stops_of(file: File) -> tuple[str, Iterator[Stop]]:
+    """The host, and the stops of the session, oldest first. Raises ``UserError`` and ``Unavailable``."""
+    if file.path.suffix == TRANSCRIPT:
+        from ...hosts.claude_code.stops import stops_in
+
+        return "claude-code", stops_in(file.path)
+    return "opencode", _of_export(file)
+
+
+def _of_export(file: File) -> Iterator[Stop]:
+    import msgspec
+
+    from ...files.labelled_cases import read_bytes
+    from ...hosts.opencode.stops import stops_of_export
+
+    try:
+        found = msgspec.json.decode(read_bytes(file.path))
+        for stop in stops_of_export(found):
+            named = stop.transcript.session or file.path.stem
+            yield replace(stop, transcript=replace(stop.transcript, session=named))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise UserError(f"it is not what `opencode export` prints: {e}") from None
+
+
+def problem_of(file: File, error: Exception) -> str:
+    """Why a file has no stops, for a person. A file that we fail to read must not cost the others."""
+    if isinstance(error, ReflectdError | OSError):
+        return words(error).removeprefix(f"{file.path}: ")
+    return f"a bug of reflectd: {type(error).__name__}: {error}"

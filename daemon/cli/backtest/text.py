@@ -1,0 +1,171 @@
+"""What ``reflectd backtest`` says to a person. Pure: a report in, lines out."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from ...replay.backtest import GROUPS, names
+from ...replay.sample import SIZE
+from ..judging import PROVIDERS
+from ..render import count, money, plain, short, table
+
+if TYPE_CHECKING:
+    from ...replay.backtest import Count, Group, Report
+    from ...replay.sample import Precision
+    from ..render import Paint, Style
+
+SHOWN: Final = 12  # projects and weeks
+NAME: Final = 18  # characters of a project's name
+TITLES: Final[dict[Group, str]] = {
+    "complete": "complete",
+    "sent": "sent back",
+    "awaiting": "your turn",
+    "unscored": "unscored",
+    "stopped": "ended by a guard",
+}
+COLUMNS: Final[dict[Group, str]] = {**TITLES, "sent": "back", "awaiting": "yours", "stopped": "ended"}
+NOTES: Final[dict[Group, str]] = {
+    "complete": "nothing is sent",
+    "sent": "the agent would have been told what is missing",
+    "awaiting": "the agent asked you, or you stopped it at a call",
+    "unscored": "nothing proves it, and nothing is sent",
+    "stopped": "Esc, an error, too many rounds",
+}
+COLOURS: Final[dict[Group, Style]] = {"complete": "green", "sent": "yellow", "awaiting": "blue"}
+SEVERITIES: Final = ("BLOCKER", "HIGH", "MEDIUM", "LOW", "none")
+
+
+def lines(report: Report, quality: Precision, files: int, paint: Paint) -> list[str]:
+    """The whole report."""
+    total = report.total
+    head = f"{count(report.sessions, 'session')}, {count(total.stops, 'stop')}"
+    found = paint.row("", f"{paint(head, 'bold')} in {count(files, 'file')}{span(report)}", "  ")
+    found += paint.row("  judged by ", judge_name(report.judge))
+    if not total.stops:
+        return [*found, *paint.row("  ", "No agent came to a stop in them.")]
+    found += ["", *_groups(report, paint)]
+    found += _severities(report, paint)
+    found += _a_day(report, paint)
+    found += ["", *paint.row("", paint("What came next (a sign, not the truth)", "bold"), "  ")]
+    found += _signs(report, paint)
+    found += _table("by project", _named(report), report, paint)
+    found += _table("by week", report.by_week(), report, paint)
+    return [*found, "", *_quality(quality, paint)]
+
+
+def judge_name(judge: str) -> str:
+    """Who judged, for a person."""
+    return "the fixed rules, for free" if judge == "offline" else PROVIDERS.get(judge, judge)
+
+
+def span(report: Report) -> str:
+    """From when to when, after a comma."""
+    if not report.first:
+        return ""
+    first, last = (time.strftime("%Y-%m-%d", time.localtime(ms / 1000)) for ms in (report.first, report.last))
+    return f", {first} to {last}" if first != last else f", {first}"
+
+
+def _groups(report: Report, paint: Paint) -> list[str]:
+    total, rows = report.total, list[str]()
+    for group in GROUPS:
+        number = total.groups[group]
+        share = f"{100 * number / total.stops:.0f}%"
+        style = COLOURS.get(group)
+        title = f"{TITLES[group]:<17}"
+        label = f"  {paint(title, style) if style else title} {number:>7,} {share:>5}  "
+        rows += paint.row(label, NOTES[group])
+    return rows
+
+
+def _severities(report: Report, paint: Paint) -> list[str]:
+    there = [f"{name} {report.severities[name]:,}" for name in SEVERITIES if report.severities[name]]
+    return paint.row("  sent back as      ", ", ".join(there)) if there else []
+
+
+def _a_day(report: Report, paint: Paint) -> list[str]:
+    return [line for name, text in day_lines(report) for line in paint.row(f"  {name:<17} ", text)]
+
+
+def day_lines(report: Report) -> list[tuple[str, str]]:
+    """What it takes a day, counted over the days on which an agent stopped."""
+    if not report.days:
+        return []
+    total, days = report.total, report.days
+    sent = f"{total.groups['sent'] / days:.1f} sent back"
+    stops = f"{total.stops / days:.1f} stops, {sent} (on {count(days, 'day')} with work)"
+    if report.judge == "offline":
+        said = f"a model would be asked about {total.asks / days:.1f} stops a day; the rules cost nothing"
+    else:
+        unknown = f", {total.unpriced:,} at an unknown price" if total.unpriced else ""
+        said = f"{total.calls / days:.1f} calls and {money(total.cost / days)} a day "
+        said += f"({count(total.calls, 'call')} in all{unknown})"
+    return [("a day", stops), ("cost", said)]
+
+
+def _signs(report: Report, paint: Paint) -> list[str]:
+    rows: list[tuple[str, ...]] = [("", "asked again", "thanked", "went on", "nothing")]
+    for group in GROUPS:
+        if report.total.groups[group]:
+            numbers = (report.signs[group, sign] for sign in ("again", "thanked", "went_on", "none"))
+            rows.append((f"  {TITLES[group]}", *(f"{n:,}" for n in numbers)))
+    again, sent = report.signs["sent", "again"], report.total.groups["sent"]
+    told = table(rows, right=(1, 2, 3, 4))
+    if sent:
+        said = f"after {again:,} of {sent:,} that would have been sent back you asked for the same again"
+        told += paint.row("  ", f"{said}, or objected: a sign that those were right.")
+    return told
+
+
+def _named(report: Report) -> list[tuple[str, Count]]:
+    found = report.by_stops()
+    short_names = names([path for path, _ in found])
+    return [(plain(short_names[path]), c) for path, c in found]
+
+
+def _table(title: str, counted: list[tuple[str, Count]], report: Report, paint: Paint) -> list[str]:
+    """One row for each, at most ``SHOWN``; with calls and cost where a model judged."""
+    if not counted:
+        return []
+    paid = report.judge != "offline"
+    rows = [(title, "stops", *(COLUMNS[g] for g in GROUPS), *(("calls", "USD") if paid else ()))]
+    for name, c in counted[:SHOWN]:
+        cost = (f"{c.calls:,}", usd(c)) if paid else ()
+        row = (f"{c.stops:,}", *(f"{c.groups[g]:,}" for g in GROUPS), *cost)
+        rows.append((short(name, NAME), *row))
+    head, *rest = table(rows, right=range(1, 9))
+    left = len(counted) - SHOWN
+    more = [f"… and {left:,} more (--json has all)"] if left > 0 else []
+    return ["", paint(head, "bold"), *rest, *more]
+
+
+def usd(c: Count) -> str:
+    """What is known of the cost; a ``+`` where a price is unknown."""
+    return f"{c.cost:.2f}{'+' if c.unpriced else ''}"
+
+
+def _quality(quality: Precision, paint: Paint) -> list[str]:
+    """What the person's own answers show so far."""
+    if quality.share.of or quality.unknown:
+        return [
+            *paint.row("", f"By your answers: {quality.sentence}.", "  "),
+            *paint.row("", proposal(quality), "  "),
+        ]
+    if not quality.sent:
+        return paint.row("", "Nothing would have been sent, so there is nothing to look at.", "  ")
+    looked = min(SIZE, quality.sent)
+    said = (
+        f"Are they right? `reflectd backtest --label` shows {looked} of the {quality.sent:,}, one key each."
+    )
+    return paint.row("", said, "  ")
+
+
+def proposal(quality: Precision) -> str:
+    """What follows for the setting, which only the person changes."""
+    if quality.proposes == "act":
+        return 'That is enough for judge.mode = "act" (`reflectd config set judge.mode act`).'
+    return (
+        'Stay with judge.mode = "observe", which judges and sends nothing '
+        "(`reflectd config set judge.mode observe`)."
+    )

@@ -1,0 +1,123 @@
+"""The model's part of `reflectd backtest`: one prompt at a time, because a person asked for it.
+
+The command judges, here it is only asked: the provider that the person named, on the account ``asked``,
+within the caps. When the command goes away, the call ends with it. Nothing is sent to a host and no verdict
+is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import msgspec
+from msgspec import Struct
+
+from ...core.errors import BadReply, Rejected, Unavailable
+from ...core.llm import Prompt
+from ...core.policy import forbids
+from ...core.session import Session
+from ..world import DAY_MS
+from .feature import Feature, Parts, Route
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...core.guards import Limits
+    from ..budget import Budget
+    from ..calls import Calls
+
+MOST_S: Final = 600.0
+PURPOSES: Final = ("judge", "judge.again", "judge.second")
+
+
+class _Asked(Struct):
+    """``deadline_s``: how long the caller waits."""
+
+    provider: str
+    purpose: str
+    system: str
+    text: str
+    nonce: str = ""
+    schema: dict[str, Any] | None = None
+    max_tokens: int = 1_500
+    deadline_s: float = 180.0
+
+
+class Backtest(Feature):
+    """Asks a model, and says what it may still cost."""
+
+    name: ClassVar = "backtest"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._world = parts.world
+
+    def routes(self) -> Sequence[Route]:
+        """For `reflectd backtest --provider`."""
+        return (Route("GET", "limits", self._limits), Route("POST", "ask", self._ask))
+
+    async def _limits(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``provider`` → what was spent in 24 hours, and the caps. Raises ``Rejected``."""
+        self._calls(str(query.get("provider", "")))
+        since, budget = self._world.clock.now_ms() - DAY_MS, self._budget
+        spent = [budget.spent(since, account) for account in ("judging", "asked")]
+        limits = self._within()
+        return {
+            "spent_24h": {"usd": sum(s.today for s in spent), "tokens": sum(s.tokens for s in spent)},
+            "limits": {"usd": limits.usd_per_day, "tokens": limits.tokens_per_day},
+        }
+
+    async def _ask(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A prompt of the judge → its reply; or ``over`` with the limit that forbids it, ``silent`` with why
+        nobody answered, ``bad`` with what came. Raises ``BadReply`` and ``Rejected``.
+        """
+        try:
+            found = msgspec.convert(body, _Asked)
+        except (msgspec.ValidationError, RecursionError) as e:
+            raise BadReply(f"the body can't be read: {e}") from None
+        if found.purpose not in PURPOSES:
+            raise BadReply(f"only prompts of the judge are asked here, not {found.purpose[:60]!r}")
+        prompt = Prompt(
+            f"asked.{found.purpose}",
+            "judge",
+            found.system,
+            found.text,
+            nonce=found.nonce,
+            schema=found.schema,
+            max_tokens=max(1, min(found.max_tokens, 8_000)),
+        )
+        over: list[str] = []
+        try:
+            reply = await self._calls(found.provider).ask(
+                prompt, min(found.deadline_s, MOST_S), self._within(), lambda no: over.append(no.reason)
+            )
+        except BadReply as e:
+            return {"state": "bad", "why": str(e), "raw": e.raw}
+        except Unavailable as e:
+            return {"state": "over" if over else "silent", "why": over[0] if over else str(e)}
+        return {"state": "answered", "reply": msgspec.to_builtins(reply)}
+
+    def _calls(self, name: str) -> Calls:
+        """Those to this provider alone. Raises ``Rejected``."""
+        calls = self._world.calls
+        mine = tuple(
+            p for p in calls.providers if p.name not in {"host", "offline"} and name in {p.name, "auto"}
+        )
+        if not mine:
+            raise Rejected(f"the daemon's settings have no provider {name[:40]!r} set up")
+        if zero := forbids(self._world.settings):
+            raise Rejected(f"{zero} is 0, so no model may be asked")
+        return replace(calls, providers=mine, rules=None, judges={})
+
+    def _within(self) -> Limits:
+        """The caps of a day; those of a session are for sessions that run."""
+        limits = self._world.limits(Session(id=""))
+        return replace(limits, usd_per_session=max(limits.usd_per_session, limits.usd_per_day))
+
+    @property
+    def _budget(self) -> Budget:
+        budget = self._world.calls.budget
+        if budget is None:
+            raise Rejected("this daemon keeps no ledger")
+        return budget

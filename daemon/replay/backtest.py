@@ -1,0 +1,242 @@
+"""What a back-test says of many stops: how many of each state, by project and by week, what came next, and
+what it would cost a day.
+
+A result is one stop; ``Report`` counts results as they come and keeps none of them. Times are in the zone of
+this machine. Pure but for that: reads no files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final, Literal
+
+from ..core.orders import SendFeedback
+from ..core.redact import redact_head
+from ..core.verdict import FinalState
+from .stops import Sign, sign_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..judge.case import Case
+    from ..judge.decide import Decision
+    from ..judge.flow import Opinion
+    from .stops import Prepared
+
+Group = Literal["complete", "sent", "awaiting", "unscored", "stopped"]
+GROUPS: Final[tuple[Group, ...]] = ("complete", "sent", "awaiting", "unscored", "stopped")
+SIGNS: Final[tuple[Sign, ...]] = ("again", "thanked", "went_on", "none")
+REQUEST: Final = 600  # characters that are kept
+FEEDBACK: Final = 4_000
+SAID: Final = 200
+FINAL: Final = 600
+ROWS: Final = 12
+OTHERS: Final = "(others)"
+MOST_PROJECTS: Final = 1_000  # counted apart
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One stop, judged. ``at``: when its answer ended, epoch ms. ``feedback``: the whole text that would have
+    been sent, empty when none would. Only with a feedback there are ``request``, ``final`` (how the answer
+    ended), ``happened`` (the rows of evidence) and ``said`` (what the person typed next). ``asks``: a model
+    would be asked about it, or was. ``tokens``: of the first prompt, about. ``calls``, ``input``, ``output``
+    and ``cost`` (USD, None unknown): of the models that were asked.
+    """
+
+    host: str
+    project: str
+    session: str
+    turn: str
+    at: int
+    state: FinalState
+    severity: str = ""
+    reason: str = ""
+    request: str = ""
+    final: str = ""
+    happened: tuple[str, ...] = ()
+    feedback: str = ""
+    sign: Sign = "none"
+    said: str = ""
+    asks: bool = False
+    tokens: int = 0
+    calls: int = 0
+    input: int = 0
+    output: int = 0
+    cost: float | None = 0.0
+
+    @property
+    def group(self) -> Group:
+        """Where it is counted."""
+        match self.state:
+            case "complete" | "unscored":
+                return self.state
+            case "incomplete":
+                return "sent"
+            case "awaiting_user":
+                return "awaiting"
+            case _:
+                return "stopped"
+
+
+def result_of(found: Prepared, host: str, decision: Decision, opinion: Opinion | None = None) -> Result:
+    """The stop as it is kept: redacted, and short. ``opinion``: None where a guard decided."""
+    transcript, case, verdict = found.stop.transcript, found.case, decision.verdict
+    sent = next((o.text for o in decision.orders if isinstance(o, SendFeedback)), "")
+    replies = opinion.replies if opinion is not None else ()
+    asked = [r for r in replies if r.provider != "offline"]
+    costs = [r.usage.cost for r in asked]
+    known = [c for c in costs if c is not None]
+    words = case if sent else None  # what nobody would be told is not kept
+    return Result(
+        host=host,
+        project=transcript.directory,
+        session=transcript.session,
+        turn=verdict.turn,
+        at=verdict.at,
+        state=verdict.state,
+        severity="" if str(verdict.severity) == "NONE" else str(verdict.severity),
+        reason=verdict.reason[:300],
+        request=redact_head(words.requests[-1], REQUEST) if words is not None and words.requests else "",
+        final=words.final[-FINAL:] if words is not None else "",
+        happened=_happened(words) if words is not None else (),
+        feedback=sent[:FEEDBACK],
+        sign=sign_of(found.stop),
+        said=redact_head(found.stop.said, SAID) if words is not None else "",
+        asks=bool(opinion is not None and opinion.prompts),
+        calls=len(asked),
+        input=sum(r.usage.input for r in asked),
+        output=sum(r.usage.output for r in asked),
+        cost=sum(known) if len(known) == len(costs) else None,
+    )
+
+
+def _happened(case: Case) -> tuple[str, ...]:
+    """The rows of evidence, the open ones first."""
+    ordered = sorted(case.evidence.rows, key=lambda r: not r.open)
+    return tuple(f"{'! ' if r.open else '  '}{r.text[:200]}" for r in ordered[:ROWS])
+
+
+@dataclass(slots=True)
+class Count:
+    """Stops of one kind together: all of them, one project's, one week's. ``cost`` is what is known of it;
+    ``unpriced``: calls whose price nobody told.
+    """
+
+    stops: int = 0
+    groups: Counter[Group] = field(default_factory=Counter)
+    asks: int = 0
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+    def add(self, r: Result) -> None:
+        """One more."""
+        self.stops += 1
+        self.groups[r.group] += 1
+        self.asks += r.asks
+        self.calls += r.calls
+        self.tokens += r.input + r.output
+        self.cost += r.cost or 0.0
+        self.unpriced += r.cost is None
+
+
+@dataclass(slots=True)
+class Report:
+    """All figures of one back-test. ``severities``: of what would have been sent. ``signs``: (group, sign) →
+    how many. ``days``: those on which there was a stop.
+    """
+
+    judge: str
+    total: Count = field(default_factory=Count)
+    severities: Counter[str] = field(default_factory=Counter)
+    signs: Counter[tuple[Group, Sign]] = field(default_factory=Counter)
+    projects: dict[str, Count] = field(default_factory=dict)
+    weeks: dict[str, Count] = field(default_factory=dict)
+    hosts: Counter[str] = field(default_factory=Counter)
+    first: int = 0
+    last: int = 0
+    _sessions: set[int] = field(default_factory=set)
+    _days: set[date] = field(default_factory=set)
+
+    def add(self, r: Result) -> None:
+        """One more stop."""
+        self.total.add(r)
+        self._sessions.add(hash((r.host, r.session)))
+        self.hosts[r.host] += 1
+        if r.group == "sent":
+            self.severities[r.severity or "none"] += 1
+        self.signs[r.group, r.sign] += 1
+        project = r.project if r.project in self.projects or len(self.projects) < MOST_PROJECTS else OTHERS
+        self.projects.setdefault(project, Count()).add(r)
+        if r.at > 0:
+            day = datetime.fromtimestamp(r.at / 1000).date()  # noqa: DTZ006 - local days, as a person counts
+            year, week, _ = day.isocalendar()
+            self.weeks.setdefault(f"{year}-W{week:02d}", Count()).add(r)
+            self._days.add(day)
+            self.first, self.last = min(self.first or r.at, r.at), max(self.last, r.at)
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions had a stop."""
+        return len(self._sessions)
+
+    @property
+    def days(self) -> int:
+        """On how many days there was a stop."""
+        return len(self._days)
+
+    def by_stops(self) -> list[tuple[str, Count]]:
+        """The projects, the busiest first."""
+        return sorted(self.projects.items(), key=lambda item: (-item[1].stops, item[0]))
+
+    def by_week(self) -> list[tuple[str, Count]]:
+        """The weeks, the newest first."""
+        return sorted(self.weeks.items(), reverse=True)
+
+    def json(self) -> dict[str, object]:
+        """For scripts."""
+        return {
+            "judge": self.judge,
+            "sessions": self.sessions,
+            **_object(self.total),
+            "severities": dict(sorted(self.severities.items())),
+            "signs": {g: {s: self.signs[g, s] for s in SIGNS} for g in GROUPS},
+            "from": self.first,
+            "to": self.last,
+            "days": self.days,
+            "a_day": {
+                "stops": _a_day(self.total.stops, self.days),
+                "asks": _a_day(self.total.asks, self.days),
+                "calls": _a_day(self.total.calls, self.days),
+                "sent": _a_day(self.total.groups["sent"], self.days),
+                "usd": None if self.total.unpriced else _a_day(self.total.cost, self.days),
+            },
+            "hosts": dict(sorted(self.hosts.items())),
+            "projects": [{"project": name, **_object(c)} for name, c in self.by_stops()],
+            "weeks": [{"week": name, **_object(c)} for name, c in self.by_week()],
+        }
+
+
+def _object(c: Count) -> dict[str, object]:
+    usd = None if c.unpriced else round(c.cost, 6)
+    groups: dict[str, int] = {g: c.groups[g] for g in GROUPS}
+    return {"stops": c.stops, **groups, "asks": c.asks, "calls": c.calls, "tokens": c.tokens, "usd": usd}
+
+
+def _a_day(number: float, days: int) -> float:
+    return round(number / days, 4) if days else 0.0
+
+
+def names(projects: Sequence[str]) -> dict[str, str]:
+    """A short name for each folder: its last part, with a number where two have the same."""
+    found: dict[str, str] = {}
+    for path in projects:
+        base = PurePath(path).name or path or "(no folder)"
+        same = sum(name.partition(" #")[0] == base for name in found.values())
+        found[path] = f"{base} #{same + 1}" if same else base
+    return found

@@ -1,0 +1,178 @@
+"""Each stop of a past session, judged as if it were now: the guards, the case, the opinion, the decision.
+
+What a session's state would be is carried from stop to stop, as the daemon does: a person's message begins a
+new task. What the person said next is read as a *sign* only: that the stop was wrong when they asked for the
+same once more or objected, that it was right when they thanked or went on. Pure: reads no files and asks no
+model.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Literal
+
+from ..core.bounds import bounded
+from ..core.errors import BadReply, Unavailable
+from ..core.guards import Limits, may_judge_messages
+from ..core.session import FINAL_FOR_TASK, Session, judging, reconcile
+from ..core.stop import Stop
+from ..core.transcript import Said
+from ..core.verdict import JudgedBy
+from ..engine.loops import naming_loop, silent
+from ..judge.case import PROMPT_TOKENS, Case, make_case
+from ..judge.decide import Decision, Round, decide, skip
+from ..judge.flow import judge
+from ..llm import offline
+from ..rules.patterns import alike, shape_of
+from ..rules.signals import SURE, read
+from ..stuck.decide import may_go_on
+from ..stuck.signals import Loop, loop_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..core.guards import Skip
+    from ..core.llm import Prompt, Reply
+    from ..core.transcript import Transcript
+    from ..judge.case import Templates
+    from ..judge.flow import Opinion
+
+Sign = Literal["again", "thanked", "went_on", "none"]
+SAID_CHARS: Final = 4_000
+_GO_ON: Final = re.compile(
+    r"\W{0,9}(?:please )?(?:continue|go on|keep going|carry on|proceed|finish (?:it|this|that)|try again"
+    r"|do it|not done(?: yet)?|you(?: are|'re) not done(?: yet)?)(?: please)?\W{0,9}",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A stop before it is judged. ``decided``: what a guard says; then there is no ``case``. ``session``: its
+    state, with which ``Walk.decide`` goes on.
+    """
+
+    stop: Stop
+    session: Session
+    case: Case | None = None
+    decided: Decision | None = None
+    loop: Loop | None = None
+
+
+class Walk:
+    """One session, from its first stop to its last. ``limits``: the guards' numbers, as the settings have
+    them.
+    """
+
+    def __init__(self, host: str, limits: Limits) -> None:
+        self._host = host
+        self._limits = replace(limits, observe=False, toasts=False)
+        self._session: Session | None = None
+
+    def prepare(
+        self,
+        stop: Stop,
+        templates: Templates,
+        *,
+        project: str = "",
+        nonce: str = "",
+        prompt_tokens: int = PROMPT_TOKENS,
+    ) -> Prepared | None:
+        """The stop with its case, or with what a guard decided. None where the daemon would write no verdict:
+        the turn waited for something in the background, or nobody asked for it.
+        """
+        if stop.after == "host":
+            return None
+        transcript = bounded(stop.transcript)
+        turn = transcript.turn
+        if turn is None:
+            return None
+        before = self._session or Session(id=transcript.session, host=self._host)
+        s = reconcile(before, transcript)
+        if s.phase not in FINAL_FOR_TASK:
+            s = replace(s, phase="open", reason="")  # the agent worked meanwhile
+        loop = loop_in(silent(transcript))
+        no: Skip | None = may_judge_messages(s, transcript, self._limits) or may_go_on(s, loop)
+        at = turn.completed or turn.at
+        if no is not None:
+            decided = skip(s, turn.id, no, at, self._limits)
+            if decided is None:
+                return None
+            self._session = decided.session
+            return Prepared(stop, s, None, decided, loop)
+        s = judging(s, turn.id)
+        case = make_case(
+            transcript,
+            at=at,
+            nonce=nonce,
+            templates=templates,
+            open_items=s.open_items,
+            project=project,
+            prompt_tokens=prompt_tokens,
+        )
+        return Prepared(stop, s, case, None, loop)
+
+    def decide(self, found: Prepared, opinion: Opinion, ms: int = 0) -> Decision:
+        """What follows from the opinion; the session goes on from there."""
+        if found.case is None:
+            raise ValueError("a guard decided this stop")
+        r = Round(found.session, found.case, self._limits, found.case.at, JudgedBy(ms=ms))
+        decision = naming_loop(decide(r, opinion), found.loop)
+        self._session = decision.session
+        return decision
+
+
+def driven(case: Case, ask: Callable[[Prompt], Reply], *, second_look: bool = True) -> Opinion:
+    """The opinion, with ``ask`` as the one who answers. What it raises as ``Unavailable`` or ``BadReply`` the
+    judge takes as a failure of the provider; anything else ends it.
+    """
+    flow = judge(case, second_look=second_look)
+    try:
+        prompt = next(flow)
+        while True:
+            try:
+                reply = ask(prompt)
+            except (Unavailable, BadReply) as e:
+                prompt = flow.throw(e)
+            else:
+                prompt = flow.send(reply)
+    except StopIteration as stop:
+        opinion: Opinion = stop.value
+    return opinion
+
+
+def rules(prompt: Prompt) -> Reply:
+    """What the fixed rules answer, as in the daemon where no model is set up."""
+    if prompt.purpose != "judge":
+        raise Unavailable("nobody is set up to be asked")  # the rules have no second opinion
+    return offline.judge(prompt)
+
+
+def mark_of(transcript: Transcript) -> str:
+    """The same for a stop and for its copy in a fork of the session, in which ids may differ."""
+    turn = transcript.turn
+    at = turn.at if turn is not None else 0
+    words = (str(at), *(m.text for m in transcript.requests), turn.text if turn is not None else "")
+    said = "\x00".join((*words, *(c.id for c in transcript.calls)))
+    return sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def sign_of(stop: Stop) -> Sign:
+    """What the person's next message says about the stop, if anything."""
+    said = stop.said.strip()
+    if stop.after != "person" or not said:
+        return "none"
+    turn = stop.transcript.turn
+    prior = turn.text if turn is not None else ""
+    found = read(Said(said[:SAID_CHARS], prior))
+    sure = found.confidence >= SURE
+    if sure and found.type in {"correction", "negative"}:
+        return "again"
+    if _GO_ON.fullmatch(said[:200]):
+        return "again"
+    asked = shape_of(said[:SAID_CHARS])
+    if any(alike(asked, shape_of(m.text[:SAID_CHARS])) for m in stop.transcript.requests if m.text):
+        return "again"
+    return "thanked" if sure and found.type == "positive" else "went_on"

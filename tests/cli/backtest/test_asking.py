@@ -1,0 +1,290 @@
+"""``reflectd backtest --provider``: the estimate, a person's yes, a model on loopback, with and without a
+daemon.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pexpect
+
+from harness.machine.reflectd import Daemon
+from harness.machine.waiting import PATIENCE_S, wait_until
+from harness.models.api_servers import MODEL, Fails, Hangs, LlmServer, Says, Step, llm_server
+from tests.cli.backtest.corpus import session, sessions
+from tests.support.hosts.claude_code_past import begun as begun_at
+from tests.support.hosts.claude_code_past import kept
+from tests.support.machine.command_line import COMMAND, Done, environment, reflectd, said
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiohttp import web
+
+    from harness.machine.sandbox import Sandbox
+    from harness.models.api_servers import Wire
+
+Json = dict[str, Any]
+KEY = "sk-ant-api03-1234567890abcdefghijKLMNOP"
+DONE = {"complete": True, "severity": "NONE", "feedback": "", "missing": [], "next_actions": []}
+OPEN = {
+    "complete": False,
+    "severity": "MEDIUM",
+    "feedback": "The rounding of prices below zero is still wrong.",
+    "missing": [{"item": "prices below zero", "cites": "run the tests"}],
+    "next_actions": ["Handle prices below zero"],
+}
+
+
+@dataclass(frozen=True)
+class Judges(Step):
+    """A verdict or a defence, with the nonce of its call."""
+
+    says: Json
+    asked: list[str] = field(default_factory=list)
+
+    async def play(self, wire: Wire, body: Json, request: web.Request) -> web.StreamResponse:
+        text = json.dumps(body, ensure_ascii=False)
+        nonce = re.search(r"The marker of this data is (\w+)\.", text)
+        assert nonce is not None, text
+        self.asked.append(text)
+        return await replace(Says(), text=json.dumps({"nonce": nonce[1], **self.says})).play(
+            wire, body, request
+        )
+
+
+@asynccontextmanager
+async def site(
+    box: Sandbox, *, daemon: bool, **more: str
+) -> AsyncIterator[tuple[LlmServer, dict[str, str], Daemon]]:
+    """A model's API, the settings that lead to it, and a daemon, which runs where it is asked for."""
+    async with llm_server() as server:
+        env = {
+            "ANTHROPIC_API_KEY": KEY,
+            "ANTHROPIC_BASE_URL": server.url,
+            "REFLECTD_ANTHROPIC_MODEL": MODEL["anthropic"],
+            "REFLECTD_JUDGE_PROVIDER": "auto",
+            **more,
+        }
+        process = Daemon(box, **env)
+        if daemon:
+            await asyncio.to_thread(process.start)
+        try:
+            yield server, env, process
+            assert server.left == 0, "a scripted step was not asked for"
+        finally:
+            await asyncio.to_thread(process.stop)
+
+
+def begun(box: Sandbox, env: dict[str, str], *args: str) -> pexpect.spawn[str]:
+    """The command at a terminal."""
+    return pexpect.spawn(
+        COMMAND[0],
+        [*COMMAND[1:], "backtest", "--provider", "anthropic", *args],
+        env=environment(box, **{"TERM": "dumb", **env}),  # type: ignore[arg-type]
+        cwd=str(box.project),
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+        dimensions=(60, 110),
+    )
+
+
+def answered(box: Sandbox, env: dict[str, str], answer: str, *args: str) -> tuple[int, str]:
+    """Exit code and screen; ``answer`` to the question, nothing typed where it is empty."""
+    child = begun(box, env, *args)
+    screen = ""
+    try:
+        if answer:
+            child.expect(r"\[y/N\] ")
+            screen = f"{child.before}{child.after}"
+            child.send(f"{answer}\r")
+        child.expect(pexpect.EOF)
+        screen += str(child.before)
+    finally:
+        child.close()
+    return int(child.exitstatus if child.exitstatus is not None else -1), " ".join(screen.split())
+
+
+async def test_no_model_without_a_yes(box: Sandbox) -> None:
+    """The estimate asks nobody; without a terminal, with a no and with --json nothing is asked."""
+    sessions(box, 3)
+    async with site(box, daemon=False) as (_, env, _):
+
+        async def run(*args: str) -> Done:
+            return await asyncio.to_thread(reflectd, box, "backtest", "--provider", "anthropic", *args, **env)
+
+        said(await run("--dry-run"), 0, "to ask", "3 stops", "3 to 6 calls", "tokens in", "no daemon runs")
+        said(await run(), 2, "there is no terminal to ask on", "Nothing was asked")
+        said(await run("--json"), 2, "there is no terminal to ask on")
+        found = json.loads((await run("--dry-run", "--json")).stdout)["estimate"]
+        assert (found["stops"], found["calls"]) == (3, [3, 6])
+        assert found["tokens_in"] > 3 * 2 * 1_000
+        code, screen = await asyncio.to_thread(answered, box, env, "n")
+        assert (code, "Nothing was asked." in screen) == (1, True)
+        no_key = await asyncio.to_thread(reflectd, box, "backtest", "--provider", "openai", "--dry-run")
+        said(no_key, 2, "no key for OpenAI")
+
+
+async def test_a_model_judges_after_a_yes(box: Sandbox) -> None:
+    """Each stop once, with a second look before feedback; what was paid for is not paid for again, also when
+    a session grew or the case is kept.
+    """
+    for n in (1, 2, 3):
+        session(box, n, passed=True)
+    look = Judges({"defended": False, "why": "it is open"})
+    async with site(box, daemon=False) as (server, env, _):
+        server.script(Judges(DONE), Judges(OPEN), look, Judges(DONE))
+        code, screen = await asyncio.to_thread(answered, box, env, "y", "--no-pager")
+        assert code == 0
+        for words in ("3 sessions, 3 stops", "Anthropic", "complete 2 67%", "sent back 1 33%", "4.0 calls"):
+            assert words in screen
+        assert "Still open" not in screen
+        code, screen = await asyncio.to_thread(answered, box, env, "")
+        assert (code, "3 sessions, 3 stops" in screen) == (0, True)
+        found = json.loads(
+            (
+                await asyncio.to_thread(reflectd, box, "backtest", "--provider", "anthropic", "--json", **env)
+            ).stdout
+        )
+        assert (found["judge"], found["calls"], found["sent"], found["tokens"]) == ("anthropic", 4, 1, 480)
+        rules = json.loads((await asyncio.to_thread(reflectd, box, "backtest", "--json")).stdout)
+        assert (rules["judge"], rules["calls"], rules["sent"]) == ("offline", 0, 0)
+        session(box, 3, passed=True, then="Thanks, now the changelog")
+        server.script(Judges(DONE))  # only for the new stop
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "about 1 stop?" in screen, "3 sessions, 4 stops" in screen) == (0, True, True)
+        path = session(box, 4, passed=True)
+        (path.parent / "fork.jsonl").write_bytes(path.read_bytes())
+        server.script(Judges(DONE))  # a copy is not asked about
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "about 1 stop?" in screen, "4 sessions, 5 stops" in screen) == (0, True, True)
+        os.utime(path, (1, 1))  # read anew, and nothing is left to ask: there is no question, and no call
+        code, screen = await asyncio.to_thread(answered, box, env, "")
+        assert (code, "4 sessions, 5 stops" in screen) == (0, True)
+
+
+async def test_only_the_last_days_are_asked_about(box: Sandbox) -> None:
+    """An older stop of the same session is asked about when it is wanted, and the newer one not again."""
+    story = begun_at(box, 1)
+    for n, stamp in enumerate(("2020-01-01T10:00:00.000Z", datetime.now(UTC).isoformat())):
+        first = len(story.lines)
+        story.human(f"Fix the rounding in shop{n}.py and run the tests")
+        story.tool("Write", {"file_path": f"{story.cwd}/shop{n}.py", "content": "x = 1"}, "ok")
+        story.bash("pytest -q", "5 passed in 0.1s")
+        story.say(f"The rounding {n} is fixed.")
+        for line in story.lines[first:]:
+            line["timestamp"] = stamp
+    path = kept(box, story)
+    now = time.time()
+    os.utime(path, (now, now))
+    async with site(box, daemon=False) as (server, env, _):
+        server.script(Judges(DONE))
+        code, screen = await asyncio.to_thread(answered, box, env, "y", "--days", "2")
+        assert (code, "about 1 stop?" in screen, "1 session, 1 stop" in screen) == (0, True, True)
+        server.script(Judges(DONE))
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "about 1 stop?" in screen, "1 session, 2 stops" in screen) == (0, True, True)
+
+
+async def test_no_more_calls_than_were_agreed_to(box: Sandbox) -> None:
+    """Replies that break the form cost calls; where the estimate is used up, what is left is said."""
+    session(box, 1, passed=True)
+    async with site(box, daemon=False) as (server, env, _):
+        broken = Says("no JSON at all")
+        server.script(broken, broken)
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "unscored 1 100%" in screen) == (0, True), "two calls: that is what was agreed to"
+        session(box, 2, passed=True)
+        server.script(broken, Judges(OPEN))
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "more calls than the estimate said" in screen, "1 session, 1 stop" in screen) == (
+            0,
+            True,
+            True,
+        )
+
+
+async def test_through_the_daemon_it_is_in_the_ledger(box: Sandbox) -> None:
+    """Where a daemon runs it asks: account `asked`, purpose `asked.judge`; no host hears of it."""
+    session(box, 1, passed=True)
+    async with site(box, daemon=True) as (server, env, daemon):
+        server.script(Judges(DONE))
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "it ends before 2.00 USD" in screen) == (0, True)
+        wait_until(lambda: daemon.call("GET", "/v1/ledger?by=account")["groups"], "a row", daemon.log)
+        groups = daemon.call("GET", "/v1/ledger?by=account")["groups"]
+        assert [(g["name"], g["answered"]) for g in groups] == [("asked", 1)]
+        purposes = daemon.call("GET", "/v1/ledger?by=purpose")["groups"]
+        assert [g["name"] for g in purposes] == ["asked.judge"]
+        assert daemon.call("GET", "/v1/verdicts?limit=5")["verdicts"] == []
+        assert daemon.call("GET", "/v1/sessions")["sessions"] == []
+
+
+async def test_a_limit_ends_it_and_keeps_what_was_done(box: Sandbox) -> None:
+    """The caps hold, named; the rest waits for another day."""
+    for n in (1, 2):
+        session(box, n, passed=True)
+    async with site(box, daemon=True, REFLECTD_SPEND_TOKENS_PER_DAY="4000") as (server, env, _):
+        server.script(Judges(DONE))
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "It ended early: " in screen, "limit" in screen) == (1, True, True)
+        done = await asyncio.to_thread(
+            reflectd, box, "backtest", "--provider", "anthropic", "--dry-run", **env
+        )
+        said(done, 0, "1 stop;")
+
+
+async def test_a_model_that_is_silent_ends_it(box: Sandbox) -> None:
+    """A refusal of the API is told, nothing is stored as unscored, and later it goes on."""
+    session(box, 1, passed=True)
+    async with site(box, daemon=False) as (server, env, _):
+        server.script(Fails(401))
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "It ended early: anthropic" in screen) == (1, True)
+        server.script(Judges(DONE))
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "complete 1 100%" in screen) == (0, True)
+
+
+async def test_ctrl_c_and_a_kill_pay_for_nothing_twice(box: Sandbox) -> None:
+    """Ended while the second stop is asked about: the first one stays, the call ends with the command."""
+    for n in (1, 2):
+        session(box, n, passed=True)
+    async with site(box, daemon=True) as (server, env, daemon):
+        server.script(Judges(DONE), Hangs())
+        child = begun(box, env)
+        await asyncio.to_thread(child.expect, r"\[y/N\] ")
+        child.send("y\r")
+        await asyncio.to_thread(wait_until, lambda: server.left == 0, "the second call", daemon.log)
+        child.send("\x03")
+        await asyncio.to_thread(child.expect, pexpect.EOF)
+        child.close()
+        assert child.exitstatus == 130
+
+        def ended() -> bool:
+            groups = daemon.call("GET", "/v1/ledger?by=account")["groups"]
+            return [(g["answered"], g["cancelled"]) for g in groups] == [(1, 1)]
+
+        await asyncio.to_thread(wait_until, ended, "the end of the call", daemon.log)
+        server.script(Judges(DONE))
+        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        assert (code, "Ask the model about 1 stop?" in screen, "complete 2 100%" in screen) == (0, True, True)
+
+
+async def test_a_provider_that_the_daemon_does_not_have(box: Sandbox) -> None:
+    """It says so before anything is asked."""
+    session(box, 1, passed=True)
+    async with site(box, daemon=True, REFLECTD_JUDGE_PROVIDER="offline") as (_, env, _):
+        done = await asyncio.to_thread(
+            reflectd, box, "backtest", "--provider", "anthropic", "--dry-run", **env
+        )
+        said(done, 2, "the daemon that runs may not ask it", "anthropic")
+    assert os.environ.get("ANTHROPIC_API_KEY") is None

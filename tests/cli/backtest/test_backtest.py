@@ -1,0 +1,215 @@
+"""``reflectd backtest``: the real command on files of past sessions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from daemon.cli.backtest.reading import files_of
+from daemon.store.backtests import FILE
+from harness.machine.sandbox import REPO
+from harness.machine.waiting import PATIENCE_S, wait_until
+from tests.cli.backtest.corpus import session, sessions
+from tests.support.hosts.claude_code_past import folder_of
+from tests.support.machine.command_line import COMMAND, environment, reflectd, said
+
+if TYPE_CHECKING:
+    from harness.machine.sandbox import Sandbox
+
+Json = dict[str, Any]
+DATA = REPO / "tests" / "data"
+WATCHED = """
+import resource, sys
+seen = []
+watched = ("socket.", "subprocess.")
+sys.addaudithook(lambda event, _: seen.append(event) if event.startswith(watched) else None)
+from daemon.cli.main import main
+code = main(sys.argv[1:])
+print(seen, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def report(box: Sandbox, *args: str, **env: str) -> Json:
+    """The report as JSON."""
+    done = reflectd(box, "backtest", "--json", *args, **env)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    found: Json = json.loads(done.stdout)
+    return found
+
+
+def watched(box: Sandbox, *args: str) -> tuple[str, int]:
+    """The sockets and programs that the command opened, and its peak memory in MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, "backtest", *args],
+        env=environment(box),
+        cwd=box.project,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+    opened, _, peak = done.stderr.strip().rpartition(" ")
+    return opened, int(peak)
+
+
+def begins(box: Sandbox, *args: str) -> subprocess.Popen[str]:
+    """The command, while it runs."""
+    return subprocess.Popen(
+        [*COMMAND, "backtest", *args],
+        env=environment(box),
+        cwd=box.project,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_the_report(box: Sandbox) -> None:
+    """Sessions, stops, each state with its share, severities, figures of a day, signs, projects, weeks."""
+    sessions(box, 6)
+    text = said(reflectd(box, "backtest"), 0, "6 sessions, 7 stops in 6 files", "the fixed rules, for free")
+    for words in ("complete  ", "sent back as", "HIGH 4", "a day  ", "asked again", "by project", "2025-W"):
+        assert words in text.replace("2026-W", "2025-W")
+    found = report(box)
+    assert (found["sessions"], found["stops"], found["sent"], found["complete"]) == (6, 7, 4, 2)
+    assert found["signs"]["sent"] == {"again": 1, "thanked": 0, "went_on": 0, "none": 3}
+    assert (found["calls"], found["usd"], found["judge"], found["problems"]) == (0, 0.0, "offline", [])
+    assert [p["project"] for p in found["projects"]] == [str(box.project.resolve())]
+
+
+def test_recorded_sessions_of_both_hosts(box: Sandbox) -> None:
+    """A folder with transcripts and exports; what is neither is named, and costs only itself."""
+    found = report(box, str(DATA / "exports"))
+    assert (found["hosts"], found["sent"], found["complete"]) == ({"opencode": 2}, 1, 1)
+    folder = box.root / "mixed"
+    folder.mkdir()
+    for path in (*(DATA / "claude").glob("*.jsonl"), *(DATA / "exports").glob("*.json")):
+        (folder / path.name).write_bytes(path.read_bytes())
+    (folder / "noise.jsonl").write_bytes(b"\x00\xff\n[[[[\n" * 100)
+    (folder / "broken.json").write_text("{", "utf-8")
+    (folder / "other.json").write_text('{"a": 1}', "utf-8")
+    os.mkfifo(folder / "pipe.jsonl")
+    mixed = report(box, str(folder))
+    assert mixed["hosts"] == {"claude-code": 10, "opencode": 2}
+    names = [os.path.basename(p["file"]) for p in mixed["problems"]]
+    assert names == [
+        "broken.json",
+        "other.json",
+        "pipe.jsonl",
+    ]
+    said(reflectd(box, "backtest", str(folder)), 0, "left out", "pipe.jsonl", "is not a regular file")
+
+
+def test_no_socket_and_no_program(box: Sandbox) -> None:
+    """With the rules nothing is sent anywhere: no socket is opened and no program is started."""
+    sessions(box, 2)
+    assert watched(box, "--json")[0] == "[]"
+
+
+def test_memory_is_flat(box: Sandbox) -> None:
+    """Ten times as many sessions take no more memory."""
+    sessions(box, 30)
+    few = watched(box, "--json")[1]
+    sessions(box, 300)
+    assert watched(box, "--json")[1] < few + 12
+
+
+def test_killed_and_resumed_gives_the_same(box: Sandbox) -> None:
+    """SIGKILL and Ctrl-C in the middle lose and double nothing: the report is that of an undisturbed run."""
+    sessions(box, 600)
+    whole = report(box, "--state-dir", str(box.root / "other"))
+    assert whole["sessions"] == 600
+    assert ended_by(box, signal.SIGKILL) == -signal.SIGKILL
+    assert ended_by(box, signal.SIGINT) == 130
+    assert report(box) == whole
+
+
+def ended_by(box: Sandbox, number: signal.Signals) -> int:
+    """The command, ended by a signal when it has judged some files more; its exit code."""
+    before, process = judged(box), begins(box)
+    wait_until(lambda: judged(box) >= before + 20, "some files to be judged", lambda: str(process.poll()))
+    os.killpg(process.pid, number)
+    process.communicate(timeout=PATIENCE_S)
+    assert 0 < judged(box) < 600, "it was not in the middle"
+    return process.returncode
+
+
+def judged(box: Sandbox) -> int:
+    """How many files are judged so far."""
+    kept = box.state / FILE
+    if not kept.exists():
+        return 0
+    with contextlib.closing(sqlite3.connect(f"{kept.as_uri()}?mode=ro", uri=True)) as db:
+        try:
+            return int(db.execute("SELECT count(*) FROM files WHERE done").fetchone()[0])
+        except sqlite3.Error:  # it was just made
+            return 0
+
+
+def test_what_was_judged_is_not_judged_again(box: Sandbox) -> None:
+    """A second run reads nothing anew; a file that grew is, and its stops count once."""
+    paths = sessions(box, 3)
+    first = report(box)
+    for path in paths[:2]:
+        found = path.stat()
+        path.write_bytes(b"\n" * found.st_size)  # nobody would find a session in it
+        os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert report(box) == first
+    session(box, 3, passed=True, then="Thanks, that is right!")
+    grown = report(box)
+    assert (grown["stops"], grown["sessions"]) == (first["stops"] + 1, 3)
+
+
+def test_a_fork_counts_once(box: Sandbox) -> None:
+    """A session that begins with the lines of another one adds only its own stops."""
+    path = session(box, 1)
+    (path.parent / "fork.jsonl").write_bytes(path.read_bytes())
+    assert report(box)["stops"] == 1
+
+
+def test_only_the_last_days(box: Sandbox) -> None:
+    """--days leaves out older files unread, and older stops."""
+    old = session(box, 1)
+    new = session(box, 2)
+    now = time.time()
+    os.utime(new, (now, now))
+    assert [f.path for f in files_of({"HOME": str(box.home)}, None, int(now * 1000) - 86_400_000)] == [new]
+    assert report(box)["stops"] == 2
+    said(reflectd(box, "backtest", "--days", "1", str(old.parent)), 0, "0 stops in 1 file", "No agent came")
+    os.utime(new, (1, 1))
+    said(reflectd(box, "backtest", "--days", "1"), 2, "no session so new")
+
+
+def test_wrong_use_is_named(box: Sandbox) -> None:
+    """No session, no such folder, flags that do not go together."""
+    said(reflectd(box, "backtest"), 2, "there is no session in", "opencode export")
+    said(reflectd(box, "backtest", "/nowhere"), 2, "there is no /nowhere")
+    folder_of(box).mkdir(parents=True)
+    for args, words in (
+        (["--days", "0"], "--days must be from 1"),
+        (["--dry-run"], "name one with --provider"),
+        (["--quotes"], "--html FILE"),
+        (["--label"], "run it on a terminal"),
+        (["--label", "--json"], "run it on a terminal"),
+    ):
+        said(reflectd(box, "backtest", *args), 2, words)
+
+
+def test_no_setting_and_no_session_is_changed(box: Sandbox) -> None:
+    """It writes its own file in the state folder, and nothing else."""
+    sessions(box, 2)
+    before = {p: p.read_bytes() for p in box.home.rglob("*") if p.is_file()}
+    reflectd(box, "backtest")
+    after = {p: p.read_bytes() for p in box.home.rglob("*") if p.is_file() and box.state not in p.parents}
+    assert after == {p: data for p, data in before.items() if box.state not in p.parents}
+    assert {p.name for p in box.state.iterdir()} == {FILE}

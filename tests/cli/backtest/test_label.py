@@ -1,0 +1,111 @@
+"""``reflectd backtest --label``: a person at a real terminal looks at what would have been sent."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pexpect
+
+from harness.machine.waiting import PATIENCE_S
+from tests.cli.backtest.corpus import sessions
+from tests.support.machine.command_line import COMMAND, environment, reflectd, said
+
+if TYPE_CHECKING:
+    from harness.machine.sandbox import Sandbox
+
+DOWN = "\x1b[B"
+
+
+def labelled(box: Sandbox, keys: str, *, term: str = "xterm", end: str = "") -> tuple[int, str]:
+    """Exit code and all that was on the screen. Each key is typed when its feedback is there."""
+    child = pexpect.spawn(
+        COMMAND[0],
+        [*COMMAND[1:], "backtest", "--label"],
+        env=environment(box, TERM=term, NO_COLOR="1"),  # type: ignore[arg-type]
+        cwd=str(box.project),
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+        dimensions=(60, 110),
+    )
+    screen = ""
+    try:
+        for key in keys:
+            child.expect("Stop here" if term != "dumb" else r"Enter is \d\): ")
+            screen += f"{child.before}{child.after}"
+            child.send(key if term != "dumb" else f"{key}\r")
+        if end:
+            child.expect("Stop here")
+            child.send(end)
+        child.expect(pexpect.EOF)
+        screen += str(child.before)
+    finally:
+        child.close()
+    return int(child.exitstatus if child.exitstatus is not None else -1), screen
+
+
+def cases(box: Sandbox) -> list[tuple[str, str]]:
+    """What the kept cases say: the label, and who gave it."""
+    found = [json.loads(p.read_text("utf-8")) for p in (box.state / "cases").glob("*.json")]
+    return sorted((c["label"]["expect"], c["label"]["by"]) for c in found)
+
+
+def test_one_key_for_each_answer(box: Sandbox) -> None:
+    """Right, wrong, my turn, don't know: kept as cases, counted with the interval, and nothing is changed."""
+    sessions(box, 6)  # four of them are sent back
+    code, screen = labelled(box, "rwtd")
+    assert code == 0
+    for words in (
+        "1 of 4",
+        "4 of 4",
+        "you asked",
+        "Fix the rounding",
+        "Reflection-3: Task Incomplete",
+        "HIGH",
+    ):
+        assert words in screen
+    assert "1 of 3 looked at were right: 6–79 %" in " ".join(screen.split())  # noqa: RUF001
+    assert 'judge.mode = "observe"' in screen
+    assert cases(box) == [("awaiting_user", "person"), ("complete", "person"), ("incomplete", "person")]
+    said(reflectd(box, "case", "list"), 0, "incomplete", "awaiting_user")
+    assert "No setting was changed" in screen
+    assert not (box.home / ".config" / "reflectd" / "config.toml").exists()
+    found = json.loads(reflectd(box, "backtest", "--json").stdout)["labels"]
+    assert (found["sent"], found["looked_at"], found["right"], found["unknown"]) == (4, 3, 1, 1)
+    said(reflectd(box, "backtest"), 0, "By your answers: of 4 that would have been sent, 1 of 3")
+    name = next((box.state / "cases").glob("*.json"))
+    said(reflectd(box, "judge", name, "--provider", "offline"), 10, "incomplete HIGH", "label")
+
+
+def test_it_goes_on_where_it_was_left(box: Sandbox) -> None:
+    """Stopping, Ctrl-C and Ctrl-D keep what was said; the next time shows the rest."""
+    sessions(box, 6)
+    assert labelled(box, "rq")[0] == 0
+    code, screen = labelled(box, "r", end="\x03")
+    assert (code, "3 of 4 are left" in screen) == (130, True)
+    code, screen = labelled(box, "r", end="\x04")
+    assert (code, "2 of 4 are left" in screen) == (0, True)
+    code, screen = labelled(box, "d")
+    assert (code, "1 of 4 are left" in screen) == (0, True)
+    assert cases(box) == [("incomplete", "person")] * 3
+    assert "0 of 4 are left" in labelled(box, "")[1]
+
+
+def test_a_simple_terminal_asks_with_numbers(box: Sandbox) -> None:
+    """Where the cursor can't be moved, a letter or a number with Enter does it."""
+    sessions(box, 2)
+    code, screen = labelled(box, "2r", term="dumb")
+    assert code == 0
+    assert "1 of 2 looked at were right" in " ".join(screen.split())
+
+
+def test_enough_right_ones_propose_to_act(box: Sandbox) -> None:
+    """20 of a larger number are shown; from 70 % at the lower end of the interval acting is proposed."""
+    sessions(box, 36)  # 24 are sent back
+    code, screen = labelled(box, "r" * 20)
+    flat = " ".join(screen.split())
+    assert code == 0
+    assert "24 feedbacks would have been sent; 20 of 20 are left" in flat
+    assert "20 of 20 looked at were right: 84–100 %" in flat  # noqa: RUF001
+    assert 'judge.mode = "act"' in flat
+    assert "mode = " not in reflectd(box, "config", "--changed").stdout

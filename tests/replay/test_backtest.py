@@ -1,0 +1,54 @@
+"""Results of stops, and how they are counted."""
+
+from __future__ import annotations
+
+import json
+
+from daemon.replay.backtest import Report, Result, names
+
+DAY = 86_400_000
+MONDAY = 1_763_985_600_000  # 2025-11-24, noon UTC
+
+
+def result(n: int, state: str, **more: object) -> Result:
+    known = {"host": "opencode", "project": "/a/shop", "session": f"s{n // 2}", "turn": f"t{n}", "at": MONDAY}
+    return Result(**{**known, "state": state, **more})  # type: ignore[arg-type]
+
+
+def test_stops_are_counted_by_state_project_and_week() -> None:
+    """Each once: the state, the severity of what would have been sent, the sign, the project, the week."""
+    report = Report("anthropic")
+    for r in (
+        result(0, "complete", sign="went_on", asks=True, calls=1, cost=0.01),
+        result(1, "incomplete", severity="HIGH", sign="again", asks=True, calls=2, cost=0.02, feedback="x"),
+        result(2, "awaiting_user", project="/b/shop", at=MONDAY + 7 * DAY),
+        result(3, "unscored", project="/b/shop", at=MONDAY + 7 * DAY, asks=True, calls=1, cost=None),
+        result(4, "stopped", host="claude-code"),
+    ):
+        report.add(r)
+    found = report.json()
+    assert json.loads(json.dumps(found)) == found
+    counted = ("sessions", "stops", "complete", "sent", "awaiting", "unscored", "stopped")
+    assert [found[name] for name in counted] == [3, 5, 1, 1, 1, 1, 1]
+    assert found["severities"] == {"HIGH": 1}
+    assert report.signs["sent", "again"] == report.signs["complete", "went_on"] == 1
+    assert [(n, c.stops) for n, c in report.by_stops()] == [("/a/shop", 3), ("/b/shop", 2)]
+    assert [(n, c.stops) for n, c in report.by_week()] == [("2025-W49", 2), ("2025-W48", 3)]
+    assert (found["days"], found["calls"], found["usd"]) == (2, 4, None), "one price is unknown"
+    assert found["hosts"] == {"claude-code": 1, "opencode": 4}
+
+
+def test_nothing_is_a_report_too() -> None:
+    """Without a stop every figure is 0, and no day is divided by."""
+    found = Report("offline").json()
+    assert (found["stops"], found["days"], found["projects"]) == (0, 0, [])
+
+
+def test_folders_are_named_by_their_last_part() -> None:
+    """Two with the same get numbers; the way to them is not shown."""
+    assert names(["/home/ada/shop", "/srv/shop", "/x/blog", ""]) == {
+        "/home/ada/shop": "shop",
+        "/srv/shop": "shop #2",
+        "/x/blog": "blog",
+        "": "(no folder)",
+    }
