@@ -32,6 +32,7 @@ from .engine.features.gate import Gate
 from .engine.features.memory import Memory
 from .engine.features.playbook import Playbook
 from .engine.features.preferences import Preferences
+from .engine.features.quality import Quality
 from .engine.features.rules import Rules
 from .engine.features.stuck import Stuck
 from .engine.health import Health
@@ -70,7 +71,16 @@ if TYPE_CHECKING:
     from .engine.world import Group
     from .paths import Paths
 
-FEATURES: Final[tuple[MakeFeature, ...]] = (Stuck, Compaction, Gate, Playbook, Preferences, Rules, Memory)
+FEATURES: Final[tuple[MakeFeature, ...]] = (
+    Stuck,
+    Compaction,
+    Gate,
+    Playbook,
+    Preferences,
+    Rules,
+    Memory,
+    Quality,
+)
 """What hangs on the engine. The order is the order in which they hear."""
 TICK_S = 5.0
 JUMP_S = 60.0

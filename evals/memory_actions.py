@@ -13,10 +13,10 @@ import msgspec
 
 from daemon.core.episodes import Episode
 from daemon.core.evidence import Evidence
+from daemon.core.shares import Share, wilson
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.memory.triggers import matching, triggers_of
 from evals.report import counted
-from evals.score import Share, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,10 +20,10 @@ import msgspec
 
 from daemon.api.rules import classify
 from daemon.core.errors import UserError
+from daemon.core.shares import Share, wilson
 from daemon.rules.patterns import alike, shape_of
 from daemon.rules.signals import Kind, Reading
 from evals.report import counted
-from evals.score import Share, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

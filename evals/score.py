@@ -9,10 +9,10 @@ interval is carried over.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
-from statistics import NormalDist, median
+from statistics import median
 from typing import TYPE_CHECKING, Final, get_args
 
+from daemon.core.shares import Share, wilson
 from daemon.replay.load import Expect
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 CLASSES: Final[tuple[str, ...]] = get_args(Expect)
 PENDING: Final = "pending"
 CHARS_PER_TOKEN: Final = 4  # of English, about; where a model counts, its figure is taken
-Z: Final = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +46,6 @@ class Outcome:
     system_chars: int = 0
     data_chars: int = 0
     counted: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """``hits`` of ``of``, with the interval; ``value`` is None where there is nothing to divide by."""
-
-    hits: int
-    of: int
-    value: float | None
-    low: float = 0.0
-    high: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +126,6 @@ def score(given: Sequence[Outcome]) -> Score:
         median_ms=median(times) if times else 0.0,
         p95_ms=_percentile(times, 95),
     )
-
-
-def wilson(hits: int, of: int) -> Share:
-    """The share ``hits / of`` with its 95 % interval."""
-    if not of:
-        return Share(hits, of, None)
-    p, n = hits / of, of
-    middle = p + Z * Z / (2 * n)
-    half = Z * sqrt(p * (1 - p) / n + Z * Z / (4 * n * n))
-    scale = 1 + Z * Z / n
-    return Share(hits, of, p, max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale))
 
 
 def _class(name: str, outcomes: Sequence[Outcome]) -> ClassScore:

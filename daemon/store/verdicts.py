@@ -171,6 +171,16 @@ class Verdicts:
         """How many verdicts of each state are kept."""
         return dict(self._db.read("SELECT state, count(*) FROM verdicts GROUP BY state"))
 
+    def by_week(self, since: int, first: int, week: int) -> dict[tuple[int, str], int]:
+        """How many verdicts not before ``since`` there are of each week and state. A week is as long as
+        ``week``; ``first`` is when that with the number 0 begins. All in ms.
+        """
+        rows = self._db.read(
+            "SELECT (at - ?) / ? AS week, state, count(*) FROM verdicts WHERE at >= ? GROUP BY week, state",
+            (first, week, since),
+        )
+        return {(int(number), str(state)): int(n) for number, state, n in rows}
+
     def _readable(self, rows: list[Row]) -> list[StoredVerdict]:
         """The verdicts of these rows (body, directory). One that can't be read is left, and is told."""
         found = []

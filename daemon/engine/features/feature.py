@@ -61,12 +61,13 @@ class Parts:
 @dataclass(frozen=True, slots=True)
 class Route:
     """A route of ours: ``GET`` or ``POST`` ``/v1/features/<feature>/<name>``. ``answer`` takes the query or
-    body.
+    body. ``clicked``: only a person's click in the dashboard may ask for it; the socket does not have it.
     """
 
     method: Literal["GET", "POST"]
     name: str
     answer: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+    clicked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
