@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from daemon.core.shares import Share
 from evals.score import CHARS_PER_TOKEN, CLASSES, PENDING, ClassScore, Outcome, PromptTokens, Score
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from daemon.core.shares import Share
 
 NAME, CELL, COUNTED = 14, 18, 31
 

@@ -175,7 +175,8 @@ class LearnedRules:
         by: str = "you",
     ) -> Done:
         """Archive a rule or a preference; with ``delete`` remove it entirely. ``seen``: the mark of the file
-        that it stands in. ``by``: who says so, for the list of changes. Raises ``UserError`` and ``Unavailable``; nothing is changed then.
+        that it stands in. ``by``: who says so, for the list of changes. Raises ``UserError`` and
+        ``Unavailable``; nothing is changed then.
         """
         reason = checked(reason)
 

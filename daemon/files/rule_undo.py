@@ -41,7 +41,9 @@ def wanted(changes: Changes, number: int = 0) -> Change:
 
 
 def undo(steps: Steps, number: int = 0, *, by: str = "you") -> Done:
-    """Take it back, also in the playbook. ``by``: who says so, for the list of changes. Raises ``UserError`` and ``Unavailable``: nothing is changed."""
+    """Take it back, also in the playbook. ``by``: who says so, for the list of changes. Raises ``UserError``
+    and ``Unavailable``: nothing is changed.
+    """
     change = wanted(steps.changes, number)
 
     def step(journal: Journal, files: Files, told: list[str]) -> Done:

@@ -150,9 +150,7 @@ def _session(session: str, at: int, why: str) -> str:
 
 
 def _point_removed(args: argparse.Namespace, about: About, item: Item) -> int:
-    return _taken_back(
-        args, about, item, lambda: take_back(about.rules, item.name, item.object["text"])
-    )
+    return _taken_back(args, about, item, lambda: take_back(about.rules, item.name, item.object["text"]))
 
 
 def _dismissed(args: argparse.Namespace, about: About, item: Item) -> int:

@@ -19,10 +19,10 @@ from ...store.choose import episodes
 from ..episode_routes import EpisodeRoutes
 from ..episode_upkeep import TIDY, EpisodeUpkeep
 from ..memory import REFLECT, Reflexions
+from ..pages.lessons import LessonsPage
 from ..recall import FAULT, Recall
 from ..reminders import Reminders
 from ..vectors import Vectors
-from ..pages.lessons import LessonsPage
 from .feature import Feature, Page, Parts, Route
 
 if TYPE_CHECKING:

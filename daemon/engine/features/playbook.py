@@ -24,8 +24,8 @@ from ..alike import Alike
 from ..bootstrap import BOOTSTRAP, Bootstrap
 from ..learning import LEARN, Learning
 from ..lookback import Lookback
-from ..playbooks import Playbooks
 from ..pages.points import PointsPage
+from ..playbooks import Playbooks
 from .feature import Feature, Page, Parts, Route
 
 if TYPE_CHECKING:

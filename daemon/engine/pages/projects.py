@@ -6,7 +6,6 @@ system: call it in a thread.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -41,7 +40,7 @@ class ChosenProject:
 
     def named(self, directory: str) -> Path:
         """The project of this folder. Raises ``Rejected`` for what is none."""
-        if not os.path.isabs(directory) or "\0" in directory:
+        if not Path(directory).is_absolute() or "\0" in directory:
             raise Rejected("name the project by the whole path of its `directory`")
         known = {i.directory for i in self._instances} | set(self._world.sessions.off_folders())
         try:

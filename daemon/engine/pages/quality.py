@@ -146,4 +146,3 @@ def week_of(at: int) -> int:
 def day_of(week: int) -> str:
     """The Monday of a week, in UTC."""
     return datetime.fromtimestamp((MONDAY_MS + week * WEEK_MS) / 1000, UTC).date().isoformat()
-
