@@ -15,7 +15,8 @@ import pytest
 
 from evals.judge import aims_missed, rules
 from evals.report import table
-from evals.score import Outcome, score, wilson
+from daemon.core.shares import wilson
+from evals.score import Outcome, score
 
 REPO = Path(__file__).resolve().parents[2]
 CLASSES = ["complete", "incomplete", "awaiting_user"]
