@@ -117,6 +117,7 @@ class Routes:
             *(
                 (route.method, f"/v1/features/{feature}/{route.name}", self._of_feature(route))
                 for feature, route in self._features.routes()
+                if not route.clicked
             ),
         )
         app.on_shutdown.append(self._end_streams)

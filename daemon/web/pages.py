@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -76,16 +76,14 @@ class Pages:
 
     def _of_features(self) -> list[Shown]:
         taken = {page.path for page in CORE} | {"/stream", "/enter"}
-        found = []
+        parts: dict[str, list[tuple[str, Page]]] = {}
         for feature, page in self._source.features.pages():
             path = f"/{page.name}"
             if path in taken:
                 self._source.log.error("two pages of one name", feature=feature, page=page.name)
                 continue
-            taken.add(path)
-
-            found.append(Shown(path, page.title, "feature.html", _of_feature(feature, page)))
-        return found
+            parts.setdefault(path, []).append((feature, page))
+        return [Shown(path, of[0][1].title, "feature.html", _joined(of)) for path, of in parts.items()]
 
     def _page(self, page: Shown) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -133,6 +131,7 @@ class Pages:
         body = await _object(request)
         if route is None or body is None:
             raise BadReply("there is no such action" if route is None else "the body is not a JSON object")
+        self._source.log.info("a person clicked", **request.match_info, by="dashboard")
         with self._source.intake.command():
             return web.json_response(dict(await route.answer(body)))
 
@@ -183,9 +182,12 @@ class Pages:
         return self._error(status, why)
 
 
-def _of_feature(feature: str, page: Page) -> Read:
+def _joined(parts: Sequence[tuple[str, Page]]) -> Read:
+    """Reads a page of which several features have a part each, in their order."""
+
     async def read(_: Source, query: Mapping[str, str]) -> Mapping[str, Any]:
-        return {"feature": feature, "sections": sections(await page.read(query))}
+        found = [sections(await page.read(query), feature) for feature, page in parts]
+        return {"sections": [section for part in found for section in part]}
 
     return read
 

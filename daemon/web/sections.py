@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def sections(read: Mapping[str, Any]) -> list[Json]:
-    """The sections of a page."""
+def sections(read: Mapping[str, Any], feature: str) -> list[Json]:
+    """The sections of a page, or of the part that this feature has in it."""
     return [
         {
+            "feature": feature,
             "title": s.get("title", ""),
             "text": s.get("text", ""),
             "columns": list(s.get("columns", ())),
@@ -31,14 +32,22 @@ def sections(read: Mapping[str, Any]) -> list[Json]:
 
 def _row(row: Mapping[str, Any]) -> Json:
     actions = [
-        {"label": a["label"], "route": a["route"], "body": dict(a.get("body", {})), "key": a.get("key", "")}
+        {
+            "label": a["label"],
+            "route": a["route"],
+            "body": dict(a.get("body", {})),
+            "key": a.get("key", ""),
+            "confirm": a.get("confirm", ""),
+        }
         for a in row.get("actions", ())
     ]
     return {"cells": [_cell(cell) for cell in row["cells"]], "actions": actions}
 
 
 def _cell(cell: object) -> Json:
-    """``kind`` says how it is shown: ``text``, ``number``, ``none``, ``at``, ``link`` or ``share``."""
+    """``kind`` says how it is shown: ``text``, ``number``, ``none``, ``at``, ``link``, ``query`` or
+    ``share``.
+    """
     if cell is None:
         return {"kind": "none"}
     if isinstance(cell, bool | str):
@@ -51,6 +60,8 @@ def _cell(cell: object) -> Json:
         return {"kind": "at", "at": cell["at"]}
     if "share" in cell:
         return {"kind": "share", **{k: _share(cell.get(k, cell["share"])) for k in ("share", "low", "high")}}
+    if "query" in cell:
+        return {"kind": "query", "text": cell["text"], "query": f"?{urlencode(cell['query'])}"}
     return {"kind": "link", "text": cell["text"], "session": cell["session"], "round": cell.get("round", 0)}
 
 

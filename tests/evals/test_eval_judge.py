@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from daemon.core.shares import wilson
 from evals.judge import aims_missed, rules
 from evals.report import table
-from daemon.core.shares import wilson
 from evals.score import Outcome, score
 
 REPO = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...core.errors import Unavailable
 from ...core.learned import refusal
 from .projects import ChosenProject
-from .sections import PIECE, action, following, row, section, when
+from .sections import PIECE, action, following, row, section, session, when
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ def _row(e: Json) -> Json:
     use, state = e["use"], STATES[e["state"]]
     proof = f"; proof: {e['proof']}" if e["proof"] else ""
     return row(
-        e["query"], e["problem"], e["lesson"], state + proof, when(e["at"]), e["session"],
+        e["query"], e["problem"], e["lesson"], state + proof, when(e["at"]), session(e["session"]),
         f"{e['reward']:+.2f}", use["given"], use["helped"], use["failed"],
         actions=_actions(e),
     )  # fmt: skip

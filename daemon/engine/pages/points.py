@@ -17,7 +17,7 @@ from ...playbook.scoring import harms
 from ...store import learning
 from ..features.feature import Route
 from .projects import BY, ChosenProject, refusing, said_by_person
-from .sections import action, piece, row, section, when
+from .sections import action, piece, row, section, session, when
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ class PointsPage:
         some, more = piece(found, query, "waiting")
         rows = [
             row(
-                f"new-{t.id}", t.section, t.text, when(t.at), t.session, t.origin.why,
+                f"new-{t.id}", t.section, t.text, when(t.at), session(t.session), t.origin.why,
                 actions=self._words_on(chosen, t),
             )
             for t in some
@@ -176,7 +176,7 @@ class PointsPage:
 
     def _done(self, what: str, chosen: Path, name: str) -> Json:
         self._world.log.info("a person decided", what=what, name=name, directory=str(chosen), by=BY)
-        return {"done": f"{what} {name}"}
+        return {"said": f"{what} {name}"}
 
     def _rules(self, chosen: Path) -> LearnedRules:
         return self._chosen.rules(chosen)

@@ -14,7 +14,7 @@ from ...core.errors import Unavailable
 from ...core.shares import wilson
 from ...core.verdict import FinalState
 from ...files.labelled_cases import CaseFolder, Saved, summary
-from .sections import piece, row, section, share, when
+from .sections import piece, row, section, session, share, when
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,7 +127,9 @@ def _disputes(cases: Sequence[Saved], now_ms: int) -> Json:
 def _listed(cases: Sequence[Saved], query: Mapping[str, Any]) -> Json:
     """The disputes one by one."""
     some, more = piece([c for c in cases if is_dispute(c)], query, "disputes")
-    rows = [row(when(c.at), c.session, c.request, c.judged, c.expect, c.why, c.path.stem) for c in some]
+    rows = [
+        row(when(c.at), session(c.session), c.request, c.judged, c.expect, c.why, c.path.stem) for c in some
+    ]
     columns = ("when", "session", "request", "judged", "should be", "why", "case")
     text = "Take one back in a terminal: reflectd case remove, and its name."
     return section("Disputes", columns, rows, text=text, more=more)

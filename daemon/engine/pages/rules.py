@@ -135,7 +135,7 @@ class RulesPage:
             chosen = self._chosen.named(directory)
             done = self._chosen.rules(chosen).unlearn(name, "" if seen == NO_MARK else seen, by=BY)
             self._world.log.info("a person decided", what=done.change.what, directory=str(chosen), by=BY)
-            return {"done": done.change.what, "told": list(done.told)}
+            return {"said": ". ".join((done.change.what, *done.told))}
 
         return await asyncio.to_thread(refusing(unlearn))
 
@@ -150,7 +150,7 @@ class RulesPage:
             chosen = self._chosen.named(directory)
             done = undo(self._chosen.rules(chosen).steps, number, by=BY)
             self._world.log.info("a person decided", what=done.change.what, directory=str(chosen), by=BY)
-            return {"done": done.change.what, "told": list(done.told)}
+            return {"said": ". ".join((done.change.what, *done.told))}
 
         return await asyncio.to_thread(refusing(take_back))
 

@@ -40,6 +40,11 @@ def link(text: str, **query: str) -> Json:
     return {"text": text, "query": query}
 
 
+def session(name: str) -> Json | None:
+    """A cell that leads to the newest verdict of a session."""
+    return {"text": name, "session": name, "round": 0} if name else None
+
+
 def share(found: Share) -> object:
     """A cell with a share and its interval; empty where there is nothing to divide by."""
     if found.value is None:

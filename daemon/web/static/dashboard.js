@@ -127,12 +127,23 @@ async function post(route, body) {
   return told;
 }
 
+function sure(words) {
+  const dialog = document.getElementById("sure");
+  document.getElementById("sure-text").textContent = words;
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
 async function act(button) {
+  if (button.dataset.confirm && !(await sure(button.dataset.confirm))) return;
   button.disabled = true;
   try {
-    await post(button.dataset.post, JSON.parse(button.dataset.body));
+    const told = await post(button.dataset.post, JSON.parse(button.dataset.body));
     await refresh();
-    say("Done.");
+    say(told.said ?? "Done.");
   } catch (error) {
     button.disabled = false;
     say(error.message);

@@ -101,6 +101,11 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     await found.sim.stop()
 
 
+def of(session: str) -> Json:
+    """A cell that leads to this session."""
+    return {"text": session, "session": session, "round": 0}
+
+
 def labels(section: Json, row: int = 0) -> list[str]:
     return [action["label"] for action in section["rows"][row]["actions"]]
 
@@ -117,7 +122,7 @@ async def test_a_point_is_shown_with_what_became_of_it_and_approved(site: Site) 
         "pat-001", "Use pathlib.", "PATTERNS & APPROACHES", 0, 0, 2, 1, said, "the file"
     ]  # fmt: skip
     assert labels(points) == ["approve", "remove"]
-    assert await site.clicks(points, "approve") == {"done": "approved pat-001"}
+    assert await site.clicks(points, "approve") == {"said": "approved pat-001"}
     points = (await site.page("learned"))[POINTS]
     assert points["rows"][0]["cells"][-2:] == ["given to agents", "your word"]
     assert labels(points) == ["remove"]
@@ -168,7 +173,7 @@ async def test_what_waits_is_approved_by_a_click(site: Site) -> None:
     await site.kept_apart(TEXT)
     waiting = (await site.page("learned"))[WAITING]
     assert waiting["rows"][0]["cells"] == [
-        "new-1", "PROJECT CONTEXT", TEXT, {"at": 1}, "s1", "the tests failed without it"
+        "new-1", "PROJECT CONTEXT", TEXT, {"at": 1}, of("s1"), "the tests failed without it"
     ]  # fmt: skip
     await site.clicks(waiting, "approve")
     await site.sim.settle()
@@ -210,13 +215,13 @@ async def test_a_rule_is_archived_and_brought_back(site: Site) -> None:
     assert found[RULES]["rows"][0]["cells"][:3] == ["rule-001", "Use bun", "CLAUDE.md:5"]
     assert found[RULES]["rows"][0]["cells"][3] == site.rules.journal.day()
     assert found[LIKES]["rows"][0]["cells"][1] == "Prefer short answers"
-    assert (await site.clicks(found[RULES], "archive"))["done"] == "archived rule-001"
+    assert (await site.clicks(found[RULES], "archive"))["said"] == "archived rule-001"
     assert "(archived: " in (site.project / "CLAUDE.md").read_text()
     found = await site.page("learned")
     assert found[RULES]["rows"] == []
     newest = found[CHANGES]["rows"][0]["cells"]
     assert newest[2:5] == ["archived rule-001: no longer applies", "CLAUDE.md", "dashboard"]
-    assert (await site.clicks(found[CHANGES], "undo"))["done"].startswith("undo of 3 (archived rule-001)")
+    assert (await site.clicks(found[CHANGES], "undo"))["said"].startswith("undo of 3 (archived rule-001)")
     found = await site.page("learned")
     assert [r["cells"][1] for r in found[RULES]["rows"]] == ["Use bun"]
     assert found[CHANGES]["rows"][1]["cells"][-1] == "undone"
@@ -302,7 +307,7 @@ async def test_a_lesson_is_confirmed_dismissed_and_forgotten(site: Site) -> None
     lessons = (await site.page("learned"))["Lessons"]
     cells = lessons["rows"][0]["cells"]
     assert cells[:3] == ["task 1", "The tests failed.", "Start the database first, number 1."]
-    assert cells[4:] == [{"at": 1}, "s1", "-0.60", 1, 1, 0]
+    assert cells[4:] == [{"at": 1}, of("s1"), "-0.60", 1, 1, 0]
     assert "proof: the suite failed" in cells[3]
     assert [a["confirm"] != "" for a in lessons["rows"][0]["actions"]] == [False, False, True]
     await site.clicks(lessons, "confirm")
@@ -372,12 +377,8 @@ async def test_agreement_and_disputes_come_from_the_labels(site: Site) -> None:
     assert rows["all"][1]["share"] == pytest.approx(0.8)
     assert [r["cells"][1:] for r in found["Disputes by week"]["rows"]] == [[1, 0, 0]]
     (dispute,) = found["Disputes"]["rows"]
-    assert [dispute["cells"][i] for i in (1, 3, 4, 5)] == [
-        "ses_3",
-        "complete",
-        "incomplete",
-        "the tests never ran",
-    ]
+    assert dispute["cells"][1] == of("ses_3")
+    assert dispute["cells"][3:6] == ["complete", "incomplete", "the tests never ran"]
     folder = CaseFolder(site.state)
     folder.label(folder.find(f"ses_3_{now - 3}"), "complete", "")
     assert (await site.page("quality"))["Disputes"]["rows"] == []
