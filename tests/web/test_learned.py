@@ -133,7 +133,7 @@ async def _fill(box: Sandbox) -> None:
             learning.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, Origin("curator", "s1"))
         )
     repository = project_of(str(box.project), str(box.home))
-    said = ("task", -0.6, "It failed.", "Start the database first.", "")
+    said = ("Fix the parser", -0.6, "It failed.", "Start the database first.", "")
     await SqliteEpisodes(db, SystemClock().now_ms).add(Episode("a" * 32, repository, *said, at=1))
     db.close()
 
@@ -192,10 +192,10 @@ def test_a_file_that_was_edited_since_is_left_alone(person: Person) -> None:
 
 def test_a_lesson_is_confirmed_and_forgotten(person: Person) -> None:
     """Forgetting asks once more."""
-    lesson = Buttons(person.reads()).of("task", "confirm")
+    lesson = Buttons(person.reads()).of("Fix the parser", "confirm")
     assert person.clicks(lesson)[0] == 200
     assert "confirmed: given to agents" in person.reads()
-    button = Buttons(person.reads()).of("task", "forget")
+    button = Buttons(person.reads()).of("Fix the parser", "forget")
     assert button["data-confirm"].startswith("Forget this lesson for good?")
     assert person.clicks(button)[0] == 200
     assert "Start the database first." not in person.reads()
