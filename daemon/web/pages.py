@@ -131,9 +131,11 @@ class Pages:
         body = await _object(request)
         if route is None or body is None:
             raise BadReply("there is no such action" if route is None else "the body is not a JSON object")
-        self._source.log.info("a person clicked", **request.match_info, by="dashboard")
         with self._source.intake.command():
-            return web.json_response(dict(await route.answer(body)))
+            done = dict(await route.answer(body))
+        said = str(done.get("said", ""))
+        self._source.log.info("a person clicked", **request.match_info, said=said, by="dashboard")
+        return web.json_response(done)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """``GET /stream``: a line for each thing that happens, and now and then one because time passes."""

@@ -126,7 +126,7 @@ class PointsPage:
         else:
             refusing(lambda: learned_points.may_count({name: text.text}))()
             await self._learning.settle(text, yes=True, word=WORD)
-        return self._done("approved", chosen, name)
+        return {"said": f"approved {name}"}
 
     async def _dismiss(self, body: Mapping[str, Any]) -> Json:
         """``directory``, ``name``, ``seen``: a text that waits goes, and is never learned again."""
@@ -137,7 +137,7 @@ class PointsPage:
         await self._learning.settle(text, yes=False, word=WORD)
         journal = self._rules(chosen).journal
         await asyncio.to_thread(refusing(lambda: learned_points.never_again(journal, text.text)))
-        return self._done("dismissed", chosen, name)
+        return {"said": f"dismissed {name}"}
 
     async def _remove(self, body: Mapping[str, Any]) -> Json:
         """``directory``, ``name``, ``seen``: a point goes, and is never learned again."""
@@ -148,7 +148,7 @@ class PointsPage:
             learned_points.take_back(rules, name, self._seen(rules, name, seen), by=BY)
 
         await asyncio.to_thread(refusing(remove))
-        return self._done("removed", chosen, name)
+        return {"said": f"removed {name}"}
 
     async def _meant(self, body: Mapping[str, Any]) -> tuple[Path, str, str]:
         directory, name, seen = said_by_person(body, "directory", "name", "seen")
@@ -173,10 +173,6 @@ class PointsPage:
     def _seen(rules: LearnedRules, name: str, seen: str) -> str:
         """The text of the point, if it is what the page showed. Raises ``UserError``."""
         return learned_points.as_seen(rules.steps.playbook, name, seen)
-
-    def _done(self, what: str, chosen: Path, name: str) -> Json:
-        self._world.log.info("a person decided", what=what, name=name, directory=str(chosen), by=BY)
-        return {"said": f"{what} {name}"}
 
     def _rules(self, chosen: Path) -> LearnedRules:
         return self._chosen.rules(chosen)

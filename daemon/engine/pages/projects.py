@@ -55,10 +55,10 @@ class ChosenProject:
         """The projects in which something was judged lately, each as a link."""
         folders = sorted(self._world.verdicts.folders() | ({str(chosen)} if chosen else set()))
         rows = [
-            row(link(folder, directory=folder), "shown below" if folder == str(chosen) else "")
+            row(link(folder, directory=folder), "below" if folder == str(chosen) else "")
             for folder in folders[:LISTED]
         ]
-        return section("Project", ("folder", ""), rows, text="" if rows else "Nothing was judged yet.")
+        return section("Project", ("folder", "shown"), rows, text="" if rows else "Nothing was judged yet.")
 
     def rules(self, chosen: Path) -> LearnedRules:
         """The rules, the playbook and the journal of this project, as verbs read and change them."""

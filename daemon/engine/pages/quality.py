@@ -86,12 +86,13 @@ class Figures:
             hits = sum(c.judged == c.expect == name for c in cases)
             said = sum(c.judged == name for c in cases)
             due = sum(c.expect == name for c in cases)
-            rows.append(row(name, said, share(wilson(hits, said)), due, share(wilson(hits, due))))
+            rows.append(row(words(name), said, share(wilson(hits, said)), due, share(wilson(hits, due))))
         right = wilson(sum(c.judged == c.expect for c in cases), len(cases))
         rows.append(row("all", len(cases), share(right), None, None))
         text = (
             "Cases that you labelled, most of them because a verdict was wrong: so these figures are lower "
-            "than those of all verdicts. In brackets the interval that the true share is in, 95 times of 100."
+            "than those of all verdicts. Beside each share is the interval that the true one is in, 95 times "
+            "of 100."
         )
         columns = ("class", "judged so", "right when it said so", "labelled so", "found of those")
         return section("Agreement with your labels", columns, rows, text=f"{text} {told}".strip())
@@ -110,7 +111,7 @@ class Figures:
             for week in weeks
         ]
         text = f"Verdicts of the last {WEEKS} weeks; a week begins on Monday, in UTC."
-        return section("States by week", ("week", *STATES, "all"), rows, text=text)
+        return section("States by week", ("week", *map(words, STATES), "all"), rows, text=text)
 
 
 def _disputes(cases: Sequence[Saved], now_ms: int) -> Json:
@@ -121,14 +122,15 @@ def _disputes(cases: Sequence[Saved], now_ms: int) -> Json:
     said = [*CLASSES, *sorted({judged for _, judged in wrong} - set(CLASSES))]
     rows = [row(day_of(week), *(wrong[week, name] for name in said)) for week in weeks]
     text = "Verdicts that you said were wrong, by what they had said and the week in which they were given."
-    return section("Disputes by week", ("week", *said), rows, text=text)
+    return section("Disputes by week", ("week", *map(words, said)), rows, text=text)
 
 
 def _listed(cases: Sequence[Saved], query: Mapping[str, Any]) -> Json:
     """The disputes one by one."""
     some, more = piece([c for c in cases if is_dispute(c)], query, "disputes")
     rows = [
-        row(when(c.at), session(c.session), c.request, c.judged, c.expect, c.why, c.path.stem) for c in some
+        row(when(c.at), session(c.session), c.request, words(c.judged), words(c.expect), c.why, c.path.stem)
+        for c in some
     ]
     columns = ("when", "session", "request", "judged", "should be", "why", "case")
     text = "Take one back in a terminal: reflectd case remove, and its name."
@@ -138,6 +140,11 @@ def _listed(cases: Sequence[Saved], query: Mapping[str, Any]) -> Json:
 def is_dispute(case: Saved) -> bool:
     """Whether the person said that the verdict was wrong."""
     return bool(case.judged) and case.judged != case.expect
+
+
+def words(state: str) -> str:
+    """A state as it is read."""
+    return state.replace("_", " ")
 
 
 def week_of(at: int) -> int:

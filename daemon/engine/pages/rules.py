@@ -8,6 +8,7 @@ rule is decided with `reflectd reflect`, which shows the file and what contradic
 from __future__ import annotations
 
 import asyncio
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import Rejected, UserError
@@ -103,7 +104,7 @@ class RulesPage:
         some, more = piece(due, query, "suggested")
         rows = [row(s["id"], s["content"], s["occurrences"], s["severity"]) for s in some]
         said = "You said this in several sessions. Make it a rule, or dismiss it, in a terminal: "
-        said += ASKED.format(project=chosen)
+        said += ASKED.format(project=shlex.quote(str(chosen)))
         return section(
             "Suggested as rules", ("signal", "text", "sessions", "severity"), rows, text=said, more=more
         )
@@ -115,7 +116,7 @@ class RulesPage:
         some, more = piece(every, query, "changes")
         rows = [
             row(
-                c.number, when(c.at), f"{c.what}: {c.why}" if c.why else c.what, c.file, c.by,
+                str(c.number), when(c.at), f"{c.what}: {c.why}" if c.why else c.what, c.file, c.by,
                 "undone" if c.number in gone else "" if c.done else "interrupted",
                 actions=[] if c.number in gone else [_undo_action(chosen, c)],
             )
@@ -134,7 +135,6 @@ class RulesPage:
         def unlearn() -> Json:
             chosen = self._chosen.named(directory)
             done = self._chosen.rules(chosen).unlearn(name, "" if seen == NO_MARK else seen, by=BY)
-            self._world.log.info("a person decided", what=done.change.what, directory=str(chosen), by=BY)
             return {"said": ". ".join((done.change.what, *done.told))}
 
         return await asyncio.to_thread(refusing(unlearn))
@@ -149,7 +149,6 @@ class RulesPage:
         def take_back() -> Json:
             chosen = self._chosen.named(directory)
             done = undo(self._chosen.rules(chosen).steps, number, by=BY)
-            self._world.log.info("a person decided", what=done.change.what, directory=str(chosen), by=BY)
             return {"said": ". ".join((done.change.what, *done.told))}
 
         return await asyncio.to_thread(refusing(take_back))

@@ -26,8 +26,8 @@ def action(label: str, route: str, body: Json, *, key: str = "", confirm: str = 
 
 
 def row(*cells: object, actions: Sequence[Json] = ()) -> Json:
-    """A row of a table."""
-    return {"cells": list(cells), "actions": list(actions)}
+    """A row of a table. An empty text is a cell without anything."""
+    return {"cells": [None if cell == "" else cell for cell in cells], "actions": list(actions)}
 
 
 def when(at: int) -> Json:

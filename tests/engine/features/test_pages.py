@@ -285,7 +285,7 @@ async def test_the_project_of_the_newest_verdict_is_shown_first(site: Site) -> N
     await site.sim.daemon.db.commit(verdicts.add(verdict, str(site.project)))
     project = (await site.page("learned", directory=""))["Project"]
     link = {"text": str(site.project), "query": {"directory": str(site.project)}}
-    assert project["rows"][0]["cells"] == [link, "shown below"]
+    assert project["rows"][0]["cells"] == [link, "below"]
 
 
 # --- lessons -------------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ async def test_agreement_and_disputes_come_from_the_labels(site: Site) -> None:
     assert rows["complete"][0] == 4
     assert rows["complete"][1] == pytest.approx({"share": 0.75, "low": 0.30, "high": 0.954}, abs=0.01)
     assert rows["incomplete"][3] == pytest.approx({"share": 0.5, "low": 0.0945, "high": 0.9055}, abs=0.01)
-    assert rows["awaiting_user"] == [0, None, 0, None]
+    assert rows["awaiting user"] == [0, None, 0, None]
     assert rows["all"][1]["share"] == pytest.approx(0.8)
     assert [r["cells"][1:] for r in found["Disputes by week"]["rows"]] == [[1, 0, 0]]
     (dispute,) = found["Disputes"]["rows"]
