@@ -37,7 +37,7 @@ GONE: Final = "What says the same is never learned again."
 POINT: Final = (
     "point", "text", "section", "given", "cited", "helpful", "harmful", "state", "origin",
 )  # fmt: skip
-WAITING: Final = ("text", "section", "what it says", "learned", "session", "why")
+WAITING: Final = ("name", "section", "text", "learned", "session", "why")
 
 
 class PointsPage:
