@@ -1,4 +1,5 @@
-"""Which project a page is about: the one that the query names, else that of the newest verdict.
+"""Which project a page is about: the one that the query names, else that of the newest verdict. A project
+whose folder is gone is not offered.
 
 The folder is looked up as verbs do it, so that a page and a verb speak of the same files. Blocks on the file
 system: call it in a thread.
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 BY: Final = "dashboard"
 """Who changed something, as the lists of changes have it."""
 LISTED: Final = 100
+LOOKED_AT: Final = 50  # verdicts
 T = TypeVar("T")
 
 
@@ -53,7 +55,8 @@ class ChosenProject:
 
     def listed(self, chosen: Path | None) -> dict[str, Any]:
         """The projects in which something was judged lately, each as a link."""
-        folders = sorted(self._world.verdicts.folders() | ({str(chosen)} if chosen else set()))
+        known = self._world.verdicts.folders() | ({str(chosen)} if chosen else set())
+        folders = [folder for folder in sorted(known) if Path(folder).is_dir()]
         rows = [
             row(link(folder, directory=folder), "below" if folder == str(chosen) else "")
             for folder in folders[:LISTED]
@@ -66,8 +69,9 @@ class ChosenProject:
         return LearnedRules(chosen, world.db.path.parent, world.clock, playbook=world.settings.playbook.path)
 
     def _newest(self) -> str:
-        newest = self._world.verdicts.newest(limit=1)
-        return newest[0].directory if newest else ""
+        """The folder of the newest verdict whose folder is still there; "" for none."""
+        found = dict.fromkeys(stored.directory for stored in self._world.verdicts.newest(limit=LOOKED_AT))
+        return next((folder for folder in found if Path(folder).is_dir()), "")
 
 
 def refusing(work: Callable[[], T]) -> Callable[[], T]:

@@ -11,7 +11,7 @@ import asyncio
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
-from ...core.errors import Rejected, UserError
+from ...core.errors import Rejected, Unavailable, UserError
 from ...files.rule_changes import undone
 from ...files.rule_plan import marks_of
 from ...files.rule_undo import undo
@@ -62,7 +62,7 @@ class RulesPage:
         rules = self._chosen.rules(chosen)
         try:
             marks, look = marks_of(rules), rules.look()
-        except UserError as error:
+        except (UserError, Unavailable) as error:
             return {"sections": [section("Rules: what you want", RULE, (), text=str(error))]}
         told = " ".join(look.problems)
         return {

@@ -256,6 +256,13 @@ async def test_a_rule_of_somebody_else_is_only_shown(site: Site, tmp_path: Path)
         await site.clicks(mine, "archive", directory=str(theirs))
 
 
+async def test_the_home_folder_is_no_project(site: Site) -> None:
+    """It has no points and no rules, and the page says so."""
+    found = await site.page("learned", directory=str(Path.home()))
+    assert POINTS not in found
+    assert found[RULES]["text"].endswith("is no project")
+
+
 async def test_what_is_suggested_names_the_command(site: Site) -> None:
     """A pattern becomes a rule where its file and what contradicts it are shown: in a terminal."""
     section = (await site.page("learned"))["Suggested as rules"]
@@ -280,12 +287,13 @@ async def test_what_can_not_be_meant_is_refused(site: Site, tmp_path: Path) -> N
 
 
 async def test_the_project_of_the_newest_verdict_is_shown_first(site: Site) -> None:
-    """Without a choice; the others are links."""
-    verdict = Verdict("ses_a", "msg_1", "msg_2", "complete", site.clock.ms)
-    await site.sim.daemon.db.commit(verdicts.add(verdict, str(site.project)))
+    """Without a choice; the others are links; a folder that was removed since is not offered."""
+    for number, folder in enumerate((str(site.project), "/gone/since")):
+        verdict = Verdict(f"ses_{number}", "msg_1", "msg_2", "complete", site.clock.ms + number)
+        await site.sim.daemon.db.commit(verdicts.add(verdict, folder))
     project = (await site.page("learned", directory=""))["Project"]
     link = {"text": str(site.project), "query": {"directory": str(site.project)}}
-    assert project["rows"][0]["cells"] == [link, "below"]
+    assert [r["cells"] for r in project["rows"]] == [[link, "below"]]
 
 
 # --- lessons -------------------------------------------------------------------------------------------
