@@ -183,13 +183,14 @@ class Verdicts:
         """How many verdicts of each state are kept."""
         return dict(self._db.read("SELECT state, count(*) FROM verdicts GROUP BY state"))
 
-    def by_week(self, since: int, first: int, week: int) -> dict[tuple[int, str], int]:
-        """How many verdicts not before ``since`` there are of each week and state. A week is as long as
-        ``week``; ``first`` is when that with the number 0 begins. All in ms.
+    def by_week(self, since: int, until: int, first: int, week: int) -> dict[tuple[int, str], int]:
+        """How many verdicts from ``since`` to ``until`` there are of each week and state. A week is as long
+        as ``week``; ``first`` is when that with the number 0 begins. All in ms.
         """
         rows = self._db.read(
-            "SELECT (at - ?) / ? AS week, state, count(*) FROM verdicts WHERE at >= ? GROUP BY week, state",
-            (first, week, since),
+            "SELECT (at - ?) / ? AS week, state, count(*) FROM verdicts WHERE at >= ? AND at < ? "
+            "GROUP BY week, state",
+            (first, week, since, until),
         )
         return {(int(number), str(state)): int(n) for number, state, n in rows}
 

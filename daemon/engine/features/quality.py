@@ -20,6 +20,7 @@ class Quality(Feature):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._world = parts.world
+        self._alone = asyncio.Lock()
         self._figures = Figures(parts.world.verdicts, parts.world.db.path.parent)
 
     def pages(self) -> Sequence[Page]:
@@ -27,4 +28,5 @@ class Quality(Feature):
         return (Page("quality", "Quality", self._read),)
 
     async def _read(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        return await asyncio.to_thread(self._figures.read, query, self._world.clock.now_ms())
+        async with self._alone:
+            return await asyncio.to_thread(self._figures.read, query, self._world.clock.now_ms())

@@ -1,7 +1,8 @@
 """The figures of the page Quality: what became of turns, what a person disputed, how often they agreed.
 
 Reads the verdicts that are kept and the person's labelled cases. A case file is read once and again when it
-was changed. Nothing here judges, and nothing is written. Blocks: call it in a thread.
+was changed. Nothing here judges, and nothing is written. Blocks: call it in a thread, one
+at a time.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ Json = dict[str, Any]
 CLASSES: Final = ("complete", "incomplete", "awaiting_user")
 STATES: Final[tuple[str, ...]] = get_args(FinalState)
 WEEKS: Final = 26
+HOUR_MS: Final = 3_600_000
 WEEK_MS: Final = 7 * 86_400_000
 MONDAY_MS: Final = 4 * 86_400_000  # 1970-01-05
 READ: Final = 2_000  # case files, the newest
@@ -38,6 +40,7 @@ class Figures:
     def __init__(self, verdicts: Verdicts, state_dir: Path) -> None:
         self._verdicts = verdicts
         self._folder = CaseFolder(state_dir)
+        self._over: tuple[int, dict[tuple[int, str], int]] | None = None
         self._known: dict[Path, tuple[Stamp, Saved]] = {}
 
     def read(self, query: Mapping[str, Any], now_ms: int) -> Json:
@@ -97,10 +100,20 @@ class Figures:
         columns = ("class", "judged so", "right when it said so", "labelled so", "found of those")
         return section("Agreement with your labels", columns, rows, text=f"{text} {told}".strip())
 
+    def _counts(self, now_ms: int) -> dict[tuple[int, str], int]:
+        """By week and state. Weeks that are over are counted once an hour: there are many rows."""
+        this, hour = week_of(now_ms), now_ms // HOUR_MS
+        if self._over is None or self._over[0] != hour:
+            self._over = (hour, self._between(this - WEEKS + 1, this))
+        return self._over[1] | self._between(this, this + WEEKS)
+
+    def _between(self, first: int, end: int) -> dict[tuple[int, str], int]:
+        begin, over = (MONDAY_MS + week * WEEK_MS for week in (first, end))
+        return self._verdicts.by_week(begin, over, MONDAY_MS, WEEK_MS)
+
     def _weeks(self, now_ms: int) -> Json:
         """How turns ended, by week."""
-        first = week_of(now_ms) - WEEKS + 1
-        found = self._verdicts.by_week(MONDAY_MS + first * WEEK_MS, MONDAY_MS, WEEK_MS)
+        found = self._counts(now_ms)
         weeks = sorted({week for week, _ in found}, reverse=True)
         rows = [
             row(
