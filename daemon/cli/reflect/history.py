@@ -113,4 +113,5 @@ def _change(change: Change, every: list[Change], paint: Paint) -> list[str]:
 
     note = " (undone)" if change.number in undone(every) else "" if change.done else " (interrupted)"
     why = f": {short(change.why, 200)}" if change.why else ""
+    why += "" if change.by == "you" else f", in the {short(change.by, 40)}"
     return paint.row(f"  {change.number:>3}  {clock(change.at)}  ", f"{short(change.what, 200)}{why}{note}")
