@@ -28,6 +28,7 @@ from harness.machine.reflectd import Daemon, call
 from harness.machine.sandbox import Sandbox, sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
 from tests.playbook.books import book, point
+from tests.support.machine.command_line import reflectd, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,6 +174,11 @@ def test_a_rule_is_archived_and_the_change_undone(person: Person) -> None:
     assert "(archived: " in file.read_text()
     newest = rules_of(person.box).changes.all()[0]
     assert (newest.what, newest.by) == ("archived rule-001", "dashboard")
+    said(
+        reflectd(person.box, "reflect", "history"),
+        0,
+        "archived rule-001: no longer applies, in the dashboard",
+    )
     assert person.clicks(Buttons(person.reads()).of(str(newest.number), "undo"))[0] == 200
     assert file.read_bytes() == before
 
