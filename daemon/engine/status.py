@@ -17,6 +17,7 @@ from ..store import ledger
 from ..store.readonly import ReadOnly
 from .explain import judging_object, report_object, session_object, why
 from .history import history
+from .line import line
 from .world import DAY_MS
 
 if TYPE_CHECKING:
@@ -136,6 +137,10 @@ class StatusReport:
     def sessions(self, limit: int) -> list[dict[str, Any]]:
         """``GET /v1/sessions``: newest first."""
         return [session_object(self._world, s) for s in self._world.sessions.recent(limit) if not s.judge]
+
+    def line(self, session: str, directory: str) -> dict[str, Any]:
+        """``GET /v1/line``. Raises ``BadReply`` when several sessions begin like that."""
+        return line(self._world, self._filing, session, directory)
 
     @property
     def stream(self) -> Hub:
