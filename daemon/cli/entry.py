@@ -1,7 +1,7 @@
 """The command ``reflectd``: starts what was typed, and ends with its exit code.
 
-`reflectd line` runs at each prompt, so it is tried first, before anything else is imported. Whatever it does not
-understand goes the way of all verbs. A reader that goes away is no failure.
+`reflectd line` runs at each prompt, so it is tried first, before anything else is imported. Whatever it does
+not understand goes the way of all verbs. A reader that goes away is no failure.
 """
 
 from __future__ import annotations

@@ -134,15 +134,15 @@ class Sessions:
 
     def newest_in(self, directory: str) -> str:
         """The newest of a person's own sessions in this folder or below it, else in the nearest folder above
-        it that has one; "" when there is none.
+        it that has one; "" when there is none. Without a folder, the newest of all.
         """
         above = [directory[:n] for n, c in enumerate(directory) if c == "/" and n]
         inside = "(directory = ? OR directory >= ? AND directory < ?)"
+        place, marks = (directory, *below(directory)), ", ".join("?" * len(above))
         rows = self._db.read(
-            f"SELECT id FROM sessions WHERE top = 1 AND ({inside} OR directory IN "
-            f"({', '.join('?' * len(above))})) ORDER BY {inside} DESC, length(directory) * NOT {inside} DESC, "
-            "updated DESC LIMIT ?",
-            (*(place := (directory, *below(directory))), *above, *place, *place, NAMED),
+            f"SELECT id FROM sessions WHERE top = 1 AND ({inside} OR directory IN ({marks})) "
+            f"ORDER BY iif({inside}, ?, length(directory)) DESC, updated DESC LIMIT ?",
+            (*place, *above, *place, len(directory), NAMED),
         )
         found = (self.peek(i) for (i,) in rows)
         return next((s.id for s in found if s is not None and not s.deleted), "")

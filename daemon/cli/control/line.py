@@ -1,8 +1,8 @@
 """``reflectd line``: one line for a prompt or a status bar.
 
-It runs at each prompt, so the usual flags are read by hand and hardly anything is imported; other flags go to the
-parser that every verb has. The exit code is 0 also without a daemon, and nothing is written to stderr then. It
-never waits longer than ``--wait`` for the daemon, nor longer than ``STDIN_MS`` for what stands on its input.
+It runs at each prompt, so the usual flags are read by hand and hardly anything is imported; other flags go to
+the parser that every verb has. The exit code is 0 also without a daemon, and nothing is written to stderr then.
+It never waits longer than ``--wait`` for the daemon, nor longer than ``STDIN_MS`` for its input.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _count(found: dict[str, Any], name: str) -> int:
 
 def _amount(found: dict[str, Any], name: str) -> float:
     value = found.get(name)
-    return value if type(value) in {int, float} and 0 < value < 1e9 else 0.0
+    return float(value) if isinstance(value, int | float) and 0 < value < 1e9 else 0.0
 
 
 def _folder() -> str:
@@ -207,7 +207,7 @@ def _text(told: dict[str, Any], *names: str) -> str:
 
 def _number(told: dict[str, Any], *names: str) -> float | None:
     found = _inside(told, names)
-    return found if type(found) in {int, float} and 0 <= found < 1e9 else None
+    return float(found) if isinstance(found, int | float) and 0 <= found < 1e9 else None
 
 
 def _inside(told: object, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - of any JSON

@@ -1,7 +1,7 @@
 """Asks the daemon for one line, as fast as Python allows: one raw request, a limit of some milliseconds.
 
-It imports hardly anything, reads no settings and never raises for what the daemon or the disk does: the answer
-then says what was wrong. As every client it sends nothing to a socket that is not this user's alone.
+It imports hardly anything, reads no settings and never raises for what the daemon or the disk does: the
+answer then says what was wrong. As every client it sends nothing to a socket that is not this user's alone.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ def find(env: Mapping[str, str]) -> str | None:
     state = env.get("REFLECTD_STATE_DIR", "")
     if not home.startswith("/") or state[:1] not in {"", "/"}:
         return None
-    settings = _read(f"{config}/reflectd/config.toml")
-    if b"socket" in settings or b"state_dir" in settings:
+    if b"socket" in _read(f"{config}/reflectd/config.toml"):
         return None
     chosen = env.get("REFLECTD_SOCKET", "")
     if chosen:
@@ -71,7 +70,7 @@ def ask(path: str, query: Mapping[str, str], wait_ms: int = WAIT_MS) -> dict[str
         s.settimeout(wait_ms / 1000)
         try:
             s.connect(path)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):  # so many wait already that no more fit
             return _without("no answer", f"the daemon did not answer within {wait_ms} ms")
         except OSError as e:
             return _without("no daemon", f"no daemon answers on {path}: {e.strerror}")
