@@ -1,7 +1,7 @@
 """``reflectd line``: one line for a prompt or a status bar.
 
 It runs at each prompt, so the usual flags are read by hand and hardly anything is imported; other flags go to
-the parser that every verb has. The exit code is 0 also without a daemon, and nothing is written to stderr then.
+the parser that every verb has. The exit code is 0 also without a daemon, and stderr stays empty then.
 It never waits longer than ``--wait`` for the daemon, nor longer than ``STDIN_MS`` for its input.
 """
 
