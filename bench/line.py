@@ -57,7 +57,8 @@ def _fill(database: Path) -> None:
     with contextlib.closing(sqlite3.connect(database)) as db, db:
         now = int(time.time() * 1000)
         db.executemany(
-            "INSERT INTO sessions (id, directory, phase, open, top, updated, state) VALUES (?, ?, ?, 0, 1, ?, ?)",
+            "INSERT INTO sessions (id, directory, phase, open, top, updated, state) "
+            "VALUES (?, ?, ?, 0, 1, ?, ?)",
             (
                 (f"ses_{n:06d}", f"/home/me/project{n % FOLDERS}", "complete", now - n * 60_000, b"{}" * 400)
                 for n in range(SESSIONS)
