@@ -59,6 +59,7 @@ from .store.ledger import Ledger
 from .store.outbox import Outbox
 from .store.sessions import Sessions
 from .store.verdicts import Verdicts
+from .web.site import Site, Source
 
 if TYPE_CHECKING:
     import socket
@@ -151,6 +152,10 @@ class Daemon:
             self.upgrade,
             paths.config_file(os.environ),
         )
+        source = Source(
+            self.status, self.engine.features, self.engine.intake, self.clock, where, log.get("dashboard")
+        )
+        self.site = Site(source, self.spawn)
 
     async def serve(
         self,
@@ -168,7 +173,9 @@ class Daemon:
         which listens all the while.
         """
         e = self.engine
-        routes = Routes(e.intake, e.instances, e.claude, self.status, e.features, self.upgrade, os.getuid())
+        routes = Routes(
+            e.intake, e.instances, e.claude, self.status, e.features, self.upgrade, self.site, os.getuid()
+        )
         app = web.Application(client_max_size=MAX_BODY)
         routes.add_to(app)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
@@ -231,6 +238,7 @@ class Daemon:
             await self.stopping.wait()
         finally:
             self._log.info("stopping")
+            await self.site.close()
             for worker in workers:
                 worker.cancel()
             await self._drain()
@@ -308,14 +316,20 @@ class Daemon:
                 engine.intake.recheck_all()
                 engine.timers.wake()
                 engine.jobs.wake()
-            looks = (engine.claude.sweep, engine.filing.retry, engine.abandoned.sweep, self.upgrade.sweep)
+            looks = (
+                engine.claude.sweep,
+                engine.filing.retry,
+                engine.abandoned.sweep,
+                self.upgrade.sweep,
+                self.site.sweep,
+            )
             for look in looks:
                 try:
                     look()
                 except Exception:  # noqa: BLE001 - one look that fails must not end all the others
                     self._log.exception("bug", task="tick")
             quiet_s = clock.monotonic() - engine.intake.last_event
-            here = engine.intake.commands or any(i.connected for i in engine.instances)
+            here = engine.intake.commands or self.site.is_open or any(i.connected for i in engine.instances)
             if idle_s and quiet_s > idle_s and not here:
                 self._log.info("nobody was here for a while; exiting", minutes=round(quiet_s / 60))
                 self.stopping.set()

@@ -76,6 +76,7 @@ def session_object(world: World, s: Session) -> dict[str, Any]:
         "attempts": s.attempts,
         "busy": s.busy,
         "waits_for": list(s.background),
+        "asks": len(s.waiting),
         "off": s.off or world.sessions.is_off(s.directory),
         "task": s.task,
         "turn": s.turn,

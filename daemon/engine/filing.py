@@ -65,7 +65,6 @@ class Filing:
         self._files = files
         self._fresh: dict[str, tuple[Verdict, str]] = {}
         self._under_way: dict[str, None] = {}  # sessions whose file is about a turn without a verdict
-        self._stuck: dict[str, None] = {}  # sessions that were told of as stuck in the turn that goes on
         self._aliases: dict[tuple[str, str], Verdict] = {}  # folder and alias → the verdict that it shows
         limits = (VERDICTS_WAITING, VERDICTS_WAITING, CASES_WAITING)
         self._lanes = Lanes(limits, self._hung, self._dropped, hung_s=hung_s)
@@ -76,7 +75,6 @@ class Filing:
     def judging(self, judging: Judging, directory: str) -> None:
         """Say that the turn is being judged."""
         self._publish(judging, directory)
-        self._stuck.pop(judging.session, None)
         self._begun(
             judging.session, directory, _Job(lambda: self._files.judging(judging, directory), directory)
         )
@@ -84,8 +82,6 @@ class Filing:
     def stalled(self, stalled: Stalled, directory: str) -> None:
         """Say that the agent seems stuck."""
         self._publish(stalled, directory)
-        self._stuck[stalled.session] = None
-        _keep_newest(self._stuck)
         self._begun(
             stalled.session, directory, _Job(lambda: self._files.stalled(stalled, directory), directory)
         )
@@ -99,7 +95,6 @@ class Filing:
     def final(self, verdict: Verdict, directory: str) -> None:
         """The final verdict; marked as filed once it is on disk."""
         self._publish(verdict, directory)
-        self._stuck.pop(verdict.session, None)
         self._final(LEFT_OVER if verdict.state in {"error", "skipped"} else LISTENED, verdict, directory)
 
     def delivered(self, session: str, turn: str) -> None:
@@ -126,10 +121,6 @@ class Filing:
         job = _Job(lambda: self._files.final(verdict, directory, collides=collides), directory, verdict)
         self._put(lane, (verdict.session, ""), job)
 
-    def is_stuck(self, session: str) -> bool:
-        """Whether the session's file says that its agent seems stuck."""
-        return session in self._stuck
-
     def _publish(self, v: Verdict | Judging | Stalled, directory: str) -> None:
         """For those who watch, before the file is written."""
         stream = self._world.stream
@@ -146,7 +137,6 @@ class Filing:
 
     def outdated(self, session: str) -> None:
         """A new task began: the verdict of the old one must not look fresh to its readers (I22)."""
-        self._stuck.pop(session, None)
         last = self._fresh.pop(session, None)
         if last is not None and self._world.clock.now_ms() - last[0].at < FRESH_MS:
             self._put(LISTENED, (session, ""), self._outdated(*last))

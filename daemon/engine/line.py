@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from .world import DAY_MS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..core.session import Phase, Session
-    from .filing import Filing
     from .world import World
 
 State = Literal[
@@ -29,21 +30,20 @@ State = Literal[
     "error",
     "skipped",
 ]
-WAIT_DAYS: Final = 7  # who did not come back in a week is not waited for any more
 _NAMES: Final[dict[Phase, State]] = {"open": "idle", "awaiting_user": "waiting"}
 
 
-def line(world: World, filing: Filing, session: str, directory: str) -> dict[str, Any]:
+def line(world: World, stuck: Mapping[str, str], session: str, directory: str) -> dict[str, Any]:
     """``GET /v1/line``. ``session``: the beginning of an id; empty means the newest session in ``directory``
     or below it, else in the nearest folder above it that has one. Raises ``BadReply`` when several begin like
-    that.
+    that. ``stuck``: the sessions of which a person was told so.
     """
     identity = world.sessions.only(session) if session else world.sessions.newest_in(directory)
     s = world.sessions.peek(identity) if identity else None
     now = world.clock.now_ms()
     spent = world.ledger.spent("", now - DAY_MS)
     return {
-        "state": state_of(world, filing, s) if s is not None else "none",
+        "state": state_of(world, stuck, s) if s is not None else "none",
         "session": s.id if s is not None else "",
         "host": s.host if s is not None else "",
         "directory": s.directory if s is not None else "",
@@ -54,7 +54,7 @@ def line(world: World, filing: Filing, session: str, directory: str) -> dict[str
     }
 
 
-def state_of(world: World, filing: Filing, s: Session) -> State:
+def state_of(world: World, stuck: Mapping[str, str], s: Session) -> State:
     """Where a session stands, in one word."""
     if s.off or not world.limits(s).enabled:
         return "off"
@@ -63,15 +63,15 @@ def state_of(world: World, filing: Filing, s: Session) -> State:
     if s.phase == "judging":
         return "judging"
     if s.busy:
-        return "stuck" if filing.is_stuck(s.id) else "working"
+        return "stuck" if s.id in stuck else "working"
     phase: State = _NAMES.get(s.phase, s.phase)  # type: ignore[arg-type]
     return phase
 
 
 def waiting(world: World, now_ms: int) -> list[Session]:
-    """A person's own sessions that ask something or were judged to need an answer."""
-    since = now_ms - WAIT_DAYS * DAY_MS
-    return [s for s in world.sessions.perhaps_waiting(since) if _waits(world, s)]
+    """A person's own sessions that ask something or were judged to need an answer, in the last 24 hours."""
+    since = now_ms - DAY_MS
+    return [s for s in world.sessions.perhaps_waiting(since) if s.active_at > since and _waits(world, s)]
 
 
 def _waits(world: World, s: Session) -> bool:

@@ -21,6 +21,7 @@ from .line import line
 from .world import DAY_MS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from ..keys import Keys
@@ -140,7 +141,8 @@ class StatusReport:
 
     def line(self, session: str, directory: str) -> dict[str, Any]:
         """``GET /v1/line``. Raises ``BadReply`` when several sessions begin like that."""
-        return line(self._world, self._filing, session, directory)
+        stuck: Mapping[str, str] = self._features.says("stuck").get("stuck", {})
+        return line(self._world, stuck, session, directory)
 
     @property
     def stream(self) -> Hub:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 import msgspec
@@ -21,6 +21,7 @@ from .codec import (
     ID,
     MAX_BATCH,
     Ask,
+    Dash,
     Events,
     Hello,
     Result,
@@ -34,6 +35,7 @@ from .codec import (
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Mapping
 
     from ..engine.features.feature import Route
     from ..engine.features.registry import Features
@@ -59,6 +61,16 @@ def answer(status: int = 200, **fields: Any) -> web.Response:  # noqa: ANN401 - 
     return web.Response(body=_encode({"api": API, **fields}), status=status, content_type=JSON)
 
 
+class Dashboard(Protocol):
+    """What opens and closes the dashboard (``daemon.web``)."""
+
+    async def open(self) -> Mapping[str, Any]:
+        """A URL that works once, and for how long the dashboard stays when nobody looks at it."""
+
+    async def close(self) -> bool:
+        """Close it. False when it was not open."""
+
+
 class Routes:
     """Handlers bound to the engine's parts."""
 
@@ -70,6 +82,7 @@ class Routes:
         status: StatusReport,
         features: Features,
         upgrade: Upgrade,
+        dashboard: Dashboard,
         uid: int,
     ) -> None:
         self._intake = intake
@@ -78,6 +91,7 @@ class Routes:
         self._status = status
         self._features = features
         self._upgrade = upgrade
+        self._dashboard = dashboard
         self._uid = uid
         self._trusted: WeakSet[asyncio.Transport] = WeakSet()  # connections whose user was checked
 
@@ -91,6 +105,7 @@ class Routes:
             ("POST", "/v1/ask", self.ask),
             ("POST", "/v1/switch", self.switch),
             ("POST", "/v1/restart", self.restart),
+            ("POST", "/v1/dashboard", self.dashboard),
             ("POST", "/v1/hooks/{event}", self.hook),
             ("GET", "/v1/status", self.status),
             ("GET", "/v1/sessions", self.sessions),
@@ -195,6 +210,13 @@ class Routes:
     async def restart(self, _: web.Request) -> web.Response:
         """``POST /v1/restart``: answered when the program on the disk showed that it starts."""
         return answer(version=await self._upgrade.now())
+
+    async def dashboard(self, request: web.Request) -> web.Response:
+        """``POST /v1/dashboard``."""
+        d = await read(await request.read(), Dash)
+        if d.stop:
+            return answer(closed=await self._dashboard.close())
+        return answer(**await self._dashboard.open())
 
     async def status(self, _: web.Request) -> web.Response:
         """``GET /v1/status``."""

@@ -9,7 +9,7 @@ import pytest
 
 from daemon.core.errors import BadReply
 from daemon.core.session import Session
-from daemon.files.verdict import Stalled
+from daemon.engine.line import line
 from tests.engine.test_round import COMPLETE, INCOMPLETE, QUESTION, World
 
 if TYPE_CHECKING:
@@ -75,21 +75,15 @@ async def test_who_waits_is_counted_over_all_folders(w: World) -> None:
     assert told(w, "ses_a")[0] == "off"
 
 
-async def test_a_stuck_agent_is_told_of_until_its_turn_is_judged(w: World) -> None:
-    """As in the verdict file: a new task or a judgement ends it."""
-    filing = w.sim.daemon.engine.filing
+async def test_a_stuck_agent_is_told_of(w: World) -> None:
+    """As long as it works on the same task and the person was told that it seems stuck."""
+    world = w.sim.daemon.world
     await w.host.create("ses_a")
-    task = await w.host.types("ses_a")
-    for end in ("a new task", "a judgement"):
-        filing.stalled(Stalled("ses_a", task, "", w.clock.now_ms(), "it repeats itself"), str(w.workspace))
-        assert told(w)[0] == "stuck"
-        if end == "a new task":
-            task = await w.host.types("ses_a", "Something else")
-        else:
-            w.llm.add(COMPLETE)
-            await w.host.works("ses_a")
-            await w.sim.settle()
-        assert told(w)[0] == ("working" if end == "a new task" else "complete"), end
+    await w.host.types("ses_a")
+    for stuck, state in (({"ses_a": "it repeats itself"}, "stuck"), ({"ses_b": "silent"}, "working")):
+        assert line(world, stuck, "ses_a", "")["state"] == state
+    assert w.sim.daemon.engine.features.says("stuck") == {}
+    assert w.sim.daemon.engine.features.says("no feature") == {}
 
 
 async def test_a_folder_has_the_newest_session_in_it_or_above(w: World) -> None:

@@ -70,6 +70,23 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the dashboard: ``/<name>``. ``read`` takes the query and gives data only, never markup:
+    ``{"sections": [{"title", "text", "columns", "rows", "more"}]}``.
+
+    ``rows``: ``[{"cells": […], "actions": […]}]``. A cell is a text, a number, None, ``{"at": epoch ms}``,
+    ``{"text", "session", "round"}`` (a link to that verdict) or ``{"share", "low", "high"}`` (from 0 to 1; a
+    share with its interval). An action is ``{"label", "route", "body", "key"}``: a button that posts ``body``
+    to the feature's own ``POST`` route of that name; ``key`` presses it in the row that has the focus.
+    ``more``: the query of the page that follows, as ``{"before": "…"}``. All but ``rows`` may be missing.
+    """
+
+    name: str
+    title: str
+    read: Callable[[Mapping[str, str]], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What a host may ask: ``POST /v1/ask`` with this ``what``."""
 
@@ -154,6 +171,10 @@ class Feature:
 
     def questions(self) -> Sequence[Question]:
         """What a host may ask of it."""
+        return ()
+
+    def pages(self) -> Sequence[Page]:
+        """Its pages of the dashboard. Asked once, when a person opens it."""
         return ()
 
     def status(self) -> Mapping[str, Any]:
