@@ -30,3 +30,5 @@ OUTCOMES: Final = {
     "failed": "not delivered: the host refused or dropped it",
     "expired": "not delivered: another host took over or it never came back",
 }
+EXPECTED: Final = ("complete", "incomplete", "awaiting_user")
+"""What a person may say that a verdict should have been."""

@@ -15,6 +15,7 @@ from ..files.verdict import verdict_object
 from ..paths import MODULE
 from ..store import ledger
 from ..store.readonly import ReadOnly
+from ..store.verdicts import ALWAYS
 from .explain import judging_object, report_object, session_object, why
 from .history import history
 from .line import line
@@ -155,7 +156,16 @@ class StatusReport:
         """
         return await why(self._world, self._paths, session, directory, number)
 
-    async def history(self, session: str, directory: str, since: int, limit: int) -> dict[str, Any] | None:
+    async def history(
+        self,
+        session: str,
+        directory: str,
+        since: int,
+        limit: int,
+        *,
+        until: int = ALWAYS,
+        after: str = "",
+    ) -> dict[str, Any] | None:
         """``GET /v1/history``: None when there is no such session. Raises ``BadReply`` when there are
         several.
 
@@ -165,10 +175,21 @@ class StatusReport:
         def read() -> dict[str, Any] | None:
             with ReadOnly(self._paths.database) as db:
                 return history(
-                    db, self._paths, session=session, directory=directory, since=since, limit=limit
+                    db,
+                    self._paths,
+                    session=session,
+                    directory=directory,
+                    since=since,
+                    until=until,
+                    after=after,
+                    limit=limit,
                 )
 
         return await asyncio.to_thread(read)
+
+    async def folders(self) -> list[str]:
+        """The folders of the newest verdicts, by name."""
+        return sorted(await asyncio.to_thread(self._world.verdicts.folders))
 
     async def ledger(self, session: str, since: int, limit: int, by: ledger.By | None) -> dict[str, Any]:
         """``GET /v1/ledger``. In a thread and on a connection of its own: it may sum a year of calls."""

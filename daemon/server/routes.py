@@ -15,6 +15,7 @@ from ..core.errors import BadReply, Rejected, Unavailable
 from ..engine.intake import Wire
 from ..engine.large import beside
 from ..owners import peer_uid
+from ..store.verdicts import ALWAYS
 from .codec import (
     API,
     BY,
@@ -256,7 +257,10 @@ class Routes:
         """``GET /v1/history``."""
         session, directory = request.query.get("session", "")[:ID], folder(request.query)
         since = number(request.query, "since", 0, 0, 2**53)
-        found = await self._status.history(session, directory, since, _limit(request))
+        until = number(request.query, "until", ALWAYS, 0, ALWAYS)
+        after = request.query.get("after", "")[:ID]
+        limit = _limit(request)
+        found = await self._status.history(session, directory, since, limit, until=until, after=after)
         if found is None:
             return answer(
                 404, error=f"no session begins with {session!r}; `reflectd history --all` lists those judged"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import web
 
 from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable, UserError
-from . import now
+from . import cost, health, now, past, verdict
 from .entry import refused
 from .render import HERE, Renderer
 from .sections import sections
@@ -42,7 +42,15 @@ class Shown:
     live: bool = False
 
 
-CORE: Final = (Shown("/", "Now", "now.html", now.read, live=True),)
+CORE: Final = (
+    Shown("/", "Now", "now.html", now.read, live=True),
+    Shown("/history", "History", "history.html", past.read),
+    Shown("/cost", "Cost", "cost.html", cost.read),
+    Shown("/health", "Health", "health.html", health.read),
+    Shown("/verdict/{session}/{round}", "", "verdict.html", verdict.read),
+)
+TAKEN: Final = frozenset({"/stream", "/enter", "/dispute", "/do", "/static", "/verdict"})
+"""Addresses that no page of a feature may have, besides those of ``CORE``."""
 
 
 class Pages:
@@ -71,11 +79,12 @@ class Pages:
         app.router.add_route("GET", "/static/{name}", self._file)
         app.router.add_route("GET", "/stream", self._guarded(self._stream))
         app.router.add_route("POST", "/enter", self._enter)
+        app.router.add_route("POST", "/dispute", self._guarded(self._dispute))
         app.router.add_route("POST", "/do/{feature}/{route}", self._guarded(self._do))
         app.router.add_route("*", "/{any:.*}", self._guarded(self._no_page))
 
     def _of_features(self) -> list[Shown]:
-        taken = {page.path for page in CORE} | {"/stream", "/enter"}
+        taken = {page.path for page in CORE} | TAKEN
         found = []
         for feature, page in self._source.features.pages():
             path = f"/{page.name}"
@@ -135,6 +144,13 @@ class Pages:
             raise BadReply("there is no such action" if route is None else "the body is not a JSON object")
         with self._source.intake.command():
             return web.json_response(dict(await route.answer(body)))
+
+    async def _dispute(self, request: web.Request) -> web.Response:
+        """``POST /dispute``: the person's word that a verdict was wrong."""
+        body = await _object(request)
+        if body is None:
+            raise BadReply("the body is not a JSON object")
+        return web.json_response(await verdict.dispute(self._source, body))
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """``GET /stream``: a line for each thing that happens, and now and then one because time passes."""
