@@ -1,8 +1,8 @@
-"""A real chromium for tests of the dashboard: the machine's own, driven by playwright, one for a file of tests.
+"""A real chromium for tests of the dashboard: the machine's own, driven by playwright, one for each file.
 
-Each visit has a fresh context, so no cookie of another one. What a page may not do fails the visit at its end: a
-request that leaves loopback, an error or a refusal of the content policy on the console, an exception of a script.
-No browser is ever downloaded.
+Each visit has a fresh context, so no cookie of another one. What a page may not do fails the visit at its
+end: a request that leaves loopback, an error or a refusal of the content policy on the console, an exception
+of a script. No browser is ever downloaded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 GRAVE = {"serious", "critical"}
 
 
-@dataclass(slots=True)
+@dataclass
 class Visit:
     """One page in a context of its own, with what it asked for and what it said."""
 
@@ -105,7 +105,9 @@ class Browser:
         self._all.close()
 
     @contextlib.contextmanager
-    def visit(self, url: str = "", *, width: int = 1280, height: int = 800, dark: bool = False) -> Iterator[Visit]:
+    def visit(
+        self, url: str = "", *, width: int = 1280, height: int = 800, dark: bool = False
+    ) -> Iterator[Visit]:
         """Open the address in a fresh context. An ``AssertionError`` at the end when the page misbehaved."""
         context = self._chromium.new_context(
             viewport={"width": width, "height": height},
@@ -124,7 +126,7 @@ class Browser:
             if url:
                 visit.page.goto(url)
             yield visit
-            assert visit.outside() == [], "requests left this machine"
-            assert visit.errors == [], "the page reported errors"
+            assert visit.outside() == [], f"requests left this machine: {visit.outside()}"
+            assert visit.errors == [], f"the page reported errors: {visit.errors}"
         finally:
             context.close()
