@@ -18,9 +18,11 @@ from ..store.readonly import ReadOnly
 from ..store.verdicts import ALWAYS
 from .explain import judging_object, report_object, session_object, why
 from .history import history
+from .line import line
 from .world import DAY_MS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from ..keys import Keys
@@ -137,6 +139,11 @@ class StatusReport:
     def sessions(self, limit: int) -> list[dict[str, Any]]:
         """``GET /v1/sessions``: newest first."""
         return [session_object(self._world, s) for s in self._world.sessions.recent(limit) if not s.judge]
+
+    def line(self, session: str, directory: str) -> dict[str, Any]:
+        """``GET /v1/line``. Raises ``BadReply`` when several sessions begin like that."""
+        stuck: Mapping[str, str] = self._features.says("stuck").get("stuck", {})
+        return line(self._world, stuck, session, directory)
 
     @property
     def stream(self) -> Hub:

@@ -110,6 +110,7 @@ class Routes:
             ("POST", "/v1/hooks/{event}", self.hook),
             ("GET", "/v1/status", self.status),
             ("GET", "/v1/sessions", self.sessions),
+            ("GET", "/v1/line", self.line),
             ("GET", "/v1/verdicts", self.verdicts),
             ("GET", "/v1/ledger", self.ledger),
             ("GET", "/v1/why", self.why),
@@ -226,6 +227,10 @@ class Routes:
     async def sessions(self, request: web.Request) -> web.Response:
         """``GET /v1/sessions``."""
         return answer(sessions=self._status.sessions(_limit(request)))
+
+    async def line(self, request: web.Request) -> web.Response:
+        """``GET /v1/line``."""
+        return answer(**self._status.line(request.query.get("session", "")[:ID], folder(request.query)))
 
     async def verdicts(self, request: web.Request) -> web.Response:
         """``GET /v1/verdicts``."""

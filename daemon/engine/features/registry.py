@@ -147,6 +147,11 @@ class Features:
         """What each feature says of itself; those that say nothing are left out."""
         return {name: said for name, said in self._each(lambda f: (f.name, f.status())) if said}
 
+    def says(self, feature: str) -> Mapping[str, Any]:
+        """What one feature says of itself; nothing when there is none of that name."""
+        told = self._each(lambda f: f.status() if f.name == feature else None)
+        return next((said for said in told if said), {})
+
     def first_jobs(self) -> list[Statement]:
         """See ``Feature.first_jobs``."""
         return [job for found in self._each(lambda f: f.first_jobs()) for job in found]
