@@ -110,7 +110,7 @@ def person() -> Iterator[Person]:
     """One daemon for all tests of this file, in whose project everything was learned that a page shows."""
     with sandbox() as box, processes.none_left_over():
         box.state.mkdir(exist_ok=True)
-        asyncio.run(_fill(box))
+        asyncio.run(fill(box))
         with Daemon(box) as daemon:
             yield Person(daemon, box)
 
@@ -119,7 +119,7 @@ def rules_of(box: Sandbox) -> LearnedRules:
     return LearnedRules(box.project, box.state, SystemClock())
 
 
-async def _fill(box: Sandbox) -> None:
+async def fill(box: Sandbox) -> None:
     rules = rules_of(box)
     for text in ("Use bun", "Commit often", "Name things well"):
         rules.learn(text, rules.places()[0], digest(rules.places()[0].read()))
