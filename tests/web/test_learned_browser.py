@@ -84,6 +84,8 @@ def test_a_rule_is_archived_and_brought_back_by_keys(place: Place) -> None:
         rule.focus()
         page.keyboard.press("x")
         rule.wait_for(state="detached")
+        visit.page.get_by_role("status").get_by_text("archived rule-002").wait_for()
+        assert "rule-003" in page.evaluate("document.activeElement.textContent"), "what came in its place"
         change = page.locator("tr", has_text="archived rule-002")
         change.first.focus()
         page.keyboard.press("u")

@@ -52,10 +52,14 @@ function current() {
 }
 
 function move(step) {
+  const at = items().indexOf(current());
+  choose(at < 0 && step < 0 ? Infinity : at + step);
+}
+
+function choose(at) {
   const all = items();
   if (!all.length) return;
-  const at = all.indexOf(current());
-  const next = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + step))];
+  const next = all[Math.min(all.length - 1, Math.max(0, at))];
   const target = next.matches(`${LINK}, [tabindex]`) ? next : next.querySelector(LINK) ?? next;
   if (!target.matches(`${LINK}, [tabindex]`)) target.tabIndex = -1;
   target.focus();
@@ -141,13 +145,16 @@ function sure(words) {
 
 async function act(button) {
   if (button.dataset.confirm && !(await sure(button.dataset.confirm))) return;
+  const at = items().findIndex((item) => holder(item).contains(button));
   button.disabled = true;
   try {
     const told = await post(button.dataset.post, JSON.parse(button.dataset.body));
     await refresh();
+    choose(at);
     say(told.said ?? "Done.");
   } catch (error) {
     button.disabled = false;
+    button.focus();
     say(error.message);
   }
 }
