@@ -63,7 +63,7 @@ class PointsPage:
 
     def _read(self, query: Mapping[str, Any]) -> Json:
         chosen = self._chosen.of(query)
-        sections = [self._chosen.listed(chosen)]
+        sections = [self._chosen.listed(chosen, query)]
         if chosen is not None and (project := self._books.project(str(chosen))):
             sections += [self._waiting(chosen, project, query), self._points(chosen, project, query)]
         return {"sections": sections}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ...core.errors import Rejected, UserError
 from ...files import upward
 from ...files.learned_rules import LearnedRules
-from .sections import link, row, section
+from .sections import link, piece, row, section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 BY: Final = "dashboard"
 """Who changed something, as the lists of changes have it."""
-LISTED: Final = 100
 LOOKED_AT: Final = 50  # verdicts
 T = TypeVar("T")
 
@@ -53,15 +52,16 @@ class ChosenProject:
             raise Rejected(f"there is no folder {found}")
         return found
 
-    def listed(self, chosen: Path | None) -> dict[str, Any]:
+    def listed(self, chosen: Path | None, query: Mapping[str, Any]) -> dict[str, Any]:
         """The projects in which something was judged lately, each as a link."""
         known = self._world.verdicts.folders() | ({str(chosen)} if chosen else set())
         folders = [folder for folder in sorted(known) if Path(folder).is_dir()]
+        some, more = piece(folders, query, "projects")
         rows = [
-            row(link(folder, directory=folder), "below" if folder == str(chosen) else "")
-            for folder in folders[:LISTED]
+            row(link(folder, directory=folder), "below" if folder == str(chosen) else "") for folder in some
         ]
-        return section("Project", ("folder", "shown"), rows, text="" if rows else "Nothing was judged yet.")
+        told = "" if folders else "Nothing was judged yet."
+        return section("Project", ("folder", "shown"), rows, text=told, more=more)
 
     def rules(self, chosen: Path) -> LearnedRules:
         """The rules, the playbook and the journal of this project, as verbs read and change them."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 RULE: Final = ("rule", "text", "where", "learned", "from", "state")
 CHANGE: Final = ("change", "when", "what", "file", "by", "state")
+NO_MARK: Final = "-"  # of a file that is not there, or empty
 ASKED: Final = "reflectd reflect --dir {project}"
 
 
@@ -154,15 +155,13 @@ class RulesPage:
         return await asyncio.to_thread(refusing(take_back))
 
 
-NO_MARK: Final = "-"
-
-
 def _wore(r: Standing, look: Look, today: str) -> str:
     """What stands about it in the file, and what the person said against it since."""
     facts = [NOTES[r.note]]
     if r.note != "another":
         worn = wear(r, look.journal["signals"], today)
-        facts += [f"you contradicted it {worn.contradicted} times"] if worn.contradicted else []
+        often = "once" if worn.contradicted == 1 else f"{worn.contradicted} times"
+        facts += [f"you contradicted it {often}"] if worn.contradicted else []
         facts += [f"nobody confirmed it for {worn.days} days"] if worn.stale else []
     return ", ".join(fact for fact in facts if fact)
 

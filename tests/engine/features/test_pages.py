@@ -265,8 +265,19 @@ async def test_the_home_folder_is_no_project(site: Site) -> None:
 
 async def test_what_is_suggested_names_the_command(site: Site) -> None:
     """A pattern becomes a rule where its file and what contradicts it are shown: in a terminal."""
-    section = (await site.page("learned"))["Suggested as rules"]
+    site.learned("Use bun")
+    signal = {
+        "id": "sig-20260101-001", "type": "correction", "content": "Never use bun", "severity": "high",
+        "status": "pending", "occurrences": 3, "first_seen": "2099-01-01", "last_seen": "2099-01-02",
+        "sightings": {},
+    }  # fmt: skip
+    site.rules.journal.change(lambda journal: journal["signals"].append(signal))
+    found = await site.page("learned")
+    section = found["Suggested as rules"]
     assert f"reflectd reflect --dir {site.project}" in section["text"]
+    assert [r["cells"] for r in section["rows"]] == [["sig-20260101-001", "Never use bun", 3, "high"]]
+    assert labels(section) == []
+    assert "you contradicted it 3 times" in found[RULES]["rows"][0]["cells"][-1]
 
 
 async def test_what_can_not_be_meant_is_refused(site: Site, tmp_path: Path) -> None:
