@@ -187,7 +187,9 @@ class StatusReport:
     async def ledger(
         self, session: str, since: int, limit: int, by: ledger.By | None, *, work: bool = True
     ) -> dict[str, Any]:
-        """``GET /v1/ledger``; see ``ledger.report``. In a thread and on a connection of its own: it may sum a year of calls."""
+        """``GET /v1/ledger``; see ``ledger.report``. In a thread and on a connection of its own: it may sum a
+        year of calls.
+        """
         identity = session and (self._world.sessions.only(session) or session)
 
         def read() -> ledger.Report:
