@@ -191,13 +191,17 @@ class StatusReport:
         """The folders of the newest verdicts, by name."""
         return sorted(await asyncio.to_thread(self._world.verdicts.folders))
 
-    async def ledger(self, session: str, since: int, limit: int, by: ledger.By | None) -> dict[str, Any]:
-        """``GET /v1/ledger``. In a thread and on a connection of its own: it may sum a year of calls."""
+    async def ledger(
+        self, session: str, since: int, limit: int, by: ledger.By | None, *, work: bool = True
+    ) -> dict[str, Any]:
+        """``GET /v1/ledger``; see ``ledger.report``. In a thread and on a connection of its own: it may sum a
+        year of calls.
+        """
         identity = session and (self._world.sessions.only(session) or session)
 
         def read() -> ledger.Report:
             with ReadOnly(self._paths.database) as db:
-                return ledger.report(db, session=identity, since=since, limit=limit, by=by)
+                return ledger.report(db, session=identity, since=since, limit=limit, by=by, work=work)
 
         return report_object(await asyncio.to_thread(read))
 

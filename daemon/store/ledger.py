@@ -134,8 +134,18 @@ class Report:
     groups: tuple[tuple[str, Sums], ...] = ()
 
 
-def report(db: Reads, *, session: str = "", since: int = 0, limit: int = 50, by: By | None = None) -> Report:
-    """The calls since ``since`` (epoch ms), of one session or all. At most ``limit`` rows and groups."""
+def report(
+    db: Reads,
+    *,
+    session: str = "",
+    since: int = 0,
+    limit: int = 50,
+    by: By | None = None,
+    work: bool = True,
+) -> Report:
+    """The calls since ``since`` (epoch ms), of one session or all. At most ``limit`` rows and groups.
+    ``work``: also what the agent's own work cost, for which each verdict is read.
+    """
     where, parameters = ("at >= ? AND session = ?", (since, session)) if session else ("at >= ?", (since,))
     rows = db.read(
         f"SELECT {_COLUMNS} FROM ledger WHERE {where} ORDER BY at DESC LIMIT ?",
@@ -154,7 +164,7 @@ def report(db: Reads, *, session: str = "", since: int = 0, limit: int = 50, by:
     return Report(
         rows=tuple(Entry(*row) for row in rows),
         sums=_sums(sums, others.get("", ())),
-        agent=_work(db, where, parameters),
+        agent=_work(db, where, parameters) if work else Work(),
         groups=tuple((str(name), _sums(found, of_groups.get(str(name), ()))) for name, *found in groups),
     )
 

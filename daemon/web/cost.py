@@ -46,7 +46,7 @@ async def read(source: Source, _: Mapping[str, str]) -> Json:
     priced = any(amount for _, amount in spent)
     tables = []
     for by, title in TABLES:
-        found = await source.status.ledger("", since, GROUPS, by)
+        found = await source.status.ledger("", since, GROUPS, by, work=False)
         tables.append({"title": title, "by": by, "groups": found["groups"]})
     limits = status["limits"]
     return {
