@@ -59,7 +59,8 @@ from .store.ledger import Ledger
 from .store.outbox import Outbox
 from .store.sessions import Sessions
 from .store.verdicts import Verdicts
-from .web.site import Site, Source
+from .web.site import Site
+from .web.source import Source
 
 if TYPE_CHECKING:
     import socket

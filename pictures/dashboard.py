@@ -1,8 +1,7 @@
 """``python -m pictures.dashboard``: a picture of each page of the dashboard, as a browser shows it.
 
-Writes ``docs/pictures/dashboard-<page>-<width>-<light or dark>.png``. The daemon, its judgements and chromium are
-real. What the agents did and what the judge says is scripted, and the costs of the days before are made up. Exit
-code 0, or 1 when a scene did not go as it should.
+Writes ``docs/pictures/dashboard-<page>-<width>-<light or dark>.png``. The daemon, its judgements and chromium
+are real. What the agents did and what the judge says is scripted, the costs of the days before are made up. An ``AssertionError`` says which scene did not go as it should.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ LOGIN = verdict(
     severity="HIGH",
     missing=[("the tests of the login page do not pass", "with tests that pass")],
     next_actions=["make test_login pass", "run the tests again"],
-    feedback="test_login still fails: the form has no field for the password. Add it and run the tests again.",
+    feedback="test_login still fails: the form has no field for the password. Add it, and run them again.",
 )
 CHECKOUT = verdict(
     complete=False,
@@ -235,7 +234,10 @@ def _tool(name: str, state: Json, n: int) -> Json:
 def _days_before(database: Path) -> None:
     """What judging cost in the last month: made up, the same each time."""
     chance, now = random.Random(17), int(time.time() * 1000)  # noqa: S311 - a picture, no secret
-    row = "INSERT INTO ledger (at, purpose, session, provider, model, input, output, cost, ms, outcome, directory) "
+    row = (
+        "INSERT INTO ledger (at, purpose, session, provider, model, input, output, cost, ms, outcome, "
+        "directory) VALUES (?, ?, 'ses_past', 'openai', ?, ?, 300, ?, 2400, 'ok', ?)"
+    )
     with contextlib.closing(sqlite3.connect(database, timeout=60)) as db, db:
         for day in range(30):
             for _ in range(chance.randrange(2, 14) if day % 7 not in {1, 2} else 0):
@@ -245,7 +247,7 @@ def _days_before(database: Path) -> None:
                 cost = used * 1.1e-6 * chance.randrange(2, 9)
                 at = now - day * DAY_MS - chance.randrange(DAY_MS // 2)
                 db.execute(
-                    f"{row}VALUES (?, ?, 'ses_past', 'openai', ?, ?, 300, ?, 2400, 'ok', ?)",
+                    row,
                     (at, purpose, MODEL, used, cost, project),
                 )
 

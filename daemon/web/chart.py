@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 WIDTH: Final = 720.0
 HEIGHT: Final = 180.0
 LEFT: Final = 52.0
+RIGHT: Final = 14.0
 BELOW: Final = 22.0
 TOP: Final = 10.0
+MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _STEPS: Final = (1, 2, 2.5, 5, 10)
 
 
@@ -52,7 +54,7 @@ def chart(days: Sequence[tuple[str, float]], unit: str, cap: float = 0.0) -> Cha
     if 0 < cap < 4 * most:  # a limit far above all days would flatten them
         most = max(most, cap)
     top = _round_up(most)
-    step = (WIDTH - LEFT) / max(1, len(days))
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(days))
 
     def y(amount: float) -> float:
         return round(TOP + HEIGHT * (1 - amount / top), 1)
@@ -63,13 +65,17 @@ def chart(days: Sequence[tuple[str, float]], unit: str, cap: float = 0.0) -> Cha
             y=y(amount),
             width=round(step * 0.7, 1),
             height=round(HEIGHT + TOP - y(amount), 1),
-            label=f"{int(day[8:10])}.{int(day[5:7])}." if (len(days) - 1 - i) % 7 == 0 else "",
+            label=_label(day) if (len(days) - 1 - i) % 7 == 0 else "",
             said=f"{day}: {_number(amount)} {unit}",
         )
         for i, (day, amount) in enumerate(days)
     )
     lines = tuple((y(top * part), _number(top * part)) for part in (0.0, 0.5, 1.0))
     return Chart(bars, lines, y(cap) if 0 < cap <= top else None)
+
+
+def _label(day: str) -> str:
+    return f"{int(day[8:10])} {MONTHS[int(day[5:7]) - 1]}"
 
 
 def _round_up(most: float) -> float:

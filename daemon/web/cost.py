@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..store.ledger import By
-    from .site import Source
+    from .source import Source
 
 DAYS: Final = 30
 GROUPS: Final = 200

@@ -27,7 +27,7 @@ TOKEN_S: Final = 60
 BROWSERS: Final = 16
 """So many cookies count at once; with one more the oldest ends."""
 TOKENS: Final = 16
-OPEN: Final = frozenset({"/", "/enter", "/static/enter.js", "/static/mark.svg", "/static/style.css"})
+OPEN: Final = frozenset({"/", "/enter", *(f"/static/{f}" for f in ("enter.js", "style.css", "mark.svg"))})
 """What is answered without a cookie: the page that brings one, and nothing else."""
 _NEAR: Final = frozenset({"same-origin", "none"})
 _METHODS: Final = frozenset({"GET", "POST"})

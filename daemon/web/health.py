@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .site import Source
+    from .source import Source
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .site import Source
+    from .source import Source
 
 LOOKED_AT: Final = 200
 RECENT: Final = 10
@@ -62,6 +62,12 @@ def _place(s: Json, stuck: Mapping[str, str], now: int) -> str:
     return "works" if s["busy"] else "recent"
 
 
+def _state(s: Json, place: str) -> str:
+    if s["off"]:
+        return "off"
+    return {"waits": "awaiting_user", "stuck": "stuck", "works": "busy"}.get(place, s["phase"])
+
+
 def _row(source: Source, s: Json, place: str, stuck: Mapping[str, str], judges: Mapping[str, Json]) -> Json:
     last = next(iter(source.status.verdicts(s["session"], 1)), None)
     said = ""
@@ -80,7 +86,7 @@ def _row(source: Source, s: Json, place: str, stuck: Mapping[str, str], judges: 
         "title": s["title"],
         "host": s["host"],
         "directory": s["directory"],
-        "state": "off" if s["off"] else "busy" if place == "works" else s["phase"],
+        "state": _state(s, place),
         "since": s["active_at"],
         "rounds": s["attempts"],
         "said": said,

@@ -23,7 +23,7 @@ from .sections import sections
 if TYPE_CHECKING:
     from ..engine.features.feature import Page, Route
     from .entry import Entry
-    from .site import Source
+    from .source import Source
 
 Read = Callable[["Source", Mapping[str, str]], Awaitable[Mapping[str, Any] | None]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

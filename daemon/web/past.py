@@ -15,7 +15,7 @@ from ..store.verdicts import ALWAYS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .site import Source
+    from .source import Source
 
 PAGE: Final = 30
 GIST: Final = 200

@@ -80,7 +80,7 @@ def money(cost: object, currency: str = "USD") -> str:
     """An amount; None is unknown, never 0."""
     if not isinstance(cost, int | float):
         return "unknown"
-    return f"{cost:.2f} {currency}" if cost >= 1 or cost == 0 else f"{cost:.4f} {currency}"
+    return f"{cost:.2f} {currency}" if cost >= 1 or round(cost, 2) == cost else f"{cost:.4f} {currency}"
 
 
 def count(number: int, one: str, many: str = "") -> str:

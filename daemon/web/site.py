@@ -9,37 +9,20 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
 from ..core.errors import Unavailable
-from ..core.ports import Clock
-from ..engine.features.registry import Features
-from ..engine.intake import Intake
-from ..engine.status import StatusReport
-from ..log import Logger
-from ..paths import Paths
 from .entry import HOST, Entry, Moment, with_headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
+    from .source import Source
+
 IDLE_S: Final = 3600
 BODY_BYTES: Final = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What the pages read, and what their buttons reach."""
-
-    status: StatusReport
-    features: Features
-    intake: Intake
-    clock: Clock
-    paths: Paths
-    log: Logger
 
 
 class Site:

@@ -23,7 +23,7 @@ from .case import missing_items, shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .site import Source
+    from .source import Source
 
 MOST_ROUNDS: Final = 1_000_000
 CALLS: Final = 50

@@ -70,9 +70,11 @@ function dispute() {
     form.scrollIntoView({ block: "nearest" });
     return;
   }
-  const link = current()?.closest("[data-item]");
-  const to = link?.matches("a") ? link : link?.querySelector("a[href^='/verdict/']");
-  if (to?.getAttribute("href").startsWith("/verdict/")) location.href = `${to.getAttribute("href")}#dispute`;
+  const here = document.activeElement.closest("a[href^='/verdict/']");
+  const item = current();
+  const to = here ?? (item?.matches("a") ? item : item?.querySelector("a[href^='/verdict/']"));
+  const href = to?.getAttribute("href") ?? "";
+  if (href.startsWith("/verdict/")) location.href = `${href}#dispute`;
   else say("Choose a verdict first: j and k.");
 }
 
