@@ -1,7 +1,8 @@
 """``python -m pictures.dashboard``: a picture of each page of the dashboard, as a browser shows it.
 
 Writes ``docs/pictures/dashboard-<page>-<width>-<light or dark>.png``. The daemon, its judgements and chromium
-are real. What the agents did and what the judge says is scripted, the costs of the days before are made up. An ``AssertionError`` says which scene did not go as it should.
+are real. What the agents did and what the judge says is scripted, the costs of the days before are made up.
+An ``AssertionError`` says which scene did not go as it should.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def test_the_readmes_pictures_are_recordings() -> None:
 
 
 def test_the_pictures_of_the_dashboard_are_of_every_page() -> None:
-    """Each page wide and narrow, light and dark, as `make pictures-dashboard` draws them; README shows two."""
+    """Each page wide and narrow, light and dark, as `make pictures-dashboard` draws it; README shows two."""
     drawn = {path.stem for path in (REPO / "docs" / "pictures").glob("*.png")}
     pages = {name.split("-")[1] for name in drawn}
     looks = [f"{width}-{scheme}" for width in (1280, 390) for scheme in ("light", "dark")]
