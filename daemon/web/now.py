@@ -65,7 +65,7 @@ def _place(s: Json, stuck: Mapping[str, str], now: int) -> str:
 def _state(s: Json, place: str) -> str:
     if s["off"]:
         return "off"
-    return {"waits": "awaiting_user", "stuck": "stuck", "works": "busy"}.get(place, s["phase"])
+    return {"waits": "awaiting_user", "stuck": "stuck", "works": "busy"}.get(place) or str(s["phase"])
 
 
 def _row(source: Source, s: Json, place: str, stuck: Mapping[str, str], judges: Mapping[str, Json]) -> Json:
