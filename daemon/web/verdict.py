@@ -42,7 +42,7 @@ async def read(source: Source, query: Mapping[str, str]) -> Json | None:
     case, problem = await asyncio.to_thread(_case, v["case"])
     kept = await asyncio.to_thread(_kept, source.paths.state_dir, v["case"])
     since = before[0]["timestamp"] + 1 if before else 0
-    calls = await source.status.ledger(v["session"], since, CALLS, None)
+    calls = await source.status.ledger(v["session"], since, CALLS, None, work=False)
     rows = [r for r in calls["rows"] if r["at"] <= v["timestamp"] + AFTER_MS]
     s = found["session"] or {}
     command = f"reflectd why {shlex.quote(v['session'])} --round {v['round']}"

@@ -58,21 +58,12 @@ def test_a_template_that_misses_a_value_fails() -> None:
 
 
 def test_values_in_words() -> None:
-    """Unknown is never 0; times are UTC without a script, and anything that is no time is the first moment."""
-    assert [money(c) for c in (None, 0, 0.5, 0.1234, 2.5, "x")] == [
-        "unknown",
-        "0.00 USD",
-        "0.50 USD",
-        "0.1234 USD",
-        "2.50 USD",
-        "unknown",
-    ]
+    """Unknown is never 0; what is no time is the first moment of all."""
+    shown = [money(c) for c in (None, 0, 0.5, 0.1234, 2.5, "x")]
+    assert shown == ["unknown", "0.00 USD", "0.50 USD", "0.1234 USD", "2.50 USD", "unknown"]
     assert money(2, "EUR") == "2.00 EUR"
     assert (count(1, "round"), count(2, "reply", "replies")) == ("1 round", "2 replies")
     assert utc(1_700_000_000_000) == "2023-11-14 22:13 UTC"
     assert iso(1_700_000_000_000) == "2023-11-14T22:13:20Z"
-        "2023-11-14 22:13 UTC",
-        "2023-11-14T22:13:20Z",
-    )
     assert iso("never") == iso(10**30) == "1970-01-01T00:00:00Z"
     assert (project("/a/b/"), project("/"), project("")) == ("b", "/", "")
