@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 4
 SHARED  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast check format bench attack eval-judge eval-stuck eval-redact eval-reflect eval-memory pictures release-check setup setup-run shim hosts axe local-model embed lock clean
+.PHONY: demo test test-fast check format bench attack eval-judge eval-stuck eval-redact eval-reflect eval-memory pictures pictures-dashboard release-check setup setup-run shim hosts axe local-model embed lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
@@ -61,6 +61,9 @@ eval-memory: setup embed  ## how often a task gets its lesson, and one gets a le
 
 pictures: setup shim hosts  ## drives the real hosts and draws the pictures of the README: HOST=opencode|claude-code
 	@$(BIN)/python -m pictures $(HOST)
+
+pictures-dashboard: setup  ## draws the pages of the dashboard, with a real daemon and the chromium of this machine
+	@$(BIN)/python -m pictures.dashboard
 
 release-check: setup shim $(VENV)/.release  ## builds wheel, sdist and npm package, installs, uses and upgrades each; publishes nothing: OTHER_PYTHON=PATH
 	@$(BIN)/python -m release $(if $(OTHER_PYTHON),--other-python $(OTHER_PYTHON))

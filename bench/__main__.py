@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from bench import (
     accept,
     claude,
+    dashboard,
     detector,
     embeddings,
     episodes,
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "start": starts.cold_start,
     "help": starts.command_help,
     "line": line.run,
+    "dashboard": dashboard.run,
     "evidence": evidence.run,
     "detector": detector.run,
     "playbook": playbook.run,

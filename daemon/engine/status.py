@@ -16,17 +16,18 @@ from ..paths import MODULE
 from ..store import ledger
 from ..store.readonly import ReadOnly
 from ..store.verdicts import ALWAYS
-from .explain import judging_object, report_object, session_object, why
+from .explain import group_objects, judging_object, report_object, session_object, why
 from .history import history
 from .line import line
 from .world import DAY_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ..keys import Keys
     from ..paths import Paths
+    from ..store.ledger import By
     from .features.registry import Features
     from .filing import Filing
     from .hosts.host import Instance
@@ -204,6 +205,15 @@ class StatusReport:
                 return ledger.report(db, session=identity, since=since, limit=limit, by=by, work=work)
 
         return report_object(await asyncio.to_thread(read))
+
+    async def groups(self, since: int, limit: int, by: Sequence[By]) -> dict[str, list[dict[str, Any]]]:
+        """Several groupings of the ledger since then (epoch ms), each by its name."""
+
+        def read() -> dict[str, list[dict[str, Any]]]:
+            with ReadOnly(self._paths.database) as db:
+                return {one: group_objects(ledger.groups(db, one, since=since, limit=limit)) for one in by}
+
+        return await asyncio.to_thread(read)
 
     def verdicts(self, session: str, limit: int) -> list[dict[str, Any]]:
         """``GET /v1/verdicts``: newest first."""

@@ -44,10 +44,8 @@ async def read(source: Source, _: Mapping[str, str]) -> Json:
         (day.isoformat(), float(amounts.get(day.isoformat(), {}).get("unpriced_tokens") or 0)) for day in days
     ]
     priced = any(amount for _, amount in spent)
-    tables = []
-    for by, title in TABLES:
-        found = await source.status.ledger("", since, GROUPS, by, work=False)
-        tables.append({"title": title, "by": by, "groups": found["groups"]})
+    found = await source.status.groups(since, GROUPS, [by for by, _ in TABLES])
+    tables = [{"title": title, "by": by, "groups": found[by]} for by, title in TABLES]
     limits = status["limits"]
     return {
         "today": of_today["sums"],
