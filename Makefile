@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SHIM   := plugin-shim/opencode
 HOSTS  := tests/e2e/hosts
+WEB    := tests/web
 # `install`, not `ci`: a registry mirror may lack other platforms' optional packages, which `ci` wants in the lock
 NPM    := npm install --no-save --no-fund --no-audit --loglevel=error
 # Tests start Python hundreds of times: what it compiles is kept, whatever the shell says
@@ -13,14 +14,14 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 4
 SHARED  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast check format bench attack eval-judge eval-stuck eval-redact eval-reflect eval-memory pictures release-check setup setup-run shim hosts local-model embed lock clean
+.PHONY: demo test test-fast check format bench attack eval-judge eval-stuck eval-redact eval-reflect eval-memory pictures pictures-dashboard release-check setup setup-run shim hosts axe local-model embed lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
 demo: $(VENV)/.run        ## a recorded session judged through a real daemon; leaves the clone clean
 	@$(BIN)/python -m demo
 
-test: setup shim hosts local-model embed  ## every test, with the real opencode and Claude Code and real local models
+test: setup shim hosts axe local-model embed  ## every test, with the real opencode and Claude Code and real local models
 	$(BIN)/python -m pytest $(SHARED)
 
 test-fast: $(VENV)/.dev   ## the loop: everything but the real hosts and what is marked slow, in seconds
@@ -61,6 +62,9 @@ eval-memory: setup embed  ## how often a task gets its lesson, and one gets a le
 pictures: setup shim hosts  ## drives the real hosts and draws the pictures of the README: HOST=opencode|claude-code
 	@$(BIN)/python -m pictures $(HOST)
 
+pictures-dashboard: setup  ## draws the pages of the dashboard, with a real daemon and the chromium of this machine
+	@$(BIN)/python -m pictures.dashboard
+
 release-check: setup shim $(VENV)/.release  ## builds wheel, sdist and npm package, installs, uses and upgrades each; publishes nothing: OTHER_PYTHON=PATH
 	@$(BIN)/python -m release $(if $(OTHER_PYTHON),--other-python $(OTHER_PYTHON))
 
@@ -69,6 +73,7 @@ release-check: setup shim $(VENV)/.release  ## builds wheel, sdist and npm packa
 setup: $(VENV)/.dev
 shim: $(SHIM)/dist/reflectd.js
 hosts: $(HOSTS)/node_modules/.package-lock.json
+axe: $(WEB)/node_modules/.package-lock.json
 local-model: $(VENV)/.local-model
 embed: $(VENV)/.embed
 
@@ -114,6 +119,11 @@ $(HOSTS)/node_modules/.package-lock.json: $(HOSTS)/package-lock.json
 	cd $(HOSTS) && $(NPM)
 	touch $@
 
+# 3 MB: what finds barriers in the dashboard's pages
+$(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
+	cd $(WEB) && $(NPM)
+	touch $@
+
 lock:                     ## rewrite the locked versions (needs uv and npm)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml -o requirements/dev.txt
@@ -123,6 +133,7 @@ lock:                     ## rewrite the locked versions (needs uv and npm)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/release.in -o requirements/release.txt
 	cd $(SHIM) && npm install --package-lock-only
 	cd $(HOSTS) && npm install --package-lock-only
+	cd $(WEB) && npm install --package-lock-only
 
 clean:
-	rm -rf $(VENV) $(SHIM)/node_modules $(SHIM)/dist $(HOSTS)/node_modules
+	rm -rf $(VENV) $(SHIM)/node_modules $(SHIM)/dist $(HOSTS)/node_modules $(WEB)/node_modules

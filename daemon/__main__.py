@@ -1,6 +1,6 @@
 """``python -m`` with this package's name does the same as the command ``reflectd``."""
 
-from .cli.main import entry
+from .cli.entry import entry
 
 if __name__ == "__main__":
     entry()

@@ -34,6 +34,7 @@ from .engine.features.gate import Gate
 from .engine.features.memory import Memory
 from .engine.features.playbook import Playbook
 from .engine.features.preferences import Preferences
+from .engine.features.quality import Quality
 from .engine.features.rules import Rules
 from .engine.features.stuck import Stuck
 from .engine.health import Health
@@ -61,6 +62,8 @@ from .store.ledger import Ledger
 from .store.outbox import Outbox
 from .store.sessions import Sessions
 from .store.verdicts import Verdicts
+from .web.site import Site
+from .web.source import Source
 
 if TYPE_CHECKING:
     import socket
@@ -81,6 +84,7 @@ FEATURES: Final[tuple[MakeFeature, ...]] = (
     Rules,
     Memory,
     Backtest,
+    Quality,
 )
 """What hangs on the engine. The order is the order in which they hear."""
 TICK_S = 5.0
@@ -162,6 +166,10 @@ class Daemon:
             self.upgrade,
             paths.config_file(os.environ),
         )
+        source = Source(
+            self.status, self.engine.features, self.engine.intake, self.clock, where, log.get("dashboard")
+        )
+        self.site = Site(source, self.spawn)
 
     async def serve(
         self,
@@ -179,7 +187,9 @@ class Daemon:
         which listens all the while.
         """
         e = self.engine
-        routes = Routes(e.intake, e.instances, e.claude, self.status, e.features, self.upgrade, os.getuid())
+        routes = Routes(
+            e.intake, e.instances, e.claude, self.status, e.features, self.upgrade, self.site, os.getuid()
+        )
         app = web.Application(client_max_size=MAX_BODY)
         routes.add_to(app)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
@@ -242,6 +252,7 @@ class Daemon:
             await self.stopping.wait()
         finally:
             self._log.info("stopping")
+            await self.site.close()
             for worker in workers:
                 worker.cancel()
             await self._drain()
@@ -320,14 +331,20 @@ class Daemon:
                 engine.intake.recheck_all()
                 engine.timers.wake()
                 engine.jobs.wake()
-            looks = (engine.claude.sweep, engine.filing.retry, engine.abandoned.sweep, self.upgrade.sweep)
+            looks = (
+                engine.claude.sweep,
+                engine.filing.retry,
+                engine.abandoned.sweep,
+                self.upgrade.sweep,
+                self.site.sweep,
+            )
             for look in looks:
                 try:
                     look()
                 except Exception:  # noqa: BLE001 - one look that fails must not end all the others
                     self._log.exception("bug", task="tick")
             quiet_s = clock.monotonic() - engine.intake.last_event
-            here = engine.intake.commands or any(i.connected for i in engine.instances)
+            here = engine.intake.commands or self.site.is_open or any(i.connected for i in engine.instances)
             if idle_s and quiet_s > idle_s and not here:
                 self._log.info("nobody was here for a while; exiting", minutes=round(quiet_s / 60))
                 self.stopping.set()

@@ -13,9 +13,9 @@ import msgspec
 
 from daemon.core.episodes import Episode
 from daemon.core.evidence import Evidence
+from daemon.core.shares import Share, wilson
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.memory.triggers import matching, triggers_of
-from daemon.replay.shares import Share, wilson
 from evals.report import counted
 
 if TYPE_CHECKING:

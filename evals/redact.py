@@ -22,7 +22,7 @@ import msgspec
 
 from daemon.core.errors import UserError
 from daemon.core.redact import redact
-from daemon.replay.shares import Share, wilson
+from daemon.core.shares import Share, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

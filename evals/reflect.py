@@ -20,7 +20,7 @@ import msgspec
 
 from daemon.api.rules import classify
 from daemon.core.errors import UserError
-from daemon.replay.shares import Share, wilson
+from daemon.core.shares import Share, wilson
 from daemon.rules.patterns import alike, shape_of
 from daemon.rules.signals import Kind, Reading
 from evals.report import counted

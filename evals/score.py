@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final, get_args
 
+from daemon.core.shares import Share, wilson
 from daemon.replay.load import Expect
-from daemon.replay.shares import Share, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

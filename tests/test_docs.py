@@ -135,7 +135,7 @@ def test_the_readmes_pictures_are_recordings() -> None:
     claim, our words and the end.
     """
     shown = re.findall(r"!\[(.+?)\]\((docs/pictures/[\w-]+\.svg)\)", README)
-    assert len(shown) == len(list((REPO / "docs" / "pictures").iterdir())) == 2
+    assert len(shown) == len(list((REPO / "docs" / "pictures").glob("*.svg"))) == 2
     drawn = {"svg", "title", "style", "rect", "circle", "text", "g"}
     for words, name in shown:
         text = read(name)
@@ -147,6 +147,16 @@ def test_the_readmes_pictures_are_recordings() -> None:
         assert len(words) > 40
         assert {node.tag.rpartition("}")[2] for node in root.iter()} <= drawn
         assert not re.search(r"href|url\(|@import|/tmp|/home|/work", text), name
+
+
+def test_the_pictures_of_the_dashboard_are_of_every_page() -> None:
+    """Each page wide and narrow, light and dark, as `make pictures-dashboard` draws it; README shows two."""
+    drawn = {path.stem for path in (REPO / "docs" / "pictures").glob("*.png")}
+    pages = {name.split("-")[1] for name in drawn}
+    looks = [f"{width}-{scheme}" for width in (1280, 390) for scheme in ("light", "dark")]
+    assert drawn == {f"dashboard-{page}-{look}" for page in pages for look in looks}
+    assert {"now", "history", "verdict", "cost", "health"} <= pages
+    assert len(re.findall(r"!\[(.{40,}?)\]\(docs/pictures/dashboard-[\w-]+\.png\)", README)) == 2
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from daemon.client import request, stream
 from daemon.core.errors import UserError
-from daemon.owners import check_private
+from daemon.owners import check_private, tcp_peer_uid
 from harness.machine.sandbox import sandbox
 from tests.support.machine.command_line import reflectd, said
 
@@ -110,3 +111,15 @@ def test_what_is_ours_alone_passes(trap: Trap) -> None:
     for place in (trap.path.parent, trap.path):
         check_private(place, place.stat())
     assert request(trap.path, "GET", "/v1/status") == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a connection over loopback is")
+def test_whose_a_connection_over_loopback_is() -> None:
+    """Both ends are ours; of a connection that is over nobody is known."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        accepted, _ = server.accept()
+        assert tcp_peer_uid(accepted) == tcp_peer_uid(client) == os.geteuid()
+        client.close()
+        accepted.close()
+        assert tcp_peer_uid(accepted) is None

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ..core.words import HOSTS, PROVIDERS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..core.policy import Judging
     from ..core.settings import Settings
 
-HOSTS: Final = {"opencode": "opencode", "claude-code": "Claude Code"}
-PROVIDERS: Final = {
-    "host": "your session's own model",
-    "anthropic": "Anthropic's API",
-    "openai": "OpenAI's API or a server like it",
-    "claude-cli": "your own Claude Code (claude -p)",
-    "offline": "the rules",
-}
 CHOOSE: Final = {"claude-code": "run `reflectd setup claude-code` to choose a judge"}
 
 

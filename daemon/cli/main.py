@@ -1,4 +1,4 @@
-"""The entry point. Knows the verbs and the exit codes, and imports only the module of the verb that was
+"""Runs one command line. Knows the verbs and the exit codes, and imports only the module of the verb that was
 typed.
 
 A failure is one line on stderr, or with ``--json`` an object ``{"error": …}`` on stdout: indented as every
@@ -24,8 +24,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "stop": (".control.stop", "stop the daemon"),
     "restart": (".control.restart", "restart the daemon, after an upgrade or a change of settings"),
     "status": (".control.status", "is it running, and what does it see"),
+    "line": (".control.line", "one line for prompts and status bars: where a session stands"),
     "why": (".verdicts.why", "why a session was judged as it was"),
     "history": (".verdicts.history", "what was judged: sessions and their rounds"),
+    "dashboard": (".control.dashboard", "what happens, why, and what it costs, in your browser"),
     "watch": (".verdicts.watch", "verdicts as they come"),
     "cost": (".verdicts.cost", "what judging cost"),
     "doctor": (".doctor.doctor", "what is wrong with this installation, and how to mend it"),
@@ -128,19 +130,3 @@ def _failed(e: ReflectdError | OSError, argv: list[str]) -> int:
             print(e.usage, end="", file=sys.stderr)
         say(f"reflectd: {text}", sys.stderr)
     return 2 if isinstance(e, UserError) else 1
-
-
-def entry() -> None:
-    """The command ``reflectd``, and ``python -m`` with this package's name."""
-    try:
-        try:
-            code = main(sys.argv[1:])
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        import os
-
-        # else the interpreter prints an error when it flushes stdout at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    sys.exit(code)

@@ -16,6 +16,8 @@ from ..store import ledger
 from .history import last_rounds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..core.session import Session
     from ..core.settings import Settings
     from ..paths import Paths
@@ -76,6 +78,7 @@ def session_object(world: World, s: Session) -> dict[str, Any]:
         "attempts": s.attempts,
         "busy": s.busy,
         "waits_for": list(s.background),
+        "asks": len(s.waiting),
         "off": s.off or world.sessions.is_off(s.directory),
         "task": s.task,
         "turn": s.turn,
@@ -94,5 +97,10 @@ def report_object(report: ledger.Report) -> dict[str, Any]:
         "rows": [asdict(row) for row in report.rows],
         "sums": asdict(report.sums),
         "agent": asdict(report.agent),
-        "groups": [{"name": name, **asdict(sums)} for name, sums in report.groups],
+        "groups": group_objects(report.groups),
     }
+
+
+def group_objects(groups: Sequence[ledger.Group]) -> list[dict[str, Any]]:
+    """Groups of a ledger report as JSON."""
+    return [{"name": name, **asdict(sums)} for name, sums in groups]

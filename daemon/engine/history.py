@@ -16,7 +16,7 @@ from ..files.verdict import verdict_object
 from ..store import outbox
 from ..store.outbox import Outbox
 from ..store.sessions import Sessions
-from ..store.verdicts import Verdicts
+from ..store.verdicts import ALWAYS, Verdicts
 
 if TYPE_CHECKING:
     from ..paths import Paths
@@ -29,9 +29,18 @@ Json = dict[str, Any]
 
 
 def history(
-    db: Reads, paths: Paths, *, session: str = "", directory: str = "", since: int = 0, limit: int = 20
+    db: Reads,
+    paths: Paths,
+    *,
+    session: str = "",
+    directory: str = "",
+    since: int = 0,
+    until: int = ALWAYS,
+    after: str = "",
+    limit: int = 20,
 ) -> Json | None:
-    """``GET /v1/history``: the sessions that were judged since then (epoch ms), newest first.
+    """``GET /v1/history``: the sessions that were judged since then and before ``until`` (epoch ms), newest
+    first. ``after``: the ``next`` of the page before.
 
     ``session``: the beginning of one id. ``directory``: only sessions of this folder and those below it or,
     when none was judged there, of the nearest folder above it in which one was; empty: of all. None: no
@@ -42,13 +51,23 @@ def history(
         identity = known.only(session) or session
         if not verdicts.how_many(identity) and known.peek(identity) is None:
             return None
-        found, place, each, more = [identity], "", MOST_ROUNDS, False
+        found, place, each, more = [(0, identity)], "", MOST_ROUNDS, False
     else:
         place = _nearest(verdicts, directory)
-        found = verdicts.sessions(place, since, limit + 1)
+        found = verdicts.sessions(place, since, limit + 1, until=until, after=_place(after))
         found, each, more = found[:limit], ROUNDS, len(found) > limit
-    listed = [_session(verdicts, known, Outbox(db), paths, one, since, each) for one in found]
-    return {"since": since, "directory": place, "more": more, "sessions": listed}
+    orders = Outbox(db)
+    listed = [_session(verdicts, known, orders, paths, one, (since, until), each) for _, one in found]
+    following = f"{found[-1][0]}-{found[-1][1]}" if more else ""
+    return {"since": since, "directory": place, "more": more, "next": following, "sessions": listed}
+
+
+def _place(after: str) -> tuple[int, str]:
+    """The session that a page ended with. Raises ``BadReply``."""
+    at, _, session = after.partition("-")
+    if after and not (at.isascii() and at.isdigit() and len(at) < 17 and session):
+        raise BadReply("`after` must be the `next` of another answer")
+    return (int(at), session) if after else (ALWAYS, "")
 
 
 def last_rounds(
@@ -85,10 +104,16 @@ def _nearest(verdicts: Verdicts, directory: str) -> str:
 
 
 def _session(
-    verdicts: Verdicts, known: Sessions, orders: Outbox, paths: Paths, session: str, since: int, limit: int
+    verdicts: Verdicts,
+    known: Sessions,
+    orders: Outbox,
+    paths: Paths,
+    session: str,
+    between: tuple[int, int],
+    limit: int,
 ) -> Json:
     s = known.peek(session)
-    found = verdicts.rounds(session, since=since, limit=limit)
+    found = verdicts.rounds(session, since=between[0], until=between[1], limit=limit)
     newest = found[0].stored.directory if found else ""
     return {
         "session": session,

@@ -87,13 +87,14 @@ class Learning:
         """A session began in this folder: what waits there for a model is tried again."""
         return learning.retry(LEARN, directory, WAITS, self._world.clock.now_ms() + RETRY_MS)
 
-    async def settle(self, text: Text, *, yes: bool) -> None:
-        """A person says whether a text that is kept apart counts. Raises ``Unavailable``.
+    async def settle(self, text: Text, *, yes: bool, word: str = "a person's word") -> None:
+        """A person says whether a text that is kept apart counts. ``word``: what proves it, as its origin is
+        told. Raises ``Unavailable``.
 
         A yes is written by a job, as what a session confirmed is.
         """
         now, o = self._world.clock.now_ms(), text.origin
-        origin = Origin(o.by, o.session, o.turn, o.at, o.why, "a person's word")
+        origin = Origin(o.by, o.session, o.turn, o.at, o.why, word)
         if not yes:
             await self._world.db.commit(learning.settle(text, "dismissed", now, origin), durable=True)
             return

@@ -15,15 +15,19 @@ from ..files.verdict import verdict_object
 from ..paths import MODULE
 from ..store import ledger
 from ..store.readonly import ReadOnly
-from .explain import judging_object, report_object, session_object, why
+from ..store.verdicts import ALWAYS
+from .explain import group_objects, judging_object, report_object, session_object, why
 from .history import history
+from .line import line
 from .world import DAY_MS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ..keys import Keys
     from ..paths import Paths
+    from ..store.ledger import By
     from .features.registry import Features
     from .filing import Filing
     from .hosts.host import Instance
@@ -137,6 +141,11 @@ class StatusReport:
         """``GET /v1/sessions``: newest first."""
         return [session_object(self._world, s) for s in self._world.sessions.recent(limit) if not s.judge]
 
+    def line(self, session: str, directory: str) -> dict[str, Any]:
+        """``GET /v1/line``. Raises ``BadReply`` when several sessions begin like that."""
+        stuck: Mapping[str, str] = self._features.says("stuck").get("stuck", {})
+        return line(self._world, stuck, session, directory)
+
     @property
     def stream(self) -> Hub:
         """``GET /v1/stream``."""
@@ -148,7 +157,16 @@ class StatusReport:
         """
         return await why(self._world, self._paths, session, directory, number)
 
-    async def history(self, session: str, directory: str, since: int, limit: int) -> dict[str, Any] | None:
+    async def history(
+        self,
+        session: str,
+        directory: str,
+        since: int,
+        limit: int,
+        *,
+        until: int = ALWAYS,
+        after: str = "",
+    ) -> dict[str, Any] | None:
         """``GET /v1/history``: None when there is no such session. Raises ``BadReply`` when there are
         several.
 
@@ -158,20 +176,44 @@ class StatusReport:
         def read() -> dict[str, Any] | None:
             with ReadOnly(self._paths.database) as db:
                 return history(
-                    db, self._paths, session=session, directory=directory, since=since, limit=limit
+                    db,
+                    self._paths,
+                    session=session,
+                    directory=directory,
+                    since=since,
+                    until=until,
+                    after=after,
+                    limit=limit,
                 )
 
         return await asyncio.to_thread(read)
 
-    async def ledger(self, session: str, since: int, limit: int, by: ledger.By | None) -> dict[str, Any]:
-        """``GET /v1/ledger``. In a thread and on a connection of its own: it may sum a year of calls."""
+    async def folders(self) -> list[str]:
+        """The folders of the newest verdicts, by name."""
+        return sorted(await asyncio.to_thread(self._world.verdicts.folders))
+
+    async def ledger(
+        self, session: str, since: int, limit: int, by: ledger.By | None, *, work: bool = True
+    ) -> dict[str, Any]:
+        """``GET /v1/ledger``; see ``ledger.report``. In a thread and on a connection of its own: it may sum a
+        year of calls.
+        """
         identity = session and (self._world.sessions.only(session) or session)
 
         def read() -> ledger.Report:
             with ReadOnly(self._paths.database) as db:
-                return ledger.report(db, session=identity, since=since, limit=limit, by=by)
+                return ledger.report(db, session=identity, since=since, limit=limit, by=by, work=work)
 
         return report_object(await asyncio.to_thread(read))
+
+    async def groups(self, since: int, limit: int, by: Sequence[By]) -> dict[str, list[dict[str, Any]]]:
+        """Several groupings of the ledger since then (epoch ms), each by its name."""
+
+        def read() -> dict[str, list[dict[str, Any]]]:
+            with ReadOnly(self._paths.database) as db:
+                return {one: group_objects(ledger.groups(db, one, since=since, limit=limit)) for one in by}
+
+        return await asyncio.to_thread(read)
 
     def verdicts(self, session: str, limit: int) -> list[dict[str, Any]]:
         """``GET /v1/verdicts``: newest first."""

@@ -99,15 +99,24 @@ class CaseFolder:
             f"there is no case {name!r}, here or in {self.path}; `reflectd case list` shows all cases"
         )
 
-    def list(self) -> list[Saved]:
-        """All cases, newest first."""
+    def paths(self) -> list[Path]:
+        """The files of all cases, that which was written last first. Raises ``Unavailable``."""
         try:
-            paths = [p for p in self.path.iterdir() if p.suffix == ".json" and not p.name.startswith(".")]
+            with os.scandir(self.path) as entries:
+                found = [
+                    (entry.stat(follow_symlinks=False).st_mtime_ns, Path(entry.path))
+                    for entry in entries
+                    if entry.name.endswith(".json") and not entry.name.startswith(".")
+                ]
         except FileNotFoundError:
             return []
         except OSError as e:
             raise Unavailable(f"can't list {self.path}: {e.strerror}") from e
-        return sorted((summary(p) for p in paths), key=lambda s: (-s.at, s.path.name))
+        return [path for _, path in sorted(found, reverse=True)]
+
+    def list(self) -> list[Saved]:
+        """All cases, newest first."""
+        return sorted((summary(p) for p in self.paths()), key=lambda s: (-s.at, s.path.name))
 
     def _write(self, path: Path, content: Json) -> None:
         if path.parent == self.path:

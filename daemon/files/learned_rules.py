@@ -166,10 +166,17 @@ class LearnedRules:
         return self.steps.run(step)
 
     def unlearn(
-        self, name: str, seen: str, *, delete: bool = False, reason: str = "no longer applies"
+        self,
+        name: str,
+        seen: str,
+        *,
+        delete: bool = False,
+        reason: str = "no longer applies",
+        by: str = "you",
     ) -> Done:
         """Archive a rule or a preference; with ``delete`` remove it entirely. ``seen``: the mark of the file
-        that it stands in. Raises ``UserError`` and ``Unavailable``; nothing is changed then.
+        that it stands in. ``by``: who says so, for the list of changes. Raises ``UserError`` and
+        ``Unavailable``; nothing is changed then.
         """
         reason = checked(reason)
 
@@ -184,7 +191,7 @@ class LearnedRules:
             else:
                 after = dict(journals.archive(journal, name, reason=reason, day=day))
             what = f"{'removed' if delete else 'archived'} {name}"
-            change = Change(0, 0, what, soft=row.soft, why=reason, rules=((before, after),))
+            change = Change(0, 0, what, soft=row.soft, why=reason, by=by, rules=((before, after),))
             if row.rule is None:
                 if row.file == WORKSHOP:
                     told.append("Workshop keeps it until you remove it there")

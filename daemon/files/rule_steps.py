@@ -131,7 +131,9 @@ class Steps:
             folder = self.changes.folder(place.name)
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             revisions = Revisions(folder, place.path)
-            revisions.write(data, at=noted.at, what=noted.what, why=noted.why, number=noted.number)
+            revisions.write(
+                data, at=noted.at, what=noted.what, why=noted.why, by=noted.by, number=noted.number
+            )
 
         return self.write(noted, write)
 

@@ -40,8 +40,10 @@ def wanted(changes: Changes, number: int = 0) -> Change:
     return found
 
 
-def undo(steps: Steps, number: int = 0) -> Done:
-    """Take it back, also in the playbook. Raises ``UserError`` and ``Unavailable``: nothing is changed."""
+def undo(steps: Steps, number: int = 0, *, by: str = "you") -> Done:
+    """Take it back, also in the playbook. ``by``: who says so, for the list of changes. Raises ``UserError``
+    and ``Unavailable``: nothing is changed.
+    """
     change = wanted(steps.changes, number)
 
     def step(journal: Journal, files: Files, told: list[str]) -> Done:
@@ -54,6 +56,7 @@ def undo(steps: Steps, number: int = 0) -> Done:
             change,
             what=f"undo of {change.number} ({change.what})",
             why="",
+            by=by,
             before=change.after,
             after=change.before,
             rules=pairs,
@@ -69,7 +72,7 @@ def undo(steps: Steps, number: int = 0) -> Done:
             return Done(steps.begin(back), entry)
         revisions = Revisions(steps.changes.folder(change.file), _path(steps, change, files))
         noted = steps.begin(back)
-        steps.write(noted, lambda: revisions.undo(change.number, at=noted.at, as_number=noted.number))
+        steps.write(noted, lambda: revisions.undo(change.number, at=noted.at, by=by, as_number=noted.number))
         return Done(noted, entry)
 
     done = steps.run(step)

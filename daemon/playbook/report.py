@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import Final
 
-Z: Final = 1.96  # 95 of 100 such intervals hold the true share
+from ..core.shares import wilson
+
 LEAST: Final = 10  # tasks on each side, below which nothing is said
 
 
@@ -23,13 +23,9 @@ class Share:
 
 
 def share(complete: int, tasks: int) -> Share:
-    """The share with Wilson's interval, which is honest for few tasks too; from 0 to 1 without any."""
-    if not tasks:
-        return Share(0, 0, 0.0, 1.0)
-    p, z = complete / tasks, Z
-    middle = (p + z * z / (2 * tasks)) / (1 + z * z / tasks)
-    half = z / (1 + z * z / tasks) * sqrt(p * (1 - p) / tasks + z * z / (4 * tasks * tasks))
-    return Share(tasks, complete, max(0.0, middle - half), min(1.0, middle + half))
+    """The share with its interval, which is from 0 to 1 without any task."""
+    found = wilson(complete, tasks)
+    return Share(tasks, complete, found.low, found.high)
 
 
 def compared(given: Share, held_out: Share) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal
 
-from .shares import Share, wilson
+from ..core.shares import Share, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 WORKSHOP: Final = "workshop"  # in place of a file
 GONE: Final = "not in the file any more"
 Note = Literal["", "edited", "gone", "another"]
+NOTES: Final[dict[str, str]] = {
+    "": "",
+    "edited": "edited by hand",
+    "gone": GONE,
+    "another": "somebody else's",
+}
+"""What a note means, in words for a person."""
 
 
 @dataclass(frozen=True, slots=True)

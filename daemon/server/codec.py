@@ -102,7 +102,13 @@ class Switch(Struct, forbid_unknown_fields=True):
     directory: str = ""
 
 
-_DECODERS: dict[type, Any] = {k: msgspec.json.Decoder(k) for k in (Hello, Events, Result, Ask, Switch)}
+class Dash(Struct, forbid_unknown_fields=True):
+    """``POST /v1/dashboard``: open it, or close it."""
+
+    stop: bool = False
+
+
+_DECODERS: dict[type, Any] = {k: msgspec.json.Decoder(k) for k in (Hello, Events, Result, Ask, Switch, Dash)}
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 import msgspec
@@ -15,12 +15,14 @@ from ..core.errors import BadReply, Rejected, Unavailable
 from ..engine.intake import Wire
 from ..engine.large import beside
 from ..owners import peer_uid
+from ..store.verdicts import ALWAYS
 from .codec import (
     API,
     BY,
     ID,
     MAX_BATCH,
     Ask,
+    Dash,
     Events,
     Hello,
     Result,
@@ -35,6 +37,7 @@ from .codec import (
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Mapping
 
     from ..engine.features.feature import Route
     from ..engine.features.registry import Features
@@ -60,6 +63,16 @@ def answer(status: int = 200, **fields: Any) -> web.Response:  # noqa: ANN401 - 
     return web.Response(body=_encode({"api": API, **fields}), status=status, content_type=JSON)
 
 
+class Dashboard(Protocol):
+    """What opens and closes the dashboard (``daemon.web``)."""
+
+    async def open(self) -> Mapping[str, Any]:
+        """A URL that works once, and for how long the dashboard stays when nobody looks at it."""
+
+    async def close(self) -> bool:
+        """Close it. False when it was not open."""
+
+
 class Routes:
     """Handlers bound to the engine's parts."""
 
@@ -71,6 +84,7 @@ class Routes:
         status: StatusReport,
         features: Features,
         upgrade: Upgrade,
+        dashboard: Dashboard,
         uid: int,
     ) -> None:
         self._intake = intake
@@ -79,6 +93,7 @@ class Routes:
         self._status = status
         self._features = features
         self._upgrade = upgrade
+        self._dashboard = dashboard
         self._uid = uid
         self._trusted: WeakSet[asyncio.Transport] = WeakSet()  # connections whose user was checked
 
@@ -92,9 +107,11 @@ class Routes:
             ("POST", "/v1/ask", self.ask),
             ("POST", "/v1/switch", self.switch),
             ("POST", "/v1/restart", self.restart),
+            ("POST", "/v1/dashboard", self.dashboard),
             ("POST", "/v1/hooks/{event}", self.hook),
             ("GET", "/v1/status", self.status),
             ("GET", "/v1/sessions", self.sessions),
+            ("GET", "/v1/line", self.line),
             ("GET", "/v1/verdicts", self.verdicts),
             ("GET", "/v1/ledger", self.ledger),
             ("GET", "/v1/why", self.why),
@@ -103,6 +120,7 @@ class Routes:
             *(
                 (route.method, f"/v1/features/{feature}/{route.name}", self._of_feature(route))
                 for feature, route in self._features.routes()
+                if not route.clicked
             ),
         )
         app.on_shutdown.append(self._end_streams)
@@ -196,6 +214,13 @@ class Routes:
         """``POST /v1/restart``: answered when the program on the disk showed that it starts."""
         return answer(version=await self._upgrade.now())
 
+    async def dashboard(self, request: web.Request) -> web.Response:
+        """``POST /v1/dashboard``."""
+        d = await read(await request.read(), Dash)
+        if d.stop:
+            return answer(closed=await self._dashboard.close())
+        return answer(**await self._dashboard.open())
+
     async def status(self, _: web.Request) -> web.Response:
         """``GET /v1/status``."""
         return answer(**self._status.status())
@@ -203,6 +228,10 @@ class Routes:
     async def sessions(self, request: web.Request) -> web.Response:
         """``GET /v1/sessions``."""
         return answer(sessions=self._status.sessions(_limit(request)))
+
+    async def line(self, request: web.Request) -> web.Response:
+        """``GET /v1/line``."""
+        return answer(**self._status.line(request.query.get("session", "")[:ID], folder(request.query)))
 
     async def verdicts(self, request: web.Request) -> web.Response:
         """``GET /v1/verdicts``."""
@@ -230,7 +259,10 @@ class Routes:
         """``GET /v1/history``."""
         session, directory = request.query.get("session", "")[:ID], folder(request.query)
         since = number(request.query, "since", 0, 0, 2**53)
-        found = await self._status.history(session, directory, since, _limit(request))
+        until = number(request.query, "until", ALWAYS, 0, ALWAYS)
+        after = request.query.get("after", "")[:ID]
+        limit = _limit(request)
+        found = await self._status.history(session, directory, since, limit, until=until, after=after)
         if found is None:
             return answer(
                 404, error=f"no session begins with {session!r}; `reflectd history --all` lists those judged"

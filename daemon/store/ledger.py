@@ -103,6 +103,10 @@ class Sums:
     others: tuple[tuple[str, float], ...] = ()
 
 
+Group = tuple[str, Sums]
+"""The name of a group and its sums."""
+
+
 @dataclass(frozen=True, slots=True)
 class Month:
     """What this calendar month (local time) cost in one currency, and what it will have cost at its end when
@@ -131,32 +135,49 @@ class Report:
     rows: tuple[Entry, ...]
     sums: Sums
     agent: Work
-    groups: tuple[tuple[str, Sums], ...] = ()
+    groups: tuple[Group, ...] = ()
 
 
-def report(db: Reads, *, session: str = "", since: int = 0, limit: int = 50, by: By | None = None) -> Report:
-    """The calls since ``since`` (epoch ms), of one session or all. At most ``limit`` rows and groups."""
+def report(
+    db: Reads,
+    *,
+    session: str = "",
+    since: int = 0,
+    limit: int = 50,
+    by: By | None = None,
+    work: bool = True,
+) -> Report:
+    """The calls since ``since`` (epoch ms), of one session or all. At most ``limit`` rows and groups.
+    ``work``: also what the agent's own work cost, for which each verdict is read.
+    """
     where, parameters = ("at >= ? AND session = ?", (since, session)) if session else ("at >= ?", (since,))
     rows = db.read(
         f"SELECT {_COLUMNS} FROM ledger WHERE {where} ORDER BY at DESC LIMIT ?",
         (*parameters, limit),
     )
     (sums,) = db.read(f"SELECT {_SUMS} FROM ledger WHERE {where}", parameters)
-    groups, others = [], _others(db, "''", where, parameters)
-    of_groups: dict[str, list[tuple[str, float]]] = {}
-    if by is not None:
-        of_groups = _others(db, _GROUPS[by], where, parameters)
-        order = "1 DESC" if by == "day" else "total(cost) DESC, total(input + output) DESC, 2 DESC, 1"
-        groups = db.read(
-            f"SELECT {_GROUPS[by]}, {_SUMS} FROM ledger WHERE {where} GROUP BY 1 ORDER BY {order} LIMIT ?",
-            (*parameters, limit),
-        )
+    others = _others(db, "''", where, parameters)
     return Report(
         rows=tuple(Entry(*row) for row in rows),
         sums=_sums(sums, others.get("", ())),
-        agent=_work(db, where, parameters),
-        groups=tuple((str(name), _sums(found, of_groups.get(str(name), ()))) for name, *found in groups),
+        agent=_work(db, where, parameters) if work else Work(),
+        groups=_grouped(db, by, where, parameters, limit) if by is not None else (),
     )
+
+
+def groups(db: Reads, by: By, *, since: int, limit: int) -> tuple[Group, ...]:
+    """Only the groups of ``report``: cheaper, where several groupings stand side by side."""
+    return _grouped(db, by, "at >= ?", (since,), limit)
+
+
+def _grouped(db: Reads, by: By, where: str, parameters: tuple[object, ...], limit: int) -> tuple[Group, ...]:
+    others = _others(db, _GROUPS[by], where, parameters)
+    order = "1 DESC" if by == "day" else "total(cost) DESC, total(input + output) DESC, 2 DESC, 1"
+    found = db.read(
+        f"SELECT {_GROUPS[by]}, {_SUMS} FROM ledger WHERE {where} GROUP BY 1 ORDER BY {order} LIMIT ?",
+        (*parameters, limit),
+    )
+    return tuple((str(name), _sums(sums, others.get(str(name), ()))) for name, *sums in found)
 
 
 def _others(

@@ -132,6 +132,33 @@ class Sessions:
         found = (self.peek(i) for (i,) in rows)
         return [s for s in found if s is not None]
 
+    def newest_in(self, directory: str) -> str:
+        """The newest of a person's own sessions in this folder or below it, else in the nearest folder above
+        it that has one; "" when there is none. Without a folder, the newest of all.
+        """
+        above = [directory[:n] for n, c in enumerate(directory) if c == "/" and n]
+        inside = "(directory = ? OR directory >= ? AND directory < ?)"
+        place, marks = (directory, *below(directory)), ", ".join("?" * len(above))
+        rows = self._db.read(
+            f"SELECT id FROM sessions WHERE top = 1 AND ({inside} OR directory IN ({marks})) "
+            f"ORDER BY iif({inside}, ?, length(directory)) DESC, updated DESC LIMIT ?",
+            (*place, *above, *place, len(directory), NAMED),
+        )
+        found = (self.peek(i) for (i,) in rows)
+        return next((s.id for s in found if s is not None and not s.deleted), "")
+
+    def perhaps_waiting(self, since: int) -> list[Session]:
+        """A person's own sessions, stored after ``since`` (epoch ms), that work or were judged to need an
+        answer: the newest of them. Which of them ask something, their state says.
+        """
+        rows = self._db.read(
+            "SELECT id FROM sessions WHERE (open = 1 OR phase = 'awaiting_user') AND top = 1 "
+            "AND updated >= ? ORDER BY updated DESC LIMIT ?",
+            (since, KEPT),
+        )
+        found = (self.peek(i) for i in {i for (i,) in rows} | self._pinned.keys())
+        return [s for s in found if s is not None and _top(s)]
+
     def matching(self, prefix: str, limit: int) -> list[str]:
         """Ids that begin with ``prefix``: the whole id first, a person's own sessions before the others."""
         rows = self._db.read(

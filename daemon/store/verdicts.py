@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -23,6 +23,7 @@ KEEP_DAYS = 400
 LOOKED_AT = 2_000
 TOLD = 100
 FOLDERS_OF = 200
+ALWAYS: Final = 2**53  # epoch ms: later than anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +106,17 @@ class Verdicts:
         )
         return self._readable(rows)
 
-    def rounds(self, session: str, *, upto: int = 0, since: int = 0, limit: int = 50) -> list[Round]:
-        """The session's rounds up to number ``upto`` (0: to its last one) and not before ``since`` (epoch
-        ms), newest first.
+    def rounds(
+        self, session: str, *, upto: int = 0, since: int = 0, until: int = ALWAYS, limit: int = 50
+    ) -> list[Round]:
+        """The session's rounds up to number ``upto`` (0: to its last one), not before ``since`` and before
+        ``until`` (epoch ms), newest first.
         """
         rows = self._db.read(
             "SELECT body, directory, n FROM (SELECT body, directory, at, "
             "row_number() OVER (ORDER BY at, turn) AS n FROM verdicts WHERE session = ?) "
-            "WHERE (? = 0 OR n <= ?) AND at >= ? ORDER BY n DESC LIMIT ?",
-            (session, upto, upto, since, limit),
+            "WHERE (? = 0 OR n <= ?) AND at >= ? AND at < ? ORDER BY n DESC LIMIT ?",
+            (session, upto, upto, since, until, limit),
         )
         return [
             Round(int(n), stored) for body, folder, n in rows for stored in self._readable([(body, folder)])
@@ -123,18 +126,27 @@ class Verdicts:
         """How many rounds the session has."""
         return int(self._db.read("SELECT count(*) FROM verdicts WHERE session = ?", (session,))[0][0])
 
-    def sessions(self, directory: str, since: int, limit: int) -> list[str]:
-        """Sessions with a round in this folder or below it (empty: in any) not before ``since`` (epoch ms);
-        that with the newest round first.
+    def sessions(
+        self,
+        directory: str,
+        since: int,
+        limit: int,
+        *,
+        until: int = ALWAYS,
+        after: tuple[int, str] = (ALWAYS, ""),
+    ) -> list[tuple[int, str]]:
+        """Sessions with a round in this folder or below it (empty: in any), not before ``since`` and before
+        ``until`` (epoch ms), each with the time of its newest such round; that with the newest first.
+        ``after``: those that follow this one.
         """
         inside = "AND (directory = ? OR directory >= ? AND directory < ?) "
         where, parameters = (inside, (directory, *below(directory))) if directory else ("", ())
         rows = self._db.read(
-            f"SELECT session FROM verdicts WHERE at >= ? {where}"
-            "GROUP BY session ORDER BY max(at) DESC LIMIT ?",
-            (since, *parameters, limit),
+            f"SELECT max(at), session FROM verdicts WHERE at >= ? AND at < ? {where}"
+            "GROUP BY session HAVING (max(at), session) < (?, ?) ORDER BY 1 DESC, 2 DESC LIMIT ?",
+            (since, until, *parameters, *after, limit),
         )
-        return [str(session) for (session,) in rows]
+        return [(int(at), str(session)) for at, session in rows]
 
     def judged_in(self, folders: Sequence[str]) -> set[str]:
         """Those of the folders in which a session was judged."""
@@ -170,6 +182,17 @@ class Verdicts:
     def counts(self) -> dict[str, int]:
         """How many verdicts of each state are kept."""
         return dict(self._db.read("SELECT state, count(*) FROM verdicts GROUP BY state"))
+
+    def by_week(self, since: int, until: int, first: int, week: int) -> dict[tuple[int, str], int]:
+        """How many verdicts from ``since`` to ``until`` there are of each week and state. A week is as long
+        as ``week``; ``first`` is when that with the number 0 begins. All in ms.
+        """
+        rows = self._db.read(
+            "SELECT (at - ?) / ? AS week, state, count(*) FROM verdicts WHERE at >= ? AND at < ? "
+            "GROUP BY week, state",
+            (first, week, since, until),
+        )
+        return {(int(number), str(state)): int(n) for number, state, n in rows}
 
     def _readable(self, rows: list[Row]) -> list[StoredVerdict]:
         """The verdicts of these rows (body, directory). One that can't be read is left, and is told."""

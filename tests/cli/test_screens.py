@@ -29,13 +29,13 @@ from daemon.cli.reflect import screens
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why_text
+from daemon.core.shares import wilson
 from daemon.core.verdict import FinalState
 from daemon.files.playbook import load
 from daemon.playbook.points import each
 from daemon.replay.backtest import Report, Result
 from daemon.replay.past import Past
 from daemon.replay.sample import Precision
-from daemon.replay.shares import wilson
 from daemon.replay.stops import Sign
 from daemon.rules.conflicts import Conflict, Statement
 from daemon.rules.rows import Standing

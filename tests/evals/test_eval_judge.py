@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from daemon.replay.shares import wilson
 from evals.judge import aims_missed, rules
 from evals.report import table
 from evals.score import Outcome, score
@@ -165,16 +164,6 @@ def test_a_broken_case_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{")
     done = evaluate("--cases", str(tmp_path))
     assert (done.returncode, str(tmp_path / "bad.json") in done.stderr) == (2, True), done
-
-
-@pytest.mark.parametrize(
-    ("hits", "of", "low", "high"), [(8, 10, 0.490, 0.943), (0, 5, 0.0, 0.434), (5, 5, 0.566, 1.0)]
-)
-def test_wilson_intervals(hits: int, of: int, low: float, high: float) -> None:
-    """Against the published table of the score interval; none of nothing is no share at all."""
-    share = wilson(hits, of)
-    assert (round(share.low, 3), round(share.high, 3)) == (low, high)
-    assert wilson(0, 0).value is None
 
 
 def test_precision_recall_and_f1() -> None:

@@ -242,7 +242,7 @@ async def test_what_the_daemon_says_has_the_agreed_form(server: Server) -> None:
             result = {"instance": "i-1", "id": order["id"], "status": "done", "data": READ}
             assert (await server.call("POST", "results", result))[0] == 200
         await server.daemon.engine.filing.drain()
-        for route in ("status", "sessions", "verdicts"):
+        for route in ("status", "line", "sessions", "verdicts"):
             status, found = await server.call("GET", route)
             assert status == 200
             validator(route).validate(found)
@@ -309,6 +309,11 @@ async def test_what_explains_has_the_agreed_form(server: Server) -> None:
         assert found["verdicts"][0]["order"]["status"] == "done"
         assert found["ledger"]["sums"]["rules"] == 1
         assert [Path(p).parent for p in found["cases"]] == [workspace / ".reflection"]
+    for query in ("?session=s", f"?directory={workspace}", f"?directory={workspace / 'a'}"):
+        status, found = await server.call("GET", f"line{query}")
+        assert status == 200
+        validator("line").validate(found)
+        assert (found["session"], found["state"], found["round"]) == ("ses_a", "incomplete", 1)
     for query in ("", "?session=s", f"?directory={workspace / 'a' / 'b'}", "?since=1&limit=1"):
         status, found = await server.call("GET", f"history{query}")
         assert status == 200
@@ -336,6 +341,8 @@ async def test_what_explains_has_the_agreed_form(server: Server) -> None:
         ("history?session=ses_", 400),
         ("history?directory=relative", 400),
         ("history?since=yesterday", 400),
+        ("line?directory=relative", 400),
+        ("line?session=ses_", 400),
         ("ledger?by=moon", 400),
         ("ledger?since=yesterday", 400),
         ("ledger?limit=0", 400),

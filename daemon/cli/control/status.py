@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...client import request
 from ...core.errors import Unavailable
+from ...core.words import HOSTS
 from ...paths import find_socket
-from ..judging import HOSTS, allows, names, read, who_judges
+from ..judging import allows, names, read, who_judges
 from ..render import Paint, ago, clock, count, dear, place, plain, print_json, short, span, waiting
 from ..settings import add_flags, look
 from ..terminal import add_flag, show

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..judging import HOSTS
+from ...core.words import HOSTS
 from ..setup import agents as setup
 from ..setup import copies
 from .finding import Check

@@ -156,7 +156,8 @@ def _by_host(about: About) -> bool:
 
 def judges(about: About) -> Iterator[Check]:
     """Who judges the sessions of each host: as the running daemon says, else as the settings say."""
-    from ..judging import CHOOSE, HOSTS, found, read, who_judges
+    from ...core.words import HOSTS
+    from ..judging import CHOOSE, found, read, who_judges
 
     by_settings = found(about.settings, about.env, by_host=_by_host(about))
     used = {"opencode": True, "claude-code": _with_claude_code(about)}

@@ -14,9 +14,9 @@ from urllib.parse import urlencode
 
 from ...client import request
 from ...core.errors import Unavailable, UserError
-from ...core.learned import known_as, refusal
+from ...core.learned import refusal
+from ...files.learned_points import may_count, unvouched, vouch
 from ...paths import find_socket
-from ...playbook.points import each
 from ..render import Paint, count, place, plain, print_json, short
 from ..settings import look
 from ..setup.confirm import asked
@@ -50,9 +50,8 @@ def approve(args: argparse.Namespace) -> int:
         raise UserError(f"nothing called {short(missing[0], 80)!r} waits{why}")
     if args.dismiss and (own := [n for n in names if not _NEW.fullmatch(n)]):
         raise UserError(f"{own[0]} is a point of the file: `reflectd playbook remove {own[0]}` removes it")
-    refused = [name for name in names if not args.dismiss and refusal(there[name]["text"])]
-    if refused:
-        raise UserError(f"{refused[0]} may not be offered to agents: {refusal(there[refused[0]]['text'])}")
+    if not args.dismiss:
+        may_count({name: there[name]["text"] for name in names})
     if args.json and names:
         raise UserError("--json only lists; approving asks on a terminal")
     if args.json:
@@ -87,20 +86,13 @@ def _waiting(socket: Path, project: Path) -> tuple[list[Json], str]:
 
 def _unknown(book: ProjectPlaybook, socket: Path, project: Path) -> list[Json]:
     """The points of the file that nobody vouches for."""
-    found, known = book.read(), book.known()
-    if found.problem:
-        raise UserError(found.problem)
     confirmed: set[str] = set()
     try:
         query = urlencode({"directory": str(project)})
         confirmed |= set(request(socket, "GET", f"/v1/features/playbook/confirmed?{query}")["digests"])
     except Unavailable:
         pass  # then those that a session confirmed are listed too
-    return [
-        p
-        for _, p in each(found.playbook)
-        if not known.is_approved(p["text"]) and known_as(p["text"]) not in confirmed
-    ]
+    return unvouched(book, confirmed)
 
 
 def _tell(shown: dict[str, Any], project: Path) -> None:
@@ -118,7 +110,7 @@ def _settle(
 ) -> None:
     own = [name for name in names if not _NEW.fullmatch(name)]
     if own:
-        book.approve([there[name]["text"] for name in own])
+        vouch(book, {name: there[name]["text"] for name in own})
     for name in names:
         if name not in own:
             body = {"id": there[name]["id"], "yes": yes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from ..judging import PROVIDERS
+from ...core.words import PROVIDERS
 from ..render import clock, count, money, place, plain, short
 
 if TYPE_CHECKING:

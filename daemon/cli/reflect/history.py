@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ...rules.rows import NOTES
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import add_flag, say, show
 from .action import action, rules_of
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
     from ...rules.wear import Wear
 
 CHANGES = 10
-NOTES = {
-    "edited": "edited by hand",
-    "another": "somebody else's",
-    "gone": "not in the file any more",
-    "": "",
-}
 
 
 def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -118,4 +113,5 @@ def _change(change: Change, every: list[Change], paint: Paint) -> list[str]:
 
     note = " (undone)" if change.number in undone(every) else "" if change.done else " (interrupted)"
     why = f": {short(change.why, 200)}" if change.why else ""
+    why += "" if change.by == "you" else f", in the {short(change.by, 40)}"
     return paint.row(f"  {change.number:>3}  {clock(change.at)}  ", f"{short(change.what, 200)}{why}{note}")

@@ -16,10 +16,10 @@ from urllib.parse import urlencode
 from ...client import request
 from ...core.errors import Unavailable
 from ...core.learned import known_as
+from ...files.learned_points import never_again, take_back
 from ...files.learned_rules import LearnedRules, Look
 from ...paths import Paths, find_socket
-from ...playbook.points import by_name, each, keep_only
-from ...rules.journal import bury
+from ...playbook.points import each
 from ..render import Paint, clock, plain, print_json, short
 from ..setup.confirm import asked
 from ..terminal import say
@@ -150,15 +150,7 @@ def _session(session: str, at: int, why: str) -> str:
 
 
 def _point_removed(args: argparse.Namespace, about: About, item: Item) -> int:
-    def remove() -> None:
-        def edit(playbook: Json, names: object) -> str:
-            del names
-            keep_only(playbook, {id(by_name(playbook)[item.name])})
-            return item.name
-
-        about.rules.steps.playbook.change(edit, lambda name: f"took back {name}")
-
-    return _taken_back(args, about, item, remove)
+    return _taken_back(args, about, item, lambda: take_back(about.rules, item.name, item.object["text"]))
 
 
 def _dismissed(args: argparse.Namespace, about: About, item: Item) -> int:
@@ -167,6 +159,7 @@ def _dismissed(args: argparse.Namespace, about: About, item: Item) -> int:
     def dismiss() -> None:
         socket, body = find_socket(about.where), {"id": number, "yes": False}
         request(socket, "POST", "/v1/features/playbook/settle", body)
+        never_again(about.rules.journal, item.object["text"])
 
     return _taken_back(args, about, item, dismiss)
 
@@ -186,7 +179,6 @@ def _taken_back(args: argparse.Namespace, about: About, item: Item, do: Callable
         say("Nothing was changed.")
         return 1
     do()
-    book.change(lambda journal: bury(journal, text, book.day()))
     say(f"taken back: {item.name}")
     return 0
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import UserError
-from ..judging import HOSTS, who_judges
+from ...core.words import HOSTS
+from ..judging import who_judges
 from . import copies
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ... import config, paths
 from ...core.errors import UserError
 from ...core.settings import Settings, toml
+from ...core.words import HOSTS
 from ...playbook.case import CURATOR_TOKENS, REFLECTOR_TOKENS
-from ..judging import HOSTS, found, names
+from ..judging import found, names
 from ..terminal import NARROWEST_TEXT, attended, say, width
 from .edit import check_editable, diff, read_text, write
 

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from ...client import request
 from ...core.errors import Refused, Unavailable, UserError
+from ...core.words import EXPECTED
 from ...paths import find_socket
 from ..render import Paint, print_json, short, table
 from ..settings import add_flags, here, look
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from ...paths import Paths
 
-EXPECTED = ("complete", "incomplete", "awaiting_user")
 LOOKED_AT = 200  # cases: as many as a project keeps
 EPILOG = """A case is everything that one judgement looked at. The daemon keeps the last 200 cases of a
 project in its .reflection folder. `save` copies one to your own case folder, where it stays. Secrets are

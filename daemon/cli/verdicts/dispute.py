@@ -8,19 +8,20 @@ case. After a second dispute the later label counts. `reflectd case remove` take
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.errors import Unavailable, UserError
+from ...core.words import EXPECTED
 from ...paths import find_socket
 from ..render import count, short
 from ..settings import add_flags, look
 from ..terminal import say
-from .case import EXPECTED, newest_case
+from .case import newest_case
 from .why import add_round
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
 EPILOG = """examples:
   reflectd dispute --should-be complete                      the newest verdict of this project was wrong
@@ -52,41 +53,36 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Save the newest case of the session, or that of a round, with the person's label."""
-    from ...files.labelled_cases import CaseFolder, summary
+    from ...files.disputes import dispute
 
     _, where = look(args)
     source = newest_case(where, args.session, args.round)
-    case, folder = summary(source), CaseFolder(where.state_dir)
-    path = folder.path / source.name
-    before = ""
-    if not args.dry_run:
-        folder.save(source)
-        replaced = folder.label(path, args.should_be, args.why)
-        before = f" (before: {replaced.get('expect')})" if replaced else ""
-    agrees = " (that is what the judge said)" if case.judged == args.should_be else ""
+    found = dispute(where.state_dir, source, args.should_be, args.why, dry_run=args.dry_run)
+    case = found.case
+    agrees = " (that is what the judge said)" if found.agrees else ""
+    before = f" (before: {found.before})" if found.before else ""
     say(f"session   {case.session}")
     say(f"request   {short(case.request, 100)}")
     say(f"judged    {case.judged}{': ' if case.feedback else ''}{short(case.feedback, 160)}")
     say(f"should be {args.should_be}{agrees}{before}")
-    say(f"{'would be kept as' if args.dry_run else 'kept as'} {path}")
-    if not args.dry_run and not agrees:
+    say(f"{'would be kept as' if args.dry_run else 'kept as'} {found.path}")
+    if not args.dry_run and not found.agrees:
         _taken_back(find_socket(where), case.session)
     if not args.dry_run:
-        say(f"undo with: reflectd case remove {Path(path).stem}")
+        say(f"undo with: reflectd case remove {found.path.stem}")
     return 0
 
 
 def _taken_back(socket: Path, session: str) -> None:
     """What the wrong verdict taught is taken back, where a daemon knows of it."""
     from ...client import request
+    from ...files.disputes import TAUGHT
 
-    body = {"session": session}
-    with suppress(Unavailable, UserError):
-        found = request(socket, "POST", "/v1/features/playbook/forget", body)
-        if found["counts"] or found["texts"]:
-            counted = count(found["counts"], "count of a point", "counts of points")
-            say(f"learned   {counted} and {count(found['texts'], 'new text')} are taken back")
-    with suppress(Unavailable, UserError):
-        found = request(socket, "POST", "/v1/features/memory/withdraw", body)
-        if found["withdrawn"]:
-            say(f"learned   {count(found['withdrawn'], 'lesson')} taken back")
+    for feature, route in TAUGHT:
+        with suppress(Unavailable, UserError):
+            found = request(socket, "POST", f"/v1/features/{feature}/{route}", {"session": session})
+            if found.get("counts") or found.get("texts"):
+                counted = count(found["counts"], "count of a point", "counts of points")
+                say(f"learned   {counted} and {count(found['texts'], 'new text')} are taken back")
+            if found.get("withdrawn"):
+                say(f"learned   {count(found['withdrawn'], 'lesson')} taken back")

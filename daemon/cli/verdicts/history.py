@@ -14,11 +14,12 @@ from urllib.parse import urlencode
 
 from ...client import request
 from ...core.errors import BadReply, Unavailable, UserError
+from ...core.words import OUTCOMES
 from ...paths import find_socket
 from ..render import Paint, count, print_json, severity, short
 from ..settings import add_flags, here, look
 from ..terminal import add_flag, beginning, columns, fold, say, show
-from .why_text import OUTCOMES, gist
+from .why_text import gist
 
 if TYPE_CHECKING:
     import argparse

@@ -10,9 +10,6 @@ round.
 
 from __future__ import annotations
 
-import json
-import os
-import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 
     from ...paths import Paths
 
-CASE_BYTES = 32 * 1024 * 1024
 BEFORE = 5
 MOST = 1_000_000
 EPILOG = """examples:
@@ -115,6 +111,8 @@ def gather(where: Paths, session: str, folder: Path, number: int = 0) -> dict[st
 
 
 def _first_case(paths: list[str]) -> dict[str, Any]:
+    from ...files.saved_cases import read_case
+
     case, path = None, ""
     for path in paths[:1]:
         try:
@@ -159,6 +157,8 @@ def is_inside(place: str, folder: Path) -> bool:
 
 
 def _without_daemon(where: Paths, session: str, folder: Path, why: str) -> dict[str, Any]:
+    from ...files.saved_cases import read_case
+
     cases = cases_upward(where, folder, session)
     if not cases:
         what = f" of a session whose id begins with {session!r}" if session else ""
@@ -181,23 +181,3 @@ def cases_upward(where: Paths, folder: Path, session: str, limit: int = 1) -> li
         for place in upward(folder)
     )
     return next((cases for cases in found if cases), [])
-
-
-def read_case(path: Path) -> dict[str, Any]:
-    """The object in a case file, which must be a regular file of at most ``CASE_BYTES``. Raises
-    ``Unavailable``.
-    """
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-        with os.fdopen(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise Unavailable(f"{path} is not a regular file")
-            data = file.read(CASE_BYTES + 1)
-        found = json.loads(data) if len(data) <= CASE_BYTES else None
-    except OSError as e:
-        raise Unavailable(f"cannot read {path}: {e.strerror}") from e
-    except (ValueError, RecursionError) as e:
-        raise Unavailable(f"{path} is not a case of reflectd: {e}") from e
-    if not isinstance(found, dict) or found.get("version") != 1:
-        raise Unavailable(f"{path} is not a case of reflectd")
-    return found

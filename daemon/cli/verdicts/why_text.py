@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...core.verdict import NO_PROOF
-from ..judging import HOSTS, PROVIDERS, read, who_judges
+from ...core.words import HOSTS, OUTCOMES, PROVIDERS, STATES, UNJUDGED
+from ..judging import read, who_judges
 from ..render import clock, count, first_line, indented, money, place, plain, severity, short, waiting
 
 if TYPE_CHECKING:
@@ -21,24 +22,6 @@ TEXT_CHARS = 1_200
 WIDTH = 160  # characters of one text, before it is wrapped
 HANG = "    "
 NAMES = 20
-UNJUDGED = "no model judged it, and the calls prove neither that it is done nor that it is not; quiet"
-STATES = {
-    "complete": "the task is done; nothing was sent",
-    "incomplete": "the task is not done",
-    "awaiting_user": "the agent waits for you; nothing was sent",
-    "stopped": "reflectd gave up on this task; nothing more is sent",
-    "unscored": "nobody could tell; nothing was sent",
-    "error": "judging or the host failed; nothing was sent",
-    "skipped": "the turn was not judged; nothing was sent",
-}
-OUTCOMES = {
-    "done": "it reached the agent",
-    "sent": "sent, no answer from the host yet",
-    "pending": "not sent yet",
-    "stale": "not delivered: the session went on before",
-    "failed": "not delivered: the host refused or dropped it",
-    "expired": "not delivered: another host took over or it never came back",
-}
 Json = dict[str, Any]
 
 

@@ -61,12 +61,33 @@ class Parts:
 @dataclass(frozen=True, slots=True)
 class Route:
     """A route of ours: ``GET`` or ``POST`` ``/v1/features/<feature>/<name>``. ``answer`` takes the query or
-    body.
+    body. ``clicked``: only a person's click in the dashboard may ask for it; the socket does not have it.
     """
 
     method: Literal["GET", "POST"]
     name: str
     answer: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+    clicked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the dashboard: ``/<name>``. ``read`` takes the query and gives data only, never markup:
+    ``{"sections": [{"title", "text", "columns", "rows", "more"}]}``.
+
+    ``rows``: ``[{"cells": […], "actions": […]}]``. A cell is a text, a number, None, ``{"at": epoch ms}``,
+    ``{"text", "session", "round"}`` (a link to that verdict), ``{"text", "query"}`` (a link to this page with
+    another query) or ``{"share", "low", "high"}`` (from 0 to 1; a
+    share with its interval). An action is ``{"label", "route", "body", "key"}``: a button that posts ``body``
+    to the feature's own ``POST`` route of that name; ``key`` presses it in the row that has the focus;
+    ``confirm`` (for what no page takes back) is asked before. The route may answer ``said``, for the person.
+    Pages of one name are shown as one, each feature's part below that of the one before.
+    ``more``: the query of the page that follows, as ``{"before": "…"}``. All but ``rows`` may be missing.
+    """
+
+    name: str
+    title: str
+    read: Callable[[Mapping[str, str]], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +175,10 @@ class Feature:
 
     def questions(self) -> Sequence[Question]:
         """What a host may ask of it."""
+        return ()
+
+    def pages(self) -> Sequence[Page]:
+        """Its pages of the dashboard. Asked once, when a person opens it."""
         return ()
 
     def status(self) -> Mapping[str, Any]:

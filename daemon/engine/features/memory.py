@@ -19,10 +19,11 @@ from ...store.choose import episodes
 from ..episode_routes import EpisodeRoutes
 from ..episode_upkeep import TIDY, EpisodeUpkeep
 from ..memory import REFLECT, Reflexions
+from ..pages.lessons import LessonsPage
 from ..recall import FAULT, Recall
 from ..reminders import Reminders
 from ..vectors import Vectors
-from .feature import Feature, Parts, Route
+from .feature import Feature, Page, Parts, Route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,6 +60,7 @@ class Memory(Feature):
         self._reminders = Reminders(world, self.recall)
         changed = self._reminders.forget
         self._routes = EpisodeRoutes(world, self.store, self._vectors, self.recall, changed)
+        self._page = LessonsPage(parts, self._routes)
         self._counts: Mapping[str, int] = {}
 
     @property
@@ -140,6 +142,10 @@ class Memory(Feature):
     def routes(self) -> Sequence[Route]:
         """For `reflectd memory`, MCP and the library."""
         return self._routes.all()
+
+    def pages(self) -> Sequence[Page]:
+        """Its part of what was learned."""
+        return (Page("learned", "Learned", self._page.read),)
 
     def status(self) -> Mapping[str, Any]:
         """What is stored, waits and was spent; nothing while it is off."""

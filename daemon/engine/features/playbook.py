@@ -24,8 +24,9 @@ from ..alike import Alike
 from ..bootstrap import BOOTSTRAP, Bootstrap
 from ..learning import LEARN, Learning
 from ..lookback import Lookback
+from ..pages.points import PointsPage
 from ..playbooks import Playbooks
-from .feature import Feature, Parts, Route
+from .feature import Feature, Page, Parts, Route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,6 +71,7 @@ class Playbook(Feature):
         lookback = Lookback(parts.world, parts.asking, parts.jobs, self._books, self._alike)
         self._learning = Learning(parts.world, parts.jobs, self._books, lookback)
         self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._books, lookback)
+        self._page = PointsPage(parts, self._books, self._learning)
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}
 
@@ -166,7 +168,12 @@ class Playbook(Feature):
             Route("POST", "forget", self._forget),
             Route("POST", "bootstrap-plan", self._bootstrap.plan),
             Route("POST", "bootstrap", self._bootstrap.look_back),
+            *self._page.routes(),
         )
+
+    def pages(self) -> Sequence[Page]:
+        """Its part of what was learned."""
+        return (Page("learned", "Learned", self._page.read),)
 
     async def _confirmed(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``directory`` → the digests of the texts that sessions confirmed in that project, and where each

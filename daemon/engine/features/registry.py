@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...store.db import Statement
     from ...store.jobs import Job
     from ..world import World
-    from .feature import Parts, Question, Route
+    from .feature import Page, Parts, Question, Route
 
 T = TypeVar("T")
 
@@ -138,9 +138,19 @@ class Features:
         """What hosts may ask, by name."""
         return {q.what: q for found in self._each(lambda f: f.questions()) for q in found}
 
+    def pages(self) -> list[tuple[str, Page]]:
+        """Name of the feature, and each of its pages."""
+        found = self._each(lambda f: [(f.name, page) for page in f.pages()])
+        return [page for pages in found for page in pages]
+
     def status(self) -> dict[str, Mapping[str, Any]]:
         """What each feature says of itself; those that say nothing are left out."""
         return {name: said for name, said in self._each(lambda f: (f.name, f.status())) if said}
+
+    def says(self, feature: str) -> Mapping[str, Any]:
+        """What one feature says of itself; nothing when there is none of that name."""
+        told = self._each(lambda f: f.status() if f.name == feature else None)
+        return next((said for said in told if said), {})
 
     def first_jobs(self) -> list[Statement]:
         """See ``Feature.first_jobs``."""

@@ -2,8 +2,8 @@
 
 Consent (design/rules.md): a host's own hook or event tells of an answer to a question of ours, or of our
 command that the person typed, and the host's own record must say the same when it is used. Each counts once
-and soon. What can't be shown to be a person's is refused, with the reason; nothing here changes a file.
-History is read page by page, when somebody asks for it.
+and soon. What can't be shown to be a person's is refused, with the reason. Nothing here changes a file but a
+click in the dashboard (``pages.rules``). History is read page by page, when somebody asks for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from ...core import events as ev
 from ...core.errors import BadReply, Rejected, Unavailable
 from ...store import consents
-from .feature import Feature, Parts, Route
+from ..pages.rules import RulesPage
+from .feature import Feature, Page, Parts, Route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +41,7 @@ class Rules(Feature):
         super().__init__(parts)
         self._world = parts.world
         self._lock = asyncio.Lock()
+        self._page = RulesPage(parts)
 
     def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:  # noqa: ARG002
         """Note what a person was shown, answered and typed."""
@@ -61,7 +63,12 @@ class Rules(Feature):
             Route("GET", "session", self._session),
             Route("POST", "spend", self._spend),
             Route("GET", "history", self._history),
+            *self._page.routes(),
         )
+
+    def pages(self) -> Sequence[Page]:
+        """Its part of what was learned: rules and preferences, and their changes."""
+        return (Page("learned", "Learned", self._page.read),)
 
     async def _session(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``session`` → its host and folder. Raises ``BadReply`` and ``Rejected``."""

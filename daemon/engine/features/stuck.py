@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from ...core import events as ev
 from ...core.errors import BadReply, ReflectdError, Unavailable
@@ -31,6 +31,8 @@ from ..loops import find_loop
 from .feature import Feature, Parts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...core.session import Session
     from ...core.transcript import Transcript
     from ...core.verdict import Verdict
@@ -65,6 +67,7 @@ class Stuck(Feature):
         self._loops: OrderedDict[str, tuple[str, int]] = OrderedDict()
         self._looks: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._told: OrderedDict[str, int] = OrderedDict()
+        self._stalled: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self._cache: OrderedDict[str, tuple[int, tuple[object, ...], Assessment]] = OrderedDict()
 
     def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
@@ -99,6 +102,15 @@ class Stuck(Feature):
     def returned(self, s: Session) -> None:
         """The silence of a working session counts from the return of its host."""
         self._watch(s, self._world.clock.now_ms())
+
+    def status(self) -> Mapping[str, Any]:
+        """The working sessions of which a person was told that they seem stuck, each with what was said."""
+        found = {}
+        for session, (task, told) in self._stalled.items():
+            s = self._world.sessions.peek(session)
+            if s is not None and s.busy and s.task == task:
+                found[session] = told
+        return {"stuck": found} if found else {}
 
     def _watch(self, s: Session, since_ms: int) -> None:
         """Look at a working session when it has been silent for long enough."""
@@ -318,6 +330,7 @@ class Stuck(Feature):
         instance = self._instances.connected(s.instance)
         if instance is not None and world.limits(s).toasts:
             instance.tell(ShowToast(s.id, told[:300], "warning"))
+        _keep(self._stalled, s.id, (s.task, told))
         self._filing.stalled(Stalled(s.id, s.task, turn, world.clock.now_ms(), told), s.directory)
 
     def _goes_on(self, s: Session, now: Session) -> bool:
@@ -341,7 +354,7 @@ class Stuck(Feature):
         return looks
 
     def _forget(self, session: str) -> None:
-        for kept in (self._windows, self._loops, self._looks, self._told, self._cache):
+        for kept in (self._windows, self._loops, self._looks, self._told, self._stalled, self._cache):
             kept.pop(session, None)
 
 

@@ -254,6 +254,7 @@ async def test_busy_and_silent_the_person_is_told(w: World) -> None:
     assert w.host.toasts == ["The agent seems stuck: because"]
     found = w.verdict()
     assert (found["state"], found["feedback"], found["complete"]) == ("stuck", w.host.toasts[0], False)
+    assert w.sim.daemon.status.line("ses_a", "")["state"] == "stuck"
     for _ in range(5):
         await w.sim.later(700)
     assert len(w.host.toasts) == 1

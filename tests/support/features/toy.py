@@ -1,7 +1,7 @@
 """A whole feature in one file: what it costs to hang something on the engine (CONTRIBUTING.md).
 
 It counts a project's closed tasks. It hears events, sees verdicts, works in the background, offers a context,
-answers a route, and has a verb.
+answers a route, has a page, and has a verb.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 
 from daemon.client import request
 from daemon.core.compose import Moment, Offer
+from daemon.core.errors import Rejected
 from daemon.core.events import SessionEvent
 from daemon.core.session import Session
 from daemon.core.task import ClosedTask
 from daemon.core.verdict import Verdict
-from daemon.engine.features.feature import Feature, Parts, Route
+from daemon.engine.features.feature import Feature, Page, Parts, Route
 from daemon.judge.case import Case
 from daemon.paths import Paths, find_socket, resolve
 from daemon.store.db import Statement
@@ -34,6 +35,7 @@ class Toy(Feature):
         self.events, self.verdicts = 0, list[str]()
         self.tasks: list[ClosedTask] = []
         self.worked: list[str] = []
+        self.praised: list[str] = []
 
     def heard(self, before: Session | None, after: Session, event: SessionEvent) -> None:
         self.events += 1
@@ -53,10 +55,29 @@ class Toy(Feature):
         return (Offer("toy", "point", f"{len(self.tasks)} tasks were finished here."),)
 
     def routes(self) -> Sequence[Route]:
-        return (Route("GET", "tasks", self._answer),)
+        return (Route("GET", "tasks", self._answer), Route("POST", "praise", self._praise))
+
+    def pages(self) -> Sequence[Page]:
+        return (Page("toys", "Toys", self._read),)
 
     async def _answer(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"tasks": [t.task for t in self.tasks], "asked": dict(query)}
+
+    async def _praise(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        if body["who"] == "nobody":
+            raise Rejected("nobody is praised")
+        self.praised.append(str(body["who"]))
+        return {"praised": len(self.praised)}
+
+    async def _read(self, query: Mapping[str, str]) -> Mapping[str, Any]:
+        praise = {"label": "Praise", "route": "praise", "body": {"who": "<b>me</b>"}, "key": "p"}
+        cells = ["<i>task</i>", 3, None, {"at": 1_700_000_000_000}, {"share": 0.8, "low": 0.6, "high": 0.9}]
+        link = {"text": "a session", "session": "ses/1 x", "round": 2}
+        row = {"cells": [*cells, link], "actions": [praise]}
+        columns = ["Task", "Count", "None", "When", "Right", "Session"]
+        praised = {"title": "Praised", "text": ", ".join(self.praised), "rows": []}
+        more = {"before": query.get("before", "") + "a&b"}
+        return {"sections": [{"title": "Tasks", "columns": columns, "rows": [row], "more": more}, praised]}
 
     def status(self) -> Mapping[str, Any]:
         return {"tasks": len(self.tasks)}

@@ -24,9 +24,12 @@ HINTS = {
     "local model": "make local-model",
     "embeddings": "make embed",
     "python-daemon": "make setup",
+    "axe-core": "make axe",
 }
 BESIDE = Path(sys.prefix) / "beside"
 """Where `make setup` puts python-daemon: apart, because its package `daemon` would hide the checkout's."""
+
+AXE = Path(__file__).resolve().parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 _lines = pytest.StashKey[list[str]]()
 
@@ -43,6 +46,8 @@ def available(tool: str) -> bool:
         from daemon.embed.minilm import missing
 
         return not missing()
+    if tool == "axe-core":
+        return AXE.exists()
     if tool == "python-daemon":
         return (BESIDE / "daemon").is_dir()
     return shutil.which(tool) is not None

@@ -16,6 +16,7 @@ SLOW = {
     "examples": "the scripts are started for each test",
     "plugin": "the hooks are started for each test",
     "server": "a daemon is started for each test or file",
+    "web/test_browser.py": "a daemon and a chromium are started",
     "service": "daemons, systemd and its user manager are started",
     "store/test_survival.py": "a daemon is started and killed for each test",
     "store/test_episodes_postgres.py": "a PostgreSQL is started",

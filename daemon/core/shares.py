@@ -1,4 +1,7 @@
-"""A share with its 95 % interval, by Wilson, which holds for few cases and for shares near 0 and 1. Pure."""
+"""Shares with the interval that the true share is in, most likely. Pure.
+
+The interval is Wilson's with 95 %, which holds for few cases and for shares near 0 and 1.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from math import sqrt
 from statistics import NormalDist
 from typing import Final
 
-Z: Final = NormalDist().inv_cdf(0.975)
+Z: Final = NormalDist().inv_cdf(0.975)  # 95 of 100 such intervals hold the true share
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Share:
 
 
 def wilson(hits: int, of: int) -> Share:
-    """The share ``hits / of`` with its interval."""
+    """The share ``hits / of`` with its 95 % interval."""
     if not of:
         return Share(hits, of, None)
     p, n = hits / of, of

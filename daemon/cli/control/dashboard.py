@@ -1,0 +1,73 @@
+"""``reflectd dashboard``: opens the pages of the running daemon in the browser, or closes them.
+
+Without a browser the link is printed; it works once, and for a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from ...client import request
+from ...core.errors import Refused, Unavailable
+from ...paths import find_socket
+from ..render import print_json, span
+from ..settings import add_flags, look
+from ..terminal import say
+
+if TYPE_CHECKING:
+    import argparse
+
+EPILOG = """examples:
+  reflectd dashboard               open it in your browser
+  reflectd dashboard --no-browser  print the link, which works once, within a minute
+  reflectd dashboard --stop        close it; it closes by itself when nobody looked at it for an hour
+
+exit codes: 0 done, 1 no daemon or no port"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    parser = verbs.add_parser(
+        "dashboard", help="what happens, why, and what it costs, in your browser", epilog=EPILOG
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the link, open nothing")
+    parser.add_argument("--stop", action="store_true", help="close it")
+    parser.add_argument("--json", action="store_true", help="print the link as JSON, open nothing")
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask the daemon for a link, and open it."""
+    _, where = look(args)
+    try:
+        found = request(find_socket(where), "POST", "/v1/dashboard", {"stop": True} if args.stop else {})
+    except Refused as e:
+        if e.status != 404:
+            raise
+        raise Unavailable("the running daemon is too old to have a dashboard: `reflectd restart`") from e
+    if args.json:
+        found.pop("api", None)
+        print_json(found)
+    elif args.stop:
+        say("the dashboard is closed" if found["closed"] else "no dashboard was open")
+    elif args.no_browser or not _opened(found["url"]):
+        print(found["url"])
+        say("this link works once, within a minute", sys.stderr)
+    else:
+        idle = span(found["until_idle_s"])
+        say(f"opened in your browser; it ends when nobody looked at it for {idle}")
+    return 0
+
+
+def _opened(url: str) -> bool:
+    """Whether a browser took it. Nothing is tried where no window can open: in a terminal a browser of text
+    would take the terminal, and has no script.
+    """
+    if sys.platform != "darwin" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    import webbrowser
+
+    return webbrowser.open(url)

@@ -1,0 +1,216 @@
+"""``reflectd line``: one line for a prompt or a status bar.
+
+It runs at each prompt, so the usual flags are read by hand and hardly anything is imported; other flags go to
+the parser that every verb has. The exit code is 0 also without a daemon, and stderr stays empty then.
+It never waits longer than ``--wait`` for the daemon, nor longer than ``STDIN_MS`` for its input.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import monotonic
+
+from .line_ask import WAIT_MS, ask, find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+STDIN_MS = 50
+STDIN_BYTES = 256 * 1024
+MOST_WAIT_MS = 10_000
+WORDS = {
+    "none": "no session",
+    "waiting": "waiting for you",
+    "no daemon": "no daemon",
+    "no answer": "no answer",
+    **{
+        state: state
+        for state in (
+            "off",
+            "judging",
+            "stuck",
+            "working",
+            "idle",
+            "complete",
+            "incomplete",
+            "stopped",
+            "unscored",
+            "error",
+            "skipped",
+        )
+    },
+}
+ABOUT = f"""prints one line: where the newest session of this folder stands, how often its task was sent back,
+what judging cost in the last 24 hours, and how many sessions wait for you.
+
+states: {", ".join(sorted(WORDS.values()))}.
+exit codes: 0 always, also without a daemon; 2 wrong arguments.
+Snippets for tmux, starship and Claude Code: docs/status-line.md."""
+
+
+def at_once(argv: list[str]) -> bool:
+    """Print the line if these flags and this environment need no parser and no settings."""
+    flags: dict[str, Any] = {"session": "", "wait": str(WAIT_MS), "json": False, "claude-code": False}
+    rest = iter(argv)
+    for word in rest:
+        name, given, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or name not in flags:
+            return False
+        if isinstance(flags[name], bool):
+            if given:
+                return False
+            flags[name] = True
+        else:
+            flags[name] = value if given else next(rest, "-")
+            if flags[name].startswith("-"):
+                return False
+    wait = flags["wait"]
+    path = find(os.environ)
+    if path is None or not (wait.isascii() and wait.isdecimal() and 0 < int(wait[:9]) <= MOST_WAIT_MS):
+        return False
+    _print(path, flags["session"], int(wait), as_json=flags["json"], claude_code=flags["claude-code"])
+    return True
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb."""
+    import argparse
+
+    from ..settings import add_flags
+
+    parser = verbs.add_parser(
+        "line",
+        help="one line for prompts and status bars: where a session stands",
+        description=ABOUT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--session", default="", metavar="ID", help="that session (the beginning of its id)")
+    parser.add_argument("--json", action="store_true", help="print an object instead")
+    parser.add_argument(
+        "--claude-code", action="store_true", help="read on stdin what Claude Code tells its status line"
+    )
+    parser.add_argument(
+        "--wait",
+        type=_milliseconds,
+        default=WAIT_MS,
+        metavar="MS",
+        help=f"how long to wait for the daemon (default {WAIT_MS})",
+    )
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def _milliseconds(text: str) -> int:
+    import argparse
+
+    if not text.isdecimal() or not 0 < int(text[:9]) <= MOST_WAIT_MS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {MOST_WAIT_MS}")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """As ``at_once``, with the flags and settings of every verb."""
+    from ...paths import find_socket
+    from ..settings import look
+
+    path = str(find_socket(look(args)[1]))
+    _print(path, args.session, args.wait, as_json=args.json, claude_code=args.claude_code)
+    return 0
+
+
+def _print(path: str, session: str, wait_ms: int, *, as_json: bool, claude_code: bool) -> None:
+    directory, usd = _folder(), None
+    if claude_code:
+        told = _told()
+        session = session or _text(told, "session_id")
+        directory = _text(told, "workspace", "current_dir") or _text(told, "cwd") or directory
+        usd = _number(told, "cost", "total_cost_usd")
+    query = {"session": session} if session else {"directory": directory}
+    found = ask(path, query, wait_ms)
+    if usd is not None:
+        found["agent_usd"] = usd
+    text = line(found)
+    if as_json:
+        import json
+
+        text = json.dumps({**found, "text": text}, indent=1)
+    if sys.stdout.encoding.lower().replace("-", "") != "utf8":
+        text = text.replace("·", "-").encode("ascii", "replace").decode()
+    print(text)
+
+
+def line(found: dict[str, Any]) -> str:
+    """The line. ``found``: what the daemon answered, with ``agent_usd`` where the host told it."""
+    state = found.get("state")
+    parts = [WORDS.get(state, "no answer") if isinstance(state, str) else "no answer"]
+    sent_back, waits = _count(found, "round"), _count(found, "waiting") - (state == "waiting")
+    usd, tokens, agent = (_amount(found, name) for name in ("usd_today", "tokens_today", "agent_usd"))
+    if sent_back:
+        parts.append(f"round {sent_back}")
+    if usd:
+        parts.append(f"{_usd(usd)} today")
+    if tokens:
+        parts.append(f"{int(tokens):,} unpriced tokens today")
+    if agent:
+        parts.append(f"agent {_usd(agent)}")
+    if waits > 0:
+        parts.append(f"{waits} {'more ' if state == 'waiting' else ''}{'waits' if waits == 1 else 'wait'}")
+    return " · ".join(parts)
+
+
+def _usd(amount: float) -> str:
+    return f"{amount:.2f} USD" if amount >= 0.005 else "<0.01 USD"
+
+
+def _count(found: dict[str, Any], name: str) -> int:
+    value = found.get(name)
+    return value if type(value) is int else 0
+
+
+def _amount(found: dict[str, Any], name: str) -> float:
+    value = found.get(name)
+    return float(value) if isinstance(value, int | float) and 0 < value < 1e9 else 0.0
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - pathlib takes longer than the whole request
+    except OSError:  # the folder is gone
+        return "/"
+
+
+def _told() -> dict[str, Any]:
+    """The object on stdin; empty when it is none, is too long, or does not come in time."""
+    import json
+    from select import select
+
+    found, end = b"", monotonic() + STDIN_MS / 1000
+    try:
+        while len(found) < STDIN_BYTES and select([0], [], [], max(0.0, end - monotonic()))[0]:
+            more = os.read(0, STDIN_BYTES)
+            if not more:
+                break
+            found += more
+        told = json.loads(found)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _text(told: dict[str, Any], *names: str) -> str:
+    found = _inside(told, names)
+    return found if isinstance(found, str) and len(found) <= 4096 and "\0" not in found else ""
+
+
+def _number(told: dict[str, Any], *names: str) -> float | None:
+    found = _inside(told, names)
+    return float(found) if isinstance(found, int | float) and 0 <= found < 1e9 else None
+
+
+def _inside(told: object, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - of any JSON
+    for name in names:
+        told = told.get(name) if isinstance(told, dict) else None
+    return told

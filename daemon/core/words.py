@@ -1,0 +1,34 @@
+"""Words for a person, wherever they read them: names of hosts and providers, and what became of a turn."""
+
+from __future__ import annotations
+
+from typing import Final
+
+HOSTS: Final = {"opencode": "opencode", "claude-code": "Claude Code"}
+PROVIDERS: Final = {
+    "host": "your session's own model",
+    "anthropic": "Anthropic's API",
+    "openai": "OpenAI's API or a server like it",
+    "claude-cli": "your own Claude Code (claude -p)",
+    "offline": "the rules",
+}
+UNJUDGED: Final = "no model judged it, and the calls prove neither that it is done nor that it is not; quiet"
+STATES: Final = {
+    "complete": "the task is done; nothing was sent",
+    "incomplete": "the task is not done",
+    "awaiting_user": "the agent waits for you; nothing was sent",
+    "stopped": "reflectd gave up on this task; nothing more is sent",
+    "unscored": "nobody could tell; nothing was sent",
+    "error": "judging or the host failed; nothing was sent",
+    "skipped": "the turn was not judged; nothing was sent",
+}
+OUTCOMES: Final = {
+    "done": "it reached the agent",
+    "sent": "sent, no answer from the host yet",
+    "pending": "not sent yet",
+    "stale": "not delivered: the session went on before",
+    "failed": "not delivered: the host refused or dropped it",
+    "expired": "not delivered: another host took over or it never came back",
+}
+EXPECTED: Final = ("complete", "incomplete", "awaiting_user")
+"""What a person may say that a verdict should have been."""

@@ -1,0 +1,1 @@
+"""What features show on pages of the dashboard: data only, never markup (design/dashboard.md)."""

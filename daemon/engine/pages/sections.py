@@ -1,0 +1,82 @@
+"""The form in which a page of a feature is given: sections, rows, actions. Plain data, no markup.
+
+A section that is long is cut into pieces; what follows is a link whose query says where the piece begins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...core.shares import Share
+
+T = TypeVar("T")
+Json = dict[str, Any]
+PIECE: Final = 50
+FURTHEST: Final = 1_000_000
+
+
+def action(label: str, route: str, body: Json, *, key: str = "", confirm: str = "") -> Json:
+    """What a row can have done: ``route`` of the feature is given ``body``. ``confirm``: what is asked
+    before, for what no page takes back.
+    """
+    return {"label": label, "route": route, "body": body, "key": key, "confirm": confirm}
+
+
+def row(*cells: object, actions: Sequence[Json] = ()) -> Json:
+    """A row of a table. An empty text is a cell without anything."""
+    return {"cells": [None if cell == "" else cell for cell in cells], "actions": list(actions)}
+
+
+def when(at: int) -> Json:
+    """A cell with a time: epoch ms, which the browser shows as local time."""
+    return {"at": at}
+
+
+def link(text: str, **query: str) -> Json:
+    """A cell that leads to the same page with another query."""
+    return {"text": text, "query": query}
+
+
+def session(name: str) -> Json | None:
+    """A cell that leads to the newest verdict of a session."""
+    return {"text": name, "session": name, "round": 0} if name else None
+
+
+def share(found: Share) -> object:
+    """A cell with a share and its interval; empty where there is nothing to divide by."""
+    if found.value is None:
+        return None
+    return {"share": found.value, "low": found.low, "high": found.high}
+
+
+def section(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Json],
+    *,
+    text: str = "",
+    more: Json | None = None,
+) -> Json:
+    """A part of a page. ``text``: a sentence above the table. ``more``: the query of what follows."""
+    return {"title": title, "text": text, "columns": list(columns), "rows": list(rows), "more": more or {}}
+
+
+def piece(found: Sequence[T], query: Mapping[str, Any], name: str) -> tuple[Sequence[T], Json]:
+    """The part of a long list that the query asks for under this name, and the query of the next one."""
+    begin = position(query, name)
+    left = begin + PIECE < len(found)
+    return found[begin : begin + PIECE], following(query, name, str(begin + PIECE)) if left else {}
+
+
+def position(query: Mapping[str, Any], name: str) -> int:
+    """From which number on; 0 where the query says nothing that can be understood."""
+    said = str(query.get(name, ""))
+    return min(int(said), FURTHEST) if said.isascii() and said.isdecimal() and len(said) < 9 else 0
+
+
+def following(query: Mapping[str, Any], name: str, value: str) -> Json:
+    """The query with another value under this name."""
+    return {**{k: str(v) for k, v in query.items()}, name: value}

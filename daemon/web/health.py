@@ -1,0 +1,47 @@
+"""The page Health: what does not work right now, and what waits, as the daemon itself knows it.
+
+What ``reflectd doctor`` finds beyond that it finds outside the daemon; the page names the command.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .source import Source
+
+Json = dict[str, Any]
+
+
+async def read(source: Source, _: Mapping[str, str]) -> Json:
+    """Faults, providers, useless replies, jobs, hosts, and the daemon."""
+    status = source.status.status()
+    return {
+        "faults": status["faults"],
+        "down": status["providers_down"],
+        "judges": status["judges"],
+        "dead": status["dead_letters"],
+        "jobs": {kind: n for kind, n in status["jobs"].items() if n},
+        "filing": status["filing"],
+        "upgrade": status["upgrade"],
+        "keys_unused": status["keys_unused"],
+        "instances": status["instances"],
+        "off": status["off"],
+        "daemon": {
+            k: status[k]
+            for k in (
+                "version",
+                "pid",
+                "started_at",
+                "rss_mb",
+                "mode",
+                "socket",
+                "state_dir",
+                "events",
+                "sessions",
+            )
+        },
+        "verdicts": status["verdicts"],
+    }

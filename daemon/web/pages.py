@@ -1,0 +1,232 @@
+"""The routes of the dashboard: read what a page shows, render it. Nothing is decided here.
+
+A page that can't be read says so in a sentence, with the status that the socket would answer; a bug is
+logged and answers 500. Pages of features come through the seam (``Feature.pages``) and share one template.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable, UserError
+from . import cost, health, now, past, verdict
+from .entry import refused
+from .render import HERE, Renderer
+from .sections import sections
+
+if TYPE_CHECKING:
+    from ..engine.features.feature import Page, Route
+    from .entry import Entry
+    from .source import Source
+
+Read = Callable[["Source", Mapping[str, str]], Awaitable[Mapping[str, Any] | None]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+HEARTBEAT_S: Final = 5.0
+_KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A page: its address, its name in the menu ("": it is not there), its template, what it reads."""
+
+    path: str
+    title: str
+    template: str
+    read: Read
+    live: bool = False
+
+
+CORE: Final = (
+    Shown("/", "Now", "now.html", now.read, live=True),
+    Shown("/history", "History", "history.html", past.read),
+    Shown("/cost", "Cost", "cost.html", cost.read),
+    Shown("/health", "Health", "health.html", health.read),
+    Shown("/verdict/{session}/{round}", "", "verdict.html", verdict.read),
+)
+TAKEN: Final = frozenset({"/stream", "/enter", "/dispute", "/do", "/static", "/verdict"})
+"""Addresses that no page of a feature may have, besides those of ``CORE``."""
+
+
+class Pages:
+    """Made when the dashboard is opened, and gone when it is closed."""
+
+    def __init__(self, source: Source, entry: Entry, watching: Callable[[int], None]) -> None:
+        """``watching``: told when a page begins (1) and ends (-1) to show what happens now."""
+        self._source = source
+        self._entry = entry
+        self._watching = watching
+        self._renderer = Renderer()
+        self._static = {p.name: p.read_bytes() for p in (HERE / "static").iterdir() if p.suffix in _KINDS}
+        self._posts: dict[tuple[str, str], Route] = {
+            (feature, route.name): route
+            for feature, route in source.features.routes()
+            if route.method == "POST"
+        }
+        self._menu: list[dict[str, str]] = []
+
+    def add_to(self, app: web.Application) -> None:
+        """Register the routes."""
+        shown = [*CORE, *self._of_features()]
+        self._menu = _keys([(page.path, page.title) for page in shown if page.title])
+        for page in shown:
+            app.router.add_route("GET", page.path, self._page(page))
+        app.router.add_route("GET", "/static/{name}", self._file)
+        app.router.add_route("GET", "/stream", self._guarded(self._stream))
+        app.router.add_route("POST", "/enter", self._enter)
+        app.router.add_route("POST", "/dispute", self._guarded(self._dispute))
+        app.router.add_route("POST", "/do/{feature}/{route}", self._guarded(self._do))
+        app.router.add_route("*", "/{any:.*}", self._guarded(self._no_page))
+
+    def _of_features(self) -> list[Shown]:
+        taken = {page.path for page in CORE} | TAKEN
+        parts: dict[str, list[tuple[str, Page]]] = {}
+        for feature, page in self._source.features.pages():
+            path = f"/{page.name}"
+            if path in taken:
+                self._source.log.error("two pages of one name", feature=feature, page=page.name)
+                continue
+            parts.setdefault(path, []).append((feature, page))
+        return [Shown(path, of[0][1].title, "feature.html", _joined(of)) for path, of in parts.items()]
+
+    def _page(self, page: Shown) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            if not self._entry.knows(request):  # only `/` comes as far as this
+                return self._html("enter.html", {})
+            read = await page.read(self._source, dict(request.query) | dict(request.match_info))
+            if read is None:
+                return self._error(404, "There is no such page.", page.path)
+            values = {"title": page.title, "live": page.live, **read, **self._around(page.path)}
+            return self._html(page.template, values)
+
+        return self._guarded(handle)
+
+    def _around(self, path: str) -> dict[str, Any]:
+        return {"menu": self._menu, "here": path, "now_ms": self._source.clock.now_ms()}
+
+    def _html(self, template: str, values: Mapping[str, Any], status: int = 200) -> web.Response:
+        text = self._renderer.page(template, values)
+        return web.Response(status=status, text=text, content_type="text/html", charset="utf-8")
+
+    def _error(self, status: int, why: str, path: str = "") -> web.Response:
+        values = {"title": "Not shown", "live": False, "why": why, **self._around(path)}
+        return self._html("error.html", values, status)
+
+    async def _file(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        body = self._static.get(name)
+        if body is None:
+            return refused(404, "there is no such file")
+        return web.Response(body=body, content_type=_KINDS["." + name.rpartition(".")[2]], charset="utf-8")
+
+    async def _enter(self, request: web.Request) -> web.Response:
+        """``POST /enter``: a token for a cookie."""
+        body = await _object(request)
+        cookie = self._entry.enter(str(body.get("token", ""))) if body is not None else ""
+        if not cookie:
+            return refused(403, "this link was used already, or is older than a minute: reflectd dashboard")
+        response = web.Response(status=204)
+        response.set_cookie(self._entry.cookie, cookie, httponly=True, samesite="Strict", path="/")
+        return response
+
+    async def _do(self, request: web.Request) -> web.Response:
+        """``POST /do/<feature>/<route>``: what a button of a feature's page does."""
+        route = self._posts.get((request.match_info["feature"], request.match_info["route"]))
+        body = await _object(request)
+        if route is None or body is None:
+            raise BadReply("there is no such action" if route is None else "the body is not a JSON object")
+        with self._source.intake.command():
+            done = dict(await route.answer(body))
+        said = str(done.get("said", ""))
+        self._source.log.info("a person clicked", **request.match_info, said=said, by="dashboard")
+        return web.json_response(done)
+
+    async def _dispute(self, request: web.Request) -> web.Response:
+        """``POST /dispute``: the person's word that a verdict was wrong."""
+        body = await _object(request)
+        if body is None:
+            raise BadReply("the body is not a JSON object")
+        return web.json_response(await verdict.dispute(self._source, body))
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        """``GET /stream``: a line for each thing that happens, and now and then one because time passes."""
+        entries = self._source.status.stream.entries(heartbeat_s=HEARTBEAT_S)
+        self._watching(1)
+        try:
+            await anext(entries)  # refused before the answer begins
+            response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+            await response.prepare(request)
+            with contextlib.suppress(ConnectionResetError, RuntimeError):  # whoever watched went away
+                await response.write(b": open\n\n")
+                async for entry in entries:
+                    told = {"kind": "time"} if entry is None else {k: entry[k] for k in ("kind", "session")}
+                    await response.write(f"data: {json.dumps(told)}\n\n".encode())
+        finally:
+            self._watching(-1)
+            await entries.aclose()  # type: ignore[attr-defined]
+        return response
+
+    async def _no_page(self, request: web.Request) -> web.Response:
+        if request.method != "GET":
+            return refused(405, "there is nothing to post to here", Allow="GET")
+        return self._error(404, "There is no such page.")
+
+    def _guarded(self, handler: Handler) -> Handler:
+        async def guarded(request: web.Request) -> web.StreamResponse:
+            try:
+                return await handler(request)
+            except (BadReply, UserError) as e:
+                return self._failed(request, 400, str(e))
+            except Rejected as e:
+                return self._failed(request, 409, e.reason)
+            except (Unavailable, ReflectdError) as e:
+                return self._failed(request, 503, str(e))
+            except (ConnectionError, web.HTTPException):
+                raise
+            except Exception:
+                self._source.log.exception("bug", route=request.path[:200])
+                return self._failed(request, 500, "A bug of reflectd; the daemon's log has it.")
+
+        return guarded
+
+    def _failed(self, request: web.Request, status: int, why: str) -> web.Response:
+        if request.method == "POST":
+            return web.json_response({"error": why}, status=status)
+        return self._error(status, why)
+
+
+def _joined(parts: Sequence[tuple[str, Page]]) -> Read:
+    """Reads a page of which several features have a part each, in their order."""
+
+    async def read(_: Source, query: Mapping[str, str]) -> Mapping[str, Any]:
+        found = [sections(await page.read(query), feature) for feature, page in parts]
+        return {"sections": [section for part in found for section in part]}
+
+    return read
+
+
+async def _object(request: web.Request) -> dict[str, Any] | None:
+    """The JSON object that was posted; None for anything else."""
+    if request.content_type != "application/json":
+        return None
+    try:
+        found = json.loads(await request.read())
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _keys(pages: list[tuple[str, str]]) -> list[dict[str, str]]:
+    """The menu: each page with the letter that follows `g`, the first of its title that is free."""
+    menu: list[dict[str, str]] = []
+    taken = set[str]()
+    for path, title in pages:
+        key = next((c for c in title.lower() if c.isalpha() and c not in taken), "")
+        taken.add(key)
+        menu.append({"path": path, "title": title, "key": key})
+    return menu

@@ -1,0 +1,114 @@
+"""The dashboard's listener: opened when a person asks for it, on loopback and a free port; one at a time.
+
+It ends when nobody looked at it for an hour, when it is told to, and with the daemon. Nothing of it exists
+before it is asked for: no port, no template, no cookie. A port that can't be had is ``Unavailable``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from ..core.errors import Unavailable
+from .entry import HOST, Entry, Moment, with_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from .source import Source
+
+IDLE_S: Final = 3600
+BODY_BYTES: Final = 1 << 20
+
+
+class Site:
+    """``open``, ``close`` and ``sweep``; all belong to the loop's thread."""
+
+    def __init__(self, source: Source, spawn: Callable[[Coroutine[Any, Any, None], str], object]) -> None:
+        self._source = source
+        self._spawn = spawn
+        self._lock = asyncio.Lock()
+        self._runner: web.AppRunner | None = None
+        self._entry: Entry | None = None
+        self._used = Moment(source.clock)
+        self._streams = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Somebody may look at it."""
+        return self._runner is not None
+
+    async def open(self) -> Mapping[str, Any]:
+        """A URL that works once; opens the port if it is not open yet."""
+        async with self._lock:
+            if self._entry is None:
+                self._entry = await self._listen()
+            self._used = Moment(self._source.clock)
+            return {"url": f"{self._entry.origin}/#{self._entry.token()}", "until_idle_s": IDLE_S}
+
+    async def close(self) -> bool:
+        """Give the port back; every cookie and token ends. False when it was not open."""
+        async with self._lock:
+            runner, self._runner, self._entry = self._runner, None, None
+            if runner is None:
+                return False
+            await runner.cleanup()
+            self._source.log.info("the dashboard is closed")
+            return True
+
+    def sweep(self) -> None:
+        """Call it now and then: a site that nobody looks at ends. A page that is seen counts as looked at."""
+        if self._streams:
+            self._used = Moment(self._source.clock)
+        elif self.is_open and self._used.age_s > IDLE_S:
+            self._spawn(self._end(), "dashboard")
+
+    async def _end(self) -> None:
+        await self.close()
+
+    async def _listen(self) -> Entry:
+        from .pages import Pages  # its templates are not needed before
+
+        try:
+            sock = socket.create_server((HOST, 0))
+        except OSError as e:
+            raise Unavailable(f"no port for the dashboard: {e.strerror}") from e
+        entry = Entry(sock.getsockname()[1], self._source.clock, os.geteuid())
+        pages = Pages(self._source, entry, self._watching)
+        app = web.Application(client_max_size=BODY_BYTES, middlewares=[self._guard(entry)])
+        app.on_response_prepare.append(with_headers)
+        pages.add_to(app)
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+        try:
+            await runner.setup()
+            await web.SockSite(runner, sock).start()
+        except BaseException:
+            sock.close()
+            await runner.cleanup()
+            raise
+        self._runner = runner
+        self._source.log.info("the dashboard is open", address=entry.origin)
+        return entry
+
+    def _watching(self, more: int) -> None:
+        """One page more, or less, shows what happens now."""
+        self._streams += more
+        self._used = Moment(self._source.clock)
+
+    def _guard(self, entry: Entry) -> Any:  # noqa: ANN401 - aiohttp's type of a middleware is generic
+        @web.middleware
+        async def guard(
+            request: web.Request, handler: Callable[[web.Request], Coroutine[Any, Any, web.StreamResponse]]
+        ) -> web.StreamResponse:
+            refusal = entry.refusal(request)
+            if refusal is not None:
+                return refusal
+            if entry.knows(request):
+                self._used = Moment(self._source.clock)
+            return await handler(request)
+
+        return guard

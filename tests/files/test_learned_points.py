@@ -1,0 +1,72 @@
+"""A person's word on points of a playbook: only on what they saw, and whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon.core.errors import UserError
+from daemon.core.learned import known_as
+from daemon.files.learned_points import as_seen, may_count, never_again, take_back, unvouched, vouch
+from daemon.files.learned_rules import LearnedRules
+from daemon.files.playbook import dumped
+from daemon.testing import FakeClock
+from tests.playbook.books import book, point
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> LearnedRules:
+    """A project whose playbook came with it."""
+    project = tmp_path / "work"
+    project.mkdir()
+    found = LearnedRules(project, tmp_path / "state", FakeClock())
+    file = found.steps.playbook.path
+    file.parent.mkdir()
+    file.write_bytes(dumped(book(point("pat-001", "Use pathlib."), point("pat-002", "See https://x.dev/a."))))
+    return found
+
+
+def test_a_word_on_a_point(rules: LearnedRules) -> None:
+    """Nobody vouches for what came with a clone, until a person or a session does."""
+    playbook = rules.steps.playbook
+    assert [p["name"] for p in unvouched(playbook, ())] == ["pat-001", "pat-002"]
+    assert [p["name"] for p in unvouched(playbook, {known_as("Use pathlib.")})] == ["pat-002"]
+    vouch(playbook, {"pat-001": "Use pathlib."})
+    assert [p["name"] for p in unvouched(playbook, ())] == ["pat-002"]
+
+
+def test_what_agents_may_not_read_is_refused(rules: LearnedRules) -> None:
+    """One such text refuses all of them."""
+    named = {"pat-001": "Use pathlib.", "pat-002": "See https://x.dev/a."}
+    for refused in (lambda: may_count(named), lambda: vouch(rules.steps.playbook, named)):
+        with pytest.raises(UserError, match="pat-002 may not be offered to agents: it names an address"):
+            refused()
+    assert len(unvouched(rules.steps.playbook, ())) == 2
+
+
+def test_another_text_than_was_seen_is_left_alone(rules: LearnedRules) -> None:
+    """Neither vouched for nor removed; the same for a point that is gone."""
+    playbook = rules.steps.playbook
+    assert as_seen(playbook, "pat-001", known_as("Use pathlib.")) == "Use pathlib."
+    for refused in (
+        lambda: as_seen(playbook, "pat-001", known_as("Use os.path.")),
+        lambda: vouch(playbook, {"pat-001": "Use os.path."}),
+        lambda: take_back(rules, "pat-001", "Use os.path."),
+    ):
+        with pytest.raises(UserError, match="pat-001 was edited while you were asked"):
+            refused()
+    with pytest.raises(UserError, match="pat-009 is not in the playbook any more"):
+        take_back(rules, "pat-009", "Use pathlib.")
+    assert rules.journal.read().journal["tombstones"] == []
+
+
+def test_what_is_taken_back_never_comes_again(rules: LearnedRules) -> None:
+    """The point is gone with a revision, and one tombstone stays however often it is said."""
+    take_back(rules, "pat-001", "Use pathlib.", by="dashboard")
+    never_again(rules.journal, "Use pathlib.")
+    assert [r.by for r in rules.steps.playbook.history()] == ["dashboard"]
+    assert [stone["content"] for stone in rules.journal.read().journal["tombstones"]] == ["Use pathlib."]

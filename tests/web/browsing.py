@@ -1,0 +1,98 @@
+"""A browser without a browser: requests to the dashboard of a real daemon, with and without its cookie."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from harness.machine.waiting import PATIENCE_S
+
+if TYPE_CHECKING:
+    from harness.machine.reflectd import Daemon
+
+
+@dataclass
+class Page:
+    """What came back. The names of ``headers`` are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.text)
+        return found
+
+
+@dataclass
+class Browser:
+    """``port`` and ``token`` of a link; ``cookie`` once it was entered."""
+
+    port: int
+    token: str
+    cookie: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, url: str) -> Self:
+        """A browser in front of the door."""
+        address, _, token = url.partition("/#")
+        return cls(int(address.rpartition(":")[2]), token)
+
+    @classmethod
+    def inside(cls, daemon: Daemon) -> Self:
+        """A browser that has its cookie."""
+        browser = cls.at(daemon.call("POST", "/v1/dashboard", {})["url"])
+        assert browser.enter().status == 204
+        return browser
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def enter(self, token: str = "") -> Page:
+        """Post the token of the link, or another one, as the page of the door does."""
+        page = self.post("/enter", {"token": token or self.token})
+        self.cookie = page.headers.get("set-cookie", "").partition(";")[0] or self.cookie
+        return page
+
+    def get(self, path: str, **headers: str) -> Page:
+        return self.ask("GET", path, headers=headers)
+
+    def post(self, path: str, body: object, **headers: str) -> Page:
+        given = {"Content-Type": "application/json", "Origin": self.origin} | headers
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.ask("POST", path, data, given)
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> Page:
+        """One request. A header that is empty is left out."""
+        sent = {"Cookie": self.cookie} | (headers or {})
+        with contextlib.closing(self._connection()) as connection:
+            connection.request(method, path, body, {k: v for k, v in sent.items() if v})
+            answer = connection.getresponse()
+            text = answer.read().decode()
+            return Page(answer.status, {k.lower(): v for k, v in answer.getheaders()}, text)
+
+    def stream(self) -> http.client.HTTPConnection:
+        """A connection on which ``/stream`` was asked for; close it."""
+        connection = self._connection()
+        connection.request("GET", "/stream", headers={"Cookie": self.cookie})
+        return connection
+
+    def is_gone(self) -> bool:
+        """Nobody listens on the port any more."""
+        try:
+            socket.create_connection(("127.0.0.1", self.port), PATIENCE_S).close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
+    def _connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
