@@ -74,7 +74,7 @@ function dispute() {
   const item = current();
   const to = here ?? (item?.matches("a") ? item : item?.querySelector("a[href^='/verdict/']"));
   const href = to?.getAttribute("href") ?? "";
-  if (href.startsWith("/verdict/")) location.href = `${href}#dispute`;
+  if (href.startsWith("/verdict/")) location.href = `${href}#d`;
   else say("Choose a verdict first: j and k.");
 }
 
@@ -208,7 +208,7 @@ document.addEventListener("submit", (event) => {
     send(event.target);
   }
 });
-if (location.hash === "#dispute") dispute();
+if (location.hash === "#d") dispute();
 if (location.hash === "#search") search();
 if ("live" in document.body.dataset) {
   document.addEventListener("visibilitychange", watch);
