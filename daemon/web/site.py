@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import web
 
 from ..core.errors import Unavailable
+from .connections import Connections
 from .entry import HOST, Entry, Moment, with_headers
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .source import Source
 
 IDLE_S: Final = 3600
+ROOT: Final = 0  # WSL hands on what a browser of Windows asks as root, and root can read everything anyway
 BODY_BYTES: Final = 1 << 20
 
 
@@ -35,6 +37,7 @@ class Site:
         self._runner: web.AppRunner | None = None
         self._entry: Entry | None = None
         self._used = Moment(source.clock)
+        self._server: asyncio.Server | None = None
         self._streams = 0
 
     @property
@@ -56,6 +59,8 @@ class Site:
             runner, self._runner, self._entry = self._runner, None, None
             if runner is None:
                 return False
+            if self._server is not None:
+                self._server.close()
             await runner.cleanup()
             self._source.log.info("the dashboard is closed")
             return True
@@ -77,7 +82,7 @@ class Site:
             sock = socket.create_server((HOST, 0))
         except OSError as e:
             raise Unavailable(f"no port for the dashboard: {e.strerror}") from e
-        entry = Entry(sock.getsockname()[1], self._source.clock, os.geteuid())
+        entry = Entry(sock.getsockname()[1], self._source.clock)
         pages = Pages(self._source, entry, self._watching)
         app = web.Application(client_max_size=BODY_BYTES, middlewares=[self._guard(entry)])
         app.on_response_prepare.append(with_headers)
@@ -85,7 +90,9 @@ class Site:
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         try:
             await runner.setup()
-            await web.SockSite(runner, sock).start()
+            assert runner.server is not None  # noqa: S101 - `setup` made it
+            made = Connections(runner.server, frozenset({os.geteuid(), ROOT})).made
+            self._server = await asyncio.get_running_loop().create_server(made, sock=sock)
         except BaseException:
             sock.close()
             await runner.cleanup()
