@@ -28,10 +28,10 @@ BODY_BYTES: Final = 1 << 20
 
 
 class Site:
-    """``open``, ``close`` and ``sweep``; all belong to the loop's thread."""
+    """``open``, ``close`` and ``sweep``; all belong to the loop's thread. ``source``: what its pages read."""
 
     def __init__(self, source: Source, spawn: Callable[[Coroutine[Any, Any, None], str], object]) -> None:
-        self._source = source
+        self.source = source
         self._spawn = spawn
         self._lock = asyncio.Lock()
         self._runner: web.AppRunner | None = None
@@ -50,7 +50,7 @@ class Site:
         async with self._lock:
             if self._entry is None:
                 self._entry = await self._listen()
-            self._used = Moment(self._source.clock)
+            self._used = Moment(self.source.clock)
             return {"url": f"{self._entry.origin}/#{self._entry.token()}", "until_idle_s": IDLE_S}
 
     async def close(self) -> bool:
@@ -62,13 +62,13 @@ class Site:
             if self._server is not None:
                 self._server.close()
             await runner.cleanup()
-            self._source.log.info("the dashboard is closed")
+            self.source.log.info("the dashboard is closed")
             return True
 
     def sweep(self) -> None:
         """Call it now and then: a site that nobody looks at ends. A page that is seen counts as looked at."""
         if self._streams:
-            self._used = Moment(self._source.clock)
+            self._used = Moment(self.source.clock)
         elif self.is_open and self._used.age_s > IDLE_S:
             self._spawn(self._end(), "dashboard")
 
@@ -82,8 +82,8 @@ class Site:
             sock = socket.create_server((HOST, 0))
         except OSError as e:
             raise Unavailable(f"no port for the dashboard: {e.strerror}") from e
-        entry = Entry(sock.getsockname()[1], self._source.clock)
-        pages = Pages(self._source, entry, self._watching)
+        entry = Entry(sock.getsockname()[1], self.source.clock)
+        pages = Pages(self.source, entry, self._watching)
         app = web.Application(client_max_size=BODY_BYTES, middlewares=[self._guard(entry)])
         app.on_response_prepare.append(with_headers)
         pages.add_to(app)
@@ -98,13 +98,13 @@ class Site:
             await runner.cleanup()
             raise
         self._runner = runner
-        self._source.log.info("the dashboard is open", address=entry.origin)
+        self.source.log.info("the dashboard is open", address=entry.origin)
         return entry
 
     def _watching(self, more: int) -> None:
         """One page more, or less, shows what happens now."""
         self._streams += more
-        self._used = Moment(self._source.clock)
+        self._used = Moment(self.source.clock)
 
     def _guard(self, entry: Entry) -> Any:  # noqa: ANN401 - aiohttp's type of a middleware is generic
         @web.middleware
@@ -115,7 +115,7 @@ class Site:
             if refusal is not None:
                 return refusal
             if entry.knows(request):
-                self._used = Moment(self._source.clock)
+                self._used = Moment(self.source.clock)
             return await handler(request)
 
         return guard
