@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ...core.errors import UserError
+from ...core.words import PROVIDERS
 from ...judge.flow import Opinion
-from ..judging import PROVIDERS
 from ..progress import Progress
 from ..render import count, money, plain
 from ..setup.confirm import asked

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from ...core.words import PROVIDERS
 from ...replay.backtest import GROUPS, names
 from ...replay.sample import SIZE
-from ..judging import PROVIDERS
 from ..render import count, money, plain, short, table
 
 if TYPE_CHECKING:
