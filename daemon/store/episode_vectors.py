@@ -155,17 +155,12 @@ class _Numpy:
                 return []
             seqs = seqs[places]
             # copying a few rows is cheaper than comparing all; copying many is not
-            few = len(places) * 8 < self.size
-            scores = self._scores(rows[places], wanted) if few else self._scores(rows, wanted)[places]
+            scores = rows[places] @ wanted if len(places) * 8 < self.size else (rows @ wanted)[places]
         else:
-            scores = self._scores(rows, wanted)
+            scores = rows @ wanted
         best = np.argpartition(scores, -limit)[-limit:] if limit < len(scores) else np.arange(len(scores))
         best = best[np.argsort(-scores[best], kind="stable")]
         return [Hit(int(seqs[i]), float(scores[i])) for i in best]
-
-    def _scores(self, rows: Any, wanted: Any) -> Any:  # noqa: ANN401 - numpy's
-        """On one core: a product by several threads, as ``@`` makes it, waits for the slowest of them."""
-        return self._np.einsum("ij,j->i", rows, wanted)
 
     def _make_room(self, count: int) -> None:
         """Drop the oldest beyond ``MOST``; make the arrays larger when they are full."""
