@@ -102,7 +102,7 @@ def _loaded(server: Server) -> None:
     """Wait until the daemon has its model for embeddings."""
     with Connection(server.socket) as c:
         end = time.monotonic() + LOADED_S
-        while not c.get("/v1/status")["features"]["memory"]["embedding"]:
+        while not c.get("/v1/status")["features"]["memory"]["embedding_loaded"]:
             if time.monotonic() > end:
                 raise SystemExit(f"bench: the model for embeddings was not loaded in {LOADED_S:g} s")
             time.sleep(0.1)
