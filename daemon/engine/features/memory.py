@@ -161,6 +161,7 @@ class Memory(Feature):
             "fallback_mode_active": bool(self._reflexions.degraded),
             "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
             "embedding": self._vectors.model,
+            "embedding_loaded": self._vectors.loaded,
         }
 
     async def drain(self) -> None:
