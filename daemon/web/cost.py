@@ -6,6 +6,7 @@ nobody told is unknown, not 0.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,15 +37,17 @@ async def read(source: Source, _: Mapping[str, str]) -> Json:
     today = now.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     days = [(today - timedelta(days=n)).date() for n in reversed(range(DAYS))]
     since = int((today - timedelta(days=DAYS - 1)).astimezone().timestamp() * 1000)
-    of_today = await source.status.ledger("", int(today.astimezone().timestamp() * 1000), 1, None)
-    by_day = await source.status.ledger("", since, GROUPS, "day")
+    of_today, by_day, found = await asyncio.gather(
+        source.status.ledger("", int(today.astimezone().timestamp() * 1000), 1, None),
+        source.status.ledger("", since, GROUPS, "day"),
+        source.status.groups(since, GROUPS, [by for by, _ in TABLES]),
+    )
     amounts = {g["name"]: g for g in by_day["groups"]}
     spent = [(day.isoformat(), float(amounts.get(day.isoformat(), {}).get("cost") or 0)) for day in days]
     tokens = [
         (day.isoformat(), float(amounts.get(day.isoformat(), {}).get("unpriced_tokens") or 0)) for day in days
     ]
     priced = any(amount for _, amount in spent)
-    found = await source.status.groups(since, GROUPS, [by for by, _ in TABLES])
     tables = [{"title": title, "by": by, "groups": found[by]} for by, title in TABLES]
     limits = status["limits"]
     return {

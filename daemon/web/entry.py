@@ -10,14 +10,10 @@ from __future__ import annotations
 import hashlib
 import secrets
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
-from ..owners import tcp_peer_uid
-
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Mapping
 
     from ..core.ports import Clock
@@ -62,16 +58,13 @@ class Moment:
 class Entry:
     """The door of one site, which listens on one port."""
 
-    def __init__(self, port: int, clock: Clock, uid: int) -> None:
-        """``uid``: the only user who is answered."""
+    def __init__(self, port: int, clock: Clock) -> None:
         self._host = f"{HOST}:{port}"
         self.origin = f"http://{self._host}"
         self.cookie = f"reflectd_{port}"
         self._clock = clock
-        self._uid = uid
         self._tokens: dict[bytes, Moment] = {}
         self._cookies: dict[bytes, None] = {}
-        self._looked_at: WeakKeyDictionary[asyncio.Transport, bool] = WeakKeyDictionary()
 
     def token(self) -> str:
         """A new token. It works once."""
@@ -98,8 +91,6 @@ class Entry:
 
     def refusal(self, request: web.Request) -> web.Response | None:
         """The answer to a request that is refused, whatever it asks for; None when it may be answered."""
-        if not self._is_ours(request):
-            return refused(403, "this dashboard serves another user")
         if request.headers.get("Host", "") != self._host:
             return refused(421, "this is the dashboard of reflectd under one address only")
         if request.method not in _METHODS:
@@ -112,18 +103,6 @@ class Entry:
         if request.path not in OPEN and not self.knows(request):
             return refused(403, "open the dashboard with: reflectd dashboard")
         return None
-
-    def _is_ours(self, request: web.Request) -> bool:
-        """Whether the connection is one of this user, as far as the system says."""
-        transport = request.transport
-        if transport is None:
-            return False
-        known = self._looked_at.get(transport)
-        if known is None:
-            sock = transport.get_extra_info("socket")
-            known = sock is not None and tcp_peer_uid(sock) in {self._uid, None}
-            self._looked_at[transport] = known
-        return known
 
 
 def refused(status: int, why: str, **headers: str) -> web.Response:

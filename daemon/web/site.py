@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import web
 
 from ..core.errors import Unavailable
+from .connections import Connections
 from .entry import HOST, Entry, Moment, with_headers
 
 if TYPE_CHECKING:
@@ -22,19 +23,21 @@ if TYPE_CHECKING:
     from .source import Source
 
 IDLE_S: Final = 3600
+ROOT: Final = 0  # WSL hands on what a browser of Windows asks as root, and root can read everything anyway
 BODY_BYTES: Final = 1 << 20
 
 
 class Site:
-    """``open``, ``close`` and ``sweep``; all belong to the loop's thread."""
+    """``open``, ``close`` and ``sweep``; all belong to the loop's thread. ``source``: what its pages read."""
 
     def __init__(self, source: Source, spawn: Callable[[Coroutine[Any, Any, None], str], object]) -> None:
-        self._source = source
+        self.source = source
         self._spawn = spawn
         self._lock = asyncio.Lock()
         self._runner: web.AppRunner | None = None
         self._entry: Entry | None = None
         self._used = Moment(source.clock)
+        self._server: asyncio.Server | None = None
         self._streams = 0
 
     @property
@@ -47,7 +50,7 @@ class Site:
         async with self._lock:
             if self._entry is None:
                 self._entry = await self._listen()
-            self._used = Moment(self._source.clock)
+            self._used = Moment(self.source.clock)
             return {"url": f"{self._entry.origin}/#{self._entry.token()}", "until_idle_s": IDLE_S}
 
     async def close(self) -> bool:
@@ -56,14 +59,16 @@ class Site:
             runner, self._runner, self._entry = self._runner, None, None
             if runner is None:
                 return False
+            if self._server is not None:
+                self._server.close()
             await runner.cleanup()
-            self._source.log.info("the dashboard is closed")
+            self.source.log.info("the dashboard is closed")
             return True
 
     def sweep(self) -> None:
         """Call it now and then: a site that nobody looks at ends. A page that is seen counts as looked at."""
         if self._streams:
-            self._used = Moment(self._source.clock)
+            self._used = Moment(self.source.clock)
         elif self.is_open and self._used.age_s > IDLE_S:
             self._spawn(self._end(), "dashboard")
 
@@ -77,27 +82,29 @@ class Site:
             sock = socket.create_server((HOST, 0))
         except OSError as e:
             raise Unavailable(f"no port for the dashboard: {e.strerror}") from e
-        entry = Entry(sock.getsockname()[1], self._source.clock, os.geteuid())
-        pages = Pages(self._source, entry, self._watching)
+        entry = Entry(sock.getsockname()[1], self.source.clock)
+        pages = Pages(self.source, entry, self._watching)
         app = web.Application(client_max_size=BODY_BYTES, middlewares=[self._guard(entry)])
         app.on_response_prepare.append(with_headers)
         pages.add_to(app)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         try:
             await runner.setup()
-            await web.SockSite(runner, sock).start()
+            assert runner.server is not None  # noqa: S101 - `setup` made it
+            made = Connections(runner.server, frozenset({os.geteuid(), ROOT})).made
+            self._server = await asyncio.get_running_loop().create_server(made, sock=sock)
         except BaseException:
             sock.close()
             await runner.cleanup()
             raise
         self._runner = runner
-        self._source.log.info("the dashboard is open", address=entry.origin)
+        self.source.log.info("the dashboard is open", address=entry.origin)
         return entry
 
     def _watching(self, more: int) -> None:
         """One page more, or less, shows what happens now."""
         self._streams += more
-        self._used = Moment(self._source.clock)
+        self._used = Moment(self.source.clock)
 
     def _guard(self, entry: Entry) -> Any:  # noqa: ANN401 - aiohttp's type of a middleware is generic
         @web.middleware
@@ -108,7 +115,7 @@ class Site:
             if refusal is not None:
                 return refusal
             if entry.knows(request):
-                self._used = Moment(self._source.clock)
+                self._used = Moment(self.source.clock)
             return await handler(request)
 
         return guard

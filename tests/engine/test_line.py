@@ -99,7 +99,7 @@ async def test_a_folder_has_the_newest_session_in_it_or_above(w: World) -> None:
         Session(id="ses_gone", directory="/p/a", deleted=True),
     ]
     for n, s in enumerate(stored):
-        await db.commit(sessions.statement({s.id: s}, n))
+        await db.commit(sessions.statement({s.id: s}, w.clock.now_ms() + n))
     found = {
         "/p/a": "ses_a",
         "/p/a/deep": "ses_deep",

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import ClientSession
 
 from daemon import config, paths
 from daemon.app import Daemon as InProcess
-from daemon.clock import SystemClock
 from daemon.testing import FakeClock
 from daemon.web.entry import BROWSERS, HEADERS, Entry, Moment
 from daemon.web.site import IDLE_S
 from harness.machine.reflectd import Daemon
-from harness.machine.sandbox import sandbox
+from harness.machine.sandbox import REPO, sandbox
 from tests.support.hosts.claude_code_sim import until
 from tests.support.machine.command_line import reflectd, said
 from tests.support.machine.shifted import ShiftedDaemon
@@ -242,34 +241,10 @@ def _ended(daemon: InProcess, clock: FakeClock) -> bool:
     return not daemon.site.is_open
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a connection over loopback is")
-async def test_another_user_is_refused() -> None:
-    """Whoever connects as another user gets nothing, not even the door."""
-    entries: list[Entry] = []
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return entries[0].refusal(request) or web.Response(text="in")
-
-    app = web.Application()
-    app.router.add_get("/", handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        port = runner.addresses[0][1]
-        for uid, words in ((os.geteuid(), "in"), (os.geteuid() + 1, "this dashboard serves another user\n")):
-            entries[:] = [Entry(port, SystemClock(), uid)]
-            async with ClientSession() as session, session.get(f"http://127.0.0.1:{port}/") as answer:
-                assert await answer.text() == words
-    finally:
-        await runner.cleanup()
-
-
 def test_only_so_many_browsers() -> None:
     """I44: the oldest cookie ends when too many were given, and unused links do not pile up."""
     clock = FakeClock()
-    entry = Entry(1, clock, 0)
+    entry = Entry(1, clock)
     links = [entry.token() for _ in range(40)]
     assert entry.enter(links[0]) == ""
     assert entry.enter(links[-1])
@@ -296,3 +271,10 @@ def test_the_port_is_on_loopback_only(daemon: ShiftedDaemon, browser: Browser) -
         c.laddr for c in psutil.Process(daemon.status()["pid"]).net_connections("tcp") if c.status == "LISTEN"
     ]
     assert [tuple(a) for a in listening] == [("127.0.0.1", browser.port)]
+
+
+def test_the_templates_are_not_imported_before() -> None:
+    """A daemon whose dashboard nobody opens does not pay for it."""
+    code = "import sys, daemon.app; print('jinja2' in sys.modules, 'daemon.web.site' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPO)
+    assert found.stdout == "False True\n"

@@ -17,6 +17,8 @@ SLOW = {
     "plugin": "the hooks are started for each test",
     "server": "a daemon is started for each test or file",
     "web/test_browser.py": "a daemon and a chromium are started",
+    "web/test_entry.py": "daemons are started, and the command",
+    "web/test_pages.py": "daemons are started, and the command",
     "service": "daemons, systemd and its user manager are started",
     "store/test_survival.py": "a daemon is started and killed for each test",
     "store/test_episodes_postgres.py": "a PostgreSQL is started",

@@ -1,0 +1,69 @@
+"""Connections to the dashboard's port: those of another user end before a byte of them is read, and only so
+many of this user's are kept. So nobody can use up the daemon's descriptors through this port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, cast
+
+from ..owners import tcp_peer_uid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST: Final = 64
+
+
+class Connections:
+    """``made`` makes the protocol of one connection, as ``loop.create_server`` wants it."""
+
+    def __init__(
+        self, served: Callable[[], asyncio.Protocol], uids: frozenset[int], most: int = MOST
+    ) -> None:
+        """``served``: makes the protocol of a connection that is answered. ``uids``: whose are answered."""
+        self.served = served
+        self.uids = uids
+        self.most = most
+        self.open: set[_Connection] = set()
+
+    def made(self) -> asyncio.Protocol:
+        """A protocol that looks first."""
+        return _Connection(self)
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, all_of_them: Connections) -> None:
+        self._all = all_of_them
+        self._inner: asyncio.Protocol | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        sock = transport.get_extra_info("socket")
+        uid = tcp_peer_uid(sock) if sock is not None else None
+        ours = uid is None or uid in self._all.uids
+        if not ours or len(self._all.open) >= self._all.most:
+            cast("asyncio.Transport", transport).abort()
+            return
+        self._all.open.add(self)
+        self._inner = self._all.served()
+        self._inner.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._inner is not None:
+            self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received() if self._inner is not None else None
+
+    def pause_writing(self) -> None:
+        if self._inner is not None:
+            self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._inner is not None:
+            self._inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.open.discard(self)
+        if self._inner is not None:
+            self._inner.connection_lost(exc)

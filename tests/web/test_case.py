@@ -1,0 +1,106 @@
+"""What a verdict's page shows of a saved case, whatever stands in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.web.case import missing_items, shown
+
+ROWS = [
+    {"id": "R1", "kind": "requirement", "text": "Add a page"},
+    {"id": "R2", "kind": "requirement", "text": "Run the tests"},
+    {"id": "E1", "kind": "check", "text": "`pytest` passed", "outcome": "passed"},
+    {"id": "E2", "kind": "unmet", "text": "no page was written", "open": True, "cites": ["R1"]},
+]
+LOG = [{"id": "A1-A3", "text": "read 3 files"}, {"id": "A4", "text": "bash `pytest`", "said": ["| 1 passed"]}]
+ANSWER = {
+    "nonce": "n",
+    "requirements": [
+        "the page: not met, E2",
+        "the tests: met, by A4 and E1",
+        "what was read: A2",
+        "a colour",
+    ],
+    "complete": False,
+    "severity": "HIGH",
+    "missing": [{"item": "the page", "cites": "E2"}],
+    "next_actions": [],
+    "requires_human_action": False,
+    "feedback": "Add the page.",
+}
+DEFENCE = {"nonce": "n", "defended": True, "reasons": "It was not asked for."}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = ("requests", "evidence", "rows", "log", "files", "changed", "final", "nonce", "id", "cites", "lines")
+
+
+def case(*replies: dict[str, Any]) -> dict[str, Any]:
+    told = [
+        {"provider": "anthropic", "model": "m", "text": json.dumps(r), "data": r, "seconds": 1.25}
+        for r in replies
+    ]
+    evidence = {"rows": ROWS, "log": LOG}
+    return {
+        "version": 1,
+        "case": {"nonce": "n", "requests": ["Add it"], "evidence": evidence},
+        "replies": told,
+    }
+
+
+def refs(found: dict[str, Any]) -> list[list[str]]:
+    return [[r["id"] for r in one["refs"]] for one in found["requirements"]]
+
+
+def test_the_judge_says_what_shows_each_requirement() -> None:
+    """Each of its sentences leads to the rows and log lines that it names."""
+    found = shown(case(ANSWER), [])
+    assert refs(found) == [["E2"], ["A4", "E1"], ["A1-A3"], []]
+    assert [r["open"] for r in found["requirements"]] == [None] * 4
+    assert found["requirements"][1]["refs"][0]["text"] == "bash `pytest`"
+
+
+def test_without_such_a_list_the_rows_say_it() -> None:
+    """The rules' own verdict: each thing that was asked, with the rows that rest on it."""
+    found = shown(case(), [{"item": "run them", "cites": "R2"}])
+    assert [(r["id"], r["open"]) for r in found["requirements"]] == [("R1", True), ("R2", True)]
+    assert refs(found) == [["E2"], []]
+    assert [r["id"] for r in found["rows"]] == ["E1", "E2"]
+
+
+def test_both_looks_are_read() -> None:
+    """The first look, the second, and a reply that could not be used."""
+    found = shown(case(ANSWER, DEFENCE, {"nonce": "n"}), [])
+    first, second, useless = (r["read"] for r in found["replies"])
+    assert first == "first look: incomplete, HIGH, 1 missing"
+    assert second == "second look: the stop can be defended"
+    assert useless.startswith("could not be used: ")
+
+
+def test_missing_items_lead_to_what_they_cite() -> None:
+    """A row, or the words of the request; without a case there are only the words."""
+    missing = [{"item": "the page", "cites": "E2"}, {"item": "blue", "cites": "make it blue"}]
+    found = missing_items(missing, case())
+    assert [[r["id"] for r in m["refs"]] for m in found] == [["E2"], []]
+    assert found[1]["cites"] == "make it blue"
+    assert [m["refs"] for m in missing_items(missing, None)] == [[], []]
+
+
+@given(st.dictionaries(st.sampled_from(("case", "prompts", "replies", "why")), JSON))
+def test_any_json_can_be_shown(found: dict[str, Any]) -> None:
+    """Bad input: a case that came with a clone."""
+    assert shown(found, [])["log_more"] == 0
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), JSON), st.dictionaries(st.sampled_from(NAMES), JSON), JSON)
+def test_any_evidence_can_be_shown(outer: dict[str, Any], evidence: dict[str, Any], row: object) -> None:
+    """Bad input: fields of a wrong type at each depth."""
+    whole = {"case": outer | {"evidence": evidence | {"rows": [row, outer], "log": [row], "files": [outer]}}}
+    assert isinstance(shown(whole, [])["requirements"], list)
+    assert missing_items([{"item": row, "cites": row}], whole)
