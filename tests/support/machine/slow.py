@@ -18,6 +18,8 @@ SLOW = {
     "server": "a daemon is started for each test or file",
     "web/test_browser.py": "a daemon and a chromium are started",
     "web/test_entry.py": "daemons are started, and the command",
+    "web/test_learned.py": "a daemon is started",
+    "web/test_learned_browser.py": "a daemon and a chromium are started",
     "web/test_pages.py": "daemons are started, and the command",
     "service": "daemons, systemd and its user manager are started",
     "store/test_survival.py": "a daemon is started and killed for each test",
