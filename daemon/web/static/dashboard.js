@@ -205,9 +205,7 @@ function watch() {
       clearTimeout(asked);
       asked = setTimeout(() => refresh().catch((error) => say(error.message)), 60);
     };
-    events.onerror = () => {
-      if (events?.readyState === EventSource.CLOSED) say("This dashboard has ended. Run: reflectd dashboard");
-    };
+    events.onerror = () => say("This page is not live any more. If reloading it does not help, run: reflectd dashboard");
     refresh().catch(() => {});
   } else if (!wanted && events) {
     events.close();
