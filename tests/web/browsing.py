@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, Self
 
 from harness.machine.waiting import PATIENCE_S
@@ -96,3 +97,22 @@ class Browser:
 
     def _connection(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+
+
+class Read(HTMLParser):
+    """The elements and the text of a page, as a browser would take them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def links(self) -> list[str]:
+        return [str(a["href"]) for tag, a in self.tags if tag == "a"]
