@@ -196,6 +196,10 @@ class Backtests:
         """What a person said: mark -> answer."""
         return dict(self._rows("SELECT mark, answer FROM labels WHERE judge = ?", (judge,)))
 
+    def answers(self) -> list[tuple[str, str]]:
+        """All that a person said of feedbacks: judge and answer of each."""
+        return self._rows("SELECT judge, answer FROM labels ORDER BY judge", ())
+
     def _rows(self, sql: str, values: tuple[object, ...]) -> list[tuple[str, str]]:
         try:
             return self._db.execute(sql, values).fetchall()
