@@ -76,7 +76,8 @@ def _only_loopback(event: str, args: tuple[object, ...]) -> None:
     if host in {None, "", "localhost"}:
         return
     try:
-        if ipaddress.ip_address(str(host).partition("%")[0]).is_loopback:
+        address = ipaddress.ip_address(str(host).partition("%")[0])
+        if (getattr(address, "ipv4_mapped", None) or address).is_loopback:
             return
     except ValueError:
         pass

@@ -14,7 +14,7 @@ import pytest
 
 from daemon.client import request, stream
 from daemon.core.errors import UserError
-from daemon.owners import check_private, tcp_peer_uid
+from daemon.owners import NOBODY, check_private, tcp_peer_uid
 from harness.machine.sandbox import sandbox
 from tests.support.machine.command_line import reflectd, said
 
@@ -114,12 +114,20 @@ def test_what_is_ours_alone_passes(trap: Trap) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a connection over loopback is")
-def test_whose_a_connection_over_loopback_is() -> None:
-    """Both ends are ours; of a connection that is over nobody is known."""
+@pytest.mark.parametrize(
+    ("family", "address"),
+    [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::ffff:127.0.0.1")],
+    ids=["IPv4", "IPv6"],
+)
+def test_whose_a_connection_over_loopback_is(family: int, address: str) -> None:
+    """Both ends are ours, whichever kind of socket connects; one that is over is nobody's."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        client = socket.create_connection(server.getsockname())
-        accepted, _ = server.accept()
-        assert tcp_peer_uid(accepted) == tcp_peer_uid(client) == os.geteuid()
-        client.close()
-        accepted.close()
-        assert tcp_peer_uid(accepted) is None
+        port = server.getsockname()[1]
+        if family == socket.AF_INET6 and not socket.has_ipv6:
+            pytest.skip("this machine has no IPv6")
+        with socket.socket(family) as client:
+            client.connect((address, port))
+            accepted, _ = server.accept()
+            with accepted:
+                assert tcp_peer_uid(accepted) == os.geteuid()
+            assert tcp_peer_uid(accepted) == NOBODY

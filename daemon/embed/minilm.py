@@ -89,9 +89,14 @@ class MiniLM:
             return Embedded(MODEL)
         rows = []
         for text in texts:
-            async with self._lock:
-                rows.append(await self._row(text))
+            row = asyncio.ensure_future(self._alone(text))
+            row.add_done_callback(_heard)
+            rows.append(await asyncio.shield(row))  # whoever gives up waiting does not make two run at once
         return embedded(MODEL, rows)
+
+    async def _alone(self, text: str) -> list[float]:
+        async with self._lock:
+            return await self._row(text)
 
     async def _row(self, text: str) -> list[float]:
         """One vector. The idle time begins when it is there."""
@@ -114,6 +119,12 @@ class MiniLM:
     def _drop(self) -> None:
         self._loaded = None
         _give_back()
+
+
+def _heard(row: asyncio.Future[list[float]]) -> None:
+    """A failure that nobody waits for any more is told to whoever asks next."""
+    if not row.cancelled():
+        row.exception()
 
 
 class _Loaded:

@@ -8,7 +8,10 @@ right raise ``ReflectdError`` at each call, and no model at all is None.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from ..core.errors import ReflectdError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,21 +26,21 @@ class SharedEmbedder:
 
     def __init__(self, make: Callable[[], Embedder | None]) -> None:
         self._make = make
-        self._lock = asyncio.Lock()
-        self._made: Embedder | None = None
-        self._asked = False
+        self._making: asyncio.Future[Embedder | None] | None = None
 
     async def get(self) -> Embedder | None:
         """The model, the same one for everybody. Raises what ``make`` raises, and then asks it again the next
-        time.
+        time. Whoever gives up waiting does not end the making.
         """
-        async with self._lock:
-            if not self._asked:
-                self._made = await asyncio.to_thread(self._make)
-                self._asked = True
-            return self._made
+        if self._making is None or (self._making.done() and self._making.exception() is not None):
+            self._making = asyncio.ensure_future(asyncio.to_thread(self._make))
+        return await asyncio.shield(self._making)
 
     async def close(self) -> None:
         """Give back the model's memory and connections."""
-        if self._made is not None:
-            await self._made.close()
+        made = None
+        if self._making is not None:
+            with suppress(ReflectdError):
+                made = await self._making
+        if made is not None:
+            await made.close()

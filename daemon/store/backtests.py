@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from ..core.errors import Unavailable, words
+from .readonly import ReadOnly
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 FILE: Final = "backtest.sqlite3"
-FORM: Final = 1  # of the tables; a file with another one is begun anew
+FORM: Final = 1  # of the tables; a file with another one is left alone
 _TABLES: Final = (
     """CREATE TABLE files (
         id INTEGER PRIMARY KEY, path TEXT NOT NULL, judge TEXT NOT NULL, size INTEGER NOT NULL,
@@ -36,6 +37,15 @@ _TABLES: Final = (
         PRIMARY KEY (judge, mark))""",
     "CREATE TEMP TABLE chosen (path TEXT PRIMARY KEY) WITHOUT ROWID",
 )
+
+
+def answers(state_dir: Path) -> list[tuple[str, str]]:
+    """All that a person said of feedbacks: judge and answer of each. The file is only read, and none made."""
+    path = state_dir / FILE
+    if not path.is_file():
+        return []
+    with ReadOnly(path) as db:
+        return db.read("SELECT judge, answer FROM labels ORDER BY judge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,7 @@ class Backtests:
             self._make()
         except (OSError, sqlite3.Error) as e:
             said = words(e) if isinstance(e, OSError) else str(e)
-            raise Unavailable(f"can't use {self.path}: {said}; you may delete it") from e
+            raise Unavailable(f"can't use {self.path}: {said}; move it away to begin anew") from e
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -85,9 +95,10 @@ class Backtests:
 
     def _make(self) -> None:
         with self._change() as db:
-            if db.execute("PRAGMA user_version").fetchone()[0] != FORM:
-                for name in ("stops", "labels", "files"):
-                    db.execute(f"DROP TABLE IF EXISTS {name}")
+            form = db.execute("PRAGMA user_version").fetchone()[0]
+            if form not in {0, FORM}:
+                raise Unavailable(f"{self.path} was written by another version of reflectd; move it away")
+            if not form:
                 for statement in _TABLES[:-1]:
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {FORM}")
@@ -195,10 +206,6 @@ class Backtests:
     def labels(self, judge: str) -> dict[str, str]:
         """What a person said: mark -> answer."""
         return dict(self._rows("SELECT mark, answer FROM labels WHERE judge = ?", (judge,)))
-
-    def answers(self) -> list[tuple[str, str]]:
-        """All that a person said of feedbacks: judge and answer of each."""
-        return self._rows("SELECT judge, answer FROM labels ORDER BY judge", ())
 
     def _rows(self, sql: str, values: tuple[object, ...]) -> list[tuple[str, str]]:
         try:

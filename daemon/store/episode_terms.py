@@ -2,7 +2,8 @@
 
 Counting a frequent word means walking through all episodes that have it, which took most of a search in a
 large store. So a count stops where a word says nothing any more, and the counts of frequent words are
-remembered until the store has become another one. Reads only; what a damaged index raises goes to the caller.
+remembered until the store has become another one. A count that was cut off is remembered as ``MANY``: the
+limit grows with the store. Reads only; what a damaged index raises goes to the caller.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
+MANY: Final = 2**53  # more than any limit
 KEPT: Final = 20_000  # frequent words whose counts are remembered
 GROWTH: Final = 0.05  # from so much more or fewer episodes on they are counted again
 _encode = msgspec.json.Encoder().encode
@@ -65,6 +67,7 @@ class Terms:
             for word in words
             if word not in known
         }
+        counted = {word: MANY if count == enough else count for word, count in counted.items()}
         self._frequent |= {word: count for word, count in counted.items() if count > FEW}
         return known | counted
 

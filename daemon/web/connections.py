@@ -38,15 +38,17 @@ class _Connection(asyncio.Protocol):
         self._inner: asyncio.Protocol | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        sock = transport.get_extra_info("socket")
-        uid = tcp_peer_uid(sock) if sock is not None else None
-        ours = uid is None or uid in self._all.uids
-        if not ours or len(self._all.open) >= self._all.most:
+        if len(self._all.open) >= self._all.most or not self._is_ours(transport):
             cast("asyncio.Transport", transport).abort()
             return
         self._all.open.add(self)
         self._inner = self._all.served()
         self._inner.connection_made(transport)
+
+    def _is_ours(self, transport: asyncio.BaseTransport) -> bool:
+        sock = transport.get_extra_info("socket")
+        uid = tcp_peer_uid(sock) if sock is not None else None
+        return uid is None or uid in self._all.uids
 
     def data_received(self, data: bytes) -> None:
         if self._inner is not None:

@@ -6,6 +6,7 @@ logged and answers 500. Pages of features come through the seam (``Feature.pages
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -102,7 +103,8 @@ class Pages:
             if read is None:
                 return self._error(404, "There is no such page.", page.path)
             values = {"title": page.title, "live": page.live, **read, **self._around(page.path)}
-            return self._html(page.template, values)
+            text = await asyncio.to_thread(self._renderer.page, page.template, values)
+            return _html(text)
 
         return self._guarded(handle)
 
@@ -110,8 +112,7 @@ class Pages:
         return {"menu": self._menu, "here": path, "now_ms": self._source.clock.now_ms()}
 
     def _html(self, template: str, values: Mapping[str, Any], status: int = 200) -> web.Response:
-        text = self._renderer.page(template, values)
-        return web.Response(status=status, text=text, content_type="text/html", charset="utf-8")
+        return _html(self._renderer.page(template, values), status)
 
     def _error(self, status: int, why: str, path: str = "") -> web.Response:
         values = {"title": "Not shown", "live": False, "why": why, **self._around(path)}
@@ -151,7 +152,11 @@ class Pages:
         body = await _object(request)
         if body is None:
             raise BadReply("the body is not a JSON object")
-        return web.json_response(await verdict.dispute(self._source, body))
+        done = await verdict.dispute(self._source, body)
+        self._source.log.info(
+            "a person clicked", feature="", route="dispute", said=done["said"], by="dashboard"
+        )
+        return web.json_response(done)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """``GET /stream``: a line for each thing that happens, and now and then one because time passes."""
@@ -208,6 +213,10 @@ def _joined(parts: Sequence[tuple[str, Page]]) -> Read:
         return {"sections": [section for part in found for section in part]}
 
     return read
+
+
+def _html(text: str, status: int = 200) -> web.Response:
+    return web.Response(status=status, text=text, content_type="text/html", charset="utf-8")
 
 
 async def _object(request: web.Request) -> dict[str, Any] | None:

@@ -56,14 +56,18 @@ class Site:
     async def close(self) -> bool:
         """Give the port back; every cookie and token ends. False when it was not open."""
         async with self._lock:
-            runner, self._runner, self._entry = self._runner, None, None
-            if runner is None:
-                return False
-            if self._server is not None:
-                self._server.close()
-            await runner.cleanup()
-            self.source.log.info("the dashboard is closed")
-            return True
+            return await self._close()
+
+    async def _close(self) -> bool:
+        """Call it with the lock held."""
+        runner, self._runner, self._entry = self._runner, None, None
+        if runner is None:
+            return False
+        if self._server is not None:
+            self._server.close()
+        await runner.cleanup()
+        self.source.log.info("the dashboard is closed")
+        return True
 
     def sweep(self) -> None:
         """Call it now and then: a site that nobody looks at ends. A page that is seen counts as looked at."""
@@ -73,7 +77,10 @@ class Site:
             self._spawn(self._end(), "dashboard")
 
     async def _end(self) -> None:
-        await self.close()
+        """Close it, unless somebody opened it meanwhile."""
+        async with self._lock:
+            if self._used.age_s > IDLE_S:
+                await self._close()
 
     async def _listen(self) -> Entry:
         from .pages import Pages  # its templates are not needed before

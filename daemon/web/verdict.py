@@ -39,7 +39,7 @@ async def read(source: Source, query: Mapping[str, str]) -> Json | None:
     if found is None or not found["verdicts"]:
         return None
     v, *before = found["verdicts"]
-    case, problem = await asyncio.to_thread(_case, v["case"])
+    case, missing, problem = await asyncio.to_thread(_case, v["case"], v["missing"])
     kept = await asyncio.to_thread(_kept, source.paths.state_dir, v["case"])
     since = before[0]["timestamp"] + 1 if before else 0
     calls = await source.status.ledger(v["session"], since, CALLS, None, work=False)
@@ -54,8 +54,8 @@ async def read(source: Source, query: Mapping[str, str]) -> Json | None:
         "before": before[0]["round"] if before else 0,
         "after": v["round"] + 1 if v["round"] < found["rounds_total"] else 0,
         "guard": found["guard"] if v["round"] == found["rounds_total"] else None,
-        "missing": missing_items(v["missing"], case),
-        "case": shown(case, v["missing"]) if case is not None else None,
+        "missing": missing,
+        "case": case,
         "case_file": v["case"],
         "problem": problem,
         "calls": [r for r in rows if r["provider"] != "offline"],
@@ -82,13 +82,17 @@ def _verdict(v: Json) -> Json:
     }
 
 
-def _case(path: str) -> tuple[Json | None, str]:
+def _case(path: str, missing: Any) -> tuple[Json | None, Any, str]:  # noqa: ANN401 - items of a verdict
+    """What the page shows of the case and of what is missing, and why there is no case. It may be large."""
+    case, problem = None, ""
     if not path:
-        return None, "There is no case file: no judge was asked about this turn, or the file was removed."
-    try:
-        return read_case(Path(path)), ""
-    except Unavailable as e:
-        return None, str(e)
+        problem = "There is no case file: no judge was asked about this turn, or the file was removed."
+    else:
+        try:
+            case = read_case(Path(path))
+        except Unavailable as e:
+            problem = str(e)
+    return shown(case, missing) if case is not None else None, missing_items(missing, case), problem
 
 
 def _kept(state_dir: Path, path: str) -> Json | None:
@@ -115,7 +119,7 @@ async def dispute(source: Source, body: Mapping[str, Any]) -> Json:
     with source.intake.command():
         kept = await asyncio.to_thread(keep, source.paths.state_dir, Path(path), should_be, why)
         if not kept.agrees:
-            await _take_back(source, kept.case.session)
+            await _take_back(source, found["verdicts"][0]["session"])
     return {"said": f"Kept as {kept.path.stem}. Undo with: reflectd case remove {kept.path.stem}"}
 
 

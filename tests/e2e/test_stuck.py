@@ -368,16 +368,18 @@ def test_escape_takes_a_nudge_away(
     breaks_off(session, daemon, llm)
     working = slow("Working")
     llm.script(working, session=session.id)
-    llm.judge(says("genuinely_stuck"))
+    # while the clock is ahead the woken agent seems to be silent too, and may be looked at
+    llm.judge(says("genuinely_stuck"), always=says("working"))
     with daemon.shifted(LATER):
         session.wait_users(2)
-        working.wait_started()
+    working.wait_started()
     session.abort()
     daemon.wait_verdict(session.id, "stopped")
+    asked = len(llm.of("judge"))
     assert pending(daemon, session.id) == ""
     daemon.skip(LATER)
     untouched(session, daemon, llm, users=2)
-    assert len(llm.of("judge")) == 3
+    assert len(llm.of("judge")) == asked
 
 
 def test_escape_at_an_idle_agent(

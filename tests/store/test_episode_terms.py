@@ -73,3 +73,16 @@ async def test_a_word_that_became_rare_or_frequent(
     ran.clear()
     assert found(terms, c, "often") == [], "still too many"
     assert any('"often"' in sql for sql in ran), "but it was counted"
+
+
+async def test_a_count_that_was_cut_off_is_not_taken_for_the_whole(
+    asked: tuple[sqlite3.Connection, list[str]],
+) -> None:
+    """The limit grows with the store, and a frequent word stays one that says nothing."""
+    c, _ = asked
+    terms = Terms()
+    for total in (25_000, 25_100):  # up to 500 and up to 502 may have a word
+        c.execute(
+            "UPDATE episode_memory SET key = ? WHERE key = (SELECT max(key) FROM episode_memory)", (total,)
+        )
+        assert found(terms, c, "often") == []

@@ -176,7 +176,7 @@ def _ask(
             except _NotAgreedError:
                 whole, over = False, True
             except Exception as e:  # noqa: BLE001 - a file that we fail to read must not cost the others
-                problem = problem_of(file, e)
+                whole, problem = False, problem_of(file, e)  # what was paid for stays
             kept.end(version, turns, done=whole, problem=problem)
     except Ended as e:
         progress.clear()

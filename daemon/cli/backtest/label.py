@@ -99,10 +99,10 @@ def label(
         if key == "q":
             break
         answer = ANSWERS[key]
-        kept.label(judge, mark, answer, int(time.time() * 1000))
         file = by_name.get(name)
         if answer != "unknown" and file is not None:
             _keep(file, mark, answer, kept, judging, judge, where)
+        kept.label(judge, mark, answer, int(time.time() * 1000))
     quality = found_so_far(kept, judging, judge, since)
     say("")
     for line in (f"{quality.sentence[:1].upper()}{quality.sentence[1:]}.", proposal(quality)):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ...core.errors import Unavailable
 from ...replay.backtest import Report, Result
 from ...store.backtests import Kept, Version
 from ..progress import Progress
@@ -53,6 +54,9 @@ def scan(files: Sequence[File], kept: Backtests, judging: Judging) -> None:
             found, problem = list[Kept](), ""
             try:
                 found = [kept_of(judged) for judged in judging.each(file)]
+            except (OSError, Unavailable) as e:  # it may pass: what was found before stays, it is read again
+                kept.end(version, (), done=False, problem=problem_of(file, e))
+                continue
             except Exception as e:  # noqa: BLE001 - a file that we fail to read must not cost the others
                 problem = problem_of(file, e)
             kept.put(version, found, problem=problem)

@@ -134,9 +134,9 @@ class PointsPage:
         text = self._text(str(chosen), name, seen)
         if text is None:
             raise Rejected(f"{name} is a point of the file: remove it instead")
-        await self._learning.settle(text, yes=False, word=WORD)
         journal = self._rules(chosen).journal
         await asyncio.to_thread(refusing(lambda: learned_points.never_again(journal, text.text)))
+        await self._learning.settle(text, yes=False, word=WORD)
         return {"said": f"dismissed {name}"}
 
     async def _remove(self, body: Mapping[str, Any]) -> Json:

@@ -15,7 +15,7 @@ from ...core.errors import Unavailable
 from ...core.shares import wilson
 from ...core.verdict import FinalState
 from ...files.labelled_cases import CaseFolder, Saved, summary
-from ...store.backtests import Backtests
+from ...store.backtests import answers as answers_of
 from .sections import piece, row, section, session, share, when
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Figures:
     def __init__(self, verdicts: Verdicts, state_dir: Path) -> None:
         self._verdicts = verdicts
         self._folder = CaseFolder(state_dir)
-        self._backtests = Backtests(state_dir)
+        self._state_dir = state_dir
         self._over: tuple[int, dict[tuple[int, str], int]] | None = None
         self._known: dict[Path, tuple[Stamp, Saved]] = {}
 
@@ -87,14 +87,12 @@ class Figures:
         text = "Feedbacks of past sessions that you looked at with reflectd backtest --label."
         rows = []
         try:
-            if self._backtests.path.exists():
-                with self._backtests as kept:
-                    found = Counter(kept.answers())
-                for judge in sorted({judge for judge, _ in found}):
-                    answers = {answer: n for (by, answer), n in found.items() if by == judge}
-                    unknown = answers.pop("unknown", 0)
-                    right = wilson(answers.get("right", 0), sum(answers.values()))
-                    rows.append(row(judge, sum(answers.values()), share(right), unknown))
+            found = Counter(answers_of(self._state_dir))
+            for judge in sorted({judge for judge, _ in found}):
+                answers = {answer: n for (by, answer), n in found.items() if by == judge}
+                unknown = answers.pop("unknown", 0)
+                right = wilson(answers.get("right", 0), sum(answers.values()))
+                rows.append(row(judge, sum(answers.values()), share(right), unknown))
         except Unavailable as error:
             text = str(error)
         return section("Back-test", ("judge", "looked at", "right", "don't know"), rows, text=text)

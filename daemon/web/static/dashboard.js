@@ -143,15 +143,24 @@ function sure(words) {
   });
 }
 
+// What was done is told whatever the page says afterwards.
+async function shown() {
+  try {
+    await refresh();
+  } catch {
+    status.textContent += " This page could not be read again: reload it.";
+  }
+}
+
 async function act(button) {
   if (button.dataset.confirm && !(await sure(button.dataset.confirm))) return;
   const at = items().findIndex((item) => holder(item).contains(button));
   button.disabled = true;
   try {
     const told = await post(button.dataset.post, JSON.parse(button.dataset.body));
-    await refresh();
-    choose(at);
     say(told.said ?? "Done.");
+    await shown();
+    choose(at);
   } catch (error) {
     button.disabled = false;
     button.focus();
@@ -163,8 +172,8 @@ async function send(form) {
   const body = { ...JSON.parse(form.dataset.body), ...Object.fromEntries(new FormData(form)) };
   try {
     const told = await post(form.dataset.post, body);
-    await refresh();
     say(told.said ?? "Done.");
+    await shown();
   } catch (error) {
     say(error.message);
   }
@@ -182,7 +191,25 @@ function clicked(event) {
 
 // --- live ----------------------------------------------------------------------------------------
 
-async function refresh() {
+let reading = null;
+let again = false;
+
+// One after the other, so that an older page never comes last; what happens meanwhile is read for once more.
+function refresh() {
+  if (reading) {
+    again = true;
+    return reading;
+  }
+  reading = read().finally(() => {
+    reading = null;
+    if (!again) return undefined;
+    again = false;
+    return refresh();
+  });
+  return reading;
+}
+
+async function read() {
   const answer = await fetch(location.pathname + location.search);
   if (!answer.ok) throw new Error("This dashboard has ended. Run: reflectd dashboard");
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -202,8 +229,10 @@ function watch() {
   if (wanted && !events) {
     events = new EventSource("/stream");
     events.onmessage = () => {
-      clearTimeout(asked);
-      asked = setTimeout(() => refresh().catch((error) => say(error.message)), 60);
+      asked ||= setTimeout(() => {
+        asked = 0;
+        refresh().catch((error) => say(error.message));
+      }, 100);
     };
     events.onerror = () => say("This page is not live any more. If reloading it does not help, run: reflectd dashboard");
     refresh().catch(() => {});
