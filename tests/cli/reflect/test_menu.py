@@ -118,6 +118,7 @@ def test_whoever_is_told_to_end_gives_the_terminal_back(
             terminal.wait_for(f"Rule: {BUN.content}")
         os.killpg(terminal.pid, number)
         terminal.wait_for(f"code={128 + number}")
+        terminal.wait_for("opost")  # the modes come after the code
         assert terminal.ended() == 0
         modes = terminal.screen.partition("code=")[2].replace(";", " ").split()
     assert {"icanon", "echo", "isig", "icrnl", "opost"} <= set(modes)
