@@ -286,7 +286,8 @@ def test_next_steps_listed_and_stopped(
     """I31, seed's row 4: "Next Steps" that belong to the task, and nothing more: nudged once."""
     breaks_off(session, daemon, llm, NEXT_STEPS)
     llm.script(*finished(), session=session.id)
-    llm.judge(says("genuinely_stuck"), COMPLETE)
+    # while the clock is ahead the woken agent seems to be silent, and may be looked at: that finds nothing
+    llm.judge(says("genuinely_stuck"), always=COMPLETE)
     with daemon.shifted(LATER):
         nudge = session.wait_users(2)[1]
     assert "You stopped before the task was finished." in text_of(nudge)
