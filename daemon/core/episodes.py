@@ -131,6 +131,10 @@ class Episodes(Protocol):
         """Load what a search by vectors of this model needs, so that the next one need not."""
         ...
 
+    def warmed(self, model: str) -> bool:
+        """Whether a search by vectors of this model has all that it needs now."""
+        ...
+
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
         """Those with triggers that are not dismissed."""
         ...

@@ -57,6 +57,7 @@ class Recall:
         self._store = store
         self._vectors = vectors
         self._home = home
+        self._warming = False
         self._roots: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
     async def project(self, directory: str) -> str:
@@ -99,17 +100,24 @@ class Recall:
         return kept
 
     async def warm(self) -> None:
-        """Load what the next prompt needs: the model and the vectors. Never raises."""
-        await self._vectors.warm()
-        if self._vectors.loaded:
-            try:
+        """Load what the next prompt needs: the model and the vectors. Does nothing while that is under way.
+        Never raises.
+        """
+        if self._warming:
+            return
+        self._warming = True
+        try:
+            await self._vectors.warm()
+            if self._vectors.loaded:
                 await self._asked(lambda: self._store.warm(self._vectors.model))
-            except Unavailable as e:
-                self._world.log.info("not warmed", error=str(e))
+        except Unavailable as e:
+            self._world.log.info("not warmed", error=str(e))
+        finally:
+            self._warming = False
 
     async def _in_time(self, text: str) -> Vector | None:
         """The vector of a prompt, or None when it is not there soon: then its words must do."""
-        if not self._vectors.loaded:
+        if not self._vectors.loaded or not self._store.warmed(self._vectors.model):
             self._world.spawn(self.warm(), "vectors")
             return None
         try:

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 IDLE_S: Final = 600.0
 DAY_MS: Final = 86_400_000
-_BLOCK: Final = 20_000  # vectors that are loaded at once
+LOADED: Final = 2_000  # vectors that are loaded at once
 _ALL: Final = ", ".join(f"e.{name}" for name in (*COLUMNS, *COUNTS))
 _NAMES: Final = ", ".join((*COLUMNS, *COUNTS))
 _MARKS: Final = ", ".join("?" * (len(COLUMNS) + len(COUNTS)))
@@ -73,6 +73,7 @@ class SqliteEpisodes:
         self._matrix: Matrix | None = None
         self._kind = ("", 0)  # of what was loaded: the model, and the bytes of a vector
         self._seq = 0  # of the newest vector that was loaded
+        self._ready: str | None = None  # the model whose vectors are all loaded
         self._unload: asyncio.TimerHandle | None = None
 
     async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
@@ -137,9 +138,14 @@ class SqliteEpisodes:
         return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
 
     async def warm(self, model: str) -> None:
-        """Load the vectors of this model, so that the next search need not."""
+        """See ``Episodes``. A block at a time: a search by words that comes meanwhile waits for one block."""
         self._stay()
-        await self._in_thread(lambda c: self._warm(c, model))
+        while not await self._in_thread(lambda c: self._warm(c, model)):
+            pass
+
+    def warmed(self, model: str) -> bool:
+        """See ``Episodes``."""
+        return self._ready == model
 
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""
@@ -303,17 +309,27 @@ class SqliteEpisodes:
                 return dict(found[:limit])
             many *= 4
 
-    def _warm(self, c: sqlite3.Connection, model: str) -> None:
+    def _warm(self, c: sqlite3.Connection, model: str) -> bool:
+        """Load a block of vectors. Whether all are loaded now."""
         newest = c.execute(
             "SELECT length(data) FROM episode_vectors WHERE model = ? ORDER BY seq DESC LIMIT 1", (model,)
         ).fetchone()
-        if newest is not None:
-            self._loaded(c, model, newest[0])
+        if newest is None or self._load(c, model, newest[0])[1]:
+            self._ready = model
+        return self._ready == model
 
     def _loaded(self, c: sqlite3.Connection, model: str, size: int) -> Matrix:
         """The vectors of this model and size (bytes), with those that came since."""
+        whole = False
+        while not whole:
+            found, whole = self._load(c, model, size)
+        self._ready = model
+        return found
+
+    def _load(self, c: sqlite3.Connection, model: str, size: int) -> tuple[Matrix, bool]:
+        """The vectors of this model and size with the next block of them, and whether that is all."""
         if self._matrix is None or self._kind != (model, size):
-            self._matrix, self._kind = matrix(), (model, size)
+            self._matrix, self._kind, self._ready = matrix(), (model, size), None
             first = c.execute(
                 "SELECT seq FROM episode_vectors WHERE model = ? ORDER BY seq DESC LIMIT 1 OFFSET ?",
                 (model, most()),
@@ -321,13 +337,14 @@ class SqliteEpisodes:
             self._seq = first[0] if first else 0
         rows = c.execute(
             "SELECT v.seq, e.project, v.data FROM episode_vectors AS v JOIN episode_memory AS e "
-            "ON e.key = v.episode WHERE v.model = ? AND v.seq > ? AND length(v.data) = ? ORDER BY v.seq",
-            (model, self._seq, size),
+            "ON e.key = v.episode WHERE v.model = ? AND v.seq > ? AND length(v.data) = ? ORDER BY v.seq "
+            "LIMIT ?",
+            (model, self._seq, size, LOADED),
         )
-        while block := [Row(seq, project, bytes(data)) for seq, project, data in rows.fetchmany(_BLOCK)]:
+        if block := [Row(seq, project, bytes(data)) for seq, project, data in rows]:
             self._matrix.append(block)
             self._seq = block[-1].seq
-        return self._matrix
+        return self._matrix, len(block) < LOADED
 
     def _stay(self) -> None:
         """From now on the vectors stay in memory for a while."""
@@ -338,12 +355,12 @@ class SqliteEpisodes:
     def _drop(self) -> None:
         """Give the vectors' memory back, unless a search is using them now."""
         if self._lock.acquire(blocking=False):
-            self._matrix = None
+            self._matrix = self._ready = None
             self._lock.release()
 
     def _close(self) -> None:
         with self._lock:
-            self._closed, self._matrix = True, None
+            self._closed, self._matrix, self._ready = True, None, None
             if self._conn is not None:
                 with suppress(sqlite3.Error):
                     self._conn.close()

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
 Given = Sequence[Any] | Mapping[str, Any]
 DAY_MS: Final = 86_400_000
+INDEX_MB: Final = (64, 2_048)
+"""The memory that the server may use to make an index of vectors: as much as the graph needs, at least and at
+most so much. A graph that does not fit takes many times as long."""
+_LINKS_BYTES: Final = 1_000  # of one vector in the graph, beside its numbers
 _STATE: Final = COLUMNS.index("state")
 _TEXTS: Final = tuple(name for name in COLUMNS if name != "state")
 _ROW: Final = ", ".join(
@@ -137,6 +141,10 @@ class PostgresEpisodes:
         async with self._server.reading() as c:
             await self._search.warm(c, self._now())
 
+    def warmed(self, model: str) -> bool:  # noqa: ARG002 - as above
+        """See ``Episodes``: it is the server that compares."""
+        return True
+
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""
         rows = await self._rows(
@@ -235,11 +243,15 @@ class PostgresEpisodes:
         """Index the vectors and let the server count words anew, after very many came."""
         async with self._server.writing() as c:
             await c.execute("SET LOCAL statement_timeout = 0")
-            await c.execute("SET LOCAL maintenance_work_mem = '512MB'")
             sizes = await _all(
-                c, "SELECT DISTINCT vector_dims(embedding) FROM episode_memory WHERE embedding IS NOT NULL"
+                c,
+                "SELECT vector_dims(embedding), count(*) FROM episode_memory WHERE embedding IS NOT NULL "
+                "GROUP BY 1",
             )
-            await self._index(c, {size for (size,) in sizes})
+            graph_mb = max((many * (2 * size + _LINKS_BYTES) // 1_000_000 for size, many in sizes), default=0)
+            memory = min(max(graph_mb, INDEX_MB[0]), INDEX_MB[1])
+            await c.execute(f"SET LOCAL maintenance_work_mem = '{memory}MB'")
+            await self._index(c, {size for size, _ in sizes})
             await c.execute("ANALYZE episode_memory")
 
     async def close(self) -> None:

@@ -17,7 +17,7 @@ from daemon.core.episodes import SIMILAR, Use, Vector
 from daemon.core.errors import Unavailable
 from daemon.store.db import Database
 from daemon.store.episode_rows import USES_DAYS, Copy
-from daemon.store.episodes import SqliteEpisodes
+from daemon.store.episodes import LOADED, SqliteEpisodes
 from daemon.store.episodes_postgres import PostgresEpisodes
 from tests.store.episodes import MODEL, NOW, episode, hexed, ids, rich, vector
 from tests.support.machine.postgres import Postgres
@@ -363,6 +363,32 @@ async def test_what_another_stored_is_found(opens: Open) -> None:
     assert ids(await other.search("", vector(0), None, 5)) == [1, 2]
     await one.forget([hexed(1)])
     assert ids(await other.search("", vector(0), None, 5)) == [2]
+
+
+async def test_warmed(store: Store) -> None:
+    """Loaded once, and without a vector there is nothing to load. The server of PostgreSQL needs nothing."""
+    assert store.warmed(MODEL) == isinstance(store, PostgresEpisodes)
+    await store.warm(MODEL)
+    assert store.warmed(MODEL)
+    await store.add(episode(1), vector(0))
+    assert store.warmed(MODEL)
+    assert ids(await store.search("", vector(0), None, 5)) == [1]
+
+
+async def test_words_are_searched_while_vectors_are_loaded(tmp_path: Path) -> None:
+    """Whoever asks meanwhile waits for one block, not for all."""
+    db = Database(tmp_path / "db", lambda: NOW)
+    store = SqliteEpisodes(db, lambda: NOW)
+    await store.put([Copy(episode(n), vector(n % 90)) for n in range(2 * LOADED + 1)])
+    warming = asyncio.create_task(store.warm(MODEL))
+    await asyncio.sleep(0)
+    await store.search("task", None, None, 1)
+    assert not store.warmed(MODEL)
+    await warming
+    assert store.warmed(MODEL)
+    assert len(await store.search("", vector(1), None, 2 * LOADED + 1)) == 2 * LOADED + 1
+    await store.close()
+    db.close()
 
 
 async def test_closed(opens: Open) -> None:
