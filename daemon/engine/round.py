@@ -73,11 +73,16 @@ class Rounds:
         self._filing = filing
         self._foretold = foretold
         self._features = features
-        self._deciding: set[str] = set()
+        self._deciding: dict[str, asyncio.Event] = {}  # set: the decision is out of date
 
     def decides(self, session: str) -> bool:
         """A decision on this session is being stored and sent: too late to cancel."""
         return session in self._deciding
+
+    def outdated(self, session: str) -> None:
+        """Whoever waits so that the person can step in need not wait longer: something else happened."""
+        if session in self._deciding:
+            self._deciding[session].set()
 
     def forget(self, session: str) -> None:
         """What was thought of an answer that has not ended its turn is out of date."""
@@ -212,10 +217,14 @@ class Rounds:
             decision.verdict,
             formed.case if formed is not None else None,
         )
-        self._deciding.add(session)
-        work = self._world.spawn(self._follow(decision, stored, instance, formed), "decision")
-        work.add_done_callback(lambda _: self._deciding.discard(session))
+        over = self._deciding[session] = asyncio.Event()
+        work = self._world.spawn(self._follow(decision, stored, instance, formed, over), "decision")
+        work.add_done_callback(lambda _: self._decided(session, over))
         await asyncio.shield(work)
+
+    def _decided(self, session: str, over: asyncio.Event) -> None:
+        if self._deciding.get(session) is over:
+            del self._deciding[session]
 
     async def _follow(
         self,
@@ -223,6 +232,7 @@ class Rounds:
         stored: Decided,
         instance: Instance,
         formed: Formed | None,
+        over: asyncio.Event,
     ) -> None:
         """Send, then file; the file of a verdict with a prompt waits for the prompt's outcome (the alias)."""
         world, s, verdict = self._world, decision.session, decision.verdict
@@ -252,18 +262,19 @@ class Rounds:
         for row in rows:
             watched = instance.can.order_stream and instance.mode in {"tui", "unknown"}
             if isinstance(row.order, SendFeedback) and watched:
-                await self._until(s.idle_at + world.limits(s).feedback_delay_ms)
+                await self._until(s.idle_at + world.limits(s).feedback_delay_ms, over)
             status = await self._delivery.dispatch(row)
             if isinstance(row.order, SendFeedback):
                 verdict = replace(verdict, will_prompt=status == "done", at=world.clock.now_ms())
         self._filing.final(verdict, s.directory)
         self._features.judged(verdict, formed.case if formed is not None else None, sent=verdict.will_prompt)
 
-    async def _until(self, at_ms: int) -> None:
-        """Wait until then, so that the person can step in before the agent goes on."""
+    async def _until(self, at_ms: int, over: asyncio.Event) -> None:
+        """Wait until then, so that the person can step in before the agent goes on; less when it is over."""
         left_ms = at_ms - self._world.clock.now_ms()
-        if left_ms > 0:
-            await asyncio.sleep(left_ms / 1000)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(left_ms, 0) / 1000):
+                await over.wait()
 
     async def _skip(self, s: Session, turn: Message | None, no: Skip, instance: Instance) -> None:
         """A guard's no: a verdict where a turn ended by it, otherwise only a line in the log."""

@@ -42,8 +42,9 @@ class Schedule:
         """What is being judged is out of date: the call is cancelled and its judge session deleted."""
         self._again.discard(session)
         self._rounds.forget(session)
-        if self._rounds.decides(session):
-            return  # decided already: what was committed is sent or marked stale by delivery
+        if self._rounds.decides(session):  # what was committed is sent or marked stale by delivery
+            self._rounds.outdated(session)
+            return
         task = self._running.pop(session, None)
         if task is not None:
             self._world.log.info("evaluation cancelled", session=session, why=why)

@@ -123,6 +123,27 @@ async def test_feedback_leaves_some_time_after_idle(
         await w.sim.stop()
 
 
+async def test_who_steps_in_meanwhile_ends_the_wait(tmp_path: Path) -> None:
+    """I11: the feedback is not sent, and the person's own turn is judged at once, not when the time is up."""
+    w = World(tmp_path)
+    w.sim.settings = config.from_text("[judge]\nfeedback_delay_s = 60\n")
+    await w.host.connect(await w.sim.start(), "tui")
+    w.llm.add(INCOMPLETE)
+    await w.host.create("ses_a")
+    await w.host.types("ses_a")
+    await w.host.works("ses_a")
+    while not w.sim.daemon.world.outbox.open():
+        await asyncio.sleep(0)
+    w.llm.add(COMPLETE)
+    await w.host.types("ses_a", "What does it do?")
+    await w.host.works("ses_a")
+    async with asyncio.timeout(50):
+        await w.sim.settle()
+    assert (w.host.prompts, w.verdict("ses_a")["state"]) == ([], "complete")
+    await w.host.disconnect()
+    await w.sim.stop()
+
+
 async def test_offline_rules_through_the_engine(tmp_path: Path) -> None:
     """The offline judge: a failed check after the last write goes back, with the command to run."""
     world = World(tmp_path)
