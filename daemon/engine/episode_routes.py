@@ -160,14 +160,14 @@ class EpisodeRoutes:
                     raise BadReply(f"{c.episode.id} may not be offered to agents: {why}")
         changed = await self._store.settle(ids, "confirmed" if yes else "dismissed")
         self._changed()
-        return {"ids": ids, "changed": changed, "yes": yes}
+        return {"ids": ids, "changed": changed, "yes": yes, "said": "confirmed" if yes else "dismissed"}
 
     async def forget(self, body: Mapping[str, Any]) -> Json:
         """``ids``: delete these episodes for good."""
         ids = await self._ids(body)
         gone = await self._store.forget(ids)
         self._changed()
-        return {"ids": ids, "forgotten": gone}
+        return {"ids": ids, "forgotten": gone, "said": "forgotten" if gone else "it was gone already"}
 
     async def withdraw(self, body: Mapping[str, Any]) -> Json:
         """``session``: a verdict of it was wrong, so what it taught is taken back."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ..core.errors import BadReply
 from .world import DAY_MS
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 State = Literal[
     "none",
+    "several",
     "off",
     "waiting",
     "judging",
@@ -35,15 +37,19 @@ _NAMES: Final[dict[Phase, State]] = {"open": "idle", "awaiting_user": "waiting"}
 
 def line(world: World, stuck: Mapping[str, str], session: str, directory: str) -> dict[str, Any]:
     """``GET /v1/line``. ``session``: the beginning of an id; empty means the newest session in ``directory``
-    or below it, else in the nearest folder above it that has one. Raises ``BadReply`` when several begin like
-    that. ``stuck``: the sessions of which a person was told so.
+    or below it, else in the nearest folder above it that has one. When several begin like that, none of them
+    is shown. ``stuck``: the sessions of which a person was told so.
     """
-    identity = world.sessions.only(session) if session else world.sessions.newest_in(directory)
+    identity, nothing = "", "none"
+    try:
+        identity = world.sessions.only(session) if session else world.sessions.newest_in(directory)
+    except BadReply:
+        nothing = "several"
     s = world.sessions.peek(identity) if identity else None
     now = world.clock.now_ms()
     spent = world.ledger.spent("", now - DAY_MS)
     return {
-        "state": state_of(world, stuck, s) if s is not None else "none",
+        "state": state_of(world, stuck, s) if s is not None else nothing,
         "session": s.id if s is not None else "",
         "host": s.host if s is not None else "",
         "directory": s.directory if s is not None else "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..core.errors import Unavailable
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Hold the lock; the folder is made when it is missing. Raises ``Unavailable``."""
+def alone(folder: Path, *, busy: str = "") -> Iterator[None]:
+    """Hold the lock; the folder is made when it is missing. Raises ``Unavailable``, also with the words
+    ``busy`` when another process has the lock; without such words this waits for it.
+    """
     import fcntl
 
     try:
@@ -25,8 +27,12 @@ def alone(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise Unavailable(f"can't use the state folder {folder}: {reason(error)}") from error
     try:
-        with suppress(OSError):  # a file system without locks: two commands at once are rare
-            fcntl.flock(fd, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+        except BlockingIOError:
+            raise Unavailable(busy) from None
+        except OSError:  # a file system without locks: two commands at once are rare
+            pass
         yield
     finally:
         os.close(fd)

@@ -63,7 +63,11 @@ def vouch(book: ProjectPlaybook, named: Mapping[str, str]) -> None:
 
 
 def take_back(rules: LearnedRules, name: str, text: str, *, by: str = "you") -> None:
-    """Remove the point, and see to it that what it says is never learned again."""
+    """Remove the point, and see to it that what it says is never learned again. That comes first: who is
+    ended between the two may ask again.
+    """
+    _unchanged(by_name(rules.steps.playbook.read().playbook).get(name), name, text)
+    never_again(rules.journal, text)
 
     def edit(playbook: Playbook, names: Names) -> str:
         del names
@@ -73,7 +77,6 @@ def take_back(rules: LearnedRules, name: str, text: str, *, by: str = "you") -> 
         return name
 
     rules.steps.playbook.change(edit, lambda name: f"took back {name}", by=by)
-    never_again(rules.journal, text)
 
 
 def never_again(book: ProjectJournal, text: str) -> None:

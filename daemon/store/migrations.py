@@ -379,4 +379,5 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
         ),
     ),
+    ("0012_words_are_counted_in_memory", ("DROP TABLE episode_terms",)),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Final
 
 from ..core.errors import BadReply
@@ -17,6 +18,8 @@ from ..judge.parse import parse, parse_defence
 Json = dict[str, Any]
 ROWS: Final = 400
 LINES: Final = 400
+CALLS: Final = 20
+CITES: Final = 100
 _CITED: Final = re.compile(r"\b([REAM]\d{1,4})\b")
 _ASKED: Final = frozenset({"requirement", "project_rule"})
 
@@ -27,10 +30,10 @@ def shown(found: Json, missing: list[Json]) -> Json:
     evidence = _object(case.get("evidence"))
     rows = [_row(_object(r)) for r in _list(evidence.get("rows"))[:ROWS]]
     log = [_act(_object(a)) for a in _list(evidence.get("log"))[:ROWS]]
-    requests = [_text(r) for r in _list(case.get("requests"))]
+    requests = [_text(r) for r in _list(case.get("requests"))[:ROWS]]
     lines = {r["id"]: r["text"] for r in rows} | {a["id"]: a["text"] for a in log if a["id"]}
     lines |= {f"M{n}": text for n, text in enumerate(requests, 1)}
-    replies = [_object(r) for r in _list(found.get("replies"))]
+    replies = [_object(r) for r in _list(found.get("replies"))[:CALLS]]
     changed = _object(case.get("changed"))
     return {
         "requests": requests,
@@ -43,7 +46,7 @@ def shown(found: Json, missing: list[Json]) -> Json:
         "git": [_text(n) for n in _list(changed.get("names"))[:ROWS]],
         "prompts": [
             {k: _text(_object(p).get(k)) for k in ("purpose", "system", "text")}
-            for p in _list(found.get("prompts"))
+            for p in _list(found.get("prompts"))[:CALLS]
         ],
         "replies": [_reply(r, _text(case.get("nonce"))) for r in replies],
         "why": _text(found.get("why")),
@@ -55,7 +58,7 @@ def missing_items(missing: list[Json], found: Json | None) -> list[Json]:
     lines: dict[str, str] = {}
     if found is not None:
         evidence = _object(_object(found.get("case")).get("evidence"))
-        for each in (*_list(evidence.get("rows")), *_list(evidence.get("log"))):
+        for each in (*_list(evidence.get("rows"))[:ROWS], *_list(evidence.get("log"))[:ROWS]):
             lines[_text(_object(each).get("id"))] = _text(_object(each).get("text"))
     return [
         {
@@ -92,7 +95,7 @@ def _by_rows(rows: list[Json], missing: list[Json], lines: dict[str, str]) -> li
 def _refs(text: str, lines: dict[str, str]) -> list[Json]:
     """The rows and log lines that are cited, once each. One line of the log may stand for several calls."""
     found: dict[str, str] = {}
-    for name in _CITED.findall(text):
+    for name in islice(dict.fromkeys(_CITED.findall(text)), CITES):
         line = next((key for key in lines if key == name or _covers(key, name)), "")
         if line:
             found[line] = lines[line]
@@ -108,7 +111,7 @@ def _covers(key: str, name: str) -> bool:
 
 def _row(r: Json) -> Json:
     found: Json = {k: _text(r.get(k)) for k in ("id", "kind", "text", "outcome")}
-    cites = [_text(c) for c in _list(r.get("cites"))]
+    cites = [_text(c) for c in _list(r.get("cites"))[:CITES]]
     return {**found, "kind": found["kind"], "open": r.get("open") is True, "cites": cites}
 
 
@@ -116,7 +119,7 @@ def _act(a: Json) -> Json:
     return {
         "id": _text(a.get("id")),
         "text": _text(a.get("text")),
-        "said": [_text(s) for s in _list(a.get("said"))],
+        "said": [_text(s) for s in _list(a.get("said"))[:CITES]],
     }
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from ...core.errors import UserError
 from ...core.words import PROVIDERS
+from ...files.alone import alone
 from ...judge.flow import Opinion
 from ..progress import Progress
 from ..render import count, money, plain
@@ -41,6 +42,11 @@ REFUSAL: Final = (
     "there is no terminal to ask on, and a model is asked only after a yes there; --dry-run shows the "
     "estimate. Nothing was asked"
 )
+BUSY: Final = (
+    "another `reflectd backtest` asks a model; nothing was asked, so that nothing is paid for twice. "
+    "Run it again when that one is done"
+)
+LOCK: Final = "backtest"  # a folder beside the database
 LOOKS: Final = 2  # of most stops at most; four where a reply broke the form
 TOKENS_OUT: Final = 1_500  # of one reply, at most
 _OPINION: Final = msgspec.json.Decoder(Opinion)
@@ -57,7 +63,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is left to ask. ``tokens``: of the first prompts, about. ``usd``: at most, None when unknown."""
+    """What is left to ask. ``tokens``: of the first prompts, about. ``usd``: about, None when unknown."""
 
     stops: int
     tokens: int
@@ -88,6 +94,21 @@ def ask_model(
     """Estimate, ask the person, ask the model. Raises ``UserError``, ``Unavailable`` and
     ``KeyboardInterrupt``.
     """
+    if args.dry_run:
+        return _agreed_and_asked(args, files, kept, judging, settings, where, since)
+    with alone(where.state_dir / LOCK, busy=BUSY):
+        return _agreed_and_asked(args, files, kept, judging, settings, where, since)
+
+
+def _agreed_and_asked(
+    args: argparse.Namespace,
+    files: Sequence[File],
+    kept: Backtests,
+    judging: Judging,
+    settings: Settings,
+    where: Paths,
+    since: int,
+) -> Spent:
     asker = asker_of(args.provider, settings, where)
     try:
         found = _estimate(asker, kept, judging, since)
@@ -127,12 +148,12 @@ def _say(args: argparse.Namespace, found: Estimate, asker: Asker) -> None:
         say("There is nothing left to ask a model about.")
         return
     most = found.stops * LOOKS
-    price = "the price is unknown" if found.usd is None else f"at most {money(found.usd)}"
+    price = "the price is unknown" if found.usd is None else f"about {money(found.usd)}"
     say(f"to ask     {count(found.stops, 'stop')}; guards and the rules decided the others for free")
     say(f"asked      {asker.model or 'a model that it chooses'} by {PROVIDERS.get(asker.name, asker.name)}")
     say(
-        f"estimate   {found.stops:,} to {most:,} calls, at most {found.tokens * LOOKS:,} tokens in and "
-        f"{most * TOKENS_OUT:,} out: {price}"
+        f"estimate   {found.stops:,} to {most:,} calls; {most:,} are about {found.tokens * LOOKS:,} tokens "
+        f"in and {most * TOKENS_OUT:,} out: {price}"
     )
     say(f"limits     {asker.limits}")
 

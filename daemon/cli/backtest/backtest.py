@@ -36,7 +36,7 @@ its sessions, which is too little to judge by: write them into DIR with
 `opencode export SESSION > DIR/SESSION.json`.
 
 The fixed rules judge, for free. With --provider a model does: you are told first how many calls, tokens
-and USD that takes at most, and asked on the terminal. Nothing is sent to an agent.
+and USD that takes, and asked on the terminal. Nothing is sent to an agent.
 
 --label shows up to 20 of the feedbacks that would have been sent, one by one; one key for each says
 whether it was right. That gives the precision with its interval, and a proposal for judge.mode. What you

@@ -23,6 +23,7 @@ STDIN_BYTES = 256 * 1024
 MOST_WAIT_MS = 10_000
 WORDS = {
     "none": "no session",
+    "several": "several sessions",
     "waiting": "waiting for you",
     "no daemon": "no daemon",
     "no answer": "no answer",

@@ -21,7 +21,7 @@ class Quality(Feature):
         super().__init__(parts)
         self._world = parts.world
         self._alone = asyncio.Lock()
-        self._figures = Figures(parts.world.verdicts, parts.world.db.path.parent)
+        self._figures = Figures(parts.world.db.path)
 
     def pages(self) -> Sequence[Page]:
         """What was disputed, how often the labels agree, how turns ended."""

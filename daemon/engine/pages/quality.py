@@ -16,13 +16,13 @@ from ...core.shares import wilson
 from ...core.verdict import FinalState
 from ...files.labelled_cases import CaseFolder, Saved, summary
 from ...store.backtests import answers as answers_of
+from ...store.readonly import ReadOnly
+from ...store.verdicts import Verdicts
 from .sections import piece, row, section, session, share, when
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-    from ...store.verdicts import Verdicts
 
 Json = dict[str, Any]
 CLASSES: Final = ("complete", "incomplete", "awaiting_user")
@@ -38,8 +38,9 @@ Stamp = tuple[int, int, int]
 class Figures:
     """One for the daemon."""
 
-    def __init__(self, verdicts: Verdicts, state_dir: Path) -> None:
-        self._verdicts = verdicts
+    def __init__(self, database: Path) -> None:
+        """``database``: the daemon's, read beside it, so that a long count does not hold up the daemon."""
+        self._database, state_dir = database, database.parent
         self._folder = CaseFolder(state_dir)
         self._state_dir = state_dir
         self._over: tuple[int, dict[tuple[int, str], int]] | None = None
@@ -127,7 +128,8 @@ class Figures:
 
     def _between(self, first: int, end: int) -> dict[tuple[int, str], int]:
         begin, over = (MONDAY_MS + week * WEEK_MS for week in (first, end))
-        return self._verdicts.by_week(begin, over, MONDAY_MS, WEEK_MS)
+        with ReadOnly(self._database) as db:
+            return Verdicts(db).by_week(begin, over, MONDAY_MS, WEEK_MS)
 
     def _weeks(self, now_ms: int) -> Json:
         """How turns ended, by week."""

@@ -15,7 +15,7 @@ from .messages import parse_transcript
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...core.transcript import Transcript
+    from ...core.transcript import Todo, Transcript
 
 Json = dict[str, Any]
 
@@ -27,9 +27,21 @@ def parse_export(found: object, *, on_skip: Callable[[str], None] | None = None)
         raise BadReply("no list of messages")
     projected = [_message(m) for m in messages]
     session = next((s for m in projected if isinstance(s := m["info"].get("sessionID"), str)), "")
-    read = {"session": _record(info), "messages": projected, "todos": _todos(projected)}
+    read = {"session": _record(info), "messages": projected, "todos": _todos(projected) or []}
     # no store can be asked here, and only reflectd marks a part with an order
     return parse_transcript(read, is_ours=lambda _: True, session=session, on_skip=on_skip)
+
+
+def todo_lists(messages: list[Json]) -> dict[str, tuple[Todo, ...]]:
+    """The todo list as it was after each of an export's messages, by the message's id."""
+    found: dict[str, tuple[Todo, ...]] = {}
+    now: tuple[Todo, ...] = ()
+    for wire in messages:
+        one = _message(wire)
+        if _todos([one]) is not None:
+            now = parse_export([wire]).todos
+        found[str(one["info"].get("id"))] = now
+    return found
 
 
 def _message(wire: Json) -> Json:
@@ -66,8 +78,8 @@ def _state(state: Json) -> Json:
     }
 
 
-def _todos(messages: list[Json]) -> list[object]:
-    """The todos of the last finished ``todowrite`` call."""
+def _todos(messages: list[Json]) -> list[object] | None:
+    """The todos of the last finished ``todowrite`` call; None when there is none."""
     for message in reversed(messages):
         for part in reversed(message["parts"]):
             if part.get("type") == "tool" and part.get("tool") == "todowrite":
@@ -75,7 +87,7 @@ def _todos(messages: list[Json]) -> list[object]:
                 todos = _record(state.get("input")).get("todos")
                 if state.get("status") == "completed" and isinstance(todos, list):
                     return todos
-    return []
+    return None
 
 
 def _record(value: object) -> Json:

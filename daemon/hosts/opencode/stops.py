@@ -8,14 +8,14 @@ of the session as it is now (messages taken back) counts for its last stop only.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from ...core.errors import BadReply
 from ...core.stop import Stop
-from .export import parse_export
+from .export import parse_export, todo_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ...core.stop import After
     from ...core.transcript import Message
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 def stops_of_export(found: object) -> Iterator[Stop]:
     """``found``: as for ``parse_export``. Oldest first."""
     whole = parse_export(found)
-    info, wire = (found["info"], found["messages"]) if isinstance(found, dict) else (None, found)
-    if not isinstance(wire, list):
-        raise BadReply("no list of messages")
-    messages = whole.messages
+    wire: Any = found["messages"] if isinstance(found, dict) else found
+    messages, todos = whole.messages, todo_lists(wire)
     for i, m in enumerate(messages):
         after = messages[i + 1] if i + 1 < len(messages) else None
         ended = m.role == "assistant" and (m.is_end or m.error)
@@ -36,22 +34,12 @@ def stops_of_export(found: object) -> Iterator[Stop]:
         if after is None:
             yield Stop(whole, "end")
             continue
-        known = [w for w in wire[: _place(wire, after.id)] if isinstance(w, dict)]
-        then = parse_export({"info": info, "messages": known})
-        who, said = _next(messages[i + 1 :])
-        yield Stop(replace(then, session=whole.session, undone=False), who, said)
+        then = replace(whole, messages=messages[: i + 1], todos=todos.get(m.id, ()), undone=False)
+        who, said = _next(islice(messages, i + 1, None))
+        yield Stop(then, who, said)
 
 
-def _place(wire: list[object], message: str) -> int:
-    """Where the message with this id stands."""
-    for at, each in enumerate(wire):
-        info = each.get("info") if isinstance(each, dict) else None
-        if isinstance(info, dict) and info.get("id") == message:
-            return at
-    return len(wire)
-
-
-def _next(messages: tuple[Message, ...]) -> tuple[After, str]:
+def _next(messages: Iterable[Message]) -> tuple[After, str]:
     """Who spoke next, before the agent did, and what the person said."""
     for m in messages:
         if m.role == "assistant":

@@ -133,6 +133,26 @@ async def test_no_model_without_a_yes(box: Sandbox) -> None:
         said(no_key, 2, "no key for OpenAI")
 
 
+async def test_two_at_once_pay_once(box: Sandbox) -> None:
+    """While one waits for its yes or asks, another one asks nobody; only the estimate is free."""
+    sessions(box, 2)
+    async with site(box, daemon=False) as (server, env, _):
+        server.script(*[Judges(DONE)] * 2)
+        first = begun(box, env)
+        try:
+            await asyncio.to_thread(first.expect, r"\[y/N\] ")
+            code, screen = await asyncio.to_thread(answered, box, env, "")
+            assert (code, "another `reflectd backtest` asks a model" in screen) == (1, True), screen
+            assert (await asyncio.to_thread(answered, box, env, "", "--dry-run"))[0] == 0
+            first.send("y\r")
+            await asyncio.to_thread(first.expect, pexpect.EOF)
+        finally:
+            first.close()
+        assert first.exitstatus == 0
+        code, screen = await asyncio.to_thread(answered, box, env, "")
+        assert (code, "[y/N]" in screen) == (0, False), screen
+
+
 async def test_a_model_judges_after_a_yes(box: Sandbox) -> None:
     """Each stop once, with a second look before feedback; what was paid for is not paid for again, also when
     a session grew or the case is kept.

@@ -9,6 +9,7 @@ import pytest
 
 from daemon.core.errors import BadReply
 from daemon.core.transcript import Todo
+from daemon.hosts.opencode.export import parse_export
 from daemon.hosts.opencode.stops import stops_of_export
 from harness.machine.sandbox import REPO
 
@@ -49,6 +50,32 @@ def test_each_stop_has_its_own_todos() -> None:
     assert second.transcript.todos == (Todo("Write it", "completed"),)
     assert [m.id for m in first.transcript.messages] == ["m1", "m2", "m3"]
     assert first.transcript.directory == "/repo"
+
+
+def test_a_list_that_was_cleared() -> None:
+    """An empty list is a list too."""
+    empty = todos("pending")
+    empty["state"]["input"]["todos"] = []
+    messages = [
+        user("m1", "Go"),
+        agent("m2", "A.", todos("pending")),
+        user("m3", "Go"),
+        agent("m4", "B.", empty),
+    ]
+    first, second = stops_of_export([*messages, user("m5", "Go")])
+    assert (len(first.transcript.todos), second.transcript.todos) == (1, ())
+
+
+def test_each_stop_is_as_the_export_was_then() -> None:
+    """As if the session had been exported at that moment."""
+    messages = json.loads(EXPORT.read_text("utf-8"))["messages"]
+    messages += [user("m8", "Once more"), agent("m9", "Done.", todos("completed"))]
+    found = list(stops_of_export(messages))
+    assert len(found) == 3
+    for stop in found:
+        last = stop.transcript.messages[-1].id
+        until = [m["info"]["id"] for m in messages].index(last)
+        assert stop.transcript == parse_export(messages[: until + 1])
 
 
 def test_the_real_export_has_two_stops() -> None:
