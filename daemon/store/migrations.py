@@ -380,4 +380,12 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
     ),
     ("0012_words_are_counted_in_memory", ("DROP TABLE episode_terms",)),
+    (
+        "0013_sessions_by_folder",
+        (
+            "CREATE INDEX sessions_in ON sessions (top, directory, updated) WHERE top = 1",
+            "CREATE INDEX sessions_perhaps_waiting ON sessions (updated) "
+            "WHERE top = 1 AND (open = 1 OR phase = 'awaiting_user')",
+        ),
+    ),
 )

@@ -137,12 +137,15 @@ class Sessions:
         it that has one; "" when there is none. Without a folder, the newest of all.
         """
         above = [directory[:n] for n, c in enumerate(directory) if c == "/" and n]
-        inside = "(directory = ? OR directory >= ? AND directory < ?)"
-        place, marks = (directory, *below(directory)), ", ".join("?" * len(above))
+        first, last = below(directory)
         rows = self._db.read(
-            f"SELECT id FROM sessions WHERE top = 1 AND ({inside} OR directory IN ({marks})) "
-            f"ORDER BY iif({inside}, ?, length(directory)) DESC, updated DESC LIMIT ?",
-            (*place, *above, *place, len(directory), NAMED),
+            "SELECT id FROM sessions WHERE top = 1 AND directory >= ?1 AND directory < ?3 "
+            "AND (directory = ?1 OR directory >= ?2) ORDER BY updated DESC LIMIT ?4",
+            (directory, first, last, NAMED),
+        ) + self._db.read(
+            f"SELECT id FROM sessions WHERE top = 1 AND directory IN ({', '.join('?' * len(above))}) "
+            "ORDER BY length(directory) DESC, updated DESC LIMIT ?",
+            (*above, NAMED),
         )
         found = (self.peek(i) for (i,) in rows)
         return next((s.id for s in found if s is not None and not s.deleted), "")
