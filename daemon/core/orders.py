@@ -53,9 +53,10 @@ class ShowToast:
 
 @dataclass(frozen=True, slots=True)
 class ReadMessages:
-    """Read the session's messages, back to the person's message that opened the task."""
+    """Read the session's messages, back to the person's message that opened the task; ``whole``: all."""
 
     session: str
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +103,12 @@ class ReadRecord:
 @dataclass(frozen=True, slots=True)
 class ReadHistory:
     """Read what people typed in past sessions: the ``limit`` sessions that were used next after ``after``, ""
-    for the oldest.
+    for the oldest. ``listed``: only which sessions there are.
     """
 
     after: str
     limit: int
+    listed: bool = False
 
 
 Prompting = SendFeedback | SendNudge

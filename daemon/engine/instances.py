@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ..core.errors import Unavailable
 from .hosts.host import Answers, Instance
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 INSTANCES_KEPT = 2_000
 HEARTBEAT_S = 15.0
+FOLDER_CHARS = 200  # of a folder in an error
 
 
 class Instances:
@@ -61,6 +63,14 @@ class Instances:
             there = (i for i in reversed(self._all.values()) if i.connected and i.directory == directory)
             return next((i for i in there if i.can.shares_sessions), None)
         return None
+
+    def telling(self, directory: str) -> Instance:
+        """A host of this folder that can be asked for its past sessions. Raises ``Unavailable``."""
+        there = (i for i in self._all.values() if i.connected and i.can.tells_history)
+        found = next((i for i in there if i.directory == directory), None)
+        if found is None:
+            raise Unavailable(f"no opencode is open in {directory[:FOLDER_CHARS]}")
+        return found
 
     async def lines(self, instance: Instance, heartbeat_s: float = HEARTBEAT_S) -> AsyncIterator[bytes]:
         """The stream of orders, with a blank line as heartbeat. A newer stream ends this one."""

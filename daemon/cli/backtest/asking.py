@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ...store.backtests import Backtests, Version
     from .askers import Asker
     from .judging import Judging
-    from .reading import File
+    from .reading import Source
 
 REFUSAL: Final = (
     "there is no terminal to ask on, and a model is asked only after a yes there; --dry-run shows the "
@@ -84,7 +84,7 @@ class Estimate:
 
 def ask_model(
     args: argparse.Namespace,
-    files: Sequence[File],
+    files: Sequence[Source],
     kept: Backtests,
     judging: Judging,
     settings: Settings,
@@ -102,7 +102,7 @@ def ask_model(
 
 def _agreed_and_asked(
     args: argparse.Namespace,
-    files: Sequence[File],
+    files: Sequence[Source],
     kept: Backtests,
     judging: Judging,
     settings: Settings,
@@ -163,7 +163,7 @@ class _NotAgreedError(Exception):
 
 
 def _ask(
-    files: Sequence[File], kept: Backtests, judging: Judging, asker: Asker, since: int, calls: int
+    files: Sequence[Source], kept: Backtests, judging: Judging, asker: Asker, since: int, calls: int
 ) -> Spent:
     """File after file, until all are done or something ends it; at most so many calls as were agreed to."""
     progress, done, usd, left, over = Progress(len(files)), 0, 0.0, [calls], False

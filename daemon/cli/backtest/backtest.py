@@ -25,15 +25,14 @@ if TYPE_CHECKING:
 
     from ...store.backtests import Backtests
     from .judging import Judging
-    from .reading import File
+    from .reading import Source
 
 PROVIDERS: Final = ("anthropic", "openai", "claude-cli")
 DAY_MS: Final = 86_400_000
 PROBLEMS: Final = 5  # that are named
 EPILOG: Final = """\
-It reads all of Claude Code's sessions, or those in DIR. opencode tells only what you typed in
-its sessions, which is too little to judge by: write them into DIR with
-`opencode export SESSION > DIR/SESSION.json`.
+It reads all of Claude Code's sessions, and those of an opencode that is open while the daemon runs; or
+those in DIR, where `opencode export SESSION > DIR/SESSION.json` writes one of opencode's.
 
 The fixed rules judge, for free. With --provider a model does: you are told first how many calls, tokens
 and USD that takes, and asked on the terminal. Nothing is sent to an agent.
@@ -43,7 +42,7 @@ whether it was right. That gives the precision with its interval, and a proposal
 say is kept as a case of yours (`reflectd case list`).
 
 examples:
-  reflectd backtest                          all of Claude Code's sessions
+  reflectd backtest                          all sessions
   reflectd backtest --days 30 --html report.html
   reflectd backtest ~/exports --json
   reflectd backtest --label
@@ -81,11 +80,11 @@ def run(args: argparse.Namespace) -> int:
     settings, where = look(args)
     from ...store.backtests import Backtests
     from .judging import Judging
-    from .reading import files_of
+    from .reading import sessions_of
     from .scanning import RULES, scan
 
     since = int(time.time() * 1000) - args.days * DAY_MS if args.days else 0
-    files = files_of(os.environ, args.dir, since)
+    files = sessions_of(os.environ, where, args.dir, since)
     judging = Judging(settings, where)
     with Backtests(where.state_dir) as kept:
         kept.choose(f.name for f in files)
@@ -120,7 +119,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _shown(
     args: argparse.Namespace,
-    files: Sequence[File],
+    files: Sequence[Source],
     kept: Backtests,
     judging: Judging,
     judge: str,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...core.llm import Prompt, Reply
     from ...core.settings import Settings
     from ...paths import Paths
-    from .reading import File
+    from .reading import Source
 
 NONCE = "0" * 16  # of the rules, which read no prompt
 
@@ -79,7 +79,7 @@ class Judging:
 
     def each(
         self,
-        file: File,
+        file: Source,
         ask: Callable[[Prompt], Reply] = rules,
         *,
         nonce: Callable[[], str] = lambda: NONCE,

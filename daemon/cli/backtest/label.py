@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...replay.sample import Precision
     from ...store.backtests import Backtests
     from .judging import Judging
-    from .reading import File
+    from .reading import Source
 
 ANSWERS: Final[Mapping[str, Answer]] = {"r": "right", "w": "complete", "t": "awaiting_user", "d": "unknown"}
 CHOICES: Final = (
@@ -65,7 +65,7 @@ def quality_object(found: Precision) -> dict[str, object]:
 
 
 def label(
-    files: Sequence[File],
+    files: Sequence[Source],
     kept: Backtests,
     judging: Judging,
     judge: str,
@@ -136,7 +136,7 @@ def _field(name: str, text: str, paint: Paint) -> list[str]:
 
 
 def _keep(
-    file: File,
+    file: Source,
     mark: str,
     answer: Answer,
     kept: Backtests,

@@ -1,23 +1,30 @@
-"""Finds the past sessions for ``reflectd backtest``, and reads the stops of one file after the other.
+"""Finds the past sessions for ``reflectd backtest``, and reads the stops of one after the other.
 
-They are all transcripts of Claude Code, or what is in the folder that the person names: transcripts, and what
-`opencode export` prints. opencode's own list of past sessions tells only what the person typed, so its
-sessions come as files. Holds one session at a time. What can't be read raises ``ReflectdError``.
+They are all transcripts of Claude Code and all sessions of an opencode that is open, or what is in the folder
+that the person names: transcripts, and what `opencode export` prints. Holds one session at a time. What can't
+be read raises ``ReflectdError``.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...core.errors import ReflectdError, UserError, words
+from ..render import plain
+from ..terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ...core.stop import Stop
+    from ...paths import Paths
+    from .past import Past
+
+    Source: TypeAlias = "File | Past"
 
 EXPORT: Final = ".json"
 TRANSCRIPT: Final = ".jsonl"
@@ -37,6 +44,31 @@ class File:
     def name(self) -> str:
         return os.fsencode(self.path).decode("utf-8", "backslashreplace")
 
+    @property
+    def stem(self) -> str:
+        """What it is called while it is read."""
+        return self.path.stem
+
+
+def sessions_of(env: Mapping[str, str], where: Paths, folder: str | None, since_ms: int = 0) -> list[Source]:
+    """The sessions, oldest first; those that nobody used since then are left out. An opencode that does not
+    answer is told of, and left out too. Raises ``UserError`` when there are none.
+    """
+    from .past import past_of
+
+    past: list[Past] = []
+    try:
+        past = past_of(where, since_ms) if folder is None else []
+    except ReflectdError as e:
+        say(f"opencode's sessions are left out: {plain(e)}", sys.stderr)
+    try:
+        files = files_of(env, folder, since_ms)
+    except UserError:
+        if not past:
+            raise
+        files = []
+    return sorted([*files, *past], key=lambda s: (s.changed, s.name))
+
 
 def files_of(env: Mapping[str, str], folder: str | None, since_ms: int = 0) -> list[File]:
     """The files, oldest first; those that nobody wrote to since then are left out. Raises ``UserError`` when
@@ -55,7 +87,8 @@ def files_of(env: Mapping[str, str], folder: str | None, since_ms: int = 0) -> l
         newer = " so new" if found else ""
         raise UserError(
             f"there is no session{newer} in {place}: it may hold Claude Code's transcripts (*.jsonl), and "
-            "sessions of opencode as `opencode export SESSION > SESSION.json` writes them"
+            "sessions of opencode as `opencode export SESSION > SESSION.json` writes them. Without a folder "
+            "an opencode that is open beside a running daemon is asked for its sessions, too"
         )
     return sorted(chosen, key=lambda f: (f.changed, f.name))
 
@@ -76,8 +109,12 @@ def _file(path: Path) -> File | None:
     return File(path, found.st_size, found.st_mtime_ns)
 
 
-def stops_of(file: File) -> tuple[str, Iterator[Stop]]:
-    """The host, and the stops of the session, oldest first. Raises ``UserError`` and ``Unavailable``."""
+def stops_of(file: Source) -> tuple[str, Iterator[Stop]]:
+    """The host, and the stops of the session, oldest first. Raises ``ReflectdError``."""
+    if not isinstance(file, File):
+        from .past import stops_of_past
+
+        return "opencode", stops_of_past(file)
     if file.path.suffix == TRANSCRIPT:
         from ...hosts.claude_code.stops import stops_in
 
@@ -100,8 +137,8 @@ def _of_export(file: File) -> Iterator[Stop]:
         raise UserError(f"it is not what `opencode export` prints: {e}") from None
 
 
-def problem_of(file: File, error: Exception) -> str:
-    """Why a file has no stops, for a person. A file that we fail to read must not cost the others."""
+def problem_of(file: Source, error: Exception) -> str:
+    """Why a session has no stops, for a person. One that we fail to read must not cost the others."""
     if isinstance(error, ReflectdError | OSError):
-        return words(error).removeprefix(f"{file.path}: ")
+        return words(error).removeprefix(f"{file.path}: " if isinstance(file, File) else "")
     return f"a bug of reflectd: {type(error).__name__}: {error}"

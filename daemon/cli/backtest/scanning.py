@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ...store.backtests import Backtests
     from .judging import Judged, Judging
-    from .reading import File
+    from .reading import Source
 
 RULES: Final = "offline"
 EVERY: Final = 20  # files after which the bar is drawn anew
@@ -29,7 +29,7 @@ _encode = msgspec.json.Encoder().encode
 _DECODER: Final = msgspec.json.Decoder(Result)
 
 
-def version_of(file: File, judge: str, judging: Judging) -> Version:
+def version_of(file: Source, judge: str, judging: Judging) -> Version:
     """What the results of this file depend on."""
     return Version(file.name, judge, file.size, file.changed, judging.by(judge))
 
@@ -40,14 +40,14 @@ def kept_of(judged: Judged, opinion: str = "") -> Kept:
     return Kept(r.turn, judged.mark, r.at, _encode(r).decode(), opinion)
 
 
-def scan(files: Sequence[File], kept: Backtests, judging: Judging) -> None:
+def scan(files: Sequence[Source], kept: Backtests, judging: Judging) -> None:
     """Judge what is not judged yet."""
     progress = Progress(len(files))
     stops = 0
     try:
         for n, file in enumerate(files):
             if n % EVERY == 0 or file.size > 1 << 20:
-                progress.show(n, f"{count(stops, 'new stop')}; {file.path.stem}")
+                progress.show(n, f"{count(stops, 'new stop')}; {file.stem}")
             version = version_of(file, RULES, judging)
             if kept.is_done(version):
                 continue

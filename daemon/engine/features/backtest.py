@@ -1,8 +1,9 @@
-"""The model's part of `reflectd backtest`: one prompt at a time, because a person asked for it.
+"""What `reflectd backtest` asks the daemon for: a model, and opencode's past sessions.
 
-The command judges, here it is only asked: the provider that the person named, on the account ``asked``,
-within the caps. When the command goes away, the call ends with it. Nothing is sent to a host and no verdict
-is stored.
+The command judges. Here the provider that the person named is asked, one prompt at a time, on the account
+``asked``, within the caps; when the command goes away, the call ends with it. An opencode that is open is
+asked which sessions it has, page by page, and for one of them after the other. It is sent nothing else, and
+no verdict is stored.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ..calls import Calls
 
 MOST_S: Final = 600.0
+PAGE: Final = 100  # sessions that are listed at once
+CHARS: Final = 4_096
 PURPOSES: Final = ("judge", "judge.again", "judge.second")
 
 
@@ -52,10 +55,28 @@ class Backtest(Feature):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._world = parts.world
+        self._instances = parts.instances
 
     def routes(self) -> Sequence[Route]:
-        """For `reflectd backtest --provider`."""
-        return (Route("GET", "limits", self._limits), Route("POST", "ask", self._ask))
+        """For `reflectd backtest`: the first two of them with `--provider`."""
+        return (
+            Route("GET", "limits", self._limits),
+            Route("POST", "ask", self._ask),
+            Route("GET", "sessions", self._sessions),
+            Route("GET", "session", self._session),
+        )
+
+    async def _sessions(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``directory``, ``after`` → a page of the sessions of that folder. Raises ``Unavailable``."""
+        directory, after = (str(query.get(name, ""))[:CHARS] for name in ("directory", "after"))
+        instance = self._instances.telling(directory)
+        return {"page": await instance.host.history(instance, after, PAGE, listed=True)}
+
+    async def _session(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``directory``, ``session`` → all its messages. Raises ``Unavailable``."""
+        directory, session = (str(query.get(name, ""))[:CHARS] for name in ("directory", "session"))
+        instance = self._instances.telling(directory)
+        return {"read": await instance.host.whole(instance, session)}
 
     async def _limits(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``provider`` → what was spent in 24 hours, and the caps. Raises ``Rejected``."""

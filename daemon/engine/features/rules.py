@@ -136,10 +136,7 @@ class Rules(Feature):
     async def _history(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``directory``, ``after`` → a page of the past sessions of that folder. Raises ``Unavailable``."""
         directory, after = str(query.get("directory", "")), str(query.get("after", ""))
-        there = (i for i in self.parts.instances if i.connected and i.can.tells_history)
-        instance = next((i for i in there if i.directory == directory), None)
-        if instance is None:
-            raise Unavailable(f"no opencode is open in {directory[:MOST_CHARS]}")
+        instance = self.parts.instances.telling(directory)
         return {"page": await instance.host.history(instance, after[:MOST_CHARS], PAGE)}
 
     def prune(self, now_ms: int) -> Sequence[Statement]:

@@ -408,8 +408,19 @@ class ClaudeCode:
         """By the transcript ``place``, which may be a moment behind the hook."""
         return await self._files.recorded(Path(place), s.id, source)
 
-    async def history(self, instance: Instance, after: str, limit: int) -> msgspec.Raw:  # noqa: ARG002 - the port
+    async def history(
+        self,
+        instance: Instance,
+        after: str,  # noqa: ARG002 - the port
+        limit: int,  # noqa: ARG002 - the port
+        *,
+        listed: bool = False,  # noqa: ARG002 - the port
+    ) -> msgspec.Raw:
         """Its past sessions are files, which whoever wants them reads."""
+        raise Unavailable(f"{instance.id} keeps its sessions in files")
+
+    async def whole(self, instance: Instance, session: str) -> msgspec.Raw:  # noqa: ARG002 - the port
+        """As above."""
         raise Unavailable(f"{instance.id} keeps its sessions in files")
 
     async def _reminded(self, hook: Hook, body: bytes) -> Answer:

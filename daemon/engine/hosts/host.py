@@ -106,10 +106,16 @@ class Host(Protocol):
         """
         ...
 
-    async def history(self, instance: Instance, after: str, limit: int) -> msgspec.Raw:
-        """A page of what people typed in the host's past sessions (``design/protocol.md``). Raises
-        ``Unavailable``.
+    async def history(
+        self, instance: Instance, after: str, limit: int, *, listed: bool = False
+    ) -> msgspec.Raw:
+        """A page of what people typed in the host's past sessions (``design/protocol.md``); ``listed``: only
+        which sessions there are. Raises ``Unavailable``.
         """
+        ...
+
+    async def whole(self, instance: Instance, session: str) -> msgspec.Raw:
+        """All messages of a past session, in the form of ``read`` there. Raises ``Unavailable``."""
         ...
 
 

@@ -111,6 +111,12 @@ class Opencode:
         order = ReadRecord(s.id, place or source, source if place else "")
         return parse_record(await instance.call(order, RECORD_S))
 
-    async def history(self, instance: Instance, after: str, limit: int) -> msgspec.Raw:
+    async def history(
+        self, instance: Instance, after: str, limit: int, *, listed: bool = False
+    ) -> msgspec.Raw:
         """As the plugin sends it."""
-        return await instance.call(ReadHistory(after, limit), HISTORY_S)
+        return await instance.call(ReadHistory(after, limit, listed), HISTORY_S)
+
+    async def whole(self, instance: Instance, session: str) -> msgspec.Raw:
+        """As the plugin sends it."""
+        return await instance.call(ReadMessages(session, whole=True), HISTORY_S)

@@ -22,25 +22,30 @@ Json = dict[str, Any]
 
 def parse_export(found: object, *, on_skip: Callable[[str], None] | None = None) -> Transcript:
     """``found``: ``{"info": …, "messages": […]}`` or ``[{"info": …, "parts": […]}, …]``, as decoded JSON."""
+    read, session = read_of(found)
+    # no store can be asked here, and only reflectd marks a part with an order
+    return parse_transcript(read, is_ours=lambda _: True, session=session, on_skip=on_skip)
+
+
+def read_of(found: object) -> tuple[Json, str]:
+    """An export in the form of the shim's ``read`` result, and the session's id as its messages have it."""
     info, messages = (found.get("info"), found.get("messages")) if isinstance(found, dict) else (None, found)
     if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
         raise BadReply("no list of messages")
     projected = [_message(m) for m in messages]
     session = next((s for m in projected if isinstance(s := m["info"].get("sessionID"), str)), "")
     read = {"session": _record(info), "messages": projected, "todos": _todos(projected) or []}
-    # no store can be asked here, and only reflectd marks a part with an order
-    return parse_transcript(read, is_ours=lambda _: True, session=session, on_skip=on_skip)
+    return read, session
 
 
 def todo_lists(messages: list[Json]) -> dict[str, tuple[Todo, ...]]:
-    """The todo list as it was after each of an export's messages, by the message's id."""
+    """The todo list as it was after each message of a ``read`` result, by the message's id."""
     found: dict[str, tuple[Todo, ...]] = {}
     now: tuple[Todo, ...] = ()
-    for wire in messages:
-        one = _message(wire)
-        if _todos([one]) is not None:
-            now = parse_export([wire]).todos
-        found[str(one["info"].get("id"))] = now
+    for one in messages:
+        if (said := _todos([one])) is not None:
+            now = parse_transcript({"todos": said}, is_ours=lambda _: True).todos
+        found[str(_record(one.get("info")).get("id"))] = now
     return found
 
 
@@ -81,9 +86,9 @@ def _state(state: Json) -> Json:
 def _todos(messages: list[Json]) -> list[object] | None:
     """The todos of the last finished ``todowrite`` call; None when there is none."""
     for message in reversed(messages):
-        for part in reversed(message["parts"]):
+        for part in reversed(message.get("parts") or []):
             if part.get("type") == "tool" and part.get("tool") == "todowrite":
-                state = part["state"]
+                state = _record(part.get("state"))
                 todos = _record(state.get("input")).get("todos")
                 if state.get("status") == "completed" and isinstance(todos, list):
                     return todos

@@ -53,7 +53,7 @@ def _call(order: CallOrder) -> tuple[str, dict[str, Any]]:
     """The kind and the data of an order that is answered by one result."""
     match order:
         case ReadMessages():
-            return "read", {}
+            return "read", {"whole": True} if order.whole else {}
         case RunJudge():
             data: dict[str, Any] = {
                 "system": order.system,
@@ -70,7 +70,8 @@ def _call(order: CallOrder) -> tuple[str, dict[str, Any]]:
         case ReadRecord():
             return "record", {"message": order.message, "call": order.call}
         case ReadHistory():
-            return "history", {"after": order.after, "limit": order.limit}
+            data = {"after": order.after, "limit": order.limit}
+            return "history", data | ({"listed": True} if order.listed else {})
         case _:
             assert_never(order)
 

@@ -29,19 +29,26 @@ export class History {
     this.#client = client
   }
 
-  /** `after` is the mark of the last session of the page before it, "" for the oldest sessions. */
-  async page(after: string, limit: number, now = Date.now()): Promise<Json> {
-    const listed = after && now < this.#until ? this.#listed : await this.#list(after)
-    const rest = listed.filter(({ mark }) => mark > after)
+  /**
+   * `after` is the mark of the last session of the page before it, "" for the oldest sessions. `listed`: only
+   * which sessions there are, and nothing that was said in them.
+   */
+  async page(after: string, limit: number, listed = false, now = Date.now()): Promise<Json> {
+    const known = after && now < this.#until ? this.#listed : await this.#list(after)
+    const rest = known.filter(({ mark }) => mark > after)
     const sessions: Json[] = []
     let bytes = 0
     let last = after
     for (const { mark, session } of rest) {
       if (sessions.length >= Math.min(limit, MOST_SESSIONS) || bytes >= MOST_BYTES) break
+      last = mark
+      if (listed) {
+        sessions.push({ session })
+        continue
+      }
       const messages = await this.#said(text(session["id"]))
       bytes += Buffer.byteLength(JSON.stringify(messages))
       sessions.push({ session, messages })
-      last = mark
       await sleep(0) // the host's own work goes first
     }
     const more = sessions.length < rest.length

@@ -14,6 +14,7 @@ import {
   isUndone,
   mayChangeNothing,
   projectMessages,
+  projectWhole,
   projectTodos,
   sessionInfo,
   wishOf,
@@ -102,7 +103,7 @@ export class Orders {
       case "nudge":
         return this.#prompt(order, busy)
       case "read":
-        return { status: "done", data: await this.#read(order.session) }
+        return { status: "done", data: await this.#read(order.session, order.data["whole"] === true) }
       case "evaluate":
         return { status: "done", data: await this.#judges.evaluate(order) }
       case "cancel":
@@ -115,8 +116,9 @@ export class Orders {
       case "record":
         return { status: "done", data: await this.#record(order) }
       case "history": {
-        const { after, limit } = order.data
-        return { status: "done", data: await this.#history.page(text(after), number(limit) ?? PAGE) }
+        const { after, limit, listed } = order.data
+        const page = this.#history.page(text(after), number(limit) ?? PAGE, listed === true)
+        return { status: "done", data: await page }
       }
       default:
         return { status: "failed", error: `unknown order ${order.kind.slice(0, 50)}` }
@@ -176,14 +178,15 @@ export class Orders {
     if (type === "idle" || type === "busy" || type === "retry") state.status ??= type
   }
 
-  async #read(id: string): Promise<Json> {
+  /** `whole`: every message in full, for a back-test. */
+  async #read(id: string, whole: boolean): Promise<Json> {
     const path = { id }
     const got = await this.#client.session.get({ path })
     if (!isRecord(got.data) || got.error) {
       if (got.response?.status !== 404) throw new Error(reason(got.error))
       return { missing: true, busy: false, session: sessionInfo({}, id), messages: [], todos: [] }
     }
-    const messages = await this.#messages(id)
+    const messages = await (whole ? this.#all(id) : this.#messages(id))
     const todos = await this.#client.session.todo({ path }).catch(() => undefined)
     const readonly = await this.#isReadOnly(messages)
     if (this.#tracker.peek(id)?.status === undefined) await this.#learnStatus(id)
@@ -193,7 +196,8 @@ export class Orders {
       ...(readonly && { readonly }),
       busy: this.#tracker.isBusy(id),
       session: sessionInfo(got.data, id),
-      messages: projectMessages(messages),
+      ...(whole && { whole }),
+      messages: whole ? projectWhole(messages) : projectMessages(messages),
       todos: projectTodos(todos?.data),
     }
   }
@@ -215,6 +219,10 @@ export class Orders {
       const task = findTask(messages)
       if (messages.length < limit || isEnough(task) || (task.covered && step > 0)) return messages
     }
+    return this.#all(id)
+  }
+
+  async #all(id: string): Promise<unknown[]> {
     return list((await this.#client.session.messages({ path: { id } })).data)
   }
 

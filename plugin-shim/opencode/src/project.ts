@@ -43,7 +43,7 @@ function edges(value: string, limit: { head: number; tail: number }): { head: nu
   let head = limit.head
   let tail = value.length - limit.tail
   const before = value.lastIndexOf("\n", head)
-  if (before > head - SLACK) head = before + 1
+  if (before >= 0 && before > head - SLACK) head = before + 1
   else {
     const word = [...value.slice(Math.max(0, head - WORD), head).matchAll(BORDER)].pop()
     if (word) head = Math.max(0, head - WORD) + word.index + 1
@@ -323,17 +323,29 @@ function projectAll(messages: unknown[], limits: Limits): Json[] {
   const { start, earlier } = findTask(messages)
   const before = messages.findLastIndex((message, at) => at < start && isFinished(message))
   const context = before >= 0 ? [...earlier.filter((at) => at < before), before] : earlier
-  const project = (message: unknown, textOnly: boolean): Json => ({
-    info: projectInfo(infoOf(message)),
-    parts: partsOf(message)
-      .filter((part) => !textOnly || record(part)["type"] === "text")
-      .map((part) => projectPart(part, limits))
-      .filter((part) => part !== undefined),
-  })
   return [
-    ...context.map((at) => project(messages[at], true)),
-    ...messages.slice(start).map((message) => project(message, false)),
+    ...context.map((at) => project(messages[at], limits, true)),
+    ...messages.slice(start).map((message) => project(message, limits)),
   ]
+}
+
+const project = (message: unknown, limits: Limits, textOnly = false): Json => ({
+  info: projectInfo(infoOf(message)),
+  parts: partsOf(message)
+    .filter((part) => !textOnly || record(part)["type"] === "text")
+    .map((part) => projectPart(part, limits))
+    .filter((part) => part !== undefined),
+})
+
+/** All messages in full. Of more than fits, texts are cut shorter first, and then the oldest messages go. */
+export function projectWhole(messages: unknown[]): Json[] {
+  let rest = messages
+  for (let shrink = 1; ; shrink *= 4) {
+    const limits = scaled(Math.min(shrink, 64))
+    const projected = rest.map((message) => project(message, limits))
+    if (rest.length < 2 || Buffer.byteLength(JSON.stringify(projected)) < MOST) return projected
+    if (shrink >= 64) rest = rest.slice(rest.length >> 1)
+  }
 }
 
 const scaled = (by: number): Limits => ({

@@ -44,6 +44,18 @@ test("every session once, by when it was used last, page by page; the host lists
   assert.deepEqual(ids(await historyPage(host.client, after, 3)), ["ses_0"])
 })
 
+test("a list has the sessions and nothing that was said", async () => {
+  const host = hostWith(3)
+  const page = await new History(host.client).page("", 2, true)
+  assert.deepEqual(ids(page), ["ses_0", "ses_1"])
+  assert.deepEqual(
+    list(page["sessions"]).map((one) => Object.keys(record(one))),
+    [["session"], ["session"]],
+  )
+  assert.equal(host.named("messages").length, 0)
+  assert.equal(page["more"], true)
+})
+
 test("sub-agents and judges are no sessions of a person's", async () => {
   const host = hostWith(1)
   host.sessions.set("ses_c", { id: "ses_c", parentID: "ses_0", title: "t", time: { updated: 1 } })

@@ -198,6 +198,22 @@ test("read returns the projected session", async () => {
   assert.equal((data?.["messages"] as unknown[]).length, 2)
 })
 
+test("read of a whole session has every message in full, in one request, and says so", async () => {
+  const call = {
+    type: "tool",
+    tool: "bash",
+    callID: "c",
+    state: { status: "completed", output: "42 passed" },
+  }
+  host.messages.set(S, [user("first"), assistant("done", {}, [call]), user("second"), assistant("done too")])
+  const { data } = await send("read", { whole: true })
+  assert.equal(data?.["whole"], true)
+  assert.equal((data?.["messages"] as unknown[]).length, 4)
+  assert.ok(JSON.stringify(data?.["messages"]).includes("42 passed"))
+  assert.equal((await send("read")).data?.["whole"], undefined)
+  assert.deepEqual(host.named("messages")[0]?.["query"], undefined)
+})
+
 test("read goes further back until the task is covered, and no further", async () => {
   const long = Array.from({ length: 300 }, (_, i) => assistant(`step ${i}`, { finish: "tool-calls" }))
   const task = user("the task")

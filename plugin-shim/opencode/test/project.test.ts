@@ -1,6 +1,14 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { cut, cutOutput, findTask, isEnough, mayChangeNothing, projectMessages } from "../src/project.ts"
+import {
+  cut,
+  cutOutput,
+  findTask,
+  isEnough,
+  mayChangeNothing,
+  projectMessages,
+  projectWhole,
+} from "../src/project.ts"
 import { isRecord, record } from "../src/wire.ts"
 import type { Json } from "../src/wire.ts"
 import { assistant, user } from "./host-double.ts"
@@ -25,6 +33,25 @@ test("a task begins at its first human message; feedback and continuations do no
     assistant("did all"),
   ]
   assert.deepEqual(findTask(messages), { start: 2, covered: true, earlier: [0] })
+})
+
+test("a whole session fits into an answer: texts become shorter, then the oldest messages go", () => {
+  const few = [user("one"), assistant("did one"), user("two"), assistant("did two")]
+  assert.deepEqual(shape(projectWhole(few)), [
+    "user:one",
+    "assistant:did one",
+    "user:two",
+    "assistant:did two",
+  ])
+  const long = Array.from({ length: 800 }, (_, at) => assistant(`${at} ${"word ".repeat(3_000)}`))
+  const shorter = projectWhole(long)
+  assert.equal(shorter.length, 800)
+  assert.ok(JSON.stringify(shorter).length < 6 << 20)
+  const many = Array.from({ length: 30_000 }, (_, at) => assistant(`${at} ${"word ".repeat(100)}`))
+  const newest = projectWhole(many)
+  assert.ok(newest.length < 30_000 && JSON.stringify(newest).length < 6 << 20)
+  assert.ok(shape(newest).at(-1)?.startsWith("assistant:29999 "))
+  assert.deepEqual(projectWhole([]), [])
 })
 
 test("I7: a compaction summary does not end a task", () => {

@@ -135,7 +135,8 @@ async def test_no_model_without_a_yes(box: Sandbox) -> None:
 
 async def test_two_at_once_pay_once(box: Sandbox) -> None:
     """While one waits for its yes or asks, another one asks nobody; only the estimate is free."""
-    sessions(box, 2)
+    for n in (1, 2):
+        session(box, n, passed=True)
     async with site(box, daemon=False) as (server, env, _):
         server.script(*[Judges(DONE)] * 2)
         first = begun(box, env)
@@ -148,7 +149,7 @@ async def test_two_at_once_pay_once(box: Sandbox) -> None:
             await asyncio.to_thread(first.expect, pexpect.EOF)
         finally:
             first.close()
-        assert first.exitstatus == 0
+        assert first.exitstatus == 0, first.before
         code, screen = await asyncio.to_thread(answered, box, env, "")
         assert (code, "[y/N]" in screen) == (0, False), screen
 

@@ -111,9 +111,12 @@ def test_recorded_sessions_of_both_hosts(box: Sandbox) -> None:
 
 
 def test_no_socket_and_no_program(box: Sandbox) -> None:
-    """With the rules nothing is sent anywhere: no socket is opened and no program is started."""
-    sessions(box, 2)
-    assert watched(box, "--json")[0] == "[]"
+    """With the rules nothing is sent anywhere: no program is started, and no socket is opened but the one on
+    which a daemon would say where an opencode is open.
+    """
+    (path, _) = sessions(box, 2)
+    assert watched(box, str(path.parent), "--json")[0] == "[]"
+    assert watched(box, "--json")[0] == "['socket.__new__']"
 
 
 def test_memory_is_flat(box: Sandbox) -> None:

@@ -37,7 +37,7 @@ class Call:
 @contextlib.contextmanager
 def database(box: Sandbox) -> Iterator[sqlite3.Connection]:
     """The daemon's database, to read from."""
-    (file,) = box.state.glob("*.sqlite3")
+    file = box.state / "reflectd.sqlite3"
     with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=PATIENCE_S)) as db:
         yield db
 

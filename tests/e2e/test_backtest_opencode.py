@@ -1,0 +1,69 @@
+"""`reflectd backtest` over the past sessions of a real opencode that is open."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.hosts.opencode import OpencodeServe
+from harness.machine.reflectd import Daemon
+from harness.machine.waiting import wait_until
+from harness.models.scripts import REQUEST, finished, unfinished
+from tests.support.machine.command_line import reflectd, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
+
+SESSIONS = 105  # more than a page lists
+
+
+@pytest.fixture(scope="module")
+def module_daemon(box: Sandbox) -> Iterator[Daemon]:
+    with Daemon(box, REFLECTD_JUDGE_MODE="observe") as running:
+        yield running
+
+
+def test_the_same_verdicts_as_live(
+    box: Sandbox, host: OpencodeServe, daemon: Daemon, llm: ModelServer
+) -> None:
+    """Every stop of its sessions, page by page, judged as when it came. The model is asked nothing, and the
+    sessions stay as they are; a second run asks opencode only which sessions there are.
+    """
+    talk = host.create_session(title="talk")
+    llm.script(*unfinished(), *finished(), session=talk.id)
+    talk.prompt(REQUEST)
+    wait_until(lambda: len(daemon.verdicts(talk.id)) == 1, "the first verdict", daemon.new_log)
+    talk.prompt(REQUEST)
+    wait_until(lambda: len(daemon.verdicts(talk.id)) == 2, "the second verdict", daemon.new_log)
+    live = Counter(v["state"] for v in daemon.verdicts(talk.id))
+    for number in range(SESSIONS):
+        host.create_session(title=f"empty {number}")
+    asked, before = len(llm.requests), talk.messages()
+    found = backtest(box)
+    assert (found["files"], found["sessions"], found["stops"]) == (SESSIONS + 1, 1, 2)
+    assert (found["complete"], found["sent"]) == (live["complete"], live["incomplete"]) == (1, 1)
+    assert (found["hosts"], found["problems"]) == ({"opencode": 2}, [])
+    assert backtest(box) == found
+    assert (len(llm.requests), talk.messages()) == (asked, before)
+
+
+def test_without_a_daemon_nothing_is_read(box: Sandbox, daemon: Daemon) -> None:
+    """Only opencode reads its sessions, and only the daemon can ask it: both are said."""
+    daemon.stop()
+    try:
+        said(reflectd(box, "backtest"), 2, "an opencode that is open beside a running daemon")
+    finally:
+        daemon.start()
+
+
+def backtest(box: Sandbox) -> dict[str, Any]:
+    done = reflectd(box, "backtest", "--json")
+    assert done.returncode == 0, done
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
