@@ -49,6 +49,7 @@ Phase = Literal[
 ]
 
 
+MODEL_CHARS = 100
 ACTIVE_STEP_MS = 1_000  # ``active_at`` moves in these steps, so that most activity leaves the state as it is
 
 FINAL_FOR_TASK: frozenset[Phase] = frozenset({"complete", "stopped"})
@@ -64,7 +65,8 @@ class Session:
     open permissions and questions (guard 8). ``background``: what the agent left running and its turn waits
     for; the session counts as busy meanwhile. ``recheck``: the agent is idle and not judged yet.
     ``rejudged``: the turn that was judged again after a crash, which happens once. ``retrying``: the host
-    waits to ask a failing model again.
+    waits to ask a failing model again. ``model``, ``context``: the model that answered last, and how many
+    tokens that took with all that was read for it; as of the messages that were read last.
 
     These count for one task, and a new message of the person resets them: ``attempts``, ``unscored``,
     ``stalled``, ``repeated``, ``unchanged``, ``open_items``; ``progress``: where the task stood when feedback
@@ -106,6 +108,8 @@ class Session:
     loop: str = ""
     loop_count: int = 0
     rotate: str = ""
+    model: str = ""
+    context: int = 0
 
 
 def fold(state: Session, event: SessionEvent) -> Session:
@@ -204,7 +208,7 @@ def _aborted(session: Session, event: TurnAborted) -> Session:
 
 def reconcile(session: Session, transcript: Transcript) -> Session:
     """Correct the state by the messages read, for example by a person's message that no event told of."""
-    task = transcript.task
+    task, turn = transcript.task, transcript.turn
     session = replace(
         session,
         parent=transcript.parent or session.parent,
@@ -212,6 +216,10 @@ def reconcile(session: Session, transcript: Transcript) -> Session:
         directory=transcript.directory or session.directory,
         busy=transcript.busy,
         deleted=session.deleted or transcript.missing,
+        model=turn.model.model[:MODEL_CHARS]
+        if turn is not None and turn.model is not None
+        else session.model,
+        context=(turn.tokens if turn is not None else 0) or session.context,
     )
     return _new_task(session, task.id) if task is not None and task.id != session.task else session
 

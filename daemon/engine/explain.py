@@ -82,6 +82,8 @@ def session_object(world: World, s: Session) -> dict[str, Any]:
         "off": s.off or world.sessions.is_off(s.directory),
         "task": s.task,
         "turn": s.turn,
+        "model": s.model,
+        "context_tokens": s.context,
     }
 
 

@@ -93,4 +93,6 @@ def _row(source: Source, s: Json, place: str, stuck: Mapping[str, str], judges: 
         "judge": by.get("provider") or (asked[0] if asked else ""),
         "model": by.get("model") or "",
         "judged": last is not None,
+        "agent": s["model"],
+        "context": s["context_tokens"],
     }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from daemon.core import events as ev
 from daemon.core.session import Session, fold, judging, reconcile, settled
-from daemon.core.transcript import Message, Transcript
+from daemon.core.transcript import Message, Model, Transcript
 
 S = Session(id="s")
 
@@ -71,6 +71,14 @@ def test_the_messages_correct_the_state() -> None:
     read = Transcript("s", (Message("u9", "user", human=True),), parent="p", busy=True)
     found = reconcile(replace(S, task="u1", attempts=3), read)
     assert (found.task, found.attempts, found.parent, found.busy) == ("u9", 0, "p", True)
+
+
+def test_the_model_and_its_context() -> None:
+    """Those of the last answer; one without figures, such as a failed one, leaves them."""
+    answer = Message("a1", "assistant", model=Model("p", "m" * 200), tokens=84_000)
+    found = reconcile(S, Transcript("s", (Message("u1", "user", human=True), answer)))
+    assert (found.model, found.context) == ("m" * 100, 84_000)
+    assert reconcile(found, Transcript("s", (Message("a2", "assistant"),))).context == 84_000
 
 
 def test_transitions() -> None:

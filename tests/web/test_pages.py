@@ -14,7 +14,8 @@ from daemon.files.labelled_cases import CaseFolder
 from daemon.web.render import LINE, TEXT
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import sandbox
-from tests.support.hosts.wire import WireHost
+from harness.machine.waiting import wait_until
+from tests.support.hosts.wire import Json, WireHost, unfinished
 from tests.support.machine.command_line import case_files, judged, reflectd, said
 from tests.web.browsing import Browser, Read
 
@@ -62,6 +63,26 @@ def test_now_lists_each_session_where_it_belongs(daemon: Daemon, browser: Browse
         )
         assert "asks for your permission" in page
         host.send([host.event("session.deleted", sessionID=s) for s in ("ses_asks", "ses_works")])
+
+
+def test_now_names_the_agents_model_and_its_context(daemon: Daemon, browser: Browser) -> None:
+    """As the host told it with the messages; a model's name is text."""
+    without = unfinished(daemon.box.project)
+
+    def answer(order: Json) -> Json | None:
+        found = without(order)
+        if order["kind"] == "read" and found is not None:
+            last = found["data"]["messages"][-1]["info"]
+            last |= {"providerID": "p", "modelID": "own <b>model", "tokens": 84_000}
+        return found
+
+    with WireHost(daemon.box.socket, daemon.box.project, answer, instance="model") as host:
+        assert host.send(host.turn("ses_model")).status == 200
+        wait_until(lambda: daemon.verdicts("ses_model"), "a verdict", daemon.log)
+        page = browser.get("/").text
+        host.send([host.event("session.deleted", sessionID="ses_model")])
+    assert "own &lt;b&gt;model" in page
+    assert "84,000 tokens of context" in page
 
 
 def test_now_hears_of_what_happens(daemon: Daemon, browser: Browser) -> None:
