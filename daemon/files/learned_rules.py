@@ -130,10 +130,12 @@ class LearnedRules:
         soft: bool = False,
         signals: Sequence[str] = (),
         replaces: Sequence[str] = (),
+        by: str = "you",
     ) -> Done:
         """A new rule in that file; with ``soft`` a preference. ``seen``: the mark of the file (``digest``)
         when the person was asked. ``replaces``: ids of rules of this file that it takes the place of. Where a
-        rule says the same already, the ``signals`` become its sources.
+        rule says the same already, the ``signals`` become its sources. ``by``: who says so, for the list of
+        changes.
 
         Raises ``UserError`` and ``Unavailable``; nothing is changed then.
         """
@@ -147,7 +149,7 @@ class LearnedRules:
             entry = self._promote(journal, files, text, place.name, signals, soft=soft)
             status = tuple((name, "pending", "promoted") for name in entry["source_signals"])
             what = f"learned {entry['id']}" + (f" in place of {', '.join(replaces)}" if replaces else "")
-            change = Change(0, 0, what, soft=soft, signals=status)
+            change = Change(0, 0, what, soft=soft, by=by, signals=status)
             if soft and not replaces and (done := self._tell_workshop(change, entry, told)):
                 return done
             day, pairs = entry["promoted_at"], list[Pair]([(None, dict(entry))])

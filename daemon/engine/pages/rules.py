@@ -1,8 +1,9 @@
 """The part of the page Learned that comes from the person: rules, preferences, and the changes of them.
 
-Archiving and undoing do what `reflectd learned undo` and `reflectd reflect undo` do, by the same functions. A
-file that was edited since the page was shown is left alone, with the same words. What is only suggested as a
-rule is decided with `reflectd reflect`, which shows the file and what contradicts it; the page names that.
+Each click does what `reflectd reflect`, `reflectd learned undo` and `reflectd reflect undo` do, by the same
+functions. A file that was edited since the page was shown is left alone, with the same words. A suggestion
+that contradicts what stands, or for which there are two files, is decided in a terminal, where a person
+chooses; the page says why.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import Rejected, Unavailable, UserError
+from ...core.learned import known_as
 from ...files.rule_changes import undone
 from ...files.rule_plan import marks_of
 from ...files.rule_undo import undo
+from ...files.rules_file import chosen as chosen_place
+from ...rules.conflicts import find
+from ...rules.journal import dismiss
 from ...rules.patterns import is_due, ranked
 from ...rules.rows import NOTES
+from ...rules.section import RULES
 from ...rules.wear import wear
 from ..features.feature import Route
 from .projects import BY, ChosenProject, refusing, said_by_person
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
 
     from ...files.learned_rules import LearnedRules, Look
     from ...files.rule_changes import Change
+    from ...rules.journal import Journal
     from ...rules.rows import Standing
     from ..features.feature import Parts
 
@@ -36,6 +43,7 @@ RULE: Final = ("rule", "text", "where", "learned", "from", "state")
 CHANGE: Final = ("change", "when", "what", "file", "by", "state")
 NO_MARK: Final = "-"  # of a file that is not there, or empty
 ASKED: Final = "reflectd reflect --dir {project}"
+SUGGESTED: Final = ("signal", "text", "sessions", "severity", "becomes a rule in", "but")
 
 
 class RulesPage:
@@ -50,6 +58,8 @@ class RulesPage:
         return (
             Route("POST", "unlearn", self._unlearn, clicked=True),
             Route("POST", "undo", self._undo, clicked=True),
+            Route("POST", "learn", self._learn, clicked=True),
+            Route("POST", "dismiss", self._dismiss, clicked=True),
         )
 
     async def read(self, query: Mapping[str, Any]) -> Json:
@@ -70,7 +80,7 @@ class RulesPage:
             "sections": [
                 self._standing(chosen, look, marks, query, soft=False, told=told),
                 self._standing(chosen, look, marks, query, soft=True, told=told),
-                self._suggested(chosen, look, query),
+                self._suggested(chosen, rules, look, marks, query),
                 self._changes(chosen, rules, query),
             ]
         }
@@ -100,15 +110,25 @@ class RulesPage:
         return section(title, RULE, rows, text=told, more=more)
 
     @staticmethod
-    def _suggested(chosen: Path, look: Look, query: Mapping[str, Any]) -> Json:
-        due = ranked([s for s in look.journal["signals"] if is_due(s)])
-        some, more = piece(due, query, "suggested")
-        rows = [row(s["id"], s["content"], s["occurrences"], s["severity"]) for s in some]
-        said = "You said this in several sessions. Make it a rule, or dismiss it, in a terminal: "
+    def _suggested(
+        chosen: Path, rules: LearnedRules, look: Look, marks: Mapping[str, str], query: Mapping[str, Any]
+    ) -> Json:
+        """What the person said in several sessions, with the file that a yes writes into."""
+        file, no_file = _rules_file(rules)
+        some, more = piece(ranked([s for s in look.journal["signals"] if is_due(s)]), query, "suggested")
+        rows = []
+        for s in some:
+            name, text = str(s["id"]), str(s["content"])
+            but = no_file or _objection(rules, look, text)
+            body = {"directory": str(chosen), "name": name, "seen": known_as(text)}
+            yes = {**body, "file": file, "mark": marks.get(file, "") or NO_MARK}
+            asks = f"Write into {file}, for every agent that reads it: {text}"
+            found = [] if but else [action("make it a rule", "learn", yes, key="a", confirm=asks)]
+            found.append(action("dismiss", "dismiss", body, key="x"))
+            rows.append(row(name, text, s["occurrences"], s["severity"], file, but, actions=found))
+        said = "You said this in several sessions. Reword it or make it a preference in a terminal: "
         said += ASKED.format(project=shlex.quote(str(chosen)))
-        return section(
-            "Suggested as rules", ("signal", "text", "sessions", "severity"), rows, text=said, more=more
-        )
+        return section("Suggested as rules", SUGGESTED, rows, text=said, more=more)
 
     @staticmethod
     def _changes(chosen: Path, rules: LearnedRules, query: Mapping[str, Any]) -> Json:
@@ -139,6 +159,42 @@ class RulesPage:
             return {"said": ". ".join((done.change.what, *done.told))}
 
         return await asyncio.to_thread(refusing(unlearn))
+
+    async def _learn(self, body: Mapping[str, Any]) -> Json:
+        """``directory``, ``name``, ``seen``, ``file``, ``mark``: make a rule of what is suggested, in this
+        file. ``seen``: the digest of its text. ``mark``: of the file when the page was shown, "-" for none.
+        """
+        directory, name, seen, file, mark = said_by_person(body, "directory", "name", "seen", "file", "mark")
+
+        def learn() -> Json:
+            rules = self._chosen.rules(self._chosen.named(directory))
+            text = _due(rules, name, seen)
+            now, no_file = _rules_file(rules)
+            if no_file or now != file:
+                raise Rejected(no_file or f"rules go into {now} by now: nothing was changed")
+            if why := _objection(rules, rules.look(), text):
+                raise Rejected(f"{why}: nothing was changed")
+            place = next(p for p in rules.places() if p.name == file)
+            done = rules.learn(text, place, "" if mark == NO_MARK else mark, signals=[name], by=BY)
+            return {"said": ". ".join((done.change.what, *done.told))}
+
+        return await asyncio.to_thread(refusing(learn))
+
+    async def _dismiss(self, body: Mapping[str, Any]) -> Json:
+        """``directory``, ``name``, ``seen``: never suggest this again."""
+        directory, name, seen = said_by_person(body, "directory", "name", "seen")
+
+        def drop() -> Json:
+            book = self._chosen.rules(self._chosen.named(directory)).journal
+
+            def edit(journal: Journal) -> None:
+                _same(journal["signals"], name, seen)
+                dismiss(journal, [name], book.day())
+
+            done = book.change(edit)
+            return {"said": ". ".join((f"dismissed {name}; `reflectd reflect restore {name}`", *done.told))}
+
+        return await asyncio.to_thread(refusing(drop))
 
     async def _undo(self, body: Mapping[str, Any]) -> Json:
         """``directory``, ``number``: take a change back."""
@@ -172,6 +228,42 @@ def _rule_actions(chosen: Path, r: Standing, marks: Mapping[str, str]) -> list[J
         return []
     body = {"directory": str(chosen), "name": r.id, "seen": marks.get(r.file, "") or NO_MARK}
     return [action("archive", "unlearn", body, key="x")]
+
+
+def _rules_file(rules: LearnedRules) -> tuple[str, str]:
+    """The file that a rule goes to, else why there is none that a click may write."""
+    try:
+        places = rules.places()
+    except UserError as error:
+        return "", str(error)
+    found = chosen_place(places, "", RULES)
+    if found is None:
+        return "", f"rules can go into {' or '.join(p.name for p in places)}: choose in a terminal"
+    return found.name, ""
+
+
+def _objection(rules: LearnedRules, look: Look, text: str) -> str:
+    """Why a click may not make a rule of this text; "" when it may."""
+    try:
+        rules.check(text)
+    except UserError as error:
+        return str(error)
+    return next((f"it contradicts {c.statement.text!r}: {c.why}" for c in find(text, look.statements)), "")
+
+
+def _due(rules: LearnedRules, name: str, seen: str) -> str:
+    """The text of a suggestion, if it is still the one that the page showed. Raises ``UserError``."""
+    loaded = rules.journal.read()
+    if loaded.problem:
+        raise UserError(loaded.problem)
+    return _same(loaded.journal["signals"], name, seen)
+
+
+def _same(signals: Sequence[Mapping[str, object]], name: str, seen: str) -> str:
+    found = next((s for s in signals if s["id"] == name and is_due(s)), None)
+    if found is None or known_as(str(found["content"])) != seen:
+        raise UserError(f"{name} is not suggested any more, or was changed: nothing was changed")
+    return str(found["content"])
 
 
 def _undo_action(chosen: Path, c: Change) -> Json:
