@@ -1,11 +1,12 @@
-"""The page Health: what does not work right now, and what waits, as the daemon itself knows it.
-
-What ``reflectd doctor`` finds beyond that it finds outside the daemon; the page names the command.
+"""The page Health: what does not work right now, and what waits, as the daemon itself knows it; and what
+``reflectd doctor`` finds outside the daemon, when a person asks for that.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from .doctor import look
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-async def read(source: Source, _: Mapping[str, str]) -> Json:
-    """Faults, providers, useless replies, jobs, hosts, and the daemon."""
+async def read(source: Source, query: Mapping[str, str]) -> Json:
+    """Faults, providers, useless replies, jobs, hosts, and the daemon. ``doctor``: run that, too."""
+    doctor = await look(source.paths) if query.get("doctor") == "1" else None
     status = source.status.status()
     return {
+        "doctor": doctor,
         "faults": status["faults"],
         "down": status["providers_down"],
         "judges": status["judges"],

@@ -193,6 +193,14 @@ def test_cost_and_health(daemon: Daemon, browser: Browser) -> None:
     assert f"<dd>{daemon.status()['pid']}, since" in health
 
 
+def test_health_shows_what_the_doctor_finds(daemon: Daemon, browser: Browser) -> None:
+    """Only when a person asks; then the same checks as the command has."""
+    assert "run reflectd doctor now" in Read(browser.get("/health").text).text
+    page = Read(browser.get("/health?doctor=1").text)
+    found = json.loads(reflectd(daemon.box, "doctor", "--json").stdout)["checks"]
+    assert [c["name"] for c in found if c["name"] not in page.text] == []
+
+
 def test_a_dispute_keeps_the_case_as_the_command_does(daemon: Daemon, browser: Browser) -> None:
     """The click gives the same file and label as `reflectd dispute`; the page says so; a later one counts."""
     folder = CaseFolder(daemon.box.state)
