@@ -11,15 +11,10 @@ import os
 import socket
 import stat
 import struct
-import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
-
-NOBODY = -1  # the user of a connection that is over
-# what stands before an address of IPv4 in the table of IPv6
-MAPPED = "0" * 16 + ("FFFF0000" if sys.byteorder == "little" else "0000FFFF")
 
 
 def check_private(path: Path, found: os.stat_result) -> None:
@@ -50,33 +45,3 @@ def peer_uid(sock: socket.socket) -> int | None:
         return int(struct.unpack_from("=II", sock.getsockopt(0, 0x001, 76))[1])
     except (OSError, struct.error):
         return None
-
-
-def tcp_peer_uid(sock: socket.socket) -> int | None:
-    """The user at the other end of a connection over loopback (IPv4); None where the system has no table of
-    connections, ``NOBODY`` where it has one without this connection. An IPv6 socket stands in a table of its
-    own, also with an address of IPv4.
-    """
-    try:
-        ours, theirs = (_in_table(*address) for address in (sock.getsockname(), sock.getpeername()))
-    except (OSError, ValueError):
-        return NOBODY  # it has ended
-    tables = (("/proc/net/tcp", [theirs, ours]), ("/proc/net/tcp6", [MAPPED + theirs, MAPPED + ours]))
-    for path, addresses in tables:
-        try:
-            with open(path, encoding="ascii") as table:  # noqa: PTH123 - a pseudo file
-                for line in table:
-                    found = line.split()
-                    if found[1:3] == addresses:
-                        return int(found[7])
-        except FileNotFoundError:
-            if path == tables[0][0]:
-                return None
-        except (OSError, ValueError, IndexError):
-            return NOBODY
-    return NOBODY
-
-
-def _in_table(address: str, port: int) -> str:
-    """An address as the kernel's table of connections writes it."""
-    return f"{struct.unpack('=I', socket.inet_aton(address))[0]:08X}:{port:04X}"

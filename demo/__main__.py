@@ -27,7 +27,7 @@ NEXT = {
     "uv tool install .": "installs the command (or: pipx install .)",
     "reflectd setup opencode": "adds one line to opencode's settings; then restart opencode",
 }
-FILE_S = 5.0
+FILE_S = 60.0
 
 
 def main(argv: list[str]) -> int:

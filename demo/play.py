@@ -31,7 +31,7 @@ Json = dict[str, Any]
 REPO = Path(__file__).resolve().parents[1]
 RECORDING = REPO / "tests" / "data" / "sessions" / "opencode_slugify.json"
 INSTANCE = "demo"
-WAIT_S = 10.0
+WAIT_S = 60.0
 POLL_S = 0.01
 JUDGE = "offline"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 from daemon.client import request, stream
 from daemon.core.errors import UserError
-from daemon.owners import NOBODY, check_private, tcp_peer_uid
+from daemon.owners import check_private
 from harness.machine.sandbox import sandbox
 from tests.support.machine.command_line import reflectd, said
 
@@ -111,23 +110,3 @@ def test_what_is_ours_alone_passes(trap: Trap) -> None:
     for place in (trap.path.parent, trap.path):
         check_private(place, place.stat())
     assert request(trap.path, "GET", "/v1/status") == {}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a connection over loopback is")
-@pytest.mark.parametrize(
-    ("family", "address"),
-    [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::ffff:127.0.0.1")],
-    ids=["IPv4", "IPv6"],
-)
-def test_whose_a_connection_over_loopback_is(family: int, address: str) -> None:
-    """Both ends are ours, whichever kind of socket connects; one that is over is nobody's."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        if family == socket.AF_INET6 and not socket.has_ipv6:
-            pytest.skip("this machine has no IPv6")
-        with socket.socket(family) as client:
-            client.connect((address, port))
-            accepted, _ = server.accept()
-            with accepted:
-                assert tcp_peer_uid(accepted) == os.geteuid()
-            assert tcp_peer_uid(accepted) == NOBODY

@@ -11,6 +11,7 @@ PROVIDERS: Final = {
     "openai": "OpenAI's API or a server like it",
     "claude-cli": "your own Claude Code (claude -p)",
     "offline": "the rules",
+    "rules": "the rules",
 }
 UNJUDGED: Final = "no model judged it, and the calls prove neither that it is done nor that it is not; quiet"
 STATES: Final = {

@@ -2,7 +2,8 @@
 
 A crash can leave a session stored as being judged, as idle and not judged yet, or as working. Its host is
 usually back within seconds, and ``reconnect`` has its turn judged. What is left after ``AWAY_S`` gets its
-final verdict here (I21), so that no file says `judging` for ever, and no dead session is listed as busy.
+final verdict here (I21), so that no file says `judging` for ever, and no dead session is listed as busy or as
+waiting for an answer that nobody can give any more.
 Where more was left behind than ``reconnect`` looks at, the host is there, and the turn is judged now. What is
 still `judging` after that gets its final verdict too.
 
@@ -100,7 +101,7 @@ class Abandoned:
 
     def _end(self, s: Session) -> None:
         """What the session waits for does not come."""
-        world, ended = self._world, replace(s, busy=False, retrying=False)
+        world, ended = self._world, replace(s, busy=False, retrying=False, waiting=())
         quiet = s.off or s.judge or bool(s.parent) or not world.limits(s).enabled
         verdict: Verdict | None = None
         if s.phase == "judging":

@@ -86,8 +86,8 @@ class Backtests:
             self._db.execute("PRAGMA foreign_keys = ON")
             self._make()
         except (OSError, sqlite3.Error) as e:
-            said = words(e) if isinstance(e, OSError) else str(e)
-            raise Unavailable(f"can't use {self.path}: {said}; move it away to begin anew") from e
+            said = words(e) if isinstance(e, OSError) else f"{e}; move it away to begin anew"
+            raise Unavailable(f"can't use {self.path}: {said}") from e
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -256,8 +256,8 @@ class Sessions:
 
 
 def is_open(s: Session) -> bool:
-    """To be looked after when its host comes back: it waits to be judged, or works."""
-    return s.recheck or s.phase == "judging" or (s.busy and _top(s))
+    """To be looked after when its host comes back, or stays away: it waits to be judged, works, or asks."""
+    return s.recheck or s.phase == "judging" or ((s.busy or bool(s.waiting)) and _top(s))
 
 
 def _top(s: Session) -> bool:

@@ -85,11 +85,17 @@ def _by_rows(rows: list[Json], missing: list[Json], lines: dict[str, str]) -> li
     cited = {name for m in missing for name in _CITED.findall(_text(m.get("cites")))}
     found = []
     for asked in (r for r in rows if r["kind"] in _ASKED):
-        by = [r for r in rows if asked["id"] in r["cites"] or r["id"] in asked["cites"]]
+        by = [r for r in rows if _is_about(r, asked)]
         is_open = asked["open"] or asked["id"] in cited or any(r["open"] for r in by)
         refs = [{"id": r["id"], "text": lines[r["id"]]} for r in by]
         found.append({"id": asked["id"], "text": asked["text"], "open": is_open, "refs": refs})
     return found
+
+
+def _is_about(r: Json, asked: Json) -> bool:
+    """Whether one of them cites the other, or the row is of a check that the request names."""
+    named = r["kind"] == "check" and r["command"] and r["command"] in asked["text"]
+    return bool(named) or asked["id"] in r["cites"] or r["id"] in asked["cites"]
 
 
 def _refs(text: str, lines: dict[str, str]) -> list[Json]:
@@ -110,7 +116,7 @@ def _covers(key: str, name: str) -> bool:
 
 
 def _row(r: Json) -> Json:
-    found: Json = {k: _text(r.get(k)) for k in ("id", "kind", "text", "outcome")}
+    found: Json = {k: _text(r.get(k)) for k in ("id", "kind", "text", "outcome", "command")}
     cites = [_text(c) for c in _list(r.get("cites"))[:CITES]]
     return {**found, "kind": found["kind"], "open": r.get("open") is True, "cites": cites}
 

@@ -1,5 +1,6 @@
 """Connections to the dashboard's port: those of another user end before a byte of them is read, and only so
-many of this user's are kept. So nobody can use up the daemon's descriptors through this port.
+many of this user's are kept, the newest. So nobody can use up the daemon's descriptors through this port, and
+no program that only holds connections can keep a browser out.
 """
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, cast
 
-from ..owners import tcp_peer_uid
+from .peers import tcp_peer_uid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ class Connections:
         self.served = served
         self.uids = uids
         self.most = most
-        self.open: set[_Connection] = set()
+        self.open: dict[_Connection, asyncio.Transport] = {}  # the oldest first
 
     def made(self) -> asyncio.Protocol:
         """A protocol that looks first."""
@@ -38,10 +39,14 @@ class _Connection(asyncio.Protocol):
         self._inner: asyncio.Protocol | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if len(self._all.open) >= self._all.most or not self._is_ours(transport):
-            cast("asyncio.Transport", transport).abort()
+        mine = cast("asyncio.Transport", transport)
+        if not self._is_ours(transport):
+            mine.abort()
             return
-        self._all.open.add(self)
+        if len(self._all.open) >= self._all.most:
+            oldest = next(iter(self._all.open))
+            self._all.open.pop(oldest).abort()
+        self._all.open[self] = mine
         self._inner = self._all.served()
         self._inner.connection_made(transport)
 
@@ -66,6 +71,6 @@ class _Connection(asyncio.Protocol):
             self._inner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._all.open.discard(self)
+        self._all.open.pop(self, None)
         if self._inner is not None:
             self._inner.connection_lost(exc)

@@ -13,7 +13,7 @@ from ..core.words import OUTCOMES
 from ..store.verdicts import ALWAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .source import Source
 
@@ -27,8 +27,13 @@ async def read(source: Source, query: Mapping[str, str]) -> Json | None:
     (the place where the page before ended).
     """
     project, day, session = (query.get(name, "") for name in ("project", "day", "session"))
-    if project and not project.startswith("/"):
-        raise BadReply("a project is named by its whole folder")
+    projects = await source.status.folders()
+    like = _like(project, projects)
+    if len(like) == 1:
+        project = like[0]
+    elif project and not project.startswith("/"):
+        shown = {"project": project, "day": day, "session": session, "place": project, "like": like}
+        return {**shown, "projects": projects, "days": [], "next": None, "first": None}
     since, until = _day(day)
     found = await source.status.history(
         session, project, since, PAGE, until=until, after=query.get("before", "")
@@ -41,11 +46,23 @@ async def read(source: Source, query: Mapping[str, str]) -> Json | None:
         "day": day,
         "session": session,
         "place": found["directory"],
-        "projects": await source.status.folders(),
+        "like": [],
+        "projects": projects,
         "days": _by_day([_session(s) for s in found["sessions"]]),
         "next": {**kept, "before": found["next"]} if found["next"] else None,
         "first": kept if query.get("before") else None,
     }
+
+
+def _like(typed: str, projects: Sequence[str]) -> list[str]:
+    """The folders that somebody means who typed a part of a name: those of that name, else all that have it
+    in theirs.
+    """
+    if not typed or typed.startswith("/"):
+        return []
+    said = typed.strip().lower()
+    names = [(folder, folder.rpartition("/")[2].lower()) for folder in projects]
+    return [f for f, name in names if name == said] or [f for f, name in names if said in name]
 
 
 def _day(day: str) -> tuple[int, int]:

@@ -45,3 +45,31 @@ def test_every_verb_is_reached_by_the_script_and_by_the_module(
         )
         assert done.returncode == code
         assert words in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("where", [">&-", ">/dev/full", ">&- 2>&-"])
+@pytest.mark.parametrize("args", ["line", "line --json"])
+def test_a_line_that_nobody_can_read_is_no_error(box: Sandbox, args: str, where: str) -> None:
+    """A prompt that closed its end, or a full disk: exit code 0, and nothing on standard error."""
+    done = shell(box, f"{SCRIPT} {args} {where}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("args", ["version", "status", "--help"])
+def test_no_verb_needs_an_output(box: Sandbox, args: str) -> None:
+    """A closed standard output is none of its errors."""
+    done = shell(box, f"{SCRIPT} {args} >&-")
+    assert "Traceback" not in done.stderr
+    assert done.returncode == (3 if args == "status" else 0)
+
+
+def shell(box: Sandbox, command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/sh", "-c", command],
+        env=environment(box),
+        cwd=box.project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -95,6 +95,17 @@ async def test_a_dead_session_is_not_busy(box: Box) -> None:
     assert box.file("s1") == {}, "no turn ended"
 
 
+@pytest.mark.parametrize("busy", [True, False])
+async def test_a_question_ends_with_the_host_that_asked_it(box: Box, *, busy: bool) -> None:
+    """Nobody can answer it any more, so the session waits for nobody: neither in the list nor in a line."""
+    await box.left(Session(id="s1", task="t1", busy=busy, waiting=("per_1",), instance="gone"))
+    await box.restart()
+    assert [s["asks"] for s in box.sim.daemon.status.sessions(10)] == [1]
+    await box.look()
+    assert [(s["asks"], s["busy"]) for s in box.sim.daemon.status.sessions(10)] == [(0, False)]
+    assert box.sim.daemon.status.line("", str(box.work))["waiting"] == 0
+
+
 async def test_an_idle_that_nobody_can_judge_any_more_has_its_verdict(box: Box) -> None:
     """I21: Claude Code tells of an idle once; opencode's is judged when it comes back, as long as that is
     worth it.

@@ -342,7 +342,6 @@ async def test_what_explains_has_the_agreed_form(server: Server) -> None:
         ("history?directory=relative", 400),
         ("history?since=yesterday", 400),
         ("line?directory=relative", 400),
-        ("line?session=ses_", 400),
         ("ledger?by=moon", 400),
         ("ledger?since=yesterday", 400),
         ("ledger?limit=0", 400),

@@ -113,12 +113,21 @@ def test_history_has_rounds_and_what_followed(daemon: Daemon, browser: Browser) 
         assert "Nothing was judged there" in browser.get(f"/history{query}").text
 
 
+def test_a_project_is_found_by_a_part_of_its_name(daemon: Daemon, browser: Browser) -> None:
+    """As people type it; what is nobody's name is said on the page, with the form."""
+    name = daemon.box.project.name
+    for typed in (name, name[:-1].upper()):
+        assert "/verdict/ses_plain/1" in Read(browser.get(f"/history?project={typed}").text).links()
+    page = browser.get("/history?project=nobody%3Cb%3E").text
+    assert "is called <bdi>nobody&lt;b&gt;</bdi>" in page
+    assert 'name="project"' in page
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
         ("/history?day=yesterday", 400),
         ("/history?day=9999-12-31", 400),
-        ("/history?project=relative", 400),
         ("/history?before=x", 400),
         ("/history?before=1", 400),
         ("/history?session=nobody", 404),

@@ -56,22 +56,51 @@ class Asker(Protocol):
         ...
 
 
-def asker_of(name: str, settings: Settings, where: Paths) -> Asker:
-    """Who asks this provider. Raises ``UserError`` when it is not set up."""
+def asker_of(name: str, settings: Settings, where: Paths, *, dry_run: bool = False) -> Asker:
+    """Who asks this provider. Raises ``UserError`` when it is not set up; for a ``dry_run``, which asks
+    nobody, only its prices are needed.
+    """
     from ...keys import load_keys
     from ...llm.select import providers
 
-    (provider,) = providers(name, settings, load_keys(os.environ, settings), folder=where.judge_folder)
+    try:
+        (provider,) = providers(name, settings, load_keys(os.environ, settings), folder=where.judge_folder)
+    except UserError as e:
+        if not dry_run:
+            raise
+        model = str(getattr(settings, name.replace("-", "_")).model)
+        return _Nobody(name, model, str(e))
     socket = find_socket(where)
     try:
         told = request(socket, "GET", f"{ROUTE}limits?provider={name}")
     except Refused as e:
+        if dry_run:
+            return _Nobody(name, provider.model_for(SAMPLE)[1], str(e))
         raise UserError(
             f"the daemon that runs may not ask it: {e}; choose another provider, or stop it"
         ) from e
     except Unavailable:
         return _Here(name, provider, float(settings.judge.timeout_s))
     return _Daemon(name, provider, socket, told, float(settings.judge.timeout_s))
+
+
+class _Nobody:
+    """Knows the prices, and why nobody can be asked."""
+
+    def __init__(self, name: str, model: str, why: str) -> None:
+        self.name, self.model = name, model
+        self.limits = f"nobody can be asked yet: {why}"
+
+    def ask(self, prompt: Prompt) -> Reply:  # noqa: ARG002 - as the others
+        """There is nobody."""
+        raise Ended(self.limits)
+
+    def price(self, tokens_in: int, tokens_out: int) -> float | None:
+        """USD, None when it is unknown."""
+        return estimate_usd(self.name, self.model, tokens_in, tokens_out)
+
+    def close(self) -> None:
+        """Nothing was opened."""
 
 
 class _Daemon:

@@ -109,7 +109,7 @@ def _agreed_and_asked(
     where: Paths,
     since: int,
 ) -> Spent:
-    asker = asker_of(args.provider, settings, where)
+    asker = asker_of(args.provider, settings, where, dry_run=args.dry_run)
     try:
         found = _estimate(asker, kept, judging, since)
         if args.dry_run or (found.stops and not args.json):

@@ -111,6 +111,8 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError("--days must be from 1 to 36500")
     if args.dry_run and not args.provider:
         raise UserError("--dry-run shows what a model would cost: name one with --provider")
+    if args.html is not None and str(args.html) == "-":
+        raise UserError("--html needs the name of a file")
     if args.quotes and args.html is None:
         raise UserError("--quotes says what is in the page of --html FILE")
     if args.label and (args.json or not attended()):

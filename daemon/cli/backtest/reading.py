@@ -18,7 +18,7 @@ from ..render import plain
 from ..terminal import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ...core.stop import Stop
     from ...paths import Paths
@@ -80,9 +80,16 @@ def files_of(env: Mapping[str, str], folder: str | None, since_ms: int = 0) -> l
     if folder is not None and not place.exists():
         raise UserError(f"there is no {place}")
     suffixes = (TRANSCRIPT,) if folder is None else (TRANSCRIPT, EXPORT)
-    paths = [place] if place.is_file() else _below(place, suffixes)
+    closed: list[OSError] = []
+    paths = [place] if place.is_file() else _below(place, suffixes, closed.append)
     found = [f for path in paths if (f := _file(path)) is not None]
     chosen = [f for f in found if f.changed >= since_ms * 1_000_000]
+    for error in closed:
+        if isinstance(error, FileNotFoundError):
+            continue  # a host that was never used, or a folder that went away meanwhile
+        if str(error.filename) == str(place):
+            raise UserError(f"{place} can't be read: {error.strerror}")
+        say(f"left out: {plain(error.filename)}: {error.strerror}", sys.stderr)
     if not chosen:
         newer = " so new" if found else ""
         raise UserError(
@@ -93,8 +100,9 @@ def files_of(env: Mapping[str, str], folder: str | None, since_ms: int = 0) -> l
     return sorted(chosen, key=lambda f: (f.changed, f.name))
 
 
-def _below(place: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
-    for folder, inner, names in os.walk(place):
+def _below(place: Path, suffixes: tuple[str, ...], on_closed: Callable[[OSError], None]) -> Iterator[Path]:
+    """``on_closed``: told of each folder that can't be read."""
+    for folder, inner, names in os.walk(place, onerror=on_closed):
         inner[:] = sorted(name for name in inner if name != "subagents")
         for name in names:
             if name.endswith(suffixes) and not name.startswith(("agent-", ".")):

@@ -110,11 +110,14 @@ def _signs(report: Report, paint: Paint) -> list[str]:
         if report.total.groups[group]:
             numbers = (report.signs[group, sign] for sign in ("again", "thanked", "went_on", "none"))
             rows.append((f"  {TITLES[group]}", *(f"{n:,}" for n in numbers)))
-    again, sent = report.signs["sent", "again"], report.total.groups["sent"]
+    again = report.signs["sent", "again"]
+    followed = report.total.groups["sent"] - report.signs["sent", "none"]
     told = table(rows, right=(1, 2, 3, 4))
-    if sent:
-        said = f"after {again:,} of {sent:,} that would have been sent back you asked for the same again"
-        told += paint.row("  ", f"{said}, or objected: a sign that those were right.")
+    if followed:
+        said = (
+            f"you spoke after {followed:,} that would have been sent back, and after {again:,} of them asked "
+        )
+        told += paint.row("  ", f"{said}for the same again, or objected: a sign that those were right.")
     return told
 
 
@@ -166,6 +169,6 @@ def proposal(quality: Precision) -> str:
     if quality.proposes == "act":
         return 'That is enough for judge.mode = "act" (`reflectd config set judge.mode act`).'
     return (
-        'Stay with judge.mode = "observe", which judges and sends nothing '
+        'That is not enough to act: judge.mode = "observe" judges and sends nothing '
         "(`reflectd config set judge.mode observe`)."
     )

@@ -208,7 +208,8 @@ def _text(told: dict[str, Any], *names: str) -> str:
 
 def _number(told: dict[str, Any], *names: str) -> float | None:
     found = _inside(told, names)
-    return float(found) if isinstance(found, int | float) and 0 <= found < 1e9 else None
+    fine = isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 1e9
+    return float(found) if fine else None
 
 
 def _inside(told: object, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - of any JSON

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...core.errors import Unavailable
 from ...core.learned import refusal
 from .projects import ChosenProject
-from .sections import PIECE, action, following, row, section, session, when
+from .sections import PIECE, action, following, off, row, section, session, when
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,7 @@ class LessonsPage:
     def __init__(self, parts: Parts, routes: EpisodeRoutes) -> None:
         self._chosen = ChosenProject(parts)
         self._routes = routes
+        self._world = parts.world
 
     async def read(self, query: Mapping[str, Any]) -> Json:
         """The lessons of the project, newest first."""
@@ -54,8 +55,9 @@ class LessonsPage:
         except Unavailable as error:
             return {"sections": [section(TITLE, COLUMNS, (), text=str(error))]}
         some = found[:PIECE]
+        told = off("Lessons", enabled=self._world.settings.memory.enabled)
         more = following(query, "lessons", some[-1]["id"]) if len(found) > PIECE else {}
-        return {"sections": [section(TITLE, COLUMNS, [_row(e) for e in some], text=SAID, more=more)]}
+        return {"sections": [section(TITLE, COLUMNS, [_row(e) for e in some], text=told + SAID, more=more)]}
 
 
 def _row(e: Json) -> Json:
@@ -78,4 +80,4 @@ def _actions(e: Json) -> list[Json]:
     if e["state"] != "dismissed":
         found.append(action("dismiss", "settle", no, key="x"))
     asks = "Forget this lesson for good? It can't be brought back, and may be learned again."
-    return [*found, action("forget", "forget", one, confirm=asks)]
+    return [*found, action("forget", "forget", one, key="f", confirm=asks)]

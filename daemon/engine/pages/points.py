@@ -17,7 +17,7 @@ from ...playbook.scoring import harms
 from ...store import learning
 from ..features.feature import Route
 from .projects import BY, ChosenProject, refusing, said_by_person
-from .sections import action, piece, row, section, session, when
+from .sections import action, off, piece, row, section, session, when
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,7 +112,8 @@ class PointsPage:
                     actions=_point_actions(chosen, p, waits=not vouched and origin is None),
                 )
             )  # fmt: skip
-        said = "What agents learned works in this project, with what became of it in later sessions."
+        said = off("Points", enabled=self._world.settings.playbook.enabled)
+        said += "What agents learned works in this project, with what became of it in later sessions."
         return section("Points", POINT, rows, text=loaded.problem or said, more=more)
 
     # --- what a click does -----------------------------------------------------------------------------
@@ -181,6 +182,8 @@ class PointsPage:
 def _state(p: Point, offered: set[str], *, vouched: bool) -> str:
     if p["name"] in offered:
         return "given to agents"
+    if why := refusal(p["text"]):
+        return f"it may not be given to agents: {why}"
     if not vouched:
         return "nobody vouches for it, so no agent is given it"
     return "it harmed, so no agent is given it" if harms(p) else "a rule says it, or you dismissed it"

@@ -59,7 +59,7 @@ class Figures:
                 _disputes(cases, now_ms),
                 self._backtest(),
                 self._weeks(now_ms),
-                _listed(cases, query),
+                self._listed(cases, query),
             ]
         }
 
@@ -112,8 +112,8 @@ class Figures:
         right = wilson(sum(c.judged == c.expect for c in cases), len(cases))
         rows.append(row("all", len(cases), share(right), None, None))
         text = (
-            "Cases that you labelled, most of them because a verdict was wrong: so these figures are lower "
-            "than those of all verdicts. Beside each share is the interval that the true one is in, 95 times "
+            "Cases that you labelled. Who labels mostly what was wrong sees lower figures than those of all "
+            "verdicts. Beside each share is the interval that the true one is in, 95 times "
             "of 100."
         )
         columns = ("class", "judged so", "right when it said so", "labelled so", "found of those")
@@ -130,6 +130,22 @@ class Figures:
         begin, over = (MONDAY_MS + week * WEEK_MS for week in (first, end))
         with ReadOnly(self._database) as db:
             return Verdicts(db).by_week(begin, over, MONDAY_MS, WEEK_MS)
+
+    def _listed(self, cases: Sequence[Saved], query: Mapping[str, Any]) -> Json:
+        """The disputes one by one. A session that the daemon never judged, of a back-test, has no page."""
+        some, more = piece([c for c in cases if is_dispute(c)], query, "disputes")
+        with ReadOnly(self._database) as db:
+            judged = {c.session for c in some if Verdicts(db).how_many(c.session)}
+        rows = [
+            row(
+                when(c.at), session(c.session) if c.session in judged else c.session, c.request,
+                words(c.judged), words(c.expect), c.why, c.path.stem,
+            )
+            for c in some
+        ]  # fmt: skip
+        columns = ("when", "session", "request", "judged", "should be", "why", "case")
+        text = "Take one back in a terminal: reflectd case remove, and its name."
+        return section("Disputes", columns, rows, text=text, more=more)
 
     def _weeks(self, now_ms: int) -> Json:
         """How turns ended, by week."""
@@ -156,18 +172,6 @@ def _disputes(cases: Sequence[Saved], now_ms: int) -> Json:
     rows = [row(day_of(week), *(wrong[week, name] for name in said)) for week in weeks]
     text = "Verdicts that you said were wrong, by what they had said and the week in which they were given."
     return section("Disputes by week", ("week", *map(words, said)), rows, text=text)
-
-
-def _listed(cases: Sequence[Saved], query: Mapping[str, Any]) -> Json:
-    """The disputes one by one."""
-    some, more = piece([c for c in cases if is_dispute(c)], query, "disputes")
-    rows = [
-        row(when(c.at), session(c.session), c.request, words(c.judged), words(c.expect), c.why, c.path.stem)
-        for c in some
-    ]
-    columns = ("when", "session", "request", "judged", "should be", "why", "case")
-    text = "Take one back in a terminal: reflectd case remove, and its name."
-    return section("Disputes", columns, rows, text=text, more=more)
 
 
 def is_dispute(case: Saved) -> bool:

@@ -18,6 +18,11 @@ PIECE: Final = 50
 FURTHEST: Final = 1_000_000
 
 
+def off(what: str, *, enabled: bool) -> str:
+    """Said before a section that stays empty, because nothing is learned; "" when it is."""
+    return "" if enabled else f"{what} are not learned: reflectd setup --learning on turns that on. "
+
+
 def action(label: str, route: str, body: Json, *, key: str = "", confirm: str = "") -> Json:
     """What a row can have done: ``route`` of the feature is given ``body``. ``confirm``: what is asked
     before, for what no page takes back.

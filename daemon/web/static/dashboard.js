@@ -79,7 +79,8 @@ function dispute() {
   const to = here ?? (item?.matches("a") ? item : item?.querySelector("a[href^='/verdict/']"));
   const href = to?.getAttribute("href") ?? "";
   if (href.startsWith("/verdict/")) location.href = `${href}#d`;
-  else say("Choose a verdict first: j and k.");
+  else if (location.pathname.startsWith("/verdict/")) say("This round has no saved case, so there is nothing to dispute.");
+  else say(items().some((e) => e.matches("a[href^='/verdict/']") || e.querySelector("a[href^='/verdict/']")) ? "Choose a verdict first: j and k." : "There is no verdict on this page.");
 }
 
 function search() {

@@ -130,6 +130,8 @@ async def test_no_model_without_a_yes(box: Sandbox) -> None:
         code, screen = await asyncio.to_thread(answered, box, env, "n")
         assert (code, "Nothing was asked." in screen) == (1, True)
         no_key = await asyncio.to_thread(reflectd, box, "backtest", "--provider", "openai", "--dry-run")
+        said(no_key, 0, "3 to 6 calls", "nobody can be asked yet: no key for OpenAI")
+        no_key = await asyncio.to_thread(reflectd, box, "backtest", "--provider", "openai")
         said(no_key, 2, "no key for OpenAI")
 
 
@@ -301,11 +303,13 @@ async def test_ctrl_c_and_a_kill_pay_for_nothing_twice(box: Sandbox) -> None:
 
 
 async def test_a_provider_that_the_daemon_does_not_have(box: Sandbox) -> None:
-    """It says so before anything is asked."""
+    """It says so before anything is asked; an estimate needs nobody."""
     session(box, 1, passed=True)
     async with site(box, daemon=True, REFLECTD_JUDGE_PROVIDER="offline") as (_, env, _):
         done = await asyncio.to_thread(
             reflectd, box, "backtest", "--provider", "anthropic", "--dry-run", **env
         )
+        said(done, 0, "to ask", "nobody can be asked yet", "anthropic")
+        done = await asyncio.to_thread(reflectd, box, "backtest", "--provider", "anthropic", **env)
         said(done, 2, "the daemon that runs may not ask it", "anthropic")
     assert os.environ.get("ANTHROPIC_API_KEY") is None

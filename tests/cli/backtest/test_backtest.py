@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -10,9 +11,13 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from daemon.cli.backtest.reading import files_of
+from daemon.core.errors import UserError
 from daemon.store.backtests import FILE
 from harness.machine.sandbox import REPO
 from harness.machine.waiting import PATIENCE_S, wait_until
@@ -108,6 +113,27 @@ def test_recorded_sessions_of_both_hosts(box: Sandbox) -> None:
         "pipe.jsonl",
     ]
     said(reflectd(box, "backtest", str(folder)), 0, "left out", "pipe.jsonl", "is not a regular file")
+
+
+def test_a_folder_that_may_not_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The one that was named is an error, one below it is left out and told of."""
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (tmp_path / "one.jsonl").write_text("{}\n")
+    scan = os.scandir
+
+    def refused(path: Any) -> Any:
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    assert [f.path.name for f in files_of({}, str(tmp_path))] == ["one.jsonl"]
+    assert f"left out: {closed}: Permission denied" in capsys.readouterr().err
+    with pytest.raises(UserError, match="closed can't be read: Permission denied"):
+        files_of({}, str(closed))
 
 
 def test_no_socket_and_no_program(box: Sandbox) -> None:

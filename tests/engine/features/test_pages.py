@@ -466,6 +466,10 @@ async def test_agreement_and_disputes_come_from_the_labels(site: Site) -> None:
     assert rows["all"][1]["share"] == pytest.approx(0.8)
     assert [r["cells"][1:] for r in found["Disputes by week"]["rows"]] == [[1, 0, 0]]
     (dispute,) = found["Disputes"]["rows"]
+    assert dispute["cells"][1] == "ses_3", "it was never judged here, so it has no page"
+    judged_here = Verdict("ses_3", "t", "a", "complete", now)
+    await site.sim.daemon.db.commit(verdicts.add(judged_here, str(site.project)))
+    (dispute,) = (await site.page("quality"))["Disputes"]["rows"]
     assert dispute["cells"][1] == of("ses_3")
     assert dispute["cells"][3:6] == ["complete", "incomplete", "the tests never ran"]
     folder = CaseFolder(site.state)
