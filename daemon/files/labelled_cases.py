@@ -23,6 +23,7 @@ from .verdict import file_name
 
 FOLDER = "cases"
 LIMIT = 64 * 1024 * 1024  # bytes; the case of a very long session has a few million
+LAST_MS = 253_402_300_800_000  # the end of the year 9999
 Json = dict[str, Any]
 
 
@@ -170,7 +171,7 @@ def summary(path: Path) -> Saved:
     return Saved(
         path=path,
         session=str(case.get("session") or _record(found, "transcript").get("session") or ""),
-        at=at if isinstance(at, int) else 0,
+        at=at if isinstance(at, int) and 0 <= at < LAST_MS else 0,
         judged=str(verdict.get("state") or ""),
         expect=str(label.get("expect") or ""),
         why=str(label.get("why") or ""),

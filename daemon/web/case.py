@@ -1,7 +1,8 @@
 """What a verdict's page shows of a saved case: requirements with what shows each, the log, the changes.
 
 A case file may come with a clone, so any field may be missing or have a wrong type; whatever is no text
-becomes one. Pure.
+becomes one. Every list and every text is bounded, so that no file makes a page that takes the daemon's memory
+or time; what is cut says so. Pure.
 """
 
 from __future__ import annotations
@@ -17,11 +18,37 @@ from ..judge.parse import parse, parse_defence
 
 Json = dict[str, Any]
 ROWS: Final = 400
-LINES: Final = 400
+REQUESTS: Final = 50
+LINES: Final = 4_000  # of all files together
 CALLS: Final = 20
-CITES: Final = 100
-_CITED: Final = re.compile(r"\b([REAM]\d{1,4})\b")
+CITES: Final = 20
+SHORT, MIDDLE, LONG = 300, 2_000, 100_000  # characters: of a reference or a line, of a row, of a message
+_CITED: Final = re.compile(r"\b([REAM]\d{1,4})\b", re.ASCII)
+_SEVERAL: Final = re.compile(r"A(\d{1,4})-A(\d{1,4})", re.ASCII)
 _ASKED: Final = frozenset({"requirement", "project_rule"})
+
+
+class _Cited:
+    """What may be cited, by its id. A line of the log may stand for several calls: ``A3-A9``."""
+
+    def __init__(self, found: list[tuple[str, str]]) -> None:
+        self._texts = {name: _cut(text, SHORT) for name, text in found if name}
+        self._keys = {name: name for name in self._texts}
+        for name in self._texts:
+            if several := _SEVERAL.fullmatch(name):
+                first, last = map(int, several.groups())
+                for number in range(first, min(last, first + ROWS) + 1):
+                    self._keys.setdefault(f"A{number}", name)
+
+    def in_text(self, text: str) -> list[Json]:
+        """What the text cites, once each."""
+        names = islice(dict.fromkeys(_CITED.findall(text[:LONG])), CITES)
+        keys = dict.fromkeys(key for name in names if (key := self._keys.get(name)))
+        return [{"id": key, "text": self._texts[key]} for key in keys]
+
+    def by_name(self, names: list[str]) -> list[Json]:
+        """Those with exactly these ids."""
+        return [{"id": name, "text": self._texts[name]} for name in names[:CITES] if name in self._texts]
 
 
 def shown(found: Json, missing: list[Json]) -> Json:
@@ -30,22 +57,24 @@ def shown(found: Json, missing: list[Json]) -> Json:
     evidence = _object(case.get("evidence"))
     rows = [_row(_object(r)) for r in _list(evidence.get("rows"))[:ROWS]]
     log = [_act(_object(a)) for a in _list(evidence.get("log"))[:ROWS]]
-    requests = [_text(r) for r in _list(case.get("requests"))[:ROWS]]
-    lines = {r["id"]: r["text"] for r in rows} | {a["id"]: a["text"] for a in log if a["id"]}
-    lines |= {f"M{n}": text for n, text in enumerate(requests, 1)}
+    requests = [_text(r, LONG) for r in _list(case.get("requests"))[:REQUESTS]]
+    said = [(f"M{n}", text) for n, text in enumerate(requests, 1)]
+    cited = _Cited([*((r["id"], r["text"]) for r in rows), *((a["id"], a["text"]) for a in log), *said])
     replies = [_object(r) for r in _list(found.get("replies"))[:CALLS]]
-    changed = _object(case.get("changed"))
     return {
         "requests": requests,
-        "final": _text(case.get("final")),
-        "requirements": _by_judge(replies, lines) or _by_rows(rows, missing, lines),
+        "final": _text(case.get("final"), LONG),
+        "requirements": _by_judge(replies, cited) or _by_rows(rows, missing, cited),
         "rows": [r for r in rows if r["kind"] not in _ASKED],
         "log": log,
         "log_more": max(0, len(_list(evidence.get("log"))) - ROWS),
-        "files": [_file(_object(f)) for f in _list(evidence.get("files"))[:ROWS]],
-        "git": [_text(n) for n in _list(changed.get("names"))[:ROWS]],
+        "files": _files(_list(evidence.get("files"))[:ROWS]),
+        "git": [_text(n) for n in _list(_object(case.get("changed")).get("names"))[:ROWS]],
         "prompts": [
-            {k: _text(_object(p).get(k)) for k in ("purpose", "system", "text")}
+            {
+                "purpose": _text(_object(p).get("purpose")),
+                **{k: _text(_object(p).get(k), LONG) for k in ("system", "text")},
+            }
             for p in _list(found.get("prompts"))[:CALLS]
         ],
         "replies": [_reply(r, _text(case.get("nonce"))) for r in replies],
@@ -55,39 +84,37 @@ def shown(found: Json, missing: list[Json]) -> Json:
 
 def missing_items(missing: list[Json], found: Json | None) -> list[Json]:
     """The open items of a verdict, each with the row, log line or words that it cites."""
-    lines: dict[str, str] = {}
-    if found is not None:
-        evidence = _object(_object(found.get("case")).get("evidence"))
-        for each in (*_list(evidence.get("rows"))[:ROWS], *_list(evidence.get("log"))[:ROWS]):
-            lines[_text(_object(each).get("id"))] = _text(_object(each).get("text"))
+    evidence = _object(_object((found or {}).get("case")).get("evidence"))
+    each = (*_list(evidence.get("rows"))[:ROWS], *_list(evidence.get("log"))[:ROWS])
+    cited = _Cited([(_text(_object(e).get("id")), _text(_object(e).get("text"))) for e in each])
     return [
         {
             "item": _text(m.get("item")),
-            "refs": _refs(_text(m.get("cites")), lines),
+            "refs": cited.in_text(_text(m.get("cites"))),
             "cites": _text(m.get("cites")),
         }
-        for m in missing
+        for m in missing[:ROWS]
     ]
 
 
-def _by_judge(replies: list[Json], lines: dict[str, str]) -> list[Json]:
+def _by_judge(replies: list[Json], cited: _Cited) -> list[Json]:
     """What the judge said of each thing that was asked, in its newest reply that has such a list."""
     for reply in reversed(replies):
         said = _list(_object(reply.get("data")).get("requirements"))
         if said:
             texts = [_text(s) for s in said[:ROWS]]
-            return [{"id": "", "text": t, "open": None, "refs": _refs(t, lines)} for t in texts]
+            return [{"id": "", "text": t, "open": None, "refs": cited.in_text(t)} for t in texts]
     return []
 
 
-def _by_rows(rows: list[Json], missing: list[Json], lines: dict[str, str]) -> list[Json]:
+def _by_rows(rows: list[Json], missing: list[Json], cited: _Cited) -> list[Json]:
     """Each thing that was asked, with the rows that rest on it, and whether one of them is open."""
-    cited = {name for m in missing for name in _CITED.findall(_text(m.get("cites")))}
+    named = {name for m in missing for name in _CITED.findall(_text(m.get("cites")))}
     found = []
     for asked in (r for r in rows if r["kind"] in _ASKED):
         by = [r for r in rows if _is_about(r, asked)]
-        is_open = asked["open"] or asked["id"] in cited or any(r["open"] for r in by)
-        refs = [{"id": r["id"], "text": lines[r["id"]]} for r in by]
+        is_open = asked["open"] or asked["id"] in named or any(r["open"] for r in by)
+        refs = cited.by_name([r["id"] for r in by])
         found.append({"id": asked["id"], "text": asked["text"], "open": is_open, "refs": refs})
     return found
 
@@ -98,55 +125,48 @@ def _is_about(r: Json, asked: Json) -> bool:
     return bool(named) or asked["id"] in r["cites"] or r["id"] in asked["cites"]
 
 
-def _refs(text: str, lines: dict[str, str]) -> list[Json]:
-    """The rows and log lines that are cited, once each. One line of the log may stand for several calls."""
-    found: dict[str, str] = {}
-    for name in islice(dict.fromkeys(_CITED.findall(text)), CITES):
-        line = next((key for key in lines if key == name or _covers(key, name)), "")
-        if line:
-            found[line] = lines[line]
-    return [{"id": name, "text": line} for name, line in found.items()]
-
-
-def _covers(key: str, name: str) -> bool:
-    first, _, last = key.partition("-")
-    if not (last and key[0] == name[0] == "A" and first[1:].isdigit() and last[1:].isdigit()):
-        return False
-    return int(first[1:]) <= int(name[1:]) <= int(last[1:])
-
-
 def _row(r: Json) -> Json:
     found: Json = {k: _text(r.get(k)) for k in ("id", "kind", "text", "outcome", "command")}
-    cites = [_text(c) for c in _list(r.get("cites"))[:CITES]]
-    return {**found, "kind": found["kind"], "open": r.get("open") is True, "cites": cites}
+    return {
+        **found,
+        "open": r.get("open") is True,
+        "cites": [_text(c) for c in _list(r.get("cites"))[:CITES]],
+    }
 
 
 def _act(a: Json) -> Json:
     return {
         "id": _text(a.get("id")),
         "text": _text(a.get("text")),
-        "said": [_text(s) for s in _list(a.get("said"))[:CITES]],
+        "said": [_text(s, SHORT) for s in _list(a.get("said"))[:CITES]],
     }
 
 
-def _file(f: Json) -> Json:
-    lines = [_text(line) for line in _list(f.get("lines"))]
-    return {
-        **{k: _text(f.get(k)) for k in ("path", "how", "added", "removed")},
-        "by": [_text(b) for b in _list(f.get("by"))[:20]],
-        "lines": lines[:LINES],
-        "more": max(0, len(lines) - LINES),
-    }
+def _files(files: list[Any]) -> list[Json]:
+    """Those of the first ones have lines, as many as there is room for."""
+    found, left = [], LINES
+    for f in map(_object, files):
+        lines = [_text(line, MIDDLE) for line in _list(f.get("lines"))[:left]]
+        left -= len(lines)
+        found.append({
+            **{k: _text(f.get(k)) for k in ("path", "how", "added", "removed")},
+            "by": [_text(b, SHORT) for b in _list(f.get("by"))[:CITES]],
+            "lines": lines,
+            "more": len(_list(f.get("lines"))) - len(lines),
+        })  # fmt: skip
+    return found
 
 
 def _reply(r: Json, nonce: str) -> Json:
     """A reply, and what the judge's parser reads in it."""
     data = r.get("data")
-    reply = Reply(_text(r.get("text")), "", data=data if isinstance(data, dict) else None)
+    reply = Reply(_text(r.get("text"), LONG), "", data=data if isinstance(data, dict) else None)
     seconds = r.get("seconds")
+    fine = isinstance(seconds, int | float) and not isinstance(seconds, bool) and abs(seconds) < 1e9
     return {
-        **{k: _text(r.get(k)) for k in ("provider", "model", "text")},
-        "seconds": f"{seconds:.1f} s" if isinstance(seconds, int | float) else "",
+        **{k: _text(r.get(k)) for k in ("provider", "model")},
+        "text": reply.text,
+        "seconds": f"{seconds:.1f} s" if fine else "",
         "read": _read(reply, nonce),
     }
 
@@ -173,5 +193,13 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
+def _text(value: object, most: int = MIDDLE) -> str:
+    return "" if value is None else _cut(str(value), most)
+
+
+def _cut(text: str, most: int) -> str:
+    return (
+        text
+        if len(text) <= most
+        else f"{text[:most]} [… {len(text) - most:,} characters more in the case file]"
+    )

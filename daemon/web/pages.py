@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable, UserError
 from . import cost, health, now, past, verdict
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 Read = Callable[["Source", Mapping[str, str]], Awaitable[Mapping[str, Any] | None]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HEARTBEAT_S: Final = 5.0
+STREAMS: Final = 8  # of pages that show what happens now; the other streams are for `reflectd watch`
+WHY_CHARS: Final = 300
+WHOLE: Final = 2**53  # numbers beyond that are none of ours
 _KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -70,6 +74,8 @@ class Pages:
             if route.method == "POST"
         }
         self._menu: list[dict[str, str]] = []
+        self._clicks: set[asyncio.Future[Any]] = set()
+        self._streams = 0
 
     def add_to(self, app: web.Application) -> None:
         """Register the routes."""
@@ -141,26 +147,45 @@ class Pages:
         body = await _object(request)
         if route is None or body is None:
             raise BadReply("there is no such action" if route is None else "the body is not a JSON object")
-        with self._source.intake.command():
-            done = dict(await route.answer(body))
-        said = str(done.get("said", ""))
-        self._source.log.info("a person clicked", **request.match_info, said=said, by="dashboard")
-        return web.json_response(done)
+
+        async def carried_out() -> Mapping[str, Any]:
+            with self._source.intake.command():
+                return await route.answer(body)
+
+        return await self._clicked(carried_out(), **request.match_info)
+
+    async def _clicked(self, work: Coroutine[Any, Any, Mapping[str, Any]], **what: str) -> web.Response:
+        """Carry out a click to its end, also when the browser goes away meanwhile, and log it."""
+
+        async def whole() -> Mapping[str, Any]:
+            done = dict(await work)
+            self._source.log.info("a person clicked", **what, said=str(done.get("said", "")), by="dashboard")
+            return done
+
+        task = asyncio.ensure_future(whole())
+        self._clicks.add(task)
+        task.add_done_callback(self._end_of_click)
+        return web.json_response(await asyncio.shield(task))
+
+    def _end_of_click(self, task: asyncio.Future[Any]) -> None:
+        """Whoever clicked may be gone, so nobody else looks at the error."""
+        self._clicks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._source.log.info("a click failed", error=str(error)[:WHY_CHARS])
 
     async def _dispute(self, request: web.Request) -> web.Response:
         """``POST /dispute``: the person's word that a verdict was wrong."""
         body = await _object(request)
         if body is None:
             raise BadReply("the body is not a JSON object")
-        done = await verdict.dispute(self._source, body)
-        self._source.log.info(
-            "a person clicked", feature="", route="dispute", said=done["said"], by="dashboard"
-        )
-        return web.json_response(done)
+        return await self._clicked(verdict.dispute(self._source, body), feature="", route="dispute")
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """``GET /stream``: a line for each thing that happens, and now and then one because time passes."""
+        if self._streams >= STREAMS:
+            raise Unavailable(f"{STREAMS} pages show what happens now already")
         entries = self._source.status.stream.entries(heartbeat_s=HEARTBEAT_S)
+        self._streams += 1
         self._watching(1)
         try:
             await anext(entries)  # refused before the answer begins
@@ -172,6 +197,7 @@ class Pages:
                     told = {"kind": "time"} if entry is None else {k: entry[k] for k in ("kind", "session")}
                     await response.write(f"data: {json.dumps(told)}\n\n".encode())
         finally:
+            self._streams -= 1
             self._watching(-1)
             await entries.aclose()  # type: ignore[attr-defined]
         return response
@@ -220,14 +246,25 @@ def _html(text: str, status: int = 200) -> web.Response:
 
 
 async def _object(request: web.Request) -> dict[str, Any] | None:
-    """The JSON object that was posted; None for anything else."""
+    """The JSON object that was posted; None for anything else, and for texts and numbers that no page has."""
     if request.content_type != "application/json":
         return None
     try:
         found = json.loads(await request.read())
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+        return found if isinstance(found, dict) and _is_plain(found) else None
+    except (ValueError, RecursionError, HttpProcessingError, web.RequestPayloadError):
+        return None  # the last two: no body can be had out of it
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it can be stored: no half characters, no NUL, no number beyond ``WHOLE``."""
+    if isinstance(value, str):
+        return "\0" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
+    if isinstance(value, dict):
+        return all(_is_plain(k) and _is_plain(v) for k, v in value.items())
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return not isinstance(value, int | float) or -WHOLE < value < WHOLE
 
 
 def _keys(pages: list[tuple[str, str]]) -> list[dict[str, str]]:

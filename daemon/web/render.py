@@ -12,7 +12,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -46,6 +46,11 @@ def clean(text: str) -> str:
     if len(text) >= LINE:
         text = "\n".join(map(_cut, text.split("\n")))
     return text.encode("utf-8", "replace").decode()
+
+
+def encoded(values: Mapping[str, object]) -> str:
+    """The query of an address."""
+    return urlencode({name: str(value).encode("utf-8", "replace") for name, value in values.items()})
 
 
 def _cut(line: str) -> str:
@@ -111,6 +116,7 @@ class Renderer:
             lstrip_blocks=True,
         )
         self._env.filters.update(
+            urlencode=lambda values: Markup(escape(encoded(values))),  # noqa: S704 - quoted, and never cut
             utc=utc,
             iso=iso,
             money=money,

@@ -7,7 +7,6 @@ wrong type is a bug of that feature and raises ``TypeError`` or ``KeyError``.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +23,7 @@ def sections(read: Mapping[str, Any], feature: str) -> list[Json]:
             "text": s.get("text", ""),
             "columns": list(s.get("columns", ())),
             "rows": [_row(row) for row in s.get("rows", ())],
-            "more": f"?{urlencode(s['more'])}" if s.get("more") else "",
+            "more": dict(s.get("more") or {}),
         }
         for s in read["sections"]
     ]
@@ -61,7 +60,7 @@ def _cell(cell: object) -> Json:
     if "share" in cell:
         return {"kind": "share", **{k: _share(cell.get(k, cell["share"])) for k in ("share", "low", "high")}}
     if "query" in cell:
-        return {"kind": "query", "text": cell["text"], "query": f"?{urlencode(cell['query'])}"}
+        return {"kind": "query", "text": cell["text"], "query": dict(cell["query"])}
     return {"kind": "link", "text": cell["text"], "session": cell["session"], "round": cell.get("round", 0)}
 
 

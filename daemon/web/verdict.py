@@ -111,7 +111,7 @@ async def dispute(source: Source, body: Mapping[str, Any]) -> Json:
     if should_be not in EXPECTED or len(why) > WHY_CHARS or not number:
         raise BadReply(f"a dispute names a round, and what it should be: {', '.join(EXPECTED)}")
     found = await source.status.why(session, "", number)
-    if found is None or not found["verdicts"]:
+    if found is None or not found["verdicts"] or found["verdicts"][0]["session"] != session:
         raise BadReply("there is no such verdict")
     path = found["verdicts"][0]["case"]
     if not path:

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import socket
+import time
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, Self
@@ -69,6 +70,17 @@ class Browser:
         given = {"Content-Type": "application/json", "Origin": self.origin} | headers
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.ask("POST", path, data, given)
+
+    def leaves(self, path: str, body: object) -> None:
+        """Post, and go away before there is an answer, as soon as the other end has all of it."""
+        data = json.dumps(body)
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nOrigin: {self.origin}\r\n"
+            f"Cookie: {self.cookie}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE_S) as s:
+            s.sendall(f"{head}{data}".encode())
+            time.sleep(0.05)
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None

@@ -104,3 +104,49 @@ def test_any_evidence_can_be_shown(outer: dict[str, Any], evidence: dict[str, An
     whole = {"case": outer | {"evidence": evidence | {"rows": [row, outer], "log": [row], "files": [outer]}}}
     assert isinstance(shown(whole, [])["requirements"], list)
     assert missing_items([{"item": row, "cites": row}], whole)
+
+
+def test_a_hostile_case_makes_no_large_page() -> None:
+    """Each requirement cites every row, and each row is long: what is shown of it stays small."""
+    rows = [{"id": f"E{n}", "text": "x" * 150_000} for n in range(100)]
+    cites = " ".join(f"E{n}" for n in range(100))
+    hostile = case(ANSWER | {"requirements": [cites] * 1_000})
+    hostile["case"]["evidence"] = {
+        "rows": rows,
+        "log": [{"id": "A1", "said": ["y" * 10_000] * 1_000}] * 1_000,
+    }
+    hostile["case"] |= {"requests": ["z" * 500_000] * 100, "files": [{"lines": ["l" * 9_000] * 9_000}] * 9}
+    hostile |= {"prompts": [{"text": "p" * 900_000}] * 100}
+    found = shown(hostile, [])
+    assert len(json.dumps(found)) < 25_000_000
+    assert "characters more in the case file]" in found["requirements"][0]["refs"][0]["text"]
+
+
+def test_a_hostile_log_costs_no_time() -> None:
+    """Ids that stand for a great many calls, in digits that no log has, or in many."""
+    for name in ("A1-A9999", f"A{'9' * 1_000}-A{'9' * 1_000}", "A\u00b2-A5", "A-A", "A1-A", "-", "A9-A1"):
+        log = [{"id": name if n else f"{name}x", "text": "t"} for n in range(400)]
+        hostile = case(ANSWER | {"requirements": [" ".join(f"A{n}" for n in range(100))] * 400})
+        hostile["case"]["evidence"] = {"rows": [], "log": log}
+        found = shown(hostile, [])["requirements"]
+        assert len(found) == 400
+        assert [r["id"] for r in found[0]["refs"]] == (["A1-A9999"] if name == "A1-A9999" else [])
+
+
+def test_odd_seconds_are_not_shown() -> None:
+    """A number that no float can hold."""
+    odd = case(ANSWER)
+    odd["replies"][0]["seconds"] = 10**400
+    assert shown(odd, [])["replies"][0]["seconds"] == ""
+
+
+def test_a_check_that_the_request_names_speaks_of_it() -> None:
+    """By its command, also where the row cites nothing."""
+    found = case()
+    found["case"]["evidence"] = {
+        "rows": [
+            {"id": "R1", "kind": "requirement", "text": "`make test` must pass."},
+            {"id": "E1", "kind": "check", "text": "`make test` passed", "command": "make test"},
+        ]
+    }
+    assert refs(shown(found, [])) == [["E1"]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from ...core.errors import Rejected
+from ...core.errors import Rejected, Unavailable
 from ...core.learned import known_as, refusal
 from ...files import learned_points
 from ...playbook.points import each
@@ -136,8 +136,11 @@ class PointsPage:
         if text is None:
             raise Rejected(f"{name} is a point of the file: remove it instead")
         journal = self._rules(chosen).journal
-        await asyncio.to_thread(refusing(lambda: learned_points.never_again(journal, text.text)))
         await self._learning.settle(text, yes=False, word=WORD)
+        try:
+            await asyncio.to_thread(refusing(lambda: learned_points.never_again(journal, text.text)))
+        except (Rejected, Unavailable) as error:
+            return {"said": f"dismissed {name}, but another session may teach it again: {error}"}
         return {"said": f"dismissed {name}"}
 
     async def _remove(self, body: Mapping[str, Any]) -> Json:

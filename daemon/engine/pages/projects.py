@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BY: Final = "dashboard"
 """Who changed something, as the lists of changes have it."""
 LOOKED_AT: Final = 50  # verdicts
+LONGEST: Final = 300  # characters of a folder in a refusal
 T = TypeVar("T")
 
 
@@ -46,9 +47,12 @@ class ChosenProject:
         known = {i.directory for i in self._instances} | set(self._world.sessions.off_folders())
         try:
             found = upward.project(directory, known)
+            there = found.is_dir()
         except UserError as error:
             raise Rejected(str(error)) from error
-        if not found.is_dir():
+        except OSError as error:  # a name that is too long
+            raise Rejected(f"{directory[:LONGEST]} can't be read: {error.strerror}") from error
+        if not there:
             raise Rejected(f"there is no folder {found}")
         return found
 
