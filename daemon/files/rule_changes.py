@@ -121,7 +121,12 @@ def _read(found: object) -> Change | None:
         change = Change(**found)
         rules = tuple((before, after) for before, after in change.rules)
         signals = tuple((str(name), str(was), str(now)) for name, was, now in change.signals)
-        if type(change.number) is not int or type(change.at) is not int:
+        texts = (change.what, change.file, change.before, change.after, change.why, change.by)
+        if not all(type(n) is int for n in (change.number, change.at, change.retired, change.undoes)):
+            return None
+        if not all(isinstance(text, str) for text in texts):
+            return None
+        if not all(entry is None or isinstance(entry, dict) for pair in rules for entry in pair):
             return None
         return replace(change, rules=rules, signals=signals)
     except (TypeError, ValueError):

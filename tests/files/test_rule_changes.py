@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from daemon.files.reflect_state import ReflectState
 from daemon.files.rule_changes import KEPT, Change, Changes, digest, undone
 
@@ -85,3 +87,16 @@ def test_an_undo_may_be_undone(tmp_path: Path) -> None:
     assert undone([third, second, first]) == {2}
     assert digest(b"") == ""
     assert digest(b"x") != digest(b"y")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"what": 7}, {"file": None}, {"by": []}, {"retired": "1"}, {"rules": [[1, 2]]}, {"rules": [[None]]}],
+)
+def test_a_change_with_a_wrong_type_is_left_out(tmp_path: Path, odd: dict[str, object]) -> None:
+    """The others are read; nothing is raised."""
+    changes = kept(tmp_path)
+    good = asdict(Change(1, 5, "learned rule-001", "CLAUDE.md"))
+    state = ReflectState(tmp_path / "state", tmp_path / "project")
+    state.save("changes", {"list": [good, good | {"number": 2} | odd]}, 0)
+    assert [c.number for c in changes.all()] == [1]

@@ -171,12 +171,17 @@ async function act(button) {
 
 async function send(form) {
   const body = { ...JSON.parse(form.dataset.body), ...Object.fromEntries(new FormData(form)) };
+  const button = form.querySelector("button");
+  if (button.disabled) return;
+  button.disabled = true;
   try {
     const told = await post(form.dataset.post, body);
     say(told.said ?? "Done.");
     await shown();
   } catch (error) {
     say(error.message);
+  } finally {
+    button.disabled = false;
   }
 }
 
