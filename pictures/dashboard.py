@@ -7,6 +7,7 @@ An ``AssertionError`` says which scene did not go as it should.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import random
@@ -15,12 +16,24 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from daemon.clock import SystemClock
+from daemon.core.episodes import Episode
+from daemon.core.learned import Origin
+from daemon.engine.repositories import project_of
+from daemon.files.learned_rules import LearnedRules
+from daemon.files.playbook import dumped
+from daemon.files.rule_changes import digest
+from daemon.rules.journal import Journal
+from daemon.store import learning
+from daemon.store.db import Database
+from daemon.store.episodes import SqliteEpisodes
 from harness.browser import Browser
 from harness.machine.reflectd import Daemon, call
 from harness.machine.sandbox import REPO, Sandbox, sandbox
 from harness.machine.waiting import wait_until
 from harness.models.scripts import COMPLETE, UNDEFENDED, verdict
 from harness.models.server import ModelServer
+from tests.playbook.books import book, point
 from tests.support.hosts.wire import WireHost
 
 if TYPE_CHECKING:
@@ -66,11 +79,14 @@ def main() -> int:
             "REFLECTD_JUDGE_PROVIDER": "openai",
             "REFLECTD_OPENAI_BASE_URL": llm.url,
             "REFLECTD_OPENAI_MODEL": MODEL,
+            "REFLECTD_PLAYBOOK_ENABLED": "true",
+            "REFLECTD_MEMORY_ENABLED": "true",
         }
         daemon = all_.enter_context(Daemon(box, **settings))
         for host in _story(box, daemon, llm):
             all_.enter_context(host)
         _days_before(box.state / "reflectd.sqlite3")
+        _learned_before(box.root / "site", box.state)
         browser = all_.enter_context(Browser())
         for width, height in SIZES:
             for dark in (False, True):
@@ -177,7 +193,8 @@ class _Agent:
             _tool("bash", tool, self._n + 1),
             {"type": "text", "id": "p", "text": said},
         ]
-        self._add(session, {"role": "assistant", "finish": "stop"}, parts)
+        by = {"providerID": "anthropic", "modelID": "claude-sonnet-5", "tokens": 31_000 + 900 * self._n}
+        self._add(session, {"role": "assistant", "finish": "stop", **by}, parts)
         self.host.send([self.host.event("session.idle", sessionID=session)])
         wait_until(
             lambda: self._last(session) == (state, 2 if again else 1),
@@ -230,6 +247,51 @@ class _Agent:
 
 def _tool(name: str, state: Json, n: int) -> Json:
     return {"type": "tool", "id": f"t{n}", "callID": f"c{n}", "tool": name, "state": state}
+
+
+def _learned_before(project: Path, state: Path) -> None:
+    """What the person and agents taught about one project: made up."""
+    rules = LearnedRules(project, state, SystemClock())
+    for text in ("Write commit messages in English", "Run make check before you say that it is done"):
+        rules.learn(text, rules.places()[0], digest(rules.places()[0].read()))
+
+    def suggest(journal: Journal) -> None:
+        journal["signals"].append({
+            "id": "sig-20261120-001", "type": "correction", "content": "Keep the English page as it is",
+            "severity": "high", "status": "pending", "occurrences": 3, "first_seen": "2026-11-12",
+            "last_seen": "2026-11-20", "sightings": {},
+        })  # fmt: skip
+
+    rules.journal.change(suggest)
+    file = rules.steps.playbook.path
+    file.parent.mkdir(exist_ok=True)
+    texts = (
+        "The translations are in `locale/`, one file a language.",
+        "`make check` needs the network once.",
+    )
+    file.write_bytes(dumped(book(*(point(f"pat-{i:03d}", t, 4 - i, 0) for i, t in enumerate(texts, 1)))))
+    rules.steps.playbook.approve(texts[:1])
+    asyncio.run(_waits_for_a_word(project.resolve(), state))
+
+
+async def _waits_for_a_word(project: Path, state: Path) -> None:
+    clock = SystemClock()
+    db = Database(state / "reflectd.sqlite3", clock.now_ms)
+    text = "Links to other pages of the manual have no file ending."
+    origin = Origin("curator", "ses_help", why="make check failed until the endings were gone")
+    row = learning.quarantine(str(project), "PROJECT CONTEXT", text, "ses_help", clock.now_ms(), origin)
+    await db.commit(row)
+    where = project_of(str(project), str(state.parent))
+    lesson = (
+        "Translate the start page",
+        -0.6,
+        "The links were broken.",
+        "Run make check on each language.",
+        "",
+    )
+    made = Episode("a" * 32, where, *lesson, at=clock.now_ms(), session="ses_help", state="confirmed")
+    await SqliteEpisodes(db, clock.now_ms).add(made)
+    db.close()
 
 
 def _days_before(database: Path) -> None:
