@@ -105,6 +105,13 @@ def breaks_off(session: Session, daemon: ShiftedDaemon, llm: ModelServer, words:
     wait_pending(daemon, session.id, "idle")
 
 
+def judged(llm: ModelServer) -> int:
+    """How often a turn was judged. While the clock is ahead an agent that was woken seems to be silent, and
+    may be looked at; that is no judgement, and finds nothing in a reply of another form.
+    """
+    return sum("genuinely_stuck" not in str(asked.body) for asked in llm.of("judge"))
+
+
 def untouched(session: Session, daemon: ShiftedDaemon, llm: ModelServer, *, users: int = 1) -> None:
     """Nobody was prompted or told."""
     quiet(session, daemon, llm, users=users)
@@ -263,7 +270,7 @@ def test_cut_off_in_the_middle_of_a_sentence(
     session = host.create_session(agent="careful", model=OTHER_MODEL)
     breaks_off(session, daemon, llm)
     llm.script(*finished(), session=session.id)
-    llm.judge(says("genuinely_stuck", "You broke off before the route."), COMPLETE)
+    llm.judge(says("genuinely_stuck", "You broke off before the route."), always=COMPLETE)
     with daemon.shifted(LATER):
         person, nudge = session.wait_users(2)
     assert text_of(nudge).startswith(NUDGE)
@@ -276,7 +283,7 @@ def test_cut_off_in_the_middle_of_a_sentence(
     assert done["task"] == person["info"]["id"]
     assert daemon.verdicts(session.id)[0]["attempt"] == 0
     assert len(session.users()) == 2
-    assert len(llm.of("judge")) == 4
+    assert judged(llm) == 3
     session.delete()
 
 
@@ -286,7 +293,6 @@ def test_next_steps_listed_and_stopped(
     """I31, seed's row 4: "Next Steps" that belong to the task, and nothing more: nudged once."""
     breaks_off(session, daemon, llm, NEXT_STEPS)
     llm.script(*finished(), session=session.id)
-    # while the clock is ahead the woken agent seems to be silent, and may be looked at: that finds nothing
     llm.judge(says("genuinely_stuck"), always=COMPLETE)
     with daemon.shifted(LATER):
         nudge = session.wait_users(2)[1]
@@ -330,7 +336,7 @@ def test_feedback_that_nothing_follows(
     finally:
         flag.unlink()
     llm.script(*finished(), session=session.id)
-    llm.judge(COMPLETE)
+    llm.judge(always=COMPLETE)
     with daemon.shifted(LATER):
         wait_until(lambda: len(session.users()) == 3, "the nudge", daemon.log)
     nudge = session.users()[2]
@@ -338,7 +344,7 @@ def test_feedback_that_nothing_follows(
     assert is_feedback(nudge)
     done = daemon.wait_verdict(session.id, "complete")
     assert done["task"] == session.users()[0]["info"]["id"]
-    assert (len(session.users()), len(llm.of("judge"))) == (3, 2)
+    assert (len(session.users()), judged(llm)) == (3, 2)
 
 
 # --- what takes a nudge away ------------------------------------------------------------------------------
@@ -411,12 +417,12 @@ def test_killed_with_a_pending_nudge(
     connected(host, daemon)
     assert pending(daemon, session.id) == "idle"
     llm.script(*finished(), session=session.id)
-    llm.judge(says("genuinely_stuck"), COMPLETE)
+    llm.judge(says("genuinely_stuck"), always=COMPLETE)
     with daemon.shifted(LATER):
         session.wait_users(2)
     daemon.wait_verdict(session.id, "complete")
     quiet(session, daemon, llm, users=2)
-    assert len(llm.of("judge")) == 4
+    assert judged(llm) == 3
 
 
 def test_back_too_late(

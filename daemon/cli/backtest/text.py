@@ -115,9 +115,9 @@ def _signs(report: Report, paint: Paint) -> list[str]:
     told = table(rows, right=(1, 2, 3, 4))
     if followed:
         said = (
-            f"you spoke after {followed:,} that would have been sent back, and after {again:,} of them asked "
+            f"after {again:,} of the {followed:,} that would have been sent back and that you answered, you "
         )
-        told += paint.row("  ", f"{said}for the same again, or objected: a sign that those were right.")
+        told += paint.row("  ", f"{said}asked for the same again, or objected: a sign that those were right.")
     return told
 
 
