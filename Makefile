@@ -11,7 +11,7 @@ NPM    := npm install --no-save --no-fund --no-audit --loglevel=error
 unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for other programs more than they compute, so there are more workers than cores. A file goes to one
 # worker; tests/support/machine/workers.py says in which order.
-WORKERS ?= 4
+WORKERS ?= 6
 SHARED  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-fast check format bench attack eval-judge eval-stuck eval-redact eval-reflect eval-memory pictures pictures-dashboard release-check setup setup-run shim hosts axe local-model embed lock clean

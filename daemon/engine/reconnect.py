@@ -64,7 +64,7 @@ class Reconnect:
                 s = world.sessions.get(session)
                 if s is not None and s.busy:
                     self._features.returned(s)
-                if s is None or not s.busy or s.recheck or s.phase == "judging":
+                if s is None or not (s.busy or s.waiting) or s.recheck or s.phase == "judging":
                     self._schedule.request(session)
             self._timers.wake()
             left = self._left_over(instance.directory) if instance.can.order_stream else ()
