@@ -142,7 +142,7 @@ class StatusReport:
         return [session_object(self._world, s) for s in self._world.sessions.recent(limit) if not s.judge]
 
     def line(self, session: str, directory: str) -> dict[str, Any]:
-        """``GET /v1/line``. Raises ``BadReply`` when several sessions begin like that."""
+        """``GET /v1/line``."""
         stuck: Mapping[str, str] = self._features.says("stuck").get("stuck", {})
         return line(self._world, stuck, session, directory)
 
