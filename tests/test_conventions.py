@@ -13,6 +13,7 @@ import grimp
 
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "daemon"
+LONG = 350
 
 
 def docstrings() -> dict[str, str]:
@@ -51,6 +52,18 @@ def test_every_module_has_its_test_file() -> None:
     alone = {m for m in modules() if not (TESTS / Path(m).with_name(f"test_{Path(m).name}")).exists()}
     assert sorted(alone - set(excused())) == [], "no test file, and no reason in tests/README.md"
     assert sorted(set(excused()) - alone) == [], "named in tests/README.md, but it has a test file or is gone"
+
+
+def test_a_long_module_says_why() -> None:
+    """More than 350 lines, without the empty ones, need a reason in the module's docstring."""
+    silent = []
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text("utf-8")
+        said = " ".join((ast.get_docstring(ast.parse(text)) or "").split())
+        reason = re.search(r"(?:file|module) is (?:long|longer than \S+) because", said)
+        if sum(bool(line.strip()) for line in text.splitlines()) > LONG and not reason:
+            silent.append(str(path.relative_to(PACKAGE)))
+    assert silent == []
 
 
 def test_every_slow_test_says_why() -> None:
