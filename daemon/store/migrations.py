@@ -384,7 +384,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         "0013_sessions_by_folder",
         (
             "CREATE INDEX sessions_in ON sessions (top, directory, updated) WHERE top = 1",
-            "CREATE INDEX sessions_perhaps_waiting ON sessions (updated) "
+            "CREATE INDEX sessions_perhaps_waiting ON sessions (top, updated) "
             "WHERE top = 1 AND (open = 1 OR phase = 'awaiting_user')",
         ),
     ),
