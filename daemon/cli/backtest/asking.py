@@ -9,6 +9,7 @@ more calls are made than the estimate said.
 from __future__ import annotations
 
 import secrets
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -94,23 +95,10 @@ def ask_model(
     """Estimate, ask the person, ask the model. Raises ``UserError``, ``Unavailable`` and
     ``KeyboardInterrupt``.
     """
-    if args.dry_run:
-        return _agreed_and_asked(args, files, kept, judging, settings, where, since)
-    with alone(where.state_dir / LOCK, busy=BUSY):
-        return _agreed_and_asked(args, files, kept, judging, settings, where, since)
-
-
-def _agreed_and_asked(
-    args: argparse.Namespace,
-    files: Sequence[Source],
-    kept: Backtests,
-    judging: Judging,
-    settings: Settings,
-    where: Paths,
-    since: int,
-) -> Spent:
-    asker = asker_of(args.provider, settings, where, dry_run=args.dry_run)
-    try:
+    with (
+        nullcontext() if args.dry_run else alone(where.state_dir / LOCK, busy=BUSY),
+        closing(asker_of(args.provider, settings, where, dry_run=args.dry_run)) as asker,
+    ):
         found = _estimate(asker, kept, judging, since)
         if args.dry_run or (found.stops and not args.json):
             _say(args, found, asker)
@@ -123,8 +111,6 @@ def _agreed_and_asked(
                 say("Nothing was asked.")
                 return Spent(1, ran=False)
         return _ask(files, kept, judging, asker, since, LOOKS * found.stops)
-    finally:
-        asker.close()
 
 
 def _estimate(asker: Asker, kept: Backtests, judging: Judging, since: int) -> Estimate:

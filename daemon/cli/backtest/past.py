@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from ...client import request
 from ...core.errors import BadReply, ReflectdError, Unavailable
 from ...paths import find_socket
+from ..reflect.past import OPEN_S, PAGE_S, listed
 from .askers import ROUTE
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from ...core.stop import Stop
     from ...paths import Paths
 
-PAGE_S: Final = 90.0  # a long session takes opencode seconds
-OPEN_S: Final = 5.0
-MOST_PAGES: Final = 100_000
 OLD: Final = (
     "the plugin in that opencode is older than this reflectd: close opencode, open it, and run this again"
 )
@@ -70,27 +68,21 @@ def past_of(where: Paths, since_ms: int = 0) -> list[Past]:
 def _listed(socket: Path, folder: str, since_ms: int) -> Iterator[Past]:
     """Page by page. A mark begins with the time of the last use, in 15 digits."""
     after = f"{since_ms:015d}:" if since_ms else ""
-    for _ in range(MOST_PAGES):
-        page = _asked(socket, "sessions", {"directory": folder, "after": after}).get("page")
-        if not isinstance(page, dict) or not isinstance(page.get("sessions"), list):
-            raise Unavailable("opencode answered with no list of sessions")
-        for each in page["sessions"]:
+    for sessions, _ in listed(socket, f"{ROUTE}sessions", folder, after):
+        for each in sessions:
             session = each.get("session") if isinstance(each, dict) else None
             if isinstance(session, dict) and isinstance(id_ := session.get("id"), str) and id_:
                 updated = session.get("updated")
                 changed = int(updated) if isinstance(updated, int | float) else 0
                 yield Past(id_, folder, socket, changed * 1_000_000)
-        end = str(page.get("after", ""))
-        if page.get("more") is not True or end <= after:
-            return
-        after = end
 
 
 def stops_of_past(past: Past) -> Iterator[Stop]:
     """Its stops, oldest first. Raises ``Unavailable`` and ``BadReply``."""
     from ...hosts.opencode.stops import stops_of_read
 
-    read = _asked(past.socket, "session", {"directory": past.directory, "session": past.id}).get("read")
+    query = urlencode({"directory": past.directory, "session": past.id})
+    read = request(past.socket, "GET", f"{ROUTE}session?{query}", timeout_s=PAGE_S).get("read")
     if not isinstance(read, dict):
         raise BadReply("opencode answered with no session")
     if read.get("missing") is True:
@@ -98,7 +90,3 @@ def stops_of_past(past: Past) -> Iterator[Stop]:
     if read.get("whole") is not True:
         raise Unavailable(OLD)
     yield from stops_of_read(read, past.id)
-
-
-def _asked(socket: Path, route: str, query: dict[str, str]) -> dict[str, Any]:
-    return request(socket, "GET", f"{ROUTE}{route}?{urlencode(query)}", timeout_s=PAGE_S)

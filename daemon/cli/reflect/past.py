@@ -90,17 +90,24 @@ def _mark(cursor: object) -> str:
 
 def pages(where: Paths, project: Path | str, after: str = "") -> Iterator[Page]:
     """The pages behind ``after``, "" for all."""
-    from ...client import request
     from ...paths import find_socket
 
+    route = "/v1/features/rules/history"
+    for sessions, end in listed(find_socket(where), route, str(project), after):
+        yield Page(tuple(t for s in sessions if (t := _session(s)) is not None), end)
+
+
+def listed(socket: Path, route: str, directory: str, after: str) -> Iterator[tuple[list[Any], str]]:
+    """What each page of this route has, as JSON, and its mark. Raises ``ReflectdError``."""
+    from ...client import request
+
     for _ in range(MOST_PAGES):
-        query = urlencode({"directory": str(project), "after": after})
-        found = request(find_socket(where), "GET", f"/v1/features/rules/history?{query}", timeout_s=PAGE_S)
-        page = found.get("page")
+        query = urlencode({"directory": directory, "after": after})
+        page = request(socket, "GET", f"{route}?{query}", timeout_s=PAGE_S).get("page")
         if not isinstance(page, dict) or not isinstance(page.get("sessions"), list):
             raise Unavailable("opencode answered with no list of sessions")
         end = str(page.get("after", ""))
-        yield Page(tuple(t for s in page["sessions"] if (t := _session(s)) is not None), end)
+        yield page["sessions"], end
         if page.get("more") is not True or end <= after:
             return
         after = end
