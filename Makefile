@@ -38,8 +38,12 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix-only .
 
-bench: setup              ## medians and ratios, one run
-	$(BIN)/python -m bench
+# With ONLY, the hosts and the model are installed only for the benchmarks that use them
+BENCH_HOSTS := host hook transform
+BENCH_EMBED := embeddings embedding-memory prompts
+BENCH_NEEDS := $(if $(ONLY),$(if $(filter $(BENCH_HOSTS),$(ONLY)),hosts) $(if $(filter $(BENCH_EMBED),$(ONLY)),embed),hosts embed)
+bench: setup $(BENCH_NEEDS)  ## medians and ratios: QUICK=1 (two minutes) JSON=file COMPARE=file (new/old) ONLY=name
+	@$(BIN)/python -m bench $(if $(QUICK),--quick) $(if $(JSON),--json $(JSON)) $(if $(COMPARE),--compare $(COMPARE)) $(addprefix --only ,$(ONLY))
 
 attack: setup             ## attacks the real daemon for up to half an hour each: KILLS=200 SESSIONS=10000 REQUESTS=100000 TRANSCRIPTS=5000 TEXTS=200 SECONDS=1800 SEED=1 ONLY=kills|api|transcripts|stalls|damage|load
 	@$(BIN)/python -m attack $(if $(KILLS),--kills $(KILLS)) $(if $(SESSIONS),--sessions $(SESSIONS)) $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(TRANSCRIPTS),--transcripts $(TRANSCRIPTS)) $(if $(TEXTS),--texts $(TEXTS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from bench.stand import REPO, Json, Table, median, percentile
+from bench.stand import REPO, Failed, Json, Table, median, percentile
 from harness.hosts.claude_code import ClaudeCode, find_claude
 from harness.machine import processes
 from harness.machine.reflectd import Daemon, call
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 PLUGIN = REPO / "plugin-shim" / "claude-code"
 HOOK = PLUGIN / "scripts" / "hook.sh"
 EVENTS = ("UserPromptSubmit", "Stop", "SessionStart")
+STARTED = "started-by-hook"
+"""The file in which hook.sh notes that it starts a daemon."""
 WARM_UP = 2
 QUIET_S = 0.2
 """After each turn, so that its last work is not in the next hook's time."""
@@ -48,7 +53,9 @@ def hooks(*, quick: bool) -> Table:
             env = claude.env | {"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_PROJECT_DIR": str(box.project)}
             ours = _bare([str(HOOK), "UserPromptSubmit"], env, json.dumps(told).encode(), turns)
             _row(table, "  hook.sh for a prompt, no host", ours)
-            _row(table, "  curl --version, no host", _bare(["curl", "-q", "--version"], env, b"", turns))
+            if shutil.which("curl"):  # without it hook.sh uses Python
+                bare = _bare(["curl", "-q", "--version"], env, b"", turns)
+                _row(table, "  curl --version, no host", bare)
             _row(
                 table, "  /bin/sh that does nothing, no host", _bare(["/bin/sh", "-c", ":"], env, b"", turns)
             )
@@ -86,6 +93,7 @@ def _cold(llm: ModelServer | None) -> float:
     with sandbox() as box:
         program = Path(sys.executable).with_name("reflectd")
         env = {"REFLECTD_NO_START": "0", "REFLECTD_BIN": str(program), "PYTHONPATH": str(REPO)}
+        env["REFLECTD_HEADLESS"] = "1"  # else hook.sh starts no daemon for `claude -p`
         try:
             if llm is None:
                 told = json.dumps({"session_id": "bench", "cwd": str(box.project), "source": "startup"})
@@ -100,11 +108,21 @@ def _cold(llm: ModelServer | None) -> float:
 
 def _end_daemon(box: Sandbox) -> None:
     """It is nobody's child."""
-    pid = int(call(box.socket, "GET", "/v1/status")["pid"])
+    if not (box.state / STARTED).exists():
+        raise Failed("the hook of SessionStart started no daemon")
+    pid = wait_until(partial(_answering, box), "answer of the daemon that the hook started")
     found = [p for p in processes.left_over() if p.pid == pid]
     for process in found:
         process.terminate()
     wait_until(lambda: not any(p.is_running() for p in found), "end of the daemon")
+
+
+def _answering(box: Sandbox) -> int | None:
+    """The process of the daemon, once it answers: on a busy machine the hook stops waiting before that."""
+    try:
+        return int(call(box.socket, "GET", "/v1/status")["pid"])
+    except (OSError, http.client.HTTPException):
+        return None
 
 
 def _bare(command: list[str], env: dict[str, str], body: bytes, runs: int) -> list[float]:
@@ -173,6 +191,6 @@ class _Talk:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"bench: claude ended with {self._process.wait(10)}")
+            raise Failed(f"claude ended with {self._process.wait(10)}")
         found: Json = json.loads(line)
         return found

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.judged import VERDICT, Model, model
-from bench.stand import REPO, Connection, Server, Table, median, percentile
+from bench.stand import REPO, Connection, Failed, Server, Table, median, percentile
 from bench.turns import Host
 from daemon.clock import SystemClock
 from daemon.core.compose import Offer, compose
@@ -76,7 +76,7 @@ def composer(*, quick: bool) -> Table:
                 text = host.asks(session)
                 asked.append((time.perf_counter() - began) * 1000)
                 if "[oth-" not in text:
-                    raise SystemExit(f"bench: nothing was offered: {text[:200]!r}")
+                    raise Failed(f"nothing was offered: {text[:200]!r}")
         _row(table, f"asked by a host, {POINTS} points known", asked)
     table.notes = [
         "aim: a host's question < 40 ms; the last row has the socket and the record of what was given"
@@ -152,7 +152,7 @@ def _looked_back(server: Server) -> float:
             if c.get("/v1/status")["features"]["playbook"].get("stretches"):
                 return most
             time.sleep(0.02)
-    raise SystemExit("bench: the session was not looked back on")
+    raise Failed("the session was not looked back on")
 
 
 def known_points(project: Path, state: Path, number: int) -> None:

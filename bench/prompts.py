@@ -16,7 +16,7 @@ from math import hypot
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.stand import Connection, Server, Table, median, percentile
+from bench.stand import Connection, Failed, Server, Table, median, percentile
 from bench.turns import Host
 from daemon.core.episodes import Episode, Vector
 from daemon.embed import minilm
@@ -104,7 +104,7 @@ def _loaded(server: Server) -> None:
         end = time.monotonic() + LOADED_S
         while not c.get("/v1/status")["features"]["memory"]["embedding_loaded"]:
             if time.monotonic() > end:
-                raise SystemExit(f"bench: the model for embeddings was not loaded in {LOADED_S:g} s")
+                raise Failed(f"the model for embeddings was not loaded in {LOADED_S:g} s")
             time.sleep(0.1)
 
 

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.stand import REPO, Table, environment, median, percentile
+from bench.stand import REPO, Failed, Table, environment, median, percentile
 
 QUESTION = b"Skip for now"
 PATIENCE_S = 60.0
@@ -101,7 +101,7 @@ def _asked(folder: Path, project: Path) -> float:
         text = b""
         while QUESTION not in text:
             if not select.select([ours], [], [], PATIENCE_S)[0]:
-                raise subprocess.CalledProcessError(1, REFLECT, text)
+                raise Failed(f"no question within {PATIENCE_S:g} s: {text[-500:]!r}")
             text += os.read(ours, 65_536)
         return time.perf_counter() - began
     finally:

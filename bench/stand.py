@@ -24,6 +24,10 @@ RECORDING = REPO / "tests" / "data" / "sessions" / "opencode_slugify.json"
 START_S = 20.0
 
 
+class Failed(Exception):
+    """A benchmark can't go on; the others can."""
+
+
 @dataclass(slots=True)
 class Table:
     """One benchmark's outcome: a title, a header, rows of cells, and notes below."""
@@ -112,7 +116,7 @@ class Server:
             if self._process.poll() is not None:
                 break
             time.sleep(0.0005)
-        raise SystemExit(f"bench: the server did not start:\n{self._log.read_text()[-2000:]}")
+        raise Failed(f"the server did not start:\n{self._log.read_text()[-2000:]}")
 
     def cpu(self) -> float:
         """Seconds of CPU it used so far."""
@@ -153,7 +157,7 @@ class Connection:
             self._more()
         body, self._pending = self._pending[:length], self._pending[length:]
         if not head.startswith(b"HTTP/1.1 200"):
-            raise SystemExit(f"bench: refused: {head!r} {body!r}")
+            raise Failed(f"refused: {head!r} {body!r}")
         found: Json = json.loads(body)
         return found
 

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from bench.stand import RECORDING, Connection, Json, Server, Table, median, percentile, posted
+from bench.stand import RECORDING, Connection, Failed, Json, Server, Table, median, percentile, posted
+from harness.machine.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,7 +107,10 @@ class Host:
     def settled(self, number: int) -> None:
         """Wait until the verdict of a turn is on disk."""
         file = self._workspace / ".reflection" / f"verdict_{self._id(number)}.json"
+        end = time.monotonic() + PATIENCE_S
         while not (file.exists() and json.loads(file.read_text("utf-8"))["state"] != "judging"):
+            if time.monotonic() > end:
+                raise Failed(f"no verdict in {file} within {PATIENCE_S:g} s")
             time.sleep(0.001)
 
     def _id(self, number: int) -> str:
@@ -126,7 +130,7 @@ class Host:
             if line.startswith(b"{"):
                 order: Json = json.loads(line)
                 if order["kind"] not in kinds:
-                    raise SystemExit(f"bench: expected the order {kinds[0]}, got {order}")
+                    raise Failed(f"expected the order {kinds[0]}, got {order}")
                 return order
 
 
