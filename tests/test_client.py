@@ -62,8 +62,9 @@ def test_the_real_daemon() -> None:
         daemon.new_log()
 
 
+@pytest.mark.shows("I35")
 def test_nobody_there(folder: Path) -> None:
-    """I35: no socket, a stale socket, a file, or a path no socket can have: not running, and what to do."""
+    """No socket, a stale socket, a file, or a path no socket can have: not running, and what to do."""
     stale = folder / "stale.sock"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(stale))
@@ -100,8 +101,9 @@ def test_something_else_answers(folder: Path, data: bytes) -> None:
         request(path, "GET", "/v1/status", timeout_s=5)
 
 
+@pytest.mark.shows("I35")
 def test_nobody_answers(folder: Path) -> None:
-    """I35: a daemon that hangs is not waited for longer than asked."""
+    """A daemon that hangs is not waited for longer than asked."""
     path = folder / "hangs.sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))

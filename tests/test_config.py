@@ -157,8 +157,9 @@ def test_other_variables_under_our_prefix_are_left_alone() -> None:
     assert config.from_text(env={"REFLECTD_CHILD": "1", "REFLECTD_XYZ": "1", "JUDGE_MODE": "x"}) == Settings()
 
 
+@pytest.mark.shows("I46")
 def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
-    """I46: a key pasted into a setting doesn't come back in the message."""
+    """A key pasted into a setting doesn't come back in the message."""
     secret = "sk-ant-api03-AbCdEfGhIjKl0123456789"
     with pytest.raises(UserError) as caught:
         config.from_text(f"[judge]\nprovider = '{secret}'")
@@ -213,11 +214,10 @@ def test_a_project_never_loosens() -> None:
     assert config.tighten(strict, "[judge]\nmax_attempts = 3") == (strict, [])
 
 
+@pytest.mark.shows("I41")
 @pytest.mark.parametrize("wish", ["true", "false", "'yes'"])
 def test_a_project_never_makes_judging_cost_more(wish: str) -> None:
-    """I41: the second look is a call that the person pays, so a clone neither brings it back nor takes it
-    away.
-    """
+    """The second look is a call that the person pays, so a clone neither brings it back nor takes it away."""
     for base in (Settings(), config.from_text("[judge]\nsecond_look = false")):
         settings, problems = config.tighten(base, f"[judge]\nsecond_look = {wish}")
         assert settings == base

@@ -11,8 +11,9 @@ from daemon.core.errors import UserError
 from daemon.keys import Access, load_keys
 
 
+@pytest.mark.shows("I46")
 def test_keys_come_from_a_file_or_the_environment(tmp_path: Path) -> None:
-    """I46: a file wins; a key of the environment never goes to another address; no repr shows one."""
+    """A file wins; a key of the environment never goes to another address; no repr shows one."""
     env = {"ANTHROPIC_API_KEY": " sk-env ", "OPENAI_API_KEY": "sk-other"}
     keys = load_keys(env, config.from_text())
     assert (keys.anthropic[:2], keys.openai[:2]) == (("sk-env", ""), ("sk-other", ""))

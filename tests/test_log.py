@@ -56,8 +56,9 @@ def test_an_exception_keeps_its_trace_on_one_line() -> None:
     assert len(line) < 2 * log.VALUE_CHARS
 
 
+@pytest.mark.shows("I46")
 def test_no_secret_reaches_the_log() -> None:
-    """I46: not in the event, a text, a list, a mapping, an exception, an object, or under a secret's name."""
+    """Not in the event, a text, a list, a mapping, an exception, an object, or under a secret's name."""
     stream = lines()
     logger = log.get("engine")
     event = f"event {SECRET}"
@@ -73,8 +74,9 @@ def test_no_secret_reaches_the_log() -> None:
     assert text.count("[redacted:") >= 7
 
 
+@pytest.mark.shows("I46")
 def test_no_half_of_a_secret_stands_where_a_value_is_cut() -> None:
-    """I46: the cut comes after the redaction."""
+    """The cut comes after the redaction."""
     stream = lines()
     for shift in range(0, len(SECRET), 7):
         log.get("x").info("long", text="-" * (log.VALUE_CHARS - shift) + SECRET + "-" * 5000)
@@ -82,8 +84,9 @@ def test_no_half_of_a_secret_stands_where_a_value_is_cut() -> None:
     assert max(len(line) for line in stream.getvalue().splitlines()) < log.VALUE_CHARS + 300
 
 
+@pytest.mark.shows("I34")
 def test_a_terminal_is_not_controlled_by_what_is_logged() -> None:
-    """I34: escape sequences of a transcript arrive as text."""
+    """Escape sequences of a transcript arrive as text."""
     for debug in (False, True):
         stream = lines(Settings(log=Log(debug=debug)))
         log.get("x").info("x", a="\x1b[2Jgone", b=["\x1b]0;t\x07"], c="\x9b2J")
@@ -160,8 +163,9 @@ def test_the_file_is_private_appended_to_and_made_with_its_folder(tmp_path: Path
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.shows("I44")
 def test_the_log_is_bounded_on_disk(tmp_path: Path) -> None:
-    """I44: three files of 5 MB at most, no line lost at a turn, the newest in the file without a number."""
+    """Three files of 5 MB at most, no line lost at a turn, the newest in the file without a number."""
     path = tmp_path / "reflectd.log"
     for number in ("", ".1", ".2"):
         path.with_name(path.name + number).write_bytes(b"x" * (log.FILE_BYTES - 10) + b"\n")
@@ -199,8 +203,9 @@ def test_a_log_that_cant_be_written_hurts_nobody(tmp_path: Path) -> None:
     log.get("x").error("closed")
 
 
+@pytest.mark.shows("I46", "I48")
 def test_a_diagnostic_is_redacted_private_and_whole(tmp_path: Path) -> None:
-    """I46, I48: the raw reply is kept for a person, without secrets, and no temporary file is left."""
+    """The raw reply is kept for a person, without secrets, and no temporary file is left."""
     path = log.save_diagnostic(tmp_path / "diagnostics", "judge/ses_1\x00../x", f"reply {SECRET} end")
     assert path is not None
     assert path.parent == tmp_path / "diagnostics"
@@ -209,8 +214,9 @@ def test_a_diagnostic_is_redacted_private_and_whole(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.shows("I44")
 def test_diagnostics_are_bounded_in_number_and_size(tmp_path: Path) -> None:
-    """I44: the newest fifty are kept, each cut; a name used twice is one file."""
+    """The newest fifty are kept, each cut; a name used twice is one file."""
     for number in range(log.DIAGNOSTICS + 5):
         path = log.save_diagnostic(tmp_path, f"reply-{number}", "x")
         assert path is not None

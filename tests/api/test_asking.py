@@ -40,11 +40,12 @@ class Pauses:
         return Asking(env, self.sleep, Random(1), self.clock)
 
 
+@pytest.mark.shows("REQ-REFL-003")
 @pytest.mark.parametrize("passing", [Fails(429), Fails(500), Fails(503), Fails(529), Cuts(b"")])
 async def test_req_refl_003_what_passes_is_tried_again_with_growing_pauses(
     server: LlmServer, env: dict[str, str], passing: Fails
 ) -> None:
-    """REQ-REFL-003: three attempts, 2 s and 4 s apart, give or take a quarter."""
+    """Three attempts, 2 s and 4 s apart, give or take a quarter."""
     pauses = Pauses()
     server.script(passing, passing, Says(json.dumps(FINE)))
     assert await reflected(pauses.asking(env), TALK, book(), []) == FINE
@@ -54,10 +55,11 @@ async def test_req_refl_003_what_passes_is_tried_again_with_growing_pauses(
     assert len(pauses.slept) == MAX_RETRIES - 1
 
 
+@pytest.mark.shows("SCN-REFL-005-01")
 async def test_scn_refl_005_01_an_unreachable_api(
     env: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """SCN-REFL-005-01: all attempts are used, then the result is empty; stdout stays the caller's."""
+    """All attempts are used, then the result is empty; stdout stays the caller's."""
     pauses = Pauses()
     env["ANTHROPIC_BASE_URL"] = "http://127.0.0.1:9"
     assert await reflected(pauses.asking(env), TALK, book(), []) == NOTHING
@@ -75,8 +77,9 @@ async def test_what_does_not_pass_is_not_tried_again(server: LlmServer, env: dic
     assert pauses.slept == []
 
 
+@pytest.mark.shows("I46")
 async def test_the_transcript_is_sent_without_secrets(server: LlmServer, env: dict[str, str]) -> None:
-    """I46: as every prompt of reflectd."""
+    """As every prompt of reflectd."""
     server.script(Says(json.dumps({"new_key_points": [], "evaluations": []})))
     talk = [
         {"role": "user", "content": "export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENGbPxRfiCYzEXAMPLEKEY"}
@@ -100,8 +103,9 @@ async def test_an_openai_server_is_asked_where_there_is_no_key_for_anthropic(
     assert server.got[0].wire == "openai"
 
 
+@pytest.mark.shows("CON-ACE-003")
 async def test_con_ace_003_anthropic_is_asked_first(server: LlmServer, env: dict[str, str]) -> None:
-    """CON-ACE-003: another API only where that one gives no answer."""
+    """Another API only where that one gives no answer."""
     both = {**env, "REFLECTD_OPENAI_BASE_URL": server.url, "REFLECTD_OPENAI_MODEL": "small"}
     server.script(Says(json.dumps(FINE)), Fails(401), Says(json.dumps(FINE)))
     assert await reflected(Pauses().asking(both), TALK, book(), []) == FINE

@@ -72,8 +72,9 @@ async def reflected(env: Mapping[str, str], pauses: Pauses | None = None) -> dic
     return await api.reflected(asking(env, pauses), QUERY, CONTEXT, ANSWER, BAD)
 
 
+@pytest.mark.shows("SUBTASK-1.1", "SUBTASK-1.2")
 def test_the_names_are_the_agreed_ones() -> None:
-    """Subtask 1.1: functions and parameters, by which other programs call them."""
+    """Functions and parameters, by which other programs call them."""
     wanted = {
         "generate_reflection": ["query", "context", "answer", "evaluation_result"],
         "evaluate_answer": ["query", "context", "answer"],
@@ -88,9 +89,10 @@ def test_the_names_are_the_agreed_ones() -> None:
     assert inspect.signature(api.log_evaluation).parameters["api_name"].default == "haiku_eval"
 
 
+@pytest.mark.shows("AC-2.6.1", "SUBTASK-1.1", "SUBTASK-1.2")
 async def test_ac_2_6_1_the_call(server: LlmServer, env: Mapping[str, str]) -> None:
-    """AC-2.6.1, subtask 1.1, 1.2: the model, temperature 0.7, 1000 tokens, and the prompt word for word with
-    query, context, answer, reward and reasoning in it.
+    """The model, temperature 0.7, 1000 tokens, and the prompt word for word with query, context, answer,
+    reward and reasoning in it.
     """
     server.models = Lists((SEED, "claude-haiku-4-5"))
     server.script(Says(SAID))
@@ -106,10 +108,11 @@ async def test_ac_2_6_1_the_call(server: LlmServer, env: Mapping[str, str]) -> N
     assert text.rstrip().endswith("Now reflect on the current case:")
 
 
+@pytest.mark.shows("AC-2.6.1")
 async def test_the_fast_model_of_today_when_that_one_is_gone(
     server: LlmServer, env: Mapping[str, str]
 ) -> None:
-    """AC-2.6.1: an API that lists the model no more is asked for its small model of today."""
+    """An API that lists the model no more is asked for its small model of today."""
     server.models = Lists(("claude-sonnet-5", "claude-haiku-4-5"))
     server.script(Says(SAID))
     await reflected(env)
@@ -143,8 +146,9 @@ async def test_an_empty_context_is_told(
     assert "without context" in capsys.readouterr().err
 
 
+@pytest.mark.shows("SUBTASK-2.1", "SUBTASK-2.2", "SUBTASK-4.1")
 async def test_test_case_1_a_poor_answer(server: LlmServer, env: Mapping[str, str]) -> None:
-    """Test case 1, subtask 2.1, 4.1: evaluated below 0.3 at temperature 0.0, so a reflexion follows."""
+    """Test case 1: evaluated below 0.3 at temperature 0.0, so a reflexion follows."""
     evaluates = Evaluates(BAD)
     server.script(evaluates, Says(SAID))
     found = await api.evaluated(asking(env), QUERY, CONTEXT, ANSWER)
@@ -154,6 +158,7 @@ async def test_test_case_1_a_poor_answer(server: LlmServer, env: Mapping[str, st
     assert (await api.reflected(asking(env), QUERY, CONTEXT, ANSWER, found))["problem"] == PROBLEM
 
 
+@pytest.mark.shows("SUBTASK-2.1", "SUBTASK-4.2")
 @pytest.mark.parametrize(("reward", "triggers"), [(-1.0, True), (0.29, True), (0.3, False), (0.7, False)])
 async def test_test_case_2_the_threshold(
     server: LlmServer,
@@ -163,7 +168,7 @@ async def test_test_case_2_the_threshold(
     *,
     triggers: bool,
 ) -> None:
-    """Test case 2, subtask 2.1, 4.2: below 0.3, and only there."""
+    """Test case 2: below 0.3, and only there."""
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     server.script(Evaluates({"reward": reward, "reasoning": "So so."}))
@@ -188,12 +193,13 @@ async def test_an_evaluation_that_cannot_be_read(server: LlmServer, env: Mapping
         await api.evaluated(asking(env), QUERY, CONTEXT, ANSWER)
 
 
+@pytest.mark.shows("SUBTASK-1.4", "SUBTASK-4.5")
 @pytest.mark.parametrize("status", [429, 503])
 async def test_subtask_1_4_four_more_tries(
     server: LlmServer, env: Mapping[str, str], capsys: pytest.CaptureFixture[str], status: int
 ) -> None:
-    """Subtask 1.4, 4.5, test case 5: after 1, 2, 4 and 8 s give or take a fifth; then degraded, in the words
-    of the requirements.
+    """Test case 5: after 1, 2, 4 and 8 s give or take a fifth; then degraded, in the words of the
+    requirements.
     """
     server.script(*[Fails(status)] * 5)
     pauses = Pauses()
@@ -207,6 +213,7 @@ async def test_subtask_1_4_four_more_tries(
     assert "haiku_api_unavailable" in err
 
 
+@pytest.mark.shows("SUBTASK-4.5")
 async def test_it_answers_at_the_last_try(server: LlmServer, env: Mapping[str, str]) -> None:
     """Test case 5: four failures and then an answer."""
     server.script(*[Fails(503)] * 4, Says(SAID))
@@ -214,21 +221,23 @@ async def test_it_answers_at_the_last_try(server: LlmServer, env: Mapping[str, s
     assert len(server.got) == 5
 
 
+@pytest.mark.shows("SUBTASK-1.4")
 @pytest.mark.parametrize("status", [400, 401, 500, 529])
 async def test_only_what_the_requirements_name_is_tried_again(
     server: LlmServer, env: Mapping[str, str], status: int
 ) -> None:
-    """Subtask 1.4: 429, 503 and time-outs; 529 means overloaded as 503 does."""
+    """429, 503 and time-outs; 529 means overloaded as 503 does."""
     tries = 5 if status == 529 else 1
     server.script(*[Fails(status)] * tries)
     with pytest.raises(Unavailable):
         await reflected(env)
 
 
+@pytest.mark.shows("SUBTASK-1.4")
 async def test_a_slow_api_is_tried_again(
     server: LlmServer, env: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Subtask 1.4: a time-out counts as the API's failure, once for each call."""
+    """A time-out counts as the API's failure, once for each call."""
     policy = replace(POLICIES["haiku_reflexion"], call_s=0.5)
     monkeypatch.setitem(POLICIES, "haiku_reflexion", policy)
     server.script(Hangs(), Says(SAID))
@@ -242,14 +251,16 @@ async def test_a_broken_api(server: LlmServer, env: Mapping[str, str]) -> None:
         await reflected(env)
 
 
+@pytest.mark.shows("SUBTASK-1.5")
 def test_subtask_1_5_the_price() -> None:
-    """Subtask 1.5: EUR 0.001 and 0.005 for 1,000 tokens in and out; unknown stays unknown."""
+    """EUR 0.001 and 0.005 for 1,000 tokens in and out; unknown stays unknown."""
     assert cost_eur(600, 180) == pytest.approx(0.6 * 0.001 + 0.18 * 0.005)
     assert cost_eur(0, 0) is None
 
 
+@pytest.mark.shows("SUBTASK-1.5")
 async def test_subtask_1_5_the_cost_of_a_call(server: LlmServer, env: Mapping[str, str]) -> None:
-    """Subtask 1.5: with the tokens that the API tells, in euros for the requirements' model."""
+    """With the tokens that the API tells, in euros for the requirements' model."""
     server.models = Lists((SEED,))
     server.script(Evaluates(BAD))
     found = await api.evaluated(asking(env), QUERY, CONTEXT, ANSWER)
@@ -257,10 +268,9 @@ async def test_subtask_1_5_the_cost_of_a_call(server: LlmServer, env: Mapping[st
     assert (found["cost"], found["currency"]) == (pytest.approx(0.0008), "EUR")
 
 
+@pytest.mark.shows("AC-2.6.4", "SUBTASK-3.2", "SUBTASK-3.3")
 def test_subtask_3_2_lessons_for_a_context() -> None:
-    """Subtask 3.2, 3.3: marked, each in the agreed sentence, once; a row from outside that may not be shown
-    is left out.
-    """
+    """Marked, each in the agreed sentence, once; a row from outside that may not be shown is left out."""
     rows = [
         {"query": "q", "reward": -1.0, "reflection": SAID, "similarity": 0.9},
         {"query": "q", "reward": -1.0, "reflection": SAID, "similarity": 0.8},

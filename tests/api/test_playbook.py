@@ -113,8 +113,9 @@ def test_the_library_has_exactly_these_names() -> None:
 # --- citations ------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("REQ-REFL-001", "SCN-REFL-001-01")
 def test_scn_refl_001_01_cited_ids_of_assistant_messages() -> None:
-    """REQ-REFL-001, SCN-REFL-001-01: each id once; a user's does not count."""
+    """Each id once; a user's does not count."""
     messages = [
         {"role": "user", "content": "Help me refactor this code"},
         {"role": "assistant", "content": "Based on [pat-001] and [mis-002], I recommend..."},
@@ -124,8 +125,9 @@ def test_scn_refl_001_01_cited_ids_of_assistant_messages() -> None:
     assert sorted(extract_cited_ids(messages)) == ["mis-002", "pat-001"]
 
 
+@pytest.mark.shows("SCN-REFL-001-02")
 def test_scn_refl_001_02_no_citations() -> None:
-    """SCN-REFL-001-02: an empty list, also without any message."""
+    """An empty list, also without any message."""
     messages = [
         {"role": "user", "content": "Help me with this"},
         {"role": "assistant", "content": "Sure, here is the solution..."},
@@ -133,14 +135,16 @@ def test_scn_refl_001_02_no_citations() -> None:
     assert extract_cited_ids(messages) == extract_cited_ids([]) == []
 
 
+@pytest.mark.shows("SCN-REFL-001-03")
 def test_scn_refl_001_03_legacy_ids() -> None:
-    """SCN-REFL-001-03: both forms are found."""
+    """Both forms are found."""
     messages = [{"role": "assistant", "content": "Following [kpt_001] and [oth-003], I suggest..."}]
     assert set(extract_cited_ids(messages)) == {"kpt_001", "oth-003"}
 
 
+@pytest.mark.shows("REQ-REFL-002", "SCN-REFL-002-01", "QG-ACE-001")
 def test_scn_refl_002_01_the_template_asks_to_cite() -> None:
-    """REQ-REFL-002, SCN-REFL-002-01: in these words, with an example; the placeholder stays (QG-ACE-001)."""
+    """In these words, with an example; the placeholder stays."""
     text = load_template("playbook.txt")
     wanted = "When a key point from the playbook influences your response, cite its ID in your reasoning"
     assert wanted in text
@@ -149,8 +153,9 @@ def test_scn_refl_002_01_the_template_asks_to_cite() -> None:
     assert extract_cited_ids([{"role": "assistant", "content": "[pat-001]"}]) == ["pat-001"]
 
 
+@pytest.mark.shows("SCN-REFL-002-02", "QG-ACE-001")
 def test_scn_refl_002_02_formatting_with_the_directive() -> None:
-    """SCN-REFL-002-02, QG-ACE-001: headings and lines as before, inside the template."""
+    """Headings and lines as before, inside the template."""
     found = format_playbook(book(point("pat-001", "use types", 5, 1), oth=[point("kpt_002", "old", 0, 2)]))
     assert "## PATTERNS & APPROACHES\n[pat-001] helpful=5 harmful=1 :: use types\n" in found
     assert "## OTHERS\n[kpt_002] helpful=0 harmful=2 :: old" in found
@@ -161,11 +166,10 @@ def test_scn_refl_002_02_formatting_with_the_directive() -> None:
 # --- the reflector --------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("REQ-REFL-003", "REQ-REFL-004", "SCN-REFL-003-01", "CON-ACE-003")
 @pytest.mark.usefixtures("person")
 async def test_scn_refl_003_01_analysis_and_tags(server: LlmServer) -> None:
-    """REQ-REFL-003, REQ-REFL-004, SCN-REFL-003-01: Anthropic's API is asked (CON-ACE-003) with transcript,
-    points and cited ids, and the answer comes back as it is.
-    """
+    """Anthropic's API is asked with transcript, points and cited ids, and the answer comes back as it is."""
     server.script(Says(json.dumps(TYPED)))
     assert await run_reflector(TALK, types(), ["pat-001"]) == TYPED
     (got,) = server.got
@@ -176,25 +180,28 @@ async def test_scn_refl_003_01_analysis_and_tags(server: LlmServer) -> None:
     assert "\n[pat-001]\n" in text
 
 
+@pytest.mark.shows("REQ-REFL-005", "SCN-REFL-003-02")
 @pytest.mark.usefixtures("person")
 async def test_scn_refl_003_02_without_citations(server: LlmServer) -> None:
-    """REQ-REFL-005, SCN-REFL-003-02: the same form of answer, from what the session shows."""
+    """The same form of answer, from what the session shows."""
     server.script(Says(json.dumps(TYPED)))
     assert await run_reflector(TALK, types(), []) == TYPED
     assert "(none)" in server.got[0].user[0]
     assert "No ids are cited" in server.got[0].system[0]
 
 
+@pytest.mark.shows("SCN-REFL-003-03")
 @pytest.mark.usefixtures("person")
 async def test_scn_refl_003_03_an_empty_playbook(server: LlmServer) -> None:
-    """SCN-REFL-003-03: nothing to tag, observations all the same."""
+    """Nothing to tag, observations all the same."""
     server.script(Says('{"analysis": "Observed.", "bullet_tags": []}'))
     assert await run_reflector(TALK, book(), []) == {"analysis": "Observed.", "bullet_tags": []}
 
 
+@pytest.mark.shows("SCN-REFL-004-01")
 @pytest.mark.usefixtures("person")
 async def test_scn_refl_004_01_several_tags(server: LlmServer) -> None:
-    """SCN-REFL-004-01: all of them, intact."""
+    """All of them, intact."""
     tags = [
         {"name": "pat-001", "tag": "helpful", "rationale": "Applied correctly"},
         {"name": "mis-001", "tag": "harmful", "rationale": "Led to incorrect approach"},
@@ -204,8 +211,9 @@ async def test_scn_refl_004_01_several_tags(server: LlmServer) -> None:
     assert (await run_reflector(TALK, types(), []))["bullet_tags"] == tags
 
 
+@pytest.mark.shows("SCN-REFL-004-02")
 def test_scn_refl_004_02_a_tag_for_no_point(capsys: pytest.CaptureFixture[str]) -> None:
-    """SCN-REFL-004-02: told on stderr, nothing counted, nothing raised."""
+    """Told on stderr, nothing counted, nothing raised."""
     playbook = types()
     phantom = [{"name": "pat-999", "tag": "helpful", "rationale": "Phantom entry"}]
     assert apply_bullet_tags(playbook, phantom) == types()
@@ -214,16 +222,18 @@ def test_scn_refl_004_02_a_tag_for_no_point(capsys: pytest.CaptureFixture[str]) 
     assert out.out == ""
 
 
+@pytest.mark.shows("REQ-REFL-006", "SCN-REFL-005-02")
 @pytest.mark.usefixtures("person")
 async def test_scn_refl_005_02_no_json(server: LlmServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """REQ-REFL-006, SCN-REFL-005-02: an empty result, and the reason on stderr."""
+    """An empty result, and the reason on stderr."""
     server.script(Says("I liked the session {a lot"))
     assert await run_reflector(TALK, types(), []) == NOTHING
     assert "reflector: the reply holds no JSON object" in capsys.readouterr().err
 
 
+@pytest.mark.shows("REQ-REFL-007", "SCN-REFL-006-01")
 def test_scn_refl_006_01_tags_count() -> None:
-    """REQ-REFL-007, SCN-REFL-006-01: in place, in every section."""
+    """In place, in every section."""
     playbook = book(point("pat-001", "use types", 3, 1), oth=[point("oth-001", "legacy tip")])
     tags = [
         {"name": "pat-001", "tag": "helpful", "rationale": "Applied correctly"},
@@ -233,8 +243,9 @@ def test_scn_refl_006_01_tags_count() -> None:
     assert playbook == book(point("pat-001", "use types", 4, 1), oth=[point("oth-001", "legacy tip", 0, 1)])
 
 
+@pytest.mark.shows("SCN-REFL-006-02")
 def test_scn_refl_006_02_a_neutral_tag(capsys: pytest.CaptureFixture[str]) -> None:
-    """SCN-REFL-006-02: changes nothing; an unknown tag neither, and is told."""
+    """Changes nothing; an unknown tag neither, and is told."""
     playbook = book(point("pat-001", "use types", 3, 1))
     apply_bullet_tags(playbook, [{"name": "pat-001", "tag": "neutral", "rationale": "Not relevant"}])
     assert capsys.readouterr().err == ""
@@ -243,25 +254,28 @@ def test_scn_refl_006_02_a_neutral_tag(capsys: pytest.CaptureFixture[str]) -> No
     assert "'great' is no tag" in capsys.readouterr().err
 
 
+@pytest.mark.shows("SCN-REFL-007-01")
 def test_scn_refl_007_01_the_reflectors_template() -> None:
-    """SCN-REFL-007-01: what it must hold; `tests/playbook/test_prompts.py` has the details."""
+    """What it must hold; `tests/playbook/test_prompts.py` has the details."""
     text = load_template("reflector")
     assert all(
         part in text for part in ("{transcript}", "{playbook}", "{cited_ids}", '"bullet_tags"', '"tag"')
     )
 
 
+@pytest.mark.shows("REQ-REFL-008", "SCN-REFL-008-01")
 @pytest.mark.usefixtures("person")
 async def test_scn_refl_008_01_json_in_prose(server: LlmServer) -> None:
-    """REQ-REFL-008, SCN-REFL-008-01: balanced braces find it."""
+    """Balanced braces find it."""
     prose = "Here is my analysis of the session:\n\n{}\n\nLet me know if you need more detail."
     server.script(Says(prose.format(json.dumps(TYPED))))
     assert await run_reflector(TALK, types(), ["pat-001"]) == TYPED
 
 
+@pytest.mark.shows("SCN-REFL-008-02")
 @pytest.mark.usefixtures("person")
 async def test_scn_refl_008_02_json_in_a_fence(server: LlmServer) -> None:
-    """SCN-REFL-008-02: the fence is looked into first."""
+    """The fence is looked into first."""
     text = '```json\n{"analysis": "No significant observations.", "bullet_tags": []}\n```'
     server.script(Says(text))
     assert await run_reflector(TALK, types(), []) == extract_json(text)
@@ -279,28 +293,31 @@ BAD_ANSWERS = [
 ]
 
 
+@pytest.mark.shows("INV-REFL-002")
 @pytest.mark.usefixtures("person")
 @pytest.mark.parametrize("step", BAD_ANSWERS)
 async def test_inv_refl_002_the_reflector_never_raises(server: LlmServer, step: Any) -> None:
-    """INV-REFL-002: whatever comes back that no further attempt would mend."""
+    """Whatever comes back that no further attempt would mend."""
     server.script(step)
     assert await run_reflector(TALK, types(), []) == NOTHING
 
 
+@pytest.mark.shows("INV-REFL-002")
 @pytest.mark.usefixtures("person")
 @pytest.mark.parametrize("bad", [None, 3, "x", [[]], [None], {"role": 1}])
 async def test_inv_refl_002_whatever_it_is_given(bad: Any) -> None:
-    """INV-REFL-002: no key in the environment of a broken caller, and arguments of any form."""
+    """No key in the environment of a broken caller, and arguments of any form."""
     assert await run_reflector(bad, bad, bad) == NOTHING
     assert await run_curator(bad, bad) == {"reasoning": "", "operations": []}
     assert await extract_keypoints(bad, bad) == {"new_key_points": [], "evaluations": []}
 
 
+@pytest.mark.shows("REQ-REFL-006")
 @pytest.mark.usefixtures("person")
 async def test_a_failure_is_kept_for_a_person_in_diagnostic_mode(
     server: LlmServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """REQ-REFL-006: with `log.debug` the reply that could not be read is a file."""
+    """With `log.debug` the reply that could not be read is a file."""
     monkeypatch.setenv("REFLECTION_DEBUG", "1")
     server.script(Says("nothing of the form"))
     assert await run_reflector(TALK, types(), []) == NOTHING
@@ -431,9 +448,10 @@ def test_deduplication_is_bolder_with_a_threshold(monkeypatch: pytest.MonkeyPatc
         run_deduplication(playbook, 0)
 
 
+@pytest.mark.shows("CON-ACE-001")
 @pytest.mark.usefixtures("person")
 async def test_con_ace_001_asking_and_offering_change_nothing(server: LlmServer) -> None:
-    """CON-ACE-001: only what is called at the end of a session changes a playbook; reading it never does."""
+    """Only what is called at the end of a session changes a playbook; reading it never does."""
     server.script(
         Says(json.dumps(TYPED)), Says('{"operations": [{"type": "DELETE", "target_id": "pat-001"}]}')
     )
@@ -443,8 +461,9 @@ async def test_con_ace_001_asking_and_offering_change_nothing(server: LlmServer)
     assert playbook == types()
 
 
+@pytest.mark.shows("QG-ACE-003")
 def test_qg_ace_003_stdout_stays_the_callers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """QG-ACE-003: a hook's stdout is read by its host; what is to be told goes to stderr."""
+    """A hook's stdout is read by its host; what is to be told goes to stderr."""
     (tmp_path / "playbook.json").write_text("broken")
     playbook = load_playbook(tmp_path / "playbook.json")
     apply_bullet_tags(playbook, [{"name": "pat-001", "tag": "helpful"}])
@@ -457,8 +476,9 @@ def test_qg_ace_003_stdout_stays_the_callers(tmp_path: Path, capsys: pytest.Capt
 # --- files ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("REQ-SCORE-006", "CON-ACE-004")
 def test_con_ace_004_load_save_load_is_stable(tmp_path: Path) -> None:
-    """REQ-SCORE-006, CON-ACE-004: but for the time of the save, which is told to the caller too."""
+    """But for the time of the save, which is told to the caller too."""
     path = written(
         tmp_path / "playbook.json",
         {"key_points": ["a", {"name": "kpt_007", "text": "b", "score": 2}], "x": 1},
@@ -473,8 +493,9 @@ def test_con_ace_004_load_save_load_is_stable(tmp_path: Path) -> None:
     assert {**load_playbook(path), "last_updated": 0} == {**first, "last_updated": 0}
 
 
+@pytest.mark.shows("INV-SCORE-004")
 def test_inv_score_004_a_score_never_reaches_the_file(tmp_path: Path) -> None:
-    """INV-SCORE-004: whatever the caller puts into the dict."""
+    """Whatever the caller puts into the dict."""
     playbook = book({**point("pat-001", "a"), "score": 3})
     playbook["score"] = 1
     save_playbook(playbook, tmp_path / "new" / "playbook.json")

@@ -29,8 +29,9 @@ def transcript(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.shows("FR1", "AC-REFLECT-01")
 def test_reflect_parses_jsonl_transcripts_for_signals(transcript: Path) -> None:
-    """The acceptance criterion of that name; FR1's form, numbered by day, without what is no signal."""
+    """Signals of the agreed form, numbered by day, without what is no signal."""
     correction, praise = extract_signals(str(transcript))
     assert list(correction)[:6] == ["id", "type", "content", "context", "severity", "confidence"]
     assert correction["id"] == "sig-20261120-001"
@@ -40,8 +41,9 @@ def test_reflect_parses_jsonl_transcripts_for_signals(transcript: Path) -> None:
     assert (praise["id"], praise["type"], praise["polarity"]) == ("sig-20261120-002", "feedback", "positive")
 
 
+@pytest.mark.shows("TR2")
 def test_plain_lines_of_role_and_content(tmp_path: Path) -> None:
-    """TR2's own form of a transcript; a line that is none of them costs only itself."""
+    """The requirement's own form of a transcript; a line that is none of them costs only itself."""
     path = tmp_path / "plain.jsonl"
     lines = [
         {"role": "assistant", "content": "I set strict to false."},

@@ -23,8 +23,9 @@ from tests.compaction.samples import (
 SECRET = "ghp_" + "a1B2" * 9
 
 
+@pytest.mark.shows("I28")
 def test_what_a_case_holds() -> None:
-    """I28: the person's request of this task, earlier ones as context, and what the machine recorded."""
+    """The person's request of this task, earlier ones as context, and what the machine recorded."""
     found = case()
     assert (found.task, found.turn, found.nonce) == (TASK, SUMMARY, NONCE)
     assert (found.requests, found.earlier) == ((REQUEST,), ("Look at the shop first",))
@@ -39,14 +40,16 @@ def test_what_a_case_holds() -> None:
     assert (found.agent, found.model and found.model.model, found.auto) == ("build", "big", False)
 
 
+@pytest.mark.shows("I6")
 def test_a_verdict_about_another_task_does_not_count() -> None:
-    """I6: what was judged about the task before says nothing about this one."""
+    """What was judged about the task before says nothing about this one."""
     found = case(verdict(task="msg_1"))
     assert (found.phase, found.open_items) == ("", ())
 
 
+@pytest.mark.shows("I46")
 def test_long_texts_are_cut_and_secrets_are_gone() -> None:
-    """I46: no secret gets into the prompt, and a megabyte of text is bounded."""
+    """No secret gets into the prompt, and a megabyte of text is bounded."""
     said = f"key {SECRET} " + "x" * 1_000_000 + f" key {SECRET}"
     calls = (ToolCall("c", "bash", "completed", {"command": f"curl -H 'Authorization: Bearer {SECRET}' x"}),)
     messages = (
@@ -71,8 +74,9 @@ def test_many_calls_and_items_are_bounded() -> None:
     assert all(len(line) < 200 for line in found.recent)
 
 
+@pytest.mark.shows("I26")
 def test_what_the_person_forbade_is_kept() -> None:
-    """I26: a request that rules out commits and pull requests says so in the case."""
+    """A request that rules out commits and pull requests says so in the case."""
     messages = (
         Message(TASK, "user", text="Add a login page. Do not commit, do not open a PR.", human=True),
         *MESSAGES[3:],
@@ -89,8 +93,9 @@ def test_without_a_person_there_is_no_task() -> None:
         make_case(Transcript("s", MESSAGES[:4]), at=1, nonce=NONCE, templates=TEMPLATES)
 
 
+@pytest.mark.shows("I7")
 def test_the_newest_compaction_counts() -> None:
-    """I7: a manual one before it does not count, nor one that broke off; what came after shows."""
+    """A manual one before it does not count, nor one that broke off; what came after shows."""
     again = (
         Message("msg_7", "user", compaction="auto"),
         Message("msg_8", "assistant", text="Summary", summary=True),

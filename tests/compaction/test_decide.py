@@ -103,16 +103,18 @@ def test_needs_clarification() -> None:
     assert "If only the person can say, ask and stop." in text
 
 
+@pytest.mark.shows("I2")
 def test_task_complete() -> None:
-    """I2: a success toast, never a prompt."""
+    """A success toast, never a prompt."""
     decision = decided("task_complete")
     assert decision.orders == (ShowToast("ses_1", "Context compacted: the task is complete", "success"),)
     quiet = decide(session(), case(), said("task_complete", 0.1), Limits(toasts=False), github=True)
     assert (quiet.action, quiet.orders) == ("task_complete", ())
 
 
+@pytest.mark.shows("I30")
 def test_a_failure_sends_nothing() -> None:
-    """I30: without an action nothing leaves, not even a toast."""
+    """Without an action nothing leaves, not even a toast."""
     decision = decided(None)
     assert (decision.action, decision.orders, decision.why) == (None, (), "nothing decided: because")
 
@@ -125,6 +127,7 @@ def test_observe_mode_sends_nothing(action: Action) -> None:
         assert (decision.action, decision.orders) == (action, ())
 
 
+@pytest.mark.shows("I10", "I11", "I14", "I32")
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
@@ -139,7 +142,7 @@ def test_observe_mode_sends_nothing(action: Action) -> None:
     ],
 )
 def test_a_session_that_moved_on_is_left_alone(changes: dict[str, Any], why: str) -> None:
-    """I10, I11, I14, I32: the last look before the order; nobody is prompted who went on or was stopped."""
+    """The last look before the order; nobody is prompted who went on or was stopped."""
     decision = decide(session(**changes), case(), said("continue_task"), Limits(), github=True)
     assert decision.orders == ()
     assert why in decision.why
@@ -157,6 +160,7 @@ OURS = Message("msg_8", "user", text="## Reflection-3", order="ord_1")
 ANSWER = Message("msg_8", "assistant", text="Going on.", finish="stop")
 
 
+@pytest.mark.shows("I32")
 @pytest.mark.parametrize(
     ("compaction", "last", "expected"),
     [
@@ -183,22 +187,24 @@ ANSWER = Message("msg_8", "assistant", text="Going on.", finish="stop")
 def test_when_a_compaction_needs_us(
     compaction: Compaction, last: FinalState | None, expected: Wanted
 ) -> None:
-    """I32: a person's own only if the work was judged unfinished; the host's unless the task is over."""
+    """A person's own only if the work was judged unfinished; the host's unless the task is over."""
     found = replace(transcript(compaction), messages=transcript(compaction or "manual").messages)
     if not compaction:  # a host that does not mark its compactions
         found = replace(found, messages=tuple(replace(m, compaction="") for m in found.messages))
     assert wanted(session(), found, verdict(last) if last else None) == expected
 
 
+@pytest.mark.shows("I32")
 @pytest.mark.parametrize("compaction", ["auto", "manual"])
 @pytest.mark.parametrize(
     "after", [CONTINUATION, HUMAN, OURS, ANSWER], ids=["host", "person", "ours", "agent"]
 )
 def test_who_went_on_is_left_alone(compaction: Compaction, after: Message) -> None:
-    """I32: continued by the host, resumed by the person, or prompted by us already: nothing."""
+    """Continued by the host, resumed by the person, or prompted by us already: nothing."""
     assert wanted(session(), transcript(compaction, after), verdict()) == "nothing"
 
 
+@pytest.mark.shows("I9", "I11", "I17")
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -215,7 +221,7 @@ def test_who_went_on_is_left_alone(compaction: Compaction, after: Message) -> No
     ],
 )
 def test_whose_compaction_needs_us(changes: dict[str, Any], expected: Wanted) -> None:
-    """I9, I11, I17: no judge, child, deleted, off or aborted session; a busy one is asked again."""
+    """No judge, child, deleted, off or aborted session; a busy one is asked again."""
     assert wanted(session(**changes), transcript("auto"), verdict()) == expected
 
 
@@ -230,11 +236,13 @@ def test_what_is_no_compaction_needs_nothing() -> None:
     assert wanted(session(), replace(whole, messages=planned), verdict()) == "toast"
 
 
+@pytest.mark.shows("I6")
 def test_a_verdict_about_an_older_task_does_not_count() -> None:
-    """I6: the task before was incomplete; this one was never judged."""
+    """The task before was incomplete; this one was never judged."""
     assert wanted(session(), transcript("manual"), verdict(task="msg_1")) == "toast"
 
 
+@pytest.mark.shows("I32")
 @pytest.mark.parametrize(
     ("state", "variant", "words"),
     [
@@ -246,7 +254,7 @@ def test_a_verdict_about_an_older_task_does_not_count() -> None:
     ],
 )
 def test_the_toast_says_how_it_stands(state: FinalState | None, variant: str, words: str) -> None:
-    """I32: a manual compaction of work that is not known to be open gets a toast, never a prompt."""
+    """A manual compaction of work that is not known to be open gets a toast, never a prompt."""
     (toast,) = only_told(session(), verdict(state) if state else None, Limits()).orders
     assert isinstance(toast, ShowToast)
     assert toast.variant == variant

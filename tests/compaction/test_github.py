@@ -46,6 +46,7 @@ def test_part_of_a_failed_script_that_worked() -> None:
     assert (found.tools, found.target) == (("gh pr create",), None)
 
 
+@pytest.mark.shows("I32")
 @pytest.mark.parametrize(
     ("command", "output", "expected"),
     [
@@ -77,12 +78,13 @@ def test_part_of_a_failed_script_that_worked() -> None:
     ],
 )
 def test_the_target_comes_from_results(command: str, output: str, expected: tuple[str, int, str]) -> None:
-    """I32: the number an update may go to is one that a command named or was given."""
+    """The number an update may go to is one that a command named or was given."""
     target = ran((command, output)).target
     assert target is not None
     assert (target.kind, target.number, target.repo, target.source) == (*expected, "tool")
 
 
+@pytest.mark.shows("I27")
 @pytest.mark.parametrize(
     ("command", "output"),
     [
@@ -108,12 +110,13 @@ def test_the_target_comes_from_results(command: str, output: str, expected: tupl
     ],
 )
 def test_no_target_without_a_clear_number(command: str, output: str) -> None:
-    """I27: links in other output, in bodies and in lists are never a place to write to."""
+    """Links in other output, in bodies and in lists are never a place to write to."""
     assert ran((command, output)).target is None
 
 
+@pytest.mark.shows("I27")
 def test_text_is_never_a_target() -> None:
-    """I27: whatever the request or the agent says, only a tool result opens a place to write to."""
+    """Whatever the request or the agent says, only a tool result opens a place to write to."""
     found = work(request=f"Fix issue #42, see {PR}", said="I work on PR #34. Run gh pr comment 99 now.")
     assert found.active
     assert [(r.kind, r.number, r.source) for r in found.references] == [
@@ -154,8 +157,9 @@ def test_what_is_closed_is_no_target(closing: ToolCall) -> None:
     assert again.target.number == 12
 
 
+@pytest.mark.shows("I6")
 def test_only_this_task_counts() -> None:
-    """I6: what an earlier task did on GitHub is not this task's work."""
+    """What an earlier task did on GitHub is not this task's work."""
     messages = (
         Message("m1", "user", text="Open a PR", human=True),
         Message("m2", "assistant", calls=(call("gh pr create", PR),), text="PR #12", finish="stop"),

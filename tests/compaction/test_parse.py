@@ -17,6 +17,7 @@ from daemon.testing import reply
 from tests.compaction.samples import GOOD, NONCE
 
 
+@pytest.mark.shows("I18")
 @pytest.mark.parametrize(
     "change",
     [
@@ -36,16 +37,17 @@ from tests.compaction.samples import GOOD, NONCE
     ],
 )
 def test_a_reply_out_of_form_is_refused(change: dict[str, Any]) -> None:
-    """I18: off-menu actions and wrong types never count, in prose or structured."""
+    """Off-menu actions and wrong types never count, in prose or structured."""
     with pytest.raises(BadReply):
         parse(reply(GOOD | change, NONCE), NONCE)
     with pytest.raises(BadReply):
         parse(Reply(text="", provider="t", data=GOOD | change))
 
 
+@pytest.mark.shows("I18")
 @pytest.mark.parametrize("missing", ["action", "confidence", "nonce"])
 def test_a_reply_that_lacks_something_is_refused(missing: str) -> None:
-    """I18: the keys that decide must be there; the words may be missing."""
+    """The keys that decide must be there; the words may be missing."""
     said = {k: v for k, v in (GOOD | {"nonce": NONCE}).items() if k != missing}
     with pytest.raises(BadReply, match="no action object"):
         parse(Reply(json.dumps(said), "t"), NONCE)
@@ -57,12 +59,13 @@ json_values = (
 )
 
 
+@pytest.mark.shows("I18")
 @given(
     st.fixed_dictionaries(
         dict.fromkeys(("action", "confidence"), json_values), optional={"message": json_values}
     )
 )
 def test_any_object_parses_or_is_refused(data: dict[str, object]) -> None:
-    """I18: nothing but an answer or ``BadReply`` ever comes out."""
+    """Nothing but an answer or ``BadReply`` ever comes out."""
     with contextlib.suppress(BadReply):
         assert parse(Reply("", "t", data=data)).action in ACTIONS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,9 +28,10 @@ def test_the_prompt_shows_what_was_recorded() -> None:
         assert shown in prompt.text
 
 
+@pytest.mark.shows("I27")
 @given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=200))
 def test_any_data_makes_one_fenced_prompt(request: str, summary: str, said: str) -> None:
-    """I27: braces and markers in the data change nothing: each fence stands once, in its order."""
+    """Braces and markers in the data change nothing: each fence stands once, in its order."""
     found = case(requests=(request,), summary=summary, last_reply=said)
     prompt = next(evaluate(found))
     assert prompt.text.startswith(f"The marker of this data is {NONCE}.")

@@ -127,8 +127,9 @@ def test_a_long_request_of_one_line_is_not_lost() -> None:
     assert len(found) <= TEXT + MARK
 
 
+@pytest.mark.shows("I46")
 def test_only_whole_lines_are_cut() -> None:
-    """I46: half a secret is not known as one, so none is left behind by a cut."""
+    """Half a secret is not known as one, so none is left behind by a cut."""
     secret = "password=" + "s3cr3t" * 100
     text = "\n".join(f"{n} {secret}" for n in range(50))
     for limit in range(50, 5_000, 97):

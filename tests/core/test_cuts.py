@@ -38,7 +38,8 @@ def test_argument_in_short(given: dict[str, object], names: tuple[str, ...], sho
     assert argument_in_short(ToolCall("c", "bash", "completed", given), 20, names) == short
 
 
+@pytest.mark.shows("I46")
 def test_a_secret_is_redacted_before_the_cut() -> None:
-    """I46: no half of a secret is left over."""
+    """No half of a secret is left over."""
     call = ToolCall("c", "bash", "completed", {"command": "echo 1234567890 ghp_" + "a1B2" * 9})
     assert "ghp_" not in argument_in_short(call, 24)

@@ -126,9 +126,10 @@ def test_an_empty_list_is_none_of_that_provider() -> None:
     assert choose(lists, {"anthropic": (HAIKU,)}, Model("anthropic", "claude-opus-5")) is None
 
 
+@pytest.mark.shows("I36")
 @given(st.lists(st.text(max_size=60)), st.lists(st.text(max_size=60)))
 def test_any_names_at_all(names: list[str], ids: list[str]) -> None:
-    """I36: whatever a host offers, the answer is one of its ids or nothing, and a written id is found."""
+    """Whatever a host offers, the answer is one of its ids or nothing, and a written id is found."""
     found = first_offered(tuple(names), tuple(ids))
     assert found in {*ids, ""}
     if names and names[0] in ids:

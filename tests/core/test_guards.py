@@ -34,6 +34,7 @@ def transcript(*messages: Message, **more: Any) -> Transcript:
     return Transcript("s", messages or (USER, ANSWER), **more)
 
 
+@pytest.mark.shows("I1", "I10", "I11", "I16", "I17")
 @pytest.mark.parametrize(
     ("changes", "guard", "final"),
     [
@@ -51,13 +52,14 @@ def transcript(*messages: Message, **more: Any) -> Transcript:
     ],
 )
 def test_before_any_io(changes: dict[str, Any], guard: str | None, final: str | None) -> None:
-    """I1, I10, I11, I16, I17: the first asking, on folded state."""
+    """The first asking, on folded state."""
     no = may_judge(replace(IDLE, **changes), NOW, LIMITS)
     assert (no.guard if no else None, no.final if no else None) == (guard, final)
 
 
+@pytest.mark.shows("I16", "I40")
 def test_off_for_the_project_and_busy_children() -> None:
-    """I16, I40: the project switch, and sub-agents that still work."""
+    """The project switch, and sub-agents that still work."""
     off = may_judge(IDLE, NOW, replace(LIMITS, enabled=False))
     children = may_judge(IDLE, NOW, LIMITS, children_busy=True)
     assert off is not None
@@ -69,6 +71,7 @@ RUNNING = ToolCall("c", "bash", "running")
 ERROR = replace(ANSWER, finish="", error="APIError")
 
 
+@pytest.mark.shows("I3", "I7", "I11", "I16", "I17", "I21")
 @pytest.mark.parametrize(
     ("state", "read", "guard", "final"),
     [
@@ -105,7 +108,7 @@ ERROR = replace(ANSWER, finish="", error="APIError")
     ],
 )
 def test_on_the_messages(state: Session, read: Transcript, guard: str | None, final: str | None) -> None:
-    """I3, I7, I11, I16, I17, I21: the second asking, on the messages, which are the truth."""
+    """The second asking, on the messages, which are the truth."""
     no = may_judge_messages(state, read, LIMITS)
     assert (no.guard if no else None, no.final if no else None) == (guard, final)
 
@@ -113,6 +116,7 @@ def test_on_the_messages(state: Session, read: Transcript, guard: str | None, fi
 JUDGED = replace(IDLE, phase="judging", turn="a1")
 
 
+@pytest.mark.shows("I12", "I14")
 @pytest.mark.parametrize(
     ("changes", "guard"),
     [
@@ -127,7 +131,7 @@ JUDGED = replace(IDLE, phase="judging", turn="a1")
     ],
 )
 def test_at_commit(changes: dict[str, Any], guard: str | None) -> None:
-    """I12, I14: the third asking, when the verdict is about to be stored."""
+    """The third asking, when the verdict is about to be stored."""
     no = may_commit(JUDGED, replace(JUDGED, **changes))
     assert (no.guard if no else None) == guard
 
@@ -136,6 +140,7 @@ STOOD = Progress("files 1", "checks 1", ("a", "b"))
 ROUND_3 = replace(IDLE, attempts=2, progress=STOOD)
 
 
+@pytest.mark.shows("I8")
 @pytest.mark.parametrize(
     ("state", "now", "items", "guard"),
     [
@@ -156,7 +161,7 @@ ROUND_3 = replace(IDLE, attempts=2, progress=STOOD)
 def test_is_one_more_round_worth_it(
     state: Session, now: Progress, items: tuple[str, ...], guard: str | None
 ) -> None:
-    """I8: attempts, progress and open items (guards 5 and 6)."""
+    """Attempts, progress and open items (guards 5 and 6)."""
     no = may_prompt(state, rounds_without_progress(state, progress=now, items=items), LIMITS)
     assert (no.guard if no else None) == guard
 
@@ -169,6 +174,7 @@ def test_items_are_compared_without_what_changes_by_itself() -> None:
     assert normalise_items(("2 failed",)) != normalise_items(("1 failed",))
 
 
+@pytest.mark.shows("GUARD-9")
 @pytest.mark.parametrize(
     ("spent", "asks"),
     [
@@ -180,7 +186,7 @@ def test_items_are_compared_without_what_changes_by_itself() -> None:
     ],
 )
 def test_may_a_model_be_asked(spent: Spent, *, asks: bool) -> None:
-    """Guard 9: caps per day and session in USD, per day in tokens where no price is known."""
+    """Caps per day and session in USD, per day in tokens where no price is known."""
     assert (may_spend(spent, LIMITS) is None) is asks
     assert may_spend(spent, replace(LIMITS, usd_per_day=9, usd_per_session=9, tokens_per_day=10**9)) is None
     assert may_spend(spent, replace(LIMITS, usd_per_session=0)) is not None, "0 is never, not unlimited"

@@ -72,14 +72,16 @@ def test_a_plain_fact_may_be_learned(text: str) -> None:
     assert refusal(text) == ""
 
 
+@pytest.mark.shows("I47")
 @pytest.mark.parametrize(("why", "text"), [(w, t) for w, texts in REFUSED.items() for t in texts])
 def test_what_could_harm_is_refused(why: str, text: str) -> None:
-    """I47: addresses, command lines, orders about tools and permissions, hidden characters."""
+    """Addresses, command lines, orders about tools and permissions, hidden characters."""
     assert why in refusal(text)
 
 
+@pytest.mark.shows("I46")
 def test_a_secret_is_refused() -> None:
-    """I46: nothing with a secret is learned."""
+    """Nothing with a secret is learned."""
     assert refusal(f"The token is {TOKENS['github'][0]}.") == "it holds a secret"
 
 
@@ -116,6 +118,7 @@ def test_texts_are_known_by_their_bytes_and_compared_without_case() -> None:
     assert folded("  Use   PATHLIB. ") == folded("use pathlib")
 
 
+@pytest.mark.shows("LEARN-03")
 def test_exactly_what_was_given_is_taken_out() -> None:
     """Our own words are no evidence; a part of them, or a marker alone, takes nothing out."""
     ours = "[pat-001] helpful=2 harmful=0 :: Use pathlib."

@@ -11,6 +11,7 @@ from daemon.core.progress import Progress, moved
 STOOD = Progress("f1", "c1", ("a", "b"))
 
 
+@pytest.mark.shows("I8")
 @pytest.mark.parametrize(
     ("now", "is_progress"),
     [
@@ -24,5 +25,5 @@ STOOD = Progress("f1", "c1", ("a", "b"))
     ],
 )
 def test_what_moves_a_task(now: Progress, *, is_progress: bool) -> None:
-    """I8: files, checks, or an open item that is gone."""
+    """Files, checks, or an open item that is gone."""
     assert moved(STOOD, now) is is_progress

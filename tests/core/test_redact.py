@@ -14,12 +14,13 @@ from daemon.core.redact import MAX_DEPTH, redact, redact_head, redact_tail, reda
 from tests.support.secrets import ALL_TOKENS, LOW, MIXED, PEM, SECRET_LINES, TOKENS
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize(("kind", "token"), [(kind, token) for kind in TOKENS for token in TOKENS[kind]])
 @pytest.mark.parametrize(
     "around", ["{}", "key is {}.", '"{}"', "({})", "a={}&b", "\\n{}\\n", "`{}`,", "x\n{}\ny"]
 )
 def test_a_token_of_a_known_shape_goes_wherever_it_stands(kind: str, token: str, around: str) -> None:
-    """I46: no part of it is left, and the mark says what it was."""
+    """No part of it is left, and the mark says what it was."""
     clean = redact(around.format(token))
     assert "[redacted:" in clean
     assert token[-10:] not in clean
@@ -27,9 +28,10 @@ def test_a_token_of_a_known_shape_goes_wherever_it_stands(kind: str, token: str,
         assert clean == (f"123456789:[redacted:{kind}]" if kind == "telegram" else f"[redacted:{kind}]")
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize("line", SECRET_LINES)
 def test_a_value_under_a_telling_name_goes(line: str) -> None:
-    """I46: .env lines, headers, JSON, YAML, INI, code, query strings and flags; the name stays readable."""
+    """.env lines, headers, JSON, YAML, INI, code, query strings and flags; the name stays readable."""
     clean = redact(line)
     assert "[redacted:" in clean
     assert "hunter" not in clean
@@ -38,9 +40,10 @@ def test_a_value_under_a_telling_name_goes(line: str) -> None:
     assert clean.split("[redacted:")[0] == line[: clean.index("[redacted:")]
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize("line", SECRET_LINES)
 def test_the_line_before_is_no_part_of_the_name(line: str) -> None:
-    """I46: a value goes behind any other line as it does alone."""
+    """A value goes behind any other line as it does alone."""
     for before in ("done", "config:", "x = 1;", ""):
         assert redact(f"{before}\n{line}") == f"{before}\n{redact(line)}"
 
@@ -130,6 +133,7 @@ def test_ordinary_text_and_code_stays(line: str) -> None:
     assert redact(line) == line
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize(
     "text",
     [
@@ -144,7 +148,7 @@ def test_ordinary_text_and_code_stays(line: str) -> None:
     ids=["whole", "cut end", "cut start", "json", "json cut start", "indented", "two"],
 )
 def test_a_private_key_goes_even_when_its_output_was_cut(text: str) -> None:
-    """I46: tool outputs are cut to head and tail, so half a key has one mark only."""
+    """Tool outputs are cut to head and tail, so half a key has one mark only."""
     clean = redact(f"before words\n{text}\nafter words")
     assert MIXED not in clean
     assert "MIIE" not in clean
@@ -152,23 +156,26 @@ def test_a_private_key_goes_even_when_its_output_was_cut(text: str) -> None:
     assert clean.endswith("\nafter words")
 
 
+@pytest.mark.shows("I46")
 def test_a_long_key_without_its_end_goes() -> None:
-    """I46: a key in a numbered listing, of which the host kept head and tail only."""
+    """A key in a numbered listing, of which the host kept head and tail only."""
     body = [LOW.upper() + MIXED[:28] for _ in range(60)]
     lines = ["-----BEGIN PRIVATE KEY-----", *body[:30], "[... 2000 characters cut ...]", *body[30:]]
     clean = redact("\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, 1)))
     assert clean.strip() == "1\t[redacted:private]"
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize("first", ["hunter2", "swordfish", "Xyzzy"])
 def test_lines_that_were_joined_lose_both_values(first: str) -> None:
-    """I46: whoever joins lines with blanks makes the second name part of the first value."""
+    """Whoever joins lines with blanks makes the second name part of the first value."""
     clean = redact(f"password: {first} password = 'Yonder7'")
     assert clean == "password: [redacted:named] password = '[redacted:named]'"
 
 
+@pytest.mark.shows("I46")
 def test_a_column_under_a_telling_name_goes() -> None:
-    """I46: tables of a database's shell, Markdown and CSV; the other columns stay."""
+    """Tables of a database's shell, Markdown and CSV; the other columns stay."""
     for separator in ("|", ",", "\t"):
         text = f"id{separator}api_token\n1{separator}{LOW[:20]}\n2{separator}{MIXED[:20]}\n"
         clean = redact(text)
@@ -177,26 +184,29 @@ def test_a_column_under_a_telling_name_goes() -> None:
         )
 
 
+@pytest.mark.shows("I46")
 def test_text_that_was_encoded_is_looked_into() -> None:
-    """I46: base64 of a text with a password, as in a Docker configuration; other base64 stays."""
+    """Base64 of a text with a password, as in a Docker configuration; other base64 stays."""
     hidden = base64.b64encode(b'{"auths":{"r.example.com":{"password":"hunter2"}}}').decode()
     plain = base64.b64encode(b"hello world, this is a test of nothing").decode()
     assert redact(f"x: {hidden}") == "x: [redacted:base64]"
     assert redact(f"x: {plain}") == f"x: {plain}"
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize("size", [10, 200, 3_000, 40_000])
 @pytest.mark.parametrize("before", [0, 150, 190, 199])
 def test_what_is_cut_was_redacted_first(size: int, before: int) -> None:
-    """I46: however long a secret is and wherever the cut falls, no part of it is left."""
+    """However long a secret is and wherever the cut falls, no part of it is left."""
     secret = ("aB3dE5gH7" * size)[:size]
     text = "x " * (before // 2) + f'API_KEY="{secret}" and more words '
     assert "aB3" not in redact_head(text * 3, 200)
     assert "aB3" not in redact_tail(text * 3 + "x " * (before // 2), 200)
 
 
+@pytest.mark.shows("I46")
 def test_a_value_longer_than_what_is_looked_at_goes_whole() -> None:
-    """I46: the decision is made on the beginning, the replacement covers the end."""
+    """The decision is made on the beginning, the replacement covers the end."""
     for line in (
         f"API_KEY={'a1B2' * 3000}",
         f'"api_key": "{"a1B2" * 3000}"',
@@ -213,8 +223,9 @@ def test_a_text_that_stands_in_many_values_is_redacted_in_each() -> None:
     assert TOKENS["github"][0] not in redact(system)
 
 
+@pytest.mark.shows("I46")
 def test_values_of_nested_json() -> None:
-    """I46: what stands under a secret's name is replaced whole; the rest keeps its shape."""
+    """What stands under a secret's name is replaced whole; the rest keeps its shape."""
     value = {
         "password": {"nested": [1, 2]},
         "apiKey": 12345,
@@ -267,6 +278,7 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
     assert redact(once) == once
 
 
+@pytest.mark.shows("I46")
 @settings(max_examples=400, deadline=None)
 @given(
     st.sampled_from(ALL_TOKENS),
@@ -274,7 +286,7 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
     st.text(max_size=40).filter(lambda t: not t[:1].isalnum()),
 )
 def test_a_token_in_any_text_goes(token: str, before: str, after: str) -> None:
-    """I46: whatever stands around it, as long as it stands free."""
+    """Whatever stands around it, as long as it stands free."""
     assert token not in redact(before + token + after)
 
 
@@ -310,9 +322,10 @@ def _seconds(text: str) -> float:
     return time.process_time() - started
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_time_is_linear_on_hostile_input(name: str) -> None:
-    """I46 must not cost the daemon its loop: eight times the text takes some eight times as long.
+    """The search must not cost the daemon its loop: eight times the text takes some eight times as long.
 
     The best of some tries counts, as a busy machine only ever adds to them.
     """

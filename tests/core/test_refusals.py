@@ -8,6 +8,7 @@ from daemon.core.refusals import is_denied, is_refused, looks_up
 from tests.support.transcripts import bash, failed
 
 
+@pytest.mark.shows("I11")
 @pytest.mark.parametrize(
     "error",
     [
@@ -18,7 +19,7 @@ from tests.support.transcripts import bash, failed
     ],
 )
 def test_refused_or_stopped(error: str) -> None:
-    """I11: the hosts' own words for a person's no."""
+    """The hosts' own words for a person's no."""
     assert is_denied(failed("bash", error, command="git push"))
 
 

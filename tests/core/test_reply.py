@@ -13,8 +13,9 @@ from daemon.core.reply import Talk, wanted_object
 GOOD = {"nonce": "n1", "action": "a", "confidence": 1}
 
 
+@pytest.mark.shows("I18", "I27")
 def test_an_object_needs_every_wanted_key() -> None:
-    """I18, I27: one that lacks a key or the nonce is passed over, wherever it stands."""
+    """One that lacks a key or the nonce is passed over, wherever it stands."""
     lacks = json.dumps({"nonce": "n1", "action": "last"})
     other = json.dumps({**GOOD, "nonce": "n2"})
     text = f"{json.dumps(GOOD)}\n{lacks}\n{other}"
@@ -25,8 +26,9 @@ def test_an_object_needs_every_wanted_key() -> None:
     assert e.value.raw == lacks
 
 
+@pytest.mark.shows("I48")
 def test_a_talk_knows_who_answered_and_what_it_cost() -> None:
-    """An unknown price makes the sum unknown, never smaller; a reply cut off is kept as a bad form (I48)."""
+    """An unknown price makes the sum unknown, never smaller; a reply cut off is kept as a bad form."""
     talk = Talk()
     assert (talk.by, talk.cost) == (("", ""), None)
     for cost in (0.5, 0.25):

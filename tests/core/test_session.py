@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,8 +21,9 @@ def folded(*events: ev.SessionEvent, start: Session = S) -> Session:
     return start
 
 
+@pytest.mark.shows("I6", "I13")
 def test_a_human_message_opens_a_task_with_fresh_counters() -> None:
-    """I6, I13: identity is the message id; counters and the abort mark belong to the task."""
+    """Identity is the message id; counters and the abort mark belong to the task."""
     worn = replace(
         S, task="u1", attempts=5, unscored=2, stalled=1, aborted=True, phase="stopped", recheck=True
     )
@@ -30,35 +32,40 @@ def test_a_human_message_opens_a_task_with_fresh_counters() -> None:
     assert (fresh.aborted, fresh.phase, fresh.recheck) == (False, "open", False)
 
 
+@pytest.mark.shows("I4")
 def test_the_same_message_again_changes_nothing() -> None:
-    """A host that repeats itself resets no counter (I4)."""
+    """A host that repeats itself resets no counter."""
     worn = replace(S, task="u1", attempts=5, active_at=9)
     assert fold(worn, ev.HumanMessaged("s", 5, "u1")) is worn
 
 
+@pytest.mark.shows("I4")
 def test_synthetic_messages_open_no_task() -> None:
-    """I4: feedback, continuations and notifications are not human."""
+    """Feedback, continuations and notifications are not human."""
     worn = replace(S, task="u1", attempts=5, active_at=9)
     assert fold(worn, ev.SyntheticMessaged("s", 5, "u2", "rfl_1")) is worn
 
 
+@pytest.mark.shows("I11", "I13")
 def test_an_abort_marks_this_task_only() -> None:
-    """I11, I13: a late error of an older answer does not mark the newer task."""
+    """A late error of an older answer does not mark the newer task."""
     typed = folded(ev.HumanMessaged("s", 1, "msg_05"))
     assert fold(typed, ev.TurnAborted("s", 2)).aborted
     assert fold(typed, ev.TurnAborted("s", 2, "msg_07")).aborted
     assert not fold(typed, ev.TurnAborted("s", 2, "msg_03")).aborted
 
 
+@pytest.mark.shows("I10")
 def test_busy_reopens_all_but_final_tasks() -> None:
-    """I10: a session that works is open again; a complete or stopped task stays so until a person types."""
+    """A session that works is open again; a complete or stopped task stays so until a person types."""
     for phase, expected in (("incomplete", "open"), ("judging", "open"), ("complete", "complete")):
         assert fold(replace(S, phase=phase), ev.SessionBusied("s", 1)).phase == expected  # type: ignore[arg-type]
     assert fold(replace(S, phase="stopped"), ev.SessionBusied("s", 1)).phase == "stopped"
 
 
+@pytest.mark.shows("I16")
 def test_waiting_for_a_person() -> None:
-    """I16: permissions and questions open and close; a stray answer is harmless."""
+    """Permissions and questions open and close; a stray answer is harmless."""
     asked = folded(ev.PersonAsked("s", 1, "p1"), ev.PersonAsked("s", 1, "p1"), ev.PersonAsked("s", 1, "p2"))
     assert asked.waiting == ("p1", "p2")
     assert folded(ev.PersonAnswered("s", 2, "p1"), ev.PersonAnswered("s", 2, "zz"), start=asked).waiting == (
@@ -107,9 +114,10 @@ any_event = st.one_of(
 )
 
 
+@pytest.mark.shows("I1", "I44")
 @given(st.lists(any_event, max_size=40))
 def test_any_events_in_any_order(events: list[ev.SessionEvent]) -> None:
-    """The fold is total; a judge session stays one; waiting stays bounded (I1, I44)."""
+    """The fold is total; a judge session stays one; waiting stays bounded."""
     state = S
     for event in events:
         after = fold(state, event)

@@ -56,9 +56,10 @@ def test_a_long_list_says_how_many_are_left_out() -> None:
     assert (len(for_a_case(longer).names), for_a_case(longer).more) == (NAMES, 7)
 
 
+@pytest.mark.shows("I46")
 def test_a_name_is_one_line_without_secrets() -> None:
-    """I46: line ends, escape sequences, invisible characters and other bytes are escapes; tokens go, also
-    where a name is cut.
+    """Line ends, escape sequences, invisible characters and other bytes are escapes; tokens go, also where a
+    name is cut.
     """
     names = [b"a\nb\x1b[2K\r", b"caf\xc3\xa9 \xff", "\u202e\u200b\u2028".encode(), TOKEN.encode()]
     names.append(b"x" * (NAME_CHARS // 2 - 20) + b"/" + TOKEN.encode() + b"/" + b"y" * NAME_CHARS)

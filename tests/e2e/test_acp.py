@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from harness.hosts.opencode_acp import OpencodeAcp
 from harness.machine.waiting import wait_until
 from harness.models.scripts import HEADING, REQUEST, finished, unfinished
@@ -14,10 +16,11 @@ if TYPE_CHECKING:
     from harness.models.server import ModelServer
 
 
+@pytest.mark.shows("I2", "I5", "I34", "I35")
 def test_a_session_of_an_editor_is_judged(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
     """opencode loads the plugin twice under ``acp``, and only the second load hears events. There is one
-    connection all the same, unfinished work goes on after feedback, and finished work is left alone (I5, I2).
-    The editor reads nothing on its pipe but the protocol, and leaves at once (I34, I35).
+    connection all the same, unfinished work goes on after feedback, and finished work is left alone. The
+    editor reads nothing on its pipe but the protocol, and leaves at once.
     """
     with OpencodeAcp(box, llm.url) as editor:
         session = editor.new_session()

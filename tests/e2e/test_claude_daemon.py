@@ -54,8 +54,9 @@ def shape(ran: Ran) -> dict[str, Any]:
     return {"code": ran.code, "stderr": ran.stderr, **{k: ran.json.get(k) for k in kept}}
 
 
+@pytest.mark.shows("I35")
 def test_without_a_daemon(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I35: no daemon, and a socket that a dead one left: all is as it is without the plugin."""
+    """No daemon, and a socket that a dead one left: all is as it is without the plugin."""
     box = claude.box
     claude.plugin = None
     llm.script(*unfinished(claude))
@@ -73,9 +74,10 @@ def test_without_a_daemon(claude: ClaudeCode, llm: ModelServer) -> None:
         assert not (box.project / ".reflection").exists()
 
 
+@pytest.mark.shows("I35", "I42")
 def test_killed_while_it_judges(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I35, I42: the waiting hook ends with the daemon; ``-p`` prints what the agent said, not a word of us.
-    The next daemon does not send what the dead one was about to.
+    """The waiting hook ends with the daemon; ``-p`` prints what the agent said, not a word of us. The next
+    daemon does not send what the dead one was about to.
     """
     held = slow("Let me see")
     llm.script(*unfinished(claude))
@@ -93,9 +95,10 @@ def test_killed_while_it_judges(claude: ClaudeCode, llm: ModelServer) -> None:
         assert not [r for r in llm.of("main") if HEADING in r.everything]
 
 
+@pytest.mark.shows("I34", "I45")
 def test_the_session_starts_the_daemon(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I45, I34: no daemon runs; SessionStart starts one, in time for the first turn to be judged. It outlives
-    the session, and after ``reflectd stop`` no session starts it again.
+    """No daemon runs; SessionStart starts one, in time for the first turn to be judged. It outlives the
+    session, and after ``reflectd stop`` no session starts it again.
     """
     box = claude.box
     start = {**HEADLESS, **PROGRAM, "REFLECTD_NO_START": "0"}
@@ -113,9 +116,10 @@ def test_the_session_starts_the_daemon(claude: ClaudeCode, llm: ModelServer) -> 
         stop(box)
 
 
+@pytest.mark.shows("I46")
 def test_a_key_that_nobody_chose_goes_nowhere(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I46: the daemon that a hook starts has a gateway's key in its environment and judges by the rules;
-    status says which command allows the key. After that command it goes to the address that was recorded.
+    """The daemon that a hook starts has a gateway's key in its environment and judges by the rules; status
+    says which command allows the key. After that command it goes to the address that was recorded.
     """
     box = claude.box
     start = {**HEADLESS, **PROGRAM, "REFLECTD_NO_START": "0", "REFLECTD_JUDGE_PROVIDER": "auto"}
@@ -155,8 +159,9 @@ def stop(box: Sandbox) -> None:
     subprocess.run(stop, env=env, cwd=box.home, check=True, capture_output=True, timeout=PATIENCE_S)
 
 
+@pytest.mark.shows("I40")
 def test_two_projects_at_once(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I40: each session is woken with what is open in its own project, and each project has its own file."""
+    """Each session is woken with what is open in its own project, and each project has its own file."""
     box = claude.box
     other = second_project(box, box.root / "other")
     folders = {"lint": other, "test": box.project}
@@ -191,8 +196,9 @@ def second_project(box: Sandbox, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.shows("I5")
 def test_strict(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I5: with ``claude_code.strict`` the turn itself waits and goes on with a decision; both rounds are one
+    """With ``claude_code.strict`` the turn itself waits and goes on with a decision; both rounds are one
     task, and the asynchronous hook says nothing.
     """
     llm.script(*unfinished(claude), *mended())
@@ -208,8 +214,9 @@ def test_strict(claude: ClaudeCode, llm: ModelServer) -> None:
         assert (first["state"], first["task"]) == ("incomplete", second["task"])
 
 
+@pytest.mark.shows("I46")
 def test_secrets_stay_where_they_are(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I46: what was typed, what a tool printed and the agent said: in no prompt, log, file or database."""
+    """What was typed, what a tool printed and the agent said: in no prompt, log, file or database."""
     told = f"{REQUEST}. The token is {TOKEN}, and export DB_PASSWORD={PASSWORD}"
     shown = bash(f"export GITHUB_TOKEN={TOKEN}; echo DB_PASSWORD={PASSWORD}; echo $GITHUB_TOKEN; make test")
     llm.script(shown, text(f"All done with {TOKEN} and DB_PASSWORD={PASSWORD}."), *mended())
@@ -228,9 +235,10 @@ def test_secrets_stay_where_they_are(claude: ClaudeCode, llm: ModelServer) -> No
             assert not [f for f in kept if secret.encode() in f.read_bytes()]
 
 
+@pytest.mark.shows("I9", "I37")
 def test_claude_code_judges_claude_code(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I37, I9: chosen for Claude Code's sessions, the judge is the person's own Claude Code, whose settings
-    have the plugin too: it is not judged itself, and leaves no session behind. Other hosts keep their judge.
+    """Chosen for Claude Code's sessions, the judge is the person's own Claude Code, whose settings have the
+    plugin too: it is not judged itself, and leaves no session behind. Other hosts keep their judge.
     """
     claude.plugin = None
     place = {"source": {"source": "directory", "path": str(PLUGIN)}}

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.needs("claude")
 
 
+@pytest.mark.shows("I35", "I45")
 def test_a_daemon_that_hangs_in_the_middle_of_a_turn(own_box: Sandbox, llm: ModelServer) -> None:
-    """I35, I45: SIGSTOP while the agent works: ``claude -p`` ends by itself, with its answer and without a
-    word of ours, long before a judge's time is over; no hook outlives it; the daemon goes on afterwards.
+    """SIGSTOP while the agent works: ``claude -p`` ends by itself, with its answer and without a word of
+    ours, long before a judge's time is over; no hook outlives it; the daemon goes on afterwards.
     """
     held = slow("It says")
     llm.script(held)

@@ -25,10 +25,11 @@ pytestmark = pytest.mark.needs("claude")
 HELLO, AGAIN = "Say hello", "Say it again"
 
 
+@pytest.mark.shows("I34", "I40")
 def test_what_the_person_sees_and_asks_without_the_model(own_box: Sandbox, llm: ModelServer) -> None:
-    """I34, I40: while the judge thinks a line says so. Esc at the prompt stops nothing, because Claude Code
-    tells nobody of it. What became of the turn is shown by itself. The commands are answered without a
-    request to the model, with and without the prefix, and switch this session.
+    """While the judge thinks a line says so. Esc at the prompt stops nothing, because Claude Code tells
+    nobody of it. What became of the turn is shown by itself. The commands are answered without a request to
+    the model, with and without the prefix, and switch this session.
     """
     thinking = slow("Hm")
     llm.script(*finished())
@@ -64,9 +65,10 @@ def test_what_the_person_sees_and_asks_without_the_model(own_box: Sandbox, llm: 
         assert tui.quit() == 0
 
 
+@pytest.mark.shows("I11", "I13")
 def test_esc_ends_the_task_at_once(own_box: Sandbox, llm: ModelServer) -> None:
-    """I11, I13: the mod tells of Esc while the agent works: the task has its verdict before anything else
-    happens, and no model is asked.
+    """The mod tells of Esc while the agent works: the task has its verdict before anything else happens, and
+    no model is asked.
     """
     held = slow("Working")
     llm.script(*unfinished(own_box, held))
@@ -82,8 +84,9 @@ def test_esc_ends_the_task_at_once(own_box: Sandbox, llm: ModelServer) -> None:
     assert not llm.of("api")
 
 
+@pytest.mark.shows("I35", "I45")
 def test_a_daemon_that_hangs_or_dies_in_the_session(own_box: Sandbox, llm: ModelServer) -> None:
-    """I35, I45: the next prompts are answered, the commands say what is wrong, and Claude Code ends."""
+    """The next prompts are answered, the commands say what is wrong, and Claude Code ends."""
     llm.script(text("Hello."), text("Hello again."), text("And again."))
     claude = set_up(own_box, llm)
     with Daemon(own_box) as daemon, ClaudeTui(claude) as tui:

@@ -53,9 +53,10 @@ def states(daemon: Daemon, session: str) -> list[str]:
     return [v["state"] for v in reversed(daemon.verdicts(session))]
 
 
+@pytest.mark.shows("I2", "I5", "I6", "I39")
 def test_the_round_trip(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I39, I2, I5, I6: in both versions the plugin loads, the turn is judged and woken with feedback, and
-    passes then; both rounds are of one task.
+    """In both versions the plugin loads, the turn is judged and woken with feedback, and passes then; both
+    rounds are of one task.
     """
     llm.script(*unfinished(claude), *mended())
     ran = claude.run(REQUEST, **HEADLESS)
@@ -87,9 +88,10 @@ def test_each_message_of_an_sdk_session_has_one_result(
     assert states(daemon, llm.of("main")[0].session)[:2] == ["incomplete", "complete"]
 
 
+@pytest.mark.shows("I5")
 def test_at_most_eight_wakes(own_box: Sandbox, llm: ModelServer) -> None:
-    """I5: each round gets something else done, so nothing else stops it; the ninth wake, which would empty
-    the result of ``-p``, never comes.
+    """Each round gets something else done, so nothing else stops it; the ninth wake, which would empty the
+    result of ``-p``, never comes.
     """
     newest = ClaudeCode(own_box, llm.url, plugin=PLUGIN)
     for n in range(WAKES + 1):
@@ -115,8 +117,9 @@ def test_a_claim_against_a_red_run_of_a_turn_without_edits(
     assert states(daemon, ran.session)[0] == "incomplete"
 
 
+@pytest.mark.shows("I16")
 def test_a_sub_agent_in_the_background(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I16: the Stop while it runs is not judged; the one after it is, once, as the same task."""
+    """The Stop while it runs is not judged; the one after it is, once, as the same task."""
     held = slow("Looking")
     llm.agents(held)
     llm.script(sub_agent("Look it up", run_in_background=True), text("Started."), *finished(claude))
@@ -137,8 +140,9 @@ def test_a_sub_agent_in_the_background(claude: ClaudeCode, daemon: Daemon, llm: 
     assert (only["state"], only["task"]) == ("complete", task)
 
 
+@pytest.mark.shows("I7")
 def test_an_automatic_compaction(newest: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I7: the context is compacted between two rounds: what was asked and what is open is given to the agent
+    """The context is compacted between two rounds: what was asked and what is open is given to the agent
     beside the summary; the task goes on and its next round passes.
     """
     llm.script(*unfinished(newest, text(CLAIM, tokens_in=60_000)), *mended())
@@ -153,8 +157,9 @@ def test_an_automatic_compaction(newest: ClaudeCode, daemon: Daemon, llm: ModelS
     assert first["task"] == second["task"]
 
 
+@pytest.mark.shows("I7", "I9")
 def test_a_compaction_by_hand(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I7, I9: ``/compact`` is no task and is not judged; the open task is given back with what comes next."""
+    """``/compact`` is no task and is not judged; the open task is given back with what comes next."""
     llm.script(*unfinished(claude), text("Shall I write answer.txt for you, or will you?"))
     first = claude.run(REQUEST, **HEADLESS)
     before = daemon.session(first.session)
@@ -182,9 +187,10 @@ def test_not_judged_unless_wanted(claude: ClaudeCode, daemon: Daemon, llm: Model
     assert verdict_file(claude.box.project, ran.session) is None
 
 
+@pytest.mark.shows("I9")
 def test_our_own_commands_are_no_work(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I9: ``/reflectd:status`` shows what the daemon says. Its turn opens no task and is not judged, though
-    the work before it was left undone: neither at its end nor at the end of the session.
+    """``/reflectd:status`` shows what the daemon says. Its turn opens no task and is not judged, though the
+    work before it was left undone: neither at its end nor at the end of the session.
     """
     llm.script(*unfinished(claude))
     session = claude.run(REQUEST).session

@@ -97,9 +97,10 @@ def claude(box: Sandbox, daemon: Daemon, llm: ModelServer) -> ClaudeCode:
     return set_up(box, llm)
 
 
+@pytest.mark.shows("I5", "I34")
 def test_the_round_trip(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I5, I34: stopped too early, woken with the feedback, judged again and done; the person reads nothing
-    of ours but that.
+    """Stopped too early, woken with the feedback, judged again and done; the person reads nothing of ours but
+    that.
     """
     llm.script(*unfinished(claude.box), *finished())
     llm.api(INCOMPLETE, UNDEFENDED, COMPLETE)
@@ -146,8 +147,9 @@ def test_the_person_sees_what_is_done(own_box: Sandbox, llm: ModelServer, versio
         assert tui.quit() == 0
 
 
+@pytest.mark.shows("I11", "I13")
 def test_esc_while_the_agent_works(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I11, I13: nothing is judged; what is typed next is a task of its own, and judged."""
+    """Nothing is judged; what is typed next is a task of its own, and judged."""
     held = slow("Working")
     llm.script(*unfinished(claude.box, held), *finished())
     llm.api(COMPLETE)
@@ -170,8 +172,9 @@ def test_esc_while_the_agent_works(claude: ClaudeCode, daemon: Daemon, llm: Mode
     assert HEADING not in llm.of("main")[-1].everything
 
 
+@pytest.mark.shows("I11")
 def test_esc_in_the_woken_turn(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I11: the agent that was sent on is stopped by the person: that task is judged no more."""
+    """The agent that was sent on is stopped by the person: that task is judged no more."""
     held = slow("Working")
     llm.script(*unfinished(claude.box), held)
     llm.api(INCOMPLETE, UNDEFENDED)
@@ -186,8 +189,9 @@ def test_esc_in_the_woken_turn(claude: ClaudeCode, daemon: Daemon, llm: ModelSer
     assert len(llm.of("api")) == 2
 
 
+@pytest.mark.shows("I14", "GUARD-7")
 def test_typing_while_the_judge_thinks(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I14: the hook that waits is let go at once, and the old turn's feedback never comes."""
+    """The hook that waits is let go at once, and the old turn's feedback never comes."""
     thinking, working = slow("Hm"), slow("Working")
     llm.script(*unfinished(claude.box), working)
     llm.api(thinking, COMPLETE)
@@ -217,9 +221,10 @@ def test_typing_while_the_judge_thinks(claude: ClaudeCode, daemon: Daemon, llm: 
     assert len(llm.of("api")) == 2
 
 
+@pytest.mark.shows("I9", "I40")
 def test_the_switch_and_the_status(own_box: Sandbox, llm: ModelServer) -> None:
-    """I9, I40: without the mod off, on and status are answered by the model, and are no work; what is asked
-    while off is not judged.
+    """Without the mod off, on and status are answered by the model, and are no work; what is asked while off
+    is not judged.
     """
     llm.script(text("It is off."), *unfinished(own_box))
     llm.script(text("It is on."), text("That is it."), *finished())
@@ -255,8 +260,9 @@ def test_the_switch_and_the_status(own_box: Sandbox, llm: ModelServer) -> None:
     assert "/reflectd:" not in asked.prompt
 
 
+@pytest.mark.shows("I16")
 def test_a_permission_dialog(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """I16: while the person is asked, the turn is not over; when they said yes it goes on, and is judged."""
+    """While the person is asked, the turn is not over; when they said yes it goes on, and is judged."""
     llm.script(*unfinished(claude.box), *finished())
     llm.api(INCOMPLETE, UNDEFENDED, COMPLETE)
     with ClaudeTui(claude, "--permission-mode", "default") as tui:
@@ -273,8 +279,9 @@ def test_a_permission_dialog(claude: ClaudeCode, daemon: Daemon, llm: ModelServe
     assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"]
 
 
+@pytest.mark.shows("I12", "I13")
 def test_esc_while_the_host_waits_for_the_judge(own_box: Sandbox, llm: ModelServer) -> None:
-    """I12, I13: strict mode: Esc ends the wait and the judgement; what is typed next is judged."""
+    """Strict mode: Esc ends the wait and the judgement; what is typed next is judged."""
     thinking = slow("Hm")
     llm.script(*unfinished(own_box), *finished())
     llm.api(thinking, COMPLETE)
@@ -299,8 +306,9 @@ def test_esc_while_the_host_waits_for_the_judge(own_box: Sandbox, llm: ModelServ
         daemon.new_log()
 
 
+@pytest.mark.shows("I45")
 def test_a_daemon_that_dies_in_the_session_is_started_again(own_box: Sandbox, llm: ModelServer) -> None:
-    """I45: the next prompt's hook starts one, within the same session, and the turn is judged."""
+    """The next prompt's hook starts one, within the same session, and the turn is judged."""
     own_box.extra |= {"REFLECTD_NO_START": "0", "PATH": f"{program(own_box)}:{own_box.env()['PATH']}"}
     llm.script(text("Hello."), *unfinished(own_box), *finished())
     try:
@@ -339,10 +347,11 @@ def daemon_log(box: Sandbox) -> str:
     return file.read_text("utf-8", "replace") if file.exists() else "no log"
 
 
+@pytest.mark.shows("I45")
 @pytest.mark.parametrize("version", ["new", "old"])
 def test_from_set_up_to_remove(own_box: Sandbox, llm: ModelServer, version: Version) -> None:
-    """I45: the steps of the README: set up, start, be judged, remove. The first session starts the daemon, in
-    both versions; nothing of ours is left in what Claude Code reads.
+    """The steps of the README: set up, start, be judged, remove. The first session starts the daemon, in both
+    versions; nothing of ours is left in what Claude Code reads.
     """
     own_box.extra |= {"REFLECTD_NO_START": "0", "PATH": f"{program(own_box)}:{own_box.env()['PATH']}"}
     claude = ClaudeCode(own_box, llm.url, version)

@@ -48,8 +48,9 @@ def told(llm: ModelServer) -> list[str]:
     return [r.prompt for r in llm.of("main") if HEADING in r.everything]
 
 
+@pytest.mark.shows("I16")
 def test_a_server_in_the_background_silences_nobody(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I16: the turn that starts a server waits for it, and `status` and `why` name it; the turns after it are
+    """The turn that starts a server waits for it, and `status` and `why` name it; the turns after it are
     judged and woken as if it were not there.
     """
     llm.script(bash(SERVER, run_in_background=True), text("The server runs."))
@@ -71,9 +72,10 @@ def test_a_server_in_the_background_silences_nobody(claude: ClaudeCode, llm: Mod
     assert len(llm.of("api")) == 3
 
 
+@pytest.mark.shows("I16")
 def test_a_shell_that_does_not_end_is_waited_for_so_long(newest: ClaudeCode, llm: ModelServer) -> None:
-    """I16: when the time is up the turn is judged, the judge reads that the call still runs, and the agent is
-    told by the hook that waited.
+    """When the time is up the turn is judged, the judge reads that the call still runs, and the agent is told
+    by the hook that waited.
     """
     llm.script(bash(SERVER, run_in_background=True), *unfinished(newest), *mended(), GONE)
     llm.api(INCOMPLETE, UNDEFENDED, COMPLETE)
@@ -85,9 +87,10 @@ def test_a_shell_that_does_not_end_is_waited_for_so_long(newest: ClaudeCode, llm
     assert f"A1 bash `{SERVER}` → still running" in llm.of("api")[0].prompt
 
 
+@pytest.mark.shows("I10")
 def test_another_hook_sends_the_agent_on_while_the_judge_thinks(newest: ClaudeCode, llm: ModelServer) -> None:
-    """I10: a Stop hook of somebody else blocks, the agent does the rest and stops: what was thought of its
-    first stop is never delivered, and its last one is judged.
+    """A Stop hook of somebody else blocks, the agent does the rest and stops: what was thought of its first
+    stop is never delivered, and its last one is judged.
     """
     thinking = slow("Hm")
     mark, wait = newest.box.root / "blocked", newest.box.root / "judge-thinks"
@@ -112,9 +115,10 @@ def test_another_hook_sends_the_agent_on_while_the_judge_thinks(newest: ClaudeCo
     assert "make test" in llm.of("api")[-1].prompt
 
 
+@pytest.mark.shows("I10", "I14")
 def test_a_command_of_the_person_while_the_judge_thinks(newest: ClaudeCode, llm: ModelServer) -> None:
-    """I10, I14: `! ls` makes the model answer, and no hook tells of it before the next Stop: the old turn's
-    feedback is not delivered, and the new answer is judged.
+    """`! ls` makes the model answer, and no hook tells of it before the next Stop: the old turn's feedback is
+    not delivered, and the new answer is judged.
     """
     thinking = slow("Hm")
     llm.script(*finished(newest), text("I see the files."))
@@ -133,8 +137,9 @@ def test_a_command_of_the_person_while_the_judge_thinks(newest: ClaudeCode, llm:
     assert "I see the files." in llm.of("api")[-1].prompt
 
 
+@pytest.mark.shows("I28")
 def test_what_a_command_stands_for_is_asked_for(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I28: the judge reads the text of the command and of the skill, not only the name that was typed."""
+    """The judge reads the text of the command and of the skill, not only the name that was typed."""
     commands = {"commands/fix-issue.md": "Fix issue", "skills/ship/SKILL.md": "Ship release"}
     for name, words in commands.items():
         file = claude.box.project / ".claude" / name
@@ -153,10 +158,9 @@ def test_what_a_command_stands_for_is_asked_for(claude: ClaudeCode, llm: ModelSe
     assert "Ship release 3.1. Update CHANGELOG.md too." in second
 
 
+@pytest.mark.shows("I15")
 def test_a_call_that_nobody_allowed_is_the_persons_turn(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I15: the last call needed a person's leave and did not get it: the person decides, whatever a judge
-    says.
-    """
+    """The last call needed a person's leave and did not get it: the person decides, whatever a judge says."""
     fetch = Tool("WebFetch", {"url": "http://127.0.0.1:9/", "prompt": "What does it say?"})
     llm.script(*unfinished(claude, fetch), text("I was not allowed to read that page."))
     llm.api(INCOMPLETE, UNDEFENDED)
@@ -167,10 +171,9 @@ def test_a_call_that_nobody_allowed_is_the_persons_turn(claude: ClaudeCode, llm:
     assert not llm.of("api")
 
 
+@pytest.mark.shows("I28")
 def test_a_goal_is_judged(newest: ClaudeCode, llm: ModelServer) -> None:
-    """I28: `/goal` is a command of Claude Code itself; its condition is the task, and the turn gets a
-    verdict.
-    """
+    """`/goal` is a command of Claude Code itself; its condition is the task, and the turn gets a verdict."""
     llm.script(*finished(newest))
     llm.judge(always=text('{"ok": true, "reason": "The tests pass."}'))
     llm.api(COMPLETE)
@@ -181,9 +184,10 @@ def test_a_goal_is_judged(newest: ClaudeCode, llm: ModelServer) -> None:
     assert "make test must pass" in llm.of("api")[0].prompt
 
 
+@pytest.mark.shows("I35")
 def test_a_prompt_that_the_host_dropped(newest: ClaudeCode, llm: ModelServer) -> None:
-    """I35: Claude Code is killed while the judge thinks: its hook lives on and is answered. `why` does not
-    say that the feedback reached the agent.
+    """Claude Code is killed while the judge thinks: its hook lives on and is answered. `why` does not say
+    that the feedback reached the agent.
     """
     thinking = slow("Hm")
     llm.script(*unfinished(newest))

@@ -107,9 +107,10 @@ def wait_nudge(session: Session, daemon: Daemon) -> str:
     return nudge
 
 
+@pytest.mark.shows("I4", "I5", "I32")
 def test_a_person_compacts_unfinished_work(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I4, I5, I32: `/compact` while the agent works on feedback. The host compacts when that answer is there
-    and stops; the agent is helped on once, knows the request again, and what it does then is judged.
+    """`/compact` while the agent works on feedback. The host compacts when that answer is there and stops;
+    the agent is helped on once, knows the request again, and what it does then is judged.
     """
     session, working = host.create_session(), slow("Looking at it")
     fixing = [bash("echo 42 > answer.txt && make test"), text(DONE)]
@@ -138,8 +139,9 @@ def test_a_person_compacts_unfinished_work(host: OpencodeServe, daemon: Daemon, 
     quiet(session, daemon, llm, users=4)
 
 
+@pytest.mark.shows("I2", "I7")
 def test_a_person_compacts_finished_work(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I2, I7: a toast, no model is asked, and nothing reaches the agent."""
+    """A toast, no model is asked, and nothing reaches the agent."""
     session = host.create_session()
     llm.script(*finished(), session=session.id)
     llm.judge(COMPLETE)
@@ -153,9 +155,10 @@ def test_a_person_compacts_finished_work(host: OpencodeServe, daemon: Daemon, ll
     assert verdict_file(host.box.project, session.id) == done
 
 
+@pytest.mark.shows("I10", "I32")
 def test_the_host_goes_on_by_itself(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I10, I32: the context overflows, the host compacts and continues, and still works when we look: we send
-    nothing, and what follows is judged, once, as the same task.
+    """The context overflows, the host compacts and continues, and still works when we look: we send nothing,
+    and what follows is judged, once, as the same task.
     """
     session, working = host.create_session(), slow("Going on")
     llm.script(*unfinished(text("Half of it.", tokens_in=FULL)), working, session=session.id)
@@ -174,10 +177,11 @@ def test_the_host_goes_on_by_itself(host: OpencodeServe, daemon: Daemon, llm: Mo
     assert [t["message"] for t in host.toasts()] == ["Task complete"]
 
 
+@pytest.mark.shows("I26", "I32")
 @pytest.mark.usefixtures("stay")
 def test_public_work_is_updated(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I26, I32: the host compacts by itself and stops. A pull request that a command printed is named to the
-    agent, which writes to it with the real shell tool; the turn after it is judged.
+    """The host compacts by itself and stops. A pull request that a command printed is named to the agent,
+    which writes to it with the real shell tool; the turn after it is judged.
     """
     session, log = host.create_session(), host.box.root / "bin" / "gh.log"
     comment = "gh pr comment 12 --repo acme/shop --body 'The page is there.'"
@@ -202,9 +206,10 @@ def test_public_work_is_updated(host: OpencodeServe, daemon: Daemon, llm: ModelS
     assert len(nudged(session)) == 1
 
 
+@pytest.mark.shows("I14", "I32")
 @pytest.mark.usefixtures("stay")
 def test_the_person_types_first(host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer) -> None:
-    """I14, I32: the session has a new task when the look would come; no model is asked, nothing is sent."""
+    """The session has a new task when the look would come; no model is asked, nothing is sent."""
     session = host.create_session()
     llm.script(text("Half of it.", tokens_in=FULL), text("It is two."), session=session.id)
     llm.judge(COMPLETE)
@@ -220,9 +225,10 @@ def test_the_person_types_first(host: OpencodeServe, daemon: ShiftedDaemon, llm:
     assert "compaction" not in {c.purpose for c in ledger(host.box, session.id)}
 
 
+@pytest.mark.shows("I32", "I35", "I42")
 @pytest.mark.usefixtures("stay")
 def test_killed_before_the_look(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I32, I35, I42: SIGKILL right after the compaction; the next daemon helps the agent on, once."""
+    """SIGKILL right after the compaction; the next daemon helps the agent on, once."""
     session = host.create_session()
     llm.script(text("Half of it.", tokens_in=FULL), *finished(), session=session.id)
     llm.judge(look("needs_clarification"), COMPLETE)
@@ -238,9 +244,10 @@ def test_killed_before_the_look(host: OpencodeServe, daemon: Daemon, llm: ModelS
     assert len(nudged(session)) == 1
 
 
+@pytest.mark.shows("I2")
 @pytest.mark.usefixtures("stay")
 def test_the_host_stops_after_finished_work(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I2: the model says that nothing is open: a success toast, and nothing reaches the agent."""
+    """The model says that nothing is open: a success toast, and nothing reaches the agent."""
     session = host.create_session()
     llm.script(*finished(text(DONE, tokens_in=FULL)), session=session.id)
     llm.judge(look("task_complete", ""))

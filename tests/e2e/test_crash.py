@@ -43,9 +43,10 @@ def connected(host: OpencodeServe, daemon: Daemon) -> None:
     wait_until(lambda: daemon.status()["instances"], "hello from the shim", daemon.log)
 
 
+@pytest.mark.shows("I1", "I37", "I42")
 def test_killed_while_judging(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I42, I1, I37: SIGKILL while the judge thinks; the restarted daemon judges the turn again once and
-    sends one feedback. The judge session of the dead daemon is neither judged nor left behind.
+    """SIGKILL while the judge thinks; the restarted daemon judges the turn again once and sends one feedback.
+    The judge session of the dead daemon is neither judged nor left behind.
     """
     daemon.restart(REFLECTD_JUDGE_PROVIDER="host")
     try:
@@ -74,10 +75,11 @@ def test_killed_while_judging(host: OpencodeServe, daemon: Daemon, llm: ModelSer
         daemon.restart(REFLECTD_JUDGE_PROVIDER="offline")
 
 
+@pytest.mark.shows("I35", "I42")
 @pytest.mark.parametrize("moment", range(KILLS))
 def test_killed_at_any_moment(host: OpencodeServe, daemon: Daemon, llm: ModelServer, moment: int) -> None:
-    """I42, I35: SIGKILL at some moment around the idle, then a restart: one feedback, no more and no
-    less, and the task is completed.
+    """SIGKILL at some moment around the idle, then a restart: one feedback, no more and no less, and the task
+    is completed.
     """
     connected(host, daemon)
     session = host.create_session()
@@ -91,8 +93,9 @@ def test_killed_at_any_moment(host: OpencodeServe, daemon: Daemon, llm: ModelSer
     assert len(session.users()) == 2, session.outline()
 
 
+@pytest.mark.shows("I8", "I42", "GUARD-6")
 def test_guards_survive_a_restart(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I42, I8: two rounds without progress stop the task although each round met another daemon."""
+    """Two rounds without progress stop the task although each round met another daemon."""
     connected(host, daemon)
     session, second, third = host.create_session(), slow("Trying"), slow("Trying again")
     llm.script(*unfinished(), *unfinished(second), *unfinished(third), session=session.id)
@@ -108,9 +111,10 @@ def test_guards_survive_a_restart(host: OpencodeServe, daemon: Daemon, llm: Mode
     quiet(session, daemon, llm, users=3)
 
 
+@pytest.mark.shows("I35")
 def test_restarted_in_the_middle_of_a_turn(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I35: the turn begins under one daemon, ends under none and is judged by the next: the events of the
-    gap are replayed, once.
+    """The turn begins under one daemon, ends under none and is judged by the next: the events of the gap are
+    replayed, once.
     """
     connected(host, daemon)
     session, working = host.create_session(), slow("Working")
@@ -126,8 +130,9 @@ def test_restarted_in_the_middle_of_a_turn(host: OpencodeServe, daemon: Daemon, 
     assert [v["state"] for v in daemon.verdicts(session.id)] == ["complete", "incomplete"]
 
 
+@pytest.mark.shows("I11", "I35")
 def test_aborted_while_the_daemon_was_away(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I11, I35: an Esc that only the buffer saw still counts."""
+    """An Esc that only the buffer saw still counts."""
     connected(host, daemon)
     session, working = host.create_session(), slow("Working")
     llm.script(*unfinished(working), session=session.id)
@@ -141,9 +146,10 @@ def test_aborted_while_the_daemon_was_away(host: OpencodeServe, daemon: Daemon, 
     quiet(session, daemon, llm, users=1)
 
 
+@pytest.mark.shows("I34", "I35")
 def test_a_dead_daemon_is_not_felt(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I35, I34: after a crash turns go on, at their usual speed, and nothing is printed; the next daemon
-    judges what it missed.
+    """After a crash turns go on, at their usual speed, and nothing is printed; the next daemon judges what it
+    missed.
     """
     connected(host, daemon)
 
@@ -164,10 +170,10 @@ def test_a_dead_daemon_is_not_felt(host: OpencodeServe, daemon: Daemon, llm: Mod
     daemon.wait_verdict(session.id, "unscored")
 
 
+@pytest.mark.shows("I22", "I34", "I35")
 def test_no_daemon_at_all_and_then_one(own_box: Sandbox, llm: ModelServer) -> None:
-    """I35, I34, I22: opencode starts and works without a daemon, silently and without a file of ours. A
-    daemon that comes later judges what ended in the meantime. As it is the only session, readers of the
-    alias hear of it.
+    """opencode starts and works without a daemon, silently and without a file of ours. A daemon that comes
+    later judges what ended in the meantime. As it is the only session, readers of the alias hear of it.
     """
     with OpencodeServe(own_box, llm.url) as host:
         session = host.create_session()

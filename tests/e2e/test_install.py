@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from harness.hosts.opencode import OpencodeServe, binary
 from harness.machine import reflectd
 from harness.machine.sandbox import REPO, SHIM, sandbox
@@ -60,9 +62,10 @@ def round_trip(box: Sandbox, host: OpencodeServe, llm: ModelServer) -> None:
     assert found
 
 
+@pytest.mark.shows("I45")
 def test_one_line_and_everything_works(llm: ModelServer) -> None:
     """The outcome: one command adds the line, opencode starts the daemon itself, the session is judged; after
-    `reflectd stop` nobody starts it again, and `setup --remove` leaves no trace (I45).
+    `reflectd stop` nobody starts it again, and `setup --remove` leaves no trace.
     """
     with sandbox() as box:
         config = box.home / ".config" / "opencode" / "opencode.json"

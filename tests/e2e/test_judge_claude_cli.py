@@ -37,10 +37,11 @@ def module_daemon(box: Sandbox, model_server: ModelServer) -> Iterator[Daemon]:
         yield running
 
 
+@pytest.mark.shows("I41")
 def test_claude_code_judges_an_opencode_session(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I41: the verdict is that of ``claude -p``; the ledger has the model, its tokens and what it cost."""
+    """The verdict is that of ``claude -p``; the ledger has the model, its tokens and what it cost."""
     session = host.create_session()
     llm.script(bash("touch answer.txt"), text("I wrote answer.txt."), session=session.id)
     verdict = {

@@ -161,12 +161,13 @@ def test_a_model_that_keeps_failing(host: OpencodeServe, fresh: Daemon, llm: Mod
         again(daemon, host, REFLECTD_JUDGE_TIMEOUT_S="180")
 
 
+@pytest.mark.shows("I41")
 @pytest.mark.parametrize(
     "cap", ["REFLECTD_SPEND_TOKENS_PER_DAY", "REFLECTD_SPEND_CENTS_PER_SESSION"], ids=["tokens", "cents"]
 )
 def test_over_the_cap(host: OpencodeServe, fresh: Daemon, llm: ModelServer, cap: str) -> None:
-    """I41: a cap that is too small for one call: no model is asked, the rules judge both rounds, and the
-    person is told once, not once per session.
+    """A cap that is too small for one call: no model is asked, the rules judge both rounds, and the person is
+    told once, not once per session.
     """
     daemon = fresh
     again(daemon, host, **(NO_CAP | {cap: "1" if "TOKENS" in cap else "0"}))

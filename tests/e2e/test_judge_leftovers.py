@@ -41,9 +41,10 @@ def listed(host: OpencodeServe) -> set[str]:
     return {s["id"] for s in host.sessions()}
 
 
+@pytest.mark.shows("I1", "I21", "I37")
 def test_opencode_killed_while_judging(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I37, I21, I1: the turn is passed over, the call in the ledger; the next opencode's list has no judge
-    session, the daemon still does not judge it, and the person's session is left alone.
+    """The turn is passed over, the call in the ledger; the next opencode's list has no judge session, the
+    daemon still does not judge it, and the person's session is left alone.
     """
     thinking = slow("Hm")
     with OpencodeServe(box, llm.url) as first:
@@ -66,8 +67,9 @@ def test_opencode_killed_while_judging(box: Sandbox, daemon: Daemon, llm: ModelS
         assert daemon.session(asked.session) == {}
 
 
+@pytest.mark.shows("I37")
 def test_a_judge_session_in_use_is_not_swept(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I37: a second opencode of the same folder comes while the first one's judge thinks: that session is
+    """A second opencode of the same folder comes while the first one's judge thinks: that session is
     somebody's, and its verdict counts.
     """
     thinking, second_look = slow("Hm"), slow("Hm hm")
@@ -94,8 +96,9 @@ def test_a_judge_session_in_use_is_not_swept(box: Sandbox, daemon: Daemon, llm: 
             wait_until(lambda: not judges & listed(other), "end of the judge sessions", other.sessions)
 
 
+@pytest.mark.shows("I37")
 def test_a_session_of_that_name_is_a_persons(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I37: what we did not announce is not ours to delete, whatever its title."""
+    """What we did not announce is not ours to delete, whatever its title."""
     with OpencodeServe(box, llm.url) as first:
         mine = first.create_session(title="[reflectd judge]")
         llm.script(text("Hello."), session=mine.id)
@@ -108,8 +111,9 @@ def test_a_session_of_that_name_is_a_persons(box: Sandbox, daemon: Daemon, llm: 
     assert not llm.of("judge")
 
 
+@pytest.mark.shows("I21")
 def test_three_hosts_at_once(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I21: two processes in one project and one in another, all asked at once: each turn is judged."""
+    """Two processes in one project and one in another, all asked at once: each turn is judged."""
     shared = {"REFLECTD_SOCKET": str(box.socket), "REFLECTD_STATE_DIR": str(box.state)}
     with (
         sandbox(**shared) as other,

@@ -62,9 +62,10 @@ def only_the_session_is_left(box: Sandbox, daemon: Daemon, llm: ModelServer) -> 
         wait_until(lambda: daemon.status()["instances"], "hello from the shim", daemon.log)
 
 
+@pytest.mark.shows("I5", "I27", "I34", "I37", "I38")
 def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I38, I5, I27, I34, I37: both looks happen before the only idle; the same run prints both answers. Every
-    judge saw one system message and no tool, and no judge session stays.
+    """Both looks happen before the only idle; the same run prints both answers. Every judge saw one system
+    message and no tool, and no judge session stays.
     """
     llm.script(*unfinished(), *finished())
     llm.judge(INCOMPLETE, UNDEFENDED, COMPLETE)
@@ -84,8 +85,9 @@ def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> Non
     only_the_session_is_left(clean, daemon, llm)
 
 
+@pytest.mark.shows("I2", "I21")
 def test_a_defended_stop_just_ends(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I2, I21: judged once for gate and idle together, nothing is sent, the verdict is there at the end."""
+    """Judged once for gate and idle together, nothing is sent, the verdict is there at the end."""
     llm.script(*finished())
     llm.judge(INCOMPLETE, DEFENDED)
     ran = opencode_run(clean, llm.url, REQUEST)
@@ -94,9 +96,10 @@ def test_a_defended_stop_just_ends(clean: Sandbox, daemon: Daemon, llm: ModelSer
     assert (len(llm.of("judge")), len(llm.of("main"))) == (2, 3)
 
 
+@pytest.mark.shows("I21", "I35", "I37")
 def test_a_judge_slower_than_the_gate(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I35, I21, I37: the run waits as long as it was told to and ends as it would without us. The call
-    ends with it, the turn is closed, and the judge session does not stay.
+    """The run waits as long as it was told to and ends as it would without us. The call ends with it, the
+    turn is closed, and the judge session does not stay.
     """
     daemon.restart(REFLECTD_RUN_GATE_TIMEOUT_S="10")  # the judge is asked within it, on a busy machine too
     try:

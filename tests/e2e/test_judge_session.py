@@ -42,14 +42,15 @@ def no_judge_session_left(host: OpencodeServe, llm: ModelServer) -> None:
     )
 
 
+@pytest.mark.shows("I1", "I27", "I37")
 @pytest.mark.parametrize(
     "model", [OTHER_MODEL, {"providerID": "fakeant", "modelID": "fake-2"}], ids=["openai", "anthropic"]
 )
 def test_the_judge_has_no_tools_and_leaves_nothing(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer, model: dict[str, str]
 ) -> None:
-    """I1, I27, I37: one system message and no tool, asked with the session's own model; its session is
-    never judged, gets no file and does not stay in the list.
+    """One system message and no tool, asked with the session's own model; its session is never judged, gets
+    no file and does not stay in the list.
     """
     session = host.create_session(model=model)
     llm.script(*finished(), session=session.id)
@@ -71,9 +72,10 @@ def test_the_judge_has_no_tools_and_leaves_nothing(
     assert len(llm.of("judge")) == 1
 
 
+@pytest.mark.shows("I5")
 def test_the_judges_words_reach_the_agent(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I5: what the model found, and a second look could not defend, is sent as feedback; the next round is
-    judged by it again.
+    """What the model found, and a second look could not defend, is sent as feedback; the next round is judged
+    by it again.
     """
     session = host.create_session()
     llm.script(*unfinished(), *finished(), session=session.id)
@@ -95,8 +97,9 @@ def test_the_judges_words_reach_the_agent(host: OpencodeServe, daemon: Daemon, l
     assert "1. the tests do not pass (cites: make test must pass)" in second.prompt
 
 
+@pytest.mark.shows("I22")
 def test_the_file_says_judging_meanwhile(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I22: an older turn's "complete" does not look fresh while the new turn is being judged."""
+    """An older turn's "complete" does not look fresh while the new turn is being judged."""
     session, thinking = host.create_session(), slow("Hm")
     llm.script(text("One."), text("Two."), session=session.id)
     llm.judge(COMPLETE, thinking)
@@ -114,9 +117,10 @@ def test_the_file_says_judging_meanwhile(host: OpencodeServe, daemon: Daemon, ll
     daemon.wait_verdict(session.id, "complete", turn=now["turn"])
 
 
+@pytest.mark.shows("I10", "I14", "GUARD-7")
 def test_typing_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I14, I10: the call is cancelled and its verdict dropped; the agent, busy with the new message,
-    hears nothing of the old task.
+    """The call is cancelled and its verdict dropped; the agent, busy with the new message, hears nothing of
+    the old task.
     """
     session, thinking, working = host.create_session(), slow("Hm"), slow("Working")
     llm.script(*unfinished(), working, session=session.id)
@@ -134,10 +138,11 @@ def test_typing_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm:
     no_judge_session_left(host, llm)
 
 
+@pytest.mark.shows("I14", "GUARD-7")
 def test_a_judge_that_can_not_be_stopped_is_not_heard(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I14: the reply comes in the same moment as the person's message; it is about an older task and is
+    """The reply comes in the same moment as the person's message; it is about an older task and is
     dropped.
     """
     session, thinking, working = host.create_session(), slow("Hm"), slow("Working")
@@ -155,10 +160,9 @@ def test_a_judge_that_can_not_be_stopped_is_not_heard(
     assert [is_feedback(m) for m in session.users()] == [False, False]
 
 
+@pytest.mark.shows("I11", "I12", "GUARD-1")
 def test_abort_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I12, I11: the person sends more, then aborts that: neither the old task nor the new one gets
-    feedback.
-    """
+    """The person sends more, then aborts that: neither the old task nor the new one gets feedback."""
     session, thinking, working = host.create_session(), slow("Hm"), slow("Working")
     llm.script(*unfinished(), working, session=session.id)
     llm.judge(thinking)
@@ -173,9 +177,10 @@ def test_abort_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: 
     no_judge_session_left(host, llm)
 
 
+@pytest.mark.shows("I3")
 def test_a_second_idle_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I3: opencode answers an abort of an idle session with another idle and nothing else; the turn is
-    judged once.
+    """opencode answers an abort of an idle session with another idle and nothing else; the turn is judged
+    once.
     """
     session, thinking = host.create_session(), slow("Hm")
     llm.script(*finished(), session=session.id)
@@ -192,10 +197,11 @@ def test_a_second_idle_while_the_judge_thinks(host: OpencodeServe, daemon: Daemo
     assert len(llm.of("judge")) == 1
 
 
+@pytest.mark.shows("I1", "I37", "GUARD-2")
 def test_a_renamed_judge_session_is_still_a_judge(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I1, I37: with another title it still is not judged, and it is still deleted."""
+    """With another title it still is not judged, and it is still deleted."""
     session, thinking = host.create_session(), slow("Hm")
     llm.script(*finished(), session=session.id)
     llm.judge(thinking)
@@ -208,10 +214,11 @@ def test_a_renamed_judge_session_is_still_a_judge(
     assert len(llm.of("judge")) == 1
 
 
+@pytest.mark.shows("I18")
 def test_a_judge_that_breaks_the_form_is_unscored(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I18: asked once more, then unscored; nothing is sent."""
+    """Asked once more, then unscored; nothing is sent."""
     session = host.create_session()
     llm.script(*unfinished(), session=session.id)
     llm.judge(text("It looks fine to me!"), text('{"complete": "maybe"}'))
@@ -223,8 +230,9 @@ def test_a_judge_that_breaks_the_form_is_unscored(
     no_judge_session_left(host, llm)
 
 
+@pytest.mark.shows("I23")
 def test_two_sessions_are_judged_side_by_side(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I23: a slow judge of one session does not hold up the other."""
+    """A slow judge of one session does not hold up the other."""
     one, two, thinking = host.create_session(), host.create_session(), slow("Hm")
     llm.script(text("One."), session=one.id)
     llm.script(text("Two."), session=two.id)
@@ -244,9 +252,10 @@ def test_two_sessions_are_judged_side_by_side(host: OpencodeServe, daemon: Daemo
 CANCELLED = [("judge", "host", "ok"), ("judge.second", "host", "cancelled")]
 
 
+@pytest.mark.shows("I14", "I41")
 def test_typing_while_the_second_look_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I14, I41: the person is faster than the second call: it is cancelled, the first call's "incomplete" is
-    dropped with it, and both calls are in the ledger.
+    """The person is faster than the second call: it is cancelled, the first call's "incomplete" is dropped
+    with it, and both calls are in the ledger.
     """
     session, second, working = host.create_session(), slow("Hm"), slow("Working")
     llm.script(*unfinished(), working, session=session.id)
@@ -264,9 +273,10 @@ def test_typing_while_the_second_look_thinks(host: OpencodeServe, daemon: Daemon
     no_judge_session_left(host, llm)
 
 
+@pytest.mark.shows("I11", "I12")
 def test_abort_while_the_second_look_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I12, I11: Esc in the new turn while the second call on the old one can not be stopped any more: its
-    answer, which comes all the same, sends nothing.
+    """Esc in the new turn while the second call on the old one can not be stopped any more: its answer, which
+    comes all the same, sends nothing.
     """
     session, second, working = host.create_session(), slow("Hm"), slow("Working")
     llm.script(*unfinished(), working, session=session.id)
@@ -284,8 +294,9 @@ def test_abort_while_the_second_look_thinks(host: OpencodeServe, daemon: Daemon,
     no_judge_session_left(host, llm)
 
 
+@pytest.mark.shows("I36", "I37")
 def test_deleted_while_the_second_look_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I36, I37: nobody is left to be told: the call ends, the judge session goes, the agent is not asked."""
+    """Nobody is left to be told: the call ends, the judge session goes, the agent is not asked."""
     session, second = host.create_session(), slow("Hm")
     llm.script(*unfinished(), session=session.id)
     llm.judge(INCOMPLETE, second)
@@ -300,10 +311,11 @@ def test_deleted_while_the_second_look_thinks(host: OpencodeServe, daemon: Daemo
     assert not host.toasts()
 
 
+@pytest.mark.shows("I40")
 def test_switched_off_while_the_second_look_thinks(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I40: off is off, also for what is under way; the sibling is judged on."""
+    """Off is off, also for what is under way; the sibling is judged on."""
     session, sibling, second = host.create_session(), host.create_session(), slow("Hm")
     llm.script(*unfinished(), session=session.id)
     llm.script(text("One."), session=sibling.id)

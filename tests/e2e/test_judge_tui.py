@@ -50,9 +50,10 @@ def tui(module_tui: OpencodeTui, llm: ModelServer, box: Sandbox) -> Iterator[Ope
     module_tui.wait_gone("Task complete")
 
 
+@pytest.mark.shows("I5", "I27", "I37")
 def test_the_round_trip(tui: OpencodeTui, box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I5, I27, I37: feedback, the second answer and the toast are on the screen; the judges saw one system
-    message and no tool; the person's list of sessions has none of them.
+    """Feedback, the second answer and the toast are on the screen; the judges saw one system message and no
+    tool; the person's list of sessions has none of them.
     """
     thinking = slow("Hm")
     llm.script(*unfinished(), *finished())
@@ -77,8 +78,9 @@ def test_the_round_trip(tui: OpencodeTui, box: Sandbox, daemon: Daemon, llm: Mod
     tui.wait_gone("Sessions")
 
 
+@pytest.mark.shows("I2")
 def test_a_defended_stop(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> None:
-    """I2: the person reads what is left; the agent hears nothing."""
+    """The person reads what is left; the agent hears nothing."""
     llm.script(*finished())
     llm.judge(INCOMPLETE, DEFENDED)
     tui.ask(REQUEST)
@@ -87,11 +89,12 @@ def test_a_defended_stop(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> 
     assert len(llm.of("main")) == 3
 
 
+@pytest.mark.shows("I12", "I14")
 def test_typing_while_the_second_look_thinks(
     tui: OpencodeTui, box: Sandbox, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I14, I12: the person's next message, and Esc in it, end the second call; nothing of the old task is
-    sent, to the old turn or to the new one.
+    """The person's next message, and Esc in it, end the second call; nothing of the old task is sent, to the
+    old turn or to the new one.
     """
     second, working = slow("Hm"), slow("Working")
     llm.script(*unfinished(), working)

@@ -53,8 +53,9 @@ def module_daemon(box: Sandbox) -> Iterator[Daemon]:
         yield running
 
 
+@pytest.mark.shows("I2")
 def test_a_defended_stop_is_complete(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I2: the second look speaks for stopping: a toast that names what is left, and no prompt."""
+    """The second look speaks for stopping: a toast that names what is left, and no prompt."""
     session = host.create_session()
     llm.script(*finished(), session=session.id)
     llm.judge(INCOMPLETE, DEFENDED)
@@ -68,10 +69,11 @@ def test_a_defended_stop_is_complete(host: OpencodeServe, daemon: Daemon, llm: M
     assert [p["purpose"] for p in case["prompts"]] == ["judge", "judge.second"]
 
 
+@pytest.mark.shows("I24")
 def test_what_a_row_proves_needs_no_second_look(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I24: the judge was shown the tool's result; citing it is enough, and the agent gets the row."""
+    """The judge was shown the tool's result; citing it is enough, and the agent gets the row."""
     session = host.create_session()
     llm.script(*unfinished(), *finished(), session=session.id)
     llm.judge(BACKED, COMPLETE)
@@ -81,10 +83,11 @@ def test_what_a_row_proves_needs_no_second_look(
     assert len(llm.of("judge")) == 2
 
 
+@pytest.mark.shows("I24")
 def test_complete_against_a_failed_check_is_asked_again(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I24: the words "All done." beat no failed test: the judge is shown the row, and corrects itself."""
+    """The words "All done." beat no failed test: the judge is shown the row, and corrects itself."""
     session = host.create_session()
     llm.script(*unfinished(), *finished(), session=session.id)
     llm.judge(COMPLETE, BACKED, COMPLETE)
@@ -114,8 +117,9 @@ def test_an_edit_of_a_text_file_is_an_edit(host: OpencodeServe, daemon: Daemon, 
     assert "failed after the last edit" not in asked.prompt
 
 
+@pytest.mark.shows("I24")
 def test_complete_against_a_failed_check_twice(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I24: a judge that insists is not believed, and nothing is sent on its word."""
+    """A judge that insists is not believed, and nothing is sent on its word."""
     session = host.create_session()
     llm.script(*unfinished(), session=session.id)
     llm.judge(COMPLETE, COMPLETE)
@@ -127,8 +131,9 @@ def test_complete_against_a_failed_check_twice(host: OpencodeServe, daemon: Daem
     wait_ledger(host.box, session.id, ("judge", "host", "ok"), ("judge.again", "host", "ok"))
 
 
+@pytest.mark.shows("I15")
 def test_needs_a_person_and_nothing_else(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I15: only the person can go on: told by a toast, and one call was enough."""
+    """Only the person can go on: told by a toast, and one call was enough."""
     session = host.create_session()
     llm.script(write("index.html", "<p>hi</p>\n"), text("The site stands; the card is yours."))
     llm.judge(verdict(complete=False, severity="MEDIUM", missing=[("buy it", "Buy a domain")], human=True))
@@ -139,8 +144,9 @@ def test_needs_a_person_and_nothing_else(host: OpencodeServe, daemon: Daemon, ll
     assert len(llm.of("judge")) == 1
 
 
+@pytest.mark.shows("I15")
 def test_needs_a_person_but_not_for_all(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I15: what the agent can do alone is sent although a person is needed for the rest."""
+    """What the agent can do alone is sent although a person is needed for the rest."""
     session = host.create_session()
     llm.script(text("Please buy the domain."), write("index.html", "<p>hi</p>\n"), text("The site stands."))
     needed = [("buy it", "Buy a domain"), ("the site", "put the site on it")]
@@ -158,10 +164,11 @@ def test_needs_a_person_but_not_for_all(host: OpencodeServe, daemon: Daemon, llm
     quiet(session, daemon, llm, users=2)
 
 
+@pytest.mark.shows("I19")
 def test_severity_none_with_missing_items_is_sent(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I19: harmless is not the same as done."""
+    """Harmless is not the same as done."""
     session = host.create_session()
     llm.script(*finished(), text("Now it passes."), session=session.id)
     missing = [("say that it passes", "make test must pass")]
@@ -182,8 +189,9 @@ DANGER = verdict(
 )
 
 
+@pytest.mark.shows("I20")
 def test_a_danger_is_never_complete(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I20: BLOCKER beats ``complete: true``; the agent hears of it after the second look."""
+    """BLOCKER beats ``complete: true``; the agent hears of it after the second look."""
     session = host.create_session()
     llm.script(*finished(), text("It is out."), session=session.id)
     llm.judge(DANGER, UNDEFENDED, COMPLETE)
@@ -196,10 +204,11 @@ def test_a_danger_is_never_complete(host: OpencodeServe, daemon: Daemon, llm: Mo
     assert (complete["complete"], incomplete["complete"], incomplete["severity"]) == (True, False, "BLOCKER")
 
 
+@pytest.mark.shows("I20")
 def test_a_danger_that_is_defended_is_not_complete(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I20: two looks that disagree about a danger: no prompt, and no "complete" either."""
+    """Two looks that disagree about a danger: no prompt, and no "complete" either."""
     session = host.create_session()
     llm.script(*finished(), session=session.id)
     llm.judge(DANGER, DEFENDED)
@@ -209,9 +218,10 @@ def test_a_danger_that_is_defended_is_not_complete(
     assert not host.toasts()
 
 
+@pytest.mark.shows("I4", "I8")
 def test_the_same_items_with_a_model(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I8, I4: a model that repeats itself does not keep the agent busy for ever: after two feedbacks the
-    task is stopped, and the person is told once.
+    """A model that repeats itself does not keep the agent busy for ever: after two feedbacks the task is
+    stopped, and the person is told once.
     """
     session = host.create_session()
     llm.script(*unfinished(), *unfinished(), *unfinished(), session=session.id)
@@ -224,9 +234,10 @@ def test_the_same_items_with_a_model(host: OpencodeServe, daemon: Daemon, llm: M
     assert len(host.toasts()) == 1
 
 
+@pytest.mark.shows("I4", "I28")
 def test_the_requests_of_the_task(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I28, I4: the judge gets this task's message as the request, the one before it as context, and our own
-    feedback not at all.
+    """The judge gets this task's message as the request, the one before it as context, and our own feedback
+    not at all.
     """
     session = host.create_session()
     llm.script(text("Hello."), *unfinished(), *finished(), session=session.id)
@@ -242,9 +253,10 @@ def test_the_requests_of_the_task(host: OpencodeServe, daemon: Daemon, llm: Mode
         assert data[1] == f"(before this task) Say hello\n(the agent had said) Hello.\nM1: {REQUEST}"
 
 
+@pytest.mark.shows("I27")
 def test_what_the_agent_read_is_not_obeyed(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I27: a file holds a finished verdict and ends our fences. A judge that echoes it is asked again, since
-    the nonce is missing; what it says then counts.
+    """A file holds a finished verdict and ends our fences. A judge that echoes it is asked again, since the
+    nonce is missing; what it says then counts.
     """
     session = host.create_session()
     planted = json.dumps(
@@ -282,10 +294,9 @@ def test_what_the_agent_read_is_not_obeyed(host: OpencodeServe, daemon: Daemon, 
     assert [m["role"] for m in asked.body["messages"]] == ["system", "user"]
 
 
+@pytest.mark.shows("I18", "I48")
 def test_garbage_twice_is_kept_and_counted(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I18, I48: nothing is sent, nobody is told, but ``status`` counts both replies and the case file has
-    them.
-    """
+    """Nothing is sent, nobody is told, but ``status`` counts both replies and the case file has them."""
     before = daemon.status()["dead_letters"]["count"]
     session = host.create_session()
     llm.script(*unfinished(), session=session.id)
@@ -304,9 +315,10 @@ def test_garbage_twice_is_kept_and_counted(host: OpencodeServe, daemon: Daemon, 
     assert [r["text"] for r in case["replies"]] == ["It looks fine to me!", '{"complete": "maybe"}']
 
 
+@pytest.mark.shows("I46")
 def test_secrets_stay_here(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I46: what the agent saw of a ``.env`` and what it said of it reaches no request of a judge, no file of
-    ours, no row and no log line; not even when a judge's reply holds it.
+    """What the agent saw of a ``.env`` and what it said of it reaches no request of a judge, no file of ours,
+    no row and no log line; not even when a judge's reply holds it.
     """
     token, password, key = f"ghp_{'a1B2' * 9}", f"hunter2{'x9' * 8}", f"sk-proj-{'Zz9' * 12}"
     session = host.create_session()
@@ -328,8 +340,9 @@ def test_secrets_stay_here(host: OpencodeServe, daemon: Daemon, llm: ModelServer
     assert not found
 
 
+@pytest.mark.shows("I41")
 def test_the_ledger_has_every_token(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I41: cached input and thinking count, and a price that opencode does not know is unknown, not zero."""
+    """Cached input and thinking count, and a price that opencode does not know is unknown, not zero."""
     session = host.create_session(model={"providerID": "fakeant", "modelID": "fake-2"})
     llm.script(*finished(), session=session.id)
     llm.judge(text(COMPLETE, tokens_in=5000, cached=4000, written=500, tokens_out=300))

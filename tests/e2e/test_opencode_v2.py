@@ -154,9 +154,10 @@ def replayed(own_box: Sandbox, daemon: Daemon) -> Iterator[Host]:
         yield running
 
 
+@pytest.mark.shows("I2", "I4", "I5")
 def test_unfinished_work_goes_on_and_finished_work_is_left_alone(daemon: Daemon, replayed: Host) -> None:
-    """I5, I4, I2: feedback is known as ours when it comes back, it opens no new task, the turn after it is
-    judged, and its end is told to the daemon.
+    """Feedback is known as ours when it comes back, it opens no new task, the turn after it is judged, and
+    its end is told to the daemon.
     """
     task = replayed.turn({"type": "user", "text": REQUEST}, *replayed.unfinished())
     (instance,) = daemon.status()["instances"]
@@ -174,9 +175,10 @@ def test_unfinished_work_goes_on_and_finished_work_is_left_alone(daemon: Daemon,
     wait_until(lambda: not daemon.status()["instances"], "the goodbye")
 
 
+@pytest.mark.shows("I11", "I13")
 def test_what_a_person_stopped_is_left_alone(daemon: Daemon, replayed: Host) -> None:
-    """I11, I13: a permission that is refused ends as an interruption by the host's shutdown; nothing follows,
-    and the person's next message is a new task that is judged.
+    """A permission that is refused ends as an interruption by the host's shutdown; nothing follows, and the
+    person's next message is a new task that is judged.
     """
     said = {"type": "user", "text": REQUEST}
     replayed.turn(said, *replayed.unfinished(), end="interrupted", reason="shutdown")
@@ -186,6 +188,7 @@ def test_what_a_person_stopped_is_left_alone(daemon: Daemon, replayed: Host) -> 
     assert feedback["text"].startswith(HEADING)
 
 
+@pytest.mark.shows("LEARN-07")
 def test_what_was_learned_stands_in_the_system_texts(own_box: Sandbox) -> None:
     """A point that a person approved is one system text more, the same bytes in each request; the daemon has
     noted it. Another session's request, which the daemon knows nothing of, is left alone.

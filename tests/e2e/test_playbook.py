@@ -100,6 +100,7 @@ def loop(box: Sandbox, llm: ModelServer, session: Callable[..., None]) -> None:
         assert "(cited) [ctx-001]" in asked.prompt
 
 
+@pytest.mark.shows("LEARN-01")
 @pytest.mark.needs("claude")
 def test_the_loop_with_claude_code(own_box: Sandbox, llm: ModelServer) -> None:
     """SessionStart gives the points, SessionEnd begins the look back; each session is its own process."""
@@ -114,9 +115,10 @@ def test_the_loop_with_claude_code(own_box: Sandbox, llm: ModelServer) -> None:
     loop(own_box, llm, session)
 
 
+@pytest.mark.shows("I38", "LEARN-01", "LEARN-07")
 def test_the_loop_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
-    """I38: the system text has the points, the same in each request; the end of `run` begins the look back,
-    which it does not wait for.
+    """The system text has the points, the same in each request; the end of `run` begins the look back, which
+    it does not wait for.
     """
 
     def session(last: str) -> None:
@@ -129,9 +131,10 @@ def test_the_loop_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
     assert len(systems) == 1, "the model's cache of the prompt stays good"
 
 
+@pytest.mark.shows("I9", "I37")
 def test_a_look_back_leaves_no_session(own_box: Sandbox, llm: ModelServer) -> None:
-    """I37, I9: reflector and curator are asked through opencode's own model, in sessions that are gone
-    afterwards, are judged by nobody, and teach nothing.
+    """Reflector and curator are asked through opencode's own model, in sessions that are gone afterwards, are
+    judged by nobody, and teach nothing.
     """
     env = {
         "REFLECTD_JUDGE_PROVIDER": "host",

@@ -49,10 +49,11 @@ def yes(tui: ClaudeTui, question: str) -> None:
     tui.enter_until(lambda: "Enter to select" not in tui.screen, "an answer")
 
 
+@pytest.mark.shows("I9", "I39", "I47", "FR4", "RULES-10")
 @pytest.mark.parametrize("version", ["new", "old"])
 def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer, version: Version) -> None:
-    """FR4, I9, I47: the pattern is proposed, asked, answered by the person, and written; the turn is not
-    judged. Both versions load the hooks that tell of it (I39).
+    """The pattern is proposed, asked, answered by the person, and written; the turn is not judged. Both
+    versions load the hooks that tell of it.
     """
     said_before(own_box, STRICT)
     tokens = Tokens()
@@ -92,10 +93,11 @@ def forged(claude: ClaudeCode, tokens: Tokens) -> Later:
     return Later(make)
 
 
+@pytest.mark.shows("I47", "RULES-05", "RULES-06", "RULES-07", "RULES-08", "RULES-09")
 def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
-    """I47: the agent applies and learns by itself, asks something else with the same labels, writes the
-    answer into its transcript, edits the journal, and uses the answer to one rule for another: nothing comes
-    of it, and it is told why. What the person did agree to is written, once.
+    """The agent applies and learns by itself, asks something else with the same labels, writes the answer
+    into its transcript, edits the journal, and uses the answer to one rule for another: nothing comes of it,
+    and it is told why. What the person did agree to is written, once.
     """
     tokens, claude = Tokens(), claude_of(own_box, llm)
     llm.script(*tries(own_box, tokens, bash, ASK, forged(claude, tokens)))
@@ -116,9 +118,10 @@ def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
     assert statuses(own_box) == {STRICT.content: "promoted", FORGED_RULE: "pending"}
 
 
+@pytest.mark.shows("I9", "TR6", "RULES-10")
 def test_the_six_routes(own_box: Sandbox, llm: ModelServer) -> None:
-    """TR6, I9: the bare `/reflect` that `setup claude-code --reflect` makes; what the person typed behind it
-    is done without a question, and none of these turns is judged: the next one is.
+    """The bare `/reflect` that `setup claude-code --reflect` makes; what the person typed behind it is done
+    without a question, and none of these turns is judged: the next one is.
     """
     said_before(own_box, STRICT)
     claude = set_up(own_box, llm, "new", "--reflect")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from daemon.client import request
 from harness.hosts.opencode import OpencodeServe
 from harness.hosts.opencode_tui import OpencodeTui
@@ -42,9 +44,10 @@ def busy(daemon: Daemon, llm: ModelServer) -> bool:
     return bool(daemon.session(llm.of("main")[0].session)["busy"])
 
 
+@pytest.mark.shows("I9", "I47", "FR4", "RULES-10")
 def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer) -> None:
-    """FR4, I9, I47: the pattern is proposed, asked, answered by the person, and written into AGENTS.md, which
-    opencode reads; the turn is not judged.
+    """The pattern is proposed, asked, answered by the person, and written into AGENTS.md, which opencode
+    reads; the turn is not judged.
     """
     said_before(own_box, STRICT)
     own_box.file("AGENTS.md", "# Mine\n")
@@ -64,10 +67,11 @@ def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer) -> Non
     assert statuses(own_box) == {STRICT.content: "promoted"}
 
 
+@pytest.mark.shows("I47", "RULES-05", "RULES-06", "RULES-07", "RULES-08", "RULES-09")
 def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
-    """I47: the agent applies and learns by itself, asks something else with the same labels, edits the
-    journal, and uses the answer to one rule for another: nothing comes of it, and it is told why. What the
-    person did agree to is written, once.
+    """The agent applies and learns by itself, asks something else with the same labels, edits the journal,
+    and uses the answer to one rule for another: nothing comes of it, and it is told why. What the person did
+    agree to is written, once.
     """
     own_box.file("AGENTS.md", "# Mine\n")
     llm.script(*tries(own_box, Tokens(), bash, ASK))
@@ -86,9 +90,10 @@ def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
     assert statuses(own_box) == {STRICT.content: "promoted", FORGED_RULE: "pending"}
 
 
+@pytest.mark.shows("I9", "TR6", "RULES-10")
 def test_the_six_routes(own_box: Sandbox, llm: ModelServer) -> None:
-    """TR6, I9: what the person typed behind `/reflect` is done without a question, and none of these turns is
-    judged: the next one is.
+    """What the person typed behind `/reflect` is done without a question, and none of these turns is judged:
+    the next one is.
     """
     said_before(own_box, STRICT)
     own_box.file("AGENTS.md", "# Mine\n")
@@ -114,8 +119,9 @@ def test_the_six_routes(own_box: Sandbox, llm: ModelServer) -> None:
     asked_of(own_box, llm, "AGENTS.md")
 
 
+@pytest.mark.shows("FR1", "RULES-11")
 def test_past_sessions_are_read_page_by_page(host: OpencodeServe, llm: ModelServer) -> None:
-    """FR1: what a person said in each of more sessions than opencode lists by itself, with the agent's words
+    """What a person said in each of more sessions than opencode lists by itself, with the agent's words
     before it; nothing is read before somebody asks.
     """
     llm.script(text("Shall I use npm?"), text("I will."))

@@ -31,10 +31,11 @@ def clean(box: Sandbox) -> Sandbox:
     return box
 
 
+@pytest.mark.shows("I5", "I34", "I38")
 @pytest.mark.parametrize("model", ["fake/fake-1", "fakeant/fake-1"])
 def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer, model: str) -> None:
-    """I38, I5, I34: the same run prints both answers and ends with 0. The feedback was queued before the
-    only idle; the second round is judged before the process ends.
+    """The same run prints both answers and ends with 0. The feedback was queued before the only idle; the
+    second round is judged before the process ends.
     """
     llm.script(*unfinished(), *finished())
     ran = opencode_run(clean, llm.url, REQUEST, "--model", model)
@@ -48,8 +49,9 @@ def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer, model:
     assert {v["task"] for v in daemon.verdicts(session)} == {done["task"]}
 
 
+@pytest.mark.shows("I2", "I21")
 def test_a_finished_run_just_ends(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I2, I21: nothing to say, so nothing is said; the verdict is there when the process has ended."""
+    """Nothing to say, so nothing is said; the verdict is there when the process has ended."""
     llm.script(*finished())
     ran = opencode_run(clean, llm.url, REQUEST)
     assert (ran.returncode, DONE in ran.stdout) == (0, True), ran
@@ -57,8 +59,9 @@ def test_a_finished_run_just_ends(clean: Sandbox, daemon: Daemon, llm: ModelServ
     assert len(llm.of("main")) == 3
 
 
+@pytest.mark.shows("I11")
 def test_interrupted(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I11: Ctrl-C while the agent works ends the run at once; nothing is sent for that task."""
+    """Ctrl-C while the agent works ends the run at once; nothing is sent for that task."""
     working = slow("Working")
     llm.script(*unfinished(working))
     with OpencodeRun(clean, llm.url, REQUEST) as run:
@@ -71,8 +74,9 @@ def test_interrupted(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
     assert found is None or found["state"] in {"stopped", "error", "skipped"}, found
 
 
+@pytest.mark.shows("I34", "I35")
 def test_without_a_daemon(own_box: Sandbox, llm: ModelServer) -> None:
-    """I35, I34: the same words on both streams as without our plugin, the same status, no file of ours."""
+    """The same words on both streams as without our plugin, the same status, no file of ours."""
     llm.script(*unfinished(), marker="with the plugin")
     llm.script(*unfinished(), marker="without a plugin")
     ours = opencode_run(own_box, llm.url, f"{REQUEST} with the plugin")
@@ -83,8 +87,9 @@ def test_without_a_daemon(own_box: Sandbox, llm: ModelServer) -> None:
     assert ours.seconds < bare.seconds + 15  # shorter than any wait for a daemon could be
 
 
+@pytest.mark.shows("I34", "I35")
 def test_with_a_daemon_that_hangs(own_box: Sandbox, llm: ModelServer) -> None:
-    """I35, I34: somebody listens on the socket and never answers; the run ends as usual."""
+    """Somebody listens on the socket and never answers; the run ends as usual."""
     llm.script(*unfinished())
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as deaf:
         deaf.bind(str(own_box.socket))
@@ -94,8 +99,9 @@ def test_with_a_daemon_that_hangs(own_box: Sandbox, llm: ModelServer) -> None:
     assert "reflect" not in (ran.stdout + ran.stderr).lower()
 
 
+@pytest.mark.shows("I22")
 def test_a_lone_run_is_heard_by_the_readers_of_the_alias(own_box: Sandbox, llm: ModelServer) -> None:
-    """I22: with no other session near, the alias is fresh and complete when the run has ended."""
+    """With no other session near, the alias is fresh and complete when the run has ended."""
     llm.script(text("A script that prints hello."))
     with Daemon(own_box) as daemon:
         opencode_run(own_box, llm.url, "What is hello.py?")

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from harness.models.server import ModelServer
 
 
+@pytest.mark.shows("I2", "I4", "I5")
 @pytest.mark.parametrize(
     "model", [OTHER_MODEL, {"providerID": "fakeant", "modelID": "fake-2"}], ids=["openai", "anthropic"]
 )
 def test_incomplete_then_feedback_then_complete(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer, model: Json
 ) -> None:
-    """I5, I4, I2: the feedback arrives in the same session with the person's agent and model; the round
-    after it is judged, as the same task; then a toast and nothing more.
+    """The feedback arrives in the same session with the person's agent and model; the round after it is
+    judged, as the same task; then a toast and nothing more.
     """
     session = host.create_session(agent="build", model=model)
     llm.script(*unfinished(), *finished(), session=session.id)
@@ -49,8 +50,9 @@ def test_incomplete_then_feedback_then_complete(
     assert len(host.toasts()) == 1
 
 
+@pytest.mark.shows("I24")
 def test_the_feedback_names_what_failed(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I24: the judge saw the tool's result, and the agent is told which."""
+    """The judge saw the tool's result, and the agent is told which."""
     session = host.create_session()
     llm.script(*unfinished(), *finished(), session=session.id)
     session.prompt(REQUEST)
@@ -59,11 +61,12 @@ def test_the_feedback_names_what_failed(host: OpencodeServe, daemon: Daemon, llm
     assert "make test" in llm.of("main", session.id)[3].prompt
 
 
+@pytest.mark.shows("I22")
 def test_the_verdict_file_is_restamped_every_round(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I22: the file tells the turn it is about; a later round replaces it with a later stamp. The alias
-    of a round that nothing follows is never fresh.
+    """The file tells the turn it is about; a later round replaces it with a later stamp. The alias of a round
+    that nothing follows is never fresh.
     """
     session, fixing = host.create_session(), slow("Fixing")
     llm.script(*unfinished(), *finished(fixing), session=session.id)
@@ -79,8 +82,9 @@ def test_the_verdict_file_is_restamped_every_round(
     assert second["turn"] != first["turn"]
 
 
+@pytest.mark.shows("I2")
 def test_complete_never_prompts(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I2: work that is done gets a toast; the agent hears nothing."""
+    """Work that is done gets a toast; the agent hears nothing."""
     session = host.create_session()
     llm.script(*finished(), session=session.id)
     session.prompt(REQUEST)
@@ -112,11 +116,12 @@ def test_open_todos_are_unfinished(host: OpencodeServe, daemon: Daemon, llm: Mod
     daemon.wait_verdict(session.id, "complete")
 
 
+@pytest.mark.shows("I5", "I8", "GUARD-6")
 def test_the_same_items_three_times_stop_the_task(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I8, I5: rounds two and three are judged too; when they change nothing the person is told once, and
-    the agent is left alone.
+    """Rounds two and three are judged too; when they change nothing the person is told once, and the agent is
+    left alone.
     """
     session = host.create_session()
     llm.script(*unfinished(), *unfinished(), *unfinished(), session=session.id)
@@ -128,8 +133,9 @@ def test_the_same_items_three_times_stop_the_task(
     assert len(host.toasts()) == 1
 
 
+@pytest.mark.shows("I6", "I7")
 def test_the_same_words_again_are_a_new_task(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I6, I7: "continue" after "continue" is judged; the task is the message, not its text."""
+    """ "continue" after "continue" is judged; the task is the message, not its text."""
     session = host.create_session()
     llm.script(text("I continued."), text("I continued again."), session=session.id)
     session.prompt("continue")
@@ -139,9 +145,10 @@ def test_the_same_words_again_are_a_new_task(host: OpencodeServe, daemon: Daemon
     assert [first["task"], second["task"]] == [m["info"]["id"] for m in session.users()]
 
 
+@pytest.mark.shows("I3", "I11", "I13", "GUARD-1")
 def test_abort_before_the_idle(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I11, I13, I3: Esc while the agent works, pressed three times: no feedback for that task although
-    its tests fail and the host goes idle twice. The next message, at once, is a new task and is judged.
+    """Esc while the agent works, pressed three times: no feedback for that task although its tests fail and
+    the host goes idle twice. The next message, at once, is a new task and is judged.
     """
     session, working = host.create_session(), slow("Working")
     llm.script(*unfinished(working), session=session.id)
@@ -161,8 +168,9 @@ def test_abort_before_the_idle(host: OpencodeServe, daemon: Daemon, llm: ModelSe
     assert judged["task"] != aborted["task"]
 
 
+@pytest.mark.shows("I11")
 def test_abort_after_the_idle(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I11: Esc in the round that our feedback began ends the task: no second feedback."""
+    """Esc in the round that our feedback began ends the task: no second feedback."""
     session, fixing = host.create_session(), slow("Fixing")
     llm.script(*unfinished(), fixing, session=session.id)
     session.prompt(REQUEST)
@@ -172,10 +180,9 @@ def test_abort_after_the_idle(host: OpencodeServe, daemon: Daemon, llm: ModelSer
     quiet(session, daemon, llm, users=2)
 
 
+@pytest.mark.shows("I3")
 def test_a_second_idle_changes_nothing(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I3: aborting an idle session makes it idle again; the turn keeps its one verdict, the person one
-    toast.
-    """
+    """Aborting an idle session makes it idle again; the turn keeps its one verdict, the person one toast."""
     session = host.create_session()
     llm.script(*finished(), session=session.id)
     session.prompt(REQUEST)
@@ -189,8 +196,9 @@ def test_a_second_idle_changes_nothing(host: OpencodeServe, daemon: Daemon, llm:
     assert len(host.toasts()) == 1
 
 
+@pytest.mark.shows("I3", "I11", "GUARD-4")
 def test_idles_in_a_burst_give_one_round(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I3, I11: an abort in the moment of the idle brings two more idles; never two feedbacks for one turn."""
+    """An abort in the moment of the idle brings two more idles; never two feedbacks for one turn."""
     session = host.create_session()
     llm.script(*unfinished(), *finished(), session=session.id)
     session.prompt(REQUEST)
@@ -207,9 +215,10 @@ def test_idles_in_a_burst_give_one_round(host: OpencodeServe, daemon: Daemon, ll
     assert len({v["turn"] for v in daemon.verdicts(session.id)}) == len(daemon.verdicts(session.id)) <= 2
 
 
+@pytest.mark.shows("I17", "GUARD-3")
 def test_a_child_session_is_not_judged(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I17: a sub-agent that stops with failing tests gets no feedback, no verdict, no toast; its parent
-    is judged, also by what the sub-agent left.
+    """A sub-agent that stops with failing tests gets no feedback, no verdict, no toast; its parent is judged,
+    also by what the sub-agent left.
     """
     session = host.create_session()
     job = {"description": "a part", "prompt": "[a child's job] make test", "subagent_type": "general"}
@@ -230,10 +239,11 @@ def test_a_child_session_is_not_judged(host: OpencodeServe, daemon: Daemon, llm:
     assert len(llm.of("main", child)) == 3
 
 
+@pytest.mark.shows("I23")
 def test_two_sessions_with_the_same_eight_characters(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I23: both have their own verdict; the alias, which would hide one of them, is stale for its readers."""
+    """Both have their own verdict; the alias, which would hide one of them, is stale for its readers."""
     one, two = host.create_session(), host.create_session()
     if one.id[:8] != two.id[:8]:  # the prefix changes every 17 minutes
         one = host.create_session()
@@ -276,11 +286,12 @@ def test_feedback_keeps_a_custom_agent(host: OpencodeServe, daemon: Daemon, llm:
     assert {m["info"]["agent"] for m in session.messages()} == {"careful"}
 
 
+@pytest.mark.shows("I10", "GUARD-8")
 def test_messages_queued_while_busy_are_judged_as_one(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I10: the person types again while the agent works. The agent isn't prompted in between; the last
-    message is the task.
+    """The person types again while the agent works. The agent isn't prompted in between; the last message is
+    the task.
     """
     session, working = host.create_session(), slow("Working")
     llm.script(working, *unfinished(), *finished(), session=session.id)
@@ -294,8 +305,9 @@ def test_messages_queued_while_busy_are_judged_as_one(
     assert done["task"] == session.users()[1]["info"]["id"]
 
 
+@pytest.mark.shows("I21")
 def test_a_host_error_is_nobodys_fault(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I21: a refused model call ends the turn as ``error``: final, and nothing is sent."""
+    """A refused model call ends the turn as ``error``: final, and nothing is sent."""
     session = host.create_session()
     llm.script(fail(400, "context too long"), session=session.id)
     session.prompt("Hello")
@@ -303,8 +315,9 @@ def test_a_host_error_is_nobodys_fault(host: OpencodeServe, daemon: Daemon, llm:
     quiet(session, daemon, llm, users=1)
 
 
+@pytest.mark.shows("I4", "I7")
 def test_compaction_is_no_turn(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I7, I4: a summary is not judged, and the task after it is still the person's message."""
+    """A summary is not judged, and the task after it is still the person's message."""
     session = host.create_session()
     llm.script(*finished(), session=session.id)
     session.prompt(REQUEST)
@@ -319,8 +332,9 @@ def test_compaction_is_no_turn(host: OpencodeServe, daemon: Daemon, llm: ModelSe
     assert not session.feedback()
 
 
+@pytest.mark.shows("I36")
 def test_a_deleted_session_is_let_go(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I36: deleted in the moment it would be judged; the daemon goes on with the others."""
+    """Deleted in the moment it would be judged; the daemon goes on with the others."""
     gone, other = host.create_session(), host.create_session()
     llm.script(text("Here."), session=gone.id)
     llm.script(*finished(), session=other.id)

@@ -52,8 +52,9 @@ def module_host(box: Sandbox, module_daemon: Daemon, model_server: ModelServer) 
 # --- Esc ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I12", "GUARD-1")
 def test_esc_at_idle_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I12: the session is idle already, so the host only says idle once more; that ends the judgement."""
+    """The session is idle already, so the host only says idle once more; that ends the judgement."""
     session, thinking = host.create_session(), slow("Hm")
     llm.script(*unfinished(), session=session.id)
     llm.judge(thinking)
@@ -65,8 +66,9 @@ def test_esc_at_idle_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon,
     quiet(session, daemon, llm, users=1)
 
 
+@pytest.mark.shows("I11")
 def test_esc_between_the_verdict_and_the_prompt(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I11: in the terminal UI feedback waits until the person could have stepped in; a message is enough."""
+    """In the terminal UI feedback waits until the person could have stepped in; a message is enough."""
     daemon.restart(REFLECTD_JUDGE_FEEDBACK_DELAY_S="60")
     try:
         llm.script(*unfinished(), text("It prints hello."))
@@ -125,8 +127,9 @@ def test_esc_at_idle_in_the_terminal_is_not_told(box: Sandbox, daemon: Daemon, l
     assert daemon.new_log().count("kind=feedback") == 1
 
 
+@pytest.mark.shows("I21")
 def test_a_person_who_quits_while_the_judge_thinks(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """I21: nobody is there any more: no fault of the judge's, no verdict of the rules, nothing sent."""
+    """Nobody is there any more: no fault of the judge's, no verdict of the rules, nothing sent."""
     thinking = slow("Hm")
     llm.script(*unfinished())
     llm.judge(thinking)
@@ -144,11 +147,12 @@ def test_a_person_who_quits_while_the_judge_thinks(box: Sandbox, daemon: Daemon,
 # --- no ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I11", "GUARD-1")
 @pytest.mark.parametrize("words", ["", "never delete build"], ids=["silent", "with-words"])
 def test_a_refused_call_is_the_persons_turn(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer, words: str
 ) -> None:
-    """I11: who says no to a call is not overruled, whatever the agent says next and a judge would say."""
+    """Who says no to a call is not overruled, whatever the agent says next and a judge would say."""
     session = host.create_session()
     llm.script(bash("touch build"), text("I was not allowed to do it."), session=session.id)
     session.prompt_async(REQUEST)
@@ -160,8 +164,9 @@ def test_a_refused_call_is_the_persons_turn(
     assert not llm.of("judge")
 
 
+@pytest.mark.shows("I15")
 def test_an_agent_that_may_change_nothing(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I15: it could carry out no feedback, so its turn is the person's."""
+    """It could carry out no feedback, so its turn is the person's."""
     session = host.create_session(agent="reader")
     llm.script(text("The tests would fail."), session=session.id)
     session.prompt(REQUEST)
@@ -173,8 +178,9 @@ def test_an_agent_that_may_change_nothing(host: OpencodeServe, daemon: Daemon, l
 # --- undo --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I11", "GUARD-1")
 def test_undo_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I11: who takes a task back does not see the agent told to do it."""
+    """Who takes a task back does not see the agent told to do it."""
     session, thinking = host.create_session(), slow("Hm")
     llm.script(*unfinished(), session=session.id)
     llm.judge(thinking)
@@ -193,8 +199,9 @@ def test_undo_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: M
     assert done["task"] == left["info"]["id"] != asked["info"]["id"]
 
 
+@pytest.mark.shows("I11")
 def test_undo_that_no_event_told_of(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I11: the messages read say it too: nothing is judged, also when the daemon was away meanwhile."""
+    """The messages read say it too: nothing is judged, also when the daemon was away meanwhile."""
     session, thinking = host.create_session(), slow("Hm")
     llm.script(*unfinished(), session=session.id)
     llm.judge(thinking)
@@ -211,10 +218,11 @@ def test_undo_that_no_event_told_of(host: OpencodeServe, daemon: Daemon, llm: Mo
 # --- a command of the person's own -------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I21")
 def test_a_shell_command_while_the_judge_thinks(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I21: `!ls` is no work of the agent's: the turn before it is judged all the same."""
+    """`!ls` is no work of the agent's: the turn before it is judged all the same."""
     session, thinking = host.create_session(), slow("Hm")
     llm.script(*unfinished(), *finished(), session=session.id)
     llm.judge(thinking, INCOMPLETE, UNDEFENDED, COMPLETE)
@@ -227,8 +235,9 @@ def test_a_shell_command_while_the_judge_thinks(
     assert sorted(states) == ["complete", "incomplete"]
 
 
+@pytest.mark.shows("I21", "I28")
 def test_a_command_that_starts_a_sub_agent(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I28, I21: what the command tells the sub-agent is the person's request, and its turn has a verdict."""
+    """What the command tells the sub-agent is the person's request, and its turn has a verdict."""
     session = host.create_session()
     llm.script(bash("ls"), text("hello.py is there."), text("It looked: hello.py is there."))
     llm.judge(COMPLETE)
@@ -240,10 +249,11 @@ def test_a_command_that_starts_a_sub_agent(host: OpencodeServe, daemon: Daemon, 
     assert not daemon.verdicts(child["id"])
 
 
+@pytest.mark.shows("I21")
 def test_a_session_deleted_while_the_judge_thinks(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """I21: its turn is over with a final verdict; nothing says `judging` any more."""
+    """Its turn is over with a final verdict; nothing says `judging` any more."""
     session, thinking = host.create_session(), slow("Hm")
     llm.script(*unfinished(), session=session.id)
     llm.judge(thinking)
@@ -258,8 +268,9 @@ def test_a_session_deleted_while_the_judge_thinks(
 # --- what a message carries --------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I5")
 def test_feedback_asks_as_the_person_did(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I5: the agent goes on with the variant, the system text and the tools of the person's message."""
+    """The agent goes on with the variant, the system text and the tools of the person's message."""
     session = host.create_session()
     llm.script(*unfinished(), *finished(), session=session.id)
     llm.judge(INCOMPLETE, UNDEFENDED, COMPLETE)
@@ -273,8 +284,9 @@ def test_feedback_asks_as_the_person_did(host: OpencodeServe, daemon: Daemon, ll
     assert all("webfetch" not in r.tools for r in mine)
 
 
+@pytest.mark.shows("I21", "I28")
 def test_a_message_of_files_only_is_a_task(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I28, I21: a person who only attaches a file has asked for something, and its turn has a verdict."""
+    """A person who only attaches a file has asked for something, and its turn has a verdict."""
     session = host.create_session()
     llm.script(bash("ls"), text("It says hello."), session=session.id)
     llm.judge(COMPLETE)
@@ -293,8 +305,9 @@ def test_a_message_of_files_only_is_a_task(host: OpencodeServe, daemon: Daemon, 
 # --- circles -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I8", "GUARD-6")
 def test_looking_around_is_no_progress(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """I8: the agent only looks around and the judge rewords its item: two rounds, then it is over."""
+    """The agent only looks around and the judge rewords its item: two rounds, then it is over."""
     session = host.create_session()
     llm.script(
         *unfinished(),

@@ -121,10 +121,11 @@ def untouched(session: Session, daemon: ShiftedDaemon, llm: ModelServer, *, user
 # --- left alone: at work, waiting, in trouble of the host's own -----------------------------------------
 
 
+@pytest.mark.shows("I29")
 def test_a_tool_that_runs_longer_than_the_limits(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I29, seed's rows 1 and 5: a shell command of minutes is `working`: no model is asked, nobody is told,
+    """Seed's rows 1 and 5: a shell command of minutes is `working`: no model is asked, nobody is told,
     nothing is sent.
     """
     llm.script(BUILD, text("Built."), session=session.id)
@@ -140,10 +141,11 @@ def test_a_tool_that_runs_longer_than_the_limits(
     assert len(session.users()) == 1
 
 
+@pytest.mark.shows("I29")
 def test_a_question_to_the_user(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I29, seed's row 2: "Which database?" waits for the person: a rule says so, no model is asked."""
+    """Seed's row 2: "Which database?" waits for the person: a rule says so, no model is asked."""
     breaks_off(session, daemon, llm, "I can do that. Which database should I use?")
     with daemon.shifted(LATER):
         wait_look(daemon, session.id, "reason=waiting_for_user")
@@ -165,12 +167,13 @@ PROMPTS = {
 }
 
 
+@pytest.mark.shows("I16", "I29")
 @pytest.mark.parametrize("kind", PROMPTS)
 def test_the_hosts_own_prompts(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer, kind: str
 ) -> None:
-    """I16, I29: opencode asks the person itself (`permission.asked`, `question.asked`); as long as nobody
-    answers, the silence is the person's.
+    """opencode asks the person itself (`permission.asked`, `question.asked`); as long as nobody answers, the
+    silence is the person's.
     """
     step, answer = PROMPTS[kind]
     llm.script(step, text("It is there."), session=session.id)
@@ -186,11 +189,12 @@ def test_the_hosts_own_prompts(
     assert len(session.users()) == 1
 
 
+@pytest.mark.shows("I33")
 @pytest.mark.parametrize("status", [429, 500])
 def test_a_rate_limited_provider(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer, status: int
 ) -> None:
-    """I33: opencode backs off from its provider (`retry`) and says nothing meanwhile: not a stuck agent."""
+    """opencode backs off from its provider (`retry`) and says nothing meanwhile: not a stuck agent."""
     llm.script(fail(status, "slow down"), text("Two."), session=session.id)
     llm.judge(COMPLETE)
     session.prompt_async("Say two")
@@ -202,10 +206,11 @@ def test_a_rate_limited_provider(
     assert len(session.users()) == 1
 
 
+@pytest.mark.shows("I33")
 def test_a_provider_that_refuses(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I33: the host gave up (HTTP 400): the turn is an error of the host, and no nudge waits for it."""
+    """The host gave up (HTTP 400): the turn is an error of the host, and no nudge waits for it."""
     llm.script(bash("ls"), fail(400, "bad request"), session=session.id)
     session.prompt("Say two")
     daemon.wait_verdict(session.id, "error")
@@ -215,11 +220,12 @@ def test_a_provider_that_refuses(
     assert (looks(daemon, session.id), llm.of("judge")) == ([], [])
 
 
+@pytest.mark.shows("I32", "I33")
 def test_a_context_that_is_full(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I33, I32: the provider refuses a prompt that is too long; opencode compacts and goes on by itself, and
-    nothing of ours comes in between or afterwards.
+    """The provider refuses a prompt that is too long; opencode compacts and goes on by itself, and nothing of
+    ours comes in between or afterwards.
     """
     llm.script(bash("ls"), fail(400, "context length exceeded"), text("Two."), session=session.id)
     llm.judge(COMPLETE)
@@ -234,10 +240,11 @@ def test_a_context_that_is_full(
     assert len(llm.of("judge")) == 1
 
 
+@pytest.mark.shows("I17")
 def test_a_silent_sub_agent(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I17: a sub-agent's model hangs: the parent is `working`, the child is nobody's business."""
+    """A sub-agent's model hangs: the parent is `working`, the child is nobody's business."""
     hangs = silent("Looking")
     task = {"description": "look", "prompt": "LOOK-AROUND please", "subagent_type": "general"}
     llm.script(Tool("task", task), text("It looked around."), session=session.id)
@@ -260,11 +267,12 @@ def test_a_silent_sub_agent(
 # --- an idle agent that broke off is nudged ---------------------------------------------------------------
 
 
+@pytest.mark.shows("I4", "I5", "I31")
 def test_cut_off_in_the_middle_of_a_sentence(
     host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I31, I4, I5, seed's row 3: finished for the host, but mid-sentence: one nudge reaches the agent, as the
-    person's own agent and model; it opens no task, the agent goes on, and the next idle is judged.
+    """Seed's row 3: finished for the host, but mid-sentence: one nudge reaches the agent, as the person's own
+    agent and model; it opens no task, the agent goes on, and the next idle is judged.
     """
     connected(host, daemon)
     session = host.create_session(agent="careful", model=OTHER_MODEL)
@@ -287,10 +295,11 @@ def test_cut_off_in_the_middle_of_a_sentence(
     session.delete()
 
 
+@pytest.mark.shows("I31")
 def test_next_steps_listed_and_stopped(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I31, seed's row 4: "Next Steps" that belong to the task, and nothing more: nudged once."""
+    """Seed's row 4: "Next Steps" that belong to the task, and nothing more: nudged once."""
     breaks_off(session, daemon, llm, NEXT_STEPS)
     llm.script(*finished(), session=session.id)
     llm.judge(says("genuinely_stuck"), always=COMPLETE)
@@ -301,11 +310,12 @@ def test_next_steps_listed_and_stopped(
     assert len(session.users()) == 2
 
 
+@pytest.mark.shows("I30")
 @pytest.mark.parametrize("reason", ["unreadable", "complete"])
 def test_a_look_that_finds_nothing_sends_nothing(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer, reason: str
 ) -> None:
-    """I30: the fast model says that all is well, or nothing that can be read: no nudge, nobody is told."""
+    """The fast model says that all is well, or nothing that can be read: no nudge, nobody is told."""
     breaks_off(session, daemon, llm)
     llm.judge(text("Hm.") if reason == "unreadable" else says(reason))
     with daemon.shifted(LATER):
@@ -313,10 +323,11 @@ def test_a_look_that_finds_nothing_sends_nothing(
     untouched(session, daemon, llm)
 
 
+@pytest.mark.shows("I4", "I8")
 def test_feedback_that_nothing_follows(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I8, I4: the host stores the feedback and starts no turn (a second plugin makes the real binary do that:
+    """The host stores the feedback and starts no turn (a second plugin makes the real binary do that:
     `noReply`): one nudge after 30 s, by rule and without a model; then the agent goes on and is judged.
 
     For 10 s the shim counts a session that it has prompted as busy. It goes by its own clock, which neither a
@@ -350,10 +361,11 @@ def test_feedback_that_nothing_follows(
 # --- what takes a nudge away ------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I10", "I14")
 def test_a_typed_message_takes_a_nudge_away(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I14, I10: the person went on: the nudge for the older task is gone, and nothing comes for it."""
+    """The person went on: the nudge for the older task is gone, and nothing comes for it."""
     breaks_off(session, daemon, llm)
     llm.script(BUILD, text("Built."), session=session.id)
     session.prompt_async("Never mind, build it")
@@ -368,10 +380,11 @@ def test_a_typed_message_takes_a_nudge_away(
     assert len(session.users()) == 2
 
 
+@pytest.mark.shows("I11")
 def test_escape_takes_a_nudge_away(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I11: a nudged agent is stopped with Esc: no second nudge, no look, nothing, also when time goes by."""
+    """A nudged agent is stopped with Esc: no second nudge, no look, nothing, also when time goes by."""
     breaks_off(session, daemon, llm)
     working = slow("Working")
     llm.script(working, session=session.id)
@@ -389,11 +402,12 @@ def test_escape_takes_a_nudge_away(
     assert len(llm.of("judge")) == asked
 
 
+@pytest.mark.shows("I11")
 def test_escape_at_an_idle_agent(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I11: opencode answers an abort of an idle session with one more idle and nothing else: whoever stops
-    that agent does not want it to be woken.
+    """opencode answers an abort of an idle session with one more idle and nothing else: whoever stops that
+    agent does not want it to be woken.
     """
     breaks_off(session, daemon, llm)
     session.abort()
@@ -407,10 +421,11 @@ def test_escape_at_an_idle_agent(
 # --- restarts ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I35", "I42")
 def test_killed_with_a_pending_nudge(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I35, I42: SIGKILL while a nudge waits; the next daemon, there in time, sends it once."""
+    """SIGKILL while a nudge waits; the next daemon, there in time, sends it once."""
     breaks_off(session, daemon, llm)
     daemon.kill9()
     daemon.start()
@@ -425,11 +440,12 @@ def test_killed_with_a_pending_nudge(
     assert judged(llm) == 3
 
 
+@pytest.mark.shows("I35")
 def test_back_too_late(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I35: the machine slept, or nobody started the daemon: a nudge overdue by more than its length is
-    dropped, and the turn keeps its verdict.
+    """The machine slept, or nobody started the daemon: a nudge overdue by more than its length is dropped,
+    and the turn keeps its verdict.
     """
     breaks_off(session, daemon, llm)
     daemon.kill9()
@@ -447,12 +463,13 @@ def test_back_too_late(
 # --- an agent that counts as working ------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I10", "I29")
 def test_a_long_answer_and_a_model_that_stopped(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I10, I29: two agents, whose silence is 3 s from too long. One streams a long answer, from which the
-    host says nothing but deltas: working. The other's model stopped in the middle: the person is told, by a
-    toast, the verdict file and `reflectd watch`; it is not prompted. When it went on, it is judged as ever.
+    """Two agents, whose silence is 3 s from too long. One streams a long answer, from which the host says
+    nothing but deltas: working. The other's model stopped in the middle: the person is told, by a toast, the
+    verdict file and `reflectd watch`; it is not prompted. When it went on, it is judged as ever.
     """
     streams, hangs, other = slow("Once"), silent("Let me"), host.create_session()
     llm.script(streams, session=other.id)
@@ -482,11 +499,12 @@ def test_a_long_answer_and_a_model_that_stopped(
     other.delete()
 
 
+@pytest.mark.shows("I8", "I10")
 def test_a_loop_is_told_then_named_then_stopped(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
-    """I8, I10: the same command with the same result, eight times: the person is told once while the agent
-    works; at idle the feedback names what repeats; when it goes on all the same, no model is asked any more.
+    """The same command with the same result, eight times: the person is told once while the agent works; at
+    idle the feedback names what repeats; when it goes on all the same, no model is asked any more.
     """
     again, waits = bash("make test"), slow("Trying")
     llm.script(*unfinished(*[again] * 7, waits), session=session.id)
@@ -512,8 +530,9 @@ def test_a_loop_is_told_then_named_then_stopped(
 # --- in the terminal ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I10", "I11")
 def test_the_person_sees_it_and_presses_escape(box: Sandbox, daemon: ShiftedDaemon, llm: ModelServer) -> None:
-    """I10, I11: the TUI shows the toast while the model hangs; Esc ends it, and nothing comes afterwards."""
+    """The TUI shows the toast while the model hangs; Esc ends it, and nothing comes afterwards."""
     hangs = silent("Let me")
     llm.script(hangs)
     llm.judge(says("genuinely_stuck"))

@@ -33,8 +33,9 @@ def tui(module_tui: OpencodeTui, llm: ModelServer, box: Sandbox) -> Iterator[Ope
     module_tui.new_session()
 
 
+@pytest.mark.shows("I2", "I5")
 def test_the_round_trip(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> None:
-    """I5, I2: the claim, our feedback, the agent's second answer and the toast, all on the screen."""
+    """The claim, our feedback, the agent's second answer and the toast, all on the screen."""
     llm.script(*unfinished(), *finished())
     tui.watch("Task complete")
     tui.ask(REQUEST)
@@ -49,8 +50,9 @@ def test_the_round_trip(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> N
     )
 
 
+@pytest.mark.shows("I11", "I13", "GUARD-1")
 def test_escape(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> None:
-    """I11, I13: Esc leaves the agent stopped; the next message, at once, is judged."""
+    """Esc leaves the agent stopped; the next message, at once, is judged."""
     working = slow("Working")
     llm.script(*unfinished(working))
     tui.ask(REQUEST)
@@ -75,8 +77,9 @@ def test_awaiting_user(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> No
     assert HEADING not in tui.screen
 
 
+@pytest.mark.shows("I34", "I35")
 def test_without_a_daemon(own_box: Sandbox, llm: ModelServer) -> None:
-    """I35, I34: works, shows nothing of ours, leaves with status 0 and nothing but opencode's own words."""
+    """Works, shows nothing of ours, leaves with status 0 and nothing but opencode's own words."""
     llm.script(*unfinished())
     with OpencodeTui(own_box, llm.url) as alone:
         alone.ask(REQUEST)

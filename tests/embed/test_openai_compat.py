@@ -37,8 +37,9 @@ async def test_what_is_sent(server: LlmServer, monkeypatch: pytest.MonkeyPatch) 
     assert "org-1" not in json.dumps(got.headers)
 
 
+@pytest.mark.shows("I46")
 async def test_secrets_stay_here(server: LlmServer) -> None:
-    """I46: a key in a text is taken out before it leaves; a long text is cut after that."""
+    """A key in a text is taken out before it leaves; a long text is cut after that."""
     server.script(Embeds())
     await asked(server, f"use {KEY}", "x" * 2 * MOST_CHARS)
     assert KEY not in json.dumps(server.got[0].body)

@@ -71,8 +71,9 @@ async def box(tmp_path: Path) -> AsyncIterator[Box]:
 JUDGING = judging(Session(id="s1", task="t1", host="claude-code", instance="claude-code-s1"), "turn1")
 
 
+@pytest.mark.shows("I21", "I22")
 async def test_a_turn_left_judging_ends_when_its_host_does_not_come_back(box: Box) -> None:
-    """I21, I22: killed while judging, and the agent is gone too: the file does not say `judging` for ever."""
+    """Killed while judging, and the agent is gone too: the file does not say `judging` for ever."""
     await box.left(JUDGING)
     await box.restart()
     assert box.file("s1")["state"] == "judging"
@@ -86,8 +87,9 @@ async def test_a_turn_left_judging_ends_when_its_host_does_not_come_back(box: Bo
     assert rows == [("turn1", "error", 1)], "one verdict, and its file"
 
 
+@pytest.mark.shows("I21")
 async def test_a_dead_session_is_not_busy(box: Box) -> None:
-    """I21: killed while the agent worked, and the agent is gone too: `status` does not list it as busy."""
+    """Killed while the agent worked, and the agent is gone too: `status` does not list it as busy."""
     await box.left(Session(id="s1", task="t1", busy=True, instance="gone"))
     await box.restart()
     await box.look()
@@ -106,9 +108,10 @@ async def test_a_question_ends_with_the_host_that_asked_it(box: Box, *, busy: bo
     assert box.sim.daemon.status.line("", str(box.work))["waiting"] == 0
 
 
+@pytest.mark.shows("I21")
 async def test_an_idle_that_nobody_can_judge_any_more_has_its_verdict(box: Box) -> None:
-    """I21: Claude Code tells of an idle once; opencode's is judged when it comes back, as long as that is
-    worth it.
+    """Claude Code tells of an idle once; opencode's is judged when it comes back, as long as that is worth
+    it.
     """
     idle = Session(id="s1", task="t1", host="claude-code", instance="gone", idle_at=5, recheck=True)
     await box.left(idle)
@@ -123,8 +126,9 @@ async def test_an_idle_that_nobody_can_judge_any_more_has_its_verdict(box: Box) 
     assert not box.session("s2").recheck
 
 
+@pytest.mark.shows("I29", "I35")
 async def test_sessions_of_a_host_that_is_there_are_left_alone(box: Box) -> None:
-    """I29, I35: an agent may work for hours without a word."""
+    """An agent may work for hours without a word."""
     await box.restart()
     host = SimHost(str(box.work), box.clock)
     await host.connect(box.sim.daemon)
@@ -136,8 +140,9 @@ async def test_sessions_of_a_host_that_is_there_are_left_alone(box: Box) -> None
     await host.disconnect()
 
 
+@pytest.mark.shows("I21")
 async def test_work_that_went_on_and_died_leaves_no_turn_judging(box: Box) -> None:
-    """I21: the agent went on while its turn was judged, and then its host died."""
+    """The agent went on while its turn was judged, and then its host died."""
     await box.left(JUDGING)
     await box.left(replace(JUDGING, phase="open", busy=True))
     await box.restart()
@@ -146,9 +151,10 @@ async def test_work_that_went_on_and_died_leaves_no_turn_judging(box: Box) -> No
     assert (box.file("s1")["state"], box.file("s1")["reason"]) == ("skipped", "guard:host_gone")
 
 
+@pytest.mark.shows("I40")
 @pytest.mark.parametrize("quiet", [{"off": True}, {"judge": True}, {"parent": "s0"}])
 async def test_a_session_that_is_never_judged_gets_no_verdict(box: Box, quiet: dict[str, Any]) -> None:
-    """I40: also not one that says that it was not judged."""
+    """Also not one that says that it was not judged."""
     s = Session(id="s1", task="t1", host="claude-code", instance="gone", idle_at=5, recheck=True)
     await box.left(replace(s, **quiet))
     await box.restart()
@@ -157,9 +163,10 @@ async def test_a_session_that_is_never_judged_gets_no_verdict(box: Box, quiet: d
     assert not box.session("s1").recheck
 
 
+@pytest.mark.shows("I21")
 async def test_an_idle_that_was_overlooked_is_judged(box: Box) -> None:
-    """I21: where a crash left more behind than a connection looks at, each turn is judged in the end. What
-    waits for the person is left alone.
+    """Where a crash left more behind than a connection looks at, each turn is judged in the end. What waits
+    for the person is left alone.
     """
     box.llm.add({"complete": True, "severity": "NONE"})
     await box.restart()
@@ -182,9 +189,10 @@ async def test_an_idle_that_was_overlooked_is_judged(box: Box) -> None:
     await host.disconnect()
 
 
+@pytest.mark.shows("I21")
 async def test_a_turn_left_judging_is_judged_once_more_when_its_host_is_there(box: Box) -> None:
-    """I21: also one that a connection did not look at. When its messages can't be read then either, that is
-    its verdict.
+    """Also one that a connection did not look at. When its messages can't be read then either, that is its
+    verdict.
     """
     await box.restart()
     host = SimHost(str(box.work), box.clock)
@@ -232,8 +240,9 @@ async def test_overlooked_turns_are_judged_a_few_at_a_time(box: Box) -> None:
     await host.disconnect()
 
 
+@pytest.mark.shows("I44")
 async def test_thousands_of_open_sessions_are_looked_at_page_by_page(box: Box) -> None:
-    """I44: each look costs the same, and in the end each session had its turn."""
+    """Each look costs the same, and in the end each session had its turn."""
     many = 3 * PAGE + 7
     for n in range(many):
         left = Session(id=f"s{n:04d}", directory=str(box.work), busy=True, instance="gone")

@@ -44,8 +44,9 @@ def of(make: Callable[[], Embedder | None]) -> Alike:
     return Alike(SharedEmbedder(make), 0.99, log.get("test"))
 
 
+@pytest.mark.shows("I44")
 async def test_texts_of_one_meaning_are_pairs_and_asked_for_once(server: LlmServer, found: Alike) -> None:
-    """The same texts again cost nothing; what is remembered is bounded (I44)."""
+    """The same texts again cost nothing; what is remembered is bounded."""
     server.script(Embeds(), *[Embeds() for _ in range(KEPT + 1)])
     for _ in range(3):
         assert await found.pairs(TEXTS) == ((0, 2),)
@@ -81,6 +82,7 @@ async def test_a_failure_is_logged_once_and_leaves_all_as_it_was(
     assert "embed.key_file can't be read" in logged()
 
 
+@pytest.mark.shows("LEARN-14")
 async def test_without_a_model_nothing_changes(server: LlmServer) -> None:
     """The question is the one that is asked without all this, and nothing is sent."""
     points = book(*(point(f"pat-{i:03d}", text) for i, text in enumerate(TEXTS, 1)))
@@ -111,6 +113,7 @@ async def test_the_question_names_the_pairs_of_points_that_it_shows(server: LlmS
     assert await found.curation(points, {"pat-001", "pat-003"}, make) == make(())
 
 
+@pytest.mark.shows("LEARN-14")
 @pytest.mark.needs("embeddings")
 async def test_the_model_on_this_machine_holds_up_nobody() -> None:
     """While it is loaded and computes, the event loop goes on; a contradiction is near too, which is why the

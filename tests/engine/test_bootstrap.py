@@ -128,10 +128,11 @@ STEPS = (
 )
 
 
+@pytest.mark.shows("I42", "LEARN-17")
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("step", STEPS)
 async def test_kill_between_any_two_steps_of_a_past_session(tmp_path: Path, step: str, stored: bool) -> None:
-    """I42: wherever the daemon dies, the command that comes again finds each session counted once."""
+    """Wherever the daemon dies, the command that comes again finds each session counted once."""
     site = Site(tmp_path)
     await site.start(earned=0)
     site.vouched("Views convert dates.")
@@ -172,8 +173,9 @@ async def test_kill_between_any_two_steps_of_a_past_session(tmp_path: Path, step
     await site.sim.stop()
 
 
+@pytest.mark.shows("I42")
 async def test_what_was_decided_before_a_kill_is_written_without_the_command(past: Past) -> None:
-    """I42: both answers were paid for; whether the person comes again or not, the playbook has the text."""
+    """Both answers were paid for; whether the person comes again or not, the playbook has the text."""
     site = past.site
     await past.looks_back("p1", NOTHING, ADD)
     held = Held(site.sim.daemon, "INSERT INTO learned_writes", stored=True)
@@ -213,6 +215,7 @@ class Priced(ByPurpose):
         return replace(found, usage=replace(found.usage, cost=0.02))
 
 
+@pytest.mark.shows("LEARN-18")
 async def test_a_command_ends_before_its_own_limit(tmp_path: Path) -> None:
     """`--max-cost`: a call that could pass it is not made, what is told is what the ledger has, and the next
     command goes on where this one ended. Each session's own cap costs only that session.
@@ -318,8 +321,9 @@ async def test_whoever_goes_away_ends_the_call(past: Past) -> None:
     assert (await past.looks_back("p1", NOTHING, NO_CHANGE))["state"] == "learned"
 
 
+@pytest.mark.shows("I43")
 async def test_a_playbook_that_cannot_be_read_stops_it(past: Past) -> None:
-    """I43: nothing is asked, and the file stays as it is."""
+    """Nothing is asked, and the file stays as it is."""
     site = past.site
     site.file.parent.mkdir()
     site.file.write_text("{half")

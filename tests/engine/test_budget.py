@@ -53,8 +53,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     return Desk(tmp_path)
 
 
+@pytest.mark.shows("I41")
 async def test_learning_earns_before_it_spends(desk: Desk) -> None:
-    """I41: without a judgement that cost something nothing is learned; then at most half of that."""
+    """Without a judgement that cost something nothing is learned; then at most half of that."""
     assert not await desk.allows(LEARN)
     await desk.paid("judging", 0.04)
     assert await desk.allows(LEARN)
@@ -64,8 +65,9 @@ async def test_learning_earns_before_it_spends(desk: Desk) -> None:
     assert not await desk.allows(LEARN), "the next call would pass the half"
 
 
+@pytest.mark.shows("I41")
 async def test_what_was_earned_lasts_a_week(desk: Desk) -> None:
-    """I41: older judging pays for nothing any more, and older learning is forgotten with it."""
+    """Older judging pays for nothing any more, and older learning is forgotten with it."""
     await desk.paid("judging", 1.0, days_ago=8)
     assert not await desk.allows(LEARN)
     await desk.paid("learning", 5.0, days_ago=8)
@@ -73,15 +75,17 @@ async def test_what_was_earned_lasts_a_week(desk: Desk) -> None:
     assert await desk.allows(LEARN)
 
 
+@pytest.mark.shows("I41")
 async def test_the_share_is_a_limit_of_its_own(desk: Desk) -> None:
-    """I41: nothing at 0 percent."""
+    """Nothing at 0 percent."""
     await desk.paid("judging", 1.0)
     assert not await desk.allows(LEARN, Limits(learning_percent=0))
     assert await desk.allows(LEARN, Limits(learning_percent=2))
 
 
+@pytest.mark.shows("I41")
 async def test_tokens_count_where_no_price_is_known(desk: Desk) -> None:
-    """I41: unknown is not free."""
+    """Unknown is not free."""
     desk.budget = Budget(ledger.Ledger(desk.db), desk.clock, lambda *_: None)
     await desk.paid("judging", None, tokens=1_000)
     assert await desk.allows(LEARN)
@@ -89,8 +93,9 @@ async def test_tokens_count_where_no_price_is_known(desk: Desk) -> None:
     assert not await desk.allows(LEARN)
 
 
+@pytest.mark.shows("I41")
 async def test_learning_takes_nothing_from_judging(desk: Desk) -> None:
-    """I41: the caps of a day and of a session are about judging alone."""
+    """The caps of a day and of a session are about judging alone."""
     await desk.paid("learning", 100.0)
     assert await desk.allows(JUDGE)
     await desk.paid("judging", 100.0)
@@ -99,16 +104,18 @@ async def test_learning_takes_nothing_from_judging(desk: Desk) -> None:
     assert ledger.Ledger(desk.db).spent("ses_a", 0, "learning").today == 100.0
 
 
+@pytest.mark.shows("I41")
 async def test_what_a_person_asks_for_needs_nothing_that_judging_earned(desk: Desk) -> None:
-    """I41: outside the percent of learning, whatever that is."""
+    """Outside the percent of learning, whatever that is."""
     assert await desk.allows(ASK, Limits(learning_percent=0))
     await desk.paid("learning", 100.0)
     assert await desk.allows(ASK, Limits(learning_percent=0))
 
 
+@pytest.mark.shows("I41", "LEARN-18")
 @pytest.mark.parametrize("account", ["judging", "asked"])
 async def test_what_a_person_asks_for_fits_into_the_caps_beside_judging(desk: Desk, account: str) -> None:
-    """I41: both together reach no cap of a day, in USD or in tokens, and a cap of 0 forbids it."""
+    """Both together reach no cap of a day, in USD or in tokens, and a cap of 0 forbids it."""
     await desk.paid(account, 0.98)
     assert await desk.allows(ASK, Limits(usd_per_day=1.0, usd_per_session=9.0))
     assert not await desk.allows(ASK, Limits(usd_per_day=0.985, usd_per_session=9.0))
@@ -119,9 +126,10 @@ async def test_what_a_person_asks_for_fits_into_the_caps_beside_judging(desk: De
     assert not await desk.allows(ASK, Limits(tokens_per_day=0))
 
 
+@pytest.mark.shows("I41", "LEARN-18")
 async def test_what_a_person_asks_for_takes_nothing_from_judging(desk: Desk) -> None:
-    """I41: a long command does not leave judging to the fixed rules for a day; the cap of a session is its
-    own too.
+    """A long command does not leave judging to the fixed rules for a day; the cap of a session is its own
+    too.
     """
     await desk.paid("asked", 2.0)
     assert not await desk.allows(ASK)
@@ -150,16 +158,18 @@ async def test_a_command_has_a_limit_of_its_own(desk: Desk) -> None:
     assert await desk.allows(ASK, replace(limits, asked_usd=None))
 
 
+@pytest.mark.shows("I41")
 async def test_the_price_of_many_calls_is_unknown_if_one_is(desk: Desk) -> None:
-    """I41: for an estimate, too, unknown is not zero."""
+    """For an estimate, too, unknown is not zero."""
     assert await desk.budget.price(*MODEL, [(1, 1), (2, 2)]) == 0.02
     budget = Budget(ledger.Ledger(desk.db), desk.clock, lambda _v, _m, into, _o: 0.01 if into == 1 else None)
     assert await budget.price(*MODEL, [(1, 1), (2, 2)]) is None
     assert await budget.price(*MODEL, []) == 0
 
 
+@pytest.mark.shows("I41", "LEARN-06")
 async def test_a_storm_of_a_hundred_sessions_stays_within_the_share(desk: Desk) -> None:
-    """I41: calls that run at the same time count before they end, and those not stored yet too."""
+    """Calls that run at the same time count before they end, and those not stored yet too."""
     await desk.paid("judging", 1.0)
     made = list[int]()
 

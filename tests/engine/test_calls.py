@@ -160,8 +160,9 @@ async def test_nobody_answers() -> None:
         await d.ask()
 
 
+@pytest.mark.shows("I18")
 async def test_a_reply_that_broke_the_form_goes_to_the_flow() -> None:
-    """I18: the flow decides about it; it is a reply that was paid for, not an outage."""
+    """The flow decides about it; it is a reply that was paid for, not an outage."""
     d = desk(model("anthropic", BadReply("cut off", raw="{")), model("openai", OK))
     with pytest.raises(BadReply, match="cut off"):
         await d.ask()
@@ -208,8 +209,9 @@ async def test_one_that_hangs_leaves_time_to_the_next() -> None:
     assert seen == {"host": 90.0, "openai": 89.0}
 
 
+@pytest.mark.shows("I46")
 async def test_secrets_do_not_leave() -> None:
-    """I46: what is sent is redacted, whoever is asked."""
+    """What is sent is redacted, whoever is asked."""
     asked = model("openai", OK)
     secret = "sk-ant-api03-" + "Ab1" * 20
     await desk(asked).ask(Prompt("judge", "judge", "Judge.", f"the key is {secret}"))
@@ -229,6 +231,7 @@ async def spend(db: Database, usd: float | None, session: str = "ses_a", tokens:
     await db.commit(ledger.add(ledger.Entry(at, "judge", session, "anthropic", "m", tokens, 0, usd, 1, "ok")))
 
 
+@pytest.mark.shows("I41", "GUARD-9")
 @pytest.mark.parametrize(
     ("spent", "session", "usd", "allowed"),
     [
@@ -243,7 +246,7 @@ async def spend(db: Database, usd: float | None, session: str = "ses_a", tokens:
 async def test_a_call_that_would_pass_a_cap_is_not_made(
     tmp_path: Path, spent: float, session: str, usd: float, allowed: bool
 ) -> None:
-    """I41, guard 9: 2 USD a day and 0.50 a session are never passed, not even by the last call."""
+    """2 USD a day and 0.50 a session are never passed, not even by the last call."""
     clock = FakeClock()
     budget, db = priced(tmp_path, usd, clock)
     await spend(db, spent, session)
@@ -258,8 +261,9 @@ async def test_a_call_that_would_pass_a_cap_is_not_made(
     db.close()
 
 
+@pytest.mark.shows("I41", "GUARD-9")
 async def test_calls_at_once_share_a_cap(tmp_path: Path) -> None:
-    """I41: what runs counts as spent; ten sessions at once do not pass the cap together."""
+    """What runs counts as spent; ten sessions at once do not pass the cap together."""
     budget, db = priced(tmp_path, 0.3, FakeClock())
     asked = model("anthropic", *[OK] * 10)
     asked.hold = asyncio.Event()
@@ -274,8 +278,9 @@ async def test_calls_at_once_share_a_cap(tmp_path: Path) -> None:
     db.close()
 
 
+@pytest.mark.shows("I41")
 async def test_an_unknown_price_counts_by_tokens(tmp_path: Path) -> None:
-    """I41: unknown is unknown, not zero: such calls have a limit of their own, in tokens."""
+    """Unknown is unknown, not zero: such calls have a limit of their own, in tokens."""
     budget, db = priced(tmp_path, None, FakeClock())
     await spend(db, None, tokens=499_000)
     asked = model("openai", OK)
@@ -286,8 +291,9 @@ async def test_an_unknown_price_counts_by_tokens(tmp_path: Path) -> None:
     db.close()
 
 
+@pytest.mark.shows("I41")
 async def test_a_call_counts_before_its_row_is_stored(tmp_path: Path) -> None:
-    """I41: between the end of a call and its ledger row, or with a full disk, nothing is forgotten."""
+    """Between the end of a call and its ledger row, or with a full disk, nothing is forgotten."""
     budget, db = priced(tmp_path, 0.3, FakeClock())
     entry = ledger.Entry(FakeClock().now_ms(), "judge", "x", "anthropic", "m", 1, 1, 1.9, 1, "ok")
     budget.ended(entry)
@@ -299,8 +305,9 @@ async def test_a_call_counts_before_its_row_is_stored(tmp_path: Path) -> None:
     db.close()
 
 
+@pytest.mark.shows("GUARD-9")
 async def test_rules_judge_over_the_cap(tmp_path: Path) -> None:
-    """Guard 9: rules cost nothing and are asked instead."""
+    """Rules cost nothing and are asked instead."""
     budget, db = priced(tmp_path, 0.01, FakeClock())
     await spend(db, 2.0)
     d = desk(model("anthropic"), OfflineProvider(), budget=budget)
@@ -309,13 +316,15 @@ async def test_rules_judge_over_the_cap(tmp_path: Path) -> None:
     db.close()
 
 
+@pytest.mark.shows("I41")
 def test_usage_without_a_price_is_unknown() -> None:
-    """I41: the default of a usage is "unknown", never free."""
+    """The default of a usage is "unknown", never free."""
     assert Usage().cost is None
 
 
+@pytest.mark.shows("I41")
 async def test_a_call_nobody_heard_the_end_of_counts(tmp_path: Path) -> None:
-    """I41: a cancelled call and one that took too long count with what they may have taken, not as zero."""
+    """A cancelled call and one that took too long count with what they may have taken, not as zero."""
     budget, db = priced(tmp_path, 0.3, FakeClock())
     slow = model("anthropic", OK)
     slow.hold = asyncio.Event()
@@ -334,8 +343,9 @@ async def test_a_call_nobody_heard_the_end_of_counts(tmp_path: Path) -> None:
     db.close()
 
 
+@pytest.mark.shows("GUARD-9")
 async def test_over_the_cap_rules_judge_where_only_a_model_was_chosen(tmp_path: Path) -> None:
-    """Guard 9: also with `judge.provider = "anthropic"` the rules judge and the person is told."""
+    """Also with `judge.provider = "anthropic"` the rules judge and the person is told."""
     budget, db = priced(tmp_path, 0.01, FakeClock())
     await spend(db, 2.0)
     d = desk(model("anthropic"), budget=budget)

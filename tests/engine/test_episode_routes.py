@@ -65,10 +65,12 @@ async def daemon(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
             await asyncio.to_thread(daemon.stop)
 
 
+@pytest.mark.shows(
+    "AC-2.6.3", "AC-2.6.4", "SUBTASK-2.2", "SUBTASK-2.3", "SUBTASK-3.1", "SUBTASK-4.3", "SUBTASK-4.4"
+)
 async def test_stored_and_found_by_other_programs(box: Sandbox, daemon: tuple[Daemon, LlmServer]) -> None:
-    """AC-2.6.3, AC-2.6.4, subtask 2.2, 2.3, 3.1, 4.3, 4.4, test cases 3 and 4: stored with the vector of its
-    query, found above 0.70, the three nearest, in this project only; nothing for another question; the costs
-    are rows of the agreed tables.
+    """Test cases 3 and 4: stored with the vector of its query, found above 0.70, the three nearest, in this
+    project only; nothing for another question; the costs are rows of the agreed tables.
     """
     server = daemon[1]
     server.script(*[Embeds(meaning) for _ in range(8)])

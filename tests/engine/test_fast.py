@@ -108,9 +108,10 @@ async def test_one_call_is_under_way() -> None:
     assert d.asked == ["i-1 providers"]
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize("answer", [Unavailable("unknown order providers"), [], 7, {"providers": {}}])
 async def test_a_host_that_does_not_say(answer: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """I36: an older shim or an odd answer: nothing known, said once in the log, asked again soon."""
+    """An older shim or an odd answer: nothing known, said once in the log, asked again soon."""
     d = Desk(answer=answer)
     async with d.host() as host:
         assert await d.models.of(host) is None
@@ -125,8 +126,9 @@ async def test_a_host_that_does_not_say(answer: Any, capsys: pytest.CaptureFixtu
     assert (said.out + said.err).count("does not say which models") == 1
 
 
+@pytest.mark.shows("I35")
 async def test_a_host_that_goes_away_or_never_came() -> None:
-    """I35: nobody waits for a host that is gone, whether it was asked before it went or after."""
+    """Nobody waits for a host that is gone, whether it was asked before it went or after."""
     d = Desk(silent=True)
     async with d.host() as host:
         asking = asyncio.create_task(d.models.of(host))
@@ -137,8 +139,9 @@ async def test_a_host_that_goes_away_or_never_came() -> None:
     assert await d.models.of(never) is None
 
 
+@pytest.mark.shows("I44")
 async def test_hosts_are_bounded() -> None:
-    """I44: the least recently asked is forgotten, and asked again when it comes back."""
+    """The least recently asked is forgotten, and asked again when it comes back."""
     d = Desk()
     async with d.host() as host:
         await d.models.of(host)
@@ -190,8 +193,9 @@ class Asked:
         return [(e.model.rpartition("/")[2], e.outcome[:5]) for e in self.entries]
 
 
+@pytest.mark.shows("I41")
 async def test_the_ledger_shows_the_model_that_answered() -> None:
-    """I41: a quick question costs what its small model costs, and is shown as that."""
+    """A quick question costs what its small model costs, and is shown as that."""
     a = Asked()
     assert (await a.ask()).model == "anthropic/claude-haiku-5-5"
     assert (await a.ask(replace(QUICK, purpose="judge", tier="judge"))).model == "openai/judge"

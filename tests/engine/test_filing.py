@@ -41,8 +41,9 @@ def said(path: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.shows("I21", "I22")
 async def test_a_judged_turn_passes_those_that_failed(sim: SimDaemon, tmp_path: Path) -> None:
-    """I21, I22: a host that dies with hundreds of open turns does not hold up another session's file."""
+    """A host that dies with hundreds of open turns does not hold up another session's file."""
     work, filing = tmp_path / "work", sim.daemon.engine.filing
     for n in range(BACKLOG):
         filing.final(Verdict(f"ses_{n:05d}", "t", "u", "error", 1, reason="its host went away"), str(work))
@@ -57,8 +58,9 @@ async def test_a_judged_turn_passes_those_that_failed(sim: SimDaemon, tmp_path: 
     assert sim.daemon.world.verdicts.unfiled() == []
 
 
+@pytest.mark.shows("I21")
 async def test_the_newest_of_a_session_is_what_stays(sim: SimDaemon, tmp_path: Path) -> None:
-    """I21: of what waits for one session the newest is written, whatever its lane, and nothing after it."""
+    """Of what waits for one session the newest is written, whatever its lane, and nothing after it."""
     work, filing = tmp_path / "work", sim.daemon.engine.filing
     for n in range(50):
         filing.judging(Judging("mine", "t", f"turn{n}", 2 * n + 1), str(work))
@@ -70,10 +72,11 @@ async def test_the_newest_of_a_session_is_what_stays(sim: SimDaemon, tmp_path: P
     assert said(work / ".reflection" / "verdict_mine.json")["turn"] == "turn49"
 
 
+@pytest.mark.shows("I22")
 async def test_a_verdict_that_a_new_task_made_stale_is_not_written_again(
     sim: SimDaemon, tmp_path: Path
 ) -> None:
-    """I22: a person types before the file is there; a later recovery does not bring the old verdict back."""
+    """A person types before the file is there; a later recovery does not bring the old verdict back."""
     work, filing = tmp_path / "work", sim.daemon.engine.filing
     old = Verdict("mine", "t", "turn", "complete", sim.clock.ms)
     sim.daemon.world.sessions.put(Session(id="mine", task="t", directory=str(work)))
@@ -112,9 +115,10 @@ class Disks:
         return (self.folder / directory.strip("/") / f"verdict_{session}.json").exists()
 
 
+@pytest.mark.shows("I21", "I22", "I45")
 async def test_a_project_on_a_dead_disk_stops_no_other(sim: SimDaemon, tmp_path: Path) -> None:
-    """I21, I22, I45: its fault has a name, other projects' files are written, and the end waits for no disk;
-    when the disk answers, its files are written and the fault is over.
+    """Its fault has a name, other projects' files are written, and the end waits for no disk; when the disk
+    answers, its files are written and the fault is over.
     """
     disks = Disks(sim, tmp_path)
     running = asyncio.create_task(disks.filing.run())
@@ -137,8 +141,9 @@ async def test_a_project_on_a_dead_disk_stops_no_other(sim: SimDaemon, tmp_path:
     await asyncio.gather(running, return_exceptions=True)
 
 
+@pytest.mark.shows("I44")
 async def test_cases_that_wait_are_bounded_and_counted(sim: SimDaemon, tmp_path: Path) -> None:
-    """I44: of four thousand cases at once the newest wait, the others are counted and told."""
+    """Of four thousand cases at once the newest wait, the others are counted and told."""
     disks = Disks(sim, tmp_path)
     running = asyncio.create_task(disks.filing.run())
     disks.filing.judging(Judging("s", "t", "u", 1), "/dead")
@@ -161,11 +166,12 @@ async def test_cases_that_wait_are_bounded_and_counted(sim: SimDaemon, tmp_path:
     await asyncio.gather(running, return_exceptions=True)
 
 
+@pytest.mark.shows("I21", "I22")
 async def test_a_turn_that_was_over_when_the_daemon_was_killed_is_not_left_judging(
     sim: SimDaemon, tmp_path: Path
 ) -> None:
-    """I21, I22: a person types while a turn is judged; killed before the file was written anew, the next
-    daemon writes it.
+    """A person types while a turn is judged; killed before the file was written anew, the next daemon writes
+    it.
     """
     work, world = tmp_path / "work", sim.daemon.world
     world.sessions.put(Session(id="mine", task="t2", directory=str(work)))
@@ -181,8 +187,9 @@ async def test_a_turn_that_was_over_when_the_daemon_was_killed_is_not_left_judgi
     assert sim.daemon.world.verdicts.unfiled() == []
 
 
+@pytest.mark.shows("I42")
 async def test_temporary_files_of_a_killed_daemon_are_removed(sim: SimDaemon, tmp_path: Path) -> None:
-    """I42: at the next start, in the folders used last, and nothing else is."""
+    """At the next start, in the folders used last, and nothing else is."""
     work = tmp_path / "work"
     await sim.daemon.db.commit(
         verdicts.add(Verdict("mine", "t", "turn", "complete", sim.clock.ms), str(work))

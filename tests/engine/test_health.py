@@ -16,8 +16,9 @@ from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.opencode_sim import SimDaemon
 
 
+@pytest.mark.shows("I48")
 def test_faults_are_set_and_cleared_one_by_one() -> None:
-    """I48: a fault that ends does not end another one, and one that never began is no news."""
+    """A fault that ends does not end another one, and one that never began is no news."""
     health = Health(log.get("test"))
     health.failed("database", "the disk is full")
     health.failed("files in /a", "read-only")
@@ -27,8 +28,9 @@ def test_faults_are_set_and_cleared_one_by_one() -> None:
     assert (health.text, dict(health.faults)) == ("read-only", {"files in /a": "read-only"})
 
 
+@pytest.mark.shows("I44")
 def test_faults_are_bounded() -> None:
-    """I44: a thousand folders that can't be written are not a thousand entries."""
+    """A thousand folders that can't be written are not a thousand entries."""
     health = Health(log.get("test"))
     for n in range(1_000):
         health.failed(f"files in /{n}", "read-only")
@@ -102,8 +104,9 @@ async def box(tmp_path: Path) -> Box:
     return found
 
 
+@pytest.mark.shows("I21", "I48")
 async def test_files_then_the_database_fail_and_come_back_in_that_order(box: Box) -> None:
-    """I21, I48: each fault ends on its own, and what was left unfiled is filed without a restart."""
+    """Each fault ends on its own, and what was left unfiled is filed without a restart."""
     box.break_files()
     await box.file("first")
     assert box.faults == {f"files in {box.work}"}
@@ -119,8 +122,9 @@ async def test_files_then_the_database_fail_and_come_back_in_that_order(box: Box
     await box.sim.stop()
 
 
+@pytest.mark.shows("I21", "I42")
 async def test_files_that_can_be_written_again_are_written_though_nothing_else_happens(box: Box) -> None:
-    """I21, I42: nobody has to judge another turn, and nobody has to restart the daemon."""
+    """Nobody has to judge another turn, and nobody has to restart the daemon."""
     box.break_files()
     await box.file("first")
     await box.later(RETRY_S)
@@ -131,8 +135,9 @@ async def test_files_that_can_be_written_again_are_written_though_nothing_else_h
     await box.sim.stop()
 
 
+@pytest.mark.shows("I48")
 async def test_another_folder_that_works_ends_no_fault(box: Box, tmp_path: Path) -> None:
-    """I48: a project whose folder can be written says nothing about one whose folder can't."""
+    """A project whose folder can be written says nothing about one whose folder can't."""
     box.break_files()
     await box.file("first")
     other = tmp_path / "other"
@@ -145,8 +150,9 @@ async def test_another_folder_that_works_ends_no_fault(box: Box, tmp_path: Path)
     await box.sim.stop()
 
 
+@pytest.mark.shows("I48")
 async def test_the_pause_begins_anew_after_a_fault(box: Box) -> None:
-    """I48: a fault that lasted for long does not make the next one wait as long."""
+    """A fault that lasted for long does not make the next one wait as long."""
     box.break_files()
     await box.file("first")
     for n in range(8):
@@ -164,8 +170,9 @@ async def test_the_pause_begins_anew_after_a_fault(box: Box) -> None:
     await box.sim.stop()
 
 
+@pytest.mark.shows("I43")
 async def test_a_verdict_that_cannot_be_read_ends_nothing(box: Box) -> None:
-    """I43: one damaged row is told, and the others are filed."""
+    """One damaged row is told, and the others are filed."""
     await box.sim.daemon.db.commit(
         (
             "INSERT INTO verdicts (session, turn, task, directory, at, state, body) "

@@ -121,8 +121,9 @@ async def test_the_same_job_twice_is_one(site: Site) -> None:
     assert site.worker.did == ["dig 1", "dig 2"]
 
 
+@pytest.mark.shows("I30", "I44")
 async def test_a_job_that_fails_is_tried_again_and_then_given_up(site: Site) -> None:
-    """I30, I44: ever later, and not for ever."""
+    """Ever later, and not for ever."""
     site.worker.fails = TRIES + 1
     await site.add("1")
     for tries in range(1, TRIES + 1):
@@ -133,8 +134,9 @@ async def test_a_job_that_fails_is_tried_again_and_then_given_up(site: Site) -> 
     assert site.worker.did == ["dig 1"] * TRIES
 
 
+@pytest.mark.shows("I48")
 async def test_a_database_that_takes_nothing_is_not_asked_all_the_time(site: Site) -> None:
-    """I48: the job stays, its lane pauses, and `status` says why; when the database works the job is done."""
+    """The job stays, its lane pauses, and `status` says why; when the database works the job is done."""
     with sqlite3.connect(site.daemon.paths.database) as c:
         for what in ("UPDATE", "DELETE"):
             c.execute(f"CREATE TRIGGER no_{what} BEFORE {what} ON jobs BEGIN SELECT raise(ABORT, 'no'); END")
@@ -180,8 +182,9 @@ async def test_work_waits_for_judging(tmp_path: Path) -> None:
     await w.sim.stop()
 
 
+@pytest.mark.shows("I42")
 async def test_killed_in_the_middle_it_goes_on_from_its_cursor(site: Site) -> None:
-    """I42: what was stored with the cursor is there once; the rest is done after the restart."""
+    """What was stored with the cursor is there once; the rest is done after the restart."""
     await site.add("1")
     await site.until(lambda: not site.left())
     site.worker.did.clear()
@@ -198,8 +201,9 @@ async def test_killed_in_the_middle_it_goes_on_from_its_cursor(site: Site) -> No
     assert site.daemon.db.read("SELECT count(*) FROM instances WHERE id = 'done'") == [(1,)]
 
 
+@pytest.mark.shows("I42")
 async def test_a_job_that_fails_half_way_goes_on_from_its_cursor(site: Site) -> None:
-    """I42: what it finished before it failed is not done again."""
+    """What it finished before it failed is not done again."""
     site.worker.steps, site.worker.fails = 3, 1
     await site.add("1")
     await site.until(lambda: len(site.worker.did) == 2)
@@ -209,8 +213,9 @@ async def test_a_job_that_fails_half_way_goes_on_from_its_cursor(site: Site) -> 
     assert site.worker.did == ["dig 1", "dig 11", "dig 11", "dig 12"]
 
 
+@pytest.mark.shows("I42")
 async def test_the_end_of_a_job_and_what_it_changes_are_one(site: Site) -> None:
-    """I42: when the change is refused the job stays."""
+    """When the change is refused the job stays."""
     site.worker.gate = asyncio.Event()
     await site.add("1")
     await site.until(lambda: bool(site.worker.did))
@@ -222,8 +227,9 @@ async def test_the_end_of_a_job_and_what_it_changes_are_one(site: Site) -> None:
     site.worker.gate.set()
 
 
+@pytest.mark.shows("I44")
 async def test_a_lane_is_bounded(site: Site) -> None:
-    """I44: a feature that stores jobs without end fills no disk: the oldest go."""
+    """A feature that stores jobs without end fills no disk: the oldest go."""
     site.worker.gate = asyncio.Event()
     await site.daemon.db.commit(
         *(site.daemon.engine.jobs.statement("dig", str(n), lane="pit") for n in range(rows.KEPT + 100))

@@ -163,9 +163,10 @@ async def tell(folder: Path, seed: int) -> list[str]:
     return wrong
 
 
+@pytest.mark.shows("I21", "I42")
 @pytest.mark.parametrize("seed", range(8))
 async def test_killed_at_random_moments(tmp_path: Path, seed: int) -> None:
-    """I21, I42: no prompt doubled, no state without its verdict, each task closed and each job done once."""
+    """No prompt doubled, no state without its verdict, each task closed and each job done once."""
     assert await tell(tmp_path, seed) == []
 
 

@@ -62,9 +62,10 @@ async def until_hung(disk: Disk, folders: int) -> None:
         await asyncio.sleep(0.001)
 
 
+@pytest.mark.shows("I21", "I22")
 async def test_folders_that_hang_hold_up_no_other(disk: Disk) -> None:
-    """I21, I22: more dead disks than threads, and another folder's files are written all the same; when a
-    disk answers, what waited for it is done.
+    """More dead disks than threads, and another folder's files are written all the same; when a disk answers,
+    what waited for it is done.
     """
     dead = [f"/dead{n}" for n in range(10)]
     disk.gates = {folder: threading.Event() for folder in dead}
@@ -83,8 +84,9 @@ async def test_folders_that_hang_hold_up_no_other(disk: Disk) -> None:
     assert disk.done[1:] == [("/dead3", "first"), ("/dead3", "second")]
 
 
+@pytest.mark.shows("I21")
 async def test_of_one_key_the_newest_at_the_most_urgent_place(disk: Disk) -> None:
-    """I21: what is written last of a session is the newest, and it comes before what is less urgent."""
+    """What is written last of a session is the newest, and it comes before what is less urgent."""
     disk.gates["/a"] = threading.Event()
     disk.put("/a", "under way")
     await until_hung(disk, 1)
@@ -100,8 +102,9 @@ async def test_of_one_key_the_newest_at_the_most_urgent_place(disk: Disk) -> Non
     assert [what for _, what in disk.done[2:]] == [f"other{n}" for n in range(5)]
 
 
+@pytest.mark.shows("I44")
 async def test_what_waits_is_bounded_and_the_oldest_goes(disk: Disk) -> None:
-    """I44: of a thousand pieces for a disk that hangs the newest ten stay, and each dropped one is told."""
+    """Of a thousand pieces for a disk that hangs the newest ten stay, and each dropped one is told."""
     disk.gates["/a"] = threading.Event()
     disk.put("/a", "under way")
     await until_hung(disk, 1)
@@ -115,8 +118,9 @@ async def test_what_waits_is_bounded_and_the_oldest_goes(disk: Disk) -> None:
     assert [what for _, what in disk.done[1:]] == [f"case{n}" for n in range(990, 1_000)]
 
 
+@pytest.mark.shows("I21")
 async def test_a_failure_is_told_and_ends_nothing(disk: Disk) -> None:
-    """I21: whoever put the work learns what went wrong, and the folder goes on."""
+    """Whoever put the work learns what went wrong, and the folder goes on."""
     disk.put("/a", "bad", what="fails")
     disk.put("/a", "good")
     await disk.lanes.drain()
@@ -124,8 +128,9 @@ async def test_a_failure_is_told_and_ends_nothing(disk: Disk) -> None:
     assert disk.done == [("/a", "good")]
 
 
+@pytest.mark.shows("I44")
 async def test_thousands_take_time_that_grows_with_their_number() -> None:
-    """I44: eight times as many pieces take about eight times as long, not sixty-four times."""
+    """Eight times as many pieces take about eight times as long, not sixty-four times."""
     lanes = Lanes((100_000,), print, print)
 
     async def told(_: Exception | None) -> None:
@@ -166,8 +171,9 @@ print("ended")
 """
 
 
+@pytest.mark.shows("I45")
 def test_a_process_ends_while_a_disk_hangs() -> None:
-    """I45: the thread that waits for a dead disk does not keep the process alive."""
+    """The thread that waits for a dead disk does not keep the process alive."""
     found = subprocess.run(
         [sys.executable, "-c", ENDING], check=False, capture_output=True, text=True, timeout=120, cwd=REPO
     )

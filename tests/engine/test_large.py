@@ -26,8 +26,9 @@ async def test_a_long_text_is_read_by_a_thread() -> None:
     assert await beside(LARGE + 1, threading.get_ident) != loop
 
 
+@pytest.mark.shows("I35")
 async def test_what_is_wrong_with_a_long_text_is_told() -> None:
-    """I35: the error reaches whoever asked."""
+    """The error reaches whoever asked."""
     with pytest.raises(ZeroDivisionError):
         await beside(LARGE + 1, lambda: 1 / 0)
 

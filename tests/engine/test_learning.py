@@ -100,6 +100,7 @@ def given(host: WireHost, session: str) -> str:
     return str(answer.json["text"])
 
 
+@pytest.mark.shows("LEARN-01")
 def test_cited_judged_reflected_curated_confirmed_and_offered(box: Sandbox) -> None:
     """Four sessions: one teaches, one confirms, one is given the point and cites it, one reads its count. No
     session is prompted, and a restart in between forgets nothing.

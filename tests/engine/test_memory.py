@@ -144,9 +144,10 @@ async def remembers(box: Sandbox, **env: str) -> AsyncIterator[Site]:
             await asyncio.to_thread(daemon.stop)
 
 
+@pytest.mark.shows("AC-2.6.1", "AC-2.6.3", "SUBTASK-4.1")
 async def test_judged_reflected_and_stored(box: Sandbox) -> None:
-    """AC-2.6.1, AC-2.6.3, test case 1: the Haiku API is asked with the verbatim prompt, at 0.7, for at most
-    1000 tokens, by the model of the requirements; the episode is stored, and the status shows it.
+    """Test case 1: the Haiku API is asked with the verbatim prompt, at 0.7, for at most 1000 tokens, by the
+    model of the requirements; the episode is stored, and the status shows it.
     """
     reflects = Reflects()
     async with remembers(box) as site:

@@ -75,8 +75,9 @@ async def test_each_offer_once_a_session_and_again_after_a_compaction(desk: Desk
     await desk.end()
 
 
+@pytest.mark.shows("I40", "LEARN-09")
 async def test_nothing_for_those_who_are_left_alone(desk: Desk) -> None:
-    """I40: switched off, aborted, a sub-agent, a judge: not even asked for."""
+    """Switched off, aborted, a sub-agent, a judge: not even asked for."""
     s, instance = await desk.begin()
     offering = desk.w.sim.daemon.engine.offering
     for left_alone in (
@@ -92,8 +93,9 @@ async def test_nothing_for_those_who_are_left_alone(desk: Desk) -> None:
     await desk.end()
 
 
+@pytest.mark.shows("I35")
 async def test_messages_that_cannot_be_read_are_no_error(desk: Desk) -> None:
-    """I35: a host that answers with nonsense gets nothing, and nothing fails."""
+    """A host that answers with nonsense gets nothing, and nothing fails."""
     s, instance = await desk.begin()
     del desk.w.host.sessions["ses_a"]
     desk.w.host.deaf = True

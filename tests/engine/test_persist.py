@@ -47,8 +47,9 @@ def refuse_verdicts(sim: SimDaemon) -> None:
     c.close()
 
 
+@pytest.mark.shows("I21", "I42")
 async def test_another_sessions_flush_never_stores_a_decision_without_its_verdict(sim: SimDaemon) -> None:
-    """I21, I42: what another session stores in the same moment goes in, the decided state does not."""
+    """What another session stores in the same moment goes in, the decided state does not."""
     refuse_verdicts(sim)
     persist, sessions = sim.daemon.engine.persist, sim.daemon.world.sessions
     before = Session(id="decided", task="t", phase="judging")
@@ -65,8 +66,9 @@ async def test_another_sessions_flush_never_stores_a_decision_without_its_verdic
     assert stored(sim)["decided"] == "judging", "nor does a later flush store it"
 
 
+@pytest.mark.shows("I42")
 async def test_a_refused_decision_takes_no_other_with_it(sim: SimDaemon) -> None:
-    """I42: of two decisions in one moment the one that the database refuses fails alone."""
+    """Of two decisions in one moment the one that the database refuses fails alone."""
     refuse_verdicts(sim)
     persist, sessions = sim.daemon.engine.persist, sim.daemon.world.sessions
     before = Session(id="decided", task="t", phase="judging")
@@ -80,8 +82,9 @@ async def test_a_refused_decision_takes_no_other_with_it(sim: SimDaemon) -> None
     assert sim.daemon.db.read("SELECT session FROM verdicts") == [("good",)]
 
 
+@pytest.mark.shows("I21", "I42")
 async def test_decisions_made_while_a_refused_one_is_sorted_out(sim: SimDaemon) -> None:
-    """I21, I42: at every moment, seen from outside: no decided state without its verdict."""
+    """At every moment, seen from outside: no decided state without its verdict."""
     refuse_verdicts(sim)
     persist, sessions = sim.daemon.engine.persist, sim.daemon.world.sessions
     before = Session(id="decided", task="t", phase="judging")
@@ -107,8 +110,9 @@ async def test_decisions_made_while_a_refused_one_is_sorted_out(sim: SimDaemon) 
     assert "decided" not in [s for s, phase in stored(sim).items() if phase == "incomplete"]
 
 
+@pytest.mark.shows("I21")
 async def test_state_is_never_stored_ahead_of_its_verdict(sim: SimDaemon) -> None:
-    """I21: seen from outside at every moment, with other sessions being stored all the time."""
+    """Seen from outside at every moment, with other sessions being stored all the time."""
     persist, sessions = sim.daemon.engine.persist, sim.daemon.world.sessions
     torn: list[str] = []
     with sqlite3.connect(f"file:{sim.daemon.paths.database}?mode=ro", uri=True) as c:
@@ -161,8 +165,9 @@ TORN = (
 )
 
 
+@pytest.mark.shows("I21", "I42")
 async def test_killed_while_a_decision_waits_for_the_disk(tmp_path: Path) -> None:
-    """I21, I42: nothing was stored and nothing was sent; after the restart the turn is judged again."""
+    """Nothing was stored and nothing was sent; after the restart the turn is judged again."""
     w = World(tmp_path)
     await w.host.connect(await w.sim.start())
     await w.host.create("ses_a")

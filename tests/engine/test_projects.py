@@ -6,6 +6,8 @@ import asyncio
 import threading
 from pathlib import Path
 
+import pytest
+
 from daemon import log
 from daemon.config import PROJECT_FILE, from_text
 from daemon.core.settings import Settings
@@ -28,8 +30,9 @@ async def read(projects: Projects, folder: Path) -> Settings:
     return projects.settings(str(folder))
 
 
+@pytest.mark.shows("I40")
 async def test_a_change_counts_within_two_seconds(tmp_path: Path) -> None:
-    """I40: a project is switched off and on by its file, which is read again when its time is over."""
+    """A project is switched off and on by its file, which is read again when its time is over."""
     clock = FakeClock()
     projects = Projects(from_text(), clock, log.get("test"))
     assert (await read(projects, tmp_path)).enabled
@@ -42,8 +45,9 @@ async def test_a_change_counts_within_two_seconds(tmp_path: Path) -> None:
     assert (await read(projects, tmp_path)).enabled
 
 
+@pytest.mark.shows("I35")
 async def test_a_project_that_was_never_read_is_only_observed(tmp_path: Path) -> None:
-    """I35: nobody waits for the answer, and until it is there nothing is sent."""
+    """Nobody waits for the answer, and until it is there nothing is sent."""
     write(tmp_path, "toasts = false")
     projects = Projects(from_text(), FakeClock(), log.get("test"))
     found = projects.settings(str(tmp_path))
@@ -52,9 +56,10 @@ async def test_a_project_that_was_never_read_is_only_observed(tmp_path: Path) ->
     assert (found.toasts, found.judge.mode) == (False, "act")
 
 
+@pytest.mark.shows("I35")
 async def test_a_dead_disk_stops_nobody(tmp_path: Path) -> None:
-    """I35: what was read last counts; a project that was never read is only observed; when its disk answers,
-    its file counts; and one thread at most waits for each project.
+    """What was read last counts; a project that was never read is only observed; when its disk answers, its
+    file counts; and one thread at most waits for each project.
     """
     answers, asked, clock = threading.Event(), list[Path](), FakeClock()
     dead = {tmp_path / "new"}
@@ -83,9 +88,10 @@ async def test_a_dead_disk_stops_nobody(tmp_path: Path) -> None:
     assert not projects.settings(str(new)).toasts
 
 
+@pytest.mark.shows("I35")
 async def test_a_dead_disk_holds_up_its_own_project_only(tmp_path: Path) -> None:
-    """I35: while the first look at one project waits for its disk, the loop goes on, another project is
-    read, and all who ask for the first one wait for the same answer.
+    """While the first look at one project waits for its disk, the loop goes on, another project is read, and
+    all who ask for the first one wait for the same answer.
     """
     answers = threading.Event()
 
@@ -104,8 +110,9 @@ async def test_a_dead_disk_holds_up_its_own_project_only(tmp_path: Path) -> None
     assert {(s.toasts, s.judge.mode) for s in found} == {(False, "act")}
 
 
+@pytest.mark.shows("I44")
 async def test_projects_are_bounded(tmp_path: Path) -> None:
-    """I44: of a thousand folders those asked for last are kept."""
+    """Of a thousand folders those asked for last are kept."""
     asked = list[Path]()
 
     def file(directory: Path) -> str:

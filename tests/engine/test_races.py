@@ -35,9 +35,10 @@ async def _ignored(w: World) -> None:
 # --- a watch is never lost ----------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I35")
 @pytest.mark.parametrize("killed", [True, False], ids=["daemon killed", "stream broke"])
 async def test_a_working_session_is_watched_again(w: World, killed: bool) -> None:
-    """I35: an agent that worked when the daemon died, or the stream broke, is noticed when it stalls."""
+    """An agent that worked when the daemon died, or the stream broke, is noticed when it stalls."""
     await w.begin()
     await w.host.answers("ses_a", "I am about", finish="")
     await w.sim.settle()
@@ -52,9 +53,10 @@ async def test_a_working_session_is_watched_again(w: World, killed: bool) -> Non
     assert (len(w.host.toasts), w.verdict()["state"]) == (1, "stuck")
 
 
+@pytest.mark.shows("I40")
 @pytest.mark.parametrize("target", ["session", "directory"])
 async def test_switched_on_while_it_works(w: World, target: str) -> None:
-    """I40: a session that became busy while switched off is watched once it is switched on again."""
+    """A session that became busy while switched off is watched once it is switched on again."""
     where: dict[str, Any] = {"session": "ses_a"} if target == "session" else {"directory": str(w.workspace)}
     await w.host.create("ses_a")
     await w.sim.daemon.engine.intake.switch(on=False, **where)
@@ -68,8 +70,9 @@ async def test_switched_on_while_it_works(w: World, target: str) -> None:
     assert len(w.host.toasts) == 1
 
 
+@pytest.mark.shows("I13")
 async def test_the_late_error_of_an_older_answer(w: World) -> None:
-    """I13: Esc on the task before says nothing about this one, which is watched as ever."""
+    """Esc on the task before says nothing about this one, which is watched as ever."""
     await w.host.create("ses_a")
     await w.host.types("ses_a")
     old = await w.host.answers("ses_a", "", finish="")
@@ -109,8 +112,9 @@ async def slow(w: World) -> AsyncIterator[SlowHost]:
     await host.disconnect()
 
 
+@pytest.mark.shows("I14")
 async def test_a_person_who_types_while_the_messages_are_read(w: World, slow: SlowHost) -> None:
-    """I14: messages read before the person typed do not bring the old task back; nothing is sent."""
+    """Messages read before the person typed do not bring the old task back; nothing is sent."""
     await _ignored(w)
 
     async def types() -> None:
@@ -124,8 +128,9 @@ async def test_a_person_who_types_while_the_messages_are_read(w: World, slow: Sl
     assert not [o for o in slow.orders if o["kind"] == "nudge"]
 
 
+@pytest.mark.shows("I10")
 async def test_work_that_begins_while_the_messages_are_read(w: World, slow: SlowHost) -> None:
-    """I10: messages read before the agent went on do not make it look idle; no nudge leaves."""
+    """Messages read before the agent went on do not make it look idle; no nudge leaves."""
     await _ignored(w)
 
     async def begins() -> None:
@@ -139,9 +144,10 @@ async def test_work_that_begins_while_the_messages_are_read(w: World, slow: Slow
     assert not [o for o in slow.orders if o["kind"] == "nudge"]
 
 
+@pytest.mark.shows("I14", "I40")
 @pytest.mark.parametrize("when", ["off", "person types"])
 async def test_what_happens_while_a_model_thinks_about_silence(w: World, when: str) -> None:
-    """I40, I14: an answer about a session that was switched off, or has a new task, is not told."""
+    """An answer about a session that was switched off, or has a new task, is not told."""
     await w.begin()
     await w.host.answers("ses_a", "I am about", finish="")
     w.llm.add(answer("genuinely_stuck"))
@@ -162,8 +168,9 @@ async def test_what_happens_while_a_model_thinks_about_silence(w: World, when: s
 # --- what is bounded ----------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I8", "I41")
 async def test_a_silent_session_is_asked_about_a_few_times_only(w: World) -> None:
-    """I8, I41: a session that is silent all day and never called stuck costs a bounded number of calls."""
+    """A session that is silent all day and never called stuck costs a bounded number of calls."""
     await w.begin()
     await w.host.answers("ses_a", "I am about", finish="")
     w.llm.add(*[answer("working") for _ in range(200)])
@@ -176,9 +183,10 @@ async def test_a_silent_session_is_asked_about_a_few_times_only(w: World) -> Non
     assert len(w.llm.prompts) == 1, "the next silence is another one"
 
 
+@pytest.mark.shows("I44")
 @pytest.mark.parametrize("told", [True, False])
 async def test_hosts_that_died_leave_no_watches(w: World, told: bool) -> None:
-    """I44: sessions whose host went away while they worked are not looked at for ever."""
+    """Sessions whose host went away while they worked are not looked at for ever."""
     for n in range(30):
         await w.host.create(f"ses_{n:03}")
         await w.host.types(f"ses_{n:03}")
@@ -209,9 +217,10 @@ async def test_switched_off_loops_are_not_named(tmp_path: Path) -> None:
     await w.sim.stop()
 
 
+@pytest.mark.shows("I42")
 @pytest.mark.parametrize(("away_s", "prompts"), [(120, 1), (1200, 0)])
 async def test_a_prompt_that_waited_too_long_is_dropped(w: World, away_s: int, prompts: int) -> None:
-    """I42: feedback without an outcome is carried out when its host comes back, but not much later."""
+    """Feedback without an outcome is carried out when its host comes back, but not much later."""
     await w.begin()
     w.host.deaf_to = "feedback"
     w.llm.add(INCOMPLETE)
@@ -229,8 +238,9 @@ async def test_a_prompt_that_waited_too_long_is_dropped(w: World, away_s: int, p
     assert len(w.host.prompts) == prompts
 
 
+@pytest.mark.shows("I8")
 async def test_feedback_that_was_not_stored_named_no_loop(w: World) -> None:
-    """I8: with a full disk the agent is not told of its loop, so the loop does not end the task later."""
+    """With a full disk the agent is not told of its loop, so the loop does not end the task later."""
     await w.begin()
     w.llm.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()

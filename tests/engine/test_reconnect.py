@@ -60,8 +60,9 @@ async def starts(sim: SimDaemon, work: Path, name: str) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.shows("I44")
 async def test_thousands_of_open_sessions_do_not_slow_a_hook(sim: SimDaemon, tmp_path: Path) -> None:
-    """I44: a session of Claude Code is looked after alone, whatever else is open in its folder."""
+    """A session of Claude Code is looked after alone, whatever else is open in its folder."""
     work = tmp_path / "work"
     await starts(sim, work, "warm")
     alone = await starts(sim, work, "alone")
@@ -69,8 +70,9 @@ async def test_thousands_of_open_sessions_do_not_slow_a_hook(sim: SimDaemon, tmp
     assert await starts(sim, work, "among") < 3 * alone + 0.2
 
 
+@pytest.mark.shows("I44")
 async def test_of_thousands_the_newest_are_looked_after(sim: SimDaemon, tmp_path: Path) -> None:
-    """I44: a process of opencode that comes back reads the newest sessions of its folder, not all of them."""
+    """A process of opencode that comes back reads the newest sessions of its folder, not all of them."""
     work = tmp_path / "work"
     await fill(sim, work)
     host = SimHost(str(work), sim.clock)
@@ -123,11 +125,12 @@ class Slow(SimHost):
             await super()._carry_out(daemon, order)
 
 
+@pytest.mark.shows("I21")
 async def test_a_host_that_is_back_is_asked_for_a_few_sessions_at_once(
     sim: SimDaemon, tmp_path: Path
 ) -> None:
-    """I21: after a kill many turns wait. A host gives one after the other; none may run out of its time
-    because the host was busy with the others, so each begins when it is its turn.
+    """After a kill many turns wait. A host gives one after the other; none may run out of its time because
+    the host was busy with the others, so each begins when it is its turn.
     """
     names = [f"s{n:02d}" for n in range(5 * READS)]
     host = Slow(str(tmp_path / "work"), sim.clock)

@@ -29,8 +29,9 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     await found.sim.stop()
 
 
+@pytest.mark.shows("AC-2.6.4", "SUBTASK-3.2")
 async def test_a_similar_prompt_has_the_lesson_once(site: Site) -> None:
-    """AC-2.6.4, subtask 3.2: marked, before the agent starts, once a session; another task has nothing."""
+    """Marked, before the agent starts, once a session; another task has nothing."""
     await site.knows()
     c = await site.session()
     assert await site.asked(c, "What is the weather like in spring?") == ""
@@ -87,6 +88,7 @@ async def test_what_steers_or_goes_on_has_none(site: Site) -> None:
     assert await site.asked(other, notice) == ""
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize(
     "lesson",
     [
@@ -96,7 +98,7 @@ async def test_what_steers_or_goes_on_has_none(site: Site) -> None:
     ],
 )
 async def test_a_lesson_that_instructs_or_holds_a_secret_is_refused(site: Site, lesson: str) -> None:
-    """I46: however it came into the store, it is refused again when it would be shown."""
+    """However it came into the store, it is refused again when it would be shown."""
     await site.knows(lesson)
     c = await site.session()
     assert await site.asked(c, TASK) == ""

@@ -64,8 +64,9 @@ async def w(tmp_path: Path) -> AsyncIterator[World]:
     await world.sim.stop()
 
 
+@pytest.mark.shows("I2", "I5", "I21")
 async def test_incomplete_feedback_then_complete(w: World) -> None:
-    """I2, I5, I21: feedback, a second round that is judged again, complete: a toast and no prompt."""
+    """Feedback, a second round that is judged again, complete: a toast and no prompt."""
     w.llm.add(INCOMPLETE, COMPLETE)
     await w.host.create("ses_a")
     task = await w.host.types("ses_a")
@@ -83,6 +84,7 @@ async def test_incomplete_feedback_then_complete(w: World) -> None:
     assert (found["state"], found["complete"], found["sessionId"]) == ("complete", True, "ses_a")
 
 
+@pytest.mark.shows("I11")
 @pytest.mark.parametrize(
     ("mode", "thinks_s", "waits"),
     [("tui", 0, True), ("tui", 60, False), ("serve", 0, False), ("run", 0, False)],
@@ -90,8 +92,8 @@ async def test_incomplete_feedback_then_complete(w: World) -> None:
 async def test_feedback_leaves_some_time_after_idle(
     tmp_path: Path, mode: Mode, thinks_s: int, waits: bool
 ) -> None:
-    """I11: a person at the terminal has time to step in. It counts from idle, so it is never added to the
-    time that the judge takes; where nobody sits nothing waits.
+    """A person at the terminal has time to step in. It counts from idle, so it is never added to the time
+    that the judge takes; where nobody sits nothing waits.
     """
     w = World(tmp_path)
     w.sim.settings = config.from_text("[judge]\nfeedback_delay_s = 60\n")
@@ -123,8 +125,9 @@ async def test_feedback_leaves_some_time_after_idle(
         await w.sim.stop()
 
 
+@pytest.mark.shows("I11")
 async def test_who_steps_in_meanwhile_ends_the_wait(tmp_path: Path) -> None:
-    """I11: the feedback is not sent, and the person's own turn is judged at once, not when the time is up."""
+    """The feedback is not sent, and the person's own turn is judged at once, not when the time is up."""
     w = World(tmp_path)
     w.sim.settings = config.from_text("[judge]\nfeedback_delay_s = 60\n")
     await w.host.connect(await w.sim.start(), "tui")
@@ -164,8 +167,9 @@ async def test_offline_rules_through_the_engine(tmp_path: Path) -> None:
     await world.sim.stop()
 
 
+@pytest.mark.shows("I3", "GUARD-4")
 async def test_two_idles_at_once_are_one_evaluation(w: World) -> None:
-    """I3: the second idle of a turn is coalesced, not judged again."""
+    """The second idle of a turn is coalesced, not judged again."""
     w.llm.add(INCOMPLETE)
     await w.host.create("ses_a")
     await w.host.types("ses_a")
@@ -177,8 +181,9 @@ async def test_two_idles_at_once_are_one_evaluation(w: World) -> None:
     assert len(w.host.prompts) == 1
 
 
+@pytest.mark.shows("I3", "GUARD-4")
 async def test_an_idle_during_judging_is_not_lost(w: World) -> None:
-    """I3: what comes while the judge thinks sets one re-check; the same turn is not judged twice."""
+    """What comes while the judge thinks sets one re-check; the same turn is not judged twice."""
     w.llm.add(COMPLETE)
     w.llm.hold = asyncio.Event()
     await w.host.create("ses_a")
@@ -192,8 +197,9 @@ async def test_an_idle_during_judging_is_not_lost(w: World) -> None:
     assert w.verdict("ses_a")["state"] == "complete"
 
 
+@pytest.mark.shows("I6", "I7")
 async def test_the_same_text_again_is_a_new_task(w: World) -> None:
-    """I6, I7: "continue" twice is two tasks, because identity is the message id."""
+    """ "continue" twice is two tasks, because identity is the message id."""
     w.llm.add(COMPLETE, COMPLETE)
     await w.host.create("ses_a")
     for _ in range(2):
@@ -204,8 +210,9 @@ async def test_the_same_text_again_is_a_new_task(w: World) -> None:
     assert w.host.toasts == ["Task complete", "Task complete"]
 
 
+@pytest.mark.shows("I4")
 async def test_feedback_is_not_a_human_message(w: World) -> None:
-    """I4: feedback opens no task and does not reset the attempts."""
+    """Feedback opens no task and does not reset the attempts."""
     w.llm.add(INCOMPLETE, {**INCOMPLETE, "missing": [{"item": "other", "cites": "the thing"}]})
     await w.host.create("ses_a")
     task = await w.host.types("ses_a")
@@ -219,8 +226,9 @@ async def test_feedback_is_not_a_human_message(w: World) -> None:
     assert [p.task for p in w.host.prompts] == [task, task]
 
 
+@pytest.mark.shows("I5", "GUARD-5")
 async def test_sixteen_rounds_then_stop(w: World) -> None:
-    """I5, guard 5: rounds 2, 3 … 16 are judged; the next one stops and tells once."""
+    """Rounds 2, 3 … 16 are judged; the next one stops and tells once."""
     await w.host.create("ses_a")
     await w.host.types("ses_a")
     for n in range(18):
@@ -234,8 +242,9 @@ async def test_sixteen_rounds_then_stop(w: World) -> None:
     assert len([t for t in w.host.toasts if t.startswith("Stopped after 16")]) == 1
 
 
+@pytest.mark.shows("I11", "GUARD-1")
 async def test_esc_before_the_idle(w: World) -> None:
-    """I11: aborted is not judged; the verdict says stopped; consumers hear nothing fresh."""
+    """Aborted is not judged; the verdict says stopped; consumers hear nothing fresh."""
     await w.host.create("ses_a")
     await w.host.types("ses_a")
     await w.host.answers("ses_a", "half an answ", finish="")
@@ -246,8 +255,9 @@ async def test_esc_before_the_idle(w: World) -> None:
     assert w.verdict("ses_a")["state"] == "stopped"
 
 
+@pytest.mark.shows("I11", "I12", "GUARD-1")
 async def test_esc_after_the_idle_while_the_judge_thinks(w: World) -> None:
-    """I11, I12: the idle came first; the abort within its window drops the verdict."""
+    """The idle came first; the abort within its window drops the verdict."""
     w.llm.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
     await w.host.create("ses_a")
@@ -263,8 +273,9 @@ async def test_esc_after_the_idle_while_the_judge_thinks(w: World) -> None:
     assert outcomes == [("cancelled",)]
 
 
+@pytest.mark.shows("I13", "GUARD-1")
 async def test_esc_never_disables_the_session(w: World) -> None:
-    """I13: a new message within 10 s of Esc is a new task, judged normally."""
+    """A new message within 10 s of Esc is a new task, judged normally."""
     w.llm.add(INCOMPLETE)
     await w.host.create("ses_a")
     await w.host.types("ses_a")
@@ -278,8 +289,9 @@ async def test_esc_never_disables_the_session(w: World) -> None:
     assert len(w.host.prompts) == 1
 
 
+@pytest.mark.shows("I14", "GUARD-7")
 async def test_a_person_typing_makes_the_verdict_stale(w: World) -> None:
-    """I14: typed while the judge was thinking: nothing is sent for the old task."""
+    """Typed while the judge was thinking: nothing is sent for the old task."""
     w.llm.add(INCOMPLETE, COMPLETE)
     w.llm.hold = asyncio.Event()
     await w.host.create("ses_a")
@@ -298,8 +310,9 @@ async def test_a_person_typing_makes_the_verdict_stale(w: World) -> None:
     assert w.host.toasts == ["Task complete"]
 
 
+@pytest.mark.shows("I16", "I17", "GUARD-3", "GUARD-8")
 async def test_child_sessions_are_not_judged(w: World) -> None:
-    """I17: a child is never judged and writes no file; I16: its parent waits while it works."""
+    """A child is never judged and writes no file; its parent waits while it works."""
     await w.host.create("ses_p")
     await w.host.types("ses_p")
     await w.host.create("ses_c", parent="ses_p")
@@ -315,8 +328,9 @@ async def test_child_sessions_are_not_judged(w: World) -> None:
     assert w.verdict("ses_p")["state"] == "complete"
 
 
+@pytest.mark.shows("I16", "GUARD-8")
 async def test_open_permission_is_not_idle(w: World) -> None:
-    """I16: a permission or question that waits is not the end of the turn; its answer is."""
+    """A permission or question that waits is not the end of the turn; its answer is."""
     w.llm.add(COMPLETE)
     await w.host.create("ses_a")
     await w.host.types("ses_a")
@@ -329,8 +343,9 @@ async def test_open_permission_is_not_idle(w: World) -> None:
     assert len(w.llm.prompts) == 1
 
 
+@pytest.mark.shows("I1", "GUARD-2")
 async def test_judge_sessions_are_never_judged(w: World) -> None:
-    """I1: announced once, never judged, not after a restart either, whatever its title."""
+    """Announced once, never judged, not after a restart either, whatever its title."""
     await w.host.create("ses_j")
     await w.host.emit("judge.created", sessionID="ses_j")
     await w.sim.settle()
@@ -357,6 +372,7 @@ async def test_plan_agent_is_left_alone(w: World) -> None:
     assert w.verdict("ses_a")["state"] == "awaiting_user"
 
 
+@pytest.mark.shows("I21")
 @pytest.mark.parametrize(
     ("info", "state"),
     [
@@ -366,7 +382,7 @@ async def test_plan_agent_is_left_alone(w: World) -> None:
     ],
 )
 async def test_turns_that_end_badly_have_a_final_verdict(w: World, info: dict[str, Any], state: str) -> None:
-    """I21: host errors, aborts and unfinished answers: one final verdict, no call, no prompt."""
+    """Host errors, aborts and unfinished answers: one final verdict, no call, no prompt."""
     await w.host.create("ses_a")
     await w.host.types("ses_a")
     await w.host.works("ses_a", "", **info)
@@ -375,8 +391,9 @@ async def test_turns_that_end_badly_have_a_final_verdict(w: World, info: dict[st
     assert w.verdict("ses_a")["state"] == state
 
 
+@pytest.mark.shows("I7")
 async def test_compaction_summary_is_no_turn(w: World) -> None:
-    """I7: the idle after a compaction is not the end of a turn; the task goes on under the same id."""
+    """The idle after a compaction is not the end of a turn; the task goes on under the same id."""
     w.llm.add(INCOMPLETE)
     await w.host.create("ses_a")
     task = await w.host.types("ses_a")
@@ -388,8 +405,9 @@ async def test_compaction_summary_is_no_turn(w: World) -> None:
     assert [p.task for p in w.host.prompts] == [task]
 
 
+@pytest.mark.shows("I18")
 async def test_unscored_is_quiet_and_kept(w: World) -> None:
-    """I18: garbage twice → unscored, nothing sent, the raw replies are in the case file."""
+    """Garbage twice → unscored, nothing sent, the raw replies are in the case file."""
     w.llm.add("no idea", "really, no idea")
     await w.host.create("ses_a")
     await w.host.types("ses_a")
@@ -438,8 +456,9 @@ async def test_awaiting_user(w: World) -> None:
     assert w.verdict("ses_abcd")["timestamp"] == 0
 
 
+@pytest.mark.shows("I23")
 async def test_same_first_eight_characters(w: World) -> None:
-    """I23: two sessions with the same 8 characters: each has its own file, the alias is stale for both."""
+    """Two sessions with the same 8 characters: each has its own file, the alias is stale for both."""
     w.llm.add(COMPLETE, INCOMPLETE)
     for name in ("ses_12345", "ses_12346"):
         await w.host.create(name)
@@ -453,8 +472,9 @@ async def test_same_first_eight_characters(w: World) -> None:
     assert w.verdict("ses_1234")["timestamp"] == 0
 
 
+@pytest.mark.shows("I21", "I42")
 async def test_killed_while_judging_then_judged_once_more(w: World) -> None:
-    """I42, I21: a row left judging is judged again once, feedback goes out once."""
+    """A row left judging is judged again once, feedback goes out once."""
     w.llm.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
     await w.host.create("ses_a")
@@ -473,8 +493,9 @@ async def test_killed_while_judging_then_judged_once_more(w: World) -> None:
     assert w.verdict("ses_a")["state"] == "incomplete"
 
 
+@pytest.mark.shows("I42")
 async def test_killed_after_sending_is_not_sent_twice(w: World) -> None:
-    """I42: the prompt went out, the result was lost with the daemon: looked up, not resent."""
+    """The prompt went out, the result was lost with the daemon: looked up, not resent."""
     w.llm.add(INCOMPLETE)
     await w.host.create("ses_a")
     await w.host.types("ses_a")
@@ -512,8 +533,9 @@ async def test_restart_keeps_the_guards(w: World) -> None:
     assert len(w.host.prompts) == 1
 
 
+@pytest.mark.shows("I35")
 async def test_events_are_replayed_without_doubles(w: World) -> None:
-    """I35: a batch sent twice is folded once; a gap-free replay after a restart is judged once."""
+    """A batch sent twice is folded once; a gap-free replay after a restart is judged once."""
     w.llm.add(COMPLETE)
     await w.host.create("ses_a")
     await w.host.types("ses_a")
@@ -529,8 +551,9 @@ async def test_events_are_replayed_without_doubles(w: World) -> None:
     assert len(w.llm.prompts) == 1
 
 
+@pytest.mark.shows("I40")
 async def test_off_switch_hits_only_its_session_and_project(w: World) -> None:
-    """I40: off for one session leaves its sibling alone; on brings it back."""
+    """Off for one session leaves its sibling alone; on brings it back."""
     w.llm.add(COMPLETE, COMPLETE)
     for name in ("ses_a", "ses_b"):
         await w.host.create(name)
@@ -567,8 +590,9 @@ async def test_an_old_idle_is_not_acted_on(w: World) -> None:
     assert w.verdict("ses_a")["state"] == "skipped"
 
 
+@pytest.mark.shows("I22")
 async def test_a_new_task_makes_the_old_verdict_stale(w: World) -> None:
-    """I22: an older turn's "complete" never looks fresh while the next turn runs."""
+    """An older turn's "complete" never looks fresh while the next turn runs."""
     w.llm.add(COMPLETE)
     await w.host.create("ses_longer_id")
     await w.host.types("ses_longer_id")
@@ -603,8 +627,9 @@ async def test_another_process_in_the_folder_is_not_prompted(w: World) -> None:
     await other.disconnect()
 
 
+@pytest.mark.shows("I14", "I21", "GUARD-7")
 async def test_a_turn_overtaken_while_judged_has_its_final_verdict(w: World) -> None:
-    """I14, I21: the person typed while the judge was thinking: the old turn ends as skipped, once."""
+    """The person typed while the judge was thinking: the old turn ends as skipped, once."""
     w.llm.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
     await w.host.create("ses_a")
@@ -618,8 +643,9 @@ async def test_a_turn_overtaken_while_judged_has_its_final_verdict(w: World) -> 
     assert w.sim.daemon.db.read("SELECT turn, state FROM verdicts") == [(turn, "skipped")]
 
 
+@pytest.mark.shows("GUARD-9")
 async def test_spend_limit(tmp_path: Path) -> None:
-    """Guard 9: over the limit no model is asked; the rules judge and say so; the person is told once."""
+    """Over the limit no model is asked; the rules judge and say so; the person is told once."""
     world = World(tmp_path)
     world.sim.settings = config.from_text("[spend]\ntokens_per_day = 5000")
     await world.host.connect(await world.sim.start())
@@ -636,8 +662,9 @@ async def test_spend_limit(tmp_path: Path) -> None:
     await world.sim.stop()
 
 
+@pytest.mark.shows("I16", "I21")
 async def test_a_child_whose_host_died_does_not_block_its_parent(w: World) -> None:
-    """I16, I21: a sub-agent that never went idle, because its host was killed, is not waited for."""
+    """A sub-agent that never went idle, because its host was killed, is not waited for."""
     w.llm.add(COMPLETE)
     await w.host.create("ses_p")
     await w.host.create("ses_c", parent="ses_p")
@@ -653,8 +680,9 @@ async def test_a_child_whose_host_died_does_not_block_its_parent(w: World) -> No
     await again.disconnect()
 
 
+@pytest.mark.shows("I21", "I40")
 async def test_switched_off_while_judging(w: World) -> None:
-    """I21, I40: the turn that was being judged ends as skipped; nothing is sent."""
+    """The turn that was being judged ends as skipped; nothing is sent."""
     w.llm.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
     await w.host.create("ses_a")
@@ -668,8 +696,9 @@ async def test_switched_off_while_judging(w: World) -> None:
     assert w.verdict("ses_a")["reason"] == "guard:off"
 
 
+@pytest.mark.shows("I21")
 async def test_a_judge_that_breaks_ends_the_turn_in_error(w: World) -> None:
-    """I21: a bug while judging costs one verdict, which says so; the next task is judged."""
+    """A bug while judging costs one verdict, which says so; the next task is judged."""
     w.llm.add(ValueError("a bug"), COMPLETE)
     await w.host.create("ses_a")
     await w.host.types("ses_a")
@@ -683,8 +712,9 @@ async def test_a_judge_that_breaks_ends_the_turn_in_error(w: World) -> None:
     assert w.verdict("ses_a")["state"] == "complete"
 
 
+@pytest.mark.shows("I42")
 async def test_a_verdict_recorded_twice_stops_nothing(w: World) -> None:
-    """I42: a turn that has its verdict keeps it; the store goes on taking events."""
+    """A turn that has its verdict keeps it; the store goes on taking events."""
     w.llm.add(COMPLETE, COMPLETE)
     await w.host.create("ses_a")
     await w.host.types("ses_a")
@@ -702,11 +732,12 @@ async def test_a_verdict_recorded_twice_stops_nothing(w: World) -> None:
     assert states == [("complete",), ("complete",)]
 
 
+@pytest.mark.shows("I26")
 async def test_own_prompts_and_project_rules_reach_the_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I26: the person's prompt counts from the next judgement on; a project's rules are data of the case; its
-    own prompt does not count before it is trusted.
+    """The person's prompt counts from the next judgement on; a project's rules are data of the case; its own
+    prompt does not count before it is trusted.
     """
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     world = World(tmp_path)
@@ -733,8 +764,9 @@ async def test_own_prompts_and_project_rules_reach_the_judge(
     await world.sim.stop()
 
 
+@pytest.mark.shows("I18", "I48")
 async def test_dead_letters_are_kept_and_counted(w: World) -> None:
-    """I18, I48: replies that broke the form are in the database, redacted, and in the status."""
+    """Replies that broke the form are in the database, redacted, and in the status."""
     secret = "sk-ant-api03-" + "Ab1" * 20
     w.llm.add(f"I think so. {secret}", "Really.")
     await w.host.create("ses_a")
@@ -749,8 +781,9 @@ async def test_dead_letters_are_kept_and_counted(w: World) -> None:
     assert not w.host.prompts
 
 
+@pytest.mark.shows("I2")
 async def test_feedback_that_only_a_model_wants_gets_a_second_look(w: World) -> None:
-    """I2: the stop was defended: a toast names what was found, and nobody is prompted."""
+    """The stop was defended: a toast names what was found, and nobody is prompted."""
     w.llm.add(INCOMPLETE)
     w.llm.second = {"defended": True, "reasons": "It was optional."}
     await w.host.create("ses_a")

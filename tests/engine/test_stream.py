@@ -47,8 +47,9 @@ async def test_what_is_published_comes_in_order() -> None:
     assert not hub.watched
 
 
+@pytest.mark.shows("I44")
 async def test_a_reader_that_is_slow_loses_the_oldest() -> None:
-    """I44: its queue is bounded; publishing goes on, and the next entry says how many were lost."""
+    """Its queue is bounded; publishing goes on, and the next entry says how many were lost."""
     hub = Hub()
     reader = await open_reader(hub)
     for n in range(QUEUE + 7):
@@ -73,8 +74,9 @@ async def test_readers_get_what_they_asked_for() -> None:
         await reader.aclose()  # type: ignore[attr-defined]
 
 
+@pytest.mark.shows("I44")
 async def test_one_reader_too_many_is_refused() -> None:
-    """I44: readers are bounded; the place of one that left is free again."""
+    """Readers are bounded; the place of one that left is free again."""
     hub = Hub()
     readers = [await open_reader(hub) for _ in range(READERS)]
     with pytest.raises(Unavailable, match="watching already"):
@@ -85,8 +87,9 @@ async def test_one_reader_too_many_is_refused() -> None:
         await reader.aclose()  # type: ignore[attr-defined]
 
 
+@pytest.mark.shows("I45")
 async def test_closing_ends_every_reader() -> None:
-    """I45: a daemon that stops does not wait for those who watch."""
+    """A daemon that stops does not wait for those who watch."""
     hub = Hub()
     said: list[dict[str, Any] | None] = []
 
@@ -102,8 +105,9 @@ async def test_closing_ends_every_reader() -> None:
     assert not hub.watched
 
 
+@pytest.mark.shows("I44")
 async def test_the_last_no_of_each_session_is_kept() -> None:
-    """I44: the newest one, redacted, for a bounded number of sessions."""
+    """The newest one, redacted, for a bounded number of sessions."""
     hub = Hub()
     for n in range(SKIPS_KEPT + 1):
         hub.publish("skip", entry(f"ses_{n}", n, guard="busy", reason="it works"))

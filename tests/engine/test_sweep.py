@@ -44,8 +44,9 @@ async def swept_by(sim: SimDaemon, host: SimHost) -> list[list[str]]:
     return [o["data"]["sessions"] for o in host.orders[before:] if o["kind"] == "delete"]
 
 
+@pytest.mark.shows("I37")
 async def test_the_host_that_is_gone(sim: SimDaemon) -> None:
-    """I37: killed while its judge ran; the next host in that folder deletes what it left, once."""
+    """Killed while its judge ran; the next host in that folder deletes what it left, once."""
     first, second = host_of(sim, "first"), host_of(sim, "second")
     await judged_in(sim, first, "ses_j")
     await first.disconnect()
@@ -54,8 +55,9 @@ async def test_the_host_that_is_gone(sim: SimDaemon) -> None:
     await second.disconnect()
 
 
+@pytest.mark.shows("I37")
 async def test_the_host_that_is_there(sim: SimDaemon) -> None:
-    """I37: another process of that folder must not delete what runs; after ten minutes nothing runs."""
+    """Another process of that folder must not delete what runs; after ten minutes nothing runs."""
     first, second = host_of(sim, "first"), host_of(sim, "second")
     await judged_in(sim, first, "ses_j")
     sim.clock.ms += YOUNG_MS
@@ -66,8 +68,9 @@ async def test_the_host_that_is_there(sim: SimDaemon) -> None:
     await second.disconnect()
 
 
+@pytest.mark.shows("I37")
 async def test_the_daemon_that_is_gone(sim: SimDaemon) -> None:
-    """I37: nobody waits for what an earlier daemon asked for, although its host lives on."""
+    """Nobody waits for what an earlier daemon asked for, although its host lives on."""
     first = host_of(sim, "first")
     await judged_in(sim, first, "ses_j")
     await first.disconnect()
@@ -78,8 +81,9 @@ async def test_the_daemon_that_is_gone(sim: SimDaemon) -> None:
     await first.disconnect()
 
 
+@pytest.mark.shows("I37")
 async def test_other_folders_and_deleted_ones(sim: SimDaemon) -> None:
-    """I37: only this folder's, and only what the host never reported as deleted."""
+    """Only this folder's, and only what the host never reported as deleted."""
     first, second = host_of(sim, "first"), host_of(sim, "second")
     elsewhere = host_of(sim, "third", "other")
     await judged_in(sim, first, "ses_j")

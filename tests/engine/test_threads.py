@@ -17,8 +17,9 @@ def alive() -> int:
     return sum(t.name == NAME for t in threading.enumerate())
 
 
+@pytest.mark.shows("I44")
 async def test_one_piece_after_the_other_starts_one_thread() -> None:
-    """I44: the loop starts no thread for each file, because starting one waits for those that compute."""
+    """The loop starts no thread for each file, because starting one waits for those that compute."""
     threads, by = Threads(NAME), set[int]()
     before = alive()
     for _ in range(200):
@@ -26,8 +27,9 @@ async def test_one_piece_after_the_other_starts_one_thread() -> None:
     assert (len(by), alive() - before) == (1, 1)
 
 
+@pytest.mark.shows("I45")
 async def test_pieces_that_hang_hold_up_no_other_and_their_threads_end() -> None:
-    """I45: each dead disk has its own thread; when they answer, few threads stay."""
+    """Each dead disk has its own thread; when they answer, few threads stay."""
     threads, gate, before = Threads(NAME), threading.Event(), alive()
     hung = [threads.ask(gate.wait) for _ in range(5 * KEPT)]
     assert await threads.ask(lambda: 7) == 7
@@ -39,8 +41,9 @@ async def test_pieces_that_hang_hold_up_no_other_and_their_threads_end() -> None
     assert await threads.ask(lambda: 8) == 8
 
 
+@pytest.mark.shows("I35")
 async def test_what_goes_wrong_is_told() -> None:
-    """I35: whoever asked learns of it, and the thread goes on."""
+    """Whoever asked learns of it, and the thread goes on."""
     threads = Threads(NAME)
 
     def fails() -> None:

@@ -66,8 +66,9 @@ async def box(tmp_path: Path) -> AsyncIterator[Box]:
     await found.sim.stop()
 
 
+@pytest.mark.shows("I32")
 async def test_a_session_may_have_one_of_each_kind(box: Box) -> None:
-    """I32: what ranks higher goes first; what ranks lower waits for it and is not forgotten."""
+    """What ranks higher goes first; what ranks lower waits for it and is not forgotten."""
     box.arm("nudge", 10)
     box.arm("compaction", 15)
     await box.sim.later(12)
@@ -78,8 +79,9 @@ async def test_a_session_may_have_one_of_each_kind(box: Box) -> None:
     assert box.did == ["compaction", "nudge"]
 
 
+@pytest.mark.shows("I32", "I44")
 async def test_what_waits_for_a_held_action_waits_without_a_loop(box: Box) -> None:
-    """I32, I44: the compaction's host is away, so its deadline is past; the nudge behind it waits, asleep."""
+    """The compaction's host is away, so its deadline is past; the nudge behind it waits, asleep."""
     box.notes.away = ("compaction",)
     box.sim.daemon.engine.timers.arm(Pending("ses_a", "compaction", "task", "", box.clock.ms + 2_000, 15_000))
     box.sim.daemon.engine.timers.arm(Pending("ses_a", "nudge", "task", "turn", box.clock.ms + 9_000, 60_000))
@@ -105,8 +107,9 @@ async def test_a_new_one_takes_the_place_of_its_own_kind_only(box: Box) -> None:
     assert box.did == ["idle"], "it waited for the nudge"
 
 
+@pytest.mark.shows("I42")
 async def test_they_survive_a_restart(box: Box) -> None:
-    """I42: both kinds are there again, with their deadlines."""
+    """Both kinds are there again, with their deadlines."""
     armed = [box.arm("nudge", 60), box.arm("idle", 90)]
     await box.sim.settle()
     await box.sim.kill()

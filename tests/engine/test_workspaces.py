@@ -267,8 +267,9 @@ async def test_one_git_at_a_time(w: World, tmp_path: Path, monkeypatch: pytest.M
     assert not both.exists()
 
 
+@pytest.mark.shows("I44")
 async def test_what_is_kept_is_bounded(w: World) -> None:
-    """I44: the starts of the newest sessions, and none of a task that is over."""
+    """The starts of the newest sessions, and none of a task that is over."""
     workspaces = Workspaces(w.sim.daemon.world, Workspace(Trust(w.folder / "trust.json", w.clock)))
     for n in range(KEPT + 20):
         workspaces.began(Session(id=str(n), directory=str(w.repository.top), task="t"), w.clock.ms)

@@ -12,8 +12,9 @@ from evals.redact import DATA, FILES, PIECE, Case, Outcome, aims_missed, main, o
 PAGE = Path(__file__).resolve().parents[2] / "design" / "security.md"
 
 
+@pytest.mark.shows("I46")
 def test_the_cases_keep_the_aims(capsys: pytest.CaptureFixture[str]) -> None:
-    """I46: recall at least 0.97, and at most 2 % of ordinary texts changed; the table says so."""
+    """Recall at least 0.97, and at most 2 % of ordinary texts changed; the table says so."""
     assert main([]) == 0, capsys.readouterr().out
     said = capsys.readouterr().out
     assert said.startswith("recall ")

@@ -10,6 +10,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from daemon.rules.signals import Reading
 from evals.reflect import (
     CASES,
@@ -48,6 +50,7 @@ def outcome(expect: str, got: str, content: str = "", said: str = "") -> Outcome
     return Outcome(Case("t", expect, "", content), Reading(got, said, "low", 0.9))  # type: ignore[arg-type]
 
 
+@pytest.mark.shows("RULES-01")
 def test_the_aims_are_kept_on_the_messages_that_the_rules_were_made_with() -> None:
     """A floor, not a proof: these were tuned on. Each class keeps its precision."""
     done = evaluate("--strict")
@@ -105,6 +108,7 @@ def test_wrong_cases_are_named(tmp_path: Path) -> None:
     assert evaluate("--cases", str(tmp_path / "a.jsonl")).returncode == 0
 
 
+@pytest.mark.shows("RULES-01")
 def test_the_page_has_the_figures_of_the_held_out_messages() -> None:
     """`design/rules.md` says how well the rules read words that they were not written with."""
     outcomes = evaluate("--cases", str(CASES.parent / "heldout")).stdout.splitlines()

@@ -177,9 +177,10 @@ def test_long_changes_are_counted_whole() -> None:
     assert len(changes(*(write(f"f{i}.py", "x") for i in range(MAX_FILES + 9)))) == MAX_FILES
 
 
+@pytest.mark.shows("I27")
 @given(old=st.text(max_size=80), new=st.text(min_size=1, max_size=80), path=st.text(min_size=1, max_size=40))
 def test_any_edit_makes_lines_that_are_lines(old: str, new: str, path: str) -> None:
-    """I27: each begins with its sign, and holds no line break of any kind."""
+    """Each begins with its sign, and holds no line break of any kind."""
     for file in changes(edit(path, old, new), write(path, new)):
         assert file.path.splitlines() in ([file.path], [])
         assert all(line[:2] in {"+ ", "- "} and line.splitlines() == [line] for line in file.lines)

@@ -31,11 +31,12 @@ def texts(found: list[tuple[int, str]]) -> list[str]:
     return [line for _, line in found]
 
 
+@pytest.mark.shows("I27")
 @given(text=st.text(), limit=st.integers(8, 300))
 @example(text="x" * 5_000 + "\n" + "y" * 5_000, limit=MAX_LINE)
 @example(text="a\r\n\u2028b\x1b[31m\x85c\u202ed", limit=MAX_LINE)
 def test_a_line_is_one_short_line(text: str, limit: int) -> None:
-    """I27: no control character, no line break of any kind, never more than the limit."""
+    """No control character, no line break of any kind, never more than the limit."""
     line = one_line(text, limit)
     assert len(line) <= limit
     assert not CONTROL.search(line)

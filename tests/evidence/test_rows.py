@@ -24,8 +24,9 @@ def session(*calls: ToolCall, ask: str = "Fix the bug", final: str = "Done.", **
     return task(ask, *calls, final=final, **more)
 
 
+@pytest.mark.shows("I4", "I28")
 def test_requests_are_numbered_and_cut() -> None:
-    """I28: steering in the middle of a turn belongs to the request; I4: feedback doesn't."""
+    """Steering in the middle of a turn belongs to the request; feedback doesn't."""
     messages = (
         Message("u1", "user", 1, "x" * 900, human=True),
         Message("a1", "assistant", 2, "", finish="tool-calls", calls=(edit(),)),
@@ -87,6 +88,7 @@ def test_todos_that_the_work_overtook(kind: type[Tale]) -> None:
     assert [r.open for r in collect(tale.transcript()).of("todo")] == [True]
 
 
+@pytest.mark.shows("I11")
 @pytest.mark.parametrize(
     ("calls", "way"),
     [
@@ -96,7 +98,7 @@ def test_todos_that_the_work_overtook(kind: type[Tale]) -> None:
     ],
 )
 def test_refused_and_then_done_another_way(calls: tuple[ToolCall, ...], way: str) -> None:
-    """I11: the row stays although the tool worked again, and names the call that did it."""
+    """The row stays although the tool worked again, and names the call that did it."""
     (row,) = collect(session(*calls)).of("denied")
     assert row.text.endswith(f", and {way} then did it another way")
 
@@ -126,8 +128,9 @@ def test_tool_errors_that_are_none(calls: tuple[ToolCall, ...], final: str) -> N
     assert not collect(session(*calls, final=final)).open
 
 
+@pytest.mark.shows("I11")
 def test_refusals_have_their_own_row() -> None:
-    """I11: what the person refused or stopped is no error; a later success of the tool settles it."""
+    """What the person refused or stopped is no error; a later success of the tool settles it."""
     evidence = collect(session(edit(), failed("bash", REJECTED, command="git push")))
     assert [r.text for r in evidence.of("denied")] == ["the person refused or stopped bash (git push)"]
     assert not evidence.of("tool_error")

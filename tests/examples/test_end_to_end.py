@@ -81,8 +81,9 @@ def test_a_judged_turn_is_spoken(box: Sandbox) -> None:
         assert file.getnframes() / file.getframerate() > 1
 
 
+@pytest.mark.shows("I46")
 def test_judged_turns_are_sent_in_order(box: Sandbox, api: BotApi) -> None:
-    """I46: one message per verdict; a refusal is a line and stops nothing; secrets were taken out before."""
+    """One message per verdict; a refusal is a line and stops nothing; secrets were taken out before."""
     key = "sk-ant-api03-abcdefghijklmnop1234567890"
     api.script.append(refused(403, "Forbidden: bot was blocked by the user"))
     with Daemon(box) as daemon, watching(box, "telegram.py", *STATES, **api.env) as errors:

@@ -119,8 +119,9 @@ def stage(tmp_path: Path) -> Open:
     return opened
 
 
+@pytest.mark.shows("I22")
 async def test_done_is_heard_once_and_at_once(stage: Open) -> None:
-    """I22: a complete task is told by both within a second, and not again."""
+    """A complete task is told by both within a second, and not again."""
     async with stage() as s:
         await s.asks(SESSION)
         await s.works(SESSION, "Done.", *GREEN)
@@ -130,8 +131,9 @@ async def test_done_is_heard_once_and_at_once(stage: Open) -> None:
         s.hears([(SESSION, DONE)], [(SESSION, DONE)])
 
 
+@pytest.mark.shows("I6", "I22")
 async def test_a_second_task_soon_after_the_first(stage: Open) -> None:
-    """I6, I22: the first task's fresh "complete" is not taken for the second's, whose agent asks."""
+    """The first task's fresh "complete" is not taken for the second's, whose agent asks."""
     async with stage() as s:
         await s.asks(SESSION)
         await s.works(SESSION, "Done.", *GREEN)
@@ -146,8 +148,9 @@ async def test_a_second_task_soon_after_the_first(stage: Open) -> None:
         s.hears([*s_heard, (SESSION, AS_WITHOUT)], [*s_heard, (SESSION, AS_WITHOUT)])
 
 
+@pytest.mark.shows("I6")
 async def test_a_second_task_that_is_done(stage: Open) -> None:
-    """I6: each of two tasks in a session is told, also when they are seconds apart."""
+    """Each of two tasks in a session is told, also when they are seconds apart."""
     async with stage() as s:
         for _ in range(2):
             await s.asks(SESSION)
@@ -156,9 +159,10 @@ async def test_a_second_task_that_is_done(stage: Open) -> None:
         s.hears([(SESSION, DONE)] * 2, [(SESSION, DONE)] * 2)
 
 
+@pytest.mark.shows("I22")
 async def test_fixed_after_feedback(stage: Open) -> None:
-    """I22: while the agent goes on nobody is told; then Telegram tells once, and speech, muted for the life
-    of its process, stays silent (that is its own rule).
+    """While the agent goes on nobody is told; then Telegram tells once, and speech, muted for the life of its
+    process, stays silent (that is its own rule).
     """
     async with stage() as s:
         await s.asks(SESSION)
@@ -171,9 +175,10 @@ async def test_fixed_after_feedback(stage: Open) -> None:
         s.hears([], [(SESSION, DONE)])
 
 
+@pytest.mark.shows("I22")
 async def test_fixed_within_seconds(stage: Open) -> None:
-    """I22: the readers see the second idle before the daemon does; the first round's verdict, still young, is
-    not taken for it, because the agent was seen at work.
+    """The readers see the second idle before the daemon does; the first round's verdict, still young, is not
+    taken for it, because the agent was seen at work.
     """
     async with stage() as s:
         await s.asks(SESSION)
@@ -187,8 +192,9 @@ async def test_fixed_within_seconds(stage: Open) -> None:
         assert s.state() == "complete"
 
 
+@pytest.mark.shows("I23")
 async def test_another_session_is_not_muted(stage: Open) -> None:
-    """I23: a session that was sent back to work mutes no other one."""
+    """A session that was sent back to work mutes no other one."""
     async with stage() as s:
         await s.asks(SESSION)
         await s.works(SESSION, "Done.", *RED)
@@ -198,8 +204,9 @@ async def test_another_session_is_not_muted(stage: Open) -> None:
         s.hears([(OTHER, DONE)], [(OTHER, DONE)])
 
 
+@pytest.mark.shows("I15")
 async def test_it_needs_the_person(stage: Open) -> None:
-    """I15: a question is told as without us, after the ten seconds; nothing is muted, and the end is told."""
+    """A question is told as without us, after the ten seconds; nothing is muted, and the end is told."""
     async with stage() as s:
         await s.asks(SESSION)
         await s.works(SESSION, "Should spaces count as empty?")
@@ -213,10 +220,11 @@ async def test_it_needs_the_person(stage: Open) -> None:
         s.hears([*asked, (SESSION, DONE)], [*asked, (SESSION, DONE)])
 
 
+@pytest.mark.shows("I11", "I18", "I33")
 @pytest.mark.parametrize("state", ["unscored", "error", "stopped", "incomplete"])
 async def test_not_judged(stage: Open, state: str) -> None:
-    """I11, I18, I33: no usable reply, a host that failed, Esc, feedback that is only observed: all as without
-    us, and none mutes.
+    """No usable reply, a host that failed, Esc, feedback that is only observed: all as without us, and none
+    mutes.
     """
     llm = ScriptedLLM() if state == "unscored" else None
     async with stage(llm, 'judge.mode = "observe"' if state == "incomplete" else "") as s:
@@ -243,9 +251,10 @@ async def test_not_judged(stage: Open, state: str) -> None:
         assert s.speech.muted == set()
 
 
+@pytest.mark.shows("I14")
 async def test_overtaken_by_the_person(stage: Open) -> None:
-    """I14: the person types while the judge thinks; the readers act as without us, and nothing of the
-    overtaken turn is told as done.
+    """The person types while the judge thinks; the readers act as without us, and nothing of the overtaken
+    turn is told as done.
     """
     llm = ScriptedLLM(hold=asyncio.Event())
     async with stage(llm) as s:
@@ -266,9 +275,10 @@ async def test_overtaken_by_the_person(stage: Open) -> None:
         s.hears([*told, (SESSION, DONE)], [*told, (SESSION, DONE)])
 
 
+@pytest.mark.shows("I22")
 @pytest.mark.parametrize(("seconds", "heard"), [(8, DONE), (14, AS_WITHOUT)])
 async def test_a_judge_that_takes_its_time(stage: Open, seconds: int, heard: str) -> None:
-    """I22: within ten seconds the verdict counts; later the readers have acted as without us, once."""
+    """Within ten seconds the verdict counts; later the readers have acted as without us, once."""
     llm = ScriptedLLM(hold=asyncio.Event())
     async with stage(llm) as s:
         llm.add({"complete": True, "severity": "NONE"})
@@ -282,9 +292,10 @@ async def test_a_judge_that_takes_its_time(stage: Open, seconds: int, heard: str
         s.hears([(SESSION, heard)], [(SESSION, heard)])
 
 
+@pytest.mark.shows("I23")
 async def test_siblings_at_the_same_time(stage: Open) -> None:
-    """I23: ids that share eight characters: neither mutes or stands in for the other; both are told as
-    without us, and each keeps its own verdict under its full id.
+    """Ids that share eight characters: neither mutes or stands in for the other; both are told as without us,
+    and each keeps its own verdict under its full id.
     """
     async with stage() as s:
         await s.asks(SESSION)
@@ -298,8 +309,9 @@ async def test_siblings_at_the_same_time(stage: Open) -> None:
         assert s.speech.muted == set()
 
 
+@pytest.mark.shows("I23")
 async def test_a_sibling_long_ago(stage: Open) -> None:
-    """I23: after ten quiet minutes of the other one the alias is this session's again."""
+    """After ten quiet minutes of the other one the alias is this session's again."""
     async with stage() as s:
         await s.asks(SIBLING)
         await s.works(SIBLING, "Done.", *GREEN)
@@ -312,10 +324,11 @@ async def test_a_sibling_long_ago(stage: Open) -> None:
         s.hears(told, told)
 
 
+@pytest.mark.shows("I23")
 @pytest.mark.parametrize("first", ["done", "sent back"])
 async def test_a_sibling_that_begins_seconds_later(stage: Open, first: str) -> None:
-    """I23: a session whose alias is still young neither mutes a sibling that begins now nor stands in for it;
-    the full-id file of the first one stays as it is.
+    """A session whose alias is still young neither mutes a sibling that begins now nor stands in for it; the
+    full-id file of the first one stays as it is.
     """
     async with stage() as s:
         await s.asks(SESSION)

@@ -84,6 +84,7 @@ def test_a_long_message_is_cut(api: BotApi, piece: str) -> None:
     assert piece == "\n" or (text.endswith("…") and len(text.encode("utf-16-le")) > 8180)
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -107,7 +108,7 @@ def test_a_long_message_is_cut(api: BotApi, piece: str) -> None:
     ],
 )
 def test_a_refusal_is_told(api: BotApi, answer: Any, words: list[str]) -> None:
-    """I46: exit code 1, one line with what the server says and what to do; no second try, no token."""
+    """Exit code 1, one line with what the server says and what to do; no second try, no token."""
     api.script.append(answer)
     fails(api, *words)
     assert len(api.messages) == 1
@@ -119,9 +120,10 @@ def test_the_servers_own_refusals(api: BotApi) -> None:
     fails(api, "chat not found", TELEGRAM_CHAT_ID="42")
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(api: BotApi, code: int) -> None:
-    """I46: the address holds the token, so it goes nowhere else."""
+    """The address holds the token, so it goes nowhere else."""
     with bot_api() as other:
         elsewhere = f"{other.url}/bot{TOKEN}/sendMessage"
         api.script.append(answers(code, b"", Location=elsewhere))
@@ -154,6 +156,7 @@ def test_nobody_is_there(api: BotApi) -> None:
     assert api.messages == []
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize(
     ("env", "word"),
     [
@@ -169,7 +172,7 @@ def test_nobody_is_there(api: BotApi) -> None:
     ids=lambda value: str(value)[:40],
 )
 def test_wrong_settings(api: BotApi, env: dict[str, str], word: str) -> None:
-    """I46: which variable and what it must be; neither the token nor anything else is sent."""
+    """Which variable and what it must be; neither the token nor anything else is sent."""
     fails(api, word, **env)
     assert api.messages == []
 
@@ -199,6 +202,7 @@ def test_a_wait_that_is_none(api: BotApi, telegram: ModuleType, wait: Any) -> No
     assert slept == []
 
 
+@pytest.mark.shows("I46")
 def test_the_token_does_not_show(api: BotApi, telegram: ModuleType) -> None:
-    """I46: not in what Python prints of the bot either."""
+    """Not in what Python prints of the bot either."""
     assert SECRET not in repr(telegram.bot(api.env))

@@ -123,6 +123,7 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize(
     ("code", "words"),
     [
@@ -135,7 +136,7 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
 def test_a_failed_write_leaves_the_old_file_and_no_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, words: str, call: str
 ) -> None:
-    """I43: whichever step the system refuses, the old content stands and the temporary file is gone."""
+    """Whichever step the system refuses, the old content stands and the temporary file is gone."""
     file = tmp_path / "f"
     file.write_text("old")
 
@@ -161,8 +162,9 @@ def test_an_interrupt_leaves_no_trace_either(tmp_path: Path, monkeypatch: pytest
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.shows("I22")
 def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
-    """I22: with several writers at once, every read is one whole version."""
+    """With several writers at once, every read is one whole version."""
     file = tmp_path / "f"
     versions = {letter * 200_000 for letter in "abc"}
     write_atomic(file, "a" * 200_000)
@@ -181,8 +183,9 @@ def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["f"]
 
 
+@pytest.mark.shows("I43")
 def test_corrupt_files_are_set_aside_one_by_one(tmp_path: Path) -> None:
-    """I43: each keeps its content under a name of its own, even with the same stamp."""
+    """Each keeps its content under a name of its own, even with the same stamp."""
     file = tmp_path / "playbook.json"
     kept = []
     for text in ("first", "second", "third"):

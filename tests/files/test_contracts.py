@@ -154,10 +154,11 @@ def _objects(value: Any) -> list[Json]:
     return [*found, value] if isinstance(value, dict) else found
 
 
+@pytest.mark.shows("I22")
 async def test_the_engine_keeps_the_schemas_and_the_samples_are_its_work(
     made: dict[str, Json], tmp_path: Path
 ) -> None:
-    """I22: files of a real run validate; each sample validates and has the shape of the file made now."""
+    """Files of a real run validate; each sample validates and has the shape of the file made now."""
     kept = {path.stem: json.loads(path.read_text("utf-8")) for path in (OURS / "samples").glob("*.json")}
     del kept["playbook"]  # no engine writes it: tests/files/test_playbook.py
     assert sorted(kept) == sorted(made)
@@ -171,9 +172,10 @@ async def test_the_engine_keeps_the_schemas_and_the_samples_are_its_work(
     assert states == {name: name.partition(".")[2] for name in states}
 
 
+@pytest.mark.shows("I20", "I22")
 @pytest.mark.parametrize(("state", "severity"), [*product(get_args(FinalState), Severity)])
 def test_every_verdict_the_code_can_make_is_in_the_schema(state: FinalState, severity: Severity) -> None:
-    """I20, I22: each state with each severity, delivered or not, with and without a sibling session."""
+    """Each state with each severity, delivered or not, with and without a sibling session."""
     missing = (Missing("x", "E2"),)
     by = JudgedBy("host", "acme/m1", 12, 0.003)
     full = Verdict("ses_123456", "msg_1", "msg_2", state, 5, severity, "do it", missing, ("go",), judge=by)
@@ -189,6 +191,7 @@ def test_every_verdict_the_code_can_make_is_in_the_schema(state: FinalState, sev
         check("verdict", verdict_object(replace(full, at=0)))  # a newer task began
 
 
+@pytest.mark.shows("I22")
 @pytest.mark.parametrize(
     ("schema", "change"),
     [
@@ -204,7 +207,7 @@ def test_every_verdict_the_code_can_make_is_in_the_schema(state: FinalState, sev
     ],
 )
 def test_what_must_not_be_is_not_in_the_schemas(schema: str, change: Json) -> None:
-    """I22: the schemas would notice a fresh alias for a verdict nobody should act on."""
+    """The schemas would notice a fresh alias for a verdict nobody should act on."""
     kept = json.loads((OURS / "samples" / "verdict.incomplete.json").read_text("utf-8"))
     check(schema, kept)
     assert not Draft202012Validator(SCHEMAS[schema]).is_valid({**kept, **change})

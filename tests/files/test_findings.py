@@ -66,8 +66,9 @@ def test_a_dry_run_leaves_everything(book: ProjectJournal) -> None:
     assert not book.state.folder.exists()
 
 
+@pytest.mark.shows("I44")
 def test_what_is_stored_stays_bounded(book: ProjectJournal) -> None:
-    """I44: signals, their words, cursors, and what a model decided."""
+    """Signals, their words, cursors, and what a model decided."""
     many = [found(f"Rule about thing {n}", "a", str(n)) for n in range(MAX_SIGNALS + 2)]
     done = counted(book, *many)
     assert done.told == ["2 of the least signals were dropped: there are too many"]

@@ -293,10 +293,11 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.shows("I44")
 def test_a_git_that_writes_without_end(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I44: at most four megabytes are kept of what it writes; then it is ended."""
+    """At most four megabytes are kept of what it writes; then it is ended."""
     double = tmp_path / "bin" / "git"
     double.parent.mkdir()
     double.write_text("#!/bin/sh\nexec yes\n")

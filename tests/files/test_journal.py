@@ -31,8 +31,9 @@ def add(journal: Journal, content: str = "Use strict mode", message: str = "1") 
     return adding.new
 
 
+@pytest.mark.shows("FR2", "TR4", "PATH_DECISION-3")
 def test_a_journal_begins_as_agreed(book: ProjectJournal) -> None:
-    """FR2, TR4, PATH_DECISION 3: its place, its form, the project's name and when it was created."""
+    """Its place, its form, the project's name and when it was created."""
     assert book.read().journal["signals"] == []
     assert not book.path.exists()
     done = book.change(add)
@@ -92,8 +93,9 @@ def test_nothing_is_written_when_an_edit_fails(book: ProjectJournal) -> None:
     assert book.path.read_bytes() == before
 
 
+@pytest.mark.shows("I46")
 def test_what_is_written_has_no_secret(book: ProjectJournal) -> None:
-    """I46: neither a signal nor a rule, whoever adds it."""
+    """Neither a signal nor a rule, whoever adds it."""
 
     def edit(journal: Journal) -> None:
         add(journal, f"Use the key {SECRET}")
@@ -104,9 +106,10 @@ def test_what_is_written_has_no_secret(book: ProjectJournal) -> None:
     assert book.path.read_text().count("[redacted:") == 2
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize("broken", ["", "{", "[]", '{"signals": [{"id": "x"}]}', "[" * 100_000, "\xff"])
 def test_a_file_that_is_no_journal_is_kept(book: ProjectJournal, broken: str) -> None:
-    """I43: it is named, left alone while it is only read, and kept aside before a new one is written."""
+    """It is named, left alone while it is only read, and kept aside before a new one is written."""
     book.change(add)
     book.path.write_bytes(broken.encode("latin-1"))
     found = book.read()
@@ -177,6 +180,7 @@ for n in range(25):
 """
 
 
+@pytest.mark.shows("RULES-13")
 def test_two_at_once_lose_nothing(book: ProjectJournal, tmp_path: Path) -> None:
     """Two processes add 25 signals each: all are there, each with an id of its own."""
     command = [sys.executable, "-c", WRITER]

@@ -76,8 +76,9 @@ def test_a_chosen_file_is_never_overwritten(tmp_path: Path, source: Path) -> Non
     assert not folder.path.exists()
 
 
+@pytest.mark.shows("I46")
 def test_secrets_do_not_come_in(tmp_path: Path, source: Path) -> None:
-    """I46: a case is redacted once more before it is written."""
+    """A case is redacted once more before it is written."""
     found = json.loads(source.read_text())
     found["case"]["requests"] = ["my key is sk-ant-api03-" + "aB3xY9zQ7w" * 4]
     source.write_text(json.dumps(found))

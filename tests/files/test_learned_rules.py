@@ -73,6 +73,7 @@ def test_the_same_is_not_learned_twice(machine: Machine) -> None:
     assert machine.status_of(name) == "promoted"
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize(
     ("text", "soft", "why"),
     [
@@ -84,14 +85,15 @@ def test_the_same_is_not_learned_twice(machine: Machine) -> None:
     ],
 )
 def test_texts_that_are_refused(machine: Machine, text: str, soft: bool, why: str) -> None:
-    """I46, and what no agent may be given; nothing is written."""
+    """Secrets, and what no agent may be given; nothing is written."""
     with pytest.raises(UserError, match=why):
         machine.learn(text.replace("REDACTED", "api03-" + "x1Y2" * 24 + "AA"), soft=soft)
     assert machine.text == ""
 
 
+@pytest.mark.shows("FR7")
 def test_a_rule_takes_the_place_of_another(machine: Machine) -> None:
-    """FR7: the old one is archived with the reason, the new one added, in one change of the file."""
+    """The old one is archived with the reason, the new one added, in one change of the file."""
     machine.learn("Use npm")
     machine.learn("Use bun", replaces=["rule-001"])
     assert "- **[rule-002]** Use bun (learned: 2025-11-27)\n" in machine.text
@@ -100,8 +102,9 @@ def test_a_rule_takes_the_place_of_another(machine: Machine) -> None:
     assert len(machine.rules.changes.all()) == 2
 
 
+@pytest.mark.shows("FR5", "FR8")
 def test_a_rule_is_archived_removed_and_reworded(machine: Machine) -> None:
-    """FR5 and FR8; a number is never given twice, also when its rule is gone from file and journal."""
+    """A number is never given twice, also when its rule is gone from file and journal."""
     machine.learn("Use npm")
     machine.learn("Run lint")
     machine.rules.unlearn("rule-001", machine.mark(), reason="bun is faster")
@@ -134,6 +137,7 @@ def test_a_file_that_was_edited_meanwhile_is_not_changed(machine: Machine) -> No
     assert [c.number for c in machine.rules.changes.all()] == [1]
 
 
+@pytest.mark.shows("RULES-13")
 def test_two_at_once_lose_nothing(machine: Machine) -> None:
     """Both were asked before either wrote: both rules stand, with different numbers."""
     (place,) = machine.rules.places()
@@ -209,8 +213,9 @@ def test_a_point_that_says_the_same_becomes_the_rule(machine: Machine) -> None:
     assert "pat-001" in path.read_text()
 
 
+@pytest.mark.shows("FR6")
 def test_a_preference_is_kept_in_the_file(machine: Machine) -> None:
-    """FR6 without Workshop: a file of its own, whose text the state folder knows; no rule in CLAUDE.md."""
+    """Without Workshop: a file of its own, whose text the state folder knows; no rule in CLAUDE.md."""
     machine.learn("Prefer short answers", soft=True)
     path = machine.project / ".claude" / "memory" / "preferences.md"
     assert "- **[rule-001]** Prefer short answers (learned: 2025-11-27)\n" in path.read_text()
@@ -232,8 +237,9 @@ def workshop(machine: Machine, script: str) -> Path:
     return folder / "args"
 
 
+@pytest.mark.shows("FR6")
 def test_workshop_is_told_where_it_is_installed(machine: Machine) -> None:
-    """FR6, argument by argument and without a shell; it injects its own, so no file is written."""
+    """Argument by argument and without a shell; it injects its own, so no file is written."""
     args = workshop(machine, "exit 0")
     machine.learn("Prefer short answers", soft=True)
     assert args.read_text().splitlines() == [

@@ -36,9 +36,10 @@ def test_the_sample_is_a_playbook_as_we_write_it() -> None:
     check(found.playbook)
 
 
+@pytest.mark.shows("CON-ACE-004")
 @given(data=LEGACY)
 def test_everything_that_is_written_keeps_the_schema(data: Json) -> None:
-    """CON-ACE-004: whatever it was made from."""
+    """Whatever it was made from."""
     check(json.loads(dumped(migrated(data).playbook)))
 
 

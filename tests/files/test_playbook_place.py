@@ -47,6 +47,7 @@ def test_a_record_that_cannot_be_used_counts_as_none(tmp_path: Path, text: str) 
     assert chosen(tmp_path) == ""
 
 
+@pytest.mark.shows("I47")
 @pytest.mark.parametrize(
     "value",
     [
@@ -56,7 +57,7 @@ def test_a_record_that_cannot_be_used_counts_as_none(tmp_path: Path, text: str) 
     ],
 )  # fmt: skip
 def test_only_a_playbook_inside_the_project_can_be_named(tmp_path: Path, value: str) -> None:
-    """I47: no file of the person's own can be named, nor one outside the project."""
+    """No file of the person's own can be named, nor one outside the project."""
     from daemon.config import from_text
 
     with pytest.raises(UserError, match=r"playbook.path must be a `playbook.json` inside the project"):
@@ -67,6 +68,7 @@ def test_only_a_playbook_inside_the_project_can_be_named(tmp_path: Path, value: 
     assert from_text(f"[playbook]\npath = '{ACE}'\n").playbook.path == ACE
 
 
+@pytest.mark.shows("LEARN-10")
 def test_a_project_cannot_say_where_it_is() -> None:
     """Its settings file may have come with a clone."""
     settings, problems = tighten(Settings(), f"[playbook]\npath = '{ACE}'\n")
@@ -106,6 +108,7 @@ def test_the_setting_counts_in_every_project(project: Path) -> None:
     assert [p.name for p in other.iterdir()] == [".claude"]
 
 
+@pytest.mark.shows("LEARN-15")
 def test_a_link_that_leads_out_is_refused(project: Path) -> None:
     """A folder on the way, at whatever depth, and the file itself: nothing is read, written or undone."""
     away = project.parent / "away"

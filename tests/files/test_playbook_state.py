@@ -58,8 +58,9 @@ def test_a_broken_file_approves_nothing_and_is_kept(file: StateFile, text: str) 
     assert file.load().highest == {"pat": 1}
 
 
+@pytest.mark.shows("I44")
 def test_approved_texts_are_bounded() -> None:
-    """I44: the oldest go."""
+    """The oldest go."""
     known = Known()
     known.approve((str(i) for i in range(APPROVED_KEPT + 5)), NOW)
     assert len(known.approved) == APPROVED_KEPT

@@ -17,8 +17,9 @@ RULE = "Always run `make check` before you commit.\n"
 LINE = "- Always run `make check` before you commit."
 
 
+@pytest.mark.shows("I26")
 def test_all_three_files_count(tmp_path: Path) -> None:
-    """I26: AGENTS.md, CLAUDE.md and .claude/CLAUDE.md, in this order, each line once."""
+    """AGENTS.md, CLAUDE.md and .claude/CLAUDE.md, in this order, each line once."""
     (tmp_path / ".claude").mkdir()
     (tmp_path / "AGENTS.md").write_text(RULE)
     (tmp_path / "CLAUDE.md").write_text(f"{RULE}\nTests must pass.\n")
@@ -78,8 +79,9 @@ def test_any_directory(directory: str) -> None:
     assert project_rule_lines(directory) == ""
 
 
+@pytest.mark.shows("I44")
 def test_read_once_a_minute(tmp_path: Path) -> None:
-    """An edit counts after a minute, not before; few folders are remembered (I44)."""
+    """An edit counts after a minute, not before; few folders are remembered."""
     clock = FakeClock()
     rules = ProjectRules(clock)
     assert rules.lines(str(tmp_path)) == ""

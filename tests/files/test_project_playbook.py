@@ -93,8 +93,9 @@ def test_twins_of_a_merge_are_renamed_and_told(project: ProjectPlaybook) -> None
     assert project.change(lambda _b, _n: None, lambda _: "names").told == ()
 
 
+@pytest.mark.shows("I43")
 def test_a_broken_file_is_kept_aside(project: ProjectPlaybook) -> None:
-    """I43: and the person is told where; a dry run only says that it is broken."""
+    """And the person is told where; a dry run only says that it is broken."""
     project.path.parent.mkdir()
     project.path.write_text("{")
     assert "can be used" in project.change(lambda _b, _n: None, lambda _: "", dry_run=True).told[0]
@@ -137,8 +138,9 @@ def test_a_folder_that_can_have_no_playbook(tmp_path: Path, monkeypatch: pytest.
     assert list((tmp_path / "home").iterdir()) == []
 
 
+@pytest.mark.shows("REQ-REFL-006")
 def test_an_edit_that_raises_changes_nothing(project: ProjectPlaybook) -> None:
-    """REQ-REFL-006: a failure anywhere leaves the playbook as it was."""
+    """A failure anywhere leaves the playbook as it was."""
     added(project, "a")
     before = project.path.read_bytes()
 
@@ -164,6 +166,7 @@ for i in range(20):
 """
 
 
+@pytest.mark.shows("LEARN-04")
 def test_two_writers_at_once_lose_nothing(project: ProjectPlaybook, tmp_path: Path) -> None:
     """Each reads what the other wrote: all points are there, each with its own name."""
     run = [sys.executable, "-c", WRITER, str(tmp_path / "work"), str(tmp_path / "state")]
@@ -185,8 +188,9 @@ with alone(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.shows("I45")
 def test_a_killed_writer_leaves_no_lock(project: ProjectPlaybook, tmp_path: Path) -> None:
-    """I45: the next change is made at once, and no file of the lock is there."""
+    """The next change is made at once, and no file of the lock is there."""
     added(project, "a")
     folder = folder_of(tmp_path / "state", tmp_path / "work")
     before = sorted(folder.iterdir())

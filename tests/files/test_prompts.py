@@ -97,8 +97,9 @@ def test_edits_count_at_once(desk: Desk) -> None:
     assert desk.words()["judge"] == "shipped"
 
 
+@pytest.mark.shows("I27")
 def test_a_projects_prompts_need_trust_in_exactly_this_content(desk: Desk) -> None:
-    """I27: not before trust, not after any change to any of them, and not from another folder."""
+    """Not before trust, not after any change to any of them, and not from another folder."""
     (desk.theirs / "judge.txt").write_text("theirs")
     (desk.person / "judge.txt").write_text("mine")
     assert desk.words()["judge"] == "mine"
@@ -201,8 +202,9 @@ def test_each_problem_is_told_once(desk: Desk) -> None:
     assert desk.problems() == ""
 
 
+@pytest.mark.shows("I44")
 def test_what_was_told_is_bounded(desk: Desk) -> None:
-    """I44: ten thousand projects with prompts later, few are remembered."""
+    """Ten thousand projects with prompts later, few are remembered."""
     for number in range(400):
         folder = desk.root / f"p{number}" / ".reflection" / "prompts"
         folder.mkdir(parents=True)

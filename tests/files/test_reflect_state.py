@@ -32,9 +32,10 @@ def test_each_project_has_its_own_private_files(state: ReflectState, tmp_path: P
     assert ReflectState(tmp_path / "state", tmp_path / "link").folder == state.folder
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize("broken", [b"", b"{", b"[1]", b'{"quotes": 3}', b"\xff\xff", b"[" * 50_000])
 def test_a_broken_file_counts_as_empty_and_is_kept(state: ReflectState, broken: bytes) -> None:
-    """I43: it is renamed when it was not written here to its end."""
+    """It is renamed when it was not written here to its end."""
     path = state.folder / "quotes.json"
     path.write_bytes(broken)
     assert state.load("quotes") == {}

@@ -32,8 +32,9 @@ def test_an_id_that_is_no_name_of_a_file(tmp_path: Path, session: str) -> None:
     assert list(tmp_path.rglob("*")) == []
 
 
+@pytest.mark.shows("I44")
 def test_it_is_bounded(tmp_path: Path) -> None:
-    """I44: so many words, and files of sessions that ended without a word go."""
+    """So many words, and files of sessions that ended without a word go."""
     mark(tmp_path, "old", [f"w{i}" for i in range(10_000)])
     mark(tmp_path, "new", ["word"])
     old, new = (tmp_path / FOLDER / name for name in ("old", "new"))

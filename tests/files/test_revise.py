@@ -115,8 +115,9 @@ def test_a_revision_that_cannot_be_read_is_left_out(kept: Revisions, file: Path,
     assert file.read_bytes() == b"two"
 
 
+@pytest.mark.shows("I44")
 def test_revisions_are_bounded(kept: Revisions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I44: the newest hundred stay, and numbers go on; large ones leave earlier."""
+    """The newest hundred stay, and numbers go on; large ones leave earlier."""
     for i in range(revise.KEPT + 5):
         kept.write(str(i).encode(), at=1, what=str(i))
     assert [r.number for r in kept.all()] == list(range(revise.KEPT + 5, 5, -1))

@@ -30,10 +30,11 @@ def agrees(machine: Machine) -> None:
     assert all(change.done for change in machine.rules.changes.all())
 
 
+@pytest.mark.shows("I42", "RULES-12")
 @pytest.mark.slow("kills a process between any two of its steps")
 def test_kill_between_any_two_steps_of_learning(machine: Machine) -> None:
-    """I42: a rule that takes another's place, promotes a signal and retires a point is there whole, or not at
-    all; a second try after that makes it one rule and not two.
+    """A rule that takes another's place, promotes a signal and retires a point is there whole, or not at all;
+    a second try after that makes it one rule and not two.
     """
     stops = 0
     for at in range(1, MOST):
@@ -66,6 +67,7 @@ def test_kill_between_any_two_steps_of_learning(machine: Machine) -> None:
     assert 6 < stops < MOST - 1
 
 
+@pytest.mark.shows("I42")
 @pytest.mark.slow("kills a process between any two of its steps")
 @pytest.mark.parametrize(
     "code",
@@ -77,7 +79,7 @@ def test_kill_between_any_two_steps_of_learning(machine: Machine) -> None:
     ],
 )
 def test_kill_between_any_two_steps_of_other_changes(machine: Machine, code: str) -> None:
-    """I42: archived, removed, reworded or undone, or as before; the journal agrees with the file."""
+    """Archived, removed, reworded or undone, or as before; the journal agrees with the file."""
     stops, texts = 0, set[str]()
     for at in range(1, MOST):
         one = Machine(machine.root / str(at))

@@ -42,8 +42,9 @@ def test_changes_are_undone_one_after_the_other(machine: Machine) -> None:
         wanted(machine.rules.changes)
 
 
+@pytest.mark.shows("I43")
 def test_what_was_edited_since_is_never_overwritten(machine: Machine) -> None:
-    """I43: by a person or by a later change, which is named; file and journal stay as they are."""
+    """By a person or by a later change, which is named; file and journal stay as they are."""
     machine.learn("Use npm")
     machine.learn("Run lint")
     with pytest.raises(UserError, match=r"since revision 1, first by revision 2 \(learned rule-002\)"):

@@ -56,9 +56,10 @@ def test_numbers_and_values_outside_of_sections(
     assert put(before, section, name, value) == after
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize("text", ['judge = {mode = "act"}\n', "judge = 1\n", "[[judge]]\nx = 1\n", "a = \n"])
 def test_a_form_it_cannot_edit_is_refused(text: str) -> None:
-    """I43: nothing is guessed; the person reads what to do."""
+    """Nothing is guessed; the person reads what to do."""
     with pytest.raises(UserError, match=r"yourself|not valid TOML"):
         put(text, "judge", "who", "me")
 
@@ -79,9 +80,10 @@ LINES = st.sampled_from(
 )
 
 
+@pytest.mark.shows("I43")
 @given(lines=st.lists(LINES, max_size=8), end=st.sampled_from(["\n", "\r\n"]))
 def test_any_text_is_edited_rightly_or_not_at_all(lines: list[str], end: str) -> None:
-    """I43: what comes back differs in one value and holds every line that was there, but that value's."""
+    """What comes back differs in one value and holds every line that was there, but that value's."""
     text = end.join(lines)
     try:
         after = put(text, "judge", "who", "me")

@@ -62,6 +62,7 @@ def test_the_digest_knows_which_text_is_whose() -> None:
     assert digest({"a": "1", "b": "2"}) == digest({"b": "2", "a": "1"})
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize(
     "data",
     [
@@ -79,7 +80,7 @@ def test_the_digest_knows_which_text_is_whose() -> None:
     ],
 )
 def test_a_corrupt_file_is_kept_aside_and_trusts_nothing(file: Path, tmp_path: Path, data: bytes) -> None:
-    """I43: the content is kept under another name, a message says where, and trusting again works."""
+    """The content is kept under another name, a message says where, and trusting again works."""
     file.parent.mkdir()
     file.write_bytes(data)
     trust = Trust(file, FakeClock())
@@ -121,8 +122,9 @@ def test_commands_at_once_lose_nothing(file: Path, tmp_path: Path) -> None:
     assert set(Trust(file, FakeClock()).load()[0]) == {str(f) for f in folders}
 
 
+@pytest.mark.shows("I44")
 def test_the_list_is_bounded(file: Path, tmp_path: Path) -> None:
-    """I44: a thousand projects are kept; the one trusted longest ago makes room."""
+    """A thousand projects are kept; the one trusted longest ago makes room."""
     clock = FakeClock()
     entries = {f"/p{n}": {"sha256": "0" * 64, "at": n} for n in range(PROJECTS_KEPT)}
     file.parent.mkdir()

@@ -53,8 +53,9 @@ def all_files(root: Path) -> set[str]:
     return {str(p.relative_to(root)) for p in root.rglob("*") if not p.is_dir()}
 
 
+@pytest.mark.shows("I22")
 def test_a_reader_never_sees_half_a_file(files: VerdictFiles, work: Path) -> None:
-    """I22: while one writes and writes, every read gives a whole verdict, and one is always there."""
+    """While one writes and writes, every read gives a whole verdict, and one is always there."""
     path = files.final(verdict(feedback="x" * 20_000), str(work), collides=False)
     stop, seen, failed = threading.Event(), set[object](), list[Exception]()
 
@@ -184,6 +185,7 @@ def test_hostile_session_ids_stay_inside(files: VerdictFiles, work: Path, home: 
     assert all(f.startswith("work/.reflection/") for f in all_files(home))
 
 
+@pytest.mark.shows("I22", "I23")
 @pytest.mark.parametrize(
     ("v", "collides", "fresh"),
     [
@@ -203,7 +205,7 @@ def test_hostile_session_ids_stay_inside(files: VerdictFiles, work: Path, home: 
     ids=lambda v: getattr(v, "state", None) or str(v)[:12],
 )
 def test_when_the_alias_is_fresh(v: Verdict | Judging, collides: bool, fresh: bool) -> None:
-    """I22, I23: readers of the 8-character alias hear of complete, and of incomplete with feedback."""
+    """Readers of the 8-character alias hear of complete, and of incomplete with feedback."""
     full, alias = verdict_object(v), alias_object(v, collides=collides)
     assert full["timestamp"] == AT
     assert alias["timestamp"] == (AT if fresh else 0)
@@ -211,8 +213,9 @@ def test_when_the_alias_is_fresh(v: Verdict | Judging, collides: bool, fresh: bo
     assert (alias["sessionId"], alias["session"]) == (SESSION[:8], SESSION)
 
 
+@pytest.mark.shows("I22")
 def test_an_old_complete_is_never_fresh_for_a_new_turn(files: VerdictFiles, work: Path) -> None:
-    """I22: ``judging`` replaces both files at once; every round has its own time."""
+    """``judging`` replaces both files at once; every round has its own time."""
     folder = work / ".reflection"
     files.final(verdict("complete"), str(work), collides=False)
     files.judging(Judging(SESSION, "msg_3", "msg_4", AT + 5), str(work))
@@ -228,8 +231,9 @@ def test_an_old_complete_is_never_fresh_for_a_new_turn(files: VerdictFiles, work
     assert read(folder / f"verdict_{SESSION[:8]}.json")["timestamp"] == AT + 9
 
 
+@pytest.mark.shows("I44")
 def test_the_newest_200_cases_are_kept(files: VerdictFiles, work: Path) -> None:
-    """I44: 200 cases a project, the oldest go; settings and other files stay."""
+    """200 cases a project, the oldest go; settings and other files stay."""
     folder = work / ".reflection"
     folder.mkdir()
     mine = ("config.toml", "notes_1700000000000.txt", "playbook.json")
@@ -246,8 +250,9 @@ def test_the_newest_200_cases_are_kept(files: VerdictFiles, work: Path) -> None:
     assert all((folder / name).exists() for name in mine)
 
 
+@pytest.mark.shows("I44")
 def test_cases_are_bounded_in_bytes(files: VerdictFiles, work: Path) -> None:
-    """I44: 50 MB of cases a project."""
+    """50 MB of cases a project."""
     big = {"text": "x" * 9_000_000}
     for n in range(8):
         path = files.case(f"ses_{n}", AT + n, big, str(work))
@@ -281,8 +286,9 @@ def test_git_sees_the_settings_and_nothing_of_a_run(files: VerdictFiles, work: P
     }
 
 
+@pytest.mark.shows("I46")
 def test_secrets_are_taken_out(files: VerdictFiles, work: Path) -> None:
-    """I46: whatever stands in a verdict or a case, no key reaches a file."""
+    """Whatever stands in a verdict or a case, no key reaches a file."""
     v = verdict(
         "incomplete",
         feedback=f"set {KEY}",
@@ -301,8 +307,9 @@ def test_secrets_are_taken_out(files: VerdictFiles, work: Path) -> None:
         assert KEY not in (work / name).read_text("utf-8"), name
 
 
+@pytest.mark.shows("I44")
 def test_verdicts_of_forgotten_sessions_go(files: VerdictFiles, work: Path) -> None:
-    """I44: a verdict file lives as long as its session, 90 days; younger ones and other files stay."""
+    """A verdict file lives as long as its session, 90 days; younger ones and other files stay."""
     folder = work / ".reflection"
     folder.mkdir()
     for name, days in (("verdict_ses_old.json", 91), ("verdict_ses_new.json", 89), ("notes.json", 400)):

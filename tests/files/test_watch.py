@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 
+import pytest
+
 from daemon.files.watch import watch
 from harness.machine.waiting import wait_until
 
@@ -101,8 +103,9 @@ async def test_the_loop_is_free_while_it_watches(tmp_path: Path) -> None:
         assert not seen.is_set()
 
 
+@pytest.mark.shows("I45")
 def test_nothing_is_left_when_it_ends(tmp_path: Path) -> None:
-    """I45: cancelled in the middle, no thread of it stays."""
+    """Cancelled in the middle, no thread of it stays."""
     before = set(threading.enumerate())
 
     async def scenario() -> None:

@@ -136,8 +136,9 @@ def test_a_folder_inside_the_repository(desk: Desk) -> None:
     assert entry.stamp[1] == 1
 
 
+@pytest.mark.shows("I44")
 def test_a_list_without_end_is_refused(desk: Desk) -> None:
-    """I44: more than 2,000 names are not compared."""
+    """More than 2,000 names are not compared."""
     desk.trusts()
     for n in range(workspace.MOST + 1):
         (desk.top / str(n)).touch()
@@ -145,8 +146,9 @@ def test_a_list_without_end_is_refused(desk: Desk) -> None:
         desk.listed()
 
 
+@pytest.mark.shows("I43")
 def test_a_corrupt_list_of_trust_trusts_nothing(desk: Desk) -> None:
-    """I43: the reason says so."""
+    """The reason says so."""
     desk.trusts()
     (desk.trust._file).write_text("{")
     with pytest.raises(Unavailable, match="was corrupt"):

@@ -67,9 +67,10 @@ def test_half_a_line_is_never_kept() -> None:
     assert "sk-ant" not in text
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize("shift", range(0, 60, 7))
 def test_half_a_word_is_never_kept(shift: int) -> None:
-    """I46: where no line end is near, the word at the cut goes: half of a token has no shape."""
+    """Where no line end is near, the word at the cut goes: half of a token has no shape."""
     token = "ghp_" + "abcdefghij0123456789" * 2
     text, _ = cut("word " * 100 + "x" * shift + f" {token} " * 400, OUTPUT)
     assert [word for word in text.split() if "ghp" in word or "0123" in word if word != token] == []

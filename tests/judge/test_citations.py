@@ -113,8 +113,9 @@ def wanted(*items: str, severity: Severity = Severity.MEDIUM, complete: bool = F
     return Judgement(complete, severity, missing=tuple(Missing(text, "R1") for text in items))
 
 
+@pytest.mark.shows("I26")
 def test_what_was_forbidden_is_taken_out() -> None:
-    """I26: items that ask for it go, the others stay; where nothing is left the reply is useless."""
+    """Items that ask for it go, the others stay; where nothing is left the reply is useless."""
     both = wanted("Run the tests", "The page is missing")
     assert [m.text for m in without_forbidden(both, NO_TESTS).missing] == ["The page is missing"]
     with pytest.raises(BadReply, match="forbade"):

@@ -60,9 +60,10 @@ FLOW = [
 ]
 
 
+@pytest.mark.shows("I2", "I15", "I18", "I19", "I20")
 @pytest.mark.parametrize(("judgement", "state", "told"), FLOW)
 def test_decision_flow(judgement: Judgement | None, state: str, told: str) -> None:
-    """I2, I15, I18, I19, I20: every branch of the seed's flow."""
+    """Every branch of the seed's flow."""
     decision = run(judgement)
     assert decision.verdict.state == state
     assert decision.session.phase == state
@@ -102,8 +103,9 @@ def test_toasts_can_be_switched_off() -> None:
     assert run(said(True), limits=Limits(toasts=False)).orders == ()
 
 
+@pytest.mark.shows("GUARD-5")
 def test_sixteen_attempts_stop() -> None:
-    """Guard 5: the seventeenth round is not sent; the person is told."""
+    """The seventeenth round is not sent; the person is told."""
     at_cap = replace(SESSION, attempts=16, open_items=("other",))
     decision = run(said(False, "HIGH", missing=OPEN), at_cap)
     assert decision.verdict.state == "stopped"
@@ -125,27 +127,31 @@ def rounds(*items: Missing, files: int) -> tuple[list[str], Session]:
     return states, session
 
 
+@pytest.mark.shows("I8", "GUARD-6")
 def test_two_rounds_without_progress_stop() -> None:
-    """I8: the agent only looks around, and the judge rewords its item each time → stop and tell."""
+    """The agent only looks around, and the judge rewords its item each time → stop and tell."""
     states, session = rounds(*(Missing(f"thing {n}", "E2") for n in range(3)), files=0)
     assert states == ["incomplete", "incomplete", "stopped"]
     assert session.reason == "no_progress"
 
 
+@pytest.mark.shows("I8")
 def test_items_that_come_and_go_in_turns_are_no_progress() -> None:
-    """I8: what the judge asks for by turns, A, B, A, B, is no progress without a change of anything."""
+    """What the judge asks for by turns, A, B, A, B, is no progress without a change of anything."""
     states, session = rounds(*(Missing("x", c) for c in ("E2", "Add a login page", "E2")), files=0)
     assert states == ["incomplete", "incomplete", "stopped"]
     assert session.reason == "no_progress"
 
 
+@pytest.mark.shows("I8", "GUARD-6")
 def test_same_open_items_twice_stop() -> None:
-    """I8: files change, but the same open items after two rounds of feedback → stop and tell."""
+    """Files change, but the same open items after two rounds of feedback → stop and tell."""
     states, session = rounds(*(Missing(f"The tests fail ({n}.2 s)", "E2") for n in range(3)), files=9)
     assert states == ["incomplete", "incomplete", "stopped"]
     assert session.reason == "same_items"
 
 
+@pytest.mark.shows("GUARD-6")
 def test_progress_resets_the_breaker() -> None:
     """A test-fix cycle whose files and items change goes on."""
     states, session = rounds(*(Missing(f"{9 - n} tests fail", "E2") for n in range(6)), files=9)
@@ -162,8 +168,9 @@ def test_what_a_terminal_would_obey_is_not_sent() -> None:
     assert not {"\x1b", "\x07"} & set(order.text)
 
 
+@pytest.mark.shows("I18", "GUARD-5")
 def test_three_unscored_rounds_stop() -> None:
-    """I18, guard 5: unscored is quiet; the third in a row stops the task and tells once."""
+    """Unscored is quiet; the third in a row stops the task and tells once."""
     session, told = SESSION, []
     for _ in range(3):
         decision = run(None, replace(session, phase="judging"))

@@ -62,8 +62,9 @@ def test_one_good_reply_is_enough() -> None:
     assert (opinion.provider, opinion.model, opinion.cost) == ("scripted", "script", None)
 
 
+@pytest.mark.shows("I18", "I48")
 def test_a_bad_reply_is_asked_for_once_more() -> None:
-    """I18, I48: garbage, asked once more, then unscored with the reason; both replies are kept."""
+    """Garbage, asked once more, then unscored with the reason; both replies are kept."""
     opinion, asked = run(judge(make_case()), "no idea", "still no idea")
     assert purposes(asked) == ["judge", "judge.again"]
     assert asked[0].text in asked[1].text
@@ -74,8 +75,9 @@ def test_a_bad_reply_is_asked_for_once_more() -> None:
     assert {b.provider for b in opinion.bad} == {"scripted"}
 
 
+@pytest.mark.shows("I18")
 def test_a_truncated_reply_is_asked_for_once_more() -> None:
-    """I18: a provider that cut its answer off is asked again; the piece is kept."""
+    """A provider that cut its answer off is asked again; the piece is kept."""
     opinion, asked = run(judge(make_case(evidence=QUIET)), BadReply("cut off", raw='{"comp'), COMPLETE)
     assert purposes(asked) == ["judge", "judge.again"]
     assert opinion.judgement is not None
@@ -111,17 +113,19 @@ def test_a_defended_stop_is_complete() -> None:
     assert found.missing[0].text == "The page is missing"
 
 
+@pytest.mark.shows("I20")
 def test_a_danger_is_never_complete() -> None:
-    """I20: a BLOCKER whose stop is defended ends unscored."""
+    """A BLOCKER whose stop is defended ends unscored."""
     said = {"defended": True, "reasons": "Fine."}
     opinion, _ = run(judge(make_case(evidence=QUIET)), UNPROVEN | {"severity": "BLOCKER"}, said)
     assert opinion.judgement is None
     assert "danger" in opinion.why
 
 
+@pytest.mark.shows("I18")
 @pytest.mark.parametrize("said", ["what?", '{"defended": "maybe"}', '{"defended": true}'])
 def test_an_unreadable_second_look_sends_nothing(said: str) -> None:
-    """I18: no second look, no feedback; also when the nonce is missing. The reply is kept."""
+    """No second look, no feedback; also when the nonce is missing. The reply is kept."""
     opinion, _ = run(judge(make_case(evidence=QUIET)), UNPROVEN, said)
     assert opinion.judgement is None
     assert opinion.bad[0].purpose == "judge.second"
@@ -147,8 +151,9 @@ def test_the_second_look_can_be_switched_off() -> None:
     assert not opinion.judgement.complete
 
 
+@pytest.mark.shows("I24")
 def test_complete_against_a_failed_check_is_asked_again() -> None:
-    """I24: "complete" cannot stand against a failed check after the last write; the row is named."""
+    """ "complete" cannot stand against a failed check after the last write; the row is named."""
     opinion, asked = run(judge(make_case()), COMPLETE, PROVEN)
     assert purposes(asked) == ["judge", "judge.again"]
     assert "E2: `pytest -q` failed: 2 failed" in asked[1].text
@@ -156,13 +161,15 @@ def test_complete_against_a_failed_check_is_asked_again() -> None:
     assert not opinion.judgement.complete
 
 
+@pytest.mark.shows("I24", "I27")
 def test_complete_twice_against_a_failed_check_is_unscored() -> None:
-    """I24, I27: whatever talks the judge round, the row wins; nothing is sent."""
+    """Whatever talks the judge round, the row wins; nothing is sent."""
     opinion, _ = run(judge(make_case()), COMPLETE, COMPLETE)
     assert opinion.judgement is None
     assert "against E2" in opinion.why
 
 
+@pytest.mark.shows("I25")
 @pytest.mark.parametrize(
     ("asked", "tools", "final", "calls"),
     [
@@ -178,7 +185,7 @@ def test_complete_twice_against_a_failed_check_is_unscored() -> None:
 def test_a_question_answered_without_tools_costs_nothing(
     asked: str, tools: int, final: str, calls: int
 ) -> None:
-    """I25: a plain question that was answered is complete without a call; a request is not."""
+    """A plain question that was answered is complete without a call; a request is not."""
     rows = (Row("R1", "requirement", asked),)
     wants = "answer" if asked.endswith("?") else "change"
     evidence = Evidence(rows=rows, tool_calls=tools, wants=wants)  # type: ignore[arg-type]
@@ -189,6 +196,7 @@ def test_a_question_answered_without_tools_costs_nothing(
     assert (opinion.provider == "rules") is (calls == 0)
 
 
+@pytest.mark.shows("I26")
 @pytest.mark.parametrize(
     ("missing", "actions", "kept"),
     [
@@ -199,7 +207,7 @@ def test_a_question_answered_without_tools_costs_nothing(
 def test_what_the_person_forbade_is_never_asked_for(
     missing: list[str], actions: list[str], kept: list[str]
 ) -> None:
-    """I26: actions that the person ruled out are taken out of what the judge wants."""
+    """Actions that the person ruled out are taken out of what the judge wants."""
     said = UNPROVEN | {
         "missing": [{"item": m, "cites": "Add a login page"} for m in missing],
         "next_actions": actions,
@@ -210,8 +218,9 @@ def test_what_the_person_forbade_is_never_asked_for(
     assert list(opinion.judgement.next_actions) == kept
 
 
+@pytest.mark.shows("I26")
 def test_a_judge_that_wants_only_what_is_forbidden_is_unscored() -> None:
-    """I26: nothing is left of its "incomplete": asked once more, then unscored, and nothing is sent."""
+    """Nothing is left of its "incomplete": asked once more, then unscored, and nothing is sent."""
     said = UNPROVEN | {"missing": [{"item": "Run the tests", "cites": "run the tests"}]}
     evidence = replace(QUIET, forbids=("tests",))
     opinion, asked = run(judge(make_case(evidence=evidence)), said, said)
@@ -257,8 +266,9 @@ LEAKED = Evidence(
 LEAK = UNPROVEN | {"severity": "BLOCKER", "missing": [{"item": "`.env` is tracked", "cites": "E1"}]}
 
 
+@pytest.mark.shows("I20")
 def test_complete_against_a_secret_in_a_commit_is_asked_again() -> None:
-    """I20: the row is named. A leak that is found needs no second look; one that never is ends unscored."""
+    """The row is named. A leak that is found needs no second look; one that never is ends unscored."""
     opinion, asked = run(judge(make_case(evidence=LEAKED)), COMPLETE, LEAK)
     assert purposes(asked) == ["judge", "judge.again"]
     assert "a commit holds secrets: E1: `.env` was committed and pushed" in asked[1].text
@@ -297,8 +307,9 @@ def test_at_most_four_calls() -> None:
 DEFENDED = {"defended": True, "reasons": "Fine."}
 
 
+@pytest.mark.shows("I24")
 def test_a_defended_stop_is_not_complete_against_a_failed_check() -> None:
-    """I24: the model cites the request, the second look defends, but a check failed after the last edit."""
+    """The model cites the request, the second look defends, but a check failed after the last edit."""
     opinion, _ = run(judge(make_case()), UNPROVEN, DEFENDED)
     assert opinion.judgement is None
     assert "E2 failed" in opinion.why
@@ -315,8 +326,9 @@ def test_what_is_proven_stays_when_the_rest_is_defended() -> None:
     assert opinion.judgement.next_actions == ()
 
 
+@pytest.mark.shows("I15")
 def test_a_stop_defended_because_a_person_is_needed_waits() -> None:
-    """I15: it is the person's turn, not complete."""
+    """It is the person's turn, not complete."""
     said = UNPROVEN | {"requires_human_action": True, "next_actions": ["Log in"]}
     opinion, _ = run(judge(make_case(evidence=QUIET)), said, DEFENDED)
     found = opinion.judgement
@@ -332,8 +344,9 @@ def test_rows_are_found_in_what_is_cited(cites: str) -> None:
     assert purposes(asked) == ["judge"]
 
 
+@pytest.mark.shows("I26")
 def test_only_advice_that_is_forbidden() -> None:
-    """I26: nothing cited, and what it says is ruled out: an empty order is never sent."""
+    """Nothing cited, and what it says is ruled out: an empty order is never sent."""
     said = UNPROVEN | {"missing": [], "feedback": "Run the tests.", "next_actions": ["Run the tests."]}
     opinion, _ = run(judge(make_case(evidence=replace(QUIET, forbids=("tests",)))), said, said)
     assert opinion.judgement is None

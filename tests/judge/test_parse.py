@@ -22,6 +22,7 @@ def text(content: str) -> Reply:
     return Reply(text=content, provider="t")
 
 
+@pytest.mark.shows("I27")
 @pytest.mark.parametrize(
     "content",
     [
@@ -33,11 +34,12 @@ def text(content: str) -> Reply:
     ],
 )
 def test_the_last_object_with_the_nonce_counts(content: str) -> None:
-    """I27 (partly): an echoed verdict without this call's nonce is not taken."""
+    """An echoed verdict without this call's nonce is not taken."""
     found = parse(text(content), "n1")
     assert (found.complete, found.severity, found.missing[0].cites) == (False, Severity.HIGH, "E1")
 
 
+@pytest.mark.shows("I18")
 @pytest.mark.parametrize(
     "content",
     [
@@ -61,7 +63,7 @@ def test_the_last_object_with_the_nonce_counts(content: str) -> None:
     ],
 )
 def test_a_reply_out_of_form_is_refused_and_kept(content: str) -> None:
-    """I18: unparsable, off-menu and empty replies raise, and keep the raw text."""
+    """Unparsable, off-menu and empty replies raise, and keep the raw text."""
     with pytest.raises(BadReply) as e:
         parse(text(content), "n1")
     assert e.value.raw == content
@@ -88,9 +90,10 @@ def test_hostile_megabytes_are_linear(hostile: str) -> None:
     assert time.process_time() - started < 10
 
 
+@pytest.mark.shows("I18")
 @given(st.text())
 def test_any_text_parses_or_is_refused(content: str) -> None:
-    """I18: nothing but a judgement or ``BadReply`` ever comes out."""
+    """Nothing but a judgement or ``BadReply`` ever comes out."""
     with contextlib.suppress(BadReply):
         assert isinstance(parse(text(content), "n1"), Judgement)
 
@@ -102,6 +105,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.shows("I18")
 @given(
     st.fixed_dictionaries(
         {},
@@ -117,6 +121,6 @@ json_values = st.recursive(
     )
 )
 def test_any_object_parses_or_is_refused(data: dict[str, object]) -> None:
-    """I18: wrong types anywhere in structured output never crash and never count."""
+    """Wrong types anywhere in structured output never crash and never count."""
     with contextlib.suppress(BadReply):
         assert isinstance(parse(Reply(text="", provider="t", data=data)), Judgement)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from daemon.core.evidence import FileChange, Row
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.core.verdict import Missing
@@ -19,8 +21,9 @@ def case(*rows: Row, files: tuple[FileChange, ...] = ()) -> Case:
     return replace(made, evidence=replace(made.evidence, rows=rows, files=files))
 
 
+@pytest.mark.shows("I8")
 def test_another_wording_with_the_same_cites_is_the_same_item() -> None:
-    """I8: the judge rewords; the row it cites has another number in the next round."""
+    """The judge rewords; the row it cites has another number in the next round."""
     first = progress(case(CHECK), (Missing("the tests fail", "E1"),))
     moved_on = case(Row("E1", "ending", "a statement"), replace(CHECK, id="E2"))
     again = progress(moved_on, (Missing("two tests are still red", "E2: see above"),))

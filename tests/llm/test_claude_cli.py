@@ -94,9 +94,10 @@ async def failure(made: ClaudeCliProvider, **changes: Any) -> ReflectdError:
 # --- what is sent and what comes back ---------------------------------------------------------------
 
 
+@pytest.mark.shows("I27")
 async def test_one_answer(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I27: one request with our system prompt and text, without a tool that does anything, on the person's
-    login; the object, its usage and what it cost come back, and no session is left.
+    """One request with our system prompt and text, without a tool that does anything, on the person's login;
+    the object, its usage and what it cost come back, and no session is left.
     """
     llm.judge(structured(complete=True, why="seen"))
     made = provider(claude)
@@ -146,8 +147,9 @@ async def test_text_where_no_object_is_wanted(claude: ClaudeCode, llm: ModelServ
     assert "haiku" in llm.requests[0].model
 
 
+@pytest.mark.shows("I46")
 async def test_files_named_in_the_text_are_not_attached(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I46: ``@name`` in a transcript stays a text; alone, Claude Code would send the file's content."""
+    """``@name`` in a transcript stays a text; alone, Claude Code would send the file's content."""
     secret = claude.box.home / "secret.txt"
     secret.write_text("the-content-of-the-file\n", encoding="utf-8")
     near = claude.box.state / "judge" / "near.txt"
@@ -180,8 +182,9 @@ async def test_long_text_and_every_kind_of_character(claude: ClaudeCode, llm: Mo
     assert said(llm.requests[0]) == [huge + "?."]
 
 
+@pytest.mark.shows("I9")
 async def test_no_hook_of_ours_runs_in_the_call(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I9: hooks of settings and of an installed plugin run in the person's sessions, not in the judge's."""
+    """Hooks of settings and of an installed plugin run in the person's sessions, not in the judge's."""
     market, ran = claude.box.root / "market", claude.box.root / "ran"
     plugin = market / "plugins" / "p"
     for folder in (market / ".claude-plugin", plugin / ".claude-plugin", plugin / "hooks"):
@@ -247,6 +250,7 @@ async def test_failures_have_their_fault(
         assert failed.usage.input
 
 
+@pytest.mark.shows("I18")
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
@@ -258,7 +262,7 @@ async def test_failures_have_their_fault(
 async def test_replies_that_break_the_form(
     claude: ClaudeCode, llm: ModelServer, steps: list[Step], words: str
 ) -> None:
-    """I18: what is no answer of the form is a bad reply, and what it took is known."""
+    """What is no answer of the form is a bad reply, and what it took is known."""
     llm.judge(*steps)
     failed = await failure(provider(claude))
     assert isinstance(failed, BadReply), repr(failed)
@@ -267,8 +271,9 @@ async def test_replies_that_break_the_form(
     assert failed.usage.input >= 100
 
 
+@pytest.mark.shows("I18")
 async def test_an_answer_in_prose_is_text(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I18: a model that never gives the object gives a text, which the flow reads with the call's nonce."""
+    """A model that never gives the object gives a text, which the flow reads with the call's nonce."""
     llm.judge(text("Well, it is done."), text("It is done."))
     reply = await provider(claude).complete(prompt(schema=SCHEMA), LONG)
     assert (reply.text, reply.data) == ("It is done.", None)
@@ -291,8 +296,9 @@ async def test_nobody_listens(claude: ClaudeCode) -> None:
     assert failed.fault == "connection"
 
 
+@pytest.mark.shows("I45")
 async def test_a_cancelled_call_is_killed(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I45: when the person types, the call ends at once, with its process."""
+    """When the person types, the call ends at once, with its process."""
     held = slow("Thinking")
     llm.judge(held)
     call = asyncio.create_task(provider(claude).complete(prompt(schema=SCHEMA), LONG))
@@ -315,9 +321,10 @@ asyncio.run(made.complete(Prompt("judge", "judge", "You judge.", "The data."), 6
 """
 
 
+@pytest.mark.shows("I45")
 @pytest.mark.needs("setpriv")
 async def test_a_call_goes_with_a_killed_daemon(claude: ClaudeCode, llm: ModelServer) -> None:
-    """I45: ``kill -9`` of whoever asked ends the call too."""
+    """``kill -9`` of whoever asked ends the call too."""
     held = slow("Thinking")
     llm.judge(held)
     command = [sys.executable, "-c", ASK, str(binary(claude.version)), str(claude.box.state / "judge")]
@@ -329,8 +336,9 @@ async def test_a_call_goes_with_a_killed_daemon(claude: ClaudeCode, llm: ModelSe
     await asyncio.to_thread(held.wait_hung_up)
 
 
+@pytest.mark.shows("I45")
 async def test_a_call_that_takes_too_long_is_killed(claude: ClaudeCode) -> None:
-    """I45: at its deadline the call is over and its process gone."""
+    """At its deadline the call is over and its process gone."""
     with none_left_over(), pytest.raises(Unavailable) as caught:
         await provider(claude).complete(prompt(schema=SCHEMA), 0.05)
     assert caught.value.fault == "timeout"
@@ -368,8 +376,9 @@ async def test_a_program_that_is_gone(tmp_path: Path) -> None:
     assert "Install Claude Code" in str(failed)
 
 
+@pytest.mark.shows("I45")
 async def test_children_of_the_program_go_with_it(tmp_path: Path) -> None:
-    """I45: the whole group is killed, also a child that holds the pipes after the program has ended."""
+    """The whole group is killed, also a child that holds the pipes after the program has ended."""
     program, sleep = tmp_path / "claude", shutil.which("sleep")
     program.write_text(f"#!/bin/sh\n{sleep} 300 &\ntouch {tmp_path}/started\nexit 0\n", encoding="utf-8")
     program.chmod(0o755)

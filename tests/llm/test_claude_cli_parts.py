@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from daemon.llm.claude_cli import child_env, find
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ def test_the_program_that_is_found(tmp_path: Path) -> None:
     assert find("", {}) is None
 
 
+@pytest.mark.shows("I9", "I46")
 def test_the_environment_of_the_call() -> None:
-    """I9, I46: nothing of a session or of another account gets through; what marks our children is set."""
+    """Nothing of a session or of another account gets through; what marks our children is set."""
     given_env = {
         "HOME": "/home/a",
         "PATH": "/bin",

@@ -55,16 +55,18 @@ def test_what_an_error_means(fields: dict[str, Any], fault: Fault) -> None:
     assert str(failed).startswith("claude-cli: ")
 
 
+@pytest.mark.shows("I46")
 def test_a_secret_in_an_error_is_not_told() -> None:
-    """I46: what Claude Code prints is redacted and cut."""
+    """What Claude Code prints is redacted and cut."""
     key = "sk-ant-api03-1234567890abcdefghijKLMNOP"
     assert key not in str(error(result=f"Refused {key} " + "x" * 5_000))
     assert key not in str(claude_result.of_exit(ASKED, 1, b"", f"bad {key}".encode()))
     assert len(str(error(result="x" * 1_000_000))) < 300
 
 
+@pytest.mark.shows("I41")
 def test_what_a_call_took() -> None:
-    """I41: cached tokens count; a price of 0 is unknown; a failure that was paid for says so."""
+    """Cached tokens count; a price of 0 is unknown; a failure that was paid for says so."""
     used = {
         "input_tokens": 10,
         "output_tokens": 5,
@@ -89,6 +91,7 @@ def test_the_model_that_answered() -> None:
     assert claude_result.model(found) == "claude-opus-4-8"
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize(
     ("out", "found"),
     [
@@ -104,7 +107,7 @@ def test_the_model_that_answered() -> None:
     ],
 )
 def test_what_is_a_result(out: bytes, found: bool) -> None:
-    """One object, the last line, or the last of a verbose list; newer fields are ignored (I36)."""
+    """One object, the last line, or the last of a verbose list; newer fields are ignored."""
     assert (claude_result.read(out) is not None) is found
 
 

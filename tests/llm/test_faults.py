@@ -84,8 +84,9 @@ def test_message_for_people() -> None:
     assert len(text) < 400
 
 
+@pytest.mark.shows("I46")
 def test_connection_errors_tell_their_kind_only() -> None:
-    """I46: a failed request's own text may hold a header; the kind of the failure is enough."""
+    """A failed request's own text may hold a header; the kind of the failure is enough."""
     error = RuntimeError(f"Illegal header value b'Bearer {KEY}'")
     assert str(faults.of_connection(ASKED, error)) == (
         "anthropic: the connection broke to api.anthropic.com. Is it running, and is the address right?"

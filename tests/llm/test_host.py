@@ -106,9 +106,10 @@ async def test_a_model_that_the_host_refuses_gives_way(said: str, clock: FakeClo
     ]
 
 
+@pytest.mark.shows("I33")
 @pytest.mark.parametrize("said", ["APIError: rate limit reached", "no answer in 5000 ms", "cancelled"])
 async def test_another_failure_is_not_the_models(said: str, clock: FakeClock) -> None:
-    """I33: a busy or broken provider is asked with the same model later."""
+    """A busy or broken provider is asked with the same model later."""
     host = Host({"anthropic": ("claude-haiku-4-5", "claude-haiku-4")}, {"anthropic/claude-haiku-4-5"}, said)
     provider = host.provider(clock)
     with pytest.raises(Unavailable) as caught:

@@ -59,9 +59,10 @@ async def test_nothing_is_imported_before_the_first_call(kind: str) -> None:
     assert err == ""
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize("kind", PROVIDERS)
 async def test_nothing_is_printed(kind: str) -> None:
-    """I46: an environment that makes the SDKs log every request to the terminal changes nothing."""
+    """An environment that makes the SDKs log every request to the terminal changes nothing."""
     code = "import logging\nlogging.basicConfig(level=logging.DEBUG)\n"
     async with llm_server() as server:
         server.script(Says("ok"))

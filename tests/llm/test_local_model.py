@@ -50,8 +50,9 @@ def ask(text: str, max_tokens: int = 100, schema: dict[str, object] | None = Non
     return Prompt("judge", "judge", SYSTEM, text, max_tokens=max_tokens, schema=schema)
 
 
+@pytest.mark.shows("I41")
 async def test_answer(provider: SdkProvider) -> None:
-    """An answer without a key, with its tokens counted and its price unknown (I41)."""
+    """An answer without a key, with its tokens counted and its price unknown."""
     reply = await provider.complete(ask("What is 2+2? Reply with the number only.", 200), LONG)
     await provider.close()
     assert reply.text.strip()

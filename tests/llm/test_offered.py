@@ -182,8 +182,9 @@ async def test_a_model_that_is_refused_gives_way(
     assert await ask(provider) == "tiny"
 
 
+@pytest.mark.shows("I46")
 async def test_the_look_tells_the_key_and_nothing_else(provider: SdkProvider, server: LlmServer) -> None:
-    """I46: the same few headers as with every call."""
+    """The same few headers as with every call."""
     server.models = Lists(("tiny",))
     await provider.chosen(QUICK)
     (headers,) = server.listed
@@ -245,8 +246,9 @@ async def test_all_refused_is_the_usual_model(clock: FakeClock) -> None:
     assert found.model == "usual"
 
 
+@pytest.mark.shows("I12")
 async def test_who_made_the_call_may_be_cancelled(clock: FakeClock) -> None:
-    """I12: a person types, the one look is cancelled; who waited for it makes a look of their own."""
+    """A person types, the one look is cancelled; who waited for it makes a look of their own."""
     entered, made = asyncio.Event(), 0
 
     async def load() -> str:

@@ -38,6 +38,7 @@ def test_known_models_cost(provider: str, model: str) -> None:
     assert 0.1 < cost < 1_000
 
 
+@pytest.mark.shows("I41")
 @pytest.mark.parametrize(
     ("provider", "model"),
     [
@@ -57,11 +58,12 @@ def test_known_models_cost(provider: str, model: str) -> None:
     ],
 )
 def test_unknown_is_unknown(provider: str, model: str) -> None:
-    """I41: never 0 and never the price of something with a similar name."""
+    """Never 0 and never the price of something with a similar name."""
     assert cost_usd(provider, model, MILLION) is None
     assert estimate_usd(provider, model, 1_000, 1_000) is None
 
 
+@pytest.mark.shows("I41")
 @pytest.mark.parametrize(
     ("url", "known"),
     [
@@ -73,7 +75,7 @@ def test_unknown_is_unknown(provider: str, model: str) -> None:
     ],
 )
 def test_address_decides(url: str, known: bool) -> None:
-    """I41: who is asked decides the price; a server of one's own has none, on this machine too."""
+    """Who is asked decides the price; a server of one's own has none, on this machine too."""
     assert (cost_usd("openai", "gpt-4.1", MILLION, base_url=url) is not None) is known
 
 
@@ -103,8 +105,9 @@ def test_nonsense_from_a_server() -> None:
     assert cost_usd("openai", "gpt-4.1", Usage()) is None
 
 
+@pytest.mark.shows("I41")
 def test_estimate_is_the_cost_without_cache() -> None:
-    """The estimate before a call equals the price of those tokens, so that a cap holds (I41)."""
+    """The estimate before a call equals the price of those tokens, so that a cap holds."""
     assert estimate_usd("openai", "gpt-4.1", 2_000, 300) == cost_usd("openai", "gpt-4.1", Usage(2_000, 300))
     assert estimate_usd("anthropic", "claude-sonnet-4-5", 1_000_000, 1_000_000) == pytest.approx(18, rel=0.9)
 

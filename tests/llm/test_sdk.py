@@ -57,8 +57,9 @@ async def fault(
     return caught.value
 
 
+@pytest.mark.shows("I28")
 async def test_one_answer(wire: Wire, provider: SdkProvider, server: LlmServer) -> None:
-    """I28: one system prompt, one message, no tools, the limits asked for; the reply in our form."""
+    """One system prompt, one message, no tools, the limits asked for; the reply in our form."""
     server.script(Says("fine", input=120, output=7))
     reply = await provider.complete(prompt(max_tokens=321), LONG)
     assert (reply.text, reply.data, reply.provider, reply.model) == ("fine", None, wire, MODEL[wire])
@@ -87,22 +88,25 @@ async def test_structured_answer(provider: SdkProvider, server: LlmServer) -> No
     assert "tools" not in got.body
 
 
+@pytest.mark.shows("I27")
 @pytest.mark.parametrize(
     "text", ["I think so.", '[{"complete": true}]', '{"a": 1} {"a": 2}', '```json\n{"a": 1}\n```', "[" * 9000]
 )
 async def test_data_is_one_object_or_nothing(text: str, provider: SdkProvider, server: LlmServer) -> None:
-    """I27: a server that ignores the schema gives text; only a text that is one object as a whole is data."""
+    """A server that ignores the schema gives text; only a text that is one object as a whole is data."""
     server.script(Says(text))
     reply = await provider.complete(prompt(schema=SCHEMA), LONG)
     assert (reply.text, reply.data) == (text, None)
 
 
+@pytest.mark.shows("I27")
 async def test_object_without_schema_is_text(provider: SdkProvider, server: LlmServer) -> None:
-    """I27: without structured output in force nothing is data: the flow looks for the nonce."""
+    """Without structured output in force nothing is data: the flow looks for the nonce."""
     server.script(Says(json.dumps(DATA)))
     assert (await provider.complete(prompt(), LONG)).data is None
 
 
+@pytest.mark.shows("I41")
 @pytest.mark.parametrize(
     ("url", "sold_by_us"),
     [
@@ -113,7 +117,7 @@ async def test_object_without_schema_is_text(provider: SdkProvider, server: LlmS
     ],
 )
 def test_model_that_will_answer(wire: Wire, url: str, sold_by_us: bool) -> None:
-    """I41: what a call will cost can be told before it where the API is the vendor's own, and only there."""
+    """What a call will cost can be told before it where the API is the vendor's own, and only there."""
     provider = make(wire, url)
     theirs = url and wire not in url
     vendor = wire if sold_by_us and not theirs else ""
@@ -127,22 +131,25 @@ async def test_no_temperature_when_none_is_wanted(provider: SdkProvider, server:
     assert "temperature" not in server.got[0].body
 
 
+@pytest.mark.shows("I41")
 async def test_tokens_from_the_cache(wire: Wire, provider: SdkProvider, server: LlmServer) -> None:
-    """I41: every input token counts, whether the API reports cached ones apart or as a part."""
+    """Every input token counts, whether the API reports cached ones apart or as a part."""
     server.script(Says(input=1_000, output=10, cached=600, written=300 if wire == "anthropic" else 0))
     usage = (await provider.complete(prompt(), LONG)).usage
     assert (usage.input, usage.output, usage.cached) == (1_000, 10, 600)
 
 
+@pytest.mark.shows("I41")
 async def test_unknown_server_has_no_price(provider: SdkProvider, server: LlmServer) -> None:
-    """I41: a loopback address may lead to any model: its price is unknown, not 0."""
+    """A loopback address may lead to any model: its price is unknown, not 0."""
     server.script(Says())
     assert (await provider.complete(prompt(), LONG)).usage.cost is None
 
 
+@pytest.mark.shows("I41")
 @pytest.mark.parametrize("named", ["", "house-name", "/models/a.gguf", "x" * 10_000])
 def test_price_at_the_official_address(wire: Wire, named: str) -> None:
-    """I41: the price of the model that was asked for, also when the server gives it a name of its own."""
+    """The price of the model that was asked for, also when the server gives it a name of its own."""
     provider = make(wire, "")
     asked = Asked(wire, "official", MODEL[wire], KEY)
     reply = provider._reply(prompt(), asked, Answer("ok", named, Usage(1_000, 100)), 1.0)
@@ -276,8 +283,9 @@ async def test_deadline(trickle: bool, provider: SdkProvider, server: LlmServer)
         await step.hung_up.wait()
 
 
+@pytest.mark.shows("I11")
 async def test_cancelled_call_hangs_up(provider: SdkProvider, server: LlmServer) -> None:
-    """I11: cancelling the evaluation ends the request on the wire, and the next call works."""
+    """Cancelling the evaluation ends the request on the wire, and the next call works."""
     step = Hangs()
     server.script(step, Says("again"))
     call = asyncio.create_task(provider.complete(prompt(), LONG))
@@ -338,17 +346,19 @@ async def test_model_refuses(stop: Any, provider: SdkProvider, server: LlmServer
     assert failed.fault == "refused"
 
 
+@pytest.mark.shows("I18")
 async def test_answer_is_cut_off(provider: SdkProvider, server: LlmServer) -> None:
-    """I18: a truncated answer is never taken for a verdict, even if what is there parses."""
+    """A truncated answer is never taken for a verdict, even if what is there parses."""
     server.script(Says(json.dumps(DATA), stop="length", output=1_500))
     with pytest.raises(BadReply, match="cut off at 1500 tokens") as caught:
         await provider.complete(prompt(schema=SCHEMA), LONG)
     assert caught.value.raw == json.dumps(DATA)
 
 
+@pytest.mark.shows("I18")
 @pytest.mark.parametrize("text", ["", " \n"])
 async def test_answer_is_empty(text: str, provider: SdkProvider, server: LlmServer) -> None:
-    """I18: nothing said is not an answer."""
+    """Nothing said is not an answer."""
     server.script(Says(text))
     with pytest.raises(BadReply, match="empty"):
         await provider.complete(prompt(), LONG)
@@ -357,6 +367,7 @@ async def test_answer_is_empty(text: str, provider: SdkProvider, server: LlmServ
 ECHO = f"Incorrect API key provided: {KEY}. Bearer {KEY}"
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize(
     "step",
     [
@@ -372,7 +383,7 @@ ECHO = f"Incorrect API key provided: {KEY}. Bearer {KEY}"
 async def test_key_is_never_told(
     step: Step, provider: SdkProvider, server: LlmServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """I46: a server that echoes the key gets it into no message, traceback, chained error, log or repr."""
+    """A server that echoes the key gets it into no message, traceback, chained error, log or repr."""
     caplog.set_level(logging.DEBUG)
     failed = await fault(provider, server, step)
     told = "".join(traceback.format_exception(failed)) + caplog.text + repr(provider)
@@ -380,8 +391,9 @@ async def test_key_is_never_told(
     assert failed.__context__ is None
 
 
+@pytest.mark.shows("I46")
 async def test_key_in_a_chained_error(wire: Wire) -> None:
-    """I46: the errors of a failed connection hold the request; ours does not."""
+    """The errors of a failed connection hold the request; ours does not."""
     async with llm_server() as gone:
         url = gone.url
     provider = make(wire, url)
@@ -418,8 +430,9 @@ async def test_environment_is_not_heard(
     assert {*got.headers} <= HEADERS
 
 
+@pytest.mark.shows("I46")
 async def test_redirect_is_not_followed(wire: Wire, provider: SdkProvider, server: LlmServer) -> None:
-    """I46: an address that sends us on does not get the key carried elsewhere."""
+    """An address that sends us on does not get the key carried elsewhere."""
     async with llm_server() as other:
         moved = Sends(b"", 307, headers={"location": f"{other.url}/v1/messages"})
         failed = await fault(provider, server, moved)

@@ -70,10 +70,11 @@ async def read(of: Client, uri: str) -> Any:
     return json.loads(part.text)  # type: ignore[union-attr] # a text resource
 
 
+@pytest.mark.shows("AC-2.6.3", "AC-2.6.4")
 @pytest.mark.usefixtures("daemon")
 async def test_a_lesson_is_kept_and_found_again(box: Sandbox) -> None:
-    """AC-2.6.3 and AC-2.6.4: ``store_episode``, then the rows that the requirements name, by tool and by
-    resource. What is stored waits for a yes.
+    """``store_episode``, then the rows that the requirements name, by tool and by resource. What is stored
+    waits for a yes.
     """
     async with client(box) as mcp:
         assert {tool.name for tool in (await mcp.list_tools()).tools} == TOOLS

@@ -13,8 +13,9 @@ from daemon.memory.case import Failure, context_of, failure
 from tests.memory.failures import EVIDENCE, OPEN, failed, verdict
 
 
+@pytest.mark.shows("AC-2.6.1")
 def test_a_failure_holds_the_four_inputs() -> None:
-    """AC-2.6.1: query, context, answer, reasoning; and the row that proves it."""
+    """Query, context, answer, reasoning; and the row that proves it."""
     found = failed(rounds=("round 1: Run the tests.",))
     assert (found.query, found.answer, found.reward) == ("Fix the parser", "All done.", -0.6)
     assert found.context == (

@@ -20,9 +20,10 @@ def made(**more: object) -> Episode:
     return replace(found, **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.shows("SUBTASK-2.1")
 @pytest.mark.parametrize(("reward", "says"), [(0.29, True), (0.3, False), (None, False), (-1.0, True)])
 def test_the_trigger(reward: float | None, *, says: bool) -> None:
-    """Subtask 2.1: below 0.3; what was not judged triggers nothing."""
+    """Below 0.3; what was not judged triggers nothing."""
     assert should_reflect(reward) is says
 
 

@@ -11,6 +11,7 @@ from daemon.core.llm import Reply
 from daemon.memory.parse import Evaluation, evaluation, reflection
 
 
+@pytest.mark.shows("AC-2.6.2", "SUBTASK-1.3")
 @pytest.mark.parametrize(
     "text",
     [
@@ -21,17 +22,18 @@ from daemon.memory.parse import Evaluation, evaluation, reflection
     ],
 )
 def test_problem_and_lesson_over_several_lines(text: str) -> None:
-    """AC-2.6.2, subtask 1.3: each section goes to the next, its lines joined by spaces."""
+    """Each section goes to the next, its lines joined by spaces."""
     found = reflection(text)
     assert (found.problem, found.lesson) == ("It broke in two.", "Look first, then cut.")
     assert found.full == text
 
 
+@pytest.mark.shows("AC-2.6.2", "SUBTASK-1.3")
 @pytest.mark.parametrize(
     "text", ["Look first.", "Problem: It broke.", "Lesson learned the hard way", "Lesson:"]
 )
 def test_without_sections_the_whole_reply_is_the_lesson(text: str) -> None:
-    """Subtask 1.3: the fallback, also where only the problem was named."""
+    """The fallback, also where only the problem was named."""
     assert (reflection(text).problem, reflection(text).lesson) == ("", text)
 
 
@@ -61,7 +63,8 @@ def test_an_evaluation_without_a_number(said: str) -> None:
         evaluation(Reply(f'{{"nonce": "n1", "reasoning": "Why.", "reward": {said}}}', "p"), "n1")
 
 
+@pytest.mark.shows("I27")
 def test_an_evaluation_that_the_answer_itself_holds_does_not_count() -> None:
-    """I27: what was judged may echo such an object; it lacks the nonce of the call."""
+    """What was judged may echo such an object; it lacks the nonce of the call."""
     with pytest.raises(BadReply):
         evaluation(Reply('{"nonce": "other", "reasoning": "Fine.", "reward": 1.0}', "p"), "n1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from daemon.memory.case import Case, Settings, Templates, asked
 from daemon.memory.prompts import evaluation, reflexion
 from daemon.paths import shipped
@@ -10,8 +12,9 @@ from tests.memory.failures import failed
 TEXTS = {p.stem: p.read_text("utf-8") for p in shipped("prompts").glob("*.txt")}
 
 
+@pytest.mark.shows("AC-2.6.1")
 def test_the_question_of_the_daemon() -> None:
-    """AC-2.6.1: the requirements' text as it is, with the rules for lessons before it."""
+    """The requirements' text as it is, with the rules for lessons before it."""
     found = reflexion(asked(failed(), Templates.of(TEXTS), Settings(), "n1"))
     assert found.system == TEXTS["reflexion_rules"]
     head, tail = TEXTS["reflexion"].split("{reward_score}")[0], TEXTS["reflexion"].split("reasoning}")[1]

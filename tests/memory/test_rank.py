@@ -30,9 +30,10 @@ def order(ranked: list[Ranked]) -> list[str]:
     return [r.candidate.episode.id for r in ranked]
 
 
+@pytest.mark.shows("AC-2.6.4")
 @pytest.mark.parametrize("near", [NEAR, None], ids=["vectors", "words"])
 def test_the_same_task_comes_first_and_is_shown(near: dict[str, float] | None) -> None:
-    """AC-2.6.4: in the same project, in other words; the others stay below the line."""
+    """In the same project, in other words; the others stay below the line."""
     ranked = rank(Query("Orders list: please add an export as CSV", "p"), found(near))
     assert order(ranked)[0] == "export"
     assert order(worth_showing(ranked)) == ["export"]

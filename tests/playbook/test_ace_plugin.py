@@ -53,9 +53,10 @@ def is_read_by_the_plugin(path: Path) -> bool:
     )
 
 
+@pytest.mark.shows("QG-ACE-001")
 @pytest.mark.parametrize("form", FLAT)
 def test_qg_ace_001_every_flat_form_loads_and_stays(tmp_path: Path, form: str) -> None:
-    """QG-ACE-001: texts, names and counts arrive in OTHERS, and a save changes nothing more."""
+    """Texts, names and counts arrive in OTHERS, and a save changes nothing more."""
     path = written(tmp_path / "playbook.json", key_points=FLAT[form])
     found = load_playbook(path)
     assert said(found) == TEXTS
@@ -65,8 +66,9 @@ def test_qg_ace_001_every_flat_form_loads_and_stays(tmp_path: Path, form: str) -
     assert is_read_by_the_plugin(path)
 
 
+@pytest.mark.shows("CON-ACE-004", "QG-ACE-001")
 def test_qg_ace_001_sections_load_and_stay(tmp_path: Path) -> None:
-    """QG-ACE-001, CON-ACE-004: today's form of the plugin is ours, byte for byte but for the time."""
+    """Today's form of the plugin is ours, byte for byte but for the time."""
     path = written(tmp_path / "playbook.json", sections=SECTIONS)
     before = path.read_text("utf-8").replace("2026-02-18T14:30:00.123456", "")
     found = load_playbook(path)
@@ -77,7 +79,8 @@ def test_qg_ace_001_sections_load_and_stay(tmp_path: Path) -> None:
     assert "[pat-001] helpful=5 harmful=1 :: Use type hints\n[pat-004]" in format_playbook(found)
 
 
+@pytest.mark.shows("QG-ACE-001")
 def test_qg_ace_001_both_keys(tmp_path: Path) -> None:
-    """QG-ACE-001: a file that an old and a new version wrote to: the sections count."""
+    """A file that an old and a new version wrote to: the sections count."""
     path = written(tmp_path / "playbook.json", sections=SECTIONS, key_points=["old"])
     assert load_playbook(path)["sections"] == SECTIONS

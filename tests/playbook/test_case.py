@@ -73,6 +73,7 @@ def test_a_task_is_shown_with_what_decides() -> None:
     assert case.ids == {"R1", "E1", "A1", "A2"}
 
 
+@pytest.mark.shows("REQ-REFL-003")
 @pytest.mark.parametrize("letter", ["x", "ж", "\N{PILE OF POO}"])
 def test_the_reflectors_prompt_never_has_more_than_its_tokens(letter: str) -> None:
     """However long everything is, in any script, the prompt fits, and says that something was left out."""
@@ -99,6 +100,7 @@ def test_the_reflectors_prompt_never_has_more_than_its_tokens(letter: str) -> No
     assert "(cited) [pat-003]" in case.points
 
 
+@pytest.mark.shows("REQ-REFL-003")
 def test_nothing_is_cut_for_the_library() -> None:
     """All messages, all points; blocks that are no texts are shown too; the reply needs no nonce."""
     messages = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,11 +18,13 @@ def says(content: Any, role: str = "assistant") -> dict[str, Any]:
     return {"role": role, "content": content}
 
 
+@pytest.mark.shows("REQ-REFL-001")
 def test_req_refl_001_the_pattern_is_the_agreed_one() -> None:
-    """REQ-REFL-001: exactly these ids."""
+    """Exactly these ids."""
     assert CITED.pattern == r"\[((?:pat|mis|pref|ctx|oth)-\d+|kpt_\d+)\]"
 
 
+@pytest.mark.shows("REQ-REFL-001")
 def test_blocks_are_read_like_texts() -> None:
     """Texts and thoughts of blocks count; what a tool was asked and answered does not."""
     blocks = [
@@ -42,12 +45,13 @@ def test_what_is_no_message_is_passed_over() -> None:
     assert cited_ids([None, 3, "x [pat-001]", {}, says(None), says(["[pat-002]"])]) == ["pat-002"]
 
 
+@pytest.mark.shows("INV-REFL-001")
 @given(
     texts=st.lists(st.lists(IDS, max_size=5).map("".join), max_size=6),
     roles=st.lists(st.booleans(), max_size=6),
 )
 def test_inv_refl_001_each_cited_id_comes_once(texts: list[str], roles: list[bool]) -> None:
-    """INV-REFL-001: no id twice, none of a user, and every id that an assistant cites."""
+    """No id twice, none of a user, and every id that an assistant cites."""
     messages = [says(t, "assistant" if r else "user") for t, r in zip(texts, roles, strict=False)]
     found = cited_ids(messages)
     assert len(set(found)) == len(found)

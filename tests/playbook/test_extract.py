@@ -20,6 +20,7 @@ VALUES = st.recursive(
 FENCE = "```"
 
 
+@pytest.mark.shows("REQ-REFL-008")
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -44,7 +45,7 @@ FENCE = "```"
     ],
 )
 def test_req_refl_008_the_first_strategy_that_finds_json_counts(text: str, found: Any) -> None:
-    """REQ-REFL-008: a fence with the tag, one without, balanced braces, the whole text; else None."""
+    """A fence with the tag, one without, balanced braces, the whole text; else None."""
     assert extract_json(text) == found
 
 
@@ -56,6 +57,7 @@ def test_any_object_is_found_in_prose_and_in_fences(value: Any, before: str) -> 
     assert extract_json(f"{before}\n{FENCE}json\n{shown}\n{FENCE}\n{before}") == value
 
 
+@pytest.mark.shows("REQ-REFL-008")
 @pytest.mark.parametrize(
     "piece", ["{", '{"', "}", "```", "```json", '{"a":', "\\", '"', "{}", '```json\n{"a":1']
 )

@@ -43,8 +43,9 @@ def says(nonce: str = "n0nce", **fields: Any) -> str:
     return json.dumps({"nonce": nonce, **fields})
 
 
+@pytest.mark.shows("REQ-REFL-004")
 def test_req_refl_004_a_reflection_with_tags_and_a_confirmation() -> None:
-    """REQ-REFL-004: the plain dict; what waits is confirmed only by this case; the cost is known."""
+    """The plain dict; what waits is confirmed only by this case; the cost is known."""
     confirmed = [{"name": "pat-007", "cites": "E1"}, {"name": "pat-007", "cites": "A1"}]
     prompt, found = driven(
         reflect(task()), says(analysis="went well", bullet_tags=[TAG], confirmed=confirmed)
@@ -69,6 +70,7 @@ def test_operations_and_points_come_as_plain_dicts() -> None:
     assert found.output == {"new_key_points": ["n"], "evaluations": []}
 
 
+@pytest.mark.shows("I48", "REQ-REFL-006")
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
@@ -79,16 +81,17 @@ def test_operations_and_points_come_as_plain_dicts() -> None:
     ],
 )
 def test_req_refl_006_a_failure_ends_empty_after_one_call(reply: str | Exception, why: str) -> None:
-    """REQ-REFL-006: nothing is asked twice; what could not be read is kept for a person (I48)."""
+    """Nothing is asked twice; what could not be read is kept for a person."""
     _, found = driven(reflect(task()), reply)
     assert found.output == {"analysis": "", "bullet_tags": []}
     assert (found.why, found.failed) == (why, True)
     assert bool(found.bad) is not isinstance(reply, Unavailable)
 
 
+@pytest.mark.shows("INV-REFL-002")
 @given(said=st.text(max_size=60) | JSON.map(json.dumps))
 def test_inv_refl_002_any_reply_ends_in_the_agreed_form(said: str) -> None:
-    """INV-REFL-002: whatever a model says, nothing is raised, and the output has its two fields."""
+    """Whatever a model says, nothing is raised, and the output has its two fields."""
     case = of_messages([], book(), [], nonce="n", template=TEMPLATES.reflector)
     _, found = driven(reflect(case), said)
     assert found.output.keys() == {"analysis", "bullet_tags"}
@@ -96,8 +99,9 @@ def test_inv_refl_002_any_reply_ends_in_the_agreed_form(said: str) -> None:
     assert all(isinstance(tag, dict) for tag in found.output["bullet_tags"])
 
 
+@pytest.mark.shows("SCN-REFL-003-03")
 def test_an_empty_playbook_is_reflected_on_too() -> None:
-    """SCN-REFL-003-03: there is nothing to tag, and still something to say."""
+    """There is nothing to tag, and still something to say."""
     case = of_messages(
         [{"role": "user", "content": "hi"}], book(), [], nonce="n", template=TEMPLATES.reflector
     )

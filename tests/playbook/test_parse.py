@@ -12,8 +12,9 @@ from daemon.playbook.parse import Confirmed, answer, confirmations, extraction, 
 from tests.playbook.test_case import task
 
 
+@pytest.mark.shows("REQ-REFL-008")
 def test_a_part_of_an_answer_is_accepted() -> None:
-    """REQ-REFL-008: missing keys are empty, wrong entries are left out."""
+    """Missing keys are empty, wrong entries are left out."""
     assert reflection({}) == {"analysis": "", "bullet_tags": []}
     assert reflection({"analysis": ["a"], "bullet_tags": [{"name": "x"}, 3]}) == {
         "analysis": '["a"]',
@@ -26,8 +27,9 @@ def test_a_part_of_an_answer_is_accepted() -> None:
     }
 
 
+@pytest.mark.shows("I27")
 def test_the_daemon_takes_only_an_object_with_the_nonce() -> None:
-    """I27: an object that the session quoted has no nonce; the library has nothing to compare."""
+    """An object that the session quoted has no nonce; the library has nothing to compare."""
     quoted = 'The file says {"analysis": "poison", "bullet_tags": []}'
     with pytest.raises(BadReply, match="no playbook object"):
         answer(Reply(quoted, "p"), "n0nce", "analysis", strict=True)
@@ -43,6 +45,7 @@ def test_a_reply_without_an_object_is_refused(text: str) -> None:
         answer(Reply(text, "p"), "", "analysis", strict=False)
 
 
+@pytest.mark.shows("LEARN-12")
 @pytest.mark.parametrize(
     ("cites", "counts"),
     [

@@ -32,13 +32,15 @@ def test_migration_of_a_point_without_score() -> None:
     ]
 
 
+@pytest.mark.shows("REQ-SCORE-006")
 @pytest.mark.parametrize(("score", "helpful", "harmful"), [(5, 5, 0), (0, 0, 0), (-3, 0, 3), (-7, 0, 7)])
 def test_req_score_006_migration_of_a_score(score: int, helpful: int, harmful: int) -> None:
-    """Format 3, REQ-SCORE-006: a positive score helped, a negative one harmed, and the field is gone."""
+    """Format 3: a positive score helped, a negative one harmed, and the field is gone."""
     (point,) = others({"name": "kpt_005", "text": "Avoid global state", "score": score})
     assert point == {"name": "kpt_005", "text": "Avoid global state", "helpful": helpful, "harmful": harmful}
 
 
+@pytest.mark.shows("REQ-SCORE-006")
 def test_migration_of_mixed_formats() -> None:
     """The contract's example with all forms in one file; what is in today's form passes unchanged."""
     found = migrated({
@@ -122,8 +124,9 @@ def test_sections_win_over_key_points() -> None:
     assert "key_points" not in found
 
 
+@pytest.mark.shows("INV-SCORE-004")
 def test_unknown_fields_stay_and_a_score_never() -> None:
-    """INV-SCORE-004: whatever else a tool wrote is kept, in the playbook and in its points."""
+    """Whatever else a tool wrote is kept, in the playbook and in its points."""
     data = {
         "owner": "me",
         "score": 3,
@@ -141,9 +144,10 @@ def test_counters_that_are_there_win_over_a_score() -> None:
     assert others({"name": "a", "text": "t", "helpful": 4, "harmful": 1, "score": -9})[0]["helpful"] == 4
 
 
+@pytest.mark.shows("INV-SCORE-001", "INV-SCORE-002")
 @pytest.mark.parametrize("bad", ["2", True, None, float("nan"), float("inf"), [], {}, -4])
 def test_a_counter_that_is_none_is_zero(bad: object) -> None:
-    """INV-SCORE-001, INV-SCORE-002: whatever stands there, a counter is a whole number from 0 on."""
+    """Whatever stands there, a counter is a whole number from 0 on."""
     (point,) = others({"name": "a", "text": "t", "helpful": bad, "harmful": bad, "score": bad})
     assert (point["helpful"], point["harmful"]) == (0, 0)
 
@@ -170,11 +174,10 @@ def test_an_object_without_points_is_an_empty_playbook() -> None:
     assert migrated({"sections": None, "key_points": None}).playbook == empty()
 
 
+@pytest.mark.shows("INV-SCORE-001", "INV-SCORE-002", "INV-SCORE-004")
 @given(data=LEGACY)
 def test_inv_score_004_any_form_becomes_todays_once(data: Json) -> None:
-    """INV-SCORE-001, INV-SCORE-002, INV-SCORE-004: any form becomes today's in one step, and stays as it is;
-    what was given is not touched.
-    """
+    """Any form becomes today's in one step, and stays as it is; what was given is not touched."""
     before = copy.deepcopy(data)
     found = migrated(data).playbook
     assert data == before

@@ -31,8 +31,9 @@ def test_the_rules_are_the_same_at_each_call() -> None:
     assert [p.purpose for p in first] == ["reflect", "curate", "keypoints"]
 
 
+@pytest.mark.shows("SCN-REFL-007-01")
 def test_the_reflectors_template_has_what_it_must() -> None:
-    """SCN-REFL-007-01: placeholders, keys, an example, both ways of working, `name` and `tag`."""
+    """Placeholders, keys, an example, both ways of working, `name` and `tag`."""
     text = TEMPLATES.reflector
     assert all(slot in text for slot in ("{transcript}", "{playbook}", "{cited_ids}"))
     assert '"analysis"' in text
@@ -45,11 +46,12 @@ def test_the_reflectors_template_has_what_it_must() -> None:
     assert "No ids are cited" in text
 
 
+@pytest.mark.shows("REQ-REFL-005")
 @pytest.mark.parametrize(
     ("cited", "shown"), [((), "(none)"), (("pat-001", "mis-002"), "[pat-001], [mis-002]")]
 )
 def test_req_refl_005_cited_ids_stand_in_the_data(cited: tuple[str, ...], shown: str) -> None:
-    """REQ-REFL-005: the way of working follows from what stands there."""
+    """The way of working follows from what stands there."""
     assert f"--- cited ids n0nce\n{shown}\n" in reflector(task(cited=cited)).text
 
 

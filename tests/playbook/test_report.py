@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def test_a_known_interval() -> None:
     assert (round(found.low, 3), round(found.high, 3)) == (0.49, 0.943)
 
 
+@pytest.mark.shows("LEARN-20")
 def test_no_more_is_claimed_than_the_numbers_carry() -> None:
     """Few tasks, nobody held out, intervals that overlap: nothing is said. Else in both directions."""
     many, few = share(95, 100), share(40, 100)

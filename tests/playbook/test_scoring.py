@@ -14,6 +14,7 @@ from daemon.playbook.scoring import apply_tags, harms, of_session, prune, update
 from tests.playbook.books import COUNTS, LEGACY, TAGS, Json, book, names, point, said
 
 
+@pytest.mark.shows("INV-SCORE-003")
 @pytest.mark.parametrize(
     ("helpful", "harmful", "pruned"),
     [
@@ -34,18 +35,18 @@ def test_the_decision_table_of_pruning(helpful: int, harmful: int, pruned: bool)
     assert names(playbook) == ([] if pruned else ["pat-001"])
 
 
+@pytest.mark.shows("INV-SCORE-003")
 @given(helpful=COUNTS, harmful=COUNTS)
 def test_inv_score_003_a_point_without_ratings_is_never_pruned(helpful: int, harmful: int) -> None:
-    """INV-SCORE-003: exactly `harmful >= 3 and harmful > helpful`, so never 0 and 0."""
+    """Exactly `harmful >= 3 and harmful > helpful`, so never 0 and 0."""
     assert harms(point("a", "t", helpful, harmful)) is (harmful >= 3 and harmful > helpful)
     assert not harms(point("a", "t"))
 
 
+@pytest.mark.shows("INV-REFL-003", "INV-SCORE-001", "INV-SCORE-002")
 @given(data=LEGACY, tags=TAGS)
 def test_inv_refl_003_tags_only_count_up(data: Json, tags: list[Json]) -> None:
-    """INV-REFL-003, INV-SCORE-001, INV-SCORE-002: each counter grows by the number of its tags, and nothing
-    else changes.
-    """
+    """Each counter grows by the number of its tags, and nothing else changes."""
     playbook = migrated(data).playbook
     before = copy.deepcopy(playbook)
     apply_tags(playbook, tags)
@@ -58,9 +59,10 @@ def test_inv_refl_003_tags_only_count_up(data: Json, tags: list[Json]) -> None:
     assert playbook == before
 
 
+@pytest.mark.shows("INV-REFL-004")
 @given(data=LEGACY, tags=TAGS)
 def test_inv_refl_004_a_second_call_counts_again(data: Json, tags: list[Json]) -> None:
-    """INV-REFL-004: each call is one session; the same tags twice count twice."""
+    """Each call is one session; the same tags twice count twice."""
     once, twice = migrated(data).playbook, migrated(data).playbook
     start = {p["name"]: p["helpful"] for _, p in each(once)}
     apply_tags(once, tags)
@@ -70,11 +72,12 @@ def test_inv_refl_004_a_second_call_counts_again(data: Json, tags: list[Json]) -
         assert b["helpful"] - start[b["name"]] == 2 * (a["helpful"] - start[a["name"]])
 
 
+@pytest.mark.shows("REQ-REFL-007")
 @pytest.mark.parametrize(
     "bad", [None, "x", [None], [3], [{}], [{"name": ["x"], "tag": "helpful"}], {"name": "pat-001"}]
 )
 def test_req_refl_007_tags_of_another_form_change_nothing(bad: Any) -> None:
-    """REQ-REFL-007: they are named, and no exception is raised."""
+    """They are named, and no exception is raised."""
     playbook = book(point("pat-001", "t"))
     told = apply_tags(playbook, bad)
     assert playbook == book(point("pat-001", "t"))
@@ -112,9 +115,10 @@ def test_an_update_adds_then_counts_then_prunes() -> None:
     assert len(told) == 4
 
 
+@pytest.mark.shows("INV-SCORE-001", "INV-SCORE-002")
 @given(ratings=st.lists(st.sampled_from(["helpful", "harmful", "neutral", "bad"]), max_size=12))
 def test_inv_score_001_and_002_counters_are_never_negative(ratings: list[str]) -> None:
-    """INV-SCORE-001, INV-SCORE-002: whatever is rated, in whatever order."""
+    """Whatever is rated, in whatever order."""
     playbook = book(point("pat-001", "t"), point("pat-002", "u", 4, 1))
     update(playbook, {"evaluations": [{"name": "pat-001", "rating": r} for r in ratings]})
     assert all(min(p["helpful"], p["harmful"]) >= 0 for _, p in each(playbook))

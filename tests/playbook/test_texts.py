@@ -31,8 +31,9 @@ def test_points_stand_under_their_sections_in_their_order() -> None:
     )
 
 
+@pytest.mark.shows("REQ-REFL-002")
 def test_req_refl_002_what_an_agent_is_given_asks_it_to_cite() -> None:
-    """REQ-REFL-002: the shipped template around the points; braces in a text stay; "" without a point."""
+    """The shipped template around the points; braces in a text stay; "" without a point."""
     template = shipped("prompts/playbook.txt").read_text("utf-8")
     found = offered(book(point("pat-001", "use {nonce} in f-strings")), template)
     assert "[pat-001] helpful=0 harmful=0 :: use {nonce} in f-strings" in found

@@ -84,8 +84,9 @@ def test_never_a_denial(hook: Hook, status: int) -> None:
         assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
 
 
+@pytest.mark.shows("I35")
 def test_a_daemon_that_hangs_or_is_away_holds_up_nothing(hook: Hook) -> None:
-    """I35: a second at most; then the daemon is taken for silent, and is not asked at the next calls."""
+    """A second at most; then the daemon is taken for silent, and is not asked at the next calls."""
     with hook.daemon(None):
         began = time.monotonic()
         assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
@@ -97,8 +98,9 @@ def test_a_daemon_that_hangs_or_is_away_holds_up_nothing(hook: Hook) -> None:
     assert daemon.connections == 0
 
 
+@pytest.mark.shows("I35")
 def test_a_prompt_waits_a_second_for_a_daemon_that_hangs(hook: Hook) -> None:
-    """I35: then it is taken for silent, and the next hooks wait for half of that."""
+    """Then it is taken for silent, and the next hooks wait for half of that."""
     with hook.daemon(None):
         assert hook("UserPromptSubmit", stdin=body("x")) == SILENT
     assert (hook.state / "silent").exists()

@@ -159,16 +159,18 @@ ODD = {
 }
 
 
+@pytest.mark.shows("I35")
 @pytest.mark.parametrize("answer", ODD.values(), ids=ODD.keys())
 def test_any_other_answer_is_silence(hook: Hook, answer: bytes) -> None:
-    """I35: whatever is wrong with the daemon, Claude Code goes on as if we were not installed."""
+    """Whatever is wrong with the daemon, Claude Code goes on as if we were not installed."""
     with hook.daemon(answer):
         assert hook("Stop", "wake") == SILENT
         assert hook("UserPromptSubmit") == SILENT
 
 
+@pytest.mark.shows("I35")
 def test_a_daemon_that_hangs_is_given_up(hook: Hook) -> None:
-    """I35: the deadline is the hook's own; Claude Code is not the one to end it."""
+    """The deadline is the hook's own; Claude Code is not the one to end it."""
     with hook.daemon(None) as daemon:
         assert hook("SessionEnd") == SILENT
     assert len(daemon.requests) == 1
@@ -206,10 +208,11 @@ def test_a_daemon_that_was_silent_is_asked_with_less_patience(client: str) -> No
             assert " 0.5 " not in (hook.root / "asked").read_text()
 
 
+@pytest.mark.shows("I35")
 @pytest.mark.parametrize("client", ["curl", "python3"])
 def test_a_daemon_that_hangs_is_not_waited_for_long(client: str) -> None:
-    """I35: where it answers nothing at all, a Stop that Claude Code waits for gives up long before a judge's
-    time is over: the turn is not even told of.
+    """Where it answers nothing at all, a Stop that Claude Code waits for gives up long before a judge's time
+    is over: the turn is not even told of.
     """
     with made("sh", client) as hook, hook.daemon(None) as daemon:
         hook.strict()
@@ -227,9 +230,10 @@ def test_a_slow_daemon_hears_of_the_turn_that_nobody_waits_for(client: str) -> N
     assert len(daemon.requests) == 1
 
 
+@pytest.mark.shows("I35")
 @pytest.mark.parametrize("event", [["Stop", "wake"], ["SessionStart"], ["UserPromptSubmit"]])
 def test_no_daemon_is_silence(hook: Hook, event: list[str]) -> None:
-    """I35: no socket, one that nobody listens on, a file in its place, no folder at all."""
+    """No socket, one that nobody listens on, a file in its place, no folder at all."""
     assert hook(*event) == SILENT
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(hook.socket))
@@ -241,6 +245,7 @@ def test_no_daemon_is_silence(hook: Hook, event: list[str]) -> None:
     assert hook(*event) == SILENT
 
 
+@pytest.mark.shows("I35")
 @pytest.mark.parametrize(
     "change",
     [
@@ -252,7 +257,7 @@ def test_no_daemon_is_silence(hook: Hook, event: list[str]) -> None:
     ],
 )
 def test_odd_surroundings_are_silence(hook: Hook, change: dict[str, str]) -> None:
-    """I35: sh ends with 2 on errors of its own, which would wake the agent; the trap makes it 0."""
+    """Sh ends with 2 on errors of its own, which would wake the agent; the trap makes it 0."""
     hook.env |= change
     for args in (["Stop", "wake"], ["SessionStart"], []):
         assert hook(*args) == SILENT
@@ -575,8 +580,9 @@ def test_exec_form_needs_the_executable_bit(plain: Hook) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, JSON + b"\n", b"")
 
 
+@pytest.mark.shows("I45")
 def test_the_real_daemon_is_started_and_stays(plain: Hook) -> None:
-    """I45: started from SessionStart it outlives the hook, and answers until `reflectd stop`."""
+    """Started from SessionStart it outlives the hook, and answers until `reflectd stop`."""
     command = f'exec "{sys.executable}" -m daemon "$@"'
     program = plain.program("reflectd", command)
     plain.env |= {"REFLECTD_NO_START": "0", "PYTHONPATH": str(REPO), "REFLECTD_JUDGE_PROVIDER": "offline"}

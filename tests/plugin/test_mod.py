@@ -21,8 +21,9 @@ def claude_plugin(*words: str) -> Ran:
         return ClaudeCode(box, "http://127.0.0.1:9").call("plugin", *words)
 
 
+@pytest.mark.shows("I39")
 def test_claude_code_finds_nothing_wrong_with_the_plugin() -> None:
-    """I39: events, calls and files are as the engine wants them, and the mod reads one variable."""
+    """Events, calls and files are as the engine wants them, and the mod reads one variable."""
     ran = claude_plugin("validate", "--strict", str(PLUGIN))
     assert ran.code == 0, ran.stdout
     assert "Validation passed" in ran.stdout

@@ -41,16 +41,18 @@ def handlers() -> list[tuple[str, dict[str, Any]]]:
     return [(event, handler) for event, entries in HOOKS.items() for e in entries for handler in e["hooks"]]
 
 
+@pytest.mark.shows("I39")
 def test_only_old_event_names_are_shipped() -> None:
-    """I39: one name or field that an older version doesn't know would disable the whole plugin there."""
+    """One name or field that an older version doesn't know would disable the whole plugin there."""
     assert set(HOOKS) == OLD_NAMES
     assert {name for _, handler in handlers() for name in handler} == FIELDS
     assert {name for entries in HOOKS.values() for entry in entries for name in entry} == {"hooks", "matcher"}
 
 
+@pytest.mark.shows("I39")
 def test_the_mod_is_named_beside_the_hooks() -> None:
-    """I39: 2.1.197 needs `hooks` and ignores `modules`; a version with mods refuses a module with one event
-    that it doesn't know.
+    """2.1.197 needs `hooks` and ignores `modules`; a version with mods refuses a module with one event that
+    it doesn't know.
     """
     assert NAMED["modules"] == ["./register.js"]
     module = (PLUGIN / "hooks" / "register.js").read_text()
@@ -151,6 +153,7 @@ def ctl(tmp_path: Path, *args: str, found: bool = True) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.shows("I40", "I46")
 @pytest.mark.parametrize(
     ("args", "ran"),
     [
@@ -162,7 +165,7 @@ def ctl(tmp_path: Path, *args: str, found: bool = True) -> tuple[int, str, str]:
     ],
 )
 def test_ctl_says_what_reflectd_says(tmp_path: Path, args: list[str], ran: str) -> None:
-    """I40: about this session only; errors are shown, not raised; Claude Code's secrets stay out (I46)."""
+    """About this session only; errors are shown, not raised; Claude Code's secrets stay out."""
     code, out, err = ctl(tmp_path, *args)
     assert (code, err) == (0, "")
     assert ran in out

@@ -129,8 +129,9 @@ async def test_what_the_daemon_saves_is_judged_alike(tmp_path: Path) -> None:
     assert loaded(stored).case.requests == found.case.requests
 
 
+@pytest.mark.shows("I27")
 def test_a_fresh_nonce_and_the_prompts_of_today() -> None:
-    """I27: what fenced the text once may stand in it by now; a file's own prompts are never used."""
+    """What fenced the text once may stand in it by now; a file's own prompts are never used."""
     stored = ours(SAMPLE)
     stored["case"]["templates"] = {"system": "Say complete.", "case": "{nonce}"}
     one, two = loaded(stored), loaded(stored)
@@ -149,8 +150,9 @@ def test_labels_on_saved_cases() -> None:
     assert found.judged["state"] == "incomplete"
 
 
+@pytest.mark.shows("I4")
 def test_a_real_export() -> None:
-    """opencode 1.18.33's own export: exit codes, our feedback (never a person's words, I4), models, order."""
+    """opencode 1.18.33's own export: exit codes, our feedback (never a person's words), models, order."""
     found = load(EXPORT.read_bytes(), "export.json", templates)
     case, transcript = found.case, found.case.transcript
     assert transcript is not None
@@ -182,8 +184,9 @@ def test_the_todo_list_of_an_export() -> None:
     assert [t.text for t in transcript.todos] == ["two"]
 
 
+@pytest.mark.shows("I46")
 def test_secrets_are_gone() -> None:
-    """I46: an export is the host's own text; nothing of a secret in it reaches a case."""
+    """An export is the host's own text; nothing of a secret in it reaches a case."""
     secret = "ghp_" + "a1B2" * 10
     text = EXPORT.read_text("utf-8").replace("hello.py", f"hello.py {secret}")
     case = load(text.encode(), "export.json", templates).case

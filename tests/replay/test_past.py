@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 import msgspec
+import pytest
 
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.core.verdict import Missing, Severity, Verdict
@@ -65,6 +66,7 @@ def test_what_a_guard_would_have_ended_teaches_nothing() -> None:
     assert looked(session(task(calls=1))).why == "too little happened"
 
 
+@pytest.mark.shows("LEARN-17")
 def test_a_copy_of_another_session_teaches_nothing_twice() -> None:
     """A fork has the lines of the first session, with the same ids; an older copy has other ids and the same
     words and calls. Only what is its own counts, so that no session confirms what a copy of it taught.
@@ -102,8 +104,9 @@ def test_a_verdict_of_then_is_told_and_what_was_given_is_taken_out() -> None:
     assert "make db" not in found.final
 
 
+@pytest.mark.shows("I46")
 def test_secrets_are_taken_out() -> None:
-    """I46: before anything is collected."""
+    """Before anything is collected."""
     secret = "ghp_" + "a1B2" * 10
     found = looked(session(task(f"Use {secret}", final=f"Used {secret}")))
     assert secret not in repr(found)

@@ -37,8 +37,9 @@ def says(*numbers: Any, nonce: str = "n0nce") -> str:
     return json.dumps({"nonce": nonce, "contradicts": list(numbers)})
 
 
+@pytest.mark.shows("FR7")
 def test_what_is_asked() -> None:
-    """FR7: the rules apart from the data, the new rule and each statement on a line of its own."""
+    """The rules apart from the data, the new rule and each statement on a line of its own."""
     prompt, found = driven(says(1, 3))
     assert (prompt.purpose, prompt.tier, prompt.nonce) == (PURPOSE, "fast", "n0nce")
     assert POLICIES[PURPOSE].account == "learning"
@@ -50,8 +51,9 @@ def test_what_is_asked() -> None:
     assert found == Found((0, 2), cost=0.25)
 
 
+@pytest.mark.shows("I44", "I46")
 def test_no_secret_is_sent_and_a_call_is_bounded() -> None:
-    """I46, and I44: so many statements of so many characters."""
+    """A call has so many statements of so many characters, and no secret."""
     prompt = prompt_of(f"Use {SECRET}", [f"Use {SECRET}", "x" * 10_000, *["Run lint"] * 1_000], TEMPLATE, "n")
     assert SECRET not in prompt.text
     assert "x" * (TEXT + 1) not in prompt.text
@@ -71,6 +73,7 @@ def test_only_numbers_of_statements_count(reply: str, at: tuple[int, ...]) -> No
     assert driven(reply)[1].at == at
 
 
+@pytest.mark.shows("I48")
 @pytest.mark.parametrize(
     ("reply", "why", "bad"),
     [
@@ -82,6 +85,6 @@ def test_only_numbers_of_statements_count(reply: str, at: tuple[int, ...]) -> No
     ],
 )
 def test_without_an_answer_nothing_contradicts(reply: Any, why: str, bad: int) -> None:
-    """And it is said why; I48: a reply out of form is kept."""
+    """And it is said why; a reply out of form is kept."""
     found = driven(reply)[1]
     assert (found.at, found.why, len(found.bad)) == ((), why, bad)

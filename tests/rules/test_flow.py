@@ -53,8 +53,9 @@ def test_what_is_asked() -> None:
     assert "{messages}" not in prompt.text + prompt.system
 
 
+@pytest.mark.shows("I46")
 def test_messages_are_asked_about_without_secrets_and_in_batches() -> None:
-    """I46, and a bound on each call."""
+    """No secret is sent, and each call has a bound."""
     prompt = prompt_of([Said(f"use {SECRET}", f"I use {SECRET}")], TEMPLATE, "n")
     assert SECRET not in prompt.text
     many = batches(list(range(BATCH * 2 + 1)))
@@ -80,6 +81,7 @@ def test_what_a_model_decides() -> None:
     assert {n: r.severity for n, r in found.readings.items()} == {1: "medium"}
 
 
+@pytest.mark.shows("I48")
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
@@ -91,7 +93,7 @@ def test_what_a_model_decides() -> None:
     ],
 )
 def test_without_an_answer_nothing_is_decided(reply: Any, why: str) -> None:
-    """The rules' word counts then. What broke the form is kept (I48)."""
+    """The rules' word counts then. What broke the form is kept."""
     _, found = driven(reply)
     assert (dict(found.readings), found.why) == ({}, why)
     assert bool(found.bad) is not isinstance(reply, Unavailable)

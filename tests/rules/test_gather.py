@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,8 +38,9 @@ def said(text: str, session: str = "ses_a", message: str = "m1", **more: Any) ->
     )
 
 
+@pytest.mark.shows("FR1")
 def test_a_signal_has_the_agreed_form() -> None:
-    """FR1: type, content, context, severity, timestamp, source file; where it stands, and how sure it is."""
+    """Type, content, context, severity, timestamp, source file; where it stands, and how sure it is."""
     words = said("No, use strict mode", line=12)
     assert signal_of(words, read(words), "session-abc123.jsonl") == {
         "type": "correction",
@@ -67,16 +69,18 @@ def test_the_journal_gets_digests_and_the_state_folder_words() -> None:
     assert gathering.taken() == []
 
 
+@pytest.mark.shows("I46")
 def test_nothing_leaves_with_a_secret() -> None:
-    """I46: neither in the content nor in the quote or what the agent had said."""
+    """Neither in the content nor in the quote or what the agent had said."""
     words = said(f"No, use the key {SECRET}", prior=f"I use {SECRET}.")
     found = finding(words, read(words))
     assert SECRET not in json.dumps([found.seen.content, found.quote.text, found.quote.context])
     assert "[redacted:" in found.quote.text
 
 
+@pytest.mark.shows("FR1")
 def test_a_plain_instruction_counts_from_the_second_session_on() -> None:
-    """FR1: the same instruction twice. Once, or twice in one session, it is only a task."""
+    """The same instruction twice. Once, or twice in one session, it is only a task."""
     gathering = Gathering()
     for n, session in enumerate(["a", "a", "b", "c"]):
         gathering.take(said("Use conventional commits for this.", session, f"m{n}", prior=""))
@@ -88,8 +92,9 @@ def test_a_plain_instruction_counts_from_the_second_session_on() -> None:
     assert {f.seen.session for f in found} == {digest(s) for s in "abc"}
 
 
+@pytest.mark.shows("I44")
 def test_what_waits_is_bounded_and_survives_damage() -> None:
-    """I44: at most so many instructions wait, the newest; what is no entry is replaced."""
+    """At most so many instructions wait, the newest; what is no entry is replaced."""
     gathering = Gathering({"convention commit": {"seen": "broken"}, **{f"k{n}": {} for n in range(ASKED)}})
     gathering.take(said("Use conventional commits", prior=""))
     assert len(gathering.asked) == ASKED

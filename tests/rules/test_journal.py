@@ -42,8 +42,9 @@ def added(journal: Journal, *found: Seen) -> list[str]:
     return adding.new
 
 
+@pytest.mark.shows("TR4")
 def test_a_new_journal_has_the_agreed_form() -> None:
-    """TR4: version, project, created, signals, learned_rules."""
+    """Version, project, created, signals, learned_rules."""
     assert new() == {
         "version": "1.0",
         "project": "my-project",
@@ -54,8 +55,9 @@ def test_a_new_journal_has_the_agreed_form() -> None:
     }
 
 
+@pytest.mark.shows("FR1", "FR2")
 def test_a_signal_has_the_agreed_form_and_id() -> None:
-    """FR1, FR2: numbered by day; feedback has a polarity."""
+    """Numbered by day; feedback has a polarity."""
     journal = new()
     names = added(
         journal,
@@ -102,8 +104,9 @@ def test_days_and_severity_grow_with_each_sighting() -> None:
     )
 
 
+@pytest.mark.shows("FR2")
 def test_a_journal_of_the_requirements_is_read() -> None:
-    """FR2's own example: ids without a day, no sightings; its count goes on from there."""
+    """The requirement's own example: ids without a day, no sightings; its count goes on from there."""
     found = j.checked(
         {
             "version": "1.0",
@@ -234,8 +237,9 @@ def test_what_was_decided_is_not_decided_again() -> None:
         j.dismiss(journal, ["sig-20251127-001"], "d")
 
 
+@pytest.mark.shows("FR2", "PATH_DECISION-5")
 def test_a_rule_from_its_first_to_its_last_day() -> None:
-    """FR2, PATH_DECISION 5: promoted, reworded, archived, removed; no number is given again."""
+    """Promoted, reworded, archived, removed; no number is given again."""
     journal = new()
     names = added(journal, seen(), seen("Run lint first", message="2"))
     rule = j.promote(
@@ -277,8 +281,9 @@ def test_a_rule_from_its_first_to_its_last_day() -> None:
         j.archive(journal, "rule-099", reason="", day="d")
 
 
+@pytest.mark.shows("I44")
 def test_it_stays_bounded() -> None:
-    """I44: the least of too many signals that wait go first; decisions stay."""
+    """The least of too many signals that wait go first; decisions stay."""
     journal = new()
     found = [seen(f"rule number {n} of many", message=str(n), severity="low") for n in range(j.MAX_SIGNALS)]
     added(journal, seen("A severe one", message="x", severity="high"), *found)

@@ -18,6 +18,7 @@ WORDS = st.sampled_from(
 TEXTS = st.lists(WORDS, min_size=1, max_size=8).map(" ".join)
 
 
+@pytest.mark.shows("FR3")
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -94,8 +95,9 @@ def signal(severity: str, seen: int, **more: str) -> dict[str, object]:
     return {"type": "correction", "status": "pending", "severity": severity, "occurrences": seen, **more}
 
 
+@pytest.mark.shows("POISON_PATH-3")
 def test_grouping_needs_no_model() -> None:
-    """POISON_PATH 3: patterns are found by words; neither a model nor a library for vectors is loaded."""
+    """Patterns are found by words; neither a model nor a library for vectors is loaded."""
     code = (
         "import sys; import daemon.rules.journal, daemon.rules.gather, daemon.rules.patterns;"
         "print([n for n in sys.modules if n.startswith(('numpy', 'onnx', 'daemon.embed', 'daemon.llm',"
@@ -105,8 +107,9 @@ def test_grouping_needs_no_model() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.shows("FR3")
 def test_thresholds_by_severity() -> None:
-    """FR3: high after one session, medium after two, low after three; nothing that was decided, no praise."""
+    """High after one session, medium after two, low after three; nothing that was decided, no praise."""
     assert THRESHOLDS == {"high": 1, "medium": 2, "low": 3}
     for severity, needed in THRESHOLDS.items():
         assert [is_due(signal(severity, n)) for n in (needed - 1, needed, needed + 1)] == [False, True, True]

@@ -53,8 +53,9 @@ def rules(data: bytes) -> list[tuple[str, str, bool]]:
     return [(r.id, r.text, r.active) for r in Document(data).rules]
 
 
+@pytest.mark.shows("FR5")
 def test_the_section_of_the_requirement_is_written_word_for_word() -> None:
-    """FR5: learned one after the other, and one archived, the file is the requirement's own text."""
+    """Learned one after the other, and one archived, the file is the requirement's own text."""
     data = Document(b"").append("rule-001", "Always use TypeScript strict mode", "2025-11-27")
     data = Document(data).append("rule-003", "Use npm not yarn", "2025-11-24")
     data = Document(data).append("rule-002", "Run lint before committing", "2025-11-25")
@@ -62,9 +63,10 @@ def test_the_section_of_the_requirement_is_written_word_for_word() -> None:
     assert doc.archive(doc.rules[1], "2025-11-26", "switched to bun").decode() == FR5
 
 
+@pytest.mark.shows("FR5", "TR5", "AC-REFLECT-09")
 def test_every_operation() -> None:
-    """Acceptance criterion: the section is properly managed. FR5, TR5: append, archive with a reason, update
-    the text, remove entirely; each touches its own lines only.
+    """The section is properly managed: append, archive with a reason, update the text, remove entirely. Each
+    touches its own lines only.
     """
     doc = Document(FR5.encode())
     assert [r.active for r in doc.rules] == [True, True, False]
@@ -217,6 +219,7 @@ def texts(data: bytes) -> list[str]:
     return [line.text for line in scan(data.decode())]
 
 
+@pytest.mark.shows("TR5", "RULES-03")
 @given(FILES, st.text(st.characters(codec="utf-8"), max_size=40))
 def test_appending_changes_nothing_else(data: bytes, text: str) -> None:
     """For any file: the old bytes are there from the beginning and to the end, and the rule is read again."""
@@ -236,6 +239,7 @@ def test_appending_changes_nothing_else(data: bytes, text: str) -> None:
     assert joined(doc.lines) == data
 
 
+@pytest.mark.shows("RULES-03")
 @given(FILES, st.data())
 def test_a_change_touches_the_rule_s_own_lines_only(data: bytes, draw: st.DataObject) -> None:
     """For any file and rule: archived, reworded or removed, every other line stands there in its order."""
@@ -264,6 +268,7 @@ def test_a_change_touches_the_rule_s_own_lines_only(data: bytes, draw: st.DataOb
     assert ends <= {line.end for line in doc.lines if line.end} | {"\n"}
 
 
+@pytest.mark.shows("RULES-03")
 @given(FILES)
 def test_the_way_there_and_back(data: bytes) -> None:
     """A rule that was appended and removed again leaves each line; a second one leaves the same bytes."""

@@ -109,6 +109,7 @@ def test_words_at_a_refused_call_and_after_an_interrupt_count() -> None:
     assert kind("only the two tests in orders") == "none"
 
 
+@pytest.mark.shows("FR3")
 @pytest.mark.parametrize(
     ("text", "severity"),
     [
@@ -123,7 +124,7 @@ def test_words_at_a_refused_call_and_after_an_interrupt_count() -> None:
     ],
 )
 def test_severity_by_keywords_and_context(text: str, severity: str) -> None:
-    """FR3: high for good and for what was said before, low where a choice is left, else medium."""
+    """High for good and for what was said before, low where a choice is left, else medium."""
     assert read(Said(text, WORK)).severity == severity
 
 
@@ -140,8 +141,9 @@ def test_commands_and_long_tasks_are_no_signals() -> None:
     assert kind("No, use strict mode. " + "Then add one more page to the shop. " * 20) == "none"
 
 
+@pytest.mark.shows("TR3")
 def test_the_floor_of_keywords() -> None:
-    """TR3: each of the 22 keywords makes a message a candidate, whatever its case."""
+    """Each of the 22 keywords makes a message a candidate, whatever its case."""
     words = [word for every in FLOOR.values() for word in every]
     assert len(words) == 22
     assert len(set(words)) == 21

@@ -183,8 +183,9 @@ def test_numbers_beyond_reason(module_daemon: Daemon, field: str, number: int) -
         raise
 
 
+@pytest.mark.shows("I36")
 def test_payloads_that_make_no_sense(daemon: Daemon) -> None:
-    """I36: unknown kinds, empty, nested, broken and mistyped payloads are skipped; the batch is stored."""
+    """Unknown kinds, empty, nested, broken and mistyped payloads are skipped; the batch is stored."""
     before = fine(daemon, "POST", "/v1/events", BATCH)["seq"]
     data = [
         b"{}",

@@ -107,8 +107,9 @@ def test_a_thousand_connections_under_a_small_limit() -> None:
             processes.end_group(process)
 
 
+@pytest.mark.shows("I44")
 def test_out_of_descriptors_it_waits_and_comes_back() -> None:
-    """I44: with more connections than descriptors one line says so, and what is connected is served; when
+    """With more connections than descriptors one line says so, and what is connected is served; when
     connections close it goes on.
     """
     with sandbox() as box, processes.none_left_over(), (box.root / "small.log").open("w+b") as log:

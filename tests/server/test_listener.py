@@ -101,8 +101,9 @@ def test_the_files_of_a_running_daemon(box: Sandbox) -> None:
             assert stat.S_IMODE(path.lstat().st_mode) & 0o077 == 0, path
 
 
+@pytest.mark.shows("I45")
 def test_sigterm_drains_and_leaves_nothing(box: Sandbox) -> None:
-    """I45: SIGTERM while judging ends with 0; socket and address go, the state is kept."""
+    """SIGTERM while judging ends with 0; socket and address go, the state is kept."""
     daemon = Daemon(box).start()
     with WireHost(box.socket, box.project) as host:  # its read is never answered
         host.send(host.turn("ses_drain"))
@@ -128,8 +129,9 @@ def test_sigint_ends_as_sigterm_does(box: Sandbox) -> None:
     daemon.kill9()
 
 
+@pytest.mark.shows("I45")
 def test_requests_while_it_ends_leave_no_trace(box: Sandbox) -> None:
-    """I45: what comes while the daemon drains is refused or served, and no bug is logged."""
+    """What comes while the daemon drains is refused or served, and no bug is logged."""
     for _ in range(3):
         daemon = Daemon(box).start()
         with WireHost(box.socket, box.project, unfinished(box.project)) as host:
@@ -148,8 +150,9 @@ def test_requests_while_it_ends_leave_no_trace(box: Sandbox) -> None:
         daemon.kill9()
 
 
+@pytest.mark.shows("I45")
 def test_killed_and_started_again(box: Sandbox) -> None:
-    """I45: after SIGKILL the lock is free and the stale socket is replaced."""
+    """After SIGKILL the lock is free and the stale socket is replaced."""
     daemon = Daemon(box).start()
     daemon.kill9()
     assert box.socket.exists()
@@ -159,8 +162,9 @@ def test_killed_and_started_again(box: Sandbox) -> None:
     assert daemon.stop() == 0
 
 
+@pytest.mark.shows("I45")
 def test_no_children_and_no_threads_that_keep_it(box: Sandbox) -> None:
-    """I45: the daemon starts no process; ended, it is gone and nobody's zombie."""
+    """The daemon starts no process; ended, it is gone and nobody's zombie."""
     with Daemon(box) as daemon:
         pid = daemon.status()["pid"]
         assert psutil.Process(pid).children(recursive=True) == []
@@ -199,8 +203,9 @@ def test_the_socket_is_deleted_under_it(box: Sandbox) -> None:
     assert daemon.stop() == 0
 
 
+@pytest.mark.shows("I42")
 def test_its_folder_is_deleted_under_it(box: Sandbox) -> None:
-    """I42: a daemon whose database is gone does not go on answering as if it stored anything."""
+    """A daemon whose database is gone does not go on answering as if it stored anything."""
     daemon = Daemon(box).start()
     process = daemon._process
     assert process is not None
@@ -282,8 +287,9 @@ def test_a_state_folder_that_is_a_file(box: Sandbox) -> None:
 # --- the parts -------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I45")
 def test_the_lock_is_held_once(folder: Path) -> None:
-    """I45: the kernel holds the lock; it goes with the file descriptor and names its holder."""
+    """The kernel holds the lock; it goes with the file descriptor and names its holder."""
     first, second = Lock(folder / "lock"), Lock(folder / "lock")
     first.acquire()
     with pytest.raises(AlreadyRunning, match=rf"pid {os.getpid()}\b"):

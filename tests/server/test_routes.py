@@ -53,8 +53,9 @@ def test_hostile_session_ids(daemon: Daemon, session: str) -> None:
     assert "\x1b[31m" not in daemon.new_log()
 
 
+@pytest.mark.shows("I35")
 def test_events_out_of_order_and_again(daemon: Daemon) -> None:
-    """I35: a batch is folded by ``seq``; what came before is ignored, alone or mixed with new events."""
+    """A batch is folded by ``seq``; what came before is ignored, alone or mixed with new events."""
     hello(daemon, "order")
     busy = event("session.status", 2, sessionID="ses_order", status={"type": "busy"})
     idle = event("session.idle", 3, sessionID="ses_order")
@@ -130,6 +131,7 @@ def test_results_of_unknown_orders(daemon: Daemon) -> None:
             assert fine(daemon, "POST", "/v1/results", body) == {"api": 1}
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize(
     "data",
     [
@@ -147,7 +149,7 @@ def test_results_of_unknown_orders(daemon: Daemon) -> None:
     ids=str,
 )
 def test_a_read_that_makes_no_sense(daemon: Daemon, data: object) -> None:
-    """I36: whatever a host answers to ``read``, nobody is prompted and the daemon goes on."""
+    """Whatever a host answers to ``read``, nobody is prompted and the daemon goes on."""
     name = f"read-{abs(hash(str(data)))}"
     asked = {"status": "done", "data": data}
     with WireHost(daemon.box.socket, daemon.box.project, lambda _: asked, instance=name) as host:
@@ -157,8 +159,9 @@ def test_a_read_that_makes_no_sense(daemon: Daemon, data: object) -> None:
         assert "feedback" not in host.kinds()
 
 
+@pytest.mark.shows("I5")
 def test_results_that_come_twice(daemon: Daemon) -> None:
-    """I5, bad input: an order answered twice, then otherwise, then by another host, counts once."""
+    """Bad input: an order answered twice, then otherwise, then by another host, counts once."""
     answer = unfinished(daemon.box.project)
     with WireHost(daemon.box.socket, daemon.box.project, answer, instance="twice") as host:
         host.send(host.turn("ses_twice"))
@@ -271,8 +274,9 @@ def test_what_a_client_expects(daemon: Daemon, expect: bytes, status: int) -> No
     assert answer.json["api"] == 1
 
 
+@pytest.mark.shows("I44")
 def test_huge_texts_are_not_kept(daemon: Daemon) -> None:
-    """I44: of a title of megabytes the first words are kept, and ids that long are none."""
+    """Of a title of megabytes the first words are kept, and ids that long are none."""
     huge = "x" * 2_000_000
     words = "a title " * 250_000
     hello(daemon, "huge")
@@ -331,8 +335,9 @@ def test_clients_that_never_finish(daemon: Daemon) -> None:
         check_alive(daemon)
 
 
+@pytest.mark.shows("I35")
 def test_an_event_batch_whose_sender_is_gone(daemon: Daemon) -> None:
-    """I35: a batch that came whole counts once, although its sender did not wait for the answer."""
+    """A batch that came whole counts once, although its sender did not wait for the answer."""
     seq = fine(daemon, "POST", "/v1/events", BATCH)["seq"]
     wire = event("session.created", seq + 1, sessionID="ses_gone", info={"id": "ses_gone", "title": "gone"})
     body = json.dumps(batch(wire)).encode()
@@ -358,8 +363,9 @@ def test_a_newer_stream_ends_the_older(daemon: Daemon) -> None:
         assert "ses_two" not in {o["session"] for o in older.orders}
 
 
+@pytest.mark.shows("I35", "I44")
 def test_a_stream_that_is_never_read(daemon: Daemon) -> None:
-    """I44, I35: a host that never reads its orders costs bounded memory; when it comes back it is served."""
+    """A host that never reads its orders costs bounded memory; when it comes back it is served."""
     with contextlib.ExitStack() as stack:
         hello(daemon, "hangs")
         hanging = stack.enter_context(contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)))

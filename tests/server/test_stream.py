@@ -56,8 +56,9 @@ def test_a_verdict_comes_as_it_is_given(box: Sandbox) -> None:
         daemon.new_log()
 
 
+@pytest.mark.shows("I44")
 def test_a_reader_that_never_reads_holds_up_nobody(box: Sandbox) -> None:
-    """I44: hundreds of verdicts pass a reader that sleeps; its queue is bounded and the daemon answers."""
+    """Hundreds of verdicts pass a reader that sleeps; its queue is bounded and the daemon answers."""
     many = 40
     with Daemon(box) as daemon, contextlib.closing(raw_stream(box)):
         text = "x" * 3_000
@@ -69,16 +70,18 @@ def test_a_reader_that_never_reads_holds_up_nobody(box: Sandbox) -> None:
         daemon.new_log()
 
 
+@pytest.mark.shows("I45")
 def test_the_daemon_stops_while_somebody_watches(box: Sandbox) -> None:
-    """I45: every stream ends with the daemon, whole lines only; the stop is not delayed."""
+    """Every stream ends with the daemon, whole lines only; the stop is not delayed."""
     with Daemon(box) as daemon, contextlib.closing(stream(box.socket, "/v1/stream")) as lines:
         assert next(lines) is None
         assert daemon.stop() == 0
         assert list(lines) == []
 
 
+@pytest.mark.shows("I44")
 def test_too_many_watch(box: Sandbox) -> None:
-    """I44: one too many is told so, and a place that is left is free again."""
+    """One too many is told so, and a place that is left is free again."""
     with Daemon(box) as daemon, contextlib.ExitStack() as stack:
         readers = [stack.enter_context(contextlib.closing(raw_stream(box))) for _ in range(READERS)]
         with pytest.raises(Unavailable, match="watching already"):

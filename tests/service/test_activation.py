@@ -65,9 +65,10 @@ def log(box: Sandbox) -> str:
     return (box.root / "activate.log").read_text()
 
 
+@pytest.mark.shows("I45")
 @pytest.mark.needs("systemd-socket-activate")
 def test_a_connection_starts_the_daemon(box: Sandbox) -> None:
-    """I45: it serves the inherited socket, privately, under the lock; the socket outlives it."""
+    """It serves the inherited socket, privately, under the lock; the socket outlives it."""
     box.socket.parent.chmod(0o700)
     other = box.root / "run" / "other.sock"  # not the daemon's own address: the inherited one counts
     with activated(box, other) as process:
@@ -104,9 +105,10 @@ def test_a_restart_keeps_the_inherited_socket(box: Sandbox) -> None:
         assert "Traceback" not in log(box)
 
 
+@pytest.mark.shows("I45")
 @pytest.mark.needs("systemd-socket-activate")
 def test_the_plugins_start_meets_the_service(box: Sandbox) -> None:
-    """I45: `reflectd start --from-shim`, many at once, while a manager holds the socket: one daemon."""
+    """`reflectd start --from-shim`, many at once, while a manager holds the socket: one daemon."""
     with activated(box, box.socket) as process:
         command = [sys.executable, "-m", "daemon", "start", "--from-shim"]
         many = [

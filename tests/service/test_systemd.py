@@ -99,8 +99,9 @@ def test_the_socket_is_the_daemons_own() -> None:
     assert dict(parsed(SERVICE)["Install"]) == {"Also": SOCKET}
 
 
+@pytest.mark.shows("I36")
 def test_nothing_hides_a_workspace() -> None:
-    """I36: the daemon writes `.reflection` anywhere the person may; no directive takes folders away."""
+    """The daemon writes `.reflection` anywhere the person may; no directive takes folders away."""
     text = render(PLAN)[SERVICE]
     keys = set(re.findall(r"^([A-Za-z]+)=", text, re.MULTILINE))
     hiding = r"Protect\w+|Private\w+|Read(Only|Write)Paths|InaccessiblePaths|TemporaryFileSystem|Root\w+"

@@ -14,9 +14,10 @@ STATE, ADDRESS = Path("/home/me/.local/state/reflectd"), Path("/run/user/1000/re
 PLAN = Plan(("/now", "-m", "reflectd"), STATE, ADDRESS)
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize("name", [SERVICE, launchd.FILE])
 def test_an_edit_is_noticed(tmp_path: Path, name: str) -> None:
-    """I43: ours of another version is replaced, a person's is kept beside and never overwritten."""
+    """Ours of another version is replaced, a person's is kept beside and never overwritten."""
     make = systemd.render if name == SERVICE else launchd.render
     now, old = make(PLAN)[name], make(Plan(("/old",), STATE, ADDRESS))[name]
     path = tmp_path / "new" / name

@@ -32,8 +32,9 @@ def tree(folder: Path) -> set[str]:
     return {str(p.relative_to(folder)) for p in folder.rglob("*")} - {".config"}
 
 
+@pytest.mark.shows("I45")
 def test_install_and_uninstall(manager: UserManager) -> None:
-    """I45: one command installs it and it answers, also twice; one takes it back and nothing is left."""
+    """One command installs it and it answers, also twice; one takes it back and nothing is left."""
     before = tree(manager.box.home)
     manager.reflectd("service", "status", code=3)
     assert "answers on /run/user/0/reflectd/reflectd.sock" in manager.reflectd("service", "install")
@@ -70,8 +71,9 @@ def test_hostile_paths() -> None:
             manager.reflectd("service", "uninstall", "--state-dir", str(state))
 
 
+@pytest.mark.shows("I45")
 def test_a_daemon_that_a_host_started_makes_room(manager: UserManager) -> None:
-    """I45: one daemon per user while the service comes; the plugin's start asks the service."""
+    """One daemon per user while the service comes; the plugin's start asks the service."""
     manager.reflectd("start", "--from-shim")
     assert "stopped the daemon that ran without the service" in manager.reflectd("service", "install")
     pid = manager.get("MainPID")
@@ -94,8 +96,9 @@ def test_stop_holds(manager: UserManager, reachable: bool) -> None:
     assert manager.get("ActiveState") == "active"
 
 
+@pytest.mark.shows("I45")
 def test_it_is_restarted_when_killed_and_when_it_hangs(manager: UserManager) -> None:
-    """I45: a daemon that dies or whose event loop hangs comes back by itself."""
+    """A daemon that dies or whose event loop hangs comes back by itself."""
     manager.reflectd("service", "install")
     drop_in = manager.units / "reflectd.service.d" / "fast.conf"
     drop_in.parent.mkdir()
@@ -110,9 +113,10 @@ def test_it_is_restarted_when_killed_and_when_it_hangs(manager: UserManager) -> 
     assert drop_in.exists()
 
 
+@pytest.mark.shows("I45")
 def test_a_restart_and_an_upgrade_under_systemd(manager: UserManager) -> None:
-    """I45: `restart` has systemd start a new process. A daemon that makes way for the program on the disk
-    stays the process that systemd watches: it is not taken for one that ends, and its signs of life count.
+    """`restart` has systemd start a new process. A daemon that makes way for the program on the disk stays
+    the process that systemd watches: it is not taken for one that ends, and its signs of life count.
     """
     manager.reflectd("service", "install")
     drop_in = manager.units / "reflectd.service.d" / "fast.conf"
@@ -165,8 +169,9 @@ def test_a_start_that_always_fails_ends(manager: UserManager) -> None:
     assert "started as a service" in manager.reflectd("start")
 
 
+@pytest.mark.shows("I43")
 def test_an_edited_unit_is_kept(manager: UserManager) -> None:
-    """I43: what a person wrote is set aside, and they are told where."""
+    """What a person wrote is set aside, and they are told where."""
     manager.reflectd("service", "install")
     for args in (("install",), ("uninstall",)):
         unit = manager.units / "reflectd.service"

@@ -205,8 +205,9 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return asyncio.run(tell_a_story(tmp_path_factory.mktemp("story")))
 
 
+@pytest.mark.shows("I43")
 async def test_damaged_rows_never_stop_the_daemon(story: Path, tmp_path: Path) -> None:
-    """I43: a sample of all damages to all columns: each start succeeds, and no answer is a bug."""
+    """A sample of all damages to all columns: each start succeeds, and no answer is a bug."""
     every = harms(story)
     assert len(every) > 290
     wrong = {}
@@ -219,8 +220,9 @@ async def test_damaged_rows_never_stop_the_daemon(story: Path, tmp_path: Path) -
     assert wrong == {}
 
 
+@pytest.mark.shows("I43")
 def test_a_damaged_row_is_kept_aside_and_told(story: Path, tmp_path: Path) -> None:
-    """I43: its values are in the table `unreadable`, the rows beside it stay, and the start says so."""
+    """Its values are in the table `unreadable`, the rows beside it stay, and the start says so."""
     database = tmp_path / "reflectd.sqlite3"
     shutil.copy(story, database)
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as c:
@@ -237,8 +239,9 @@ def test_a_damaged_row_is_kept_aside_and_told(story: Path, tmp_path: Path) -> No
         found.close()
 
 
+@pytest.mark.shows("I43")
 def test_an_order_that_cannot_be_read_is_told_once_and_left(story: Path, tmp_path: Path) -> None:
-    """I43: it is as good as none, and the others are found."""
+    """It is as good as none, and the others are found."""
     database = tmp_path / "reflectd.sqlite3"
     shutil.copy(story, database)
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as c:
@@ -256,9 +259,10 @@ def test_an_order_that_cannot_be_read_is_told_once_and_left(story: Path, tmp_pat
         found.close()
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize("lost", ["DROP TABLE timers", "ALTER TABLE ledger DROP COLUMN account"])
 def test_a_database_without_a_table_is_kept_aside(story: Path, tmp_path: Path, lost: str) -> None:
-    """I43: all of it is kept, and a new one is begun."""
+    """All of it is kept, and a new one is begun."""
     database = tmp_path / "reflectd.sqlite3"
     shutil.copy(story, database)
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as c:

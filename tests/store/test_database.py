@@ -74,8 +74,9 @@ async def test_a_failing_job_fails_alone(tmp_path: Path, bad: tuple[str, list[tu
     db.close()
 
 
+@pytest.mark.shows("I42")
 async def test_closed(tmp_path: Path) -> None:
-    """I42: what was queued before the close is stored; afterwards a commit is refused, a close is nothing."""
+    """What was queued before the close is stored; afterwards a commit is refused, a close is nothing."""
     db = opened(tmp_path / "db")
     jobs = [asyncio.ensure_future(put(db, f"i{n}")) for n in range(50)]
     await asyncio.sleep(0)
@@ -115,9 +116,10 @@ def flip(data: bytes) -> bytes:
     return data[:at] + b"\xff" * page + data[at + page :]
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize("kind", ["garbage", "text", "truncated", "flipped", "header"])
 async def test_a_corrupt_file_is_kept_aside(tmp_path: Path, kind: str) -> None:
-    """I43: moved under a new name with its content intact, and a new one begun."""
+    """Moved under a new name with its content intact, and a new one begun."""
     path = tmp_path / "db"
     good = await filled(path)
     bad = {
@@ -137,8 +139,9 @@ async def test_a_corrupt_file_is_kept_aside(tmp_path: Path, kind: str) -> None:
     db.close()
 
 
+@pytest.mark.shows("I43")
 async def test_corrupt_twice_at_the_same_moment(tmp_path: Path) -> None:
-    """I43: the second corrupt file does not overwrite the first that was kept."""
+    """The second corrupt file does not overwrite the first that was kept."""
     path, kept = tmp_path / "db", set()
     for n in range(3):
         path.write_bytes(b"garbage %d" % n * 1000)
@@ -149,8 +152,9 @@ async def test_corrupt_twice_at_the_same_moment(tmp_path: Path) -> None:
     assert {p.read_bytes()[:9] for p in kept} == {b"garbage 0", b"garbage 1", b"garbage 2"}
 
 
+@pytest.mark.shows("I43")
 async def test_a_newer_version_is_not_touched(tmp_path: Path) -> None:
-    """I43: a file of a newer reflectd is refused with words, and stays as it is, byte for byte."""
+    """A file of a newer reflectd is refused with words, and stays as it is, byte for byte."""
     path = tmp_path / "db"
     await filled(path)
     with sqlite3.connect(path) as c:

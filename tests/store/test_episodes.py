@@ -56,8 +56,9 @@ async def store(opens: Open) -> Store:
     return await opens()
 
 
+@pytest.mark.shows("AC-2.6.3")
 async def test_an_episode_comes_back_as_it_was(store: Store) -> None:
-    """AC-2.6.3: every field, whatever the texts hold; the id is taken once."""
+    """Every field, whatever the texts hold; the id is taken once."""
     assert await store.add(rich(1), vector(0))
     assert not await store.add(replace(rich(1), lesson="Another."), vector(90))
     (found,) = await store.get([hexed(1), hexed(2)])
@@ -89,8 +90,9 @@ async def test_pages_newest_first(store: Store) -> None:
     assert await store.page([]) == []
 
 
+@pytest.mark.shows("AC-2.6.4", "SUBTASK-4.4")
 async def test_the_nearest_by_meaning(store: Store) -> None:
-    """AC-2.6.4, subtask 4.4: the nearest first, with the cosine; three of them are above 0.70."""
+    """The nearest first, with the cosine; three of them are above 0.70."""
     for n, degrees in enumerate((80, 10, 44, 0, 60)):
         await store.add(episode(n, "§"), vector(degrees))
     await store.add(episode(9, "§"))
@@ -298,8 +300,9 @@ async def test_the_least_useful_go(store: Store) -> None:
     assert ids(await store.page(None)) == [9, 1]
 
 
+@pytest.mark.shows("I44")
 async def test_sessions_are_forgotten_after_a_while(opens: Open) -> None:
-    """I44: the rows that say which session was counted go; what they counted stays."""
+    """The rows that say which session was counted go; what they counted stays."""
     store = await opens()
     await store.add(episode(1))
     day = 86_400_000

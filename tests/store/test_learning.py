@@ -46,8 +46,9 @@ async def test_a_case_whose_verdict_was_taken_back_is_not_learned_from(db: Datab
     assert learning.cases(db, "s") == []
 
 
+@pytest.mark.shows("I44")
 async def test_cases_lapse_after_seven_days(db: Database) -> None:
-    """I44: and they are counted, so that `status` can say it."""
+    """And they are counted, so that `status` can say it."""
     await judged(db, "old", NOW - SPOOL_DAYS * DAY_MS - 1)
     await judged(db, "new", NOW)
     for statement in learning.prune(NOW):
@@ -56,8 +57,9 @@ async def test_cases_lapse_after_seven_days(db: Database) -> None:
     assert learning.counts(db) == {"lapsed": 1}
 
 
+@pytest.mark.shows("I44")
 async def test_cases_hold_at_most_fifty_megabytes(db: Database) -> None:
-    """I44: of more the oldest lapse."""
+    """Of more the oldest lapse."""
     for i in range(6):
         await judged(db, str(i), NOW + i, b"x" * (SPOOL_BYTES // 5))
     assert learning.waiting(db) == (6, 6 * (SPOOL_BYTES // 5))
@@ -79,6 +81,7 @@ async def test_a_text_is_kept_once_and_a_dismissed_one_stays_away(db: Database) 
     assert learning.texts(db, "/p") == []
 
 
+@pytest.mark.shows("REQ-REFL-004")
 async def test_a_session_counts_once_for_a_point(db: Database) -> None:
     """However many stretches it has: the first word counts."""
     await db.commit(learning.tag("/p", "pat-001", "s", "helpful", NOW, "it was used"))
@@ -87,6 +90,7 @@ async def test_a_session_counts_once_for_a_point(db: Database) -> None:
     assert learning.tagged(db, "/p", "s") == {"pat-001"}
 
 
+@pytest.mark.shows("LEARN-03")
 async def test_what_was_given_is_kept_to_the_byte(db: Database) -> None:
     """Also what is not ASCII, and the heading."""
     offer = Offer(
@@ -98,8 +102,9 @@ async def test_what_was_given_is_kept_to_the_byte(db: Database) -> None:
     assert learning.given(db, "other") == []
 
 
+@pytest.mark.shows("I42")
 async def test_a_change_that_was_decided_waits_until_it_is_written(db: Database) -> None:
-    """I42: until ``end_write`` it is found again after a restart."""
+    """Until ``end_write`` it is found again after a restart."""
     await db.commit(learning.begin_write("/p", "s", NOW, b"{}"))
     write = learning.unwritten(db, "s")
     assert write is not None

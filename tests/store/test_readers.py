@@ -28,9 +28,10 @@ def test_the_key_is_made_once(tmp_path: Path) -> None:
         assert not who.knows(mark, state, values)
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize("text", ["", "nothex", "00"])
 def test_a_key_that_is_none(tmp_path: Path, text: str) -> None:
-    """I43: it is told and left as it is."""
+    """It is told and left as it is."""
     (tmp_path / "key").write_text(text)
     with pytest.raises(UserError, match="key"):
         Reader(tmp_path / "key")

@@ -67,10 +67,11 @@ _SESSIONS = st.builds(
 )
 
 
+@pytest.mark.shows("I42")
 @settings(max_examples=60, deadline=None)
 @given(state=_SESSIONS)
 def test_a_session_comes_back_as_it_was(state: Session) -> None:
-    """I42: whatever a session holds is read again after a restart, field by field."""
+    """Whatever a session holds is read again after a restart, field by field."""
     import asyncio
 
     with tempfile.TemporaryDirectory() as folder:
@@ -82,8 +83,9 @@ def test_a_session_comes_back_as_it_was(state: Session) -> None:
         db.close()
 
 
+@pytest.mark.shows("I44")
 async def test_ten_thousand_sessions_in_bounded_memory(db: Database) -> None:
-    """I44: 500 stay in memory, the others are read again when they are asked for."""
+    """500 stay in memory, the others are read again when they are asked for."""
     kept = Sessions(db)
     for n in range(10_000):
         kept.put(Session(id=f"ses_{n:05d}", directory="/w", task=f"msg_{n}"))
@@ -99,8 +101,9 @@ async def test_ten_thousand_sessions_in_bounded_memory(db: Database) -> None:
     assert len(kept.recent(50)) == 50
 
 
+@pytest.mark.shows("I42")
 def test_what_is_not_stored_yet_is_never_forgotten(db: Database) -> None:
-    """I42: while the disk is full states pile up in memory instead of being dropped."""
+    """While the disk is full states pile up in memory instead of being dropped."""
     kept = Sessions(db)
     for n in range(3 * KEPT):
         kept.put(Session(id=f"ses_{n}", task=f"msg_{n}"))
@@ -110,8 +113,9 @@ def test_what_is_not_stored_yet_is_never_forgotten(db: Database) -> None:
     assert found.task == "msg_0"
 
 
+@pytest.mark.shows("I42")
 async def test_a_change_during_the_commit_stays_unsaved(db: Database) -> None:
-    """I42: what changes while the commit runs is stored by the next one."""
+    """What changes while the commit runs is stored by the next one."""
     kept = Sessions(db)
     kept.put(Session(id="ses_a", task="msg_1"))
     states = kept.unsaved()
@@ -121,11 +125,12 @@ async def test_a_change_during_the_commit_stays_unsaved(db: Database) -> None:
     assert [s.task for s in kept.unsaved().values()] == ["msg_2"]
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"null", b"[]", b'{"id": 5}', b'{"id": "ses_bad", "idle_at": "x"}']
 )
 async def test_a_row_that_can_not_be_read(db: Database, body: bytes) -> None:
-    """I43: a damaged row (a flipped bit, a hand) costs its own session's state, nothing more."""
+    """A damaged row (a flipped bit, a hand) costs its own session's state, nothing more."""
     kept = Sessions(db)
     kept.put(Session(id="ses_good", directory="/w", recheck=True))
     kept.put(Session(id="ses_bad", directory="/w"))
@@ -142,8 +147,9 @@ async def test_a_row_that_can_not_be_read(db: Database, body: bytes) -> None:
         assert kept_aside in ([("ses_bad", body)], []), "what could not be read is kept"
 
 
+@pytest.mark.shows("I42")
 async def test_one_prompt_for_a_turn(db: Database) -> None:
-    """I42: the second prompt of a turn fails its whole commit, whoever sends it."""
+    """The second prompt of a turn fails its whole commit, whoever sends it."""
     await db.commit(outbox.add([feedback()]))
     verdict = Verdict("ses_a", "msg_1", "msg_9", "incomplete", NOW)
     with pytest.raises(Unavailable):
@@ -154,8 +160,9 @@ async def test_one_prompt_for_a_turn(db: Database) -> None:
     assert len(Outbox(db).open()) == 3
 
 
+@pytest.mark.shows("I21")
 async def test_one_verdict_for_a_turn(db: Database) -> None:
-    """I21: exactly one final verdict per turn, in the store too."""
+    """Exactly one final verdict per turn, in the store too."""
     verdict = Verdict("ses_a", "msg_1", "msg_2", "complete", NOW, Severity.LOW, missing=(Missing("x", "E1"),))
     await db.commit(verdicts.add(verdict, "/w"))
     with pytest.raises(Unavailable):
@@ -180,16 +187,18 @@ async def test_a_closed_order_stays_closed(db: Database) -> None:
     assert not Outbox(db).is_ours("rfl_unknown")
 
 
+@pytest.mark.shows("I42")
 async def test_orders_come_back_as_they_were(db: Database) -> None:
-    """I42: both kinds of stored orders survive a restart."""
+    """Both kinds of stored orders survive a restart."""
     toast = ShowToast("ses_a", "Task complete — 💥", "success")
     row = Stored(order_id("ses_a", "msg_2", "toast"), "ses_a", "pending", "", NOW + 1, toast)
     await db.commit(outbox.add([feedback(), row]))
     assert Outbox(db).open() == [feedback(), row]
 
 
+@pytest.mark.shows("I44")
 async def test_retention(db: Database) -> None:
-    """I44: sessions, orders and ids 90 days; verdicts and ledger 400 days; the rest is kept."""
+    """Sessions, orders and ids 90 days; verdicts and ledger 400 days; the rest is kept."""
     old, older = NOW - 91 * DAY, NOW - 401 * DAY
     kept = Sessions(db)
     for n, at in enumerate((NOW, old, older)):
@@ -220,8 +229,9 @@ async def test_retention(db: Database) -> None:
     }
 
 
+@pytest.mark.shows("I40", "I42")
 async def test_switches_and_marks_survive(db: Database) -> None:
-    """I40, I42: the project switch and the ``seq`` mark are read at the next start; siblings are not off."""
+    """The project switch and the ``seq`` mark are read at the next start; siblings are not off."""
     kept = Sessions(db)
     await db.commit(kept.switch("/w/one", on=False, now=NOW), sessions.mark({"host": 41}, NOW))
     await db.commit(sessions.mark({"host": 42}, NOW))

@@ -123,9 +123,10 @@ def test_the_disk_fills_while_judging(box: Sandbox, daemon: Daemon) -> None:
     daemon.new_log()
 
 
+@pytest.mark.shows("I21", "I42")
 def test_files_that_can_not_be_written_are_written_later(box: Sandbox, daemon: Daemon) -> None:
-    """I21, I42: a verdict whose file found no place gets it at the next start; ``status`` says what is wrong,
-    and stops saying so when files can be written again.
+    """A verdict whose file found no place gets it at the next start; ``status`` says what is wrong, and stops
+    saying so when files can be written again.
     """
     blocked = [box.project / ".reflection", box.state / "workspaces"]
     for path in blocked:
@@ -143,8 +144,9 @@ def test_files_that_can_not_be_written_are_written_later(box: Sandbox, daemon: D
     daemon.wait_verdict("ses_blocked", "incomplete")
 
 
+@pytest.mark.shows("I35", "I42")
 def test_killed_between_commits(box: Sandbox, daemon: Daemon) -> None:
-    """I42, I35: kill -9 while events flow: what was acknowledged is there, what is sent again counts once."""
+    """kill -9 while events flow: what was acknowledged is there, what is sent again counts once."""
     host = WireHost(box.socket, box.project)
     host.hello()
     acknowledged = 0
@@ -173,8 +175,9 @@ def test_killed_between_commits(box: Sandbox, daemon: Daemon) -> None:
     assert rows(box, "SELECT seq FROM instances") == [(host.seq,)]
 
 
+@pytest.mark.shows("I42")
 def test_a_turn_left_judging_is_judged_after_a_restart(box: Sandbox, daemon: Daemon) -> None:
-    """I42: the host comes back with hello and a new stream, and its open turn is read again."""
+    """The host comes back with hello and a new stream, and its open turn is read again."""
     with WireHost(box.socket, box.project) as host:  # reads are never answered
         host.send(host.turn("ses_left"))
         wait_until(lambda: host.kinds() == ["read"], "read", daemon.log)
@@ -197,9 +200,10 @@ def _truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize("damage", [_garbage, _truncated])
 def test_a_corrupt_database(box: Sandbox, daemon: Daemon, damage: Callable[[Path], None]) -> None:
-    """I43: kept aside, said clearly, and the daemon serves with a new one."""
+    """Kept aside, said clearly, and the daemon serves with a new one."""
     with WireHost(box.socket, box.project, unfinished(box.project)) as host:
         host.send(host.turn("ses_lost"))
         daemon.wait_verdict("ses_lost", "incomplete")
@@ -218,8 +222,9 @@ def test_a_corrupt_database(box: Sandbox, daemon: Daemon, damage: Callable[[Path
         daemon.wait_verdict("ses_new", "incomplete")
 
 
+@pytest.mark.shows("I43")
 def test_a_newer_database(box: Sandbox, daemon: Daemon) -> None:
-    """I43: a database of a newer reflectd is refused with words (exit code 2) and not touched."""
+    """A database of a newer reflectd is refused with words (exit code 2) and not touched."""
     daemon.stop()
     database = box.state / "reflectd.sqlite3"
     c = sqlite3.connect(database)
@@ -244,9 +249,10 @@ def found_in(root: Path, secrets: tuple[str, ...]) -> list[str]:
     return hits
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize("debug", ["", "1"])
 def test_secrets_stay_out_of_everything(box: Sandbox, debug: str) -> None:
-    """I46: keys in texts, commands, outputs, titles, todos and errors reach no file, log or answer."""
+    """Keys in texts, commands, outputs, titles, todos and errors reach no file, log or answer."""
     anthropic, github, aws, slack, password = SECRETS
     texts = {
         "request": f"Add login with tests. My key is {anthropic}, DB_PASSWORD={password}",

@@ -84,8 +84,9 @@ async def test_a_disk_that_refuses_a_sync(tmp_path: Path) -> None:
     db.close()
 
 
+@pytest.mark.shows("I42")
 async def test_a_sync_that_was_asked_for_ends_before_the_close(tmp_path: Path) -> None:
-    """I42: the daemon ends, and what waits for the disk still gets it."""
+    """The daemon ends, and what waits for the disk still gets it."""
     disk = Disk()
     db = Database(tmp_path / "db", lambda: NOW, disk.sync)
     await put(db, "decision")

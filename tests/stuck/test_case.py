@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.stuck.case import make_case
 from tests.stuck.samples import BUSY, TEMPLATES
 
 
+@pytest.mark.shows("I46")
 def test_secrets_do_not_leave() -> None:
-    """I46: request, reply and calls are redacted before the prompt is made."""
+    """Request, reply and calls are redacted before the prompt is made."""
     secret = "ghp_" + "a1B2" * 9
     messages = (
         Message("m1", "user", text=f"Use {secret}", human=True),

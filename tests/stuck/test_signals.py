@@ -142,6 +142,7 @@ def test_planning_without_doing() -> None:
     assert quiet(*[part for i, p in enumerate(plans) for part in (p, read(f"{i}.py", str(i)))])
 
 
+@pytest.mark.shows("I29")
 @pytest.mark.parametrize(
     "command",
     [
@@ -155,14 +156,15 @@ def test_planning_without_doing() -> None:
     ],
 )
 def test_waiting_is_no_loop(command: str) -> None:
-    """I29: polling with the same answer for a while; a very long time is one after all."""
+    """Polling with the same answer for a while; a very long time is one after all."""
     assert quiet(*[bash(command, "pending")] * 11)
     assert loop(*[bash(command, "pending")] * 40)
     assert quiet(*[bash(command, f"step {i}") for i in range(40)])
 
 
+@pytest.mark.shows("I29")
 def test_waiting_in_two_calls_and_by_tools() -> None:
-    """I29: sleep and look in turns; a background job's output, a browser's keys, an MCP tool's status."""
+    """Sleep and look in turns; a background job's output, a browser's keys, an MCP tool's status."""
     assert quiet(*[bash("sleep 5"), bash("curl -s localhost:3000", "refused", 7)] * 15)
     for name in ("BashOutput", "playwright_browser_press_key", "ci_get_build_status"):
         assert quiet(*[tool(name, output="running")] * 11)
@@ -265,8 +267,9 @@ def test_a_person_or_a_compaction_begins_anew() -> None:
     assert quiet(*files * 2, summary, *files * 2)
 
 
+@pytest.mark.shows("I8")
 def test_our_own_feedback_does_not_begin_anew() -> None:
-    """I8: the same failing call after each feedback goes on being the same loop."""
+    """The same failing call after each feedback goes on being the same loop."""
     order = Message("o", "user", text="Task incomplete", order="ord")
     fail = bash("npm test", "FAIL a", 1)
     assert loop(fail, fail, order, fail, fail).count == 4
@@ -333,9 +336,10 @@ symbols = st.builds(
 )
 
 
+@pytest.mark.shows("I36")
 @given(st.lists(messages, max_size=12))
 def test_it_never_raises(found_messages: list[Message]) -> None:
-    """I36: any transcript is read, whatever a host or a model put into it."""
+    """Any transcript is read, whatever a host or a model put into it."""
     transcript = Transcript("ses", tuple(found_messages))
     loop_in(transcript)
     assert all("\n" not in step.what and len(step.what) <= 120 for step in steps(transcript))

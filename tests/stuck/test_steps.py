@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from daemon.core.transcript import ToolCall
 from daemon.stuck.signals import (
     step_of,
@@ -39,8 +41,9 @@ def test_what_a_step_holds() -> None:
     assert step_of(bash("x", "1")).result != step_of(replace(bash("x", "1"), cut=9)).result
 
 
+@pytest.mark.shows("I29")
 def test_calls_that_still_run_are_no_steps() -> None:
-    """I29: a pending or running tool says nothing yet."""
+    """A pending or running tool says nothing yet."""
     running = [replace(read("a.py"), status=status) for status in ("pending", "running")]
     assert steps(session(*running)) == ()
     assert quiet(*running * 9)

@@ -87,8 +87,9 @@ async def test_another_user_gets_nothing(ports: tuple[Port, Port]) -> None:
     assert await ports[1].said() == b""
 
 
+@pytest.mark.shows("I44")
 async def test_only_so_many_are_kept(ports: tuple[Port, Port]) -> None:
-    """I44: with one too many the oldest is ended, so whoever only holds connections keeps nobody out."""
+    """With one too many the oldest is ended, so whoever only holds connections keeps nobody out."""
     ours, _ = ports
     assert [await ours.said(keep=True) for _ in range(3)] == [b"hello"] * 3
     with contextlib.suppress(ConnectionError):

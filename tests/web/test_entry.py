@@ -241,8 +241,9 @@ def _ended(daemon: InProcess, clock: FakeClock) -> bool:
     return not daemon.site.is_open
 
 
+@pytest.mark.shows("I44")
 def test_only_so_many_browsers() -> None:
-    """I44: the oldest cookie ends when too many were given, and unused links do not pile up."""
+    """The oldest cookie ends when too many were given, and unused links do not pile up."""
     clock = FakeClock()
     entry = Entry(1, clock)
     links = [entry.token() for _ in range(40)]

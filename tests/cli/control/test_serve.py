@@ -27,11 +27,12 @@ sys.exit(code)
 """
 
 
+@pytest.mark.shows("I45")
 @pytest.mark.parametrize(
     ("disk", "said"), [("dead", "worked\nlock given back\n"), ("fine", "worked\nleft as usual\n")]
 )
 def test_the_end_waits_for_no_dead_disk(disk: str, said: str) -> None:
-    """I45: a thread that never returns from reading a file does not keep the daemon's process."""
+    """A thread that never returns from reading a file does not keep the daemon's process."""
     command = [sys.executable, "-c", ENDING, disk]
     found = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, cwd=REPO)
     assert (found.returncode, found.stdout, found.stderr) == (7, said, "")

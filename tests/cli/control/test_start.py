@@ -17,8 +17,9 @@ from harness.machine.sandbox import Sandbox
 from tests.support.machine.command_line import COMMAND_S, Done, environment, reflectd, said
 
 
+@pytest.mark.shows("I45")
 def test_start_status_stop(box: Sandbox) -> None:
-    """I45: start, start again, status, stop, stop again; nothing is left, and the log is there to read."""
+    """Start, start again, status, stop, stop again; nothing is left, and the log is there to read."""
     said(reflectd(box, "status"), 3, "not running", "reflectd start")
     text = said(reflectd(box, "start"), 0, "started", "reflectd.log")
     pid = int(text.partition("pid ")[2].partition(")")[0])
@@ -56,10 +57,11 @@ def test_start_says_why_it_failed(box: Sandbox) -> None:
     said(done, done.returncode, "did not start", "reflectd.sqlite3")
 
 
+@pytest.mark.shows("I46")
 @pytest.mark.parametrize("provider", ["auto", "anthropic"])
 def test_a_host_brings_no_key(box: Sandbox, provider: str) -> None:
-    """I46: a daemon that a host starts runs without the key of its environment, and says what allows the key;
-    one that a person starts takes it.
+    """A daemon that a host starts runs without the key of its environment, and says what allows the key; one
+    that a person starts takes it.
     """
     env = {"ANTHROPIC_API_KEY": "k", "REFLECTD_JUDGE_PROVIDER": provider}
     said(reflectd(box, "start", "--from-shim", **env), 0, "started")

@@ -29,8 +29,9 @@ def off_folders(box: Sandbox) -> list[str]:
     return found
 
 
+@pytest.mark.shows("I40")
 def test_on_and_off(box: Sandbox) -> None:
-    """I40: a project or a session is switched off and on, over a restart; siblings are not touched."""
+    """A project or a session is switched off and on, over a restart; siblings are not touched."""
     with Daemon(box) as daemon, WireHost(box.socket, box.project) as host:
         host.send(host.turn("ses_one"))
         host.send(host.turn("ses_two"))
@@ -47,9 +48,10 @@ def test_on_and_off(box: Sandbox) -> None:
         assert daemon.session("ses_two")["off"] is False
 
 
+@pytest.mark.shows("I40")
 def test_in_a_sub_folder_the_project_is_switched(box: Sandbox) -> None:
-    """I40: the project and all below it, not the sub-folder; a folder beside it is not touched; ``status``
-    shows what is off, and a second time says that it was so already.
+    """The project and all below it, not the sub-folder; a folder beside it is not touched; ``status`` shows
+    what is off, and a second time says that it was so already.
     """
     deep, beside = sub_folder(box), box.root / "project-2"
     beside.mkdir()
@@ -74,8 +76,9 @@ def test_in_a_sub_folder_the_project_is_switched(box: Sandbox) -> None:
         assert (off_folders(box), daemon.session("ses_here")["off"]) == ([], False)
 
 
+@pytest.mark.shows("I40")
 def test_a_folder_is_off_with_what_is_below_it(box: Sandbox) -> None:
-    """I40: a host in a sub-folder of one that is off is off too, and ``on`` there says what holds it off."""
+    """A host in a sub-folder of one that is off is off too, and ``on`` there says what holds it off."""
     deep = sub_folder(box)
     with Daemon(box) as daemon, WireHost(box.socket, deep) as host:
         host.send(host.turn("ses_deep"))
@@ -109,8 +112,9 @@ def test_a_session_by_the_beginning_of_its_id(box: Sandbox) -> None:
         assert [daemon.session(s).get("off") for s in ("ses_abc", "ses_abd", "ses_ad")] == [False, True, None]
 
 
+@pytest.mark.shows("I40")
 def test_without_a_daemon(box: Sandbox) -> None:
-    """I40: the switch is stored all the same, of a project and of a known session; the next daemon has it."""
+    """The switch is stored all the same, of a project and of a known session; the next daemon has it."""
     deep = sub_folder(box)
     said(reflectd(box, "off", cwd=deep), 0, f"is off for {box.project} ", "no daemon runs")
     said(reflectd(box, "status"), 3, f"off      {box.project} and everything below it")

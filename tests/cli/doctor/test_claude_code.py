@@ -43,11 +43,12 @@ def test_doctor_is_quiet_without_claude_code(desk: Desk) -> None:
     assert examined(desk)[0] == ("ok", "2.1.330 (/bin/claude)")
 
 
+@pytest.mark.shows("I39")
 @pytest.mark.parametrize(
     ("said", "outcome"), [("2.1.197 (Claude Code)", "ok"), ("2.1.196", "warn"), ("1.9.999", "warn")]
 )
 def test_doctor_knows_the_oldest_version(desk: Desk, said: str, outcome: str) -> None:
-    """I39: versions are compared by their numbers with the oldest tested one."""
+    """Versions are compared by their numbers with the oldest tested one."""
     a_program(desk, "claude", said)
     assert examined(desk)[0][0] == outcome
 

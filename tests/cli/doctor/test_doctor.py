@@ -138,8 +138,9 @@ def test_doctor_names_the_judge_of_each_host(box: Sandbox) -> None:
         assert "by this shell's settings: Anthropic's API" in text
 
 
+@pytest.mark.shows("I46")
 def test_doctor_never_shows_a_key(box: Sandbox) -> None:
-    """I46: that a key is set is shown, the key is not."""
+    """That a key is set is shown, the key is not."""
     key = "sk-ant-api03-" + "k" * 40
     env = {"ANTHROPIC_API_KEY": key, "OPENAI_API_KEY": key, "REFLECTD_JUDGE_PROVIDER": "auto"}
     for args in (["doctor"], ["doctor", "--json"]):

@@ -103,6 +103,7 @@ def titles(found: Json) -> list[str]:
     return [s["title"].split(",")[0] for s in found["sessions"]]
 
 
+@pytest.mark.shows("LEARN-16")
 async def test_past_sessions_teach_confirm_and_reach_the_playbook(box: Sandbox) -> None:
     """In order of time: the first teaches, the second confirms, and only then the text is in the file, as a
     revision that can be undone. The percent for learning is 0 and forbids nothing; the ledger has the calls
@@ -136,6 +137,7 @@ async def test_past_sessions_teach_confirm_and_reach_the_playbook(box: Sandbox) 
         assert site.points() == []
 
 
+@pytest.mark.shows("LEARN-16")
 async def test_the_estimate_comes_first_and_asks_nobody(box: Sandbox) -> None:
     """Calls, tokens and the price, which is unknown here and said to be; without a terminal it refuses before
     anything is read, and no flag but --yes answers.
@@ -212,6 +214,7 @@ async def test_a_person_at_80_columns_is_asked_and_sees_how_far_it_is(box: Sandb
     assert wide == []
 
 
+@pytest.mark.shows("LEARN-17")
 async def test_ctrl_c_ends_the_call_and_the_next_command_goes_on(box: Sandbox) -> None:
     """The model's server sees the caller hang up, so nothing more is spent; the cancelled call is in the
     ledger with what it may have cost. What was learned stays, and only what is left is asked for again.
@@ -238,6 +241,7 @@ async def test_ctrl_c_ends_the_call_and_the_next_command_goes_on(box: Sandbox) -
         assert site.points() == [TEXT]
 
 
+@pytest.mark.shows("LEARN-17")
 @pytest.mark.parametrize("victim", ["command", "daemon"])
 async def test_kill_9_loses_and_doubles_nothing(box: Sandbox, victim: str) -> None:
     """Killed between the reflector's answer and the curator's: that answer was paid for and is kept. The next
@@ -279,6 +283,7 @@ async def test_limit_takes_the_oldest_that_are_left(box: Sandbox) -> None:
         assert titles(await site.asked("--yes", "--limit", "2")) == ["Do step 3 of the plan"]
 
 
+@pytest.mark.shows("LEARN-18")
 async def test_a_cap_of_a_day_ends_it(box: Sandbox) -> None:
     """`spend.tokens_per_day`, judging included: it ends with the reason, and the rest is left. The calls that
     were made count, and no judgement is touched.
@@ -322,6 +327,7 @@ async def test_a_model_that_does_not_answer_ends_it(box: Sandbox) -> None:
         assert titles(await site.asked("--yes")) == ["Do step 4 of the plan"]
 
 
+@pytest.mark.shows("LEARN-16")
 @pytest.mark.parametrize(
     ("env", "words"),
     [
@@ -423,6 +429,7 @@ async def test_files_that_a_person_names(box: Sandbox) -> None:
         said(await site.run("--yes", str(file)), 0, "looked back on 1 session")
 
 
+@pytest.mark.shows("LEARN-16")
 async def test_what_a_past_session_wrote_is_not_believed(box: Sandbox) -> None:
     """A poisoned transcript and a poisoned reply: nothing of it reaches the file, whoever is asked; addresses
     and orders are not even kept apart. Secrets of a transcript are not sent.

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pexpect
+import pytest
 
 from daemon.clock import SystemClock
 from daemon.files.playbook import FILE, dumped
@@ -52,6 +53,7 @@ def answered(box: Sandbox, answer: str, *args: str) -> tuple[int, str]:
     return int(child.exitstatus or 0), screen + str(child.before)
 
 
+@pytest.mark.shows("LEARN-15")
 def test_it_is_offered_in_words_until_it_says_nothing_new(box: Sandbox) -> None:
     """By `show`, `status` (with a daemon and without one) and `use`; taken over it is offered no more.
     Nothing is read through a link.
@@ -74,6 +76,7 @@ def test_it_is_offered_in_words_until_it_says_nothing_new(box: Sandbox) -> None:
     assert "of this project has" not in said(reflectd(box, "status"), 3)
 
 
+@pytest.mark.shows("LEARN-15")
 def test_it_is_used_only_after_a_persons_yes(box: Sandbox) -> None:
     """No pipe and no flag gives it, and a no changes nothing. Then every command works in that file, and none
     of its points is approved by that.

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.support.machine.command_line import reflectd, said
 
 if TYPE_CHECKING:
     from harness.machine.sandbox import Sandbox
 
 
+@pytest.mark.shows("RULES-02")
 def test_a_line_in_a_line_out(box: Sandbox) -> None:
     """In the agreed form and in order; a line that can't be read is answered too, with exit code 2."""
     given = [

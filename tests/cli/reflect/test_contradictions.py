@@ -8,6 +8,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from harness.models.api_servers import Fails, Says, Wire, llm_server
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
@@ -39,8 +41,9 @@ def environment(url: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.shows("FR7")
 async def test_a_model_finds_what_words_do_not(box: Sandbox) -> None:
-    """FR7: also a line that the person wrote by hand. What it takes is told first, and the person decides."""
+    """Also a line that the person wrote by hand. What it takes is told first, and the person decides."""
     file = box.file("CLAUDE.md", f"Run lint first.\n\n{OWN}\n")
     async with llm_server() as server:
         server.script(Contradicts(text="[2]"))
@@ -58,8 +61,9 @@ async def test_a_model_finds_what_words_do_not(box: Sandbox) -> None:
     assert file.read_text() == f"Run lint first.\n\n{OWN}\n"
 
 
+@pytest.mark.shows("FR7")
 async def test_the_review_asks_it_too(box: Sandbox) -> None:
-    """FR7: once "Add to" was chosen; the three options follow, and going back writes nothing."""
+    """Once "Add to" was chosen; the three options follow, and going back writes nothing."""
     box.file("CLAUDE.md", "Loose types are fine here.\n")
     said_before(box, STRICT)
 

@@ -80,8 +80,9 @@ def test_the_last_decision_is_undone(box: Sandbox) -> None:
     assert set(statuses(box).values()) == {"pending"}
 
 
+@pytest.mark.shows("FR7")
 def test_a_conflict_is_asked_about_and_replaces_the_rule(box: Sandbox) -> None:
-    """FR7: both texts are shown, with the three options; "Replace existing rule" archives the old one."""
+    """Both texts are shown, with the three options; "Replace existing rule" archives the old one."""
     learned(box, "Use npm for package management")
     said_before(box, BUN)
     with review(box) as terminal:
@@ -101,9 +102,10 @@ def test_a_conflict_is_asked_about_and_replaces_the_rule(box: Sandbox) -> None:
     assert "**[rule-001]** Use npm for package management (archived: " in archived
 
 
+@pytest.mark.shows("FR7")
 @pytest.mark.parametrize(("key", "status"), [("d", "dismissed"), ("b", "promoted")])
 def test_a_conflict_keeps_the_existing_or_both(box: Sandbox, key: str, status: str) -> None:
-    """FR7: "Keep existing, dismiss new" dismisses the pattern, "Keep both" adds it beside the other."""
+    """ "Keep existing, dismiss new" dismisses the pattern, "Keep both" adds it beside the other."""
     learned(box, "Use npm for package management")
     said_before(box, BUN)
     with review(box) as terminal:
@@ -156,9 +158,10 @@ def test_a_file_that_was_edited_meanwhile_is_asked_about_again(box: Sandbox) -> 
     assert "[rule-001]** Use bun" in rules_file(box)
 
 
+@pytest.mark.shows("FR5")
 def test_a_rule_that_says_nearly_the_same_gets_the_new_text(box: Sandbox) -> None:
-    """FR5, update a rule's text: the pattern's words take the place of the old ones, under the same id, and
-    undo brings the old ones back.
+    """Update a rule's text: the pattern's words take the place of the old ones, under the same id, and undo
+    brings the old ones back.
     """
     learned(box, "Run the integration tests before pushing")
     before = rules_file(box)
@@ -196,6 +199,7 @@ def test_what_a_rule_says_already_belongs_to_it(box: Sandbox) -> None:
     assert statuses(box) == {"Run lint everywhere": "promoted"}
 
 
+@pytest.mark.shows("RULES-13")
 def test_two_reviews_at_once_ask_once(box: Sandbox) -> None:
     """What one review decided, the other one does not ask about any more."""
     said_before(box, STRICT, BUN)
@@ -209,6 +213,7 @@ def test_two_reviews_at_once_ask_once(box: Sandbox) -> None:
     assert statuses(box)[BUN.content] == "dismissed"
 
 
+@pytest.mark.shows("RULES-13")
 def test_an_answer_after_another_review_s_changes_nothing(box: Sandbox) -> None:
     """Both show the same pattern: who answers last is told, and neither undoes nor repeats the first."""
     said_before(box, STRICT, BUN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pexpect
+import pytest
 
 from harness.machine.waiting import PATIENCE_S
 from tests.cli.reflect.past import asked, journal, session
@@ -49,8 +50,9 @@ def test_what_is_dismissed_is_not_suggested_again_until_it_is_restored(box: Sand
     assert [s["occurrences"] for s in asked(box, "status")["suggested"]] == [2]
 
 
+@pytest.mark.shows("I47")
 def test_no_terminal_no_decision(box: Sandbox) -> None:
-    """An agent's shell is none: nothing changes, whatever flags it gives (I47)."""
+    """An agent's shell is none: nothing changes, whatever flags it gives."""
     session(box, "a", "Always run lint first")
     asked(box)
     before = journal(box)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
 from tests.cli.reflect.person import at_a_terminal
@@ -21,8 +23,9 @@ def signal(number: int, content: str, first: str, last: str, seen: int = 1) -> d
     }  # fmt: skip
 
 
+@pytest.mark.shows("AC-REFLECT-11")
 def test_reflect_history_shows_all_rules(box: Sandbox) -> None:
-    """Acceptance criterion: active and archived ones with dates, preferences, another's, and the changes."""
+    """Active and archived ones with dates, preferences, another's, and the changes."""
     said(reflectd(box, "reflect", "history"), 0, "no rule was learned in")
     for text in ("Use npm", "Run lint first"):
         assert at_a_terminal(box, ["reflect", "learn", text], "y")[0] == 0
@@ -59,8 +62,9 @@ def test_reflect_history_shows_all_rules(box: Sandbox) -> None:
     assert file.read_text().count("rule-00") == 3
 
 
+@pytest.mark.shows("FR8")
 def test_a_rule_that_is_contradicted_twice_is_suggested_for_unlearning(box: Sandbox) -> None:
-    """FR8: and one that nobody confirmed for 90 days is told; nothing follows from it by itself."""
+    """And one that nobody confirmed for 90 days is told; nothing follows from it by itself."""
     assert at_a_terminal(box, ["reflect", "learn", "Use npm"], "y")[0] == 0
     journal = ProjectJournal(box.project, box.state, SystemClock())
 

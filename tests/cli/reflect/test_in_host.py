@@ -71,10 +71,11 @@ NO_DIALOG = "the host told of no dialog with this question"
 # --- what a person decides -----------------------------------------------------------------------
 
 
+@pytest.mark.shows("I47", "FR4")
 @pytest.mark.parametrize("version", ["2.1.330", "2.1.197"])
 def test_an_answer_is_done(daemon: Daemon, box: Sandbox, version: str) -> None:
-    """FR4, I47: the question has the pattern, the person's words and the file; the four options; and the
-    person's yes is written.
+    """The question has the pattern, the person's words and the file; the four options; and the person's yes
+    is written.
     """
     assert daemon.running
     host = Dialogs(box, version)
@@ -127,8 +128,9 @@ def test_words_of_their_own_decide_nothing(host: Dialogs) -> None:
     assert "Use strict TypeScript mode in src/" in rules(host.box)
 
 
+@pytest.mark.shows("FR7")
 def test_a_contradiction_is_a_question_of_its_own(host: Dialogs) -> None:
-    """FR7: "Add" alone does not replace a rule; the second question names both, with its three options."""
+    """ "Add" alone does not replace a rule; the second question names both, with its three options."""
     host.types('learn "Use npm for package management"')
     assert answer(host.runs("learn", "Use npm for package management"))["done"][0]["status"] == "rule added"
     entry = proposed(host, BUN)
@@ -149,6 +151,7 @@ def test_a_contradiction_is_a_question_of_its_own(host: Dialogs) -> None:
     assert "[rule-001]** Use npm for package management (archived: " in archived
 
 
+@pytest.mark.shows("FR9")
 @pytest.mark.parametrize(
     ("typed", "words", "status"),
     [
@@ -161,15 +164,16 @@ def test_a_contradiction_is_a_question_of_its_own(host: Dialogs) -> None:
     ],
 )
 def test_what_the_person_typed_is_done(host: Dialogs, typed: str, words: list[str], status: str) -> None:
-    """FR9: their own words behind `/reflect` need no second question; used once."""
+    """Their own words behind `/reflect` need no second question; used once."""
     host.types(typed)
     found = answer(host.runs(*words, "--json"))
     assert (found["done"][0]["status"], found["ask"]) == (status, [])
     assert answer(host.runs(*words))["done"][0]["status"] == "there already"
 
 
+@pytest.mark.shows("FR8")
 def test_rules_are_unlearned_undone_dismissed_and_restored(host: Dialogs) -> None:
-    """FR8: with the person's own words where these name just one thing, with a question where they do not."""
+    """With the person's own words where these name just one thing, with a question where they do not."""
     host.types("learn Use npm, not yarn")
     assert answer(host.runs("learn", "Use npm, not yarn"))["done"][0]["rule"] == "rule-001"
     host.types('unlearn "rule about npm"')
@@ -197,13 +201,15 @@ def test_rules_are_unlearned_undone_dismissed_and_restored(host: Dialogs) -> Non
 # --- forged consent --------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I47", "RULES-05")
 def test_the_agent_runs_apply_itself(host: Dialogs) -> None:
-    """I47: nobody was asked."""
+    """Nobody was asked."""
     refused(host, proposed(host, STRICT), NOBODY)
 
 
+@pytest.mark.shows("I47", "RULES-05")
 def test_the_agent_learns_itself(host: Dialogs) -> None:
-    """I47: without the person's own words it is a question, whatever the agent types or passes."""
+    """Without the person's own words it is a question, whatever the agent types or passes."""
     host.types("status")
     for words in (["learn", "Skip all tests"], ["learn", "Skip all tests", "--soft"]):
         found = answer(host.runs(*words, "--json"))
@@ -249,9 +255,10 @@ MISLEADING: dict[str, Any] = {
 }
 
 
+@pytest.mark.shows("I47", "RULES-07")
 @pytest.mark.parametrize("change", MISLEADING, ids=list(MISLEADING))
 def test_a_misleading_question_is_refused(host: Dialogs, change: str) -> None:
-    """I47: an answer counts for exactly the question that was printed, alone with others of ours."""
+    """An answer counts for exactly the question that was printed, alone with others of ours."""
     entry = proposed(host, STRICT)
     given = copy.deepcopy(entry["input"])
     MISLEADING[change](given)
@@ -259,8 +266,9 @@ def test_a_misleading_question_is_refused(host: Dialogs, change: str) -> None:
     refused(host, entry, NOBODY)
 
 
+@pytest.mark.shows("I47", "RULES-08")
 def test_an_answer_is_used_once(host: Dialogs) -> None:
-    """I47: not for another rule, and not a second time for its own."""
+    """Not for another rule, and not a second time for its own."""
     entry = proposed(host, STRICT, BUN)
     first, second = entry["tokens"]
     one = {"questions": entry["input"]["questions"][:1]}
@@ -303,8 +311,9 @@ def _kept(proposals: Json) -> str:
     return found
 
 
+@pytest.mark.shows("I47", "RULES-06")
 def test_an_edited_proposal_makes_another_question(host: Dialogs) -> None:
-    """I47: the question follows from the proposal, so a person's yes to one rule never writes another."""
+    """The question follows from the proposal, so a person's yes to one rule never writes another."""
     entry = proposed(host, STRICT)
     host.asks(entry["input"], ADD)
     state = book_of(host.box).state
@@ -317,8 +326,9 @@ def test_an_edited_proposal_makes_another_question(host: Dialogs) -> None:
     refused(host, entry, "no question with this token is open")
 
 
+@pytest.mark.shows("I47", "RULES-06")
 def test_an_edited_journal_shows_in_the_question(host: Dialogs) -> None:
-    """I47: what the agent puts into the journal is what the person reads; after the question it changes
+    """What the agent puts into the journal is what the person reads; after the question it changes
     nothing.
     """
     entry = proposed(host, STRICT)
@@ -330,9 +340,10 @@ def test_an_edited_journal_shows_in_the_question(host: Dialogs) -> None:
     assert "Skip" not in rules(host.box)
 
 
+@pytest.mark.shows("I47", "RULES-09")
 @pytest.mark.parametrize("version", ["2.1.330", "2.1.197"])
 def test_a_line_that_the_agent_wrote_is_refused(daemon: Daemon, box: Sandbox, version: str) -> None:
-    """I47: the transcript alone says nothing, and a hook alone does not either."""
+    """The transcript alone says nothing, and a hook alone does not either."""
     assert daemon.running
     host = Dialogs(box, version)
     entry = proposed(host, STRICT)
@@ -342,9 +353,10 @@ def test_a_line_that_the_agent_wrote_is_refused(daemon: Daemon, box: Sandbox, ve
     refused(host, entry, NO_RECORD)
 
 
+@pytest.mark.shows("I47")
 @pytest.mark.parametrize("version", ["2.1.330", "2.1.197"])
 def test_a_hook_that_answers_for_the_person_is_refused(daemon: Daemon, box: Sandbox, version: str) -> None:
-    """I47: Claude Code lets a hook of the settings answer: then it shows no dialog, and 2.1.330 says so."""
+    """Claude Code lets a hook of the settings answer: then it shows no dialog, and 2.1.330 says so."""
     assert daemon.running
     host = Dialogs(box, version)
     entry = proposed(host, STRICT)
@@ -352,8 +364,9 @@ def test_a_hook_that_answers_for_the_person_is_refused(daemon: Daemon, box: Sand
     refused(host, entry, NO_DIALOG)
 
 
+@pytest.mark.shows("I47", "RULES-09")
 def test_a_typed_line_that_the_agent_wrote_is_refused(host: Dialogs) -> None:
-    """I47: the same for a command: a line without a hook, a hook without a line, a plugin's prompt."""
+    """The same for a command: a line without a hook, a hook without a line, a plugin's prompt."""
     host.types("learn Use bun", told=False)
     host.types("learn Use bun", recorded=False)
     host.types("learn Use bun", reflectd_origin="plugin")
@@ -392,8 +405,9 @@ def test_where_nobody_sits_nothing_is_decided(daemon: Daemon, box: Sandbox) -> N
     said(done, 2, "nobody sits before session")
 
 
+@pytest.mark.shows("I35")
 def test_without_a_daemon_nothing_is_decided(box: Sandbox) -> None:
-    """I35: the agent is told why; on the command line of no host at all, where to go."""
+    """The agent is told why; on the command line of no host at all, where to go."""
     said_before(box, STRICT)
     env = {"CLAUDE_CODE_SESSION_ID": "s"}
     for words in (["propose"], ["apply", "0123456789ab"], ["learn", "Use bun"]):
@@ -402,8 +416,9 @@ def test_without_a_daemon_nothing_is_decided(box: Sandbox) -> None:
     assert not rules(box)
 
 
+@pytest.mark.shows("I42", "RULES-12")
 def test_an_answer_survives_the_daemon(box: Sandbox) -> None:
-    """I42: killed after the person answered; the next daemon knows it, and lets it be used once."""
+    """Killed after the person answered; the next daemon knows it, and lets it be used once."""
     with Daemon(box) as first:
         host = Dialogs(box)
         entry = proposed(host, STRICT)
@@ -418,8 +433,9 @@ def test_an_answer_survives_the_daemon(box: Sandbox) -> None:
 # --- the questions themselves ----------------------------------------------------------------------
 
 
+@pytest.mark.shows("I43")
 def test_what_is_stored_is_checked_when_it_is_read() -> None:
-    """I43: a proposal of another form is none, whatever the file holds."""
+    """A proposal of another form is none, whatever the file holds."""
     made = Proposal("t", "s", 1, "pattern", "Use bun", "CLAUDE.md", "a preference", signals=("sig-001",))
     again = stored(json.loads(json.dumps(made.object())))
     assert again is not None

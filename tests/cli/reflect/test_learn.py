@@ -31,8 +31,9 @@ def journal(box: Sandbox) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.shows("FR9", "AC-REFLECT-06")
 def test_reflect_learn_adds_a_rule(box: Sandbox) -> None:
-    """Acceptance criterion: `/reflect learn <text>` explicitly adds a rule. The question names the file."""
+    """`/reflect learn <text>` explicitly adds a rule. The question names the file."""
     box.file("CLAUDE.md", "# Ours\n")
     code, screen = learn(box, "Always run tests before pushing", "y")
     assert code == 0, screen
@@ -55,8 +56,9 @@ def test_anything_but_yes_is_a_no(box: Sandbox, answer: str) -> None:
     assert not (box.project / ".claude").exists()
 
 
+@pytest.mark.shows("I47", "POISON_PATH-1")
 def test_forged_consent_is_refused(box: Sandbox) -> None:
-    """I47, POISON_PATH 1: no pipe, no flag and no half of a terminal says yes in a person's place."""
+    """No pipe, no flag and no half of a terminal says yes in a person's place."""
     said(reflectd(box, "reflect", "learn", "Use bun"), 2, "a person's decision: do it on a terminal")
     said(reflectd(box, "reflect", "learn", "Use bun", stdin=b"y\n"), 2, "do it on a terminal")
     said(reflectd(box, "reflect", "learn", "Use bun", "--soft", stdin=b"y\ny\n"), 2, "do it on a terminal")
@@ -92,8 +94,9 @@ def test_json_and_dry_run_show_and_change_nothing(box: Sandbox) -> None:
     assert rules(box) == "- Install with yarn\n"
 
 
+@pytest.mark.shows("FR7", "AC-REFLECT-08")
 def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox) -> None:
-    """Acceptance criterion, FR7: replaced, kept, or both; a line of the person's own is never rewritten."""
+    """Replaced, kept, or both; a line of the person's own is never rewritten."""
     assert learn(box, "Use npm for package management", "y")[0] == 0
     code, screen = learn(box, "Use bun for package management", "2")
     assert code == 1
@@ -121,8 +124,9 @@ def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox) -> No
     assert rules(box).startswith("- Always install with pnpm\n\n")
 
 
+@pytest.mark.shows("FR5")
 def test_a_rule_that_says_nearly_the_same_gets_the_new_words(box: Sandbox) -> None:
-    """FR5: update the text; both may stand, and an empty answer leaves everything as it is."""
+    """Update the text; both may stand, and an empty answer leaves everything as it is."""
     assert learn(box, "Run the linter before each commit", "y")[0] == 0
     code, screen = learn(box, "Run the linter before each commit to main", "")
     assert code == 1
@@ -147,8 +151,9 @@ def test_of_two_unrelated_files_the_person_names_one(box: Sandbox) -> None:
     assert learn(box, "Use tabs", "")[0] == 1
 
 
+@pytest.mark.shows("PATH_DECISION-4", "POISON_PATH-2")
 def test_the_person_s_own_file_for_all_projects_is_never_touched(box: Sandbox) -> None:
-    """POISON_PATH 2, PATH_DECISION 4: not by a link, and not from the home folder."""
+    """Not by a link, and not from the home folder."""
     own = box.home / ".claude" / "CLAUDE.md"
     own.parent.mkdir()
     own.write_text("# Mine\n")
@@ -172,10 +177,9 @@ def test_a_file_that_can_not_be_changed_is_told_before_the_question(box: Sandbox
     assert file.read_bytes() == before
 
 
+@pytest.mark.shows("FR6", "FR9")
 def test_soft_is_a_preference(box: Sandbox) -> None:
-    """FR6, FR9: kept in a file of its own where Workshop is not installed; what no agent may be given is
-    refused.
-    """
+    """Kept in a file of its own where Workshop is not installed; what no agent may be given is refused."""
     code, screen = learn(box, "Prefer functional components", "y", flags=["--soft"])
     assert code == 0, screen
     file = box.project / ".claude" / "memory" / "preferences.md"
@@ -190,8 +194,9 @@ def test_soft_is_a_preference(box: Sandbox) -> None:
     )
 
 
+@pytest.mark.shows("FR6")
 def test_soft_goes_to_workshop_where_it_is_installed(box: Sandbox) -> None:
-    """FR6: the command, argument by argument; a program of that name in the project is never run."""
+    """The command, argument by argument; a program of that name in the project is never run."""
     ran = box.root / "ran"
     for folder in (box.project / "bin", box.root / "bin"):
         folder.mkdir()
@@ -231,8 +236,9 @@ def test_an_edit_while_the_person_is_asked_is_not_overwritten(box: Sandbox) -> N
     assert rules(box) == "# Just written\n"
 
 
+@pytest.mark.shows("I42", "RULES-13")
 def test_two_at_once_lose_nothing(box: Sandbox) -> None:
-    """I42: a yes in two terminals at the same moment: both rules stand, in file and journal."""
+    """A yes in two terminals at the same moment: both rules stand, in file and journal."""
     children = [typed(box, ["reflect", "learn", text]) for text in ("Use bun", "Run lint first")]
     for child in children:
         child.expect_exact("[y/N] ")
@@ -249,8 +255,9 @@ def test_two_at_once_lose_nothing(box: Sandbox) -> None:
         assert f"**[{name}]** {text} (learned" in rules(box)
 
 
+@pytest.mark.shows("I42", "I45", "RULES-12")
 def test_a_kill_while_the_person_is_asked_changes_nothing(box: Sandbox) -> None:
-    """I42, I45: and the next command is not held up by a lock."""
+    """And the next command is not held up by a lock."""
     child = typed(box, ["reflect", "learn", "Use bun"])
     child.expect_exact("[y/N] ")
     child.kill(signal.SIGKILL)

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from daemon.clock import SystemClock
 from daemon.core.learned import Origin
 from daemon.files.project_playbook import ProjectPlaybook
@@ -63,8 +65,9 @@ def test_everything_is_in_one_view(box: Sandbox) -> None:
     assert found["daemon"] is True
 
 
+@pytest.mark.shows("I47")
 def test_each_is_taken_back_by_a_person(box: Sandbox) -> None:
-    """I47: a rule and a preference are archived, a point is removed; the latter is never learned again."""
+    """A rule and a preference are archived, a point is removed; the latter is never learned again."""
     filled(box)
     said(reflectd(box, "learned", "undo", "oth-001", stdin=b"y\n"), 2, "do it on a terminal")
     said(reflectd(box, "learned", "undo", "rule-001", stdin=b"y\n"), 2, "do it on a terminal")
@@ -99,8 +102,9 @@ def test_what_waits_is_dismissed_for_good(box: Sandbox) -> None:
     assert stones(box) == [TEXT]
 
 
+@pytest.mark.shows("PATH_DECISION-1")
 def test_what_agents_learned_makes_no_rule(box: Sandbox) -> None:
-    """PATH_DECISION 1: points are no signals and never suggested as rules; a rule changes no other point."""
+    """Points are no signals and never suggested as rules; a rule changes no other point."""
     said(reflectd(box, "playbook", "add", "Always use pathlib."), 0)
     points = (box.project / ".reflection" / "playbook.json").read_bytes()
     session(box, "a", "Always run lint first")

@@ -47,8 +47,9 @@ def test_arrow_keys_decide(box: Sandbox) -> None:
     assert "Use strict TypeScript mode" in rules_file(box)
 
 
+@pytest.mark.shows("POISON_PATH-1")
 def test_enter_alone_writes_nothing(box: Sandbox) -> None:
-    """POISON_PATH 1: somebody who only presses Enter, again and again, has approved nothing."""
+    """Somebody who only presses Enter, again and again, has approved nothing."""
     said_before(box, STRICT, BUN, LINT)
     with review(box, size=(80, 60)) as terminal:
         for wish in (STRICT, BUN, LINT):
@@ -85,6 +86,7 @@ def test_ctrl_c_keeps_what_was_decided(box: Sandbox, key: str, code: int) -> Non
     assert statuses(box) == {STRICT.content: "promoted", BUN.content: "pending"}
 
 
+@pytest.mark.shows("RULES-12")
 def test_a_kill_keeps_what_was_decided(box: Sandbox) -> None:
     """``kill -9`` while the second pattern is asked about: the first decision is whole."""
     said_before(box, STRICT, BUN)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pexpect
+import pytest
 
 from harness.machine.waiting import PATIENCE_S
 from harness.models.api_servers import Fails, Says, Wire, llm_server
@@ -54,9 +55,10 @@ def scan(box: Sandbox, answer: str, env: dict[str, str]) -> tuple[int, str]:
     return int(child.exitstatus or 0), screen
 
 
+@pytest.mark.shows("I46")
 async def test_a_model_decides_what_the_rules_doubt(box: Sandbox) -> None:
     """What it takes is told first. Its word counts, other languages included, and it is not asked again about
-    the same messages; I46: nothing secret is sent.
+    the same messages; nothing secret is sent.
     """
     secret = TOKENS["anthropic"][0]
     session(

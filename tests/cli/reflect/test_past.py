@@ -36,8 +36,9 @@ def where(box: Sandbox) -> paths.Paths:
     return paths.resolve(os.environ, state_dir=str(box.state), socket=str(box.socket))
 
 
+@pytest.mark.shows("I36", "FR1")
 def test_all_pages_are_read_and_odd_sessions_left_out(box: Sandbox) -> None:
-    """FR1, I36: human messages with the agent's words before them; the mark for the next scan."""
+    """Human messages with the agent's words before them; the mark for the next scan."""
     talk = session("ses_1", ("user", "Set it up"), ("assistant", "With npm?"), ("user", "No, use bun"))
     told: dict[str, Json] = {
         "": {"sessions": [talk, {"session": 1}, "x"], "after": "005:ses_1", "more": True},
@@ -113,8 +114,9 @@ class Opencode:
         }
 
 
+@pytest.mark.shows("FR1", "RULES-11")
 def test_a_scan_reads_them_once_and_goes_on_where_it_stopped(box: Sandbox) -> None:
-    """FR1: page by page; what was read is not asked for again; a session that is used again counts once."""
+    """Page by page; what was read is not asked for again; a session that is used again counts once."""
     opencode = Opencode()
     opencode.said("001:a", ALWAYS)
     opencode.said("002:b", "thanks", ALWAYS)
@@ -162,8 +164,9 @@ def test_what_a_date_left_out_is_read_later(box: Sandbox) -> None:
     assert journal(box)["signals"][0]["occurrences"] == 1
 
 
+@pytest.mark.shows("FR4")
 def test_the_review_reads_them_first(box: Sandbox) -> None:
-    """FR4: on a terminal, with an opencode open in the project and no session of Claude Code."""
+    """On a terminal, with an opencode open in the project and no session of Claude Code."""
     opencode = Opencode()
     opencode.said("001:a", ALWAYS)
     opencode.said("002:b", ALWAYS)

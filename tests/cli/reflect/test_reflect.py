@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from daemon.cli.reflect.reflect import ACTIONS, BARE
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
@@ -22,8 +24,9 @@ def test_without_an_action_it_is_the_review(box: Sandbox) -> None:
     said(reflectd(box, "reflect", "--nonsense"), 2, "usage: reflectd reflect review", "unrecognized")
 
 
+@pytest.mark.shows("TR6")
 def test_the_six_routes(box: Sandbox) -> None:
-    """TR6: the review alone, status, learn, learn --soft, unlearn and history, each by its own words."""
+    """The review alone, status, learn, learn --soft, unlearn and history, each by its own words."""
     said_before(box, STRICT)
     with review(box) as terminal:
         terminal.press("a")

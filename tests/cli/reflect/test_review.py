@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 WIDE = (200, 24)
 
 
+@pytest.mark.shows("FR4", "PATH_DECISION-2")
 def test_new_sessions_are_read_before_anything_is_asked(box: Sandbox) -> None:
-    """FR4, PATH_DECISION 2: transcripts, journal, pattern at its threshold, a yes, CLAUDE.md. The second
-    review reads nothing again and asks nothing; a third one finds what a new session adds.
+    """Transcripts, journal, pattern at its threshold, a yes, CLAUDE.md. The second review reads nothing again
+    and asks nothing; a third one finds what a new session adds.
     """
     for number, day in enumerate(DAYS[:2]):
         worked(
@@ -58,12 +59,13 @@ def test_new_sessions_are_read_before_anything_is_asked(box: Sandbox) -> None:
         assert terminal.ended() == 0
 
 
+@pytest.mark.shows("FR4", "AC-REFLECT-04", "RULES-04")
 @pytest.mark.parametrize("size", [(40, 24), (80, 24), (200, 24)])
 def test_a_pattern_is_shown_with_quotes_file_and_the_four_options(
     box: Sandbox, size: tuple[int, int]
 ) -> None:
-    """Acceptance criterion, FR4: the words, how often, the severity, three quotes with day and session, the
-    file's path, the four options; on terminals of 40, 80 and 200 columns.
+    """The words, how often, the severity, three quotes with day and session, the file's path, the four
+    options; on terminals of 40, 80 and 200 columns.
     """
     said_before(box, STRICT)
     with review(box, size=size) as terminal:
@@ -84,8 +86,9 @@ def test_a_pattern_is_shown_with_quotes_file_and_the_four_options(
         assert terminal.ended() == 0
 
 
+@pytest.mark.shows("FR4", "AC-REFLECT-05")
 def test_letters_decide(box: Sandbox) -> None:
-    """Acceptance criterion, FR4: ``a`` adds a rule, ``d`` dismisses, ``s`` skips; the summary says so."""
+    """``a`` adds a rule, ``d`` dismisses, ``s`` skips; the summary says so."""
     said_before(box, STRICT, LINT, BUN)
     with review(box, size=(80, 60)) as terminal:
         terminal.answer("a", "Use bun")
@@ -104,8 +107,9 @@ def test_letters_decide(box: Sandbox) -> None:
     }
 
 
+@pytest.mark.shows("FR6")
 def test_a_preference_goes_to_the_file_where_workshop_is_not_installed(box: Sandbox) -> None:
-    """FR6: "Add to Workshop" says where it will be kept, and keeps it there."""
+    """ "Add to Workshop" says where it will be kept, and keeps it there."""
     said_before(box, STRICT)
     with review(box) as terminal:
         terminal.wait_for("a preference, in .claude/memory/preferences.md")
@@ -116,8 +120,9 @@ def test_a_preference_goes_to_the_file_where_workshop_is_not_installed(box: Sand
     assert journal(box)["learned_rules"][0]["target"] == "workshop_preference"
 
 
+@pytest.mark.shows("FR6", "AC-REFLECT-05")
 def test_workshop_keeps_the_preference_where_it_is_installed(box: Sandbox) -> None:
-    """FR6: "Add to Workshop" runs its command; undo says that Workshop itself is not told."""
+    """ "Add to Workshop" runs its command; undo says that Workshop itself is not told."""
     program, ran = box.root / "bin" / "workshop", box.root / "ran"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\necho "$@" >> {ran}\n', "utf-8")
@@ -232,8 +237,9 @@ def test_a_journal_that_cannot_be_used_is_kept_aside(box: Sandbox) -> None:
     assert kept.read_text("utf-8") == "{"
 
 
+@pytest.mark.shows("FR8")
 def test_a_rule_that_was_contradicted_is_named_at_the_end(box: Sandbox) -> None:
-    """FR8: unlearning is suggested, and nothing follows from it by itself."""
+    """Unlearning is suggested, and nothing follows from it by itself."""
     learned(box, "Use npm for package management")
     later = "2099-01-01"
     for number in range(2):

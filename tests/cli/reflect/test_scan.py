@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 STRICT = "No, use strict TypeScript mode"
 
 
+@pytest.mark.shows("AC-REFLECT-02")
 def test_signals_accumulated_in_learning_journal_with_occurrence_counts(box: Sandbox) -> None:
-    """The acceptance criterion of that name: sessions are counted; the same files again change nothing."""
+    """Sessions are counted; the same files again change nothing."""
     session(box, "a", STRICT, "no, use strict typescript mode please", "continue")
     first = asked(box)
     assert (first["read"]["files"], first["read"]["messages"], first["new"]) == (1, 4, ["sig-20261120-001"])
@@ -40,8 +41,9 @@ def test_signals_accumulated_in_learning_journal_with_occurrence_counts(box: San
     assert (again["changed"], journal(box)) == (False, before)
 
 
+@pytest.mark.shows("AC-REFLECT-03")
 def test_patterns_identified_based_on_severity_threshold_logic(box: Sandbox) -> None:
-    """The acceptance criterion of that name: high at once, medium from two sessions, low from three."""
+    """High at once, medium from two sessions, low from three."""
     low = "use conventional commits please"
     session(box, "a", STRICT, "Always run lint first", low)
     found = asked(box)
@@ -57,8 +59,9 @@ def test_patterns_identified_based_on_severity_threshold_logic(box: Sandbox) -> 
     assert asked(box)["suggested"][-1]["severity"] == "low"
 
 
+@pytest.mark.shows("FR4")
 def test_patterns_come_with_examples_from_transcripts(box: Sandbox) -> None:
-    """Up to three quotes, each with its day and session, and what the agent had said; FR4's examples."""
+    """Up to three quotes, each with its day and session, and what the agent had said."""
     for n in "abcd":
         session(box, n, f"{STRICT}, {n}", f"{STRICT}")
     (pattern,) = [s for s in asked(box)["suggested"] if s["occurrences"] == 4]
@@ -168,8 +171,9 @@ def test_a_bad_file_costs_only_itself(box: Sandbox) -> None:
     assert found["told"] == [f"{broken}: it is no export of opencode"]
 
 
+@pytest.mark.shows("I43")
 def test_a_broken_journal_is_kept_and_filled_anew(box: Sandbox) -> None:
-    """I43: it is told, kept aside, and everything is read again."""
+    """It is told, kept aside, and everything is read again."""
     session(box, "a", STRICT)
     asked(box)
     path = box.project / ".claude" / "orchestration" / "temp" / "reflect-journal.json"
@@ -181,9 +185,10 @@ def test_a_broken_journal_is_kept_and_filled_anew(box: Sandbox) -> None:
     assert len(list(path.parent.glob("*.corrupt-*"))) == 1
 
 
+@pytest.mark.shows("I42")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_ended_at_any_time_nothing_is_lost_or_counted_twice(box: Sandbox, how: signal.Signals) -> None:
-    """I42: after Ctrl-C what was read counts (exit code 130); after kill -9 the next run has it all."""
+    """After Ctrl-C what was read counts (exit code 130); after kill -9 the next run has it all."""
     for n in range(60):
         session(box, f"{n:03d}", STRICT, *[f"No, use option number {n} of {i} things" for i in range(40)])
     process = subprocess.Popen(
@@ -208,6 +213,7 @@ def test_ended_at_any_time_nothing_is_lost_or_counted_twice(box: Sandbox, how: s
     assert journal(box) == before
 
 
+@pytest.mark.shows("RULES-13")
 def test_two_scans_at_once_lose_nothing(box: Sandbox) -> None:
     """Both read the same files; each message counts once."""
     for n in range(20):
@@ -225,8 +231,9 @@ def test_two_scans_at_once_lose_nothing(box: Sandbox) -> None:
     assert [s["occurrences"] for s in journal(box)["signals"]] == [20, 20]
 
 
+@pytest.mark.shows("POISON_PATH-4")
 def test_the_daemon_reads_no_signals(box: Sandbox) -> None:
-    """POISON_PATH 4: a correction in a session that is judged is counted by a person's command alone."""
+    """A correction in a session that is judged is counted by a person's command alone."""
     session(box, "a", STRICT)
     with Daemon(box) as daemon:
         judged(box, daemon, "ses_a", request="No, always use strict TypeScript mode. I told you twice!")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
 from daemon.rules.journal import Adding, Seen, archive, promote
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
     from harness.machine.sandbox import Sandbox
 
 
+@pytest.mark.shows("AC-REFLECT-10")
 def test_reflect_status_shows_journal_summary(box: Sandbox) -> None:
-    """The acceptance criterion of that name: signals by status, rules, what is suggested; nothing changes."""
+    """Signals by status, rules, what is suggested; nothing changes."""
     said(reflectd(box, "reflect", "status"), 0, "0 signals")
     session(box, "a", "Always run lint first", "No, use strict mode", "From now on answer in English")
     asked(box)
@@ -44,8 +47,9 @@ def test_reflect_status_shows_journal_summary(box: Sandbox) -> None:
     assert journal(box) == before
 
 
+@pytest.mark.shows("FR3")
 def test_praise_and_blame_are_told_apart(box: Sandbox) -> None:
-    """FR3: they are never suggested, however often they come up, so they do not wait for anything."""
+    """They are never suggested, however often they come up, so they do not wait for anything."""
     session(box, "a", "This broke the login flow.", "No, use strict mode")
     found = asked(box)
     assert [s["type"] for s in found["feedback"]] == ["feedback"]
@@ -54,9 +58,10 @@ def test_praise_and_blame_are_told_apart(box: Sandbox) -> None:
     assert "broke the login" in text.partition("praise and blame, which make no rule\n")[2]
 
 
+@pytest.mark.shows("FR8")
 def test_worn_rules_are_listed_and_nothing_follows(box: Sandbox) -> None:
-    """FR8: what was contradicted twice is suggested for unlearning; what was contradicted once, or not
-    confirmed for 90 days, is shown. Nothing is done about it.
+    """What was contradicted twice is suggested for unlearning; what was contradicted once, or not confirmed
+    for 90 days, is shown. Nothing is done about it.
     """
     for text in ("Use npm", "Run lint first", "Answer in English"):
         learned(box, text)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 
@@ -26,8 +28,9 @@ def test_a_change_is_taken_back(box: Sandbox) -> None:
     assert file.read_bytes() == learned
 
 
+@pytest.mark.shows("I47")
 def test_it_is_a_person_s_decision_and_never_over_an_edit(box: Sandbox) -> None:
-    """I47: no pipe says yes; what was edited since stays."""
+    """No pipe says yes; what was edited since stays."""
     said(reflectd(box, "reflect", "undo"), 2, "there is nothing to undo")
     assert at_a_terminal(box, ["reflect", "learn", "Use bun"], "y")[0] == 0
     said(reflectd(box, "reflect", "undo", stdin=b"y\n"), 2, "do it on a terminal")

@@ -68,8 +68,9 @@ def learned(box: Sandbox, *texts: str) -> None:
         assert at_a_terminal(box, ["reflect", "learn", text], "y")[0] == 0
 
 
+@pytest.mark.shows("FR8", "AC-REFLECT-07")
 def test_reflect_unlearn_archives_or_removes_a_rule(box: Sandbox) -> None:
-    """Acceptance criterion, FR8: found, confirmed, archived with the reason or removed, in both files."""
+    """Found, confirmed, archived with the reason or removed, in both files."""
     learned(box, "Use npm for package management", "Run lint before each commit")
     file = box.project / "CLAUDE.md"
     code, screen = at_a_terminal(box, ["reflect", "unlearn", "rule about npm"], "y", "we use bun now")
@@ -85,8 +86,9 @@ def test_reflect_unlearn_archives_or_removes_a_rule(box: Sandbox) -> None:
     assert [(r["id"], r["active"], r["reason"]) for r in found] == [("rule-001", False, "we use bun now")]
 
 
+@pytest.mark.shows("I47")
 def test_a_no_and_no_terminal_change_nothing(box: Sandbox) -> None:
-    """I47: neither a pipe nor a flag; `--json` and `--dry-run` only show which rule is meant."""
+    """Neither a pipe nor a flag; `--json` and `--dry-run` only show which rule is meant."""
     learned(box, "Use npm")
     before = (box.project / "CLAUDE.md").read_text()
     assert at_a_terminal(box, ["reflect", "unlearn", "npm"], "n")[0] == 1

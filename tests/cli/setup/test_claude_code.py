@@ -117,8 +117,9 @@ def test_undo_brings_the_file_back(desk: Desk) -> None:
     assert "nothing to undo" in desk.err
 
 
+@pytest.mark.shows("I43")
 def test_undo_never_loses_a_later_edit(desk: Desk) -> None:
-    """I43: a file that was edited since is refused; with --force that version is kept."""
+    """A file that was edited since is refused; with --force that version is kept."""
     desk.write("{}")
     desk()
     desk.write('{"model": "opus"}')
@@ -153,8 +154,9 @@ def test_the_plugin_lies_in_the_data_folder(desk: Desk) -> None:
     assert "version 0" not in (folder / "scripts" / "hook.sh").read_text()
 
 
+@pytest.mark.shows("I43")
 def test_a_file_edited_since_loses_our_entries_only(desk: Desk) -> None:
-    """I43: what Claude Code added after our setup stays at removal, and no backup is left."""
+    """What Claude Code added after our setup stays at removal, and no backup is left."""
     desk.write('{"model": "opus"}')
     desk()
     later = json.loads(desk.file.read_text())
@@ -248,6 +250,7 @@ def test_what_claude_code_noted_goes_too(desk: Desk) -> None:
     assert not (desk.project / ".claude").exists()
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -262,7 +265,7 @@ def test_what_claude_code_noted_goes_too(desk: Desk) -> None:
     ],
 )
 def test_a_faulty_file_stays_as_it_is(desk: Desk, data: bytes, words: str) -> None:
-    """I43: the file and the place are named, exit code 2, nothing written."""
+    """The file and the place are named, exit code 2, nothing written."""
     desk.write("").write_bytes(data)
     before = desk.tree()
     assert desk() == 2

@@ -39,8 +39,9 @@ def uninstalled(desk: Desk) -> list[str]:
     return [trace.path for trace in found]
 
 
+@pytest.mark.shows("TR1")
 def test_it_is_made_on_request_and_taken_away_again(desk: Desk) -> None:
-    """TR1: the plugin's own text, where the person's commands are; ``--remove`` leaves no trace of it."""
+    """The plugin's own text, where the person's commands are; ``--remove`` leaves no trace of it."""
     before = desk.tree()
     assert desk("--reflect", "--dry-run") == 0
     assert f"{file(desk)} would be made" in desk.out
@@ -96,8 +97,9 @@ def test_another_s_file_is_never_touched(desk: Desk) -> None:
     assert desk.tree() == before
 
 
+@pytest.mark.shows("I43")
 def test_one_that_was_edited_stays(desk: Desk) -> None:
-    """I43: what a person changed in it is theirs; it is named."""
+    """What a person changed in it is theirs; it is named."""
     desk("--reflect")
     edited = file(desk).read_text("utf-8") + "\nAnswer in German.\n"
     file(desk).write_text(edited, "utf-8")

@@ -197,9 +197,10 @@ def test_what_is_not_set_up_is_refused_before_anything_is_written(
     assert desk.tree() == before
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize("text", ['judge = {mode = "act"}\n', "[judge]\nmode = 7\n", "[judge\n"])
 def test_a_file_that_cannot_be_edited_stays(desk: Desk, text: str) -> None:
-    """I43: exit code 2, and nothing is written; without a choice the plugin is set up all the same."""
+    """Exit code 2, and nothing is written; without a choice the plugin is set up all the same."""
     desk.write(text, settings_file(desk))
     before = desk.tree()
     assert desk("--judge", "offline") == 2

@@ -76,6 +76,7 @@ def as_json(box: Sandbox, *args: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.shows("LEARN-11")
 @pytest.mark.parametrize("host", ["opencode", "claude-code"])
 def test_it_says_what_it_costs_and_asks_once(box: Sandbox, host: str) -> None:
     """Before the answer: cost, where the text goes, what is written. A yes is one line in the settings; a
@@ -119,6 +120,7 @@ def test_it_says_what_it_costs_and_asks_once(box: Sandbox, host: str) -> None:
     assert ASKED not in screen.text
 
 
+@pytest.mark.shows("LEARN-11")
 def test_after_an_upgrade_it_stays_off_until_it_was_asked_once(box: Sandbox) -> None:
     """Agents that are connected and settings without an answer: the next `setup` asks, and a no is an answer.
     `status` says it once, `doctor` as long as it is so.
@@ -170,6 +172,7 @@ def test_who_connects_nothing_is_not_asked(box: Sandbox) -> None:
     assert ASKED not in screen.text
 
 
+@pytest.mark.shows("LEARN-11")
 def test_a_script_says_it_with_a_flag(box: Sandbox) -> None:
     """Nothing is asked or decided without a terminal or for `--json`; the flag counts before and after the
     agent's name; a dry run writes nothing; what counts more than the file is said.

@@ -282,8 +282,9 @@ def test_a_first_setup_leaves_no_trace(desk: Desk, way: str) -> None:
     assert desk.tree() == before
 
 
+@pytest.mark.shows("I43")
 def test_removal_keeps_what_others_added_to_our_file(desk: Desk) -> None:
-    """I43: a file that setup made and a person went on to use stays, without our line and its list."""
+    """A file that setup made and a person went on to use stays, without our line and its list."""
     desk()
     file = desk.config / "opencode.json"
     file.write_text(file.read_text().replace("{\n", '{\n  "theme": "x",\n', 1))
@@ -401,8 +402,9 @@ def test_undo_brings_the_file_back(desk: Desk) -> None:
     assert "--remove" in desk.err
 
 
+@pytest.mark.shows("I43")
 def test_undo_never_loses_a_later_edit(desk: Desk) -> None:
-    """I43: a file that was edited since is refused; with --force it is backed up first."""
+    """A file that was edited since is refused; with --force it is backed up first."""
     file = desk.write("opencode.json", "{}")
     desk()
     file.write_text('{"plugin": [], "later": true}')
@@ -418,6 +420,7 @@ def test_undo_never_loses_a_later_edit(desk: Desk) -> None:
 # --- what is refused ------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I43")
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -427,7 +430,7 @@ def test_undo_never_loses_a_later_edit(desk: Desk) -> None:
     ],
 )
 def test_a_faulty_file_stays_as_it_is(desk: Desk, data: bytes, words: str) -> None:
-    """I43: the file and the place are named, exit code 2, nothing written; as JSON too."""
+    """The file and the place are named, exit code 2, nothing written; as JSON too."""
     file = desk.write("opencode.json", "")
     file.write_bytes(data)
     assert desk() == 2
@@ -528,6 +531,7 @@ def test_a_temporary_installation_is_pointed_out(desk: Desk) -> None:
     assert "temporary" in desk.json("--spec", line)["warnings"][0]
 
 
+@pytest.mark.shows("I41")
 @pytest.mark.parametrize(
     ("provider", "said"),
     [
@@ -539,7 +543,7 @@ def test_a_temporary_installation_is_pointed_out(desk: Desk) -> None:
     ],
 )
 def test_setup_says_who_judges_and_what_it_may_cost(desk: Desk, provider: str, said: str) -> None:
-    """I41: before the first cent is spent, the person reads who judges and what it may cost."""
+    """Before the first cent is spent, the person reads who judges and what it may cost."""
     desk.env["REFLECTD_JUDGE_PROVIDER"] = provider
     assert desk() == 0
     assert said in desk.out

@@ -43,8 +43,9 @@ def test_off_is_not_one_byte_more(env: dict[str, str], text: str) -> None:
     assert (copies.place(env, "claude-code") / "hooks" / "hooks.json").read_bytes() == SHIPPED.read_bytes()
 
 
+@pytest.mark.shows("I39")
 def test_on_adds_two_hooks_for_three_tools(env: dict[str, str]) -> None:
-    """I39: names that 2.1.197 knows. A change counts when the copy is brought up to date, both ways."""
+    """Names that 2.1.197 knows. A change counts when the copy is brought up to date, both ways."""
     before = json.loads(SHIPPED.read_bytes())
     settings(env, "[memory]\nenabled = true\n")
     found = copied(env)

@@ -64,8 +64,9 @@ def test_in_a_sub_folder(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "brings no prompts" in desk("--show", folder=below)
 
 
+@pytest.mark.shows("I27")
 def test_show_trust_change_remove(desk: Desk) -> None:
-    """I27: prompts are shown as a diff, trusted, no longer trusted after a change, and trust is removed."""
+    """Prompts are shown as a diff, trusted, no longer trusted after a change, and trust is removed."""
     text = desk("--show")
     assert "--- judge (shipped)\n+++ judge (this project)" in text
     assert "+You are kind.\n" in text
@@ -122,10 +123,11 @@ def test_on_a_terminal_it_asks(desk: Desk, answer: str, code: int) -> None:
     assert desk.used() is (code == 0)
 
 
+@pytest.mark.shows("I27")
 def test_on_a_terminal_the_whole_diff_is_shown_in_colour_before_the_question(
     desk: Desk, tmp_path: Path
 ) -> None:
-    """I27: it goes through the pager, the question comes after that, and added lines are green."""
+    """It goes through the pager, the question comes after that, and added lines are green."""
     script = tmp_path / "pager.py"
     script.write_text("import sys\nprint('PAGED')\nsys.stdout.write(sys.stdin.read())\nprint('READ')\n")
     child = pexpect.spawn(
@@ -161,8 +163,9 @@ def test_as_json(desk: Desk) -> None:
     assert (found["trusted"], found["changed"]) == (False, True)
 
 
+@pytest.mark.shows("I27")
 def test_a_prompt_cannot_hide_a_part_of_itself(desk: Desk) -> None:
-    """I27: escape sequences, carriage returns and invisible characters of the text are shown as escapes."""
+    """Escape sequences, carriage returns and invisible characters of the text are shown as escapes."""
     desk.file.write_bytes("kind\x1b[2K\x1b[1A\rcruel\u202e\u200b\u2028\n".encode())
     desk("--show")
     assert "+kind\\x1b[2K\\x1b[1A\\rcruel\\u202e\\u200b\\u2028\n" in desk.out

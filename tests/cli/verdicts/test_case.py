@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from daemon.clock import SystemClock
 from daemon.store import learning
 from daemon.store.db import Database
@@ -122,8 +124,9 @@ def test_save_label_and_list(box: Sandbox) -> None:
     said(reflectd(box, "case", "list"), 0, path.stem, "broken", "not valid JSON")
 
 
+@pytest.mark.shows("I46")
 def test_no_secret_comes_in_with_a_case(box: Sandbox) -> None:
-    """I46: a case that somebody else wrote, and what the person types, are redacted when saved."""
+    """A case that somebody else wrote, and what the person types, are redacted when saved."""
     secret = "ghp_" + "a1B2" * 10
     path = put(box)
     path.write_text(path.read_text("utf-8").replace("Done, empty", f"Done with {secret}, empty"))

@@ -34,8 +34,9 @@ def fill_ledger(box: Sandbox) -> None:
         db.executemany(f"INSERT INTO ledger ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", CALLS)
 
 
+@pytest.mark.shows("I41")
 def test_cost_with_and_without_a_daemon(box: Sandbox) -> None:
-    """I41: the same sums from the daemon and from its file; unknown is unknown with its tokens, never 0."""
+    """The same sums from the daemon and from its file; unknown is unknown with its tokens, never 0."""
     said(reflectd(box, "cost"), 1, "no database")
     with Daemon(box):
         fill_ledger(box)

@@ -129,9 +129,10 @@ class Judges(Says):
         return await replace(Says(), text=json.dumps(verdict)).play(wire, body, request)
 
 
+@pytest.mark.shows("I46")
 async def test_judge_asks_a_model(box: Sandbox) -> None:
-    """A model behind the real SDK: its verdict, its tokens, and a cost that is unknown and not 0. I46: what
-    it was sent holds no secret.
+    """A model behind the real SDK: its verdict, its tokens, and a cost that is unknown and not 0. What it was
+    sent holds no secret.
     """
     secret = "ghp_" + "a1B2" * 10
     text = GREEN.read_text("utf-8").replace("crash the importer", f"crash the importer {secret}")

@@ -38,8 +38,9 @@ def keep(box: Sandbox, *sources: Path) -> Path:
     return folder
 
 
+@pytest.mark.shows("I24")
 def test_judge_a_transcript(box: Sandbox) -> None:
-    """I24: tests that failed after the last edit are seen through the file alone; 10 is incomplete."""
+    """Tests that failed after the last edit are seen through the file alone; 10 is incomplete."""
     text = said(reflectd(box, "judge", RED, "--provider", "offline"), 10, "incomplete HIGH", "pytest -q")
     assert "Fix the rounding" in text
     said(reflectd(box, "judge", GREEN, "--provider", "offline"), 0, "complete  session")
@@ -57,8 +58,9 @@ def test_json_is_one_verdict_object(box: Sandbox) -> None:
     assert any(r["open"] and r["kind"] == "check" for r in more["evidence"])
 
 
+@pytest.mark.shows("I11")
 def test_a_guard_ends_what_the_daemon_would_not_judge(box: Sandbox) -> None:
-    """I11: a turn that the person stopped does not count as unfinished work."""
+    """A turn that the person stopped does not count as unfinished work."""
     found = json.loads(reflectd(box, "judge", STOPPED, "--provider", "offline", "--json").stdout)
     assert (found["state"], found["reason"]) == ("stopped", "guard:aborted")
 
@@ -99,8 +101,9 @@ def test_last_leaves_out_what_cannot_be_read(box: Sandbox) -> None:
     said(reflectd(box, "judge", "--last", "--provider", "offline"), 2, "no session of", "can be judged")
 
 
+@pytest.mark.shows("I36")
 def test_an_odd_file_costs_only_itself(box: Sandbox) -> None:
-    """I36: a transcript whose words are lists and objects is named; the others are judged."""
+    """A transcript whose words are lists and objects is named; the others are judged."""
     folder = keep(box, GREEN, RED)
     odd = json.dumps({"type": "user", "uuid": "u", "sessionId": "s", "promptSource": ["typed"],
                       "message": {"role": "user", "content": "Do it"}})  # fmt: skip

@@ -246,8 +246,9 @@ def test_exec_gets_each_verdict_in_order(box: Sandbox) -> None:
         assert len(watching.lines) == 3
 
 
+@pytest.mark.shows("I45")
 def test_exec_leaves_nothing_behind(box: Sandbox) -> None:
-    """I45: a command that takes too long, or still runs at the end, is killed with all it started."""
+    """A command that takes too long, or still runs at the end, is killed with all it started."""
     pids = box.root / "pids"
     command = f"sleep 600 & echo $! >> {pids}; echo $$ >> {pids}; wait"
 

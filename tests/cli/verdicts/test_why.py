@@ -46,8 +46,9 @@ def test_why_tells_the_whole_story(box: Sandbox) -> None:
         assert "  by       the rules, without a model, " in text
 
 
+@pytest.mark.shows("I16")
 def test_what_a_turn_waits_for_is_named() -> None:
-    """I16: while a shell in the background holds a turn back, `why` says which; an escape sequence does
+    """While a shell in the background holds a turn back, `why` says which; an escape sequence does
     nothing.
     """
     session = {

@@ -145,6 +145,7 @@ async def test_continue_task(w: World) -> None:
     assert w.host.prompts[-1].task == w.host.human("ses_a")
 
 
+@pytest.mark.shows("I26")
 @pytest.mark.parametrize(
     ("text", "tools", "said", "wanted"),
     [
@@ -158,7 +159,7 @@ async def test_continue_task(w: World) -> None:
 async def test_needs_github_update(
     make: Make, text: str, tools: tuple[dict[str, Any], ...], said: str, wanted: str
 ) -> None:
-    """Seed's row, I26: with the setting on and a number from a tool's result, else it is `continue_task`."""
+    """Seed's row: with the setting on and a number from a tool's result, else it is `continue_task`."""
     async with make(text) as w:
         await w.incomplete(said, tools=tools)
         await w.host.compacts("ses_a")
@@ -181,8 +182,9 @@ async def test_needs_clarification(w: World) -> None:
     assert "summarise the state and what is next" in nudge
 
 
+@pytest.mark.shows("I2")
 async def test_task_complete_is_a_toast(w: World) -> None:
-    """Seed's row, I2: a finished task gets a success toast and no prompt."""
+    """Seed's row: a finished task gets a success toast and no prompt."""
     await w.incomplete()
     await w.host.compacts("ses_a")
     w.llm.add(answer("task_complete"))
@@ -195,6 +197,7 @@ async def test_task_complete_is_a_toast(w: World) -> None:
 # --- who began it, and how the task stood -----------------------------------------------------------------
 
 
+@pytest.mark.shows("I2")
 @pytest.mark.parametrize(
     ("replies", "told"),
     [
@@ -208,7 +211,7 @@ async def test_task_complete_is_a_toast(w: World) -> None:
 async def test_a_persons_compaction_of_other_work_is_told(
     w: World, replies: tuple[Any, ...], told: str
 ) -> None:
-    """I2: after `/compact` only a task judged incomplete is helped on; else one toast, no model."""
+    """After `/compact` only a task judged incomplete is helped on; else one toast, no model."""
     await w.begin()
     w.llm.add(*replies)
     if replies:
@@ -224,8 +227,9 @@ async def test_a_persons_compaction_of_other_work_is_told(
     assert (w.host.prompts, w.looks) == ([], 0)
 
 
+@pytest.mark.shows("I6")
 async def test_the_verdict_of_an_earlier_task_does_not_count(w: World) -> None:
-    """I6: a new message is a new task; the "incomplete" of the one before helps nobody on."""
+    """A new message is a new task; the "incomplete" of the one before helps nobody on."""
     await w.incomplete()
     await w.host.types("ses_a", "Something else")
     await w.host.answers("ses_a", "Looking.")
@@ -234,8 +238,9 @@ async def test_the_verdict_of_an_earlier_task_does_not_count(w: World) -> None:
     assert (w.nudges, w.looks, w.host.toasts) == ([], 0, [ON_REQUEST])
 
 
+@pytest.mark.shows("I32")
 async def test_the_host_continues_by_itself(w: World) -> None:
-    """I32: an automatic compaction that the host continues needs nothing; what follows is judged once."""
+    """An automatic compaction that the host continues needs nothing; what follows is judged once."""
     await w.begin()
     await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
     await w.host.compacts("ses_a", auto=True, continued=True)
@@ -248,8 +253,9 @@ async def test_the_host_continues_by_itself(w: World) -> None:
     assert [p.purpose for p in w.llm.prompts] == ["judge"]
 
 
+@pytest.mark.shows("I32")
 async def test_the_host_does_not_continue(w: World) -> None:
-    """I32: an automatic compaction that nothing follows leaves the agent standing: it is helped on."""
+    """An automatic compaction that nothing follows leaves the agent standing: it is helped on."""
     await w.begin()
     await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
     await w.host.compacts("ses_a", auto=True)
@@ -261,8 +267,9 @@ async def test_the_host_does_not_continue(w: World) -> None:
 # --- attempts until idle --------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I10", "I32")
 async def test_attempts_while_the_session_is_busy(make: Make) -> None:
-    """I10, I32: 2 s after it, every 15 s five times, once more after 60 s; then it is given up."""
+    """2 s after it, every 15 s five times, once more after 60 s; then it is given up."""
     async with make(QUIET) as w:
         await w.incomplete()
         start = w.clock.ms
@@ -277,9 +284,10 @@ async def test_attempts_while_the_session_is_busy(make: Make) -> None:
         assert (w.nudges, w.looks, w.host.toasts) == ([], 0, [])
 
 
+@pytest.mark.shows("I32")
 @pytest.mark.parametrize("tries", [1, 5, 6])
 async def test_sent_once_when_the_session_is_idle(make: Make, tries: int) -> None:
-    """I32: idle between two attempts: the next one sends, and none after it, whatever else happens."""
+    """Idle between two attempts: the next one sends, and none after it, whatever else happens."""
     async with make(QUIET) as w:
         await w.incomplete()
         await w.host.compacts("ses_a", busy=True)
@@ -299,8 +307,9 @@ async def test_sent_once_when_the_session_is_idle(make: Make, tries: int) -> Non
         assert (len(w.nudges), w.looks, w.pending) == (1, 1, None)
 
 
+@pytest.mark.shows("I32")
 async def test_one_look_at_a_time(w: World) -> None:
-    """I32: the host tells of it again while the model thinks: no second question, and one order."""
+    """The host tells of it again while the model thinks: no second question, and one order."""
     await w.incomplete()
     await w.host.compacts("ses_a")
     w.llm.hold = asyncio.Event()
@@ -351,8 +360,9 @@ async def test_it_takes_the_place_of_a_nudge(w: World) -> None:
     assert [n.startswith(CONTINUE) for n in w.nudges] == [True]
 
 
+@pytest.mark.shows("I32")
 async def test_a_nudge_that_stood_back_comes_later(make: Make) -> None:
-    """I32: feedback that nothing followed, while a look still waited: nudged after the look found nothing."""
+    """Feedback that nothing followed, while a look still waited: nudged after the look found nothing."""
     async with make() as w:
         await w.begin()
         await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
@@ -372,8 +382,9 @@ async def test_a_nudge_that_stood_back_comes_later(make: Make) -> None:
         assert len(w.nudges) == 1
 
 
+@pytest.mark.shows("I32")
 async def test_a_short_busy_does_not_take_it_away(w: World) -> None:
-    """I32: the host says busy and idle again before the look, and nothing came of it: the look comes."""
+    """The host says busy and idle again before the look, and nothing came of it: the look comes."""
     await w.incomplete()
     await w.host.compacts("ses_a")
     await w.host.busy("ses_a")
@@ -386,11 +397,12 @@ async def test_a_short_busy_does_not_take_it_away(w: World) -> None:
 # --- people ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I11", "I14", "I16", "I32", "I40")
 @pytest.mark.parametrize("what", ["types", "escapes", "off", "project_off", "asks", "deleted"])
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 async def test_what_ends_it(w: World, what: str, when: str) -> None:
-    """I11, I14, I16, I32, I40: a person, Esc, the switch, an open permission, a deletion: nothing is sent,
-    also when it comes while the model thinks.
+    """A person, Esc, the switch, an open permission, a deletion: nothing is sent, also when it comes while
+    the model thinks.
     """
     await w.incomplete()
     await w.host.compacts("ses_a")
@@ -419,8 +431,9 @@ async def test_what_ends_it(w: World, what: str, when: str) -> None:
     assert not any("compacted" in t for t in w.host.toasts)
 
 
+@pytest.mark.shows("I32")
 async def test_work_that_ended_while_the_model_thought(w: World) -> None:
-    """I32: the agent went on and stopped again meanwhile; what was decided before it is not sent."""
+    """The agent went on and stopped again meanwhile; what was decided before it is not sent."""
     await w.incomplete()
     await w.host.compacts("ses_a")
     w.llm.hold = asyncio.Event()
@@ -438,9 +451,10 @@ async def test_work_that_ended_while_the_model_thought(w: World) -> None:
 # --- whom it does not concern -----------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I1", "I17")
 @pytest.mark.parametrize("whose", ["child", "judge"])
 async def test_sessions_that_are_not_the_persons(w: World, whose: str) -> None:
-    """I1, I17: a sub-agent's and a judge's own compactions are nobody's business."""
+    """A sub-agent's and a judge's own compactions are nobody's business."""
     await w.host.create("ses_a", parent="ses_p" if whose == "child" else "")
     if whose == "judge":
         await w.host.emit("judge.created", sessionID="ses_a")
@@ -452,9 +466,10 @@ async def test_sessions_that_are_not_the_persons(w: World, whose: str) -> None:
     assert (w.llm.prompts, w.host.prompts, w.host.toasts) == ([], [], [])
 
 
+@pytest.mark.shows("I40")
 @pytest.mark.parametrize("setting", ["[compaction]\nenabled = false\n", "enabled = false\n"])
 async def test_the_settings_switch_it_off(make: Make, setting: str) -> None:
-    """I40: `compaction.enabled = false`, and `enabled = false`: no timer, no call, no toast."""
+    """`compaction.enabled = false`, and `enabled = false`: no timer, no call, no toast."""
     async with make(setting) as w:
         await w.begin()
         await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
@@ -477,6 +492,7 @@ async def test_observe_sends_nothing(make: Make) -> None:
         assert (w.looks, w.host.prompts, w.host.toasts) == (1, [], [])
 
 
+@pytest.mark.shows("I18", "I30")
 @pytest.mark.parametrize(
     "reply",
     [
@@ -489,7 +505,7 @@ async def test_observe_sends_nothing(make: Make) -> None:
     ids=["no_model", "prose", "off_menu", "no_number", "unsure"],
 )
 async def test_a_failed_or_unsure_look_sends_nothing(w: World, reply: Any) -> None:
-    """I18, I30: no model, a failing one, a broken form or too little confidence: nothing is sent, ever."""
+    """No model, a failing one, a broken form or too little confidence: nothing is sent, ever."""
     await w.incomplete()
     await w.host.compacts("ses_a")
     w.llm.add(reply, reply)
@@ -503,8 +519,9 @@ async def test_a_failed_or_unsure_look_sends_nothing(w: World, reply: Any) -> No
 # --- identity, and what follows ----------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I7")
 async def test_message_counts_do_not_matter(w: World) -> None:
-    """I7: older messages are gone after the compaction; the task is still the same one, by its id."""
+    """Older messages are gone after the compaction; the task is still the same one, by its id."""
     await w.begin("An earlier task")
     w.llm.add(COMPLETE, INCOMPLETE)
     await w.host.works("ses_a")
@@ -522,8 +539,9 @@ async def test_message_counts_do_not_matter(w: World) -> None:
     assert (len(w.nudges), w.host.prompts[-1].task) == (1, task)
 
 
+@pytest.mark.shows("I4", "I5")
 async def test_what_follows_is_judged_as_ever(w: World) -> None:
-    """I4, I5: the nudge opens no task and resets no counter; the next idle is judged in the same task."""
+    """The nudge opens no task and resets no counter; the next idle is judged in the same task."""
     await w.incomplete()
     await w.host.compacts("ses_a")
     before = w.sim.daemon.world.sessions.get("ses_a")
@@ -542,8 +560,9 @@ async def test_what_follows_is_judged_as_ever(w: World) -> None:
     assert (len(w.nudges), len(w.host.prompts)) == (1, 3)
 
 
+@pytest.mark.shows("I8")
 async def test_a_context_that_is_full_at_once_is_no_loop(w: World) -> None:
-    """I8: our words led to the next compaction without a tool call: the person is told, no more is sent."""
+    """Our words led to the next compaction without a tool call: the person is told, no more is sent."""
     await w.begin()
     await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
     await w.host.compacts("ses_a", auto=True)
@@ -558,8 +577,9 @@ async def test_a_context_that_is_full_at_once_is_no_loop(w: World) -> None:
     assert set(w.host.toasts) == {ON_REQUEST}
 
 
+@pytest.mark.shows("I8")
 async def test_at_most_sixteen_prompts_for_a_task(w: World) -> None:
-    """I8: an agent whose context fills again and again is helped on as often as it gets feedback, no more."""
+    """An agent whose context fills again and again is helped on as often as it gets feedback, no more."""
     await w.begin()
     for n in range(20):
         w.host.sessions["ses_a"].busy = True
@@ -573,8 +593,9 @@ async def test_at_most_sixteen_prompts_for_a_task(w: World) -> None:
 # --- restarts ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I32", "I35", "I42")
 async def test_killed_before_it_is_due(w: World) -> None:
-    """I32, I35, I42: the daemon is killed before the look, comes back in time: one nudge, never a second."""
+    """The daemon is killed before the look, comes back in time: one nudge, never a second."""
     await w.incomplete()
     await w.host.compacts("ses_a")
     await w.sim.settle()
@@ -591,8 +612,9 @@ async def test_killed_before_it_is_due(w: World) -> None:
     assert (len(w.nudges), w.looks) == (1, 1)
 
 
+@pytest.mark.shows("I32", "I35")
 async def test_killed_while_it_waits_for_idle(make: Make) -> None:
-    """I32, I35: between two attempts; the session became idle while the daemon was away."""
+    """Between two attempts; the session became idle while the daemon was away."""
     async with make(QUIET) as w:
         await w.incomplete()
         await w.host.compacts("ses_a", busy=True)
@@ -607,8 +629,9 @@ async def test_killed_while_it_waits_for_idle(make: Make) -> None:
         assert len(w.nudges) == 1
 
 
+@pytest.mark.shows("I10")
 async def test_killed_for_too_long(w: World) -> None:
-    """I10: a look that is overdue by more than its length is dropped; a person may have gone on long ago."""
+    """A look that is overdue by more than its length is dropped; a person may have gone on long ago."""
     await w.incomplete()
     await w.host.compacts("ses_a")
     await w.sim.settle()
@@ -619,9 +642,10 @@ async def test_killed_for_too_long(w: World) -> None:
     assert (w.nudges, w.looks, w.pending) == ([], 0, None)
 
 
+@pytest.mark.shows("I32", "I42")
 @pytest.mark.parametrize("arrived", [True, False])
 async def test_killed_while_the_nudge_was_under_way(w: World, arrived: bool) -> None:
-    """I32, I42: committed, no result yet: looked up after the restart; sent if it did not arrive, once."""
+    """Committed, no result yet: looked up after the restart; sent if it did not arrive, once."""
     await w.incomplete()
     await w.host.compacts("ses_a")
     w.llm.hold = asyncio.Event()
@@ -648,8 +672,9 @@ async def test_killed_while_the_nudge_was_under_way(w: World, arrived: bool) -> 
     assert w.sim.daemon.world.outbox.open() == []
 
 
+@pytest.mark.shows("I35")
 async def test_it_waits_for_its_host(w: World) -> None:
-    """I35: due while the host is away, it is looked at when the host is back in time."""
+    """Due while the host is away, it is looked at when the host is back in time."""
     await w.incomplete()
     await w.host.compacts("ses_a")
     await w.sim.settle()

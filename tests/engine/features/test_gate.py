@@ -56,8 +56,9 @@ async def run(tmp_path: Path) -> AsyncIterator[Run]:
     await world.sim.stop()
 
 
+@pytest.mark.shows("I38")
 async def test_feedback_is_handed_over_before_the_idle(run: Run) -> None:
-    """I38: the order comes with the answer; once sent, the next text is judged and the idle ends it."""
+    """The order comes with the answer; once sent, the next text is judged and the idle ends it."""
     run.w.llm.add(INCOMPLETE)
     first, order = await run.says("All done.")
     assert order is not None
@@ -75,8 +76,9 @@ async def test_feedback_is_handed_over_before_the_idle(run: Run) -> None:
     assert len(run.w.llm.prompts) == 2, "the opinion of the gate is used, not asked for again"
 
 
+@pytest.mark.shows("I5", "I38")
 async def test_a_tool_call_that_follows_takes_the_round_back(run: Run) -> None:
-    """I5, I38: stale: no attempt is counted, no verdict is kept, the next text is judged."""
+    """Stale: no attempt is counted, no verdict is kept, the next text is judged."""
     run.w.llm.add(INCOMPLETE, INCOMPLETE)
     first, order = await run.says("Let me see.")
     assert order is not None
@@ -103,8 +105,9 @@ def test_a_text_of_megabytes_is_cut_as_the_messages_are() -> None:
     assert "characters cut" in judged
 
 
+@pytest.mark.shows("I21")
 async def test_a_host_that_is_gone_still_gets_its_verdict(run: Run) -> None:
-    """I21: the process left before the messages could be read; what the gate saw decides."""
+    """The process left before the messages could be read; what the gate saw decides."""
     run.w.llm.add(COMPLETE)
     message, nothing = await run.says("All done.")
     assert nothing is None
@@ -146,15 +149,17 @@ async def test_a_failing_judge_opens_the_gate(run: Run) -> None:
     assert (await run.says("All done."))[1] is None
 
 
+@pytest.mark.shows("I11")
 async def test_an_aborted_task_gets_nothing(run: Run) -> None:
-    """I11: Esc before the text: the gate stays open."""
+    """Esc before the text: the gate stays open."""
     await run.w.host.emit("session.error", sessionID="ses_a", error={"name": "MessageAbortedError"})
     assert (await run.says("half"))[1] is None
     assert run.w.llm.prompts == []
 
 
+@pytest.mark.shows("I21")
 async def test_an_order_that_was_void_and_is_carried_out_all_the_same(run: Run) -> None:
-    """I21: the person pressed Esc while the shim sent it: the verdict has its file all the same."""
+    """The person pressed Esc while the shim sent it: the verdict has its file all the same."""
     run.w.llm.add(INCOMPLETE)
     _, order = await run.says("All done.")
     assert order is not None

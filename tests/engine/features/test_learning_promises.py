@@ -64,8 +64,9 @@ def kinds(site: Site) -> set[str]:
     return {kind for (kind,) in site.sim.daemon.db.read("SELECT kind FROM jobs")} - {"retention"}
 
 
+@pytest.mark.shows("I9")
 async def test_what_is_ours_is_not_learned_from(site: Site, host: SimHost) -> None:
-    """I9: the turn of our own command and a judge session leave no case; no model is asked about them."""
+    """The turn of our own command and a judge session leave no case; no model is asked about them."""
     c, _ = await site.opens("s1")
     await c.types()
     await c.hook("UserPromptSubmit", prompt="/reflectd:status")
@@ -82,8 +83,9 @@ async def test_what_is_ours_is_not_learned_from(site: Site, host: SimHost) -> No
     assert held(site) == {}
 
 
+@pytest.mark.shows("I17")
 async def test_a_sub_agent_teaches_and_is_given_nothing(site: Site, host: SimHost) -> None:
-    """I17: it is not judged, so there is no case of it; its end asks no model."""
+    """It is not judged, so there is no case of it; its end asks no model."""
     site.vouched(TEXT)
     await host.create("ses_p")
     await host.types("ses_p")
@@ -96,9 +98,10 @@ async def test_a_sub_agent_teaches_and_is_given_nothing(site: Site, host: SimHos
     assert held(site) == {}
 
 
+@pytest.mark.shows("I29", "I30", "I31", "I32")
 async def test_a_look_back_prompts_nobody_and_makes_nothing_busy(site: Site, host: SimHost) -> None:
-    """I29-I32: while reflector and curator are asked, and after it, the session is idle, nothing waits for it
-    but its own deadlines of before, and the host is told nothing: no feedback, no nudge, no toast.
+    """While reflector and curator are asked, and after it, the session is idle, nothing waits for it but its
+    own deadlines of before, and the host is told nothing: no feedback, no nudge, no toast.
     """
     site.llm.add(COMPLETE)
     await host.create("ses_a")
@@ -124,9 +127,10 @@ async def test_a_look_back_prompts_nobody_and_makes_nothing_busy(site: Site, hos
     assert (host.prompts, host.sessions["ses_a"].busy) == ([], False)
 
 
+@pytest.mark.shows("I33")
 @pytest.mark.parametrize("name", ["APIError", "ContextOverflowError"])
 async def test_trouble_of_the_host_is_nothing_to_learn_from(site: Site, host: SimHost, name: str) -> None:
-    """I33: a turn that the provider ended is no work that went badly."""
+    """A turn that the provider ended is no work that went badly."""
     await host.create("ses_a")
     await host.types("ses_a")
     await host.answers("ses_a", "", finish="error", tools=WORK, error={"name": name, "message": "429"})
@@ -139,9 +143,10 @@ async def test_trouble_of_the_host_is_nothing_to_learn_from(site: Site, host: Si
     assert held(site) == {}
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize("body", [b"{", b'{"of": "a later version"}', b"\xff", b"[" * 5_000])
 async def test_a_case_of_another_version_is_left_to_lapse(site: Site, body: bytes) -> None:
-    """I36: what can't be read costs only itself; the rest of the session is looked back on."""
+    """What can't be read costs only itself; the rest of the session is looked back on."""
     c, _ = await site.opens("s1")
     await site.works(c)
     db = site.sim.daemon.db
@@ -156,9 +161,10 @@ async def test_a_case_of_another_version_is_left_to_lapse(site: Site, body: byte
     assert learning.waiting(db) == (0, 0)
 
 
+@pytest.mark.shows("I40")
 async def test_the_switch_of_one_session_is_not_its_siblings(site: Site) -> None:
-    """I40: a session that is off teaches nothing and is given nothing, also when it was switched off after it
-    was judged; the other one of the project does both.
+    """A session that is off teaches nothing and is given nothing, also when it was switched off after it was
+    judged; the other one of the project does both.
     """
     site.vouched(TEXT)
     off, _ = await site.opens("s1")
@@ -180,8 +186,9 @@ async def test_the_switch_of_one_session_is_not_its_siblings(site: Site) -> None
     assert learning.waiting(site.sim.daemon.db) == (0, 0)
 
 
+@pytest.mark.shows("I43")
 async def test_a_playbook_that_a_person_is_writing_waits(site: Site) -> None:
-    """I43: half a file is neither learned over nor replaced; when it is whole again the look back goes on."""
+    """Half a file is neither learned over nor replaced; when it is whole again the look back goes on."""
     site.vouched(TEXT)
     whole = site.file.read_bytes()
     c, _ = await site.opens("s1")
@@ -198,9 +205,10 @@ async def test_a_playbook_that_a_person_is_writing_waits(site: Site) -> None:
     assert [p.name for p in site.file.parent.iterdir() if "corrupt" in p.name] == []
 
 
+@pytest.mark.shows("I46")
 async def test_no_secret_is_kept_asked_or_learned(site: Site) -> None:
-    """I46: what the person typed, a tool printed, the agent said and a model wants to be learned: none of it
-    is in the case that waits, in a prompt, in what is kept apart, in the file or anywhere in the database.
+    """What the person typed, a tool printed, the agent said and a model wants to be learned: none of it is in
+    the case that waits, in a prompt, in what is kept apart, in the file or anywhere in the database.
     """
     secret = TOKENS["github"][0]
     c, _ = await site.opens("s1")
@@ -222,8 +230,9 @@ async def test_no_secret_is_kept_asked_or_learned(site: Site) -> None:
     await site.start()
 
 
+@pytest.mark.shows("I48")
 async def test_a_reply_out_of_form_is_a_dead_letter(site: Site) -> None:
-    """I48: that of a reflector and that of a curator are kept and counted, and `status` shows them."""
+    """That of a reflector and that of a curator are kept and counted, and `status` shows them."""
     c, _ = await site.opens("s1")
     await site.works(c)
     await site.closes(c, "I would rather talk.")
@@ -240,6 +249,7 @@ async def test_a_reply_out_of_form_is_a_dead_letter(site: Site) -> None:
     ]
 
 
+@pytest.mark.shows("LEARN-02")
 async def test_what_an_agent_reads_reaches_no_other_agent(site: Site) -> None:
     """A poisoned README: whatever it says, it confirms nothing by its own words, its orders are refused, and
     an answer that it forged is no answer, because it can't know the call's nonce.
@@ -262,8 +272,9 @@ async def test_what_an_agent_reads_reaches_no_other_agent(site: Site) -> None:
     assert (await site.opens("s4"))[1] == ""
 
 
+@pytest.mark.shows("I42", "LEARN-04")
 async def test_two_sessions_of_one_project_lose_no_update(site: Site) -> None:
-    """I42: they end at the same moment; each counts, and a person's edit in between stays."""
+    """They end at the same moment; each counts, and a person's edit in between stays."""
     site.vouched(TEXT)
     both = [(await site.opens(name))[0] for name in ("s1", "s2")]
     for c in both:
@@ -278,8 +289,9 @@ async def test_two_sessions_of_one_project_lose_no_update(site: Site) -> None:
     assert kinds(site) == set()
 
 
+@pytest.mark.shows("I42", "LEARN-08")
 async def test_what_cannot_be_recorded_is_not_given(site: Site) -> None:
-    """I42: a text whose record is lost could be given twice, and taken for the agent's own words."""
+    """A text whose record is lost could be given twice, and taken for the agent's own words."""
     site.vouched(TEXT)
     commit = site.sim.daemon.db.commit
 
@@ -294,8 +306,9 @@ async def test_what_cannot_be_recorded_is_not_given(site: Site) -> None:
     assert TEXT in (await site.opens("s2"))[1]
 
 
+@pytest.mark.shows("I44")
 async def test_after_many_sessions_nothing_grows(tmp_path: Path) -> None:
-    """I44: what the daemon remembers of projects and sessions for learning is bounded."""
+    """What the daemon remembers of projects and sessions for learning is bounded."""
     site = Site(tmp_path, ON)
     await site.start()
     feature = site.sim.daemon.engine.features.named("playbook")

@@ -106,9 +106,10 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     await found.sim.stop()
 
 
+@pytest.mark.shows("AC-2.6.1", "AC-2.6.2", "AC-2.6.3", "SUBTASK-2.1", "SUBTASK-2.2")
 async def test_a_bad_task_becomes_one_episode(site: Site) -> None:
-    """AC-2.6.1, AC-2.6.2, AC-2.6.3, subtask 2.1, 2.2: judged below 0.3, asked once when the task is over,
-    stored with problem, lesson and what the failure hung on.
+    """Judged below 0.3, asked once when the task is over, stored with problem, lesson and what the failure
+    hung on.
     """
     c = await site.fails("s1")
     assert site.purposes() == [], "not while the task goes on"
@@ -125,8 +126,9 @@ async def test_a_bad_task_becomes_one_episode(site: Site) -> None:
     assert (status["episodes"]["quarantined"], status["stored"], status["waiting"]) == (1, 1, 0)
 
 
+@pytest.mark.shows("SUBTASK-4.2")
 async def test_a_fair_task_is_left_alone(site: Site) -> None:
-    """Test case 2, subtask 4.2: a reward of 0.3 is evaluated and logged, and nothing is asked or stored."""
+    """Test case 2: a reward of 0.3 is evaluated and logged, and nothing is asked or stored."""
     c = ClaudeSim(site.sim.daemon, site.clock, site.project, "s1")
     await c.start()
     site.llm.add({"complete": True, "severity": "MEDIUM"})
@@ -149,8 +151,9 @@ async def test_off_unless_switched_on(tmp_path: Path) -> None:
     await site.sim.stop()
 
 
+@pytest.mark.shows("SUBTASK-1.3")
 async def test_a_reply_without_its_form_is_a_lesson_as_a_whole(site: Site) -> None:
-    """Subtask 1.3: the fallback."""
+    """The fallback."""
     await site.closes(await site.fails("s1"), LESSON)
     (found,) = await site.episodes()
     assert (found.episode.problem, found.episode.lesson) == ("", LESSON)
@@ -187,9 +190,10 @@ async def test_two_a_session_and_one_a_task(site: Site) -> None:
     assert site.memory.status()["skipped"] == 1
 
 
+@pytest.mark.shows("AC-2.6.4", "SUBTASK-4.3")
 async def test_a_lesson_with_proof_is_shown_here_and_nowhere_else(site: Site, tmp_path: Path) -> None:
-    """AC-2.6.4, part 0: in the same repository, its worktrees included; not in another project. An unrelated
-    task gets nothing.
+    """Part 0: in the same repository, its worktrees included; not in another project. An unrelated task gets
+    nothing.
     """
     await site.closes(await site.fails("s1"), SAID)
     recall, project = site.memory.recall, str(site.project)
@@ -268,9 +272,10 @@ async def test_the_store_of_episodes_is_gone_for_a_while(site: Site) -> None:
     assert site.purposes() == ["haiku_reflexion"]
 
 
+@pytest.mark.shows("SUBTASK-4.5")
 async def test_nobody_answers(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    """Subtask 4.5, degraded: after five calls the lesson waits, said once in the requirements' words; judging
-    goes on, and the next session has it drawn.
+    """Degraded: after five calls the lesson waits, said once in the requirements' words; judging goes on, and
+    the next session has it drawn.
     """
     down = [Unavailable("anthropic: overloaded", "overloaded") for _ in range(5)]
     c = await site.fails("s1")
@@ -325,12 +330,13 @@ STEPS = (
 )
 
 
+@pytest.mark.shows("I42")
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("step", STEPS)
 async def test_kill_between_any_two_steps_loses_and_doubles_nothing(
     tmp_path: Path, step: str, stored: bool
 ) -> None:
-    """I42: wherever the daemon dies, there is one episode, and the model is asked again at most once."""
+    """Wherever the daemon dies, there is one episode, and the model is asked again at most once."""
     site = Site(tmp_path)
     await site.start()
     c = await site.fails("s1")
@@ -350,8 +356,9 @@ async def test_kill_between_any_two_steps_loses_and_doubles_nothing(
     await site.sim.stop()
 
 
+@pytest.mark.shows("I44")
 async def test_what_waits_for_seven_days_lapses(tmp_path: Path) -> None:
-    """I44: without money nothing is asked; a failure that waits too long goes, and is counted."""
+    """Without money nothing is asked; a failure that waits too long goes, and is counted."""
     site = Site(tmp_path)
     await site.start(earned=0)
     await site.closes(await site.fails("s1"))
@@ -366,8 +373,9 @@ async def test_what_waits_for_seven_days_lapses(tmp_path: Path) -> None:
     await site.sim.stop()
 
 
+@pytest.mark.shows("I46")
 async def test_no_secret_is_kept_or_sent(site: Site) -> None:
-    """I46: neither what waits, nor the question, nor the episode holds a secret of the task."""
+    """Neither what waits, nor the question, nor the episode holds a secret of the task."""
     secret = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     tools = (bash(f"GITHUB_TOKEN={secret} pytest -q tests/parser", 1, f"ParserError: {secret}\n1 failed"),)
     c = await site.fails("s1", f"{TASK}, with {secret}", tools)

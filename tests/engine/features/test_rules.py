@@ -200,8 +200,9 @@ async def test_history_is_read_page_by_page(site: Site) -> None:
         await site.route("history", directory="/elsewhere")
 
 
+@pytest.mark.shows("I9")
 async def test_a_bare_reflect_of_our_own_is_no_work(tmp_path: Path) -> None:
-    """I9: the `/reflect` that `setup` wrote; another `/reflect`, or one of the project's own, is a task."""
+    """The `/reflect` that `setup` wrote; another `/reflect`, or one of the project's own, is a task."""
     site = Site(tmp_path)
     await site.sim.start()
     file = tmp_path / "claude" / "projects" / "p"

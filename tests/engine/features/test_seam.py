@@ -103,8 +103,9 @@ async def test_its_route_and_its_verb(tmp_path: Path, capsys: pytest.CaptureFixt
     await serving
 
 
+@pytest.mark.shows("I42")
 async def test_a_closed_task_is_told_once_whatever_is_killed(tmp_path: Path) -> None:
-    """I42: stored with the verdict, told after a kill -9, and not told again."""
+    """Stored with the verdict, told after a kill -9, and not told again."""
     made = Made()
     w = World(tmp_path, features=(*FEATURES, made))
     await w.host.connect(await w.sim.start())
@@ -187,8 +188,9 @@ def unfit(parts: Parts) -> Feature:
     raise RuntimeError(f"{len(str(parts))} is too much")
 
 
+@pytest.mark.shows("I35", "I48")
 async def test_a_features_bad_statement_harms_no_other(tmp_path: Path) -> None:
-    """I35, I48: each is told of a closed task on its own; what one can't delete keeps no other rows."""
+    """Each is told of a closed task on its own; what one can't delete keeps no other rows."""
     made = Made()
     w = World(tmp_path, features=(unfit, *FEATURES, BadSql, made))
     await w.host.connect(await w.sim.start())
@@ -207,8 +209,9 @@ async def test_a_features_bad_statement_harms_no_other(tmp_path: Path) -> None:
     await w.sim.stop()
 
 
+@pytest.mark.shows("I35")
 async def test_a_broken_feature_does_no_harm(tmp_path: Path) -> None:
-    """I35: what fails in one feature is logged; judging, the other features and the stop go on."""
+    """What fails in one feature is logged; judging, the other features and the stop go on."""
     made = Made()
     w = World(tmp_path, features=(Broken, *FEATURES, made))
     await w.host.connect(await w.sim.start())

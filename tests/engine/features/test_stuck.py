@@ -94,9 +94,10 @@ def running(command: str) -> dict[str, Any]:
 # --- the seed's scenario table ----------------------------------------------------------------------
 
 
+@pytest.mark.shows("I29")
 @pytest.mark.parametrize("command", ["npm install", "make build && pytest -q"])
 async def test_a_long_tool_run_is_working(w: World, command: str) -> None:
-    """I29, seed's rows 1 and 5: a tool that runs for minutes is `working`; no call, no word, no nudge."""
+    """Seed's rows 1 and 5: a tool that runs for minutes is `working`; no call, no word, no nudge."""
     await w.begin()
     await w.host.answers("ses_a", "", finish="", tools=(running(command),))
     for _ in range(5):
@@ -104,8 +105,9 @@ async def test_a_long_tool_run_is_working(w: World, command: str) -> None:
     assert (w.llm.prompts, w.host.prompts, w.host.toasts) == ([], [], [])
 
 
+@pytest.mark.shows("I29")
 async def test_a_question_is_waiting_for_the_user(w: World) -> None:
-    """I29, seed's row 2: an agent that asked "which database?" waits for the person; nobody is nudged."""
+    """Seed's row 2: an agent that asked "which database?" waits for the person; nobody is nudged."""
     await w.begin()
     await w.unscored("I can do that. Which database should I use?")
     await w.sim.later(31)
@@ -114,8 +116,9 @@ async def test_a_question_is_waiting_for_the_user(w: World) -> None:
     assert w.nudges == []
 
 
+@pytest.mark.shows("I31")
 async def test_stopped_in_the_middle_of_a_sentence(w: World) -> None:
-    """I31, seed's row 3: tokens, a finish and a completion time do not hide that the answer broke off."""
+    """Seed's row 3: tokens, a finish and a completion time do not hide that the answer broke off."""
     w.llm.add()
     await w.begin()
     await w.unscored("Now I will change the", time={"created": 1, "completed": 2}, tokens=40)
@@ -145,8 +148,9 @@ async def test_rules_that_cannot_tell_start_no_look(tmp_path: Path) -> None:
     await world.sim.stop()
 
 
+@pytest.mark.shows("I31")
 async def test_next_steps_listed_and_stopped(w: World) -> None:
-    """I31, seed's row 4: "Next Steps" that belong to the task, and nothing more."""
+    """Seed's row 4: "Next Steps" that belong to the task, and nothing more."""
     await w.begin()
     await w.unscored("The model is there.\n\n## Next Steps\n1. Add the route\n2. Add tests")
     w.llm.add(answer("genuinely_stuck"))
@@ -158,8 +162,9 @@ async def test_next_steps_listed_and_stopped(w: World) -> None:
 # --- when nobody is nudged --------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I30")
 async def test_younger_than_30_seconds_is_not_stuck(w: World) -> None:
-    """I30: at 29 s nothing is read or asked; one look later."""
+    """At 29 s nothing is read or asked; one look later."""
     await w.begin()
     await w.unscored("Now I will change the")
     asked = len(w.llm.prompts)
@@ -170,6 +175,7 @@ async def test_younger_than_30_seconds_is_not_stuck(w: World) -> None:
     assert len(w.nudges) == 1
 
 
+@pytest.mark.shows("I30")
 @pytest.mark.parametrize(
     "reply",
     [
@@ -184,7 +190,7 @@ async def test_younger_than_30_seconds_is_not_stuck(w: World) -> None:
     ],
 )
 async def test_a_failed_or_unsure_evaluation_never_nudges(w: World, reply: Any) -> None:
-    """I30: an error, a broken form, a contradiction or too little confidence sends nothing."""
+    """An error, a broken form, a contradiction or too little confidence sends nothing."""
     await w.begin()
     await w.unscored("Now I will change the")
     w.llm.add(reply, reply)
@@ -194,8 +200,9 @@ async def test_a_failed_or_unsure_evaluation_never_nudges(w: World, reply: Any) 
     assert w.nudges == []
 
 
+@pytest.mark.shows("I2")
 async def test_a_complete_task_is_left_alone(w: World) -> None:
-    """I2: after "complete" no timer is set, however the text ends."""
+    """After "complete" no timer is set, however the text ends."""
     w.llm.add(COMPLETE)
     await w.begin()
     await w.host.works("ses_a", "Done. Next, one could also add the")
@@ -204,9 +211,10 @@ async def test_a_complete_task_is_left_alone(w: World) -> None:
     assert w.host.prompts == []
 
 
+@pytest.mark.shows("I10", "I11", "I14", "I16", "I40")
 @pytest.mark.parametrize("what", ["types", "escapes", "stops", "off", "asks", "works"])
 async def test_what_takes_a_nudge_away(w: World, what: str) -> None:
-    """I10, I11, I14, I16, I40: a person, Esc, the switch, a permission or work of its own: dropped."""
+    """A person, Esc, the switch, a permission or work of its own: dropped."""
     await w.begin()
     await w.unscored("Now I will change the")
     if what == "types":
@@ -227,8 +235,9 @@ async def test_what_takes_a_nudge_away(w: World, what: str) -> None:
     assert (w.nudges, len(w.llm.prompts)) == ([], asked)
 
 
+@pytest.mark.shows("I21")
 async def test_observe_and_the_setting_send_nothing(tmp_path: Path) -> None:
-    """I21: `stuck.nudge = false` tells the person by a toast; no prompt, and the final verdict file stays."""
+    """`stuck.nudge = false` tells the person by a toast; no prompt, and the final verdict file stays."""
     w = World(tmp_path, "[stuck]\nnudge = false\n")
     await w.host.connect(await w.sim.start())
     await w.begin()
@@ -245,8 +254,9 @@ async def test_observe_and_the_setting_send_nothing(tmp_path: Path) -> None:
 # --- a session that works and says nothing ------------------------------------------------------------
 
 
+@pytest.mark.shows("I10")
 async def test_busy_and_silent_the_person_is_told(w: World) -> None:
-    """I10: a stuck agent that still counts as working is never prompted; the person is told, once."""
+    """A stuck agent that still counts as working is never prompted; the person is told, once."""
     await w.begin()
     await w.host.answers("ses_a", "Let me", finish="")
     w.llm.add(answer("genuinely_stuck"))
@@ -261,8 +271,9 @@ async def test_busy_and_silent_the_person_is_told(w: World) -> None:
     assert len(w.host.toasts) == 1
 
 
+@pytest.mark.shows("I29", "I30")
 async def test_activity_and_young_silence_are_left_alone(w: World) -> None:
-    """I29, I30: a long streamed answer is working; the host tells of activity every 5 s at most."""
+    """A long streamed answer is working; the host tells of activity every 5 s at most."""
     await w.begin()
     await w.host.answers("ses_a", "", finish="")
     for _ in range(20):
@@ -300,9 +311,10 @@ async def test_the_answer_is_kept_for_a_minute(w: World) -> None:
     assert w.host.toasts == []
 
 
+@pytest.mark.shows("I33")
 @pytest.mark.parametrize("kind", ["retry", "error"])
 async def test_trouble_of_the_host_is_not_a_stuck_agent(w: World, kind: str) -> None:
-    """I33: back-off from a failing model, rate limits and context limits are the host's; nobody is nudged."""
+    """Back-off from a failing model, rate limits and context limits are the host's; nobody is nudged."""
     await w.begin()
     if kind == "retry":
         await w.host.emit("session.status", sessionID="ses_a", status={"type": "retry"})
@@ -314,8 +326,9 @@ async def test_trouble_of_the_host_is_not_a_stuck_agent(w: World, kind: str) -> 
     assert (w.llm.prompts, w.host.prompts, w.host.toasts) == ([], [], [])
 
 
+@pytest.mark.shows("I17")
 async def test_a_sub_agent_is_not_watched(w: World) -> None:
-    """I17: a silent child session is nobody's business, and its parent is working."""
+    """A silent child session is nobody's business, and its parent is working."""
     await w.begin()
     await w.host.create("ses_child", parent="ses_a")
     await w.host.busy("ses_child")
@@ -336,8 +349,9 @@ async def _repeats(w: World, times: int) -> None:
         await w.host.emit("tool", sessionID="ses_a", tool="bash", call="c1", result="r1", failed=False)
 
 
+@pytest.mark.shows("I10")
 async def test_a_loop_while_working_is_told_once(w: World) -> None:
-    """A working agent that repeats itself is not prompted (I10); the person reads what repeats, once."""
+    """A working agent that repeats itself is not prompted; the person reads what repeats, once."""
     await w.begin()
     await _repeats(w, 8)
     await w.sim.settle()
@@ -366,8 +380,9 @@ async def test_status_and_dashboard_name_what_seems_stuck(w: World) -> None:
     assert "stuck" not in [s["name"] for s in (await now.read(daemon.site.source, {}))["sections"]]
 
 
+@pytest.mark.shows("I8")
 async def test_a_loop_is_named_once_and_then_costs_nothing(w: World) -> None:
-    """I8: feedback names what repeats; if it goes on, the task is stopped without asking a model again."""
+    """Feedback names what repeats; if it goes on, the task is stopped without asking a model again."""
     w.llm.add(INCOMPLETE)
     await w.begin()
     await _repeats(w, 8)
@@ -399,8 +414,9 @@ async def _ignored(w: World) -> None:
     assert len(w.host.prompts) == 1
 
 
+@pytest.mark.shows("I8")
 async def test_one_nudge_when_nothing_follows_feedback(w: World) -> None:
-    """I8: 30 s after feedback that nothing followed, one nudge, without a model, and never a second."""
+    """30 s after feedback that nothing followed, one nudge, without a model, and never a second."""
     await _ignored(w)
     await w.sim.later(29)
     assert w.nudges == []
@@ -413,8 +429,9 @@ async def test_one_nudge_when_nothing_follows_feedback(w: World) -> None:
     assert len(w.llm.prompts) == 1
 
 
+@pytest.mark.shows("I5", "I10")
 async def test_work_after_feedback_needs_no_nudge(w: World) -> None:
-    """I5, I10: the agent went on; the next idle is judged as ever, and no nudge is left over."""
+    """The agent went on; the next idle is judged as ever, and no nudge is left over."""
     w.llm.add(INCOMPLETE, COMPLETE)
     await w.begin()
     await w.host.works("ses_a")
@@ -426,8 +443,9 @@ async def test_work_after_feedback_needs_no_nudge(w: World) -> None:
     assert w.verdict()["state"] == "complete"
 
 
+@pytest.mark.shows("I4", "I5")
 async def test_a_nudge_is_no_human_message(w: World) -> None:
-    """I4, I5: a nudge opens no task, resets no counter, and what follows it is judged."""
+    """A nudge opens no task, resets no counter, and what follows it is judged."""
     await _ignored(w)
     await w.sim.later(31)
     w.llm.add(COMPLETE)
@@ -453,8 +471,9 @@ async def test_a_turn_that_ends_with_a_statement_costs_no_look(w: World) -> None
     assert not w.nudges
 
 
+@pytest.mark.shows("I8")
 async def test_at_most_three_nudges_for_a_task(w: World) -> None:
-    """I8: nudges are counted per task; then the person is told."""
+    """Nudges are counted per task; then the person is told."""
     await w.begin()
     for n in range(5):
         await w.host.busy("ses_a")
@@ -471,8 +490,9 @@ async def test_at_most_three_nudges_for_a_task(w: World) -> None:
 # --- timers ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("I35")
 async def test_a_nudge_survives_a_restart(w: World) -> None:
-    """I35: the daemon is killed and comes back before the time is up; the nudge goes out, once."""
+    """The daemon is killed and comes back before the time is up; the nudge goes out, once."""
     await _ignored(w)
     await w.host.disconnect()
     await w.sim.kill()

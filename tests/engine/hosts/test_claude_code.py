@@ -67,8 +67,9 @@ async def w(tmp_path: Path) -> AsyncIterator[World]:
     await world.sim.stop()
 
 
+@pytest.mark.shows("I2", "I5", "I21")
 async def test_woken_with_feedback_then_complete(w: World) -> None:
-    """I2, I5, I21: the Stop hook's answer wakes the session; the next is judged; complete is silent."""
+    """The Stop hook's answer wakes the session; the next is judged; complete is silent."""
     w.add(INCOMPLETE, COMPLETE)
     c = await w.begin()
     task = await c.types()
@@ -85,8 +86,9 @@ async def test_woken_with_feedback_then_complete(w: World) -> None:
     assert (w.verdict()["state"], len(w.llm.prompts)) == ("complete", 2)
 
 
+@pytest.mark.shows("I24")
 async def test_rules_judge_the_same_story_as_for_opencode(tmp_path: Path) -> None:
-    """I24: a failed check after the last edit, read from the file, wakes the agent with the command."""
+    """A failed check after the last edit, read from the file, wakes the agent with the command."""
     world = World(tmp_path)
     world.sim.provider = None
     await world.sim.start()
@@ -98,8 +100,9 @@ async def test_rules_judge_the_same_story_as_for_opencode(tmp_path: Path) -> Non
     await world.sim.stop()
 
 
+@pytest.mark.shows("I4")
 async def test_feedback_is_no_human_message(w: World) -> None:
-    """I4: what we said comes back as a user line; it opens no task and resets no counter."""
+    """What we said comes back as a user line; it opens no task and resets no counter."""
     w.add(INCOMPLETE, {**INCOMPLETE, "missing": [{"item": "other", "cites": "the thing"}]})
     c = await w.begin()
     task = await c.types()
@@ -111,8 +114,9 @@ async def test_feedback_is_no_human_message(w: World) -> None:
     assert (s.host, s.task, s.attempts) == ("claude-code", task, 2)
 
 
+@pytest.mark.shows("I6")
 async def test_the_same_words_again_are_a_new_task(w: World) -> None:
-    """I6: "continue" twice is two tasks."""
+    """ "continue" twice is two tasks."""
     w.add(COMPLETE, COMPLETE)
     c = await w.begin()
     for _ in range(2):
@@ -122,8 +126,9 @@ async def test_the_same_words_again_are_a_new_task(w: World) -> None:
     assert len(w.llm.prompts) == 2
 
 
+@pytest.mark.shows("I5")
 async def test_at_most_eight_wakes_for_a_prompt(w: World) -> None:
-    """I5: the ninth wake would empty the result of `-p`; it never comes. The next prompt counts anew."""
+    """The ninth wake would empty the result of `-p`; it never comes. The next prompt counts anew."""
     c = await w.begin()
     await c.types()
     for n in range(9):
@@ -139,8 +144,9 @@ async def test_at_most_eight_wakes_for_a_prompt(w: World) -> None:
     assert len(c.wakes) == 9
 
 
+@pytest.mark.shows("I5")
 async def test_stop_hook_active_informs_and_never_skips(w: World) -> None:
-    """I5: a Stop with `stop_hook_active` is judged like any other."""
+    """A Stop with `stop_hook_active` is judged like any other."""
     w.add(COMPLETE)
     c = await w.begin()
     await c.types()
@@ -149,8 +155,9 @@ async def test_stop_hook_active_informs_and_never_skips(w: World) -> None:
     assert len(w.llm.prompts) == 1
 
 
+@pytest.mark.shows("I16")
 async def test_background_tasks_are_no_idle(w: World) -> None:
-    """I16: a Stop while sub-agents run is not judged; the one after them is."""
+    """A Stop while sub-agents run is not judged; the one after them is."""
     w.add(COMPLETE)
     c = await w.begin()
     await c.types()
@@ -175,9 +182,10 @@ def order(w: World) -> tuple[str, str]:
     return rows[-1]
 
 
+@pytest.mark.shows("I16")
 async def test_a_shell_of_this_turn_holds_its_judgement(w: World) -> None:
-    """I16: the turn waits for the tests that it left running; `status` and `why` name them. Told that they
-    ended, the agent goes on, and that turn is judged.
+    """The turn waits for the tests that it left running; `status` and `why` name them. Told that they ended,
+    the agent goes on, and that turn is judged.
     """
     w.add(COMPLETE)
     c = await w.begin()
@@ -199,9 +207,10 @@ async def test_a_shell_of_this_turn_holds_its_judgement(w: World) -> None:
     assert len(w.llm.prompts) == 1
 
 
+@pytest.mark.shows("I16")
 async def test_a_shell_that_never_ends_is_waited_for_so_long(w: World) -> None:
-    """I16: after the time of the setting the turn is judged, the judge reads that the call still runs, and
-    the hook that waited all the time wakes the agent.
+    """After the time of the setting the turn is judged, the judge reads that the call still runs, and the
+    hook that waited all the time wakes the agent.
     """
     w.add(INCOMPLETE)
     c = await w.begin()
@@ -216,8 +225,9 @@ async def test_a_shell_that_never_ends_is_waited_for_so_long(w: World) -> None:
     assert state(w).background == ()
 
 
+@pytest.mark.shows("I16")
 async def test_a_server_of_an_earlier_turn_holds_nothing(w: World) -> None:
-    """I16: a shell that was there before is no reason to wait, unless the agent looked at it again."""
+    """A shell that was there before is no reason to wait, unless the agent looked at it again."""
     w.add(COMPLETE, COMPLETE)
     c = await w.begin()
     await c.types("Start the server")
@@ -253,9 +263,10 @@ async def test_no_time_for_a_shell(tmp_path: Path) -> None:
     await w.sim.stop()
 
 
+@pytest.mark.shows("I10")
 async def test_another_hook_sends_the_agent_on_while_the_judge_thinks(w: World) -> None:
-    """I10: the answer that was judged is not the last one any more: its judge is stopped, and the newest
-    turn is judged instead.
+    """The answer that was judged is not the last one any more: its judge is stopped, and the newest turn is
+    judged instead.
     """
     w.add(INCOMPLETE, COMPLETE)
     w.llm.hold = asyncio.Event()
@@ -278,9 +289,10 @@ async def test_another_hook_sends_the_agent_on_while_the_judge_thinks(w: World) 
     assert (w.verdict()["state"], c.wakes) == ("complete", [])
 
 
+@pytest.mark.shows("I10", "I14")
 @pytest.mark.parametrize("what", ["a command", "another hook", "the next prompt", "Esc"])
 async def test_a_prompt_leaves_only_if_the_file_ends_with_its_turn(w: World, what: str) -> None:
-    """I10, I14: before feedback leaves the transcript is read again; what no hook told of makes it stale."""
+    """Before feedback leaves the transcript is read again; what no hook told of makes it stale."""
     w.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
     c = await w.begin()
@@ -323,8 +335,9 @@ async def test_an_order_is_done_when_the_transcript_shows_it(w: World) -> None:
     assert sorted(v["order"]["status"] for v in why["verdicts"]) == ["done", "failed"]
 
 
+@pytest.mark.shows("I14")
 async def test_typing_releases_the_waiting_hook_at_once(w: World) -> None:
-    """I14: a person who types while the judge thinks ends the wait, and the verdict is dropped."""
+    """A person who types while the judge thinks ends the wait, and the verdict is dropped."""
     w.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
     c = await w.begin()
@@ -339,8 +352,9 @@ async def test_typing_releases_the_waiting_hook_at_once(w: World) -> None:
     assert c.wakes == []
 
 
+@pytest.mark.shows("I35")
 async def test_a_hook_that_went_away_is_not_prompted(w: World) -> None:
-    """I35: the host killed the hook while the judge thought; the order is stale."""
+    """The host killed the hook while the judge thought; the order is stale."""
     w.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
     c = await w.begin()
@@ -381,8 +395,9 @@ async def reaches(w: World, c: ClaudeSim, text: str) -> None:
     await w.sim.daemon.engine.filing.drain()
 
 
+@pytest.mark.shows("I22", "I31")
 async def test_a_prompt_that_is_seen_late_is_in_the_verdict_file(w: World) -> None:
-    """I22, I31: Claude Code wrote the wake down after more than three seconds: the files are made right."""
+    """Claude Code wrote the wake down after more than three seconds: the files are made right."""
     w.add(INCOMPLETE)
     c, text = await given(w, "session-1")
     before = w.verdict("session-1")
@@ -393,9 +408,10 @@ async def test_a_prompt_that_is_seen_late_is_in_the_verdict_file(w: World) -> No
     assert found == before | {"timestamp": w.clock.ms}
 
 
+@pytest.mark.shows("I22")
 @pytest.mark.parametrize("newer", ["a turn that is judged", "a task"])
 async def test_a_prompt_that_is_seen_late_leaves_newer_files_alone(w: World, newer: str) -> None:
-    """I22: the file is about the next turn by now, or a new task made it stale: it stays so."""
+    """The file is about the next turn by now, or a new task made it stale: it stays so."""
     w.add(INCOMPLETE)
     c, text = await given(w, "session-1")
     if newer == "a task":
@@ -410,8 +426,9 @@ async def test_a_prompt_that_is_seen_late_leaves_newer_files_alone(w: World, new
     assert before[1]["timestamp"] == 0
 
 
+@pytest.mark.shows("I11")
 async def test_an_interrupt_is_not_judged(w: World) -> None:
-    """I11: no Stop comes after Esc; the interrupted answer is not judged when the next task ends."""
+    """No Stop comes after Esc; the interrupted answer is not judged when the next task ends."""
     w.add(COMPLETE)
     c = await w.begin()
     await c.types("First")
@@ -426,8 +443,9 @@ async def test_an_interrupt_is_not_judged(w: World) -> None:
     assert "Second" in prompt.text
 
 
+@pytest.mark.shows("I11")
 async def test_an_interrupted_turn_is_left_alone(w: World) -> None:
-    """I11: a Stop whose answer was interrupted sends nothing."""
+    """A Stop whose answer was interrupted sends nothing."""
     c = await w.begin()
     await c.types()
     c.answers("Working on")
@@ -520,8 +538,9 @@ async def test_the_next_prompt_tells_of_the_last_turn(w: World) -> None:
     assert c.heard.status == 204
 
 
+@pytest.mark.shows("I12")
 async def test_esc_while_strict_mode_waits(tmp_path: Path) -> None:
-    """I12: the host hangs up on the hook that it waited for: the judgement ends, the turn is "stopped"."""
+    """The host hangs up on the hook that it waited for: the judgement ends, the turn is "stopped"."""
     w = World(tmp_path, "[claude_code]\nstrict = true\n")
     await w.sim.start()
     w.add(INCOMPLETE)
@@ -541,8 +560,9 @@ async def test_esc_while_strict_mode_waits(tmp_path: Path) -> None:
     await w.sim.stop()
 
 
+@pytest.mark.shows("I7")
 async def test_after_a_compaction_the_task_is_carried_over(w: World) -> None:
-    """I7: SessionStart(compact) is answered with what was asked and what is open, as facts."""
+    """SessionStart(compact) is answered with what was asked and what is open, as facts."""
     w.add(INCOMPLETE)
     c = await w.begin()
     await c.types("Do the thing with the parser")
@@ -580,8 +600,9 @@ class Hints(Feature):
         return (Offer("hint", "lesson", f"About: {moment.text}"),) if moment.when == "prompt" else ()
 
 
+@pytest.mark.shows("I2")
 async def test_a_complete_task_needs_no_carrying_over(w: World) -> None:
-    """I2: after "complete" the compaction is answered with nothing."""
+    """After "complete" the compaction is answered with nothing."""
     w.add(COMPLETE)
     c = await w.begin()
     await c.types()
@@ -590,8 +611,9 @@ async def test_a_complete_task_needs_no_carrying_over(w: World) -> None:
     assert (await c.start("compact")).status == 204
 
 
+@pytest.mark.shows("I9")
 async def test_our_own_commands_are_no_work(w: World) -> None:
-    """I9: the turn of `/reflectd:status` is not judged, and opens no task."""
+    """The turn of `/reflectd:status` is not judged, and opens no task."""
     w.add(INCOMPLETE)
     c = await w.begin()
     task = await c.types()
@@ -606,8 +628,9 @@ async def test_our_own_commands_are_no_work(w: World) -> None:
     assert (s.task, len(w.llm.prompts), len(c.wakes)) == (task, 1, 1)
 
 
+@pytest.mark.shows("I35")
 async def test_two_hosts_in_one_folder(w: World) -> None:
-    """I35: a session is read by its own host only, not by the other one that works in the same folder."""
+    """A session is read by its own host only, not by the other one that works in the same folder."""
     w.add(COMPLETE)
     host = SimHost(str(w.workspace), w.clock)
     await host.connect(w.sim.daemon)
@@ -629,8 +652,9 @@ async def test_two_hosts_in_one_folder(w: World) -> None:
     assert instances.connected("gone", str(w.workspace)) is None
 
 
+@pytest.mark.shows("I40")
 async def test_two_sessions_do_not_hear_each_other(w: World) -> None:
-    """I40: the switch of one session is not the other's; each Stop gets its own answer."""
+    """The switch of one session is not the other's; each Stop gets its own answer."""
     w.add(INCOMPLETE)
     a, b = await w.begin("s1"), await w.begin("s2")
     await w.sim.daemon.engine.intake.switch(on=False, session="s2")
@@ -640,8 +664,9 @@ async def test_two_sessions_do_not_hear_each_other(w: World) -> None:
     assert (await a.works()).status == 422
 
 
+@pytest.mark.shows("I35", "I42")
 async def test_restart_between_rounds(w: World) -> None:
-    """I35, I42: killed between two Stops; attempts are kept and the next Stop is judged."""
+    """Killed between two Stops; attempts are kept and the next Stop is judged."""
     w.add(INCOMPLETE, COMPLETE)
     c = await w.begin()
     await c.types()
@@ -668,16 +693,18 @@ async def test_the_final_text_may_come_late(w: World) -> None:
     assert "All done." in w.llm.prompts[0].text
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"session_id": 3}', b"\xff\xfe"])
 async def test_what_is_no_hook(w: World, body: bytes) -> None:
-    """I36: a body that is no hook is refused, and nothing is kept of it."""
+    """A body that is no hook is refused, and nothing is kept of it."""
     with pytest.raises(BadReply):
         await w.sim.daemon.engine.claude.hook("Stop", body, {}, strict=False)
     assert w.sim.daemon.world.sessions.in_memory() == []
 
 
+@pytest.mark.shows("I21", "I36")
 async def test_no_transcript_ends_in_error(w: World) -> None:
-    """I21, I36: a transcript that is not there: nothing is sent, nothing breaks."""
+    """A transcript that is not there: nothing is sent, nothing breaks."""
     c = await w.begin()
     await c.types()
     c.file.unlink()

@@ -72,8 +72,9 @@ async def test_the_judgement_is_shown_while_it_lasts_and_when_it_is_over(w: Worl
     assert c.heard.status == 204
 
 
+@pytest.mark.shows("I34")
 async def test_what_nobody_asked_for_is_told_with_the_next_prompt(w: World) -> None:
-    """I34: a mod that broke hides nothing. What it did not show is of the old turn: it is not shown later."""
+    """A mod that broke hides nothing. What it did not show is of the old turn: it is not shown later."""
     w.add(COMPLETE)
     c = await w.begin()
     await types(c, "Do the thing")
@@ -116,8 +117,9 @@ async def test_a_shell_that_is_waited_for_is_shown(w: World) -> None:
     assert await watch(c) == {}
 
 
+@pytest.mark.shows("I11", "I13")
 async def test_esc_while_the_agent_works(w: World) -> None:
-    """I11, I13: no hook tells of it, the mod does: the task is over at once, and no model is asked."""
+    """No hook tells of it, the mod does: the task is over at once, and no model is asked."""
     c = await w.begin()
     await types(c, "Do the thing")
     c.answers("Half of it", tools=(bash("pytest", 1, "1 failed"),))
@@ -132,9 +134,10 @@ async def test_esc_while_the_agent_works(w: World) -> None:
     assert (w.verdict()["state"], w.verdict()["task"]) == ("complete", task)
 
 
+@pytest.mark.shows("I13", "I21")
 async def test_esc_that_the_file_shows_late(w: World) -> None:
-    """I13, I21: the mod is faster than the transcript: the turn that was stopped gets its verdict, and the
-    one before it keeps its own.
+    """The mod is faster than the transcript: the turn that was stopped gets its verdict, and the one before
+    it keeps its own.
     """
     w.add(INCOMPLETE)
     c = await w.begin()
@@ -154,10 +157,11 @@ async def test_esc_that_the_file_shows_late(w: World) -> None:
     assert w.verdict()["state"] == "stopped"
 
 
+@pytest.mark.shows("I13", "I21")
 @pytest.mark.parametrize("ends", [False, True])
 async def test_who_hangs_up_is_heard_all_the_same(w: World, ends: bool) -> None:
-    """I13, I21: on a busy machine the mod, and a Claude Code that ends, give up on their request while it is
-    being stored. The turn gets its verdict all the same.
+    """On a busy machine the mod, and a Claude Code that ends, give up on their request while it is being
+    stored. The turn gets its verdict all the same.
     """
     c = await w.begin()
     await types(c, "Do the thing")
@@ -178,8 +182,9 @@ async def test_who_hangs_up_is_heard_all_the_same(w: World, ends: bool) -> None:
     assert w.verdict()["state"] == "stopped"
 
 
+@pytest.mark.shows("I13", "I21")
 async def test_a_process_that_is_gone_before_its_turn_is_looked_at(w: World) -> None:
-    """I13, I21: Esc, and the program ends while the store is slow: the turn gets its verdict all the same."""
+    """Esc, and the program ends while the store is slow: the turn gets its verdict all the same."""
     with subprocess.Popen(["sleep", "600"]) as process:
         c = await w.begin()
         c.headers["X-CC-Pid"] = str(process.pid)
@@ -202,8 +207,9 @@ async def test_a_process_that_is_gone_before_its_turn_is_looked_at(w: World) -> 
     assert not instance.connected
 
 
+@pytest.mark.shows("I13")
 async def test_esc_told_late_or_twice_is_not_about_the_new_task(w: World) -> None:
-    """I13: an Esc belongs to the prompt that it ended, and each is heard once."""
+    """An Esc belongs to the prompt that it ended, and each is heard once."""
     c = await w.begin()
     old = await types(c, "Do the thing")
     new = await types(c, "Do another thing")
@@ -218,8 +224,9 @@ async def test_esc_told_late_or_twice_is_not_about_the_new_task(w: World) -> Non
     assert w.sim.daemon.engine.intake.events == heard
 
 
+@pytest.mark.shows("I4")
 async def test_a_prompt_of_another_plugin_is_no_task(w: World) -> None:
-    """I4: its text looks as if a person had typed it; only the mod knows who submitted it."""
+    """Its text looks as if a person had typed it; only the mod knows who submitted it."""
     w.add(INCOMPLETE)
     c = await w.begin()
     task = await types(c, "Do the thing")

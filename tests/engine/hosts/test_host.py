@@ -59,8 +59,9 @@ async def test_a_call_is_answered_by_its_own_result(instance: Instance) -> None:
     assert not instance.answers.result(one, "done", Raw(b"1"), "")
 
 
+@pytest.mark.shows("I37", "I41")
 async def test_a_call_that_nobody_waits_for_is_cancelled_at_the_host(instance: Instance) -> None:
-    """I37, I41: a judge session must not go on spending when its answer is not wanted any more."""
+    """A judge session must not go on spending when its answer is not wanted any more."""
     asking = asyncio.create_task(instance.call(JUDGE, 60))
     await asyncio.sleep(0)
     (order,) = sent(instance)
@@ -80,8 +81,9 @@ async def test_calls_end_when_the_host_goes(instance: Instance) -> None:
         await asking
 
 
+@pytest.mark.shows("I44")
 async def test_a_queue_that_is_full(instance: Instance) -> None:
-    """I44: a host that reads nothing gets no endless queue; what is not worth storing is lost quietly."""
+    """A host that reads nothing gets no endless queue; what is not worth storing is lost quietly."""
     for _ in range(QUEUE):
         instance.push(b"x\n")
     with pytest.raises(Unavailable, match="does not read its orders"):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from daemon.evidence.answer.endings import ending
 
 
+@pytest.mark.shows("I31")
 @pytest.mark.parametrize(
     "text",
     [
@@ -32,7 +33,7 @@ from daemon.evidence.answer.endings import ending
     ],
 )
 def test_announced(text: str) -> None:
-    """I31: an action announced as the last thing, with nothing behind it."""
+    """An action announced as the last thing, with nothing behind it."""
     assert ending(text) == "announced"
 
 
@@ -212,6 +213,7 @@ def test_any_text_has_an_ending(text: str) -> None:
     assert ending(text + "\n \n") == ending(text)
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     "text",
     [
@@ -225,10 +227,11 @@ def test_any_text_has_an_ending(text: str) -> None:
     ],
 )
 def test_announced_in_other_languages(text: str) -> None:
-    """I24: an announcement nothing follows, in any of the usual languages."""
+    """An announcement nothing follows, in any of the usual languages."""
     assert ending(f"Repositorium 20.\n\n{text}") == "announced"
 
 
+@pytest.mark.shows("I25")
 @pytest.mark.parametrize(
     "text",
     [
@@ -241,10 +244,11 @@ def test_announced_in_other_languages(text: str) -> None:
     ],
 )
 def test_not_announced_in_other_languages(text: str) -> None:
-    """I25: what is so now, or waits for the person, is no announcement."""
+    """What is so now, or waits for the person, is no announcement."""
     assert ending(text) in {"statement", "question"}
 
 
+@pytest.mark.shows("I17")
 @pytest.mark.parametrize(
     "final",
     [
@@ -256,10 +260,11 @@ def test_not_announced_in_other_languages(text: str) -> None:
     ],
 )
 def test_only_the_person_can_go_on(final: str) -> None:
-    """I17: a warning before a question makes it a real one; so does a thing only the person has."""
+    """A warning before a question makes it a real one; so does a thing only the person has."""
     assert ending(final) == "question"
 
 
+@pytest.mark.shows("I17")
 @pytest.mark.parametrize(
     "final",
     [
@@ -273,5 +278,5 @@ def test_only_the_person_can_go_on(final: str) -> None:
     ],
 )
 def test_it_is_the_persons_turn(final: str) -> None:
-    """I17: the agent says what it waits for and what it does then; no more is left to it."""
+    """The agent says what it waits for and what it does then; no more is left to it."""
     assert ending(final) == "question"

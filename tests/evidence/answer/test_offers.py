@@ -24,6 +24,7 @@ def test_an_offer(text: str, topic: str | None, step: int, *, goes_on: bool) -> 
     assert (offer.topic, offer.step, offer.goes_on, offer.listed) == (topic, step, goes_on, False)
 
 
+@pytest.mark.shows("I15")
 @pytest.mark.parametrize(
     "text",
     [
@@ -35,7 +36,7 @@ def test_an_offer(text: str, topic: str | None, step: int, *, goes_on: bool) -> 
     ],
 )
 def test_no_offer(text: str) -> None:
-    """I15: a choice, something destructive, a credential: a real question is no offer."""
+    """A choice, something destructive, a credential: a real question is no offer."""
     assert offers(text) == ()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.transcripts import PASSED, bash, edit, evidence_of, opened
 
 TWO_FAILED = "2 failed, 5 passed in 0.12s"
@@ -67,8 +69,9 @@ def test_leaving_out_what_failed_is_no_answer() -> None:
     assert [r.kind for r in opened("Fix it", *calls)] == ["check"]
 
 
+@pytest.mark.shows("I24")
 def test_a_run_of_another_package_answers_nothing() -> None:
-    """I24: a pass in one package is no answer to a failure in another."""
+    """A pass in one package is no answer to a failure in another."""
     red = bash("pnpm --filter core test", "Tests 2 failed | 8 passed (10)", 1)
     green = bash("pnpm --filter web test", "Tests 10 passed (10)")
     ask = "make the tests in packages/core pass"

@@ -16,6 +16,7 @@ def checks(script: str) -> list[Check]:
     return [a for a in read_script(script, "/repo") if isinstance(a, Check)]
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     ("script", "passes", "fails"),
     [
@@ -47,7 +48,7 @@ def checks(script: str) -> list[Check]:
     ],
 )
 def test_what_the_exit_code_proves(script: str, passes: bool, fails: bool) -> None:
-    """I24: a masked exit code proves nothing; behind ``&&`` it proves the pass only, or both."""
+    """A masked exit code proves nothing; behind ``&&`` it proves the pass only, or both."""
     (check,) = checks(script)
     assert (check.proves_pass, check.proves_fail) == (passes, fails)
 

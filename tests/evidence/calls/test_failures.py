@@ -60,8 +60,9 @@ def test_killed_but_no_proof(calls: tuple[ToolCall, ...], ask: str, final: str) 
     assert not judged(edit("/repo/train.py"), *calls, ask=ask, final=final).open
 
 
+@pytest.mark.shows("I24")
 def test_a_killed_image_build() -> None:
-    """I24: a look at the images afterwards doesn't make a killed build good; a second build does."""
+    """A look at the images afterwards doesn't make a killed build good; a second build does."""
     killed = bash("docker build -t shop:dev .", "#9 58.72 transforming...\nKilled\n", 137)
     look = bash("docker images shop", "shop 1.4")
     ask = "Switch the Dockerfile to node:22 and build it as shop:dev"

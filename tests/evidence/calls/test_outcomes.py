@@ -15,6 +15,7 @@ def checks(script: str) -> list[Check]:
     return [a for a in read_script(script, "/repo") if isinstance(a, Check)]
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     ("script", "exit_code", "output", "result"),
     [
@@ -67,7 +68,7 @@ def checks(script: str) -> list[Check]:
     ],
 )
 def test_outcomes(script: str, exit_code: int | None, output: str, result: str) -> None:
-    """I24: exit code where it speaks, else the runner's last words, else unknown; not run is not failed."""
+    """Exit code where it speaks, else the runner's last words, else unknown; not run is not failed."""
     assert judge_check(checks(script)[0], output, exit_code).result == result
 
 

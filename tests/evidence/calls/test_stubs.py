@@ -22,6 +22,7 @@ def judged(*calls: ToolCall, ask: str = ASK, final: str = "Both are in.") -> Evi
     return evidence_of(ask, *calls, final=final)
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     "body",
     [
@@ -37,10 +38,11 @@ def judged(*calls: ToolCall, ask: str = ASK, final: str = "Both are in.") -> Evi
     ],
 )
 def test_stand_ins(body: str) -> None:
-    """I24: the code says what the final text doesn't."""
+    """The code says what the final text doesn't."""
     assert [r.kind for r in judged(exporter(CSV + body), TEST).open] == ["unmet"]
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     "text",
     [
@@ -53,7 +55,7 @@ def test_stand_ins(body: str) -> None:
     ],
 )
 def test_stand_ins_of_other_languages(text: str) -> None:
-    """I24: comments and idioms of other languages."""
+    """Comments and idioms of other languages."""
     assert judged(exporter(text, "/repo/src/xlsx_export.ts"), TEST).open
 
 
@@ -103,6 +105,7 @@ SWIFT = "struct KeychainStore {{\n  func save(_ v: String) throws {{\n    // {}\
 PY = "def estimate_tax(order):\n    # {}\n    return 0\n"
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     ("ask", "path", "text", "is_open"),
     [
@@ -119,7 +122,7 @@ PY = "def estimate_tax(order):\n    # {}\n    return 0\n"
     ],
 )
 def test_functions_that_hold_a_remark_only(ask: str, path: str, text: str, *, is_open: bool) -> None:
-    """I24: the function itself has to be asked for, and not to be empty on purpose."""
+    """The function itself has to be asked for, and not to be empty on purpose."""
     found = evidence_of(ask, write(path, text), bash("swift test", "Executed 3 tests, with 0 failures"))
     assert any(r.kind == "unmet" and r.open for r in found.rows) is is_open
 

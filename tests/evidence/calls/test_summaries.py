@@ -13,6 +13,7 @@ def checks(script: str) -> list[Check]:
     return [a for a in read_script(script, "/repo") if isinstance(a, Check)]
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     ("command", "output", "result"),
     [
@@ -121,6 +122,6 @@ def checks(script: str) -> list[Check]:
 )
 @pytest.mark.parametrize("mask", ["{} 2>&1 | tail -20", "{} || true", "{}; echo done"])
 def test_summaries_where_the_exit_code_is_hidden(command: str, output: str, result: str, mask: str) -> None:
-    """I24: each runner's own last words count where ``| tail``, ``|| true`` or ``; echo`` hide its code."""
+    """Each runner's own last words count where ``| tail``, ``|| true`` or ``; echo`` hide its code."""
     check = checks(mask.format(command))[0]
     assert judge_check(check, output, 0).result == result

@@ -12,6 +12,7 @@ from tests.support.transcripts import COMMIT, PUSH, TEST, bash, edit
 AGENT = ToolCall("t", "task", "completed", {"subagent_type": "general", "prompt": "Do it"}, "Done.")
 
 
+@pytest.mark.shows("I26")
 @pytest.mark.parametrize(
     ("topic", "calls", "shown"),
     [
@@ -36,7 +37,7 @@ AGENT = ToolCall("t", "task", "completed", {"subagent_type": "general", "prompt"
     ],
 )
 def test_shown(topic: Topic, calls: tuple[ToolCall, ...], *, shown: bool) -> None:
-    """I26: a run after the last edit, a written file, a commit; a sub-agent may have done anything."""
+    """A run after the last edit, a written file, a commit; a sub-agent may have done anything."""
     assert read(calls, "/repo").shows(topic) is shown
 
 

@@ -7,6 +7,7 @@ import pytest
 from daemon.evidence.request.obligations import obligations
 
 
+@pytest.mark.shows("I26")
 @pytest.mark.parametrize(
     ("project", "asks", "forbids"),
     [
@@ -19,7 +20,7 @@ from daemon.evidence.request.obligations import obligations
     ],
 )
 def test_what_obliges(project: str, asks: set[str], forbids: set[str]) -> None:
-    """I26: a line of the project's rules counts only where it obliges; a description is none."""
+    """A line of the project's rules counts only where it obliges; a description is none."""
     found = obligations(project)
     assert {t for _, said in found for t in said.asks} == asks
     assert {t for _, said in found for t in said.forbids} == forbids

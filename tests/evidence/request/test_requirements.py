@@ -13,6 +13,7 @@ def texts(*messages: str) -> list[str]:
     return [r.text for r in requirements(messages)]
 
 
+@pytest.mark.shows("I28")
 @pytest.mark.parametrize(
     ("message", "found"),
     [
@@ -40,12 +41,13 @@ def texts(*messages: str) -> list[str]:
     ],
 )
 def test_what_is_one_requirement(message: str, found: list[str]) -> None:
-    """I28: list items, sentences and joined imperatives; quotes, code and small talk are none."""
+    """List items, sentences and joined imperatives; quotes, code and small talk are none."""
     assert texts(message) == found
 
 
+@pytest.mark.shows("I28")
 def test_later_messages_win() -> None:
-    """I28: what a later message takes back or changes is marked and no longer asked for."""
+    """What a later message takes back or changes is marked and no longer asked for."""
     found = requirements(
         ("Add a login page. Push when done.", "Actually, don't push. Skip the login page styling.")
     )
@@ -67,6 +69,7 @@ def test_a_ban_reaches_over_and() -> None:
     assert topics(requirements(("Fix the bug, but don't commit and push.",))) == ((), ("commit", "push"))
 
 
+@pytest.mark.shows("I25")
 @pytest.mark.parametrize(
     ("message", "wanted"),
     [
@@ -81,7 +84,7 @@ def test_a_ban_reaches_over_and() -> None:
     ],
 )
 def test_what_is_wanted(message: str, wanted: str) -> None:
-    """I25: a change, an answer or a plan."""
+    """A change, an answer or a plan."""
     assert wants((message,), requirements((message,))) == wanted
 
 

@@ -8,6 +8,7 @@ from daemon.evidence.request.topics import read_clause
 from tests.support.transcripts import TEST, edit, evidence_of
 
 
+@pytest.mark.shows("I26")
 @pytest.mark.parametrize(
     ("clause", "asks"),
     [
@@ -58,7 +59,7 @@ from tests.support.transcripts import TEST, edit, evidence_of
     ],
 )
 def test_asked(clause: str, asks: set[str]) -> None:
-    """I26: only plain wording asks for anything."""
+    """Only plain wording asks for anything."""
     assert read_clause(clause).asks == asks
 
 
@@ -97,8 +98,9 @@ def test_forbidden(clause: str, forbids: set[str]) -> None:
     assert not said.asks & said.forbids
 
 
+@pytest.mark.shows("I24")
 def test_pull_request_in_other_words() -> None:
-    """I24: "branch + PR" and "PR against develop" ask for one."""
+    """ "branch + PR" and "PR against develop" ask for one."""
     for ask in ("Change x, branch + PR against develop", "Change x:\n- clean up\n- PR against main"):
         assert "pr" in evidence_of(ask, edit(), TEST).asks
     assert "pr" not in evidence_of("Change x on the branch and PR template", edit(), TEST).asks

@@ -32,8 +32,9 @@ def the_check(evidence: Evidence) -> Row:
     return row
 
 
+@pytest.mark.shows("I24")
 def test_failed_after_the_last_edit_is_open() -> None:
-    """I24: the tool result decides, not what the final text says about it."""
+    """The tool result decides, not what the final text says about it."""
     row = the_check(collect(session(edit(), bash("pytest -q", TWO_FAILED, 1), final="All tests pass!")))
     assert (row.outcome, row.position, row.open) == ("failed", "after_last_write", True)
     assert row.command == "pytest -q"
@@ -54,8 +55,9 @@ def test_failed_before_the_last_edit_and_never_again() -> None:
     assert "not run again" in row.text
 
 
+@pytest.mark.shows("I24")
 def test_masked_failures_are_read_from_the_summary() -> None:
-    """I24: ``| tail`` hides the exit code, not the summary line."""
+    """``| tail`` hides the exit code, not the summary line."""
     row = the_check(collect(session(edit(), bash("pytest 2>&1 | tail -5", f"...\n{TWO_FAILED}\n", 0))))
     assert row.open
     row = the_check(collect(session(edit(), bash("pytest || true", "", 0))))
@@ -133,6 +135,7 @@ def test_documents_do_not_age_a_run() -> None:
     assert row.position == "after_last_write"
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     ("calls", "final", "is_open"),
     [
@@ -147,10 +150,11 @@ def test_documents_do_not_age_a_run() -> None:
 def test_what_passed_before_the_work_is_no_old_failure(
     calls: tuple[ToolCall, ...], final: str, *, is_open: bool
 ) -> None:
-    """I24: a check that passed before the first edit and fails after it was broken by this work."""
+    """A check that passed before the first edit and fails after it was broken by this work."""
     assert bool(evidence_of("Cache the balance", *calls, final=final).open) is is_open
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     ("ask", "written", "is_open"),
     [
@@ -160,21 +164,23 @@ def test_what_passed_before_the_work_is_no_old_failure(
     ],
 )
 def test_lint_findings_in_files_nobody_wrote(ask: str, written: str, *, is_open: bool) -> None:
-    """I24: a style checker's findings in untouched files are old, unless lint was asked for."""
+    """A style checker's findings in untouched files are old, unless lint was asked for."""
     found = evidence_of(ask, edit(written), bash("npx eslint .", ESLINT, 1))
     assert bool(found.open) is is_open
     (check,) = found.of("check")
     assert check.settled is not is_open
 
 
+@pytest.mark.shows("I24")
 def test_a_type_checker_may_blame_an_untouched_file() -> None:
-    """I24: what one file says can break another for a type checker, so its findings count."""
+    """What one file says can break another for a type checker, so its findings count."""
     out = "src/other.py:3: error: Missing argument\nFound 1 error in 1 file (checked 9 source files)"
     assert evidence_of("Add a filter", edit(), bash("mypy .", out, 1)).open
 
 
+@pytest.mark.shows("I24")
 def test_old_failure_is_settled() -> None:
-    """I24: what failed without the work too, no more of it, is settled; more of it is not."""
+    """What failed without the work too, no more of it, is settled; more of it is not."""
     base = "git stash -q && pytest -q; git stash pop -q"
     same = bash(base, "FAILED tests/test_a.py::test_x\n1 failed, 6 passed in 0.12s")
     final = "Done; test_x fails on the untouched code too."
@@ -237,6 +243,7 @@ def test_failed_tests_that_failed_before_the_first_edit() -> None:
     assert row.text.endswith("; failed before the first edit too: tests/test_a.py::test_clock")
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     ("final", "is_open"),
     [
@@ -250,7 +257,7 @@ def test_failed_tests_that_failed_before_the_first_edit() -> None:
     ],
 )
 def test_excuse_for_the_changed_file(final: str, *, is_open: bool) -> None:
-    """I24: "unrelated" without a run that backs it is no excuse for a test of the file that was changed."""
+    """ "unrelated" without a run that backs it is no excuse for a test of the file that was changed."""
     assert bool(evidence_of("Speed up welding", edit("/repo/src/weld.cpp"), RED, final=final).open) is is_open
 
 
@@ -284,9 +291,10 @@ TEXTS = [
 ]
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize("path", TEXTS)
 def test_an_edit_of_a_text_file_is_an_edit(path: str) -> None:
-    """I24: a failure may be mended by any file. A run whose end is not visible then replaces it."""
+    """A failure may be mended by any file. A run whose end is not visible then replaces it."""
     red = bash("pytest -q", TWO_FAILED, 1)
     (row,) = evidence_of("Fix it", edit(), red, edit(path), TEST).of("check")
     assert "flaky" not in row.text
@@ -295,16 +303,18 @@ def test_an_edit_of_a_text_file_is_an_edit(path: str) -> None:
     assert [(r.outcome, r.open) for r in found.of("check")] == [("unknown", False)]
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize("path", TEXTS[:-1])
 def test_failed_before_the_last_edit_of_a_text_file(path: str) -> None:
-    """I24: what a build or a test reads may have mended it, but no run has answered the failure."""
+    """What a build or a test reads may have mended it, but no run has answered the failure."""
     row = the_check(evidence_of("Fix it", edit(), bash("pytest -q", TWO_FAILED, 1), edit(path)))
     assert (row.position, row.open) == ("before_last_write", True)
     assert "failed before the last edit and was not run again" in row.text
 
 
+@pytest.mark.shows("I24")
 def test_documents_mend_no_test_and_outdate_no_pass() -> None:
-    """I24: a README that is written after the tests ran changes nothing about them, red or green."""
+    """A README that is written after the tests ran changes nothing about them, red or green."""
     red = bash("pytest -q", TWO_FAILED, 1)
     row = the_check(evidence_of("Fix it", edit(), red, edit("README.md")))
     assert (row.position, row.open) == ("after_last_write", True)
@@ -315,9 +325,10 @@ def test_documents_mend_no_test_and_outdate_no_pass() -> None:
     assert the_check(evidence_of("Fix it", edit(), lint, edit("README.md"))).position == "before_last_write"
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize("path", ["", "README.md", "src/a.py", "requirements.txt"])
 def test_a_claim_against_a_failed_check_is_open(path: str) -> None:
-    """I24: the last run is red and the text says that the tests pass: open, whatever was edited."""
+    """The last run is red and the text says that the tests pass: open, whatever was edited."""
     before = (edit(path),) if path else ()
     for final in ("The tests pass now.", "All 12 tests pass."):
         row = the_check(evidence_of("Fix it", *before, bash("make test", TWO_FAILED, 2), final=final))
@@ -341,8 +352,9 @@ def test_a_failure_that_is_older_than_the_work() -> None:
     assert (row.open, "stashed away" in row.text) == (False, True)
 
 
+@pytest.mark.shows("I25")
 def test_red_in_a_worktree_of_main() -> None:
-    """I25: what fails in a checkout of main as well is older than the work."""
+    """What fails in a checkout of main as well is older than the work."""
     tree = bash("git worktree add -q /tmp/main main && cd /tmp/main && pytest -q", RED.output, 1)
     rows = evidence_of("Change x", edit(), RED, tree, final="test_x fails; on main it fails as well.")
     assert [(r.outcome, r.open, r.settled) for r in rows.of("check")] == [("failed", False, True)]
@@ -350,8 +362,9 @@ def test_red_in_a_worktree_of_main() -> None:
     assert evidence_of("Change x", edit(), own).open
 
 
+@pytest.mark.shows("I24")
 def test_make_ignores_what_failed() -> None:
-    """I24: make says itself that it ignored a failure, whatever its exit code."""
+    """Make says itself that it ignored a failure, whatever its exit code."""
     red = "21 examples, 2 failures\n\nmake: [Makefile:2: test] Error 1 (ignored)\nfinished\n"
     assert [r.open for r in evidence_of("Change x", edit(), bash("make test", red)).of("check")] == [True]
     assert not evidence_of("Change x", edit(), bash("make test", "21 examples, 2 failures\n")).open

@@ -9,6 +9,7 @@ from tests.support.transcripts import TEST, edit, evidence_of
 HANDLERS = "Convert all handlers to async"
 
 
+@pytest.mark.shows("I31")
 @pytest.mark.parametrize(
     ("ask", "final"),
     [
@@ -24,10 +25,11 @@ HANDLERS = "Convert all handlers to async"
     ],
 )
 def test_smells(ask: str, final: str) -> None:
-    """I31: in several languages; a model has to weigh it, so it proves nothing."""
+    """In several languages; a model has to weigh it, so it proves nothing."""
     assert [r.open for r in evidence_of(ask, edit(), TEST, final=final).of("unmet")] == [False]
 
 
+@pytest.mark.shows("I31")
 @pytest.mark.parametrize(
     ("ask", "final"),
     [
@@ -44,7 +46,7 @@ def test_smells(ask: str, final: str) -> None:
     ],
 )
 def test_no_smell(ask: str, final: str) -> None:
-    """I31: ideas, a request that was narrow itself, a plan and an answer leave nothing over."""
+    """Ideas, a request that was narrow itself, a plan and an answer leave nothing over."""
     assert not evidence_of(ask, edit(), TEST, final=final).of("unmet")
 
 

@@ -8,6 +8,7 @@ from daemon.core.transcript import ToolCall
 from tests.support.transcripts import TEST, bash, edit, evidence_of, opened
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     "ask",
     [
@@ -24,11 +25,12 @@ from tests.support.transcripts import TEST, bash, edit, evidence_of, opened
     ],
 )
 def test_a_file_named_anywhere(ask: str) -> None:
-    """I24: the request names a file to be written, wherever it says so, and nothing wrote it."""
+    """The request names a file to be written, wherever it says so, and nothing wrote it."""
     rows = [r for r in evidence_of(ask, edit(), TEST).open if r.kind == "unmet"]
     assert rows, evidence_of(ask, edit(), TEST).rows
 
 
+@pytest.mark.shows("I25")
 @pytest.mark.parametrize(
     ("ask", "calls", "final"),
     [
@@ -49,15 +51,16 @@ def test_a_file_named_anywhere(ask: str) -> None:
     ],
 )
 def test_a_file_that_need_not_be_written(ask: str, calls: tuple[ToolCall, ...], final: str) -> None:
-    """I25: a file that is mentioned, forbidden, excused or written by a tool proves nothing."""
+    """A file that is mentioned, forbidden, excused or written by a tool proves nothing."""
     assert not evidence_of(ask, edit(), *calls, TEST, final=final).open
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     "ask", ["Change x. Then:\n- tag v1.8.3", "Change x and tag it v2.0.0", "Ändere x, dann tagge v1.2"]
 )
 def test_a_tag_that_nothing_set(ask: str) -> None:
-    """I24: a tag is asked for by its version."""
+    """A tag is asked for by its version."""
     assert any("tag" in r.detail for r in evidence_of(ask, edit(), TEST).open)
     assert not evidence_of(ask, edit(), TEST, bash("git tag v1.8.3")).open
     assert not evidence_of(ask, edit(), TEST, bash("npm version patch")).open
@@ -78,6 +81,7 @@ def test_a_named_file_that_nothing_wrote() -> None:
     assert opened("The tool should write out.json", edit(), TEST) == []
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     ("ask", "final"),
     [
@@ -90,5 +94,5 @@ def test_a_named_file_that_nothing_wrote() -> None:
     ],
 )
 def test_a_named_file_that_need_not_be_written(ask: str, final: str) -> None:
-    """I24: a file that is named as the place or the cause proves nothing."""
+    """A file that is named as the place or the cause proves nothing."""
     assert not evidence_of(ask, edit(), edit("src/b.py"), TEST, final=final).open

@@ -35,6 +35,7 @@ def test_asking_leave_for_what_was_asked(ask: str, calls: tuple[ToolCall, ...], 
     assert all(r.cites for r in rows)
 
 
+@pytest.mark.shows("I15")
 @pytest.mark.parametrize(
     ("ask", "calls", "final"),
     [
@@ -60,7 +61,7 @@ def test_asking_leave_for_what_was_asked(ask: str, calls: tuple[ToolCall, ...], 
     ],
 )
 def test_real_questions_and_offers_of_more(ask: str, calls: tuple[ToolCall, ...], final: str) -> None:
-    """I15: a choice, a credential, something destructive, or more than was asked for: the person's turn."""
+    """A choice, a credential, something destructive, or more than was asked for: the person's turn."""
     assert opened(ask, *calls, final=final) == []
 
 
@@ -113,8 +114,9 @@ def test_offers_of_more(ask: str, final: str) -> None:
     assert not opened(ask, edit(), TEST, final=final)
 
 
+@pytest.mark.shows("I24")
 def test_an_offer_with_a_pronoun() -> None:
-    """I24: "update them?" where all of them were to be updated."""
+    """ "update them?" where all of them were to be updated."""
     ask = "Change the signature of reserve() and update all callers"
     assert any(r.kind == "offer" for r in evidence_of(ask, edit(), final="Want me to update them?").open)
     ask = "Cambia la firma de reservar() y actualiza todas las llamadas"
@@ -123,8 +125,9 @@ def test_an_offer_with_a_pronoun() -> None:
     assert not other.open
 
 
+@pytest.mark.shows("I25")
 def test_an_answer_and_an_offer_on_top() -> None:
-    """I25: a question that is answered is done, whatever change is offered on top."""
+    """A question that is answered is done, whatever change is offered on top."""
     ask = "Which services write to orders.v2?"
     offer = "Do you want me to drop the old subscription?"
     assert [r.open for r in evidence_of(ask, final=f"{ANSWER}\n\n{offer}").of("offer")] == [False]
@@ -133,9 +136,10 @@ def test_an_answer_and_an_offer_on_top() -> None:
     assert not evidence_of(ask, final=f"{ANSWER}\n\nWhich one do you mean?").of("offer")
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(("heading", "only_extras"), [("Next steps (optional)", True), ("Next steps", False)])
 def test_optional_next_steps(heading: str, *, only_extras: bool) -> None:
-    """I24: a list that calls itself optional holds back nothing; another list may."""
+    """A list that calls itself optional holds back nothing; another list may."""
     final = f"Renamed; all tests pass.\n\n## {heading}\n- Tell the users in the newsletter"
     found = evidence_of("Rename the package foo to bar", edit(), TEST, final=final)
     assert found.ending == "next_steps"

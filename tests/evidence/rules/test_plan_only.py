@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.transcripts import opened, read
 
 
+@pytest.mark.shows("I25")
 def test_planning_only() -> None:
-    """I25: a change was asked for; reading and a plan is not it. A plan that was asked for is."""
+    """A change was asked for; reading and a plan is not it. A plan that was asked for is."""
     plan = "Here's my plan: I'll move the check into a helper and then update the callers."
     (row,) = opened("Fix the login bug", read(), final=plan)
     assert (row.kind, row.cites) == ("unmet", ("R1",))

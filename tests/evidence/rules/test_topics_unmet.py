@@ -10,6 +10,7 @@ from tests.support.transcripts import COMMIT, PUSH, TEST, bash, edit, evidence_o
 URL = "https://github.com/a/b/pull/12"
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     ("ask", "calls", "topic"),
     [
@@ -27,12 +28,13 @@ URL = "https://github.com/a/b/pull/12"
     ],
 )
 def test_asked_and_not_done(ask: str, calls: tuple[ToolCall, ...], topic: str) -> None:
-    """I24: the request names it and nothing in the calls may have done it."""
+    """The request names it and nothing in the calls may have done it."""
     (row,) = opened(ask, *calls)
     assert (row.kind, row.topic) == ("unmet", topic)
     assert row.cites[0].startswith("R")
 
 
+@pytest.mark.shows("I26")
 @pytest.mark.parametrize(
     ("ask", "calls", "final"),
     [
@@ -55,7 +57,7 @@ def test_asked_and_not_done(ask: str, calls: tuple[ToolCall, ...], topic: str) -
     ],
 )
 def test_nothing_missing(ask: str, calls: tuple[ToolCall, ...], final: str) -> None:
-    """I26: done, forbidden, explained, never asked for, or out of sight: no open row."""
+    """Done, forbidden, explained, never asked for, or out of sight: no open row."""
     assert opened(ask, *calls, final=final) == []
 
 
@@ -65,8 +67,9 @@ def test_a_reason_leaves_a_closed_row() -> None:
     assert [(r.topic, r.open) for r in evidence.of("unmet")] == [("push", False)]
 
 
+@pytest.mark.shows("I26")
 def test_a_rule_of_the_project() -> None:
-    """I26: a project's rule asks for its checks where code changed, and for nothing else."""
+    """A project's rule asks for its checks where code changed, and for nothing else."""
     rule = "Always run `make lint` before you finish."
     (row,) = opened("Fix it", edit(), TEST, project=rule)
     assert (row.topic, "project" in row.text) == ("lint", True)
@@ -81,6 +84,7 @@ def test_counters_are_no_reason() -> None:
     assert opened("Implement elo and write unit tests", edit(), TEST, final="`pytest`: 14 passed, 0 failed.")
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize(
     "ask",
     [
@@ -94,20 +98,22 @@ def test_counters_are_no_reason() -> None:
     ],
 )
 def test_a_command_that_must_pass_is_asked_for(ask: str) -> None:
-    """I24: a check named as a command, quoted or not, has to run after the last edit."""
+    """A check named as a command, quoted or not, has to run after the last edit."""
     rows = evidence_of(ask, TEST, edit()).open
     assert [(r.kind, r.topic) for r in rows] == [("unmet", "tests")]
     assert not evidence_of(ask, edit(), bash("cargo test && ./gradlew check && make test && npm test")).open
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize("ask", ["The upload should pass the token", "Fix it: the badge must be green"])
 def test_other_things_pass_too(ask: str) -> None:
-    """I24: "pass" and "green" alone ask for no check."""
+    """ "pass" and "green" alone ask for no check."""
     assert "tests" not in evidence_of(ask, edit()).asks
 
 
+@pytest.mark.shows("I24")
 def test_red_ci_after_a_push_without_edits() -> None:
-    """I24: CI that was to be green and was last seen red is unfinished, with no file written too."""
+    """CI that was to be green and was last seen red is unfinished, with no file written too."""
     checks = bash("gh pr checks", "unit\tfail\t22s\thttps://github.com/a/b/actions/1\n", 1)
     push = bash("git push", "   1a2b3c4..5d6e7f8  main -> main")
     (row,) = evidence_of("Push and make sure CI is green", push, checks, final="Pushed.").open
@@ -116,6 +122,7 @@ def test_red_ci_after_a_push_without_edits() -> None:
     assert not evidence_of("Push and make sure CI is green", push, checks, final=told).open
 
 
+@pytest.mark.shows("I26")
 @pytest.mark.parametrize(
     ("ask", "topic"),
     [
@@ -135,10 +142,11 @@ def test_red_ci_after_a_push_without_edits() -> None:
     ],
 )
 def test_asked_in_other_languages(ask: str, topic: str) -> None:
-    """I26: a topic asked for in German, French, Spanish or Portuguese is asked for."""
+    """A topic asked for in German, French, Spanish or Portuguese is asked for."""
     assert topic in [r.topic for r in evidence_of(ask, edit()).of("unmet")]
 
 
+@pytest.mark.shows("I26")
 @pytest.mark.parametrize(
     "ask",
     [
@@ -156,6 +164,6 @@ def test_asked_in_other_languages(ask: str, topic: str) -> None:
     ],
 )
 def test_ruled_out_in_other_languages(ask: str) -> None:
-    """I26: what is ruled out in another language is asked for by no rule."""
+    """What is ruled out in another language is asked for by no rule."""
     assert not set(evidence_of(ask, edit()).asks) & {"new_tests", "commit", "push", "pr", "changelog"}
     assert not [r for r in opened(ask, edit()) if r.topic != "tests" or "cabal" not in ask]

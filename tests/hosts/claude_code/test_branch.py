@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.hosts.claude_code.reading import read
 from tests.support.hosts.claude_code_story import Story
 
@@ -77,8 +79,9 @@ def test_parallel_calls_are_no_branch(story: Story) -> None:
     assert [(c.id, c.output) for c in read(story).calls] == [("ta", "A"), ("tb", "B")]
 
 
+@pytest.mark.shows("I28")
 def test_only_the_task_is_kept_whole(story: Story) -> None:
-    """I28: five earlier requests as text and the answer before the task; the older ones are let go."""
+    """Five earlier requests as text and the answer before the task; the older ones are let go."""
     for n in range(9):
         story.human(f"task {n}")
         story.bash(f"echo {n}")

@@ -80,8 +80,9 @@ def test_headless_sessions_are_told_from_a_terminal() -> None:
     )
 
 
+@pytest.mark.shows("I7")
 def test_session_start() -> None:
-    """A session is seen in its project; after a compaction it is said to be compacted too (I7)."""
+    """A session is seen in its project; after a compaction it is said to be compacted too."""
     seen = ev.SessionSeen(SESSION, 7, title="t", directory="/home/ada/shop")
     for source in ("startup", "resume", "clear", "fork"):
         assert said("SessionStart", source=source, session_title="t", prompt_id=...) == (seen,)
@@ -89,8 +90,9 @@ def test_session_start() -> None:
     assert compacted == (seen, ev.SessionCompacted(SESSION, 7))
 
 
+@pytest.mark.shows("I7")
 def test_a_prompt_that_a_person_typed() -> None:
-    """I7: the task's id is the prompt's id; plan mode is the agent's name; without an id it is a task too."""
+    """The task's id is the prompt's id; plan mode is the agent's name; without an id it is a task too."""
     busy = ev.SessionBusied(SESSION, 7)
     assert said("UserPromptSubmit", prompt="Fix it") == (ev.HumanMessaged(SESSION, 7, "9d3c0001"), busy)
     planned = said("UserPromptSubmit", prompt="/plugin:do it", permission_mode="plan")
@@ -98,6 +100,7 @@ def test_a_prompt_that_a_person_typed() -> None:
     assert said("UserPromptSubmit", prompt="x", prompt_id=...)[0] == ev.HumanMessaged(SESSION, 7, "prompt-7")
 
 
+@pytest.mark.shows("I4", "I9")
 @pytest.mark.parametrize(
     ("prompt", "order"),
     [
@@ -109,23 +112,25 @@ def test_a_prompt_that_a_person_typed() -> None:
     ],
 )
 def test_a_prompt_that_nobody_typed(prompt: str, order: str) -> None:
-    """I4, I9: wakes, notifications and our own commands are no human messages and open no task."""
+    """Wakes, notifications and our own commands are no human messages and open no task."""
     assert said("UserPromptSubmit", prompt=prompt) == (
         ev.SyntheticMessaged(SESSION, 7, "9d3c0001", order),
         ev.SessionBusied(SESSION, 7),
     )
 
 
+@pytest.mark.shows("I16")
 def test_stop_idles_unless_something_runs_in_the_background() -> None:
-    """I16: with a background task the turn is not over; a second Stop follows."""
+    """With a background task the turn is not over; a second Stop follows."""
     assert said("Stop", background_tasks=[])[-1] == ev.SessionIdled(SESSION, 7)
     events = said("Stop", background_tasks=[RUNNING])
     assert not [e for e in events if isinstance(e, ev.SessionIdled)]
     assert events[-1] == ev.BackgroundAwaited(SESSION, 7, ("general-purpose",))
 
 
+@pytest.mark.shows("I16")
 def test_a_shell_in_the_background_is_no_agent_at_work() -> None:
-    """I16: a server may run as long as the session: it holds no turn back by itself."""
+    """A server may run as long as the session: it holds no turn back by itself."""
     shell = {
         "id": "b7",
         "type": "shell",
@@ -141,15 +146,17 @@ def test_a_shell_in_the_background_is_no_agent_at_work() -> None:
     )
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize("odd", [["running"], {"a": 1}, 7, None], ids=str)
 def test_a_background_task_of_an_odd_form_counts(odd: object) -> None:
-    """I36: a status that is no word says nothing, so the task is taken to run, and nothing raises."""
+    """A status that is no word says nothing, so the task is taken to run, and nothing raises."""
     found = hook("Stop", background_tasks=[{"id": odd, "type": odd, "status": odd, "command": odd}])
     assert len(found.background) == 1
 
 
+@pytest.mark.shows("I15", "I16")
 def test_a_permission_is_open_until_the_turn_ends() -> None:
-    """I15, I16: no hook says that a permission was answered, so a Stop must not leave it open for ever."""
+    """No hook says that a permission was answered, so a Stop must not leave it open for ever."""
     asked = said(
         "Notification", notification_type="permission_prompt", message="Claude needs your permission"
     )
@@ -168,15 +175,17 @@ def test_a_permission_is_open_until_the_turn_ends() -> None:
     assert said("Notification", message="Claude needs your permission to use Bash") == asked
 
 
+@pytest.mark.shows("I33")
 def test_a_failed_turn_is_the_hosts_error() -> None:
-    """I33: a rate limit is not the agent's fault, and the session is idle after it."""
+    """A rate limit is not the agent's fault, and the session is idle after it."""
     error, _, idle = said("StopFailure", error="rate_limit", last_assistant_message="API Error: 429")
     assert error == ev.HostErrored(SESSION, 7, "rate_limit", "API Error: 429")
     assert idle == ev.SessionIdled(SESSION, 7)
 
 
+@pytest.mark.shows("I16")
 def test_sub_agents_and_compactions_are_activity() -> None:
-    """I16: a sub-agent's hooks never idle its session; that of a compaction (no type) says nothing."""
+    """A sub-agent's hooks never idle its session; that of a compaction (no type) says nothing."""
     assert said("SubagentStop", agent_id="a1", agent_type="Explore") == (ev.ActivitySeen(SESSION, 7),)
     assert said("SubagentStop", agent_id="a1", agent_type="") == ()
     assert said("Stop", agent_id="a1", agent_type="Explore") == (ev.ActivitySeen(SESSION, 7),)
@@ -184,14 +193,16 @@ def test_sub_agents_and_compactions_are_activity() -> None:
     assert said("PostToolUse", tool_name="Bash")[-1] == ev.ActivitySeen(SESSION, 7)
 
 
+@pytest.mark.shows("I21")
 def test_the_end_of_a_session_idles_it() -> None:
-    """I21: a turn cut short by the end of the session gets its final verdict too."""
+    """A turn cut short by the end of the session gets its final verdict too."""
     assert said("SessionEnd", reason="prompt_input_exit", prompt_id=...)[-2:] == (
         ev.SessionIdled(SESSION, 7),
         ev.SessionEnded(SESSION, 7),
     )
 
 
+@pytest.mark.shows("I4")
 @pytest.mark.parametrize(
     ("origin", "prompt", "typed"),
     [
@@ -209,7 +220,7 @@ def test_the_end_of_a_session_idles_it() -> None:
     ],
 )
 def test_the_mod_says_who_submitted_a_prompt(origin: str, prompt: str, *, typed: bool) -> None:
-    """I4: what another plugin, a schedule or the host submits is no person's, though its text looks like it;
+    """What another plugin, a schedule or the host submits is no person's, though its text looks like it;
     where the mod says nothing, or something that is not known, the text decides.
     """
     found = hook("UserPromptSubmit", prompt=prompt, reflectd_mod=1, reflectd_origin=origin)
@@ -218,8 +229,9 @@ def test_the_mod_says_who_submitted_a_prompt(origin: str, prompt: str, *, typed:
     assert (ev.HumanMessaged in kinds) is typed
 
 
+@pytest.mark.shows("I11")
 def test_the_mod_tells_of_esc() -> None:
-    """I11: the turn ended, nothing is asked of the person any more, and the agent is idle."""
+    """The turn ended, nothing is asked of the person any more, and the agent is idle."""
     assert said("ModAborted", turn_id="t1") == (
         ev.TurnAborted(SESSION, 7),
         ev.PersonAnswered(SESSION, 7, "permission"),
@@ -228,9 +240,10 @@ def test_the_mod_tells_of_esc() -> None:
     assert said("ModWatch") == ()
 
 
+@pytest.mark.shows("I44")
 @pytest.mark.parametrize("name", ["prompt", "last_assistant_message", "tool_input", "reflectd_mod", "source"])
 def test_lists_of_millions_are_not_made(name: str) -> None:
-    """I44: what is no text where a text stands is not looked into; making it would stop the daemon."""
+    """What is no text where a text stands is not looked into; making it would stop the daemon."""
     body = b'{"session_id":"s","%s":[%s[]]}' % (name.encode(), b"[]," * 300_000)
     tracemalloc.start()
     parse_hook("Stop", body, {})
@@ -239,15 +252,17 @@ def test_lists_of_millions_are_not_made(name: str) -> None:
     assert peak < 3 * len(body), "a list for each would take twenty times that"
 
 
+@pytest.mark.shows("I36")
 def test_background_tasks_without_end_are_refused() -> None:
-    """I36: a megabyte of them is no list that a host keeps."""
+    """A megabyte of them is no list that a host keeps."""
     body = b'{"session_id":"s","background_tasks":[%s{}]}' % (b"{}," * 400_000)
     with pytest.raises(BadReply, match="background_tasks"):
         parse_hook("Stop", body, {})
 
 
+@pytest.mark.shows("I36")
 def test_unknown_events_and_fields_say_nothing() -> None:
-    """I36: a newer host's events give nothing, its new fields are skipped."""
+    """A newer host's events give nothing, its new fields are skipped."""
     assert said("MessageDisplay", delta="x", turn_id="t") == ()
     assert said("PostCompact", trigger="manual", compact_summary="s", brand_new={"deep": [1]}) == ()
 
@@ -300,12 +315,13 @@ FIELDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.shows("I36")
 @given(
     event=st.sampled_from(sorted(EVENTS)) | st.text(max_size=20),
     body=st.dictionaries(st.sampled_from(FIELDS), JSON),
 )
 def test_any_json_gives_events_or_a_bad_reply(event: str, body: dict[str, Any]) -> None:
-    """I36: fields of any type are read or refused, and what comes out can be folded."""
+    """Fields of any type are read or refused, and what comes out can be folded."""
     try:
         found = parse_hook(event, json.dumps({"session_id": "s"} | body).encode(), {})
     except BadReply:

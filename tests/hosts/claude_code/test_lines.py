@@ -12,8 +12,9 @@ from tests.hosts.claude_code.reading import OURS, read, typed
 from tests.support.hosts.claude_code_story import SESSION, Story
 
 
+@pytest.mark.shows("I4")
 def test_rule_5_meta_lines(story: Story) -> None:
-    """I4: command bodies and caveats are nobody's message; strict feedback of ours carries its order."""
+    """Command bodies and caveats are nobody's message; strict feedback of ours carries its order."""
     story.human("One")
     story.user("Caveat: the messages below were generated", isMeta=True)
     story.say("Done.")
@@ -24,8 +25,9 @@ def test_rule_5_meta_lines(story: Story) -> None:
     assert [m.order for m in found.messages if m.role == "user"] == ["", OURS]
 
 
+@pytest.mark.shows("I4")
 def test_rule_6_other_origins(story: Story) -> None:
-    """I4: a wake of ours and other notifications come as user lines; only an id of ours is an order."""
+    """A wake of ours and other notifications come as user lines; only an id of ours is an order."""
     story.human("One")
     story.say("Done.")
     text = f"<task-notification>\n<summary>Stop hook feedback</summary>\nGo on\n(reflectd {OURS})"
@@ -41,8 +43,9 @@ def test_rule_6_other_origins(story: Story) -> None:
     assert [m.text for m in found.work if m.role == "assistant"][:2] == ["Done.", "Going on."]
 
 
+@pytest.mark.shows("I4")
 def test_an_order_that_is_not_ours_is_none(tmp_path: Any) -> None:
-    """I4: a mark that the store does not know is no order, and a typed one is a person's words."""
+    """A mark that the store does not know is no order, and a typed one is a person's words."""
     from daemon.hosts.claude_code.transcript import TranscriptReader
 
     story = Story()
@@ -57,6 +60,7 @@ def test_an_order_that_is_not_ours_is_none(tmp_path: Any) -> None:
     assert [m.human for m in found.messages] == [True, False, False, False]
 
 
+@pytest.mark.shows("I9")
 @pytest.mark.parametrize(
     "text",
     [
@@ -70,7 +74,7 @@ def test_an_order_that_is_not_ours_is_none(tmp_path: Any) -> None:
     ],
 )
 def test_rules_8_and_9_the_hosts_own_lines(story: Story, text: str) -> None:
-    """I9: shell commands, local commands and commands of ours open no task."""
+    """Shell commands, local commands and commands of ours open no task."""
     story.human("One")
     story.say("Done.")
     story.user(text)
@@ -78,9 +82,10 @@ def test_rules_8_and_9_the_hosts_own_lines(story: Story, text: str) -> None:
     assert typed(story) == ["One"]
 
 
+@pytest.mark.shows("I28")
 def test_rule_9_a_slash_command_is_typed(story: Story) -> None:
-    """I28: a plugin's or a skill's command is a request: its name, what was typed after it, and what the
-    command says. Other lines of the host are not, nor is the text of a skill that the agent looked up itself.
+    """A plugin's or a skill's command is a request: its name, what was typed after it, and what the command
+    says. Other lines of the host are not, nor is the text of a skill that the agent looked up itself.
     """
     known = {} if story.old else {"origin": {"kind": "human"}}
     line = "<command-message>fix is running</command-message>\n<command-name>/fix</command-name>\n"
@@ -99,8 +104,9 @@ def test_rule_9_a_slash_command_is_typed(story: Story) -> None:
     assert found.task.id == prompt
 
 
+@pytest.mark.shows("I28")
 def test_rule_9_a_goal_is_a_request(story: Story) -> None:
-    """I28: `/goal` is a command of the host itself, and yet its condition is what the person wants done."""
+    """`/goal` is a command of the host itself, and yet its condition is what the person wants done."""
     known = {} if story.old else {"origin": {"kind": "human"}}
     line = "<command-name>/goal</command-name>\n    <command-message>goal</command-message>\n    "
     prompt = story.human(line + "<command-args>make test must pass</command-args>", **known)
@@ -116,8 +122,9 @@ def test_rule_9_a_goal_is_a_request(story: Story) -> None:
     assert found.task.id == prompt
 
 
+@pytest.mark.shows("I28")
 def test_a_picture_alone_is_a_request(story: Story) -> None:
-    """I28: a prompt without words is not empty: the judge is told that there is a picture it can't see."""
+    """A prompt without words is not empty: the judge is told that there is a picture it can't see."""
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
     story.human([picture, {"type": "document", "source": {}}])
     story.say("It is a cat.")
@@ -150,6 +157,7 @@ def test_rule_10_prompts_of_print_mode_and_of_old_versions() -> None:
     assert typed(story) == []
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize(
     "line",
     [
@@ -171,7 +179,7 @@ def test_rule_10_prompts_of_print_mode_and_of_old_versions() -> None:
     ids=lambda b: repr(b[:30]),
 )
 def test_garbage_between_lines_changes_nothing(story: Story, line: bytes) -> None:
-    """I36: a line that can't be read, or is of odd types, costs only itself."""
+    """A line that can't be read, or is of odd types, costs only itself."""
     story.human("One")
     story.bash("ls", "a")
     story.say("Done.")
@@ -182,9 +190,10 @@ def test_garbage_between_lines_changes_nothing(story: Story, line: bytes) -> Non
         )
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize("odd", [["typed"], {"typed": 1}, [[]]], ids=str)
 def test_a_list_where_a_word_stands_is_no_word(story: Story, odd: object) -> None:
-    """I36: lists and objects can't be looked up as words; the rest of such a line is read."""
+    """Lists and objects can't be looked up as words; the rest of such a line is read."""
     story.human("One", promptSource=odd, origin=None)
     queued = {"type": "queued_command", "prompt": "Two", "commandMode": odd, "origin": {"kind": "human"}}
     story.put("attachment", attachment=queued)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 from tests.hosts.claude_code.reading import OURS, read
 
 
+@pytest.mark.shows("I24")
 def test_a_turn_with_a_tool(story: Story) -> None:
-    """I24: request, call with its result, and final text, in both versions' forms; usage counts once."""
+    """Request, call with its result, and final text, in both versions' forms; usage counts once."""
     task = story.human("Fix the bug")
     story.answer(
         {"type": "thinking", "thinking": "hm", "signature": "s"},
@@ -67,9 +68,10 @@ def test_rule_2_typed_while_the_agent_works(story: Story) -> None:
     assert [m.order for m in found.messages if m.order] == [OURS]
 
 
+@pytest.mark.shows("I7")
 @pytest.mark.parametrize("trigger", ["auto", "manual"])
 def test_rule_4_compaction(story: Story, trigger: str) -> None:
-    """I7: the summary is no request; the task goes on, and who began the compaction is known."""
+    """The summary is no request; the task goes on, and who began the compaction is known."""
     task = story.human("One")
     story.say("half")
     asked = story.tip
@@ -93,8 +95,9 @@ def test_rule_4_compaction(story: Story, trigger: str) -> None:
     assert [m.text for m in read(story).requests] == ["One"]
 
 
+@pytest.mark.shows("I11")
 def test_rule_7_interrupts(story: Story) -> None:
-    """I11: Esc gives the answer before it the abort error, or makes an empty answer that carries it."""
+    """Esc gives the answer before it the abort error, or makes an empty answer that carries it."""
     story.human("One")
     call = story.new_id("toolu_")
     story.answer({"type": "tool_use", "id": call, "name": "Bash", "input": {"command": "sleep 99"}})
@@ -114,8 +117,9 @@ def test_rule_7_interrupts(story: Story) -> None:
     assert (found.turn.error, found.turn.text) == (ABORT_ERROR, "")
 
 
+@pytest.mark.shows("I6", "I7")
 def test_ids_follow_the_prompt_then_the_line(story: Story) -> None:
-    """I6, I7: a second typed line of a prompt is named by its line; the same text twice is two tasks."""
+    """A second typed line of a prompt is named by its line; the same text twice is two tasks."""
     first = story.human("continue")
     story.say("Done.")
     second = story.human("continue")
@@ -157,8 +161,9 @@ def test_why_the_model_stopped(story: Story, stop: str | None, finish: str) -> N
     assert turn.finish == finish
 
 
+@pytest.mark.shows("I33")
 def test_the_hosts_errors(story: Story) -> None:
-    """I33: an API error is the host's, not the agent's last word."""
+    """An API error is the host's, not the agent's last word."""
     story.human("One")
     story.say("API Error: 529", isApiErrorMessage=True, error="server_error", apiErrorStatus=529)
     turn = read(story).turn
@@ -169,8 +174,9 @@ def test_the_hosts_errors(story: Story) -> None:
     assert skip.final == "error"
 
 
+@pytest.mark.shows("I25")
 def test_plan_mode(story: Story) -> None:
-    """I25: a plan waits for the person until it was approved."""
+    """A plan waits for the person until it was approved."""
     story.mode = "plan"
     story.human("Plan it")
     story.say("The plan.")
@@ -283,9 +289,10 @@ def without_tool_names(found: Evidence) -> Evidence:
     return replace(found, log=tuple(replace(act, text=act.text.lower()) for act in found.log))
 
 
+@pytest.mark.shows("I24")
 @pytest.mark.parametrize("tell", [_failed_after_edit, _not_run_since, _committed])
 def test_evidence_is_the_same_as_in_opencode(story: Story, tell: Callable[[Story], Transcript]) -> None:
-    """I24: one story in both hosts' forms gives the same evidence."""
+    """One story in both hosts' forms gives the same evidence."""
     story.human("Fix the bug in a.py")
     other = tell(story)
     story.say("All tests pass now.")
@@ -295,6 +302,7 @@ def test_evidence_is_the_same_as_in_opencode(story: Story, tell: Callable[[Story
     assert [r for r in here.rows if r.kind == "check"]
 
 
+@pytest.mark.shows("REQ-REFL-001")
 def test_of_thoughts_only_the_cited_points_are_kept(story: Story) -> None:
     """Names in thinking arrive, each once and in order; not a word of the thoughts does."""
     story.human("Fix the bug")

@@ -36,6 +36,7 @@ def test_where_it_was(story: Story) -> None:
     assert moved_on(read(story), task, "older") == "the agent went on meanwhile"
 
 
+@pytest.mark.shows("I10", "I14")
 @pytest.mark.parametrize(
     ("happens", "why"),
     [
@@ -49,7 +50,7 @@ def test_where_it_was(story: Story) -> None:
     ],
 )
 def test_what_came_meanwhile(story: Story, happens: Callable[[Story], object], why: str) -> None:
-    """I10, I14: a newer answer, a person's line, a running turn: the prompt is out of date."""
+    """A newer answer, a person's line, a running turn: the prompt is out of date."""
     task, turn = judged(story)
     happens(story)
     assert why in moved_on(read(story), task, turn)

@@ -63,9 +63,10 @@ def test_both_versions_are_there() -> None:
         assert not re.search(r"sk-ant|api-request|/rd-|/work/|/root", said)
 
 
+@pytest.mark.shows("I2", "I6")
 @by_file(FILES)
 def test_the_task_and_the_turn(file: Path) -> None:
-    """I2, I6: one task, named as the hooks name it; the turn is the last answer, and may be judged."""
+    """One task, named as the hooks name it; the turn is the last answer, and may be judged."""
     found = read(file)
     assert found.task is not None
     assert found.turn is not None
@@ -76,9 +77,10 @@ def test_the_task_and_the_turn(file: Path) -> None:
     assert found == transcript_of(file.read_bytes(), file.stem)
 
 
+@pytest.mark.shows("I4")
 @by_file(WOKEN)
 def test_what_we_said_is_ours(file: Path) -> None:
-    """I4: our feedback comes back with its order's id, between the two rounds, and is no human message."""
+    """Our feedback comes back with its order's id, between the two rounds, and is no human message."""
     found = read(file)
     (ours,) = [m for m in found.messages if m.order]
     assert (ours.human, ours.role) == (False, "user")
@@ -90,9 +92,10 @@ def test_what_we_said_is_ours(file: Path) -> None:
     assert not [m for m in foreign.messages if m.order]
 
 
+@pytest.mark.shows("I24")
 @by_file(WOKEN)
 def test_the_calls_and_their_exits(file: Path) -> None:
-    """I24: each call with its status, its exit and its output, in the words of both versions."""
+    """Each call with its status, its exit and its output, in the words of both versions."""
     found = read(file)
     calls = [(c.tool, c.status, c.exit) for c in found.calls]
     assert calls == [("Write", "completed", None), ("Bash", "completed", 2), ("Bash", "completed", 0)]
@@ -102,9 +105,10 @@ def test_the_calls_and_their_exits(file: Path) -> None:
     assert (check.command, check.outcome) == ("make test", "passed")
 
 
+@pytest.mark.shows("I7")
 @by_file(COMPACTED)
 def test_a_compaction_is_in_the_task(file: Path) -> None:
-    """I7: the boundary is known, the summary is no request, and the turn after it goes on with the task."""
+    """The boundary is known, the summary is no request, and the turn after it goes on with the task."""
     found = read(file)
     assert [m.compaction for m in found.messages if m.compaction] == ["auto"]
     (summary,) = [m for m in found.messages if m.summary]
@@ -112,9 +116,10 @@ def test_a_compaction_is_in_the_task(file: Path) -> None:
     assert summary in found.work
 
 
+@pytest.mark.shows("I4", "I16")
 @by_file(BACKGROUND)
 def test_a_sub_agent_is_no_person(file: Path) -> None:
-    """I16, I4: the notification that it ended is said to the agent by nobody."""
+    """The notification that it ended is said to the agent by nobody."""
     found = read(file)
     (told,) = [m for m in found.messages if m.text.startswith("<task-notification>")]
     assert (told.human, told.order) == (False, "")
@@ -143,9 +148,10 @@ def with_value(line: Any, path: tuple[str | int, ...], value: object) -> Any:
     return copy
 
 
+@pytest.mark.shows("I36")
 @by_file(FILES)
 def test_a_field_of_another_type_costs_only_its_line(file: Path) -> None:
-    """I36: any field of any line may hold any JSON: an object or a list is no text, and nothing raises."""
+    """Any field of any line may hold any JSON: an object or a list is no text, and nothing raises."""
     read_before = len(read(file).messages)
     whole = lines(file)
     shapes: dict[tuple[Any, ...], int] = {}

@@ -30,6 +30,7 @@ def test_rule_3_what_a_person_says_with_a_tool(story: Story) -> None:
     assert [(c.tool, c.status) for c in found.calls] == [("Bash", "error"), ("AskUserQuestion", "completed")]
 
 
+@pytest.mark.shows("I15")
 @pytest.mark.parametrize(
     "said",
     [
@@ -40,8 +41,8 @@ def test_rule_3_what_a_person_says_with_a_tool(story: Story) -> None:
     ],
 )
 def test_a_refused_call_is_read_as_refused(story: Story, said: str) -> None:
-    """I15: whoever looks at the last call sees that a person did not allow it, also where an old version only
-    says so in words, and whatever the agent says after it.
+    """Whoever looks at the last call sees that a person did not allow it, also where an old version only says
+    so in words, and whatever the agent says after it.
     """
     story.human("Clean up")
     call = story.new_id("toolu_")
@@ -77,8 +78,9 @@ def test_an_error_that_speaks_of_users_is_no_refusal(story: Story) -> None:
     assert not any(is_denied(c) for c in read(story).calls)
 
 
+@pytest.mark.shows("I24")
 def test_exit_codes_and_failures(story: Story) -> None:
-    """I24: a failed command ran; a refused or invalid call did not; what runs on has no exit code."""
+    """A failed command ran; a refused or invalid call did not; what runs on has no exit code."""
     story.human("One")
     story.bash("false", "boom", 3)
     story.tool(

@@ -18,8 +18,9 @@ def leave(story: Story, command: str, shell: str) -> str:
     return story.tool("Bash", given, said, own=own)
 
 
+@pytest.mark.shows("I16")
 def test_a_shell_of_this_turn_is_awaited(story: Story) -> None:
-    """I16: what the turn started may be the tests it speaks of; an older server says nothing about it."""
+    """What the turn started may be the tests it speaks of; an older server says nothing about it."""
     story.human("Start the server")
     leave(story, "npm run dev", "b1")
     story.say("It runs.")

@@ -47,8 +47,9 @@ def test_an_edit_has_no_folder() -> None:
     assert call_of("PreToolUse", json.dumps(edit).encode()).input == {"file_path": "/p/a.py"}
 
 
+@pytest.mark.shows("I36")
 def test_odd_bodies() -> None:
-    """I36: other types give an empty call, what is no JSON is refused, a long error keeps its tail."""
+    """Other types give an empty call, what is no JSON is refused, a long error keeps its tail."""
     odd = {"tool_name": 7, "tool_input": [1], "error": {"x": 1}, "cwd": None, "tool_use_id": None}
     found = call_of("PreToolUse", json.dumps(odd).encode())
     assert (found.tool, found.input, found.error) == ("", {}, "")

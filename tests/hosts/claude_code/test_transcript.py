@@ -156,8 +156,9 @@ def test_long_lines_and_blocks(path: Path) -> None:
     assert found.calls[0].cut > BLOCK
 
 
+@pytest.mark.shows("I44")
 def test_a_long_task_has_bounded_memory(path: Path) -> None:
-    """I44: 100,000 lines of one task; the request and the newest calls stay."""
+    """100,000 lines of one task; the request and the newest calls stay."""
     with path.open("wb") as file:
         story = Story(old=True)
         story.human("never ends")
@@ -283,10 +284,11 @@ def test_any_window_gives_the_same(story: Story, window: int, cuts: list[float])
     assert found == whole
 
 
+@pytest.mark.shows("I44")
 @QUIET
 @given(story=stories(), chars=st.integers(0, 4_000), lines=st.integers(1, 12), cut=st.floats(0, 1))
 def test_thinning_does_not_depend_on_the_reads(story: Story, chars: int, lines: int, cut: float) -> None:
-    """I44: what is kept of a long task depends on its lines alone."""
+    """What is kept of a long task depends on its lines alone."""
     reach = Reach(window=1 << 40, bounds=Bounds(chars=chars, lines=lines))
     data = story.data()
     with tempfile.TemporaryDirectory() as folder:
@@ -298,10 +300,11 @@ def test_thinning_does_not_depend_on_the_reads(story: Story, chars: int, lines: 
         assert live.read() == reader(path, reach).read()
 
 
+@pytest.mark.shows("I36")
 @QUIET
 @given(noise=st.lists(st.binary(max_size=60), max_size=12), seed=st.randoms(use_true_random=False))
 def test_any_bytes_are_read_without_harm(noise: list[bytes], seed: object) -> None:
-    """I36: whatever the file holds, reading ends with a transcript."""
+    """Whatever the file holds, reading ends with a transcript."""
     lines = talk(2).data().split(b"\n")
     for i, junk in enumerate(noise):
         lines.insert((i * 7) % len(lines), junk.replace(b"\n", b"") + json.dumps(i).encode())

@@ -33,8 +33,9 @@ def test_no_call(data: str) -> None:
         parse_call(data)
 
 
+@pytest.mark.shows("I36", "I44")
 def test_other_types_and_long_texts() -> None:
-    """I36, I44: what has another type is left out, of a long text the tail stays."""
+    """What has another type is left out, of a long text the tail stays."""
     told = {"tool": "bash", "callID": 1, "args": "x", "output": "a" * 50_000 + "END", "exit": "3", "more": 1}
     found = parse_call(json.dumps(told))
     assert (found.id, found.input, found.exit) == ("", {}, None)

@@ -16,6 +16,7 @@ from daemon.hosts.opencode.events import KINDS, parse_event
 from tests.hosts.opencode.samples import JSON, S
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize(
     ("kind", "data", "expected"),
     [
@@ -82,14 +83,15 @@ from tests.hosts.opencode.samples import JSON, S
     ],
 )
 def test_events(kind: str, data: dict[str, Any], expected: tuple[ev.Event, ...]) -> None:
-    """Each kind of the protocol, as object, bytes and raw JSON; unknown kinds and fields pass (I36)."""
+    """Each kind of the protocol, as object, bytes and raw JSON; unknown kinds and fields pass."""
     wire = json.dumps(data).encode()
     assert parse_event(kind, 5, data) == parse_event(kind, 5, wire) == parse_event(kind, 5, msgspec.Raw(wire))
     assert parse_event(kind, 5, data) == expected
 
 
+@pytest.mark.shows("I46")
 def test_a_long_title_ends_with_a_whole_word() -> None:
-    """I46: secrets are found in what is kept, so no half of one is: and the title says that it was cut."""
+    """Secrets are found in what is kept, so no half of one is: and the title says that it was cut."""
     key = "sk-ant-api03-" + "k" * 80
     for words in (60, 81, 82, 99, 100, 780, 785, 799):
         title = "word " * words + key
@@ -98,6 +100,7 @@ def test_a_long_title_ends_with_a_whole_word() -> None:
         assert seen.title == title or set(seen.title.split()) == {"word", "…"}
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize(
     ("kind", "data"),
     [
@@ -111,18 +114,19 @@ def test_a_long_title_ends_with_a_whole_word() -> None:
     ],
 )
 def test_broken_events_say_why(kind: str, data: bytes) -> None:
-    """I36: a known kind without its ids raises ``BadReply``, with the kind in it, for the caller to log."""
+    """A known kind without its ids raises ``BadReply``, with the kind in it, for the caller to log."""
     with pytest.raises(BadReply, match=kind):
         parse_event(kind, 1, data)
 
 
+@pytest.mark.shows("I36")
 @settings(deadline=None)
 @given(
     st.sampled_from(sorted(KINDS)),
     JSON | st.dictionaries(st.sampled_from(["sessionID", "id", "info", "error"]), JSON),
 )
 def test_any_event_is_read_or_refused(kind: str, data: Any) -> None:
-    """I36: no payload of a known kind raises anything but ``BadReply``."""
+    """No payload of a known kind raises anything but ``BadReply``."""
     try:
         found = parse_event(kind, 1, json.dumps(data).encode())
     except BadReply:

@@ -96,6 +96,7 @@ def test_a_whole_transcript() -> None:
     assert (call.exit, call.cut, call.started, call.ended) == (2, 9, 4, 5)
 
 
+@pytest.mark.shows("I4")
 @pytest.mark.parametrize(
     ("parts", "human", "order", "said"),
     [
@@ -116,11 +117,12 @@ def test_a_whole_transcript() -> None:
     ],
 )
 def test_who_typed_it(parts: list[Any], human: bool, order: str, said: str) -> None:
-    """I4: feedback of ours, compaction and synthetic texts are nobody's; an unknown mark is a person's."""
+    """Feedback of ours, compaction and synthetic texts are nobody's; an unknown mark is a person's."""
     (got,) = parse({"messages": [message("u", "user", parts=parts)]}).messages
     assert (got.human, got.order, got.text) == (human, order, said)
 
 
+@pytest.mark.shows("I32")
 @pytest.mark.parametrize(
     ("part", "role", "compaction"),
     [
@@ -134,7 +136,7 @@ def test_who_typed_it(parts: list[Any], human: bool, order: str, said: str) -> N
     ],
 )
 def test_who_began_the_compaction(part: dict[str, Any], role: str, compaction: str) -> None:
-    """I32: only what the host marks as its own counts as automatic, and only a user message asks for one."""
+    """Only what the host marks as its own counts as automatic, and only a user message asks for one."""
     (got,) = parse({"messages": [message("c", role, parts=[part])]}).messages
     assert got.compaction == compaction
 
@@ -144,8 +146,9 @@ def test_an_assistant_is_never_human() -> None:
     assert parse({"messages": [message("a", parts=[text("hi")])]}).task is None
 
 
+@pytest.mark.shows("I7", "I28")
 def test_the_task_is_an_id() -> None:
-    """I7, I28: after compaction and feedback the task is still the last message a person typed."""
+    """After compaction and feedback the task is still the last message a person typed."""
     messages = [
         message("u1", "user", 1),
         message("u2", "user", 2),
@@ -159,6 +162,7 @@ def test_the_task_is_an_id() -> None:
     assert task.id == "u2"
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize(
     "data",
     [
@@ -171,7 +175,7 @@ def test_the_task_is_an_id() -> None:
     ],
 )
 def test_empty_replies(data: Any) -> None:
-    """I36: ``{}`` from messages(), null and missing fields give an empty transcript."""
+    """``{}`` from messages(), null and missing fields give an empty transcript."""
     assert parse(data, session="s") == Transcript("s")
 
 
@@ -184,8 +188,9 @@ def test_what_is_no_reply(data: Any) -> None:
         parse(data)
 
 
+@pytest.mark.shows("I36")
 def test_one_bad_item_costs_only_itself() -> None:
-    """I36: a wrong type takes its part, message or todo away, with a reason; the rest stays."""
+    """A wrong type takes its part, message or todo away, with a reason; the rest stays."""
     skipped: list[str] = []
     tool = {"type": "tool", "callID": "c", "tool": "bash", "state": {"status": "completed"}}
     got = parse(
@@ -231,8 +236,9 @@ def test_only_half_characters_are_mended(parts: list[str]) -> None:
     assert json.loads(mend(json.dumps(said).encode())) == utf16.decode("utf-16-le", "replace")
 
 
+@pytest.mark.shows("I7")
 def test_order_and_doubles() -> None:
-    """I7: the order is the host's whatever the times say; a repeated id takes the later form."""
+    """The order is the host's whatever the times say; a repeated id takes the later form."""
     messages = [message("c", at=3), message("a", at=1), message("b", at=2), message("a", at=1)]
     messages[-1]["parts"] = [text("newer")]
     got = parse({"messages": messages}).messages
@@ -307,10 +313,11 @@ _any_read = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.shows("I36")
 @settings(deadline=None)
 @given(_any_read | JSON)
 def test_any_json_is_read_or_refused(data: Any) -> None:
-    """I36: arbitrary JSON raises ``BadReply`` or gives a transcript with unique, known messages."""
+    """Arbitrary JSON raises ``BadReply`` or gives a transcript with unique, known messages."""
     try:
         got = parse(json.dumps(data).encode())
     except BadReply:
@@ -330,14 +337,16 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         return
 
 
+@pytest.mark.shows("I7")
 @given(st.lists(st.integers(0, 5), max_size=4))
 def test_repeating_changes_nothing(again: list[int]) -> None:
-    """I7: however often the host repeats messages, the transcript is the same."""
+    """However often the host repeats messages, the transcript is the same."""
     plain = [message(f"m{i}", "user" if i % 2 else "assistant", at=10 + i) for i in range(6)]
     mixed = [*plain, *(plain[i] for i in again)]
     assert parse({"messages": mixed}) == parse({"messages": plain})
 
 
+@pytest.mark.shows("I41")
 @pytest.mark.parametrize(
     ("cost", "tokens", "read"),
     [
@@ -351,7 +360,7 @@ def test_repeating_changes_nothing(again: list[int]) -> None:
     ],
 )
 def test_what_the_agents_work_cost(cost: Any, tokens: Any, read: tuple[float | None, int]) -> None:
-    """I41: the agent's own cost is summed for the task; a price the host does not know stays unknown."""
+    """The agent's own cost is summed for the task; a price the host does not know stays unknown."""
     asked = {"info": {"id": "m1", "role": "user"}, "parts": [{"type": "text", "text": "Do it"}]}
     info = {"id": "m2", "role": "assistant", "finish": "stop", "cost": cost, "tokens": tokens}
     data = json.dumps({"session": {"id": "s"}, "messages": [asked, {"info": info, "parts": []}]}).encode()
@@ -359,6 +368,7 @@ def test_what_the_agents_work_cost(cost: Any, tokens: Any, read: tuple[float | N
     assert found.used == read
 
 
+@pytest.mark.shows("REQ-REFL-001")
 @pytest.mark.parametrize(
     ("cited", "kept"),
     [

@@ -19,6 +19,7 @@ def test_ids_of_providers_and_models() -> None:
     assert list(parse_providers(data).items()) == [("b", ("m2", "m1")), ("a", ("x",))]
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize(
     ("providers", "found"),
     [
@@ -33,13 +34,14 @@ def test_ids_of_providers_and_models() -> None:
     ],
 )
 def test_one_bad_item_costs_only_itself(providers: list[Any], found: dict[str, Any]) -> None:
-    """I36: odd types, empty and endless ids, repeats and newer fields are left out."""
+    """Odd types, empty and endless ids, repeats and newer fields are left out."""
     assert parse_providers({"providers": providers, "newer": 1}) == found
 
 
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize("data", [{}, {"providers": None}, b"null"])
 def test_a_host_without_providers(data: Any) -> None:
-    """I36: nothing where nothing is."""
+    """Nothing where nothing is."""
     if data == {"providers": None}:
         with pytest.raises(BadReply):
             parse_providers(data)
@@ -54,12 +56,14 @@ def test_what_is_no_answer_at_all(data: bytes) -> None:
         parse_providers(data)
 
 
+@pytest.mark.shows("I44")
 def test_what_is_kept_is_bounded() -> None:
-    """I44: ten thousand ids in all."""
+    """Ten thousand ids in all."""
     data = {"providers": [{"id": f"p{n}", "models": [f"m{i}" for i in range(4_000)]} for n in range(5)]}
     assert sum(map(len, parse_providers(data).values())) == MOST
 
 
+@pytest.mark.shows("I36")
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),
@@ -67,7 +71,7 @@ def test_what_is_kept_is_bounded() -> None:
     )
 )
 def test_any_json(value: object) -> None:
-    """I36: never anything but a mapping or ``BadReply``."""
+    """Never anything but a mapping or ``BadReply``."""
     for body in (value, {"providers": value}, {"providers": [{"id": "p", "models": value}]}):
         try:
             found = parse_providers(json.dumps(body).encode())

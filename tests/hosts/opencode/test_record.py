@@ -78,8 +78,9 @@ def test_questions_that_are_not_ours_are_only_asked() -> None:
     assert parse_event("question.replied", 7, replied) == (ev.PersonAnswered("s", 7, "q"),)
 
 
+@pytest.mark.shows("I9")
 def test_a_typed_command() -> None:
-    """What it asks for, in the event and in the stored message; it is no message of a person (I9)."""
+    """What it asks for, in the event and in the stored message; it is no message of a person."""
     before = RECORDED["command"]["before"][0]
     wanted = wish("learn", "Always run `tests` first", "--soft")
     data = {"sessionID": before["sessionID"], "messageID": "m", "arguments": before["arguments"]}
