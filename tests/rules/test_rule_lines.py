@@ -26,8 +26,9 @@ def test_what_is_written_is_read_as_it_was(text: str, reason: str, active: bool)
     assert ending(line[begin.end() :]) == (rule.text, rule.day, not active, rule.reason)
 
 
+@pytest.mark.shows("FR5")
 def test_the_form_is_that_of_the_requirement() -> None:
-    """FR5, word for word."""
+    """Word for word."""
     learned = Rule("rule-001", "Always use TypeScript strict mode", active=True, day="2025-11-27")
     gone = Rule("rule-003", "Use npm not yarn", active=False, day="2025-11-26", reason="switched to bun")
     assert written(learned) == "- **[rule-001]** Always use TypeScript strict mode (learned: 2025-11-27)"
