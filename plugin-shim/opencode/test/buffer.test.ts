@@ -21,7 +21,8 @@ test("a batch is at most as long as asked, and asking again gives the same event
   assert.equal(buffer.batch(2).length, 2)
 })
 
-test("I44: full, it drops the oldest activity first, then the oldest, and counts them", () => {
+// shows: I44
+test("full, it drops the oldest activity first, then the oldest, and counts them", () => {
   const buffer = new EventBuffer(3)
   for (const kind of ["idle", "activity", "activity", "human", "idle"]) buffer.push(kind, {})
   assert.deepEqual(seqs(buffer), [1, 4, 5])

@@ -32,6 +32,7 @@ async function request(id = S, first = "You are opencode."): Promise<string[]> {
   return system.slice(1)
 }
 
+// shows: LEARN-07
 test("the same bytes in each request of a session, asked for once", async () => {
   contexts.heard(S)
   assert.deepEqual(
@@ -78,7 +79,8 @@ test("titles, summaries, judges and sub-agents get nothing", async () => {
   assert.deepEqual(asked, [])
 })
 
-test("I34, I35: switched off, without a daemon, or with an empty answer nothing changes", async () => {
+// shows: I34, I35
+test("switched off, without a daemon, or with an empty answer nothing changes", async () => {
   link.connected = false
   assert.deepEqual(await request("a"), [])
   link.connected = true

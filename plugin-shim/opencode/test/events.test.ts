@@ -18,7 +18,8 @@ const delta = (text: string) =>
 const kinds = (events: unknown[], tracker = new Tracker()) =>
   events.flatMap((one) => factsOf(one, tracker)).map((fact) => fact.kind)
 
-test("noise, unknown events and newer payloads are dropped (I36)", () => {
+// shows: I36
+test("noise, unknown events and newer payloads are dropped", () => {
   const noise: unknown[] = [
     null,
     1,
@@ -33,7 +34,8 @@ test("noise, unknown events and newer payloads are dropped (I36)", () => {
   assert.deepEqual(kinds(noise), [])
 })
 
-test("a turn: repeated busy is said once, both idles of an abort are said (I3)", () => {
+// shows: I3
+test("a turn: repeated busy is said once, both idles of an abort are said", () => {
   const aborted = { name: "MessageAbortedError", data: { message: "Aborted" } }
   const said = kinds([
     status("busy"),
@@ -50,7 +52,8 @@ test("a turn: repeated busy is said once, both idles of an abort are said (I3)",
   assert.deepEqual(said, [...expected, "session.idle"])
 })
 
-test("I12: idle said once more is a person who stops an idle session, unless the host gave up", () => {
+// shows: I12
+test("idle said once more is a person who stops an idle session, unless the host gave up", () => {
   const turn = (...end: unknown[]) =>
     kinds([status("busy"), ...end, status("idle"), event("session.idle", {})])
   const again = [status("idle"), event("session.idle", {})]
@@ -65,7 +68,8 @@ test("I12: idle said once more is a person who stops an idle session, unless the
   assert.deepEqual(failed.slice(1), ["session.error", "session.status", "session.idle", "session.idle"])
 })
 
-test("I11: messages taken back are an abort, told once", () => {
+// shows: I11
+test("messages taken back are an abort, told once", () => {
   const tracker = new Tracker()
   const updated = (revert?: Json) =>
     event("session.updated", { info: { id: S, title: "t", ...(revert && { revert }) } })
@@ -141,7 +145,8 @@ test("session.updated is said only when title or parent changed", () => {
   assert.equal(say("session.updated", "b"), 0)
 })
 
-test("I1: a judge session is known by its title before it is known by its id, and stays silent", () => {
+// shows: I1
+test("a judge session is known by its title before it is known by its id, and stays silent", () => {
   const tracker = new Tracker()
   const created = event("session.created", { info: { id: S, title: "[reflectd judge]", directory: "/p" } })
   const edited = event("session.updated", { info: { id: S, title: "edited by a person", directory: "/p" } })
@@ -153,7 +158,8 @@ test("I1: a judge session is known by its title before it is known by its id, an
   assert.deepEqual(kinds([event("session.deleted", { info: { id: S } })], tracker), ["session.deleted"])
 })
 
-test("I4: who wrote a user message", () => {
+// shows: I4
+test("who wrote a user message", () => {
   const human = (parts: unknown[]) => chatMessage(S, "m", "build", parts, new Tracker())?.data["human"]
   const ours = { type: "text", text: "go on", metadata: { reflectd: { order: "o1", kind: "feedback" } } }
   assert.equal(human([{ type: "text", text: "hi" }]), true)
@@ -178,7 +184,8 @@ test("I4: who wrote a user message", () => {
   assert.equal(chatMessage(S, "m", "", [ours], new Tracker())?.data["order"], "o1")
 })
 
-test("I17: what a parent agent tells a child session was typed by nobody", () => {
+// shows: I17
+test("what a parent agent tells a child session was typed by nobody", () => {
   const tracker = new Tracker()
   factsOf(
     event("session.created", { info: { id: S, parentID: "ses_0", title: "sub", directory: "/p" } }),
@@ -246,7 +253,8 @@ test("requests for a person carry their ids", () => {
   assert.deepEqual(data("question.rejected", { requestID: "que_1" }), { sessionID: S, requestID: "que_1" })
 })
 
-test("I44: ten thousand sessions leave a bounded tracker", () => {
+// shows: I44
+test("ten thousand sessions leave a bounded tracker", () => {
   const tracker = new Tracker()
   for (let i = 0; i < 10_000; i++)
     factsOf({ type: "session.status", properties: { sessionID: `s${i}`, status: { type: "busy" } } }, tracker)

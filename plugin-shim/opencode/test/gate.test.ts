@@ -49,7 +49,8 @@ const part = (fields: Json, messageID = M) =>
 const finish = (reason: string) => part({ type: "step-finish", reason })
 const complete = () => gate.textComplete(S, M, "All done.")
 
-test("I38: feedback is queued when the step ends the turn, not before, and once", async () => {
+// shows: I38
+test("feedback is queued when the step ends the turn, not before, and once", async () => {
   await complete()
   part({ type: "text", text: "All done." })
   assert.deepEqual(log, ["gate"])

@@ -90,7 +90,8 @@ test("what a person said, with the agent's words before it, and why they refused
   assert.ok(!JSON.stringify(page).includes("secret"))
 })
 
-test("bounded: of a long text its ends, of a large page what fits, of odd messages nothing (I36, I44)", async () => {
+// shows: I36, I44
+test("bounded: of a long text its ends, of a large page what fits, of odd messages nothing", async () => {
   const host = hostWith(60)
   const long = Array.from({ length: 400 }, () => user("long words ".repeat(3000)))
   for (const id of host.sessions.keys()) host.messages.set(id, long)

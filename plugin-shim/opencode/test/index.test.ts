@@ -55,14 +55,16 @@ test("what opencode 1 gives to setup, which only registers things, begins nothin
   assert.equal(daemon.hellos.length, 1)
 })
 
-test("I34: loading does not wait for the daemon", async () => {
+// shows: I34
+test("loading does not wait for the daemon", async () => {
   const start = performance.now()
   await load()
   assert.ok(performance.now() - start < 100)
 })
 
 for (const name of ["REFLECTD_CHILD", "REFLECTD_DISABLE"])
-  test(`I9: ${name}=1 means no hooks at all`, async () => {
+  // shows: I9
+  test(`${name}=1 means no hooks at all`, async () => {
     process.env[name] = "1"
     await daemon.start()
     assert.deepEqual(await load(), {})
@@ -106,7 +108,8 @@ test("loaded twice and only one load hears events, as under acp: that load carri
   assert.deepEqual([deaf.toasts.length, hearing.toasts.length], [0, 2])
 })
 
-test("hooks take whatever comes: no throw, no output, no unhandled rejection (I34)", async () => {
+// shows: I34
+test("hooks take whatever comes: no throw, no output, no unhandled rejection", async () => {
   const written: unknown[] = []
   const rejected: unknown[] = []
   const onRejection = (error: unknown) => rejected.push(error)

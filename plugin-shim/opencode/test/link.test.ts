@@ -54,7 +54,8 @@ test("says hello, takes orders, sends events and results, under the name reflect
   assert.deepEqual([...daemon.hosts], ["reflectd"])
 })
 
-test("I42: a result that is repeated before the daemon answered its first report is reported again", async () => {
+// shows: I42
+test("a result that is repeated before the daemon answered its first report is reported again", async () => {
   await daemon.start()
   link.open()
   await until(() => daemon.listening)
@@ -67,7 +68,8 @@ test("I42: a result that is repeated before the daemon answered its first report
   await until(() => daemon.results.length === 2)
 })
 
-test("I35: with no daemon nothing waits, and what was buffered is replayed in order when one comes", async () => {
+// shows: I35
+test("with no daemon nothing waits, and what was buffered is replayed in order when one comes", async () => {
   link.open()
   emitMany(1200)
   assert.equal(await link.ask("gate", {}, 5000), null)
@@ -80,7 +82,8 @@ test("I35: with no daemon nothing waits, and what was buffered is replayed in or
   assert.ok(Math.max(...daemon.batches) <= 500)
 })
 
-test("I35: a daemon that restarts gets the rest, without gaps or doubles", async () => {
+// shows: I35
+test("a daemon that restarts gets the rest, without gaps or doubles", async () => {
   await daemon.start()
   link.open()
   emitMany(3)

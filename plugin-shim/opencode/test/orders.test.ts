@@ -74,7 +74,8 @@ test("feedback is sent with agent, model and our mark", async () => {
   assert.deepEqual(host.named("promptAsync"), [{ path: { id: S }, body: { parts, agent: "plan", model } }])
 })
 
-test("I42: an order id is carried out once; its result is repeated", async () => {
+// shows: I42
+test("an order id is carried out once; its result is repeated", async () => {
   finishTurn()
   await send("feedback", { text: "x" }, { ...only, id: "same" })
   daemon.order({ id: "same", kind: "feedback", session: S, data: { text: "x" }, ...only })
@@ -91,7 +92,8 @@ test("two feedbacks at once: the second is stale although the host did not say b
   assert.deepEqual(await resultOf("b"), { id: "b", status: "stale", error: "busy" })
 })
 
-test("I14: feedback is stale when a person typed", async () => {
+// shows: I14
+test("feedback is stale when a person typed", async () => {
   finishTurn()
   chatMessage(S, "msg_3", "build", [{ type: "text", text: "wait" }], tracker)
   assert.equal((await send("feedback", { text: "x" }, only)).status, "stale")
@@ -106,7 +108,8 @@ test("of a session that was silent since we were loaded, the host is asked wheth
   assert.equal((await send("feedback", { text: "x" }, { ...only, session: "ses_2" })).status, "done")
 })
 
-test("I1: a busy daemon that hears late of a judge session does not end the judgement", async () => {
+// shows: I1
+test("a busy daemon that hears late of a judge session does not end the judgement", async () => {
   daemon.busy = sleep(2500)
   const result = await send("evaluate", { system: "You judge.", text: "x", timeout_ms: 60_000 })
   assert.equal(result.status, "done")
@@ -129,7 +132,8 @@ test("a person's message that came before this plugin is read for what it asked 
   assert.equal(record(record(host.named("promptAsync")[0])["body"])["variant"], "low")
 })
 
-test("I11: feedback is stale when messages were taken back, also if no event told of it", async () => {
+// shows: I11
+test("feedback is stale when messages were taken back, also if no event told of it", async () => {
   finishTurn()
   host.sessions.set(S, { id: S, title: "work", directory: "/p", revert: { messageID: "msg_1" } })
   assert.equal((await send("feedback", { text: "x" }, only)).status, "stale")
@@ -228,7 +232,8 @@ test("read goes further back until the task is covered, and no further", async (
   )
 })
 
-test("I36: a deleted session is missing; {} from messages() is no messages", async () => {
+// shows: I36
+test("a deleted session is missing; {} from messages() is no messages", async () => {
   assert.equal((await send("read", {}, { session: "ses_gone" })).data?.["missing"], true)
   for (const odd of [{}, undefined, "x"]) {
     host.messages.set(S, odd)
@@ -243,7 +248,8 @@ test("read says busy as the host does", async () => {
 
 const evaluate = { system: "judge!", text: "the case", timeout_ms: 60_000 }
 
-test("I1, I27, I37: a judge is announced before it is prompted, has no tools, and is deleted", async () => {
+// shows: I1, I27, I37
+test("a judge is announced before it is prompted, has no tools, and is deleted", async () => {
   const info = { providerID: "p", modelID: "m", tokens: { input: 7, output: 3, reasoning: 1 }, cost: 0.5 }
   let announced: string[] = []
   let system: string | undefined
@@ -279,7 +285,8 @@ test("I1, I27, I37: a judge is announced before it is prompted, has no tools, an
   assert.ok(tracker.isJudge(session))
 })
 
-test("I41: cached input and thinking are paid for, so they count; a host that names none is not guessed", async () => {
+// shows: I41
+test("cached input and thinking are paid for, so they count; a host that names none is not guessed", async () => {
   const used = async (tokens: unknown) => {
     host.prompt = () => ({ data: { info: { tokens, cost: 0.25 }, parts: [] } })
     const { data } = await send("evaluate", evaluate)
@@ -297,7 +304,8 @@ test("I41: cached input and thinking are paid for, so they count; a host that na
   assert.equal(await used(undefined), undefined)
 })
 
-test("I1: a judge that could not be announced is not prompted", async () => {
+// shows: I1
+test("a judge that could not be announced is not prompted", async () => {
   daemon.poison = "judge.created"
   const result = await send("evaluate", evaluate)
   assert.equal(result.status, "failed")
@@ -340,7 +348,8 @@ test("delete removes judge sessions and nothing else", async () => {
   assert.deepEqual(host.named("abort"), [{ path: { id: "ses_left" } }])
 })
 
-test("I46: providers gives ids of providers and models, and nothing of the keys beside them", async () => {
+// shows: I46
+test("providers gives ids of providers and models, and nothing of the keys beside them", async () => {
   const model = { id: "m", name: "M", options: { apiKey: "sk-model" }, headers: { authorization: "sk-head" } }
   host.providers = {
     data: {
@@ -368,7 +377,8 @@ test("I46: providers gives ids of providers and models, and nothing of the keys 
   assert.doesNotMatch(JSON.stringify(daemon.results), /sk-/)
 })
 
-test("I36, I44: providers of another form are left out, and what is sent is bounded", async () => {
+// shows: I36, I44
+test("providers of another form are left out, and what is sent is bounded", async () => {
   const many = Object.fromEntries(Array.from({ length: 6000 }, (_, i) => [`m-${i}`, {}]))
   const odd = [null, 7, {}, { id: 1, models: { a: {} } }, { id: "x", models: [] }, { id: "y" }]
   const long = { id: "z", models: { ["m".repeat(201)]: {} } }

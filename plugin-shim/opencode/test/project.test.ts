@@ -19,7 +19,8 @@ const shape = (messages: Json[]) =>
     return `${record(info)["role"]}:${first["text"] ?? first["type"] ?? "-"}`
   })
 
-test("a task begins at its first human message; feedback and continuations do not begin one (I4)", () => {
+// shows: I4
+test("a task begins at its first human message; feedback and continuations do not begin one", () => {
   const messages = [
     user("one"),
     assistant("did one"),
@@ -54,7 +55,8 @@ test("a whole session fits into an answer: texts become shorter, then the oldest
   assert.deepEqual(projectWhole([]), [])
 })
 
-test("I7: a compaction summary does not end a task", () => {
+// shows: I7
+test("a compaction summary does not end a task", () => {
   const messages = [
     user("one"),
     assistant("did"),
@@ -202,7 +204,8 @@ test("a long argument is cut like a text, deep inside too", () => {
   assert.ok(JSON.stringify(message).length < 20_000)
 })
 
-test("I46: a cut goes to a line end where one is near, so that no half of a secret is left", () => {
+// shows: I46
+test("a cut goes to a line end where one is near, so that no half of a secret is left", () => {
   const line = "token=" + "s".repeat(40) + "\n"
   const shown = cut(line.repeat(100), { head: 100, tail: 100 }).text.split("\n")
   assert.ok(
@@ -211,7 +214,8 @@ test("I46: a cut goes to a line end where one is near, so that no half of a secr
   )
 })
 
-test("I46: where no line end is near, the word at the cut goes: half of a token has no shape", () => {
+// shows: I46
+test("where no line end is near, the word at the cut goes: half of a token has no shape", () => {
   const token = "ghp_" + "abcdefghij0123456789".repeat(2)
   for (let shift = 0; shift < 60; shift += 7) {
     const words = cut(`${"x".repeat(shift)} ${token} `.repeat(400), { head: 1024, tail: 2048 }).text.split(
@@ -237,7 +241,8 @@ test("a huge task is cut further until it fits the socket", () => {
   assert.ok(Buffer.byteLength(JSON.stringify(projected)) < 8 << 20)
 })
 
-test("I36: whatever the host returns, nothing throws", () => {
+// shows: I36
+test("whatever the host returns, nothing throws", () => {
   const odd = [null, 1, {}, { info: null, parts: {} }, { info: { role: "user" }, parts: [null, "x", {}] }]
   const projected = projectMessages(odd)
   assert.equal(projected.length, odd.length)

@@ -58,7 +58,8 @@ test("a dismissed dialog has no answer, and what is not ours is told without its
   assert.deepEqual(ours([mine]), [mine])
 })
 
-test("I9: our command is told as such, and the work on it is not", () => {
+// shows: I9
+test("our command is told as such, and the work on it is not", () => {
   const tracker = new Tracker()
   const fact = chatMessage(S, "msg_1", "build", typed("learn Use bun"), tracker)
   assert.deepEqual(fact, {

@@ -31,14 +31,16 @@ test("a session never heard of is the daemon's to judge", () => {
   assert.equal(new Tracker().objection("ses_other", only, false), "")
 })
 
-test("I10: a busy session is refused, unless the run is about to end", () => {
+// shows: I10
+test("a busy session is refused, unless the run is about to end", () => {
   const tracker = finishedTurn()
   feed(tracker, "session.status", { status: { type: "retry" } })
   assert.equal(tracker.objection(S, only, false), "busy")
   assert.equal(tracker.objection(S, only, true), "")
 })
 
-test("I14: a person typed meanwhile", () => {
+// shows: I14
+test("a person typed meanwhile", () => {
   const tracker = finishedTurn()
   type(tracker, "msg_3")
   assert.equal(tracker.objection(S, only, true), "a newer human message")
@@ -52,7 +54,8 @@ test("a newer turn, but not a late update of an older message", () => {
   assert.equal(tracker.objection(S, only, false), "a newer turn")
 })
 
-test("I11: after Esc there is no feedback, whichever of error and idle comes first", () => {
+// shows: I11
+test("after Esc there is no feedback, whichever of error and idle comes first", () => {
   const error = { name: "MessageAbortedError", data: { message: "Aborted" } }
   const first = finishedTurn()
   feed(first, "session.error", { error })
@@ -63,7 +66,8 @@ test("I11: after Esc there is no feedback, whichever of error and idle comes fir
   assert.match(late.objection(S, only, false), /stopped/)
 })
 
-test("I13: the next human message ends the abort", () => {
+// shows: I13
+test("the next human message ends the abort", () => {
   const tracker = finishedTurn()
   feed(tracker, "session.error", { error: { name: "MessageAbortedError" } })
   type(tracker, "msg_5")
@@ -71,7 +75,8 @@ test("I13: the next human message ends the abort", () => {
   assert.equal(tracker.objection(S, { task: "msg_5", turn: "" }, false), "")
 })
 
-test("I1: a judge session is never prompted", () => {
+// shows: I1
+test("a judge session is never prompted", () => {
   const tracker = new Tracker()
   tracker.addJudge(S)
   assert.match(tracker.objection(S, only, true), /judge/)

@@ -98,7 +98,8 @@ test("one end for each period of work: a second one is told only when a person s
   assert.deepEqual(told([begin, end("succeeded")], translator), ["session.status: busy", "session.idle"])
 })
 
-test("what nobody expects is skipped (I36)", () => {
+// shows: I36
+test("what nobody expects is skipped", () => {
   const known = events()
   const odd = [undefined, null, 1, "x", [], {}, { type: "session.idle" }, { type: 1, data: 1 }]
   const data = { sessionID: WORK }

@@ -85,7 +85,8 @@ test("a conversation, as the daemon reads it", () => {
   assert.equal(rest.length, 0) // what a person ran is no part of the conversation
 })
 
-test("what is no list of messages is no message (I36)", () => {
+// shows: I36
+test("what is no list of messages is no message", () => {
   for (const odd of [undefined, null, {}, "x", [null, 1, "x", [], {}, { type: "later" }]])
     assert.deepEqual(oldMessages(odd), [])
 })

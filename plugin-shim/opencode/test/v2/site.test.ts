@@ -65,7 +65,8 @@ test("loading returns at once, and says that nobody knows what opencode was star
   assert.deepEqual([mode, directory], ["unknown", daemon.folder])
 })
 
-test("I9: REFLECTD_CHILD=1 means that nothing is begun", () => {
+// shows: I9
+test("REFLECTD_CHILD=1 means that nothing is begun", () => {
   process.env["REFLECTD_CHILD"] = "1"
   assert.equal(plugin.setup(host), undefined)
   assert.equal(host.streams, 0)
@@ -97,7 +98,8 @@ test("a recorded turn, feedback through session.synthetic with an id of ours, an
   assert.deepEqual([told?.data["human"], told?.data["order"]], [false, "rfl_1a"])
 })
 
-test("I10, I11, I14: at work, stopped, or with a newer message of the person, the session is not prompted", async () => {
+// shows: I10, I11, I14
+test("at work, stopped, or with a newer message of the person, the session is not prompted", async () => {
   await loaded()
   const only = (task: string) => ({ if: { task, turn: "" } })
   const abort = events("abort by a person")
@@ -189,7 +191,8 @@ test("the judge is one text that the host's model makes, without a session", asy
   assert.equal(host.named("session.create").length, 0)
 })
 
-test("I1, I37: without that call it is a session that may do nothing, announced first and removed", async () => {
+// shows: I1, I37
+test("without that call it is a session that may do nothing, announced first and removed", async () => {
   host = new ContextDouble(daemon.folder, ["generate.text"])
   await loaded()
   const seen: unknown[] = []
@@ -230,6 +233,7 @@ function learns(): void {
   daemon.answer = async ({ what }) => (what === "context" ? { text: `Points ${++asked}` } : {})
 }
 
+// shows: LEARN-07
 test("what was learned is one system text more, the same in each request until a compaction", async () => {
   learns()
   await loaded()
@@ -281,7 +285,8 @@ test("sub-agents, judges, titles, and sessions of another directory get nothing"
   assert.ok(!daemon.asks.some(({ data }) => (data as Json)["sessionID"] !== WORK))
 })
 
-test("I34, I35: slow, gone, switched off, or with a request of another form, the host goes on as if alone", async () => {
+// shows: I34, I35
+test("slow, gone, switched off, or with a request of another form, the host goes on as if alone", async () => {
   await loaded()
   const before = Date.now()
   assert.deepEqual(await host.request("ses_unknown"), [BASE])
