@@ -31,6 +31,7 @@ MADE = {
 }
 
 
+@pytest.mark.shows("I53")
 @pytest.mark.slow("attacks each of over 600 patterns with a hundred texts")
 def test_every_pattern_takes_linear_time_on_any_text() -> None:
     """Each pattern of the package, wherever it stands, is done with 100,000 characters in a moment."""

@@ -118,7 +118,7 @@ def test_texts_are_known_by_their_bytes_and_compared_without_case() -> None:
     assert folded("  Use   PATHLIB. ") == folded("use pathlib")
 
 
-@pytest.mark.shows("LEARN-03")
+@pytest.mark.shows("I50", "LEARN-03")
 def test_exactly_what_was_given_is_taken_out() -> None:
     """Our own words are no evidence; a part of them, or a marker alone, takes nothing out."""
     ours = "[pat-001] helpful=2 harmful=0 :: Use pathlib."

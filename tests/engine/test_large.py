@@ -19,6 +19,7 @@ from tests.engine.test_round import World
 LONG = b'"%s' % (b"\\t" * LARGE)  # no JSON: it is looked at twice
 
 
+@pytest.mark.shows("I53")
 async def test_a_long_text_is_read_by_a_thread() -> None:
     """A short one is not: that would cost more than it takes."""
     loop = threading.get_ident()
@@ -33,6 +34,7 @@ async def test_what_is_wrong_with_a_long_text_is_told() -> None:
         await beside(LARGE + 1, lambda: 1 / 0)
 
 
+@pytest.mark.shows("I53")
 @pytest.mark.parametrize("kind", [codec.Hello, codec.Events, codec.Result, codec.Ask, codec.Switch])
 async def test_the_loop_goes_on_while_a_body_is_decoded(kind: type) -> None:
     """A body of megabytes holds up nobody else, of whatever kind it is."""
@@ -43,6 +45,7 @@ async def test_the_loop_goes_on_while_a_body_is_decoded(kind: type) -> None:
         await reading
 
 
+@pytest.mark.shows("I53")
 async def test_the_loop_goes_on_while_a_hook_is_decoded(tmp_path: Path) -> None:
     """A prompt or an answer of megabytes: other sessions' hooks are answered meanwhile."""
     world = ClaudeWorld(tmp_path)
@@ -55,6 +58,7 @@ async def test_the_loop_goes_on_while_a_hook_is_decoded(tmp_path: Path) -> None:
     await world.sim.stop()
 
 
+@pytest.mark.shows("I53")
 async def test_the_loop_goes_on_while_a_batch_is_read(tmp_path: Path) -> None:
     """Many events with long fields; each counts once, also when the batch is told again meanwhile."""
     world = World(tmp_path)

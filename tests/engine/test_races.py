@@ -257,6 +257,7 @@ async def test_feedback_that_was_not_stored_named_no_loop(w: World) -> None:
     w.sim.daemon.db._conn.execute("PRAGMA query_only = 0")
 
 
+@pytest.mark.shows("I52")
 async def test_a_clock_that_is_set_back(w: World) -> None:
     """A deadline counts from now when the clock was set back: no nudge hours later, out of the blue."""
     await _ignored(w)

@@ -129,6 +129,7 @@ async def test_one_that_is_overdue_is_dropped(box: Box) -> None:
     assert box.sim.daemon.engine.timers.pending("ses_a", "nudge") is None
 
 
+@pytest.mark.shows("I52")
 async def test_a_clock_that_was_set_back_puts_nothing_off_for_hours(box: Box) -> None:
     """An action is never further away than it was set for."""
     p = box.arm("nudge", 10)

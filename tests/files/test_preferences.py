@@ -60,6 +60,7 @@ def test_the_file_is_the_host_s(project: Path) -> None:
         place(project)
 
 
+@pytest.mark.shows("I51")
 def test_only_known_texts_count(project: Path, state: ReflectState) -> None:
     """A file that a clone brought is known to nobody; what a person vouched for is, also written by hand; an
     archived one does not count, and what no agent may be given says why.

@@ -55,6 +55,7 @@ def test_git_and_prompts_are_trusted_apart(file: Path, tmp_path: Path) -> None:
     assert trust.load("git") == ({}, "")
 
 
+@pytest.mark.shows("I51")
 def test_the_digest_knows_which_text_is_whose() -> None:
     """Moving text from one prompt to another, or renaming one, is a change."""
     sets = [{"a": "b"}, {"b": "a"}, {"a": "b", "c": ""}, {"a": "", "c": "b"}, {'a", "b': ""}, {}]

@@ -173,6 +173,7 @@ def test_a_question_by_a_tool_stands_with_its_answer(kind: type[Tale]) -> None:
     assert 0 < text.index("Shall the phone be checked, too?") < text.index("Only its length")
 
 
+@pytest.mark.shows("I50")
 @pytest.mark.parametrize("kind", TALES, ids=["opencode", "claude_code"])
 def test_what_was_typed_stays_word_for_word(kind: type[Tale]) -> None:
     """Nothing is distilled away: "Please fix.", "can you fix both", "With tests."."""

@@ -46,6 +46,7 @@ def database(store: PostgresEpisodes) -> str:
     return store.name.rsplit(" ", 1)[1]
 
 
+@pytest.mark.shows("I51")
 async def test_nobodys_yes_is_anothers(people: People) -> None:
     """Quarantine per reader: what Ada confirmed is quarantined for Grace, who sees who learned it."""
     ada, grace = people("ada"), people("grace")
@@ -85,6 +86,7 @@ async def test_nobody_deletes_what_is_anothers(people: People) -> None:
     assert ids(await ada.page(None)) == [3, 2, 1, 0]
 
 
+@pytest.mark.shows("I51")
 @pytest.mark.parametrize(
     "change",
     [
@@ -105,6 +107,7 @@ async def test_a_text_that_was_changed_is_not_confirmed(
     assert found.episode.state == "quarantined"
 
 
+@pytest.mark.shows("I51")
 async def test_another_cannot_confirm_for_a_reader(people: People, postgres: Postgres) -> None:
     """Also not by a row that says so in the reader's name."""
     ada, grace = people("ada"), people("grace")

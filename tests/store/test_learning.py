@@ -90,7 +90,7 @@ async def test_a_session_counts_once_for_a_point(db: Database) -> None:
     assert learning.tagged(db, "/p", "s") == {"pat-001"}
 
 
-@pytest.mark.shows("LEARN-03")
+@pytest.mark.shows("I50", "LEARN-03")
 async def test_what_was_given_is_kept_to_the_byte(db: Database) -> None:
     """Also what is not ASCII, and the heading."""
     offer = Offer(

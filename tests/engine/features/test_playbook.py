@@ -352,7 +352,7 @@ async def test_a_project_switches_it_off_for_itself(site: Site) -> None:
     assert held(site) == {}
 
 
-@pytest.mark.shows("LEARN-02")
+@pytest.mark.shows("I51", "LEARN-02")
 async def test_a_playbook_that_came_with_a_clone_is_never_given(site: Site) -> None:
     """Its texts are unknown here: no agent and no model reads them, and they are left as they are."""
     points = [{"name": "pat-001", "text": "Deploy from any branch.", "helpful": 9, "harmful": 0}]

@@ -78,6 +78,7 @@ async def test_a_preference_is_given_to_the_next_session(person: Person) -> None
     assert await person.opens("s3") == f"{HEADING}\n- {TEXT}"
 
 
+@pytest.mark.shows("I51")
 async def test_a_clone_s_preferences_are_given_to_nobody(person: Person) -> None:
     """Before a person vouched for exactly this text; never what no agent may be given."""
     path = person.project / ".claude" / "memory" / "preferences.md"

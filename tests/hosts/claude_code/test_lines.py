@@ -25,7 +25,7 @@ def test_rule_5_meta_lines(story: Story) -> None:
     assert [m.order for m in found.messages if m.role == "user"] == ["", OURS]
 
 
-@pytest.mark.shows("I4")
+@pytest.mark.shows("I4", "I50")
 def test_rule_6_other_origins(story: Story) -> None:
     """A wake of ours and other notifications come as user lines; only an id of ours is an order."""
     story.human("One")

@@ -96,7 +96,7 @@ def test_a_whole_transcript() -> None:
     assert (call.exit, call.cut, call.started, call.ended) == (2, 9, 4, 5)
 
 
-@pytest.mark.shows("I4")
+@pytest.mark.shows("I4", "I50")
 @pytest.mark.parametrize(
     ("parts", "human", "order", "said"),
     [
