@@ -13,17 +13,18 @@ from pathlib import Path
 
 import pytest
 import structlog
-from hypothesis import settings
+
+from harness.machine.forked import ADDRESS, FORKER
+from harness.machine.reflectd import Daemon
 
 pytest_plugins = [
+    "tests.support.machine.costs",
     "tests.support.machine.needs",
     "tests.support.machine.postgres",
-    "tests.support.machine.slow",
+    "tests.support.machine.tiers",
     "tests.support.machine.workers",
 ]
 
-settings.register_profile("any machine", deadline=None)  # a busy one takes its time
-settings.load_profile("any machine")
 _home = pytest.StashKey[Path]()
 _OURS = ("REFLECTD_", "REFLECTION_", "OPENCODE_", "ANTHROPIC_", "OPENAI_", "XDG_")
 
@@ -43,6 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "XDG_CACHE_HOME": str(home / ".cache"),
         "XDG_STATE_HOME": str(home / ".local" / "state"),
     }
+    Daemon.FORKING = True
+    if config.getoption("numprocesses", None) and not config.option.collectonly:
+        os.environ[ADDRESS] = FORKER.serve()  # one for all workers, whose environment this is
     sys.addaudithook(_only_loopback)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # a shell without job control starts what runs in its background so, and every program that a test
@@ -51,7 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove the home."""
+    """End what was started for all, and remove the home."""
+    FORKER.close()
     if _home in config.stash:
         shutil.rmtree(config.stash[_home], ignore_errors=True)
 

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import psutil
 
+from harness.machine.forked import FORKER, Forked
 from harness.machine.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -24,11 +25,12 @@ RUN = uuid.uuid4().hex
 
 def left_over() -> list[psutil.Process]:
     """Processes of this test run that still live, whoever adopted them; zombies of ours included."""
+    forked = {child.pid for child in FORKER.alive()}
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             zombie = process.status() == psutil.STATUS_ZOMBIE and process.ppid() == os.getpid()
-            if zombie or process.environ().get(MARK) == RUN:
+            if zombie or process.pid in forked or process.environ().get(MARK) == RUN:
                 found.append(process)
     return found
 
@@ -61,7 +63,7 @@ def start(
     )
 
 
-def end_group(process: subprocess.Popen[bytes], *, gently: float = 5.0) -> None:
+def end_group(process: subprocess.Popen[bytes] | Forked, *, gently: float = 5.0) -> None:
     """SIGTERM, then SIGKILL for the whole group. ``gently=0`` kills at once."""
     if gently and process.poll() is None:
         process.terminate()

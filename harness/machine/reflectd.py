@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from harness.machine import processes
+from harness.machine.forked import FORKER, Forked
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
 
@@ -19,15 +21,22 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 Json = dict[str, Any]
+SERVE = ("-m", "daemon", "serve")
 
 
 class Daemon:
-    """``with Daemon(box) as daemon``: ``reflectd serve`` in the sandbox, answering when the block begins."""
+    """``with Daemon(box) as daemon``: ``reflectd serve`` in the sandbox, answering when the block begins.
+
+    Where ``FORKING`` is set (by the tests) it is a fork of a process that has imported it, unless ``program`` is
+    another one.
+    """
+
+    FORKING: ClassVar[bool] = False
 
     def __init__(self, box: Sandbox, **env: str) -> None:
         self.box, self._extra = box, env
-        self.program: tuple[str, ...] = ("-m", "daemon", "serve")
-        self._process: subprocess.Popen[bytes] | None = None
+        self.program: tuple[str, ...] = SERVE
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         self._log = box.root / "reflectd.log"
         self._mark = 0
 
@@ -47,10 +56,13 @@ class Daemon:
         command: list[str | Path] = [sys.executable, *self.program, *where]
         settings = {"PYTHONPATH": str(REPO), "PYTHONUNBUFFERED": "1", "REFLECTD_JUDGE_PROVIDER": "offline"}
         settings["REFLECTD_STUCK_AFTER_S"] = "3600"  # a slow machine is no silent agent
-        with self._log.open("ab") as log:
-            self._process = processes.start(
-                command, self.box.env(**settings) | self._extra, self.box.home, log, log
-            )
+        env = self.box.env(**settings) | self._extra
+        with self._log.open("ab") as log, open(os.devnull, "rb") as nothing:
+            if self.FORKING and self.program == SERVE:
+                streams = [nothing.fileno(), log.fileno(), log.fileno()]
+                self._process = FORKER.start(["serve", *map(str, where)], env, self.box.home, streams)
+            else:
+                self._process = processes.start(command, env, self.box.home, log, log)
         try:
             wait_until(self._answers, "answer from the daemon", self.log)
         except BaseException:

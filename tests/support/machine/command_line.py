@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from typing import TYPE_CHECKING
 
+from harness.machine.forked import FORKER, Forked
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
 from tests.support.hosts.wire import WireHost, unfinished
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 Done = subprocess.CompletedProcess[str]
 COMMAND = [sys.executable, "-m", "daemon"]
+PYTHONS = ("PYTHON", "LANG", "LC_", "COVERAGE")
 COMMAND_S = 90.0
 """How long a command may take: far more than ten times what the slowest takes on an idle machine."""
 
@@ -27,22 +30,51 @@ def environment(box: Sandbox, **env: str) -> dict[str, str]:
 
 
 def reflectd(
-    box: Sandbox, *args: str | Path, stdin: bytes | None = None, cwd: Path | None = None, **env: str
+    box: Sandbox,
+    *args: str | Path,
+    stdin: bytes | None = None,
+    cwd: Path | None = None,
+    cold: bool = False,
+    **env: str,
 ) -> Done:
-    """One command in the project, to its end. It never shows a traceback."""
-    given = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
-    done = subprocess.run(
-        [*COMMAND, *map(str, args)],
-        env=environment(box, **env),
-        cwd=cwd or box.project,
-        capture_output=True,
-        timeout=COMMAND_S,
-        check=False,
-        **given,
-    )
-    out, err = (stream.decode("utf-8", "backslashreplace") for stream in (done.stdout, done.stderr))
-    assert "Traceback" not in err, err
-    return Done(done.args, done.returncode, out, err)
+    """One command in the project, to its end. It never shows a traceback.
+
+    A fork of a process that has imported it. ``cold``, and a variable that Python reads, start a new Python.
+    """
+    words, folder = list(map(str, args)), cwd or box.project
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(stdin or b"")
+        given.seek(0)
+        streams = [given, out, err]
+        if cold or any(name.startswith(PYTHONS) for name in env):
+            done = subprocess.Popen(
+                [*COMMAND, *words],
+                env=environment(box, **env),
+                cwd=folder,
+                stdin=given if stdin is not None else subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+            code = _finished(done)
+        else:
+            numbers = [stream.fileno() for stream in streams]
+            code = _finished(FORKER.start(words, environment(box, **env), folder, numbers, session=False))
+        printed = []
+        for stream in (out, err):
+            stream.seek(0)
+            printed.append(stream.read().decode("utf-8", "backslashreplace"))
+    assert "Traceback" not in printed[1], printed[1]
+    return Done([*COMMAND, *words], code, *printed)
+
+
+def _finished(process: subprocess.Popen[bytes] | Forked) -> int:
+    """Its exit code. It is killed when it takes longer than anything takes."""
+    try:
+        return process.wait(COMMAND_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
 
 
 def said(done: Done, code: int, *words: str) -> str:

@@ -1,0 +1,119 @@
+"""Which tests run when, and why.
+
+| command | runs |
+| --- | --- |
+| `make test-fast` | what takes milliseconds: neither ``full`` nor ``slow`` nor a real host |
+| `make test` | all but ``full``; 20 examples of each property |
+| `make test-all` | everything (``--all``); 200 examples of each property |
+
+A test is marked where it stands: ``@pytest.mark.full("why")``, ``@pytest.mark.slow("why")``. Whole files and folders
+are listed here. Stories with the real hosts (``tests/e2e``) are ``full``, except those that show a promise of the
+README: ``@pytest.mark.main("the promise")``.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+TESTS = Path(__file__).resolve().parents[2]
+FULL = {
+}
+SLOW = {
+    "cli": "the command is started for each test",
+    "evals": "hundreds of labelled cases are judged",
+    "examples": "the scripts are started for each test",
+    "plugin": "the hooks are started for each test",
+    "server": "a daemon is started for each test or file",
+    "web/test_browser.py": "a daemon and a chromium are started",
+    "web/test_entry.py": "daemons are started, and the command",
+    "web/test_learned.py": "a daemon is started",
+    "web/test_learned_browser.py": "a daemon and a chromium are started",
+    "web/test_pages.py": "daemons are started, and the command",
+    "service": "daemons, systemd and its user manager are started",
+    "store/test_survival.py": "a daemon is started and killed for each test",
+    "store/test_episodes_postgres.py": "a PostgreSQL is started",
+    "engine/test_machine.py": "thousands of random steps",
+    "engine/test_kills.py": "daemons are killed and started again and again",
+    "files/test_verdict.py": "thousands of files are synced to the disk",
+    "files/test_git.py": "git is started for each test",
+    "files/test_workspace.py": "git is started for each test",
+    "engine/test_workspaces.py": "git is started for each test",
+    "files/test_watch.py": "changes of files are waited for",
+    "files/test_jsonc.py": "thousands of random documents",
+    "llm/test_sdk.py": "the vendors' libraries are imported and asked over real sockets",
+    "llm/test_offered.py": "the vendors' libraries are imported and asked over real sockets",
+    "embed/test_contract.py": "a real model is loaded, the vendor's library asks over real sockets",
+    "embed/test_imports.py": "Python is started for each test",
+    "embed/test_minilm.py": "a real model is loaded",
+    "embed/test_openai_compat.py": "the vendor's library is imported and asked over real sockets",
+    "core/test_redact.py": "thousands of random texts",
+    "hosts/claude_code/test_transcript.py": "thousands of random transcripts",
+    "stuck/test_signals.py": "thousands of random steps",
+    "compaction/test_references.py": "thousands of random texts",
+    "replay": "hundreds of labelled cases are judged",
+    "llm/test_imports.py": "Python is started for each test",
+    "support": "sandboxes, and pytest itself, are started",
+    "test_demo.py": "the demo is run in a copy of the clone",
+    "test_docs.py": "the commands of the pages are run",
+    "test_package.py": "wheels are built and installed",
+}
+EXAMPLES = {False: 20, True: 200}
+_left = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--all``."""
+    parser.addoption("--all", action="store_true", help="run the tests marked `full` too, and more examples of each")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any test is imported: a property takes its number of examples when it is defined."""
+    everything = bool(config.getoption("--all"))
+    # a busy machine takes its time, so no example has a deadline
+    settings.register_profile("tier", deadline=None, max_examples=EXAMPLES[everything])
+    settings.load_profile("tier")
+
+
+def why(item: pytest.Item, table: dict[str, str]) -> str | None:
+    """The reason that the table gives for the test's file or one of its folders."""
+    path = item.path.relative_to(TESTS)
+    names = [path.as_posix(), *(folder.as_posix() for folder in path.parents)]
+    return next((table[name] for name in names if name in table), None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark them before ``-m`` is heard, and leave out what only ``make test-all`` runs."""
+    for item in (i for i in items if TESTS in i.path.parents):
+        reason = why(item, FULL)
+        if "e2e" in item.path.relative_to(TESTS).parts and not item.get_closest_marker("main"):
+            reason = "a real host, beside the main story of its promise"
+        if reason:
+            item.add_marker(pytest.mark.full(reason))
+        reason = why(item, SLOW)
+        if reason:
+            item.add_marker(pytest.mark.slow(reason))
+    if not config.getoption("--all"):
+        full = [item for item in items if item.get_closest_marker("full")]
+        config.stash[_left] = len(full)
+        if full:
+            config.hook.pytest_deselected(items=full)
+            items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """How many were left out."""
+    left = config.stash.get(_left, 0)
+    return [f"{left} tests are left to `make test-all` (pytest --all)"] if left else []
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A file whose tests all wait for `--all` is no mistake of the command line; nothing failed."""
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and session.config.stash.get(_left, 0):
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            session.exitstatus = pytest.ExitCode.OK
