@@ -55,6 +55,7 @@ def shape(ran: Ran) -> dict[str, Any]:
 
 
 @pytest.mark.shows("I35")
+@pytest.mark.main("a dead daemon is not felt")
 def test_without_a_daemon(claude: ClaudeCode, llm: ModelServer) -> None:
     """No daemon, and a socket that a dead one left: all is as it is without the plugin."""
     box = claude.box
@@ -75,6 +76,7 @@ def test_without_a_daemon(claude: ClaudeCode, llm: ModelServer) -> None:
 
 
 @pytest.mark.shows("I35", "I42")
+@pytest.mark.main("crash of the daemon")
 def test_killed_while_it_judges(claude: ClaudeCode, llm: ModelServer) -> None:
     """The waiting hook ends with the daemon; ``-p`` prints what the agent said, not a word of us. The next
     daemon does not send what the dead one was about to.
@@ -96,6 +98,7 @@ def test_killed_while_it_judges(claude: ClaudeCode, llm: ModelServer) -> None:
 
 
 @pytest.mark.shows("I34", "I45")
+@pytest.mark.main("the session starts the daemon")
 def test_the_session_starts_the_daemon(claude: ClaudeCode, llm: ModelServer) -> None:
     """No daemon runs; SessionStart starts one, in time for the first turn to be judged. It outlives the
     session, and after ``reflectd stop`` no session starts it again.
@@ -197,6 +200,7 @@ def second_project(box: Sandbox, folder: Path) -> Path:
 
 
 @pytest.mark.shows("I5")
+@pytest.mark.main("strict")
 def test_strict(claude: ClaudeCode, llm: ModelServer) -> None:
     """With ``claude_code.strict`` the turn itself waits and goes on with a decision; both rounds are one
     task, and the asynchronous hook says nothing.

@@ -54,6 +54,7 @@ def states(daemon: Daemon, session: str) -> list[str]:
 
 
 @pytest.mark.shows("I2", "I5", "I6", "I39")
+@pytest.mark.main("feedback arrives, newest and oldest Claude Code")
 def test_the_round_trip(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
     """In both versions the plugin loads, the turn is judged and woken with feedback, and passes then; both
     rounds are of one task.
@@ -141,6 +142,7 @@ def test_a_sub_agent_in_the_background(claude: ClaudeCode, daemon: Daemon, llm: 
 
 
 @pytest.mark.shows("I7")
+@pytest.mark.main("carried over a compaction")
 def test_an_automatic_compaction(newest: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
     """The context is compacted between two rounds: what was asked and what is open is given to the agent
     beside the summary; the task goes on and its next round passes.
@@ -178,6 +180,7 @@ def test_a_compaction_by_hand(claude: ClaudeCode, daemon: Daemon, llm: ModelServ
     )  # "Go on" says little
 
 
+@pytest.mark.main("headless is judged only where wanted")
 def test_not_judged_unless_wanted(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
     """``-p`` waits for us, so nobody who did not ask for it is judged: no verdict, no session, no wait."""
     llm.script(*unfinished(claude))

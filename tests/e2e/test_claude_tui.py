@@ -98,6 +98,7 @@ def claude(box: Sandbox, daemon: Daemon, llm: ModelServer) -> ClaudeCode:
 
 
 @pytest.mark.shows("I5", "I34")
+@pytest.mark.main("feedback arrives in the terminal UI")
 def test_the_round_trip(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
     """Stopped too early, woken with the feedback, judged again and done; the person reads nothing of ours but
     that.
@@ -148,6 +149,7 @@ def test_the_person_sees_what_is_done(own_box: Sandbox, llm: ModelServer, versio
 
 
 @pytest.mark.shows("I11", "I13")
+@pytest.mark.main("Esc is final")
 def test_esc_while_the_agent_works(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
     """Nothing is judged; what is typed next is a task of its own, and judged."""
     held = slow("Working")
@@ -190,6 +192,7 @@ def test_esc_in_the_woken_turn(claude: ClaudeCode, daemon: Daemon, llm: ModelSer
 
 
 @pytest.mark.shows("I14", "GUARD-7")
+@pytest.mark.main("typed meanwhile")
 def test_typing_while_the_judge_thinks(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
     """The hook that waits is let go at once, and the old turn's feedback never comes."""
     thinking, working = slow("Hm"), slow("Working")
@@ -280,6 +283,7 @@ def test_a_permission_dialog(claude: ClaudeCode, daemon: Daemon, llm: ModelServe
 
 
 @pytest.mark.shows("I12", "I13")
+@pytest.mark.main("Esc in strict mode")
 def test_esc_while_the_host_waits_for_the_judge(own_box: Sandbox, llm: ModelServer) -> None:
     """Strict mode: Esc ends the wait and the judgement; what is typed next is judged."""
     thinking = slow("Hm")

@@ -49,6 +49,7 @@ def told(llm: ModelServer) -> list[str]:
 
 
 @pytest.mark.shows("I16")
+@pytest.mark.main("a server in the background")
 def test_a_server_in_the_background_silences_nobody(claude: ClaudeCode, llm: ModelServer) -> None:
     """The turn that starts a server waits for it, and `status` and `why` name it; the turns after it are
     judged and woken as if it were not there.
@@ -185,6 +186,7 @@ def test_a_goal_is_judged(newest: ClaudeCode, llm: ModelServer) -> None:
 
 
 @pytest.mark.shows("I35")
+@pytest.mark.main("crash of the host")
 def test_a_prompt_that_the_host_dropped(newest: ClaudeCode, llm: ModelServer) -> None:
     """Claude Code is killed while the judge thinks: its hook lives on and is answered. `why` does not say
     that the feedback reached the agent.

@@ -108,6 +108,7 @@ def wait_nudge(session: Session, daemon: Daemon) -> str:
 
 
 @pytest.mark.shows("I4", "I5", "I32")
+@pytest.mark.main("carried over a compaction")
 def test_a_person_compacts_unfinished_work(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """`/compact` while the agent works on feedback. The host compacts when that answer is there and stops;
     the agent is helped on once, knows the request again, and what it does then is judged.

@@ -44,6 +44,7 @@ def connected(host: OpencodeServe, daemon: Daemon) -> None:
 
 
 @pytest.mark.shows("I1", "I37", "I42")
+@pytest.mark.main("crash of the daemon")
 def test_killed_while_judging(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """SIGKILL while the judge thinks; the restarted daemon judges the turn again once and sends one feedback.
     The judge session of the dead daemon is neither judged nor left behind.
@@ -147,6 +148,7 @@ def test_aborted_while_the_daemon_was_away(host: OpencodeServe, daemon: Daemon, 
 
 
 @pytest.mark.shows("I34", "I35")
+@pytest.mark.main("a dead daemon is not felt")
 def test_a_dead_daemon_is_not_felt(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """After a crash turns go on, at their usual speed, and nothing is printed; the next daemon judges what it
     missed.

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from harness.hosts.opencode import text_of
 from harness.models.evidence_scripts import (
     FAILING,
@@ -46,6 +48,7 @@ def test_a_leak_that_was_pushed_is_a_blocker(host: OpencodeServe, daemon: Daemon
     assert found["reason"].startswith("no_proof: ")
 
 
+@pytest.mark.main("evidence")
 def test_a_failure_inside_a_green_log_goes_back_with_its_name(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:

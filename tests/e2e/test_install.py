@@ -63,6 +63,7 @@ def round_trip(box: Sandbox, host: OpencodeServe, llm: ModelServer) -> None:
 
 
 @pytest.mark.shows("I45")
+@pytest.mark.main("one command sets it up")
 def test_one_line_and_everything_works(llm: ModelServer) -> None:
     """The outcome: one command adds the line, opencode starts the daemon itself, the session is judged; after
     `reflectd stop` nobody starts it again, and `setup --remove` leaves no trace.

@@ -42,6 +42,7 @@ def listed(host: OpencodeServe) -> set[str]:
 
 
 @pytest.mark.shows("I1", "I21", "I37")
+@pytest.mark.main("crash of the host")
 def test_opencode_killed_while_judging(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
     """The turn is passed over, the call in the ledger; the next opencode's list has no judge session, the
     daemon still does not judge it, and the person's session is left alone.

@@ -63,6 +63,7 @@ def only_the_session_is_left(box: Sandbox, daemon: Daemon, llm: ModelServer) -> 
 
 
 @pytest.mark.shows("I5", "I27", "I34", "I37", "I38")
+@pytest.mark.main("the gate of opencode run")
 def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
     """Both looks happen before the only idle; the same run prints both answers. Every judge saw one system
     message and no tool, and no judge session stays.

@@ -46,6 +46,7 @@ def no_judge_session_left(host: OpencodeServe, llm: ModelServer) -> None:
 @pytest.mark.parametrize(
     "model", [OTHER_MODEL, {"providerID": "fakeant", "modelID": "fake-2"}], ids=["openai", "anthropic"]
 )
+@pytest.mark.main("a judge in the host leaves nothing")
 def test_the_judge_has_no_tools_and_leaves_nothing(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer, model: dict[str, str]
 ) -> None:
@@ -118,6 +119,7 @@ def test_the_file_says_judging_meanwhile(host: OpencodeServe, daemon: Daemon, ll
 
 
 @pytest.mark.shows("I10", "I14", "GUARD-7")
+@pytest.mark.main("typed while the judge thinks")
 def test_typing_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """The call is cancelled and its verdict dropped; the agent, busy with the new message, hears nothing of
     the old task.
@@ -312,6 +314,7 @@ def test_deleted_while_the_second_look_thinks(host: OpencodeServe, daemon: Daemo
 
 
 @pytest.mark.shows("I40")
+@pytest.mark.main("off is off")
 def test_switched_off_while_the_second_look_thinks(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:

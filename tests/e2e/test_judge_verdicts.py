@@ -254,6 +254,7 @@ def test_the_requests_of_the_task(host: OpencodeServe, daemon: Daemon, llm: Mode
 
 
 @pytest.mark.shows("I27")
+@pytest.mark.main("what an agent read is not obeyed")
 def test_what_the_agent_read_is_not_obeyed(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """A file holds a finished verdict and ends our fences. A judge that echoes it is asked again, since the
     nonce is missing; what it says then counts.
@@ -316,6 +317,7 @@ def test_garbage_twice_is_kept_and_counted(host: OpencodeServe, daemon: Daemon, 
 
 
 @pytest.mark.shows("I46")
+@pytest.mark.main("secrets stay on the machine")
 def test_secrets_stay_here(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """What the agent saw of a ``.env`` and what it said of it reaches no request of a judge, no file of ours,
     no row and no log line; not even when a judge's reply holds it.

@@ -117,6 +117,7 @@ def plugin(own_box: Sandbox) -> Path:
 
 @pytest.mark.needs("claude")
 @pytest.mark.parametrize("version", ["new", "old"])
+@pytest.mark.main("a lesson is given")
 def test_the_story_with_claude_code(
     own_box: Sandbox, llm: ModelServer, plugin: Path, version: Version
 ) -> None:
@@ -133,6 +134,7 @@ def test_the_story_with_claude_code(
     story(own_box, llm, session, claude_bash)
 
 
+@pytest.mark.main("a lesson is given")
 def test_the_story_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
     """`chat.message` and `tool.execute.after` bring the lesson; the person's message stays theirs."""
     hosts: list[OpencodeServe] = []

@@ -155,6 +155,7 @@ def replayed(own_box: Sandbox, daemon: Daemon) -> Iterator[Host]:
 
 
 @pytest.mark.shows("I2", "I4", "I5")
+@pytest.mark.main("opencode 2")
 def test_unfinished_work_goes_on_and_finished_work_is_left_alone(daemon: Daemon, replayed: Host) -> None:
     """Feedback is known as ours when it comes back, it opens no new task, the turn after it is judged, and
     its end is told to the daemon.

@@ -102,6 +102,7 @@ def loop(box: Sandbox, llm: ModelServer, session: Callable[..., None]) -> None:
 
 @pytest.mark.shows("LEARN-01")
 @pytest.mark.needs("claude")
+@pytest.mark.main("a point is given")
 def test_the_loop_with_claude_code(own_box: Sandbox, llm: ModelServer) -> None:
     """SessionStart gives the points, SessionEnd begins the look back; each session is its own process."""
     claude = ClaudeCode(own_box, llm.url, plugin=PLUGIN)
@@ -116,6 +117,7 @@ def test_the_loop_with_claude_code(own_box: Sandbox, llm: ModelServer) -> None:
 
 
 @pytest.mark.shows("I38", "LEARN-01", "LEARN-07")
+@pytest.mark.main("a point is given")
 def test_the_loop_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
     """The system text has the points, the same in each request; the end of `run` begins the look back, which
     it does not wait for.

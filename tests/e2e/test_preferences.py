@@ -40,6 +40,7 @@ def story(box: Sandbox, llm: ModelServer, session: Callable[[], None]) -> None:
 
 
 @pytest.mark.needs("claude")
+@pytest.mark.main("a preference is given")
 def test_claude_code_is_given_a_preference(own_box: Sandbox, llm: ModelServer) -> None:
     """By SessionStart."""
     claude = ClaudeCode(own_box, llm.url, plugin=PLUGIN)

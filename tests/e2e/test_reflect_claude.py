@@ -51,6 +51,7 @@ def yes(tui: ClaudeTui, question: str) -> None:
 
 @pytest.mark.shows("I9", "I39", "I47", "FR4", "RULES-10")
 @pytest.mark.parametrize("version", ["new", "old"])
+@pytest.mark.main("/reflect with consent")
 def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer, version: Version) -> None:
     """The pattern is proposed, asked, answered by the person, and written; the turn is not judged. Both
     versions load the hooks that tell of it.
@@ -94,6 +95,7 @@ def forged(claude: ClaudeCode, tokens: Tokens) -> Later:
 
 
 @pytest.mark.shows("I47", "RULES-05", "RULES-06", "RULES-07", "RULES-08", "RULES-09")
+@pytest.mark.main("no rule without consent")
 def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
     """The agent applies and learns by itself, asks something else with the same labels, writes the answer
     into its transcript, edits the journal, and uses the answer to one rule for another: nothing comes of it,

@@ -45,6 +45,7 @@ def busy(daemon: Daemon, llm: ModelServer) -> bool:
 
 
 @pytest.mark.shows("I9", "I47", "FR4", "RULES-10")
+@pytest.mark.main("/reflect with consent")
 def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer) -> None:
     """The pattern is proposed, asked, answered by the person, and written into AGENTS.md, which opencode
     reads; the turn is not judged.

@@ -33,6 +33,7 @@ def clean(box: Sandbox) -> Sandbox:
 
 @pytest.mark.shows("I5", "I34", "I38")
 @pytest.mark.parametrize("model", ["fake/fake-1", "fakeant/fake-1"])
+@pytest.mark.main("headless: opencode run")
 def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer, model: str) -> None:
     """The same run prints both answers and ends with 0. The feedback was queued before the only idle; the
     second round is judged before the process ends.
@@ -75,6 +76,7 @@ def test_interrupted(clean: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
 
 
 @pytest.mark.shows("I34", "I35")
+@pytest.mark.main("headless without a daemon")
 def test_without_a_daemon(own_box: Sandbox, llm: ModelServer) -> None:
     """The same words on both streams as without our plugin, the same status, no file of ours."""
     llm.script(*unfinished(), marker="with the plugin")

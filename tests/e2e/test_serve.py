@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     "model", [OTHER_MODEL, {"providerID": "fakeant", "modelID": "fake-2"}], ids=["openai", "anthropic"]
 )
+@pytest.mark.main("feedback arrives")
 def test_incomplete_then_feedback_then_complete(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer, model: Json
 ) -> None:
@@ -83,6 +84,7 @@ def test_the_verdict_file_is_restamped_every_round(
 
 
 @pytest.mark.shows("I2")
+@pytest.mark.main("finished work is left alone")
 def test_complete_never_prompts(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """Work that is done gets a toast; the agent hears nothing."""
     session = host.create_session()
@@ -93,6 +95,7 @@ def test_complete_never_prompts(host: OpencodeServe, daemon: Daemon, llm: ModelS
     quiet(session, daemon, llm, users=1)
 
 
+@pytest.mark.main("a question waits for the person")
 def test_awaiting_user(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """A turn that ends in a question waits for the person: a toast, no feedback."""
     session = host.create_session()
@@ -117,6 +120,7 @@ def test_open_todos_are_unfinished(host: OpencodeServe, daemon: Daemon, llm: Mod
 
 
 @pytest.mark.shows("I5", "I8", "GUARD-6")
+@pytest.mark.main("no endless feedback")
 def test_the_same_items_three_times_stop_the_task(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
@@ -146,6 +150,7 @@ def test_the_same_words_again_are_a_new_task(host: OpencodeServe, daemon: Daemon
 
 
 @pytest.mark.shows("I3", "I11", "I13", "GUARD-1")
+@pytest.mark.main("Esc is final")
 def test_abort_before_the_idle(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """Esc while the agent works, pressed three times: no feedback for that task although its tests fail and
     the host goes idle twice. The next message, at once, is a new task and is judged.
@@ -169,6 +174,7 @@ def test_abort_before_the_idle(host: OpencodeServe, daemon: Daemon, llm: ModelSe
 
 
 @pytest.mark.shows("I11")
+@pytest.mark.main("Esc is final in a round of feedback")
 def test_abort_after_the_idle(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """Esc in the round that our feedback began ends the task: no second feedback."""
     session, fixing = host.create_session(), slow("Fixing")
@@ -216,6 +222,7 @@ def test_idles_in_a_burst_give_one_round(host: OpencodeServe, daemon: Daemon, ll
 
 
 @pytest.mark.shows("I17", "GUARD-3")
+@pytest.mark.main("a sub-agent is not judged")
 def test_a_child_session_is_not_judged(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """A sub-agent that stops with failing tests gets no feedback, no verdict, no toast; its parent is judged,
     also by what the sub-agent left.
@@ -287,6 +294,7 @@ def test_feedback_keeps_a_custom_agent(host: OpencodeServe, daemon: Daemon, llm:
 
 
 @pytest.mark.shows("I10", "GUARD-8")
+@pytest.mark.main("typed meanwhile")
 def test_messages_queued_while_busy_are_judged_as_one(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
@@ -316,6 +324,7 @@ def test_a_host_error_is_nobodys_fault(host: OpencodeServe, daemon: Daemon, llm:
 
 
 @pytest.mark.shows("I4", "I7")
+@pytest.mark.main("a summary is not judged")
 def test_compaction_is_no_turn(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """A summary is not judged, and the task after it is still the person's message."""
     session = host.create_session()

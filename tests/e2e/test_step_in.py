@@ -53,6 +53,7 @@ def module_host(box: Sandbox, module_daemon: Daemon, model_server: ModelServer) 
 
 
 @pytest.mark.shows("I12", "GUARD-1")
+@pytest.mark.main("Esc while the judge thinks")
 def test_esc_at_idle_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """The session is idle already, so the host only says idle once more; that ends the judgement."""
     session, thinking = host.create_session(), slow("Hm")
@@ -179,6 +180,7 @@ def test_an_agent_that_may_change_nothing(host: OpencodeServe, daemon: Daemon, l
 
 
 @pytest.mark.shows("I11", "GUARD-1")
+@pytest.mark.main("undo")
 def test_undo_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
     """Who takes a task back does not see the agent told to do it."""
     session, thinking = host.create_session(), slow("Hm")

@@ -122,6 +122,7 @@ def untouched(session: Session, daemon: ShiftedDaemon, llm: ModelServer, *, user
 
 
 @pytest.mark.shows("I29")
+@pytest.mark.main("no nudge while a build runs")
 def test_a_tool_that_runs_longer_than_the_limits(
     session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
@@ -268,6 +269,7 @@ def test_a_silent_sub_agent(
 
 
 @pytest.mark.shows("I4", "I5", "I31")
+@pytest.mark.main("a stuck agent is helped on")
 def test_cut_off_in_the_middle_of_a_sentence(
     host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:

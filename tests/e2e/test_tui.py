@@ -34,6 +34,7 @@ def tui(module_tui: OpencodeTui, llm: ModelServer, box: Sandbox) -> Iterator[Ope
 
 
 @pytest.mark.shows("I2", "I5")
+@pytest.mark.main("the terminal UI")
 def test_the_round_trip(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> None:
     """The claim, our feedback, the agent's second answer and the toast, all on the screen."""
     llm.script(*unfinished(), *finished())
@@ -51,6 +52,7 @@ def test_the_round_trip(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> N
 
 
 @pytest.mark.shows("I11", "I13", "GUARD-1")
+@pytest.mark.main("Esc in the terminal UI")
 def test_escape(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> None:
     """Esc leaves the agent stopped; the next message, at once, is judged."""
     working = slow("Working")
