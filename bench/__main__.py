@@ -11,6 +11,7 @@ import platform
 import signal
 import subprocess
 import sys
+import time
 import traceback
 from importlib.util import find_spec
 from pathlib import Path
@@ -111,7 +112,7 @@ def main(argv: list[str], benchmarks: Mapping[str, Callable[..., Table]] = BENCH
             print(f"Compared with {args.compare}, which is another kind of run: {difference}")
     mb = args.mb or (QUICK_MB if args.quick else MB)
     limit_s = 0.0 if args.large or args.million else QUICK_LIMIT_S if args.quick else LIMIT_S
-    failed = []
+    failed, began = list[str](), time.monotonic()
     for name in dict.fromkeys(args.only or benchmarks):
         sized = {"mb": mb} if name in SIZED else {}
         sized |= {"large": args.large} if name in {"episodes", "prompts"} else {}
@@ -131,6 +132,7 @@ def main(argv: list[str], benchmarks: Mapping[str, Callable[..., Table]] = BENCH
         print(f"\n{table.text()}", flush=True)
         if old is not None:
             print(_ratios(old, name, table.values), flush=True)
+    print(f"\ntables: {len(new.benchmarks)}, seconds: {time.monotonic() - began:.0f}")
     if args.json:
         new.save(args.json)
     if failed:

@@ -17,7 +17,7 @@ ANEW = ("64, new each time", 64, 4_000, ("--anew",))
 def run(*, quick: bool) -> Table:
     """Interleaved rounds on both servers; medians over the rounds, the ratio within each round."""
     rounds = 2 if quick else 7
-    shapes = [(n, c, r // 4 if quick else r, f) for n, c, r, f in (*SHAPES, ANEW)]
+    shapes = [(n, c, r // 8 if quick else r, f) for n, c, r, f in (*SHAPES, ANEW)]
     seen: dict[tuple[str, str], list[Json]] = {}
     with tempfile.TemporaryDirectory(prefix="rdb-") as name:
         folder = Path(name).resolve()

@@ -37,7 +37,7 @@ def run(*, quick: bool, mb: int = 100) -> Table:
     for size in sizes:
         _row(table, f"{size:,} MB, tools' output", lambda p, s=size: Sessions(p).write(s * MB))
     _row(table, f"{mb:,} MB, requests to the model", lambda p: _requests(p, mb * MB))
-    files = 200 if quick else 2_000
+    files = 100 if quick else 2_000
     _row(table, f"{files:,} files of one task", lambda p: _small(p, files))
     table.notes.append("first GB/s, that of CPU and ms (of CPU) a stop are without the start of an empty one")
     return table

@@ -142,7 +142,8 @@ def _ms(job: Callable[[], None]) -> float:
 class _Talk:
     """``claude -p`` with one message after the other; ``seen``: milliseconds of the hooks, by event.
 
-    Of the two for Stop only the one that the host waits for counts: it answers before the result.
+    Of the two for Stop only the later one counts, for which the host waits: the other one ends at once in
+    ``claude -p``.
     """
 
     def __init__(self, claude: ClaudeCode) -> None:
@@ -175,7 +176,7 @@ class _Talk:
         message = {"type": "user", "message": {"role": "user", "content": words}}
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
         self._process.stdin.flush()
-        answered = False
+        answered, took = False, dict[str, float]()
         while not answered or self._open:
             line = self._next()
             answered = answered or line["type"] == "result"
@@ -185,7 +186,9 @@ class _Talk:
                     self._open[which] = now
                 case "hook_response" if began := self._open.pop(which, None):
                     if not answered:
-                        self.seen.setdefault(line["hook_event"], []).append((now - began) * 1000)
+                        took[line["hook_event"]] = (now - began) * 1000
+        for event, ms in took.items():
+            self.seen.setdefault(event, []).append(ms)
 
     def _next(self) -> Json:
         assert self._process.stdout is not None

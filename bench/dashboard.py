@@ -1,4 +1,4 @@
-"""The dashboard with 10,000 sessions: each page over loopback, and what a browser paints of it.
+"""The dashboard with 10,000 sessions (2,000 with ``--quick``): each page over loopback, and what a browser paints of it.
 
 The pages are asked for as a browser does, with its cookie. Where chromium is there, it also opens each page
 and presses a key: the time to its first paint, and from the key to the next frame.
@@ -26,10 +26,10 @@ from daemon.core.verdict import JudgedBy, Severity, Verdict
 from daemon.store import ledger, verdicts
 from harness.machine.waiting import wait_until
 
-SESSIONS = 10_000
+SESSIONS, QUICK_SESSIONS = 10_000, 2_000
 FOLDERS = 200
 MINUTE_MS = 60_000
-PAGES = ("/", "/history", "/history?project=/home/me/project7", "/verdict/ses_009999/0", "/cost", "/health")
+PAGES = ("/", "/history", "/history?project=/home/me/project7", "/verdict/ses_001999/0", "/cost", "/health")
 KEY_MS = (
     "() => new Promise(done => { const t = performance.now(); "
     "document.dispatchEvent(new KeyboardEvent('keydown', { key: 'j', bubbles: true })); "
@@ -40,15 +40,15 @@ PAINT_MS = "() => performance.getEntriesByName('first-contentful-paint')[0]?.sta
 
 def run(*, quick: bool) -> Table:
     """Medians and 95th percentiles in ms."""
-    runs = 5 if quick else 40
+    sessions, runs = (QUICK_SESSIONS, 5) if quick else (SESSIONS, 40)
     table = Table(
-        f"Dashboard, {SESSIONS:,} sessions ({runs} runs)", ("ms", "median", "p95", "first paint", "key")
+        f"Dashboard, {sessions:,} sessions ({runs} runs)", ("ms", "median", "p95", "first paint", "key")
     )
     with tempfile.TemporaryDirectory(prefix="rdb-") as name:
         folder = Path(name).resolve()
         with Server(folder / "d"):
             pass  # it makes the database
-        _fill(folder / "d" / "state" / "reflectd.sqlite3")
+        _fill(folder / "d" / "state" / "reflectd.sqlite3", sessions)
         with Server(folder / "d") as server:
             times = _asked(server.socket, runs)
             painted = _painted(server.socket, max(2, runs // 8)) if shutil.which("chromium") else {}
@@ -111,14 +111,14 @@ def _painted(path: Path, runs: int) -> dict[str, tuple[float, float]]:
     return {page: (median([p for p, _ in t]), median([k for _, k in t])) for page, t in found.items()}
 
 
-def _fill(database: Path) -> None:
-    """Sessions with two rounds each and their calls, a minute apart: a week without a pause."""
+def _fill(database: Path, sessions: int) -> None:
+    """Sessions with two rounds each and their calls, a minute apart: 10,000 are a week without a pause."""
     now, encode = int(time.time() * 1000), msgspec.json.Encoder().encode
     by = JudgedBy("openai", "gpt-5-mini", 2000, 0.002)
     rounds = (("incomplete", Severity.HIGH, "The tests still fail."), ("complete", Severity.NONE, ""))
     with contextlib.closing(sqlite3.connect(database)) as db, db:
-        for n in range(SESSIONS):
-            at, name, folder = now - (SESSIONS - n) * MINUTE_MS, f"ses_{n:06d}", _folder(n)
+        for n in range(sessions):
+            at, name, folder = now - (sessions - n) * MINUTE_MS, f"ses_{n:06d}", _folder(n)
             s = Session(id=name, directory=folder, title=f"Task {n}", active_at=at, phase="complete")
             db.execute(
                 "INSERT INTO sessions (id, directory, phase, open, top, updated, state) "

@@ -162,7 +162,7 @@ def event_to_order(*, quick: bool) -> Table:
 
 def memory(*, quick: bool) -> Table:
     """Resident memory of the daemon while sessions come and are judged complete."""
-    marks = (500, 1_000) if quick else (1_000, 2_500, 5_000, 7_500, 10_000)
+    marks = (250, 500) if quick else (1_000, 2_500, 5_000, 7_500, 10_000)
     table = Table("Resident memory (each session judged once)", ("after", "MB"))
     fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # 10,000 sessions sync a lot
     with tempfile.TemporaryDirectory(prefix="rdb-", dir=fast) as name:

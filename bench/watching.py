@@ -18,7 +18,7 @@ DUE_S = 35.0  # after so much silence a session is looked at
 
 def idle_cpu(*, quick: bool) -> Table:
     """CPU of the daemon: nobody there, 1,000 sessions watched, and while each of them is looked at."""
-    window_s = 5.0 if quick else 20.0
+    window_s = 3.0 if quick else 20.0
     table = Table(f"Watching {SESSIONS:,} silent sessions", ("", "seconds", "CPU"))
     with tempfile.TemporaryDirectory(prefix="rdb-") as name:
         folder = Path(name).resolve()
