@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 6
 SHARED  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast check format bench attack eval-judge eval-stuck eval-redact eval-reflect eval-memory pictures pictures-dashboard release-check setup setup-run shim hosts axe local-model embed lock clean
+.PHONY: demo test test-fast check shows format bench attack eval-judge eval-stuck eval-redact eval-reflect eval-memory pictures pictures-dashboard release-check setup setup-run shim hosts axe local-model embed lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
@@ -33,6 +33,9 @@ check: setup shim         ## format, lint, types, imports, shim types
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	cd $(SHIM) && npm run --silent check
+
+shows: $(VENV)/bin/python  ## the tests behind each promise: ONLY=I21
+	@$(BIN)/python -m tests.shows $(if $(ONLY),--only $(ONLY))
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

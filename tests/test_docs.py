@@ -1,10 +1,9 @@
-"""The pages say what the code does: settings, commands, tests, invariants, citations, links, transcript and
+"""The pages say what the code does: settings, commands, files, invariants, citations, links, transcript and
 example.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import json
 import os
@@ -23,6 +22,7 @@ from daemon.config import settings_table
 from daemon.core.policy import POLICIES
 from daemon.core.settings import SETTINGS
 from daemon.files.prompts import SLOTS
+from tests.shows import INVARIANTS, promises
 
 REPO = Path(__file__).resolve().parents[1]
 DESIGN = sorted(f"design/{page.name}" for page in (REPO / "design").glob("*.md"))
@@ -36,7 +36,6 @@ NAMES = [
     *DESIGN,
 ]
 README = (REPO / "README.md").read_text("utf-8")
-INVARIANT = re.compile(r"^\| (I\d+) \| (.+?) \| (yes|partly|not yet) \| (.*?) ?\|$", re.MULTILINE)
 NUMBERS = re.compile(r"\bI(\d+)(?:\s?-\s?I(\d+))?\b")  # a range such as I1-I5 counts whole
 OLD_PLAN = "DESIGN" + " §"  # how code cited a plan that is not in this repository
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -69,32 +68,10 @@ def sources() -> dict[str, str]:
     return found
 
 
-@functools.cache
-def docstrings_by_test() -> dict[str, list[str]]:
-    """Test function → the docstring of each test with that name, with its module's."""
-    found: dict[str, list[str]] = {}
-    for name, text in sources().items():
-        if name.startswith("tests/") and Path(name).name.startswith("test_"):
-            tree = ast.parse(text)
-            module = ast.get_docstring(tree) or ""
-            for node in ast.walk(tree):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    docstring = f"{ast.get_docstring(node) or ''}\n{module}"
-                    found.setdefault(node.name, []).append(docstring)
-    return found
-
-
 def numbers(text: str) -> set[str]:
     """The invariants that a text names."""
     ranges = [(int(a), int(b or a)) for a, b in NUMBERS.findall(text)]
     return {f"I{n}" for first, last in ranges for n in range(first, last + 1)}
-
-
-def invariants() -> dict[str, tuple[str, set[str]]]:
-    """The rows of the page: number → whether it holds, and the tests it names."""
-    rows = INVARIANT.findall(read("design/invariants.md"))
-    assert len({number for number, *_ in rows}) == len(rows)
-    return {number: (holds, set(re.findall(r"`(test_\w+)`", tests))) for number, _, holds, tests in rows}
 
 
 def test_the_settings_table_is_the_codes() -> None:
@@ -215,19 +192,16 @@ def test_every_make_target_for_people_is_explained() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tests_and_files_that_are_named_exist(name: str) -> None:
-    """Whoever follows a name from a page finds a test, a file or a folder."""
+def test_files_that_are_named_exist(name: str) -> None:
+    """Who follows a name from a page finds a file or a folder. Names of tests are in no page: marks lead to
+    the tests (``tests/test_shows.py``).
+    """
+    assert re.findall(r"(?<![\w/])test_\w+(?!\w*\.py)", read(name)) == []
     spans = code(read(name))
-    assert {s for s in spans if re.fullmatch(r"test_\w+", s)} <= set(docstrings_by_test())
     folders = "|".join(p.name for p in REPO.iterdir() if p.is_dir() and not p.name.startswith("."))
     files = {s for s in spans if re.fullmatch(rf"({folders})/[\w./-]*", s)}
     beside = (REPO / name).parent  # the plugin has a folder of scripts too
     assert [f for f in sorted(files) if not (REPO / f).exists() and not (beside / f).exists()] == []
-
-
-def test_anti_loop_names_its_tests() -> None:
-    """Each guard and each bound of nudges is followed by the tests that show it."""
-    assert len(re.findall(r"`test_\w+`", read("design/anti-loop.md"))) > 30
 
 
 def test_the_architecture_is_the_codes() -> None:
@@ -251,70 +225,16 @@ def test_the_architecture_is_the_codes() -> None:
 
 
 def test_every_invariant_is_on_the_page() -> None:
-    """I1 to I48 have a row each, in order; what holds partly or not yet is explained."""
-    rows = invariants()
-    assert list(rows) == [f"I{n}" for n in range(1, 49)]
-    explained = set(re.findall(r"^- \*\*(I\d+)\.\*\* ", read("design/invariants.md"), re.MULTILINE))
-    assert explained == {number for number, (holds, _) in rows.items() if holds != "yes"}
-
-
-@pytest.mark.parametrize("number", sorted(invariants(), key=lambda n: int(n[1:])))
-def test_every_invariant_is_shown(number: str) -> None:
-    """A promise that holds names tests, and each of them says in its docstring that it shows that promise."""
-    holds, named = invariants()[number]
-    assert bool(named) is (holds != "not yet")
-    known = docstrings_by_test()
-    missing = [t for t in sorted(named) if t not in known]
-    assert missing == [], f"{number}: no such test"
-    silent = [t for t in sorted(named) if not any(number in numbers(text) for text in known[t])]
-    assert silent == [], f"{number} is not named by the docstring of these"
-
-
-def shown(page: str) -> list[tuple[str, set[str]]]:
-    """The rows below "Which test shows what": the first cell, and the tests that the last one names."""
-    table = read(page).partition("\n## Which test shows what\n")[2]
-    rows = re.findall(r"^\| (.+?) \|(?:.* \|)? (`.+`) \|$", table, re.MULTILINE)
-    return [(first, set(re.findall(r"`([^`]+)`", last))) for first, last in rows]
-
-
-def shown_criteria(page: str) -> list[tuple[str, set[str]]]:
-    """The rows among them that are acceptance criteria."""
-    below = read(page).partition("\n| acceptance criterion | tests |\n")[2]
-    return [row for row in shown(page) if below and f"\n| {row[0]} |" in f"\n{below}"]
-
-
-@pytest.mark.parametrize("page", ["docs/api.md", "design/learning.md", "design/rules.md"])
-def test_every_requirement_is_shown(page: str) -> None:
-    """Each row names tests that exist. One of them says in its name or docstring that it shows the
-    requirement; of an invariant all say so, those of the plugin in their file.
-    """
-    rows, known = shown(page), docstrings_by_test()
-    table = read(page).partition("\n## Which test shows what\n")[2]
-    assert len(rows) == len(
-        re.findall(r"^\| (?!id |no\. |must be shown|acceptance criterion \||---)", table, re.MULTILINE)
-    )
-    assert len(rows) > 30
-    criteria = [first for first, _ in shown_criteria(page)]
-    assert bool(criteria) is (page == "design/rules.md")
-    missing = {t for _, tests in rows for t in tests if t not in known and not (REPO / t).is_file()}
-    assert missing == set()
-    said = {
-        t: read(t) if t not in known else f"{t.upper().replace('_', '-')}\n" + "\n".join(known[t])
-        for _, tests in rows
-        for t in tests
-    }
-    for first, tests in rows:
-        for number in numbers(first):
-            assert [t for t in sorted(tests) if number not in numbers(said[t])] == [], number
-        wanted_here = re.findall(r"\b(?:REQ|SCN|INV|CON|QG)-[A-Z]+-\d+(?:-\d+)?", first)
-        wanted_here += re.findall(r"^(?:FR|TR)\d|^(?:PATH_DECISION|POISON_PATH) \d", first)
-        for wanted in [*wanted_here, *(["cceptance criterion"] if first in criteria else [])]:
-            assert [t for t in tests if wanted in said[t]], f"{wanted} is named by none of its tests"
+    """I1 to I53 have a row each, in order; what holds partly or not yet is explained."""
+    rows = {number: promise.holds for number, promise in promises().items() if promise.page == INVARIANTS}
+    assert list(rows) == [f"I{n}" for n in range(1, 54)]
+    explained = set(re.findall(r"^- \*\*(I\d+)\.\*\* ", read(INVARIANTS), re.MULTILINE))
+    assert explained == {number for number, holds in rows.items() if holds != "yes"}
 
 
 def test_every_invariant_that_is_cited_exists() -> None:
     """A number in code, tests, scripts or pages can be looked up in design/invariants.md."""
-    known = set(invariants())
+    known = set(promises())
     unknown = {name: numbers(text) - known for name, text in sources().items() if numbers(text) - known}
     assert unknown == {}
 
