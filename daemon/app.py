@@ -1,7 +1,7 @@
 """Composition root: builds every part, owns the tasks, the signals and the shutdown (design/architecture.md).
 
-SIGTERM and SIGINT drain: no new evaluation, files written, state stored, socket and lock given back. The file
-is long because all parts are built here and nowhere else.
+SIGTERM and SIGINT drain: no new evaluation, files written, state stored, socket and lock given back. All
+parts are built here and nowhere else.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ the daemon. Whether a key in it is a problem depends on that file alone, not on 
 * a value that can't be understood, for a key that a project may set, counts as the strictest value;
 * a file that can't be read or parsed sets ``judge.mode = "observe"``, so that nothing is sent.
 
-The file is longer than others because each way to set a value ends in the same checks. Keys of APIs are in
-``keys``.
+Keys of APIs are in ``keys``.
 """
 
 from __future__ import annotations

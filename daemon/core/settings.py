@@ -1,8 +1,7 @@
 """All settings: their meaning, defaults and allowed values. ``daemon.config`` reads files and environment.
 
 Each setting is declared once, as a field of ``Settings`` or of one of its sections. ``SETTINGS`` is the table
-of them; validation, environment names, command-line flags and the docs come from it. The file is longer than
-others because the table is one piece.
+of them; validation, environment names, command-line flags and the docs come from it.
 """
 
 from __future__ import annotations

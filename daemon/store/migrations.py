@@ -1,7 +1,7 @@
 """Named migrations, applied once, in order. Add to the end; never edit one that has shipped.
 
 A migration is a tuple of statements. Each is run as it is, so a statement may hold semicolons (a trigger
-does). The file is long because what has shipped stays in it.
+does).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ shown there.
 
 Every failure is an empty answer: the host goes on as if we were not there (I35). ``claude_code_shells`` knows
 what a turn waits for, ``claude_code_prompts`` what became of a prompt, ``claude_code_mod`` what the mod
-tells. The module is long because the ways of one turn (stop, wake, stale, end) are read side by side.
+tells.
 """
 
 from __future__ import annotations
