@@ -37,7 +37,7 @@ QUIET_S = 0.2
 
 def hooks(*, quick: bool) -> Table:
     """Milliseconds from ``hook_started`` to ``hook_response`` in the output of ``claude -p``, and bare."""
-    turns, starts = (8, 2) if quick else (40, 7)
+    turns, starts = (5, 2) if quick else (40, 7)
     title = f"Hooks of Claude Code ({turns} prompts in one session, {starts} cold starts)"
     table = Table(title, ("ms", "p50", "p95", "n"))
     if find_claude() is None:

@@ -1,4 +1,4 @@
-"""The dashboard with 10,000 sessions (2,000 with ``--quick``): each page over loopback, and what a browser paints of it.
+"""The dashboard with 10,000 sessions, or 2,000 in a quick run: each page over loopback, and its paint.
 
 The pages are asked for as a browser does, with its cookie. Where chromium is there, it also opens each page
 and presses a key: the time to its first paint, and from the key to the next frame.
