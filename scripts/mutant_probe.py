@@ -2,7 +2,8 @@
 
 It runs chosen tests in a given order, writes down how they ended, and has the call that stands at the place
 of each mutant while the tests run without any. A program that a test started learns the test's name from a
-file in its temporary folder: its environment is made anew, but keeps ``TMPDIR``.
+file in its temporary folder: its environment is made anew, but keeps ``TMPDIR``. Such a program must not wait
+for an import of pytest, so no hook is marked: this plugin is known before those of the tests and heard after.
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    import pytest
 
 _seen: set[tuple[int, str]] = set()
 _ended: dict[str, tuple[bool, float]] = {}
-_state = {"pid": 0, "shared": 0}
+_state = {"pid": 0, "shared": False}
 
 
 def hit(mutant: int) -> None:
@@ -35,7 +34,7 @@ def hit(mutant: int) -> None:
             test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" (")[0]
         else:
             test = Path(folder, "current").read_text("utf-8")
-        line = json.dumps([mutant, test, not inside or _state["shared"] > 0])
+        line = json.dumps([mutant, test, not inside or _state["shared"]])
         if (os.getpid(), line) not in _seen:
             _seen.add((os.getpid(), line))
             hits = os.open(os.path.dirname(folder) + "/hits", os.O_WRONLY | os.O_APPEND | os.O_CREAT)  # noqa: PTH120
@@ -56,17 +55,16 @@ def pytest_runtest_logstart(nodeid: str) -> None:
     Path(os.environ["TMPDIR"], "current").write_text(nodeid, "utf-8")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
-    """Is something made that several tests share?"""
-    _state["shared"] += fixturedef.scope != "function"
-    try:
-        return (yield)
-    finally:
-        _state["shared"] -= fixturedef.scope != "function"
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> None:
+    """From here on something is made, perhaps for several tests."""
+    _state["shared"] = fixturedef.scope != "function"
 
 
-@pytest.hookimpl(trylast=True)
+def pytest_runtest_call() -> None:
+    """Everything is made."""
+    _state["shared"] = False
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Only the chosen tests, in their order."""
     if pick := os.environ.get("MUTANTS_PICK"):
