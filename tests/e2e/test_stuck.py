@@ -1,11 +1,14 @@
 """Stuck agents with the real opencode: who is nudged, who is told, who is left alone (the seed's table).
 
-The daemon's clock is moved (``support.machine.shifted``), never its code. A look at a silent session leaves a
-line `stuck?` in its log; "nothing happened" is asserted after that line where there is one.
+The daemon's clock is moved (``support.machine.shifted``), never its code; in one test opencode's clock too. A
+look at a silent session leaves a line `stuck?` in its log; "nothing happened" is asserted after that line
+where there is one.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +38,7 @@ from tests.support.models.stuck import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from harness.machine.sandbox import Sandbox
     from harness.models.server import ModelServer
@@ -58,6 +61,47 @@ BACKED = verdict(
     row="`make test` failed",
     next_actions=["make the tests pass"],
 )
+# a second plugin of the real host: its clock is as many milliseconds ahead as a file says
+CLOCK = """
+import { readFileSync } from "node:fs"
+export default {
+  id: "clock",
+  server: async () => {
+    const now = Date.now.bind(Date)
+    let ahead = 0
+    const read = () => {
+      try { ahead = Number(readFileSync(FILE, "utf8")) } catch { ahead = 0 }
+    }
+    setInterval(read, 20).unref()
+    Date.now = () => now() + ahead
+    return {}
+  },
+}
+"""
+
+
+def clock_plugin(box: Sandbox) -> str:
+    """The plugin ``CLOCK`` as an address for the settings of opencode."""
+    plugin = box.root / "clock.js"
+    plugin.write_text(CLOCK.replace("FILE", json.dumps(str(box.root / "host-ahead"))), "utf-8")
+    return plugin.as_uri()
+
+
+@contextlib.contextmanager
+def host_ahead(box: Sandbox, seconds: int) -> Iterator[float]:
+    """So many seconds later for opencode: gives that time, in epoch ms. Soon, not at once: wait for an event
+    that carries it. A session that is used while the clock is ahead may not be used when it is back: its ids
+    would no longer sort by their time.
+    """
+    file = box.root / "host-ahead"
+    new = file.with_suffix(".new")
+    new.write_text(str(seconds * 1000), "ascii")
+    later = (time.time() + seconds) * 1000
+    new.replace(file)
+    try:
+        yield later
+    finally:
+        file.unlink()
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +114,7 @@ def module_daemon(box: Sandbox) -> Iterator[ShiftedDaemon]:
 def module_host(
     box: Sandbox, module_daemon: ShiftedDaemon, model_server: ModelServer
 ) -> Iterator[OpencodeServe]:
-    config = {"permission": PERMISSION, "plugin": [deaf_plugin(box), SHIM.as_uri()]}
+    config = {"permission": PERMISSION, "plugin": [clock_plugin(box), deaf_plugin(box), SHIM.as_uri()]}
     with OpencodeServe(box, model_server.url, config=config) as serving:
         yield serving
 
@@ -88,12 +132,26 @@ def daemon(module_daemon: ShiftedDaemon) -> Iterator[ShiftedDaemon]:
 
 
 @pytest.fixture
-def session(host: OpencodeServe, daemon: ShiftedDaemon) -> Iterator[Session]:
-    """A session that no other test has to think of afterwards."""
+def opened(host: OpencodeServe, daemon: ShiftedDaemon) -> Iterator[Callable[..., Session]]:
+    """Makes sessions that no other test has to think of: they are deleted when the test failed, too. One that
+    is left at work ends when the model's script goes, and would be judged in the next test.
+    """
     connected(host, daemon)
-    made = host.create_session()
-    yield made
-    made.delete()
+    made: list[Session] = []
+
+    def open_session(**settings: Any) -> Session:
+        made.append(host.create_session(**settings))
+        return made[-1]
+
+    yield open_session
+    for each in made:
+        each.delete()
+
+
+@pytest.fixture
+def session(opened: Callable[..., Session]) -> Session:
+    """A session that no other test has to think of afterwards."""
+    return opened()
 
 
 def breaks_off(session: Session, daemon: ShiftedDaemon, llm: ModelServer, words: str = CUT_OFF) -> None:
@@ -271,13 +329,12 @@ def test_a_silent_sub_agent(
 @pytest.mark.shows("I4", "I5", "I31")
 @pytest.mark.main("a stuck agent is helped on")
 def test_cut_off_in_the_middle_of_a_sentence(
-    host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+    opened: Callable[..., Session], daemon: ShiftedDaemon, llm: ModelServer
 ) -> None:
     """Seed's row 3: finished for the host, but mid-sentence: one nudge reaches the agent, as the person's own
     agent and model; it opens no task, the agent goes on, and the next idle is judged.
     """
-    connected(host, daemon)
-    session = host.create_session(agent="careful", model=OTHER_MODEL)
+    session = opened(agent="careful", model=OTHER_MODEL)
     breaks_off(session, daemon, llm)
     llm.script(*finished(), session=session.id)
     llm.judge(says("genuinely_stuck", "You broke off before the route."), always=COMPLETE)
@@ -294,7 +351,6 @@ def test_cut_off_in_the_middle_of_a_sentence(
     assert daemon.verdicts(session.id)[0]["attempt"] == 0
     assert len(session.users()) == 2
     assert judged(llm) == 3
-    session.delete()
 
 
 @pytest.mark.shows("I31")
@@ -467,38 +523,47 @@ def test_back_too_late(
 
 @pytest.mark.shows("I10", "I29")
 def test_a_long_answer_and_a_model_that_stopped(
-    session: Session, host: OpencodeServe, daemon: ShiftedDaemon, llm: ModelServer
+    opened: Callable[..., Session],
+    session: Session,
+    host: OpencodeServe,
+    daemon: ShiftedDaemon,
+    llm: ModelServer,
 ) -> None:
-    """Two agents, whose silence is 3 s from too long. One streams a long answer, from which the host says
-    nothing but deltas: working. The other's model stopped in the middle: the person is told, by a toast, the
-    verdict file and `reflectd watch`; it is not prompted. When it went on, it is judged as ever.
+    """Two agents that were asked too long ago. One streams a long answer, from which the host says nothing
+    but deltas: working. The other's model stopped in the middle: the person is told, by a toast, the verdict
+    file and `reflectd watch`; it is not prompted. When it went on, it is judged as ever.
+
+    The clock of the host is moved first, and the daemon's when it has heard the answer go on. So the daemon
+    sees a minute of silence of one agent and none of the other, and no step has to be done within seconds.
     """
-    streams, hangs, other = slow("Once"), silent("Let me"), host.create_session()
+    streams, hangs, other = slow("Once"), silent("Let me"), opened()
     llm.script(streams, session=other.id)
     llm.script(hangs, session=session.id)
     llm.judge(says("genuinely_stuck"))
-    with watching(daemon) as lines, daemon.shifted(AFTER_S - 3):
-        other.prompt_async("Tell a long story")
-        session.prompt_async("Change the route")
-        hangs.wait_started()
-        streams.wait_started()
-        toast = host.wait_toast("The agent seems stuck: scripted")
-        assert toast["variant"] == "warning"
-        told = daemon.wait_verdict(session.id, "stuck")
-        assert (told["complete"], told["feedback"]) == (False, "The agent seems stuck: scripted")
-        (line,) = wait_until(lambda: [x for x in lines() if x["state"] == "stuck"], "line", daemon.log)
-        assert (line["session"], line["feedback"]) == (session.id, told["feedback"])
-    a_later_turn(host, daemon, llm)
-    assert len(host.toasts()) == 1
-    assert looks(daemon, other.id) == []
-    assert [len(s.users()) for s in (session, other)] == [1, 1]
-    llm.judge(COMPLETE, COMPLETE)
-    hangs.release("change it. Done.")
-    streams.release("upon a time.")
+    other.prompt_async("Tell a long story")
+    session.prompt_async("Change the route")
     for each in (session, other):
-        daemon.wait_verdict(each.id, "complete")
-    assert not session.feedback()
-    other.delete()
+        host.events.wait("message.part.delta", each.id)
+        wait_until(lambda each=each: known(daemon, each.id).get("title") == TITLE, "title", daemon.new_log)
+    with host_ahead(host.box, LATER) as later:
+        wait_until(lambda: known(daemon, other.id)["active_at"] >= later, "later delta", daemon.new_log)
+        with watching(daemon) as lines, daemon.shifted(LATER):
+            toast = host.wait_toast("The agent seems stuck: scripted")
+            assert toast["variant"] == "warning"
+            told = daemon.wait_verdict(session.id, "stuck")
+            assert (told["complete"], told["feedback"]) == (False, "The agent seems stuck: scripted")
+            (line,) = wait_until(lambda: [x for x in lines() if x["state"] == "stuck"], "line", daemon.log)
+            assert (line["session"], line["feedback"]) == (session.id, told["feedback"])
+            a_later_turn(host, daemon, llm)
+        assert len(host.toasts()) == 1
+        assert looks(daemon, other.id) == []
+        assert [len(s.users()) for s in (session, other)] == [1, 1]
+        llm.judge(COMPLETE, COMPLETE)
+        hangs.release("change it. Done.")
+        streams.release("upon a time.")
+        for each in (session, other):
+            daemon.wait_verdict(each.id, "complete")
+        assert not session.feedback()
 
 
 @pytest.mark.shows("I8", "I10")
