@@ -35,7 +35,7 @@ def test_every_test_says_what_it_shows() -> None:
 def test_every_slow_test_says_why() -> None:
     """What ``make test-fast`` leaves out is left out for a reason."""
     for path in sorted(TESTS.rglob("*.py")):
-        if "node_modules" not in path.parts and path.name != "slow.py":
+        if "node_modules" not in path.parts and path.name != "tiers.py":
             marks = re.findall(r"^[^#\n]*pytest\.mark\.slow(.?)(.?)", path.read_text("utf-8"), re.MULTILINE)
             assert all(mark == ("(", '"') for mark in marks), f"{path}: a slow test without a reason"
 
