@@ -34,7 +34,7 @@ class Copy:
 
     def __init__(self, root: Path, source: Path, base: Path, name: str) -> None:
         """``base/name``. ``source`` is the checkout ``root`` or a copy of it."""
-        self.path, self.base = base / name, base / f"{name}.d"
+        self.path, self.base = base / name, base / f"t{name}"
         self.second = 1_000_000_000
         self.base.mkdir()
         ask = ["git", "ls-files", "-zco", "--exclude-standard"]  # what is not committed yet too
@@ -98,13 +98,14 @@ class Copy:
 
     def sweep(self) -> None:
         """End what tests left behind: every process whose temporary folder is in ours."""
-        mark = f"TMPDIR={self.base}".encode()
+        mark = f"TMPDIR={self.base}/".encode()
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if any(v.startswith(mark) for v in (process / "environ").read_bytes().split(b"\0")):
+                if any((v + b"/").startswith(mark) for v in (process / "environ").read_bytes().split(b"\0")):
                     os.kill(int(process.name), signal.SIGKILL)
-        for left in self.base.glob("t*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for left in self.base.iterdir():
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
 
     def write(self, module: str, text: bytes) -> None:
         """Change a module. No two texts get the same second, so Python compiles each anew."""

@@ -45,9 +45,11 @@ def hit(mutant: int) -> None:
 
 
 def pytest_configure() -> None:
-    """Each worker has a temporary folder of its own, beside the others."""
+    """Each worker has a temporary folder of its own, with a short path: a socket's has 104 bytes."""
     _state["pid"] = os.getpid()
-    tempfile.tempdir = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="t", dir=os.environ["MUTANTS_BASE"])
+    folder = Path(os.environ["MUTANTS_BASE"], os.environ.get("PYTEST_XDIST_WORKER", "m"))
+    folder.mkdir()
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

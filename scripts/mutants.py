@@ -261,7 +261,7 @@ def main() -> int:
     root = args.checkout.resolve()
     tests = shlex.split(args.tests.read_text("utf-8") if args.tests else DEFAULT)
     options = [a for n, a in enumerate(tests) if a.startswith("-") or (n and tests[n - 1] in {"-m", "-k"})]
-    base = Path(tempfile.mkdtemp(prefix="rm-")).resolve()  # short: a socket's path has 104 bytes
+    base = Path(tempfile.mkdtemp(prefix="m")).resolve()  # short: a socket's path has 104 bytes
     base.chmod(0o711)  # PostgreSQL runs as another user
     try:
         copies = [Copy(root, root, base, "0")]
