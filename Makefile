@@ -14,18 +14,24 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 6
 SHARED  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast check shows format bench attack eval-judge eval-stuck eval-redact eval-reflect eval-memory pictures pictures-dashboard release-check setup setup-run shim hosts axe local-model embed lock clean
+.PHONY: demo test test-all test-fast costs check shows format bench attack eval-judge eval-stuck eval-redact eval-reflect eval-memory pictures pictures-dashboard release-check setup setup-run shim hosts axe local-model embed lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
 demo: $(VENV)/.run        ## a recorded session judged through a real daemon; leaves the clone clean
 	@$(BIN)/python -m demo
 
-test: setup shim hosts axe local-model embed  ## every test, with the real opencode and Claude Code and real local models
+test: setup shim hosts    ## did a change break a promise: the main stories with the real hosts, and all that needs no other program
 	$(BIN)/python -m pytest $(SHARED)
 
-test-fast: $(VENV)/.dev   ## the loop: everything but the real hosts and what is marked slow, in seconds
+test-all: setup shim hosts axe local-model embed  ## every test: each story, PostgreSQL, real models, chromium, systemd, shells, wheels
+	$(BIN)/python -m pytest --all $(SHARED)
+
+test-fast: $(VENV)/.dev   ## the loop: what takes milliseconds
 	$(BIN)/python -m pytest -q -m "not e2e and not slow" -x $(SHARED)
+
+costs: setup shim hosts   ## processor time of each test file of `make test`, programs included; of each test in FILE: ALL=1
+	$(BIN)/python -m pytest $(if $(ALL),--all) --costs $(or $(FILE),costs.json) $(SHARED)
 
 check: setup shim         ## format, lint, types, imports, shim types
 	$(BIN)/ruff format --check .

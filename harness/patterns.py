@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _WALKED: Final = 8  # containers in containers
 _METHODS: Final = frozenset({"search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split"})
 _ANCHORED: Final = frozenset({"match", "fullmatch"})
+_USES_RE: Final = re.compile(rf"\bre\.(?:compile|{'|'.join(sorted(_METHODS))})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,13 @@ def patterns_of(package: str) -> list[Place]:
     """
     found: dict[tuple[str, int], Place] = {}
     for module in _modules(package):
-        once = _only_anchored(module)
-        for name, value in sorted(vars(module).items()):
-            for pattern in _walk(value, package, set(), 0):
-                key = (pattern.pattern, pattern.flags)
-                known = found.get(key)
-                anchored = name in once and (known is None or known.anchored)
-                found[key] = Place(f"{module.__name__}.{name}", *key, anchored)
+        held = [(n, p) for n, v in sorted(vars(module).items()) for p in _walk(v, package, set(), 0)]
+        once = _only_anchored(module) if held else set()
+        for name, pattern in held:
+            key = (pattern.pattern, pattern.flags)
+            known = found.get(key)
+            anchored = name in once and (known is None or known.anchored)
+            found[key] = Place(f"{module.__name__}.{name}", *key, anchored)
     return list(found.values())
 
 
@@ -157,8 +158,10 @@ def written_in(folder: Path) -> tuple[list[Place], list[str]]:
     found: list[Place] = []
     made: list[str] = []
     for path in sorted(folder.rglob("*.py")):
-        name = str(path.relative_to(folder))
-        for function, node in _calls(ast.parse(path.read_text("utf-8")), ""):
+        name, source = str(path.relative_to(folder)), path.read_text("utf-8")
+        if not _USES_RE.search(source):  # most files, and to parse one takes a hundred times as long
+            continue
+        for function, node in _calls(ast.parse(source), ""):
             pattern = node.args[0] if node.args else None
             flags = [
                 a for a in [*node.args[1:], *(k.value for k in node.keywords)] if "re." in ast.unparse(a)

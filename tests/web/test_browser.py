@@ -20,7 +20,7 @@ from tests.support.machine.command_line import judged, reflectd, said
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.needs("axe-core")]
+pytestmark = pytest.mark.needs("chromium")
 
 NARROW = 390
 OWNED = "document.title='owned';window.owned=1"
@@ -81,6 +81,7 @@ def pages(visit: Visit) -> list[str]:
     return [*map(str, menu), "/verdict/ses_plain/1", "/verdict/ses_hostile/0"]
 
 
+@pytest.mark.needs("axe-core")
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (NARROW, True)], ids=["wide", "narrow and dark"])
 def test_every_page_is_sound(place: Place, width: int, dark: bool) -> None:
     """No error and no refusal on the console, no sideways scrolling, no serious barrier; one heading each."""
@@ -144,6 +145,7 @@ def test_a_dispute_by_keys_keeps_a_case(place: Place) -> None:
     assert "ses_plain" in listed or "login" in listed
 
 
+@pytest.mark.main("the dashboard in a browser")
 def test_a_verdict_appears_without_a_reload(place: Place) -> None:
     """A turn ends while the page Now is open: judging and the verdict show up, and the page stays."""
     with place.browser.visit() as visit:
@@ -291,6 +293,7 @@ def test_the_harness_sees_what_it_promises_to_see(place: Place, script: str, wor
         misbehave()
 
 
+@pytest.mark.needs("axe-core")
 def test_the_harness_finds_barriers(place: Place) -> None:
     """A button without a name is one."""
     with place.browser.visit("about:blank") as visit:

@@ -8,7 +8,7 @@
 
 A test is marked where it stands: ``@pytest.mark.full("why")``, ``@pytest.mark.slow("why")``. Whole files and folders
 are listed here. Stories with the real hosts (``tests/e2e``) are ``full``, except those that show a promise of the
-README: ``@pytest.mark.main("the promise")``.
+README: ``@pytest.mark.main("the promise")``, which keeps a test of a listed file in `make test` too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,23 @@ from hypothesis import settings
 
 TESTS = Path(__file__).resolve().parents[2]
 FULL = {
+    "web/test_browser.py": "a chromium is started",
+    "web/test_learned_browser.py": "a chromium is started",
+    "test_package.py": "wheels are built and installed",
 }
+NEEDS = {
+    "axe-core": "a chromium is started",
+    "embeddings": "a real model is loaded",
+    "espeak-ng": "the real program speaks",
+    "fish": "shells are started",
+    "local model": "a real model of 130 MB is loaded",
+    "python-daemon": "wheels are built and installed",
+    "setpriv": "another user is needed",
+    "systemd-analyze": "systemd is started",
+    "systemd-socket-activate": "systemd is started",
+    "zsh": "shells are started",
+}
+POSTGRES = "a PostgreSQL is started"
 SLOW = {
     "cli": "the command is started for each test",
     "evals": "hundreds of labelled cases are judged",
@@ -67,7 +83,9 @@ _left = pytest.StashKey[int]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--all``."""
-    parser.addoption("--all", action="store_true", help="run the tests marked `full` too, and more examples of each")
+    parser.addoption(
+        "--all", action="store_true", help="run the tests marked `full` too, and more examples of each"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -85,14 +103,24 @@ def why(item: pytest.Item, table: dict[str, str]) -> str | None:
     return next((table[name] for name in names if name in table), None)
 
 
+def left_to_all(item: pytest.Item) -> str | None:
+    """Why the test is left to ``make test-all``, beside its own mark."""
+    if "e2e" in item.path.relative_to(TESTS).parts:
+        return "a real host, beside the main story of its promise"
+    tools = [str(tool) for mark in item.iter_markers("needs") for tool in mark.args]
+    values = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
+    if "postgres" in [*fixtures, *values]:
+        return POSTGRES
+    return why(item, FULL) or next((NEEDS[tool] for tool in tools if tool in NEEDS), None)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark them before ``-m`` is heard, and leave out what only ``make test-all`` runs."""
     for item in (i for i in items if TESTS in i.path.parents):
-        reason = why(item, FULL)
-        if "e2e" in item.path.relative_to(TESTS).parts and not item.get_closest_marker("main"):
-            reason = "a real host, beside the main story of its promise"
-        if reason:
+        reason = left_to_all(item)
+        if reason and not item.get_closest_marker("main"):
             item.add_marker(pytest.mark.full(reason))
         reason = why(item, SLOW)
         if reason:
