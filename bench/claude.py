@@ -97,19 +97,22 @@ def _cold(llm: ModelServer | None) -> float:
         try:
             if llm is None:
                 told = json.dumps({"session_id": "bench", "cwd": str(box.project), "source": "startup"})
-                return _ms(lambda: _run([str(HOOK), "SessionStart"], box.env(**env), told.encode()))
-            with _Talk(ClaudeCode(box, llm.url, plugin=PLUGIN, **env)) as talk:
-                llm.script(text("Hello."))
-                talk.ask("Say hello")
-                return talk.seen["SessionStart"][0]
+                took = _ms(lambda: _run([str(HOOK), "SessionStart"], box.env(**env), told.encode()))
+            else:
+                with _Talk(ClaudeCode(box, llm.url, plugin=PLUGIN, **env)) as talk:
+                    llm.script(text("Hello."))
+                    talk.ask("Say hello")
+                    took = talk.seen["SessionStart"][0]
+            if not (box.state / STARTED).exists():
+                raise Failed("the hook of SessionStart started no daemon")
+            return took
         finally:
-            _end_daemon(box)
+            if (box.state / STARTED).exists():
+                _end_daemon(box)
 
 
 def _end_daemon(box: Sandbox) -> None:
     """It is nobody's child."""
-    if not (box.state / STARTED).exists():
-        raise Failed("the hook of SessionStart started no daemon")
     pid = wait_until(partial(_answering, box), "answer of the daemon that the hook started")
     found = [p for p in processes.left_over() if p.pid == pid]
     for process in found:
