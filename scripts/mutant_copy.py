@@ -71,7 +71,14 @@ class Copy:
 
     def pytest(self, *args: str, limit: float | None = None, **env: str) -> int | None:
         """Its exit code, None when it took too long. Nothing that it started is left."""
-        command = [str(self.path / ".venv/bin/python"), "-m", "pytest", *PYTEST, *args]
+        command = [
+            str(self.path / ".venv/bin/python"),
+            "-m",
+            "pytest",
+            *PYTEST,
+            f"--basetemp={self.base / 'b'}",
+            *args,
+        ]
         inherited = {
             k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "VIRTUAL_ENV"))
         }

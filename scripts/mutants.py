@@ -188,7 +188,7 @@ def attempt(copy: Copy, m: Mutant, tests: list[str], options: list[str]) -> None
         return
     before = (copy.path / m.module).read_bytes()
     began = time.monotonic()
-    m.result = "alive"
+    result, by = "alive", ""
     for _ in range(3):
         copy.write(m.module, before[: m.start] + m.after.encode() + before[m.end :])
         code, ended = copy.picked(tests, options, LIMIT_S)
@@ -196,18 +196,19 @@ def attempt(copy: Copy, m: Mutant, tests: list[str], options: list[str]) -> None
         if code in {0, 5}:
             break
         failed = [test for test, ok in ended.items() if not ok]
-        m.by = failed[-1] if failed else "more than 60 s" if code is None else f"pytest ends with {code}"
+        by = failed[-1] if failed else "more than 60 s" if code is None else f"pytest ends with {code}"
         code, ended = copy.picked(list(ended) or tests[: None if code is None else 1], options, LIMIT_S)
         if code == 0:
-            m.result = "killed"
+            result = "killed"
             break
         shaky = {test for test, ok in ended.items() if not ok}  # fails without the mutant too, at times
         tests = [test for test in tests if test not in shaky]
         if not shaky or not tests:
-            m.result = "slow"  # nothing can be said: too slow without the mutant too
+            result = "slow"  # nothing can be said: too slow without the mutant too
             break
-    m.by = m.by if m.result == "killed" else ""
+    m.by = by if result == "killed" else ""
     m.seconds = round(time.monotonic() - began, 1)
+    m.result = result
 
 
 def table(mutants: list[Mutant]) -> Iterator[str]:
