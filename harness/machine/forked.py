@@ -1,8 +1,8 @@
 """Processes of reflectd that begin as forks of one that has imported it: each costs 20 ms instead of 400.
 
-``Forker`` starts the server (this module, run with ``-m``). A child has its own environment, folder, streams, session
-and exit status, as if it had been started with ``python -m``; only what Python and the imports do before is shared.
-Tests of that (``reflectd help`` without imports, an upgrade, a service) start a new Python.
+``Forker`` starts the server (this module, run with ``-m``). A child has its own environment, folder, streams,
+session and exit status, as if it had been started with ``python -m``. Python's own start and the imports are
+shared. Tests of that (``reflectd help`` without imports, an upgrade, a service) start a new Python.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MOST: Final = 4096
 
 
 class Forked:
-    """A child of the server, with what is used of ``subprocess.Popen``. ``cpu_s``: its processor time, once known."""
+    """A child of the server, with what is used of ``subprocess.Popen``."""
 
     def __init__(self, connection: socket.socket, args: Sequence[str]) -> None:
         self._connection, self.args = connection, args
@@ -122,7 +122,7 @@ class Forker:
         return child
 
     def alive(self) -> list[Forked]:
-        """The children that run. Their environment in ``/proc`` is the server's, so they are not found by it."""
+        """The children that run. In ``/proc`` their environment is the server's, which does not tell them."""
         return [child for child in self._children if child.poll() is None]
 
     def serve(self) -> str:
@@ -130,9 +130,8 @@ class Forker:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="rd-fork-")
             command = [sys.executable, "-m", "harness.machine.forked", str(Path(self._folder.name, "s"))]
-            plain = {
-                n: os.environ[n] for n in ("PATH", "LANG", "LC_ALL", "TMPDIR", "HOME") if n in os.environ
-            }
+            kept = {"PATH", "LANG", "LC_ALL", "TMPDIR", "HOME"}
+            plain = {name: value for name, value in os.environ.items() if name in kept}
             env = plain | {"PYTHONPATH": str(REPO), "PYTHONUNBUFFERED": "1"}
             pipe = subprocess.PIPE
             self._server = subprocess.Popen(command, env=env, cwd=REPO, stdin=pipe, stdout=pipe)
@@ -242,14 +241,14 @@ def _become(asked: dict[str, Any], streams: list[int]) -> None:
             entry()
         except SystemExit as e:
             code = e.code if isinstance(e.code, int) else bool(e.code)
-    except BaseException:  # noqa: BLE001 - as Python ends with it
+    except BaseException:  # as Python ends with it
         traceback.print_exc()
     finally:
         _end(code)
 
 
 def _end(code: int) -> None:
-    """As Python ends: other threads are waited for, then what was registered is called, then streams are flushed."""
+    """As Python ends: it waits for other threads, calls what was registered, and flushes the streams."""
     import atexit
     import threading
 

@@ -27,8 +27,8 @@ SERVE = ("-m", "daemon", "serve")
 class Daemon:
     """``with Daemon(box) as daemon``: ``reflectd serve`` in the sandbox, answering when the block begins.
 
-    Where ``FORKING`` is set (by the tests) it is a fork of a process that has imported it, unless ``program`` is
-    another one.
+    Where ``FORKING`` is set (by the tests) it is a fork of a process that has imported it, unless ``program``
+    is another one.
     """
 
     FORKING: ClassVar[bool] = False

@@ -1,6 +1,7 @@
 """How much processor time each test takes, its programs included: ``pytest --costs FILE`` (``make costs``).
 
-Wall time says little where six processes share two cores. A program counts once a test has waited for its end.
+Wall time says little where six processes share two cores. A program counts once a test has waited for its
+end.
 """
 
 from __future__ import annotations

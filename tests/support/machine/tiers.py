@@ -6,9 +6,9 @@
 | `make test` | all but ``full``; 20 examples of each property |
 | `make test-all` | everything (``--all``); 200 examples of each property |
 
-A test is marked where it stands: ``@pytest.mark.full("why")``, ``@pytest.mark.slow("why")``. Whole files and folders
-are listed here. Stories with the real hosts (``tests/e2e``) are ``full``, except those that show a promise of the
-README: ``@pytest.mark.main("the promise")``, which keeps a test of a listed file in `make test` too.
+A test is marked where it stands: ``@pytest.mark.full("why")``, ``@pytest.mark.slow("why")``. Whole files and
+folders are listed here. Stories with the real hosts (``tests/e2e``) are ``full``, except those that show a
+promise of the README: ``@pytest.mark.main("the promise")``, which also keeps a test of a listed file.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ def left_to_all(item: pytest.Item) -> str | None:
     if "e2e" in item.path.relative_to(TESTS).parts:
         return "a real host, beside the main story of its promise"
     tools = [str(tool) for mark in item.iter_markers("needs") for tool in mark.args]
-    values = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    given = getattr(item, "callspec", None)
+    values = given.params.values() if given else ()
     fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
     if "postgres" in [*fixtures, *values]:
         return POSTGRES
@@ -142,6 +143,6 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """A file whose tests all wait for `--all` is no mistake of the command line; nothing failed."""
-    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and session.config.stash.get(_left, 0):
-        if "PYTEST_XDIST_WORKER" not in os.environ:
-            session.exitstatus = pytest.ExitCode.OK
+    left = session.config.stash.get(_left, 0)
+    if left and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and "PYTEST_XDIST_WORKER" not in os.environ:
+        session.exitstatus = pytest.ExitCode.OK
