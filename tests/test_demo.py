@@ -86,6 +86,7 @@ def run(clone: Path, *args: str, **env: str) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+@pytest.mark.main("make demo")
 def test_shows_both_rounds(clone: Path) -> None:
     """The person sees what the agent claimed, what proves it wrong, what it was told, and how it ended; that
     the judge was ``offline``; the files; and what to do next. Without a terminal there are no colours.

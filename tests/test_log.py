@@ -131,6 +131,7 @@ def test_a_logger_made_before_the_set_up_follows_it() -> None:
     assert "part=early" in stream.getvalue()
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_colours_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pseudo terminal gets colours, unless NO_COLOR is set; a pipe never does."""
     monkeypatch.delenv("NO_COLOR", raising=False)

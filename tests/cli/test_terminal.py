@@ -101,6 +101,7 @@ def pager(tmp_path: Path) -> str:
     return f"{sys.executable} {script}"
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_what_is_longer_than_the_screen_goes_through_the_pager(box: Sandbox, pager: str) -> None:
     """Only on a terminal, only when it is too long; ``--no-pager``, ``PAGER=cat`` and a pager that is not
     there print.
@@ -121,6 +122,7 @@ def test_what_is_longer_than_the_screen_goes_through_the_pager(box: Sandbox, pag
     assert "PAGED" not in said(reflectd(box, "config", PAGER=pager), 0)
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_colours_only_on_a_terminal(box: Sandbox) -> None:
     """``status``, ``config`` and ``logs``; not with ``NO_COLOR``, on a dumb terminal, or into a pipe."""
     (box.state / "reflectd.log").write_text("timestamp=2026-11-22T09:30:00Z level=error event=bad\n")
@@ -132,6 +134,7 @@ def test_colours_only_on_a_terminal(box: Sandbox) -> None:
             assert "\x1b" not in said(reflectd(box, verb), 0)
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_every_line_of_every_verb_fits_the_screen(box: Sandbox) -> None:
     """At 80 columns; only a path that can be copied is longer. Into a pipe each setting is one line."""
     with Daemon(box) as daemon:

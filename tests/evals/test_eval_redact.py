@@ -13,6 +13,7 @@ PAGE = Path(__file__).resolve().parents[2] / "design" / "security.md"
 
 
 @pytest.mark.shows("I46")
+@pytest.mark.main("secrets are found")
 def test_the_cases_keep_the_aims(capsys: pytest.CaptureFixture[str]) -> None:
     """Recall at least 0.97, and at most 2 % of ordinary texts changed; the table says so."""
     assert main([]) == 0, capsys.readouterr().out

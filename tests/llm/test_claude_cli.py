@@ -95,6 +95,7 @@ async def failure(made: ClaudeCliProvider, **changes: Any) -> ReflectdError:
 
 
 @pytest.mark.shows("I27")
+@pytest.mark.main("Claude Code judges")
 async def test_one_answer(claude: ClaudeCode, llm: ModelServer) -> None:
     """One request with our system prompt and text, without a tool that does anything, on the person's login;
     the object, its usage and what it cost come back, and no session is left.

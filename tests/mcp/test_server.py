@@ -133,6 +133,7 @@ async def test_what_may_not_be_kept_is_refused(box: Sandbox) -> None:
 
 
 @pytest.mark.usefixtures("daemon")
+@pytest.mark.main("lessons for MCP clients")
 async def test_lessons_stay_in_their_project(box: Sandbox, tmp_path: Path) -> None:
     """A server that was started in another folder neither finds nor changes them."""
     other = tmp_path / "other"

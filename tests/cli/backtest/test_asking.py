@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pexpect
+import pytest
 
 from harness.machine.reflectd import Daemon
 from harness.machine.waiting import PATIENCE_S, wait_until
@@ -113,6 +114,7 @@ def answered(box: Sandbox, env: dict[str, str], answer: str, *args: str) -> tupl
     return int(child.exitstatus if child.exitstatus is not None else -1), " ".join(screen.split())
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_no_model_without_a_yes(box: Sandbox) -> None:
     """The estimate asks nobody; without a terminal, with a no and with --json nothing is asked."""
     sessions(box, 3)
@@ -135,6 +137,7 @@ async def test_no_model_without_a_yes(box: Sandbox) -> None:
         said(no_key, 2, "no key for OpenAI")
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_two_at_once_pay_once(box: Sandbox) -> None:
     """While one waits for its yes or asks, another one asks nobody; only the estimate is free."""
     for n in (1, 2):
@@ -156,6 +159,7 @@ async def test_two_at_once_pay_once(box: Sandbox) -> None:
         assert (code, "[y/N]" in screen) == (0, False), screen
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_a_model_judges_after_a_yes(box: Sandbox) -> None:
     """Each stop once, with a second look before feedback; what was paid for is not paid for again, also when
     a session grew or the case is kept.
@@ -194,6 +198,7 @@ async def test_a_model_judges_after_a_yes(box: Sandbox) -> None:
         assert (code, "4 sessions, 5 stops" in screen) == (0, True)
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_only_the_last_days_are_asked_about(box: Sandbox) -> None:
     """An older stop of the same session is asked about when it is wanted, and the newer one not again."""
     story = begun_at(box, 1)
@@ -217,6 +222,7 @@ async def test_only_the_last_days_are_asked_about(box: Sandbox) -> None:
         assert (code, "about 1 stop?" in screen, "1 session, 2 stops" in screen) == (0, True, True)
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_no_more_calls_than_were_agreed_to(box: Sandbox) -> None:
     """Replies that break the form cost calls; where the estimate is used up, what is left is said."""
     session(box, 1, passed=True)
@@ -235,6 +241,7 @@ async def test_no_more_calls_than_were_agreed_to(box: Sandbox) -> None:
         )
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_through_the_daemon_it_is_in_the_ledger(box: Sandbox) -> None:
     """Where a daemon runs it asks: account `asked`, purpose `asked.judge`; no host hears of it."""
     session(box, 1, passed=True)
@@ -251,6 +258,7 @@ async def test_through_the_daemon_it_is_in_the_ledger(box: Sandbox) -> None:
         assert daemon.call("GET", "/v1/sessions")["sessions"] == []
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_a_limit_ends_it_and_keeps_what_was_done(box: Sandbox) -> None:
     """The caps hold, named; the rest waits for another day."""
     for n in (1, 2):
@@ -265,6 +273,7 @@ async def test_a_limit_ends_it_and_keeps_what_was_done(box: Sandbox) -> None:
         said(done, 0, "1 stop;")
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_a_model_that_is_silent_ends_it(box: Sandbox) -> None:
     """A refusal of the API is told, nothing is stored as unscored, and later it goes on."""
     session(box, 1, passed=True)
@@ -277,6 +286,7 @@ async def test_a_model_that_is_silent_ends_it(box: Sandbox) -> None:
         assert (code, "complete 1 100%" in screen) == (0, True)
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_ctrl_c_and_a_kill_pay_for_nothing_twice(box: Sandbox) -> None:
     """Ended while the second stop is asked about: the first one stays, the call ends with the command."""
     for n in (1, 2):

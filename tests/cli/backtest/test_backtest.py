@@ -79,6 +79,7 @@ def begins(box: Sandbox, *args: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.main("a back-test")
 def test_the_report(box: Sandbox) -> None:
     """Sessions, stops, each state with its share, severities, figures of a day, signs, projects, weeks."""
     sessions(box, 6)
@@ -153,6 +154,7 @@ def test_memory_is_flat(box: Sandbox) -> None:
     assert watched(box, "--json")[1] < few + 12
 
 
+@pytest.mark.main("a back-test")
 def test_killed_and_resumed_gives_the_same(box: Sandbox) -> None:
     """SIGKILL and Ctrl-C in the middle lose and double nothing: the report is that of an undisturbed run."""
     sessions(box, 600)

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pexpect
+import pytest
 
 from harness.machine.waiting import PATIENCE_S
 from tests.cli.backtest.corpus import sessions
@@ -50,6 +51,7 @@ def cases(box: Sandbox) -> list[tuple[str, str]]:
     return sorted((c["label"]["expect"], c["label"]["by"]) for c in found)
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_one_key_for_each_answer(box: Sandbox) -> None:
     """Right, wrong, my turn, don't know: kept as cases, counted with the interval, and nothing is changed."""
     sessions(box, 6)  # four of them are sent back
@@ -77,6 +79,7 @@ def test_one_key_for_each_answer(box: Sandbox) -> None:
     said(reflectd(box, "judge", name, "--provider", "offline"), 10, "incomplete HIGH", "label")
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_it_goes_on_where_it_was_left(box: Sandbox) -> None:
     """Stopping, Ctrl-C and Ctrl-D keep what was said; the next time shows the rest."""
     sessions(box, 6)
@@ -91,6 +94,7 @@ def test_it_goes_on_where_it_was_left(box: Sandbox) -> None:
     assert "0 of 4 are left" in labelled(box, "")[1]
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_simple_terminal_asks_with_numbers(box: Sandbox) -> None:
     """Where the cursor can't be moved, a letter or a number with Enter does it."""
     sessions(box, 2)
@@ -99,6 +103,7 @@ def test_a_simple_terminal_asks_with_numbers(box: Sandbox) -> None:
     assert "1 of 2 looked at were right" in " ".join(screen.split())
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_enough_right_ones_propose_to_act(box: Sandbox) -> None:
     """20 of a larger number are shown; from 70 % at the lower end of the interval acting is proposed."""
     sessions(box, 36)  # 24 are sent back

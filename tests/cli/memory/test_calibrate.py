@@ -41,6 +41,7 @@ def test_the_curve_of_many_tasks(box: Sandbox) -> None:
     assert sorted(box.home.rglob("*")) == before
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_person_sees_a_chart(box: Sandbox) -> None:
     """Eighty columns, a row a line, with the line that counts now."""
     child = typed(box, ["memory", "calibrate", str(TASKS), "--no-pager"], columns=80, **WORDS)

@@ -43,6 +43,7 @@ def on_a_terminal(box: Sandbox, *args: str) -> str:
     return str(child.before)
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_only_a_person_makes_a_lesson_count(up: Sandbox) -> None:
     """Typed on a terminal it counts at once. An agent's shell is none: what it adds stays apart."""
     on_a_terminal(up, "add", TASK, LESSON)
@@ -57,6 +58,7 @@ def test_without_a_daemon(box: Sandbox) -> None:
     said(reflectd(box, "memory", "search", "x"), 1, "no daemon answers")
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_lesson_of_a_persons_own(up: Sandbox) -> None:
     """Stored, found by other words, shown with what became of it, forgotten, and brought back."""
     said(reflectd(up, "memory", "show"), 0, "no episodes")

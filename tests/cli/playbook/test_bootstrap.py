@@ -185,6 +185,7 @@ def at_a_terminal(box: Sandbox, *args: str) -> pexpect.spawn[str]:
     )
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_a_person_at_80_columns_is_asked_and_sees_how_far_it_is(box: Sandbox) -> None:
     """A no asks no model. After a yes there is a bar with what was learned so far, and no line is wider than
     the terminal.

@@ -262,6 +262,7 @@ def test_a_hostile_text_moves_no_cursor(box: Sandbox) -> None:
     assert "\u202e" not in shown
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_lines_fit_the_terminal(box: Sandbox) -> None:
     """At 80 columns a long text goes on below itself."""
     import sys

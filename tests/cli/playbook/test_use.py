@@ -77,6 +77,7 @@ def test_it_is_offered_in_words_until_it_says_nothing_new(box: Sandbox) -> None:
 
 
 @pytest.mark.shows("LEARN-15")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_it_is_used_only_after_a_persons_yes(box: Sandbox) -> None:
     """No pipe and no flag gives it, and a no changes nothing. Then every command works in that file, and none
     of its points is approved by that.

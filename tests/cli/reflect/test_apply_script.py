@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pexpect
+import pytest
 
 from harness.machine.sandbox import REPO
 from harness.machine.waiting import PATIENCE_S
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 SCRIPT = [sys.executable, str(REPO / "scripts" / "reflect-apply.py")]
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_it_asks_as_the_command_does(box: Sandbox) -> None:
     """Without a terminal nothing is written, and a yes at one writes the rule."""
     env = environment(box, TERM="dumb")

@@ -67,6 +67,7 @@ def test_what_looks_goes_on(box: Sandbox, broken: Path, args: tuple[str, ...]) -
         (("learn", "Run lint before each commit to main"), ("1",), "commit to main (learned"),
     ],
 )
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_what_changes_something_keeps_it_aside_once(
     box: Sandbox, broken: Path, args: tuple[str, ...], answers: tuple[str, ...], change: str
 ) -> None:
@@ -83,6 +84,7 @@ def test_what_changes_something_keeps_it_aside_once(
     assert NO_JOURNAL not in said(reflectd(box, "reflect", "status"), 0)
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_undo_goes_on(box: Sandbox, broken: Path) -> None:
     """The change before the damage is taken back, in the file and in the new journal."""
     before = broken.read_bytes()
@@ -95,6 +97,7 @@ def test_undo_goes_on(box: Sandbox, broken: Path) -> None:
     assert [rule["id"] for rule in found["rules"]] == ["rule-001"]
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_decision_on_a_signal_says_what_is_wrong(box: Sandbox, broken: Path) -> None:
     """`dismiss` names a signal that is not there any more: nothing is changed, and a scan mends it."""
     before = broken.read_bytes()

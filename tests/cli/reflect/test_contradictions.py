@@ -42,6 +42,7 @@ def environment(url: str) -> dict[str, Any]:
 
 
 @pytest.mark.shows("FR7")
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_a_model_finds_what_words_do_not(box: Sandbox) -> None:
     """Also a line that the person wrote by hand. What it takes is told first, and the person decides."""
     file = box.file("CLAUDE.md", f"Run lint first.\n\n{OWN}\n")
@@ -85,6 +86,7 @@ async def test_the_review_asks_it_too(box: Sandbox) -> None:
     assert statuses(box)[STRICT.content] == "pending"
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_a_model_that_fails_stops_nothing(box: Sandbox) -> None:
     """It is told, and what words find counts."""
     box.file("CLAUDE.md", f"{OWN}\n")
@@ -98,6 +100,7 @@ async def test_a_model_that_fails_stops_nothing(box: Sandbox) -> None:
     assert NEW in (box.project / "CLAUDE.md").read_text()
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_nobody_is_asked_where_nobody_reads_the_answer(box: Sandbox) -> None:
     """Not for a script, not for what stands there already, and not where nothing stands."""
     async with llm_server() as server:

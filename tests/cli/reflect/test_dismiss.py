@@ -33,6 +33,7 @@ def at_a_terminal(box: Sandbox, *args: str) -> tuple[int, str]:
     return int(child.exitstatus or 0), str(child.before)
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_what_is_dismissed_is_not_suggested_again_until_it_is_restored(box: Sandbox) -> None:
     """Not after it came up again, nor in a new journal; restore takes the tombstone back too."""
     session(box, "a", "Always run lint first")
@@ -63,6 +64,7 @@ def test_no_terminal_no_decision(box: Sandbox) -> None:
     assert journal(box) == before
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_an_id_that_is_not_there(box: Sandbox) -> None:
     """It is named; the others of the same command stay as they are."""
     session(box, "a", "Always run lint first")

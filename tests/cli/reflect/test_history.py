@@ -24,6 +24,7 @@ def signal(number: int, content: str, first: str, last: str, seen: int = 1) -> d
 
 
 @pytest.mark.shows("AC-REFLECT-11")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_reflect_history_shows_all_rules(box: Sandbox) -> None:
     """Active and archived ones with dates, preferences, another's, and the changes."""
     said(reflectd(box, "reflect", "history"), 0, "no rule was learned in")
@@ -63,6 +64,7 @@ def test_reflect_history_shows_all_rules(box: Sandbox) -> None:
 
 
 @pytest.mark.shows("FR8")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_rule_that_is_contradicted_twice_is_suggested_for_unlearning(box: Sandbox) -> None:
     """And one that nobody confirmed for 90 days is told; nothing follows from it by itself."""
     assert at_a_terminal(box, ["reflect", "learn", "Use npm"], "y")[0] == 0

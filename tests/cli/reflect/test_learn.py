@@ -32,6 +32,7 @@ def journal(box: Sandbox) -> list[dict[str, Any]]:
 
 
 @pytest.mark.shows("FR9", "AC-REFLECT-06")
+@pytest.mark.main("a rule is written with the person's yes")
 def test_reflect_learn_adds_a_rule(box: Sandbox) -> None:
     """`/reflect learn <text>` explicitly adds a rule. The question names the file."""
     box.file("CLAUDE.md", "# Ours\n")
@@ -49,6 +50,7 @@ def test_reflect_learn_adds_a_rule(box: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "n", "yep", "\x04"])
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_anything_but_yes_is_a_no(box: Sandbox, answer: str) -> None:
     """Exit code 1, and nothing was written."""
     code, screen = learn(box, "Use bun", answer)
@@ -71,6 +73,7 @@ def test_forged_consent_is_refused(box: Sandbox) -> None:
     assert not (box.project / ".claude").exists()
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_json_and_dry_run_show_and_change_nothing(box: Sandbox) -> None:
     """Also on a terminal: what would be asked, and what stands against it."""
     box.file("CLAUDE.md", "- Install with yarn\n")
@@ -95,6 +98,7 @@ def test_json_and_dry_run_show_and_change_nothing(box: Sandbox) -> None:
 
 
 @pytest.mark.shows("FR7", "AC-REFLECT-08")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox) -> None:
     """Replaced, kept, or both; a line of the person's own is never rewritten."""
     assert learn(box, "Use npm for package management", "y")[0] == 0
@@ -125,6 +129,7 @@ def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox) -> No
 
 
 @pytest.mark.shows("FR5")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_rule_that_says_nearly_the_same_gets_the_new_words(box: Sandbox) -> None:
     """Update the text; both may stand, and an empty answer leaves everything as it is."""
     assert learn(box, "Run the linter before each commit", "y")[0] == 0
@@ -136,6 +141,7 @@ def test_a_rule_that_says_nearly_the_same_gets_the_new_words(box: Sandbox) -> No
     assert "rule-002" not in rules(box)
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_of_two_unrelated_files_the_person_names_one(box: Sandbox) -> None:
     """The question names both paths; the next rule goes where the section is, without asking."""
     box.file("CLAUDE.md", "# Claude\n")
@@ -165,6 +171,7 @@ def test_the_person_s_own_file_for_all_projects_is_never_touched(box: Sandbox) -
     assert [p.name for p in own.parent.iterdir()] == ["CLAUDE.md"]
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_file_that_can_not_be_changed_is_told_before_the_question(box: Sandbox) -> None:
     """Its path, what is wrong and what to do; it stays as it is."""
     file = box.project / "CLAUDE.md"
@@ -178,6 +185,7 @@ def test_a_file_that_can_not_be_changed_is_told_before_the_question(box: Sandbox
 
 
 @pytest.mark.shows("FR6", "FR9")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_soft_is_a_preference(box: Sandbox) -> None:
     """Kept in a file of its own where Workshop is not installed; what no agent may be given is refused."""
     code, screen = learn(box, "Prefer functional components", "y", flags=["--soft"])
@@ -195,6 +203,7 @@ def test_soft_is_a_preference(box: Sandbox) -> None:
 
 
 @pytest.mark.shows("FR6")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_soft_goes_to_workshop_where_it_is_installed(box: Sandbox) -> None:
     """The command, argument by argument; a program of that name in the project is never run."""
     ran = box.root / "ran"
@@ -215,6 +224,7 @@ def test_soft_goes_to_workshop_where_it_is_installed(box: Sandbox) -> None:
     assert journal(box)[0]["file"] == "workshop"
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_question_fits_a_narrow_terminal(box: Sandbox) -> None:
     """At 40 columns nothing is cut, and the answer counts."""
     assert learn(box, "Use npm", "y", columns=40)[0] == 0
@@ -223,6 +233,7 @@ def test_a_question_fits_a_narrow_terminal(box: Sandbox) -> None:
     assert "Replace existing rule" in screen
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_an_edit_while_the_person_is_asked_is_not_overwritten(box: Sandbox) -> None:
     """The file changed between question and answer: nothing is written, and the person is told."""
     child = typed(box, ["reflect", "learn", "Use bun"])
@@ -237,6 +248,7 @@ def test_an_edit_while_the_person_is_asked_is_not_overwritten(box: Sandbox) -> N
 
 
 @pytest.mark.shows("I42", "RULES-13")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_two_at_once_lose_nothing(box: Sandbox) -> None:
     """A yes in two terminals at the same moment: both rules stand, in file and journal."""
     children = [typed(box, ["reflect", "learn", text]) for text in ("Use bun", "Run lint first")]
@@ -256,6 +268,7 @@ def test_two_at_once_lose_nothing(box: Sandbox) -> None:
 
 
 @pytest.mark.shows("I42", "I45", "RULES-12")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_kill_while_the_person_is_asked_changes_nothing(box: Sandbox) -> None:
     """And the next command is not held up by a lock."""
     child = typed(box, ["reflect", "learn", "Use bun"])

@@ -45,6 +45,7 @@ def stones(box: Sandbox) -> list[str]:
     return sorted(ReflectState(box.state, box.project).load("tombstones"))
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_everything_is_in_one_view(box: Sandbox) -> None:
     """Rules, preferences, points and what waits, each with where it comes from; the verb alone shows it."""
     said(reflectd(box, "learned"), 0, "nothing yet", "what waits is not known: no daemon answers")
@@ -66,6 +67,7 @@ def test_everything_is_in_one_view(box: Sandbox) -> None:
 
 
 @pytest.mark.shows("I47")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_each_is_taken_back_by_a_person(box: Sandbox) -> None:
     """A rule and a preference are archived, a point is removed; the latter is never learned again."""
     filled(box)
@@ -92,6 +94,7 @@ def test_each_is_taken_back_by_a_person(box: Sandbox) -> None:
     assert "**[rule-001]** Use bun (archived: " in (box.project / "CLAUDE.md").read_text()
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_what_waits_is_dismissed_for_good(box: Sandbox) -> None:
     """By the daemon, and by a tombstone."""
     kept_apart(box, TEXT)
@@ -103,6 +106,7 @@ def test_what_waits_is_dismissed_for_good(box: Sandbox) -> None:
 
 
 @pytest.mark.shows("PATH_DECISION-1")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_what_agents_learned_makes_no_rule(box: Sandbox) -> None:
     """Points are no signals and never suggested as rules; a rule changes no other point."""
     said(reflectd(box, "playbook", "add", "Always use pathlib."), 0)
@@ -116,6 +120,7 @@ def test_what_agents_learned_makes_no_rule(box: Sandbox) -> None:
     assert [e["content"] for e in journal(box)["learned_rules"]] == ["Use bun"]
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_rule_retires_the_point_that_says_the_same(box: Sandbox) -> None:
     """It became the rule, and comes back with its undo."""
     said(reflectd(box, "playbook", "add", "Use bun."), 0)

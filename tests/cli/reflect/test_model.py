@@ -56,6 +56,7 @@ def scan(box: Sandbox, answer: str, env: dict[str, str]) -> tuple[int, str]:
 
 
 @pytest.mark.shows("I46")
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_a_model_decides_what_the_rules_doubt(box: Sandbox) -> None:
     """What it takes is told first. Its word counts, other languages included, and it is not asked again about
     the same messages; nothing secret is sent.
@@ -89,6 +90,7 @@ async def test_a_model_decides_what_the_rules_doubt(box: Sandbox) -> None:
         assert server.left == 0
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 async def test_without_a_yes_or_an_answer_the_rules_count(box: Sandbox) -> None:
     """Nobody is asked after a no; a model that fails is told of, and the rules' word counts."""
     session(box, "a", GERMAN, "No, use strict mode")
@@ -108,6 +110,7 @@ async def test_without_a_yes_or_an_answer_the_rules_count(box: Sandbox) -> None:
         assert [s["content"] for s in journal(box)["signals"]] == ["Use strict mode"]
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_no_model_without_a_terminal_or_a_provider(box: Sandbox) -> None:
     """It costs something, so a person is asked; without a model everything else works."""
     session(box, "a", GERMAN, "No, use strict mode")

@@ -25,6 +25,7 @@ def test_without_an_action_it_is_the_review(box: Sandbox) -> None:
 
 
 @pytest.mark.shows("TR6")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_the_six_routes(box: Sandbox) -> None:
     """The review alone, status, learn, learn --soft, unlearn and history, each by its own words."""
     said_before(box, STRICT)

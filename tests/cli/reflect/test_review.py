@@ -61,6 +61,7 @@ def test_new_sessions_are_read_before_anything_is_asked(box: Sandbox) -> None:
 
 @pytest.mark.shows("FR4", "AC-REFLECT-04", "RULES-04")
 @pytest.mark.parametrize("size", [(40, 24), (80, 24), (200, 24)])
+@pytest.mark.main("the review asks")
 def test_a_pattern_is_shown_with_quotes_file_and_the_four_options(
     box: Sandbox, size: tuple[int, int]
 ) -> None:
@@ -186,6 +187,7 @@ def test_where_no_file_may_be_written_a_rule_is_not_offered(box: Sandbox) -> Non
     assert statuses(box)[STRICT.content] == "dismissed"
 
 
+@pytest.mark.main("the review asks")
 def test_without_a_terminal_nothing_is_changed(box: Sandbox) -> None:
     """An agent's shell is no terminal: the review refuses, says how, and touches no file."""
     said_before(box, STRICT)
@@ -198,6 +200,7 @@ def test_without_a_terminal_nothing_is_changed(box: Sandbox) -> None:
     assert rules_file(box) == ""
 
 
+@pytest.mark.main("the review asks")
 def test_json_shows_the_patterns_and_changes_nothing(box: Sandbox) -> None:
     """``--json``: patterns with quotes, the file, the options and what each contradicts."""
     box.file("CLAUDE.md", "Use npm for package management.\n")

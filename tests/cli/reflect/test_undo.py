@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from harness.machine.sandbox import Sandbox
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_change_is_taken_back(box: Sandbox) -> None:
     """The newest one, byte for byte, after a yes; an undo is undone by its number."""
     file = box.file("CLAUDE.md", "# Ours, no newline")
@@ -29,6 +30,7 @@ def test_a_change_is_taken_back(box: Sandbox) -> None:
 
 
 @pytest.mark.shows("I47")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_it_is_a_person_s_decision_and_never_over_an_edit(box: Sandbox) -> None:
     """No pipe says yes; what was edited since stays."""
     said(reflectd(box, "reflect", "undo"), 2, "there is nothing to undo")

@@ -69,6 +69,7 @@ def learned(box: Sandbox, *texts: str) -> None:
 
 
 @pytest.mark.shows("FR8", "AC-REFLECT-07")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_reflect_unlearn_archives_or_removes_a_rule(box: Sandbox) -> None:
     """Found, confirmed, archived with the reason or removed, in both files."""
     learned(box, "Use npm for package management", "Run lint before each commit")
@@ -87,6 +88,7 @@ def test_reflect_unlearn_archives_or_removes_a_rule(box: Sandbox) -> None:
 
 
 @pytest.mark.shows("I47")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_no_and_no_terminal_change_nothing(box: Sandbox) -> None:
     """Neither a pipe nor a flag; `--json` and `--dry-run` only show which rule is meant."""
     learned(box, "Use npm")
@@ -102,6 +104,7 @@ def test_a_no_and_no_terminal_change_nothing(box: Sandbox) -> None:
     assert (box.project / "CLAUDE.md").read_text() == before
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_of_several_the_person_names_one(box: Sandbox) -> None:
     """An edited rule is shown as it is now, and as it was learned."""
     learned(box, "Use npm", "Run the npm audit each week")

@@ -130,6 +130,7 @@ def test_an_older_text_of_ours_is_brought_up_to_date(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("answer", "made"), [("\r", True), ("y\r", True), ("n\r", False), ("\x04", False)])
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_on_a_terminal_it_asks(desk: Desk, answer: str, made: bool) -> None:
     """It says which file; the end of input is a no, and the plugin is set up all the same."""
     child: pexpect.spawn[str] = pexpect.spawn(

@@ -73,6 +73,7 @@ def asked(desk: Desk, columns: int = 400, **env: str) -> Iterator[pexpect.spawn[
     assert child.exitstatus == 0, desk.out
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_on_a_terminal_it_asks(desk: Desk) -> None:
     """What each choice costs and where the text goes is said before; one that is not set up is explained and
     asked again; the answer is in the settings, and other hosts keep their judge.
@@ -107,6 +108,7 @@ def test_on_a_terminal_it_asks(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_the_question_fits_the_screen(desk: Desk, columns: int) -> None:
     """No line of the choices, nor of what one of them lacks, is wider than the terminal."""
     with asked(desk, columns) as child:
@@ -120,6 +122,7 @@ def test_the_question_fits_the_screen(desk: Desk, columns: int) -> None:
     assert [line for line in lines if len(line) > columns] == []
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_an_address_on_this_machine_is_said_to_be_one(desk: Desk) -> None:
     """Where the text of a session would go is the address that is set; nothing secret of it is shown."""
     desk.write(SERVER, settings_file(desk))
@@ -134,6 +137,7 @@ def test_an_address_on_this_machine_is_said_to_be_one(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("key", "sentence"), [("\x03", True), ("\x04", True), ("\r", False)])
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_no_answer_changes_nothing(desk: Desk, key: str, sentence: bool) -> None:
     """Ctrl-C, the end of input and Enter: the plugin is set up, and who judges is what it was."""
     with asked(desk) as child:

@@ -78,6 +78,7 @@ def as_json(box: Sandbox, *args: str) -> dict[str, Any]:
 
 @pytest.mark.shows("LEARN-11")
 @pytest.mark.parametrize("host", ["opencode", "claude-code"])
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_it_says_what_it_costs_and_asks_once(box: Sandbox, host: str) -> None:
     """Before the answer: cost, where the text goes, what is written. A yes is one line in the settings; a
     second run does not ask.
@@ -121,6 +122,7 @@ def test_it_says_what_it_costs_and_asks_once(box: Sandbox, host: str) -> None:
 
 
 @pytest.mark.shows("LEARN-11")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_after_an_upgrade_it_stays_off_until_it_was_asked_once(box: Sandbox) -> None:
     """Agents that are connected and settings without an answer: the next `setup` asks, and a no is an answer.
     `status` says it once, `doctor` as long as it is so.
@@ -151,6 +153,7 @@ def test_after_an_upgrade_it_stays_off_until_it_was_asked_once(box: Sandbox) -> 
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x04"])
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_no_answer_leaves_it_off_and_asks_again(box: Sandbox, key: str) -> None:
     """Ctrl-C and the end of input: the plugin is set up, nothing is written, the next run asks."""
     for _ in range(2):
@@ -162,6 +165,7 @@ def test_no_answer_leaves_it_off_and_asks_again(box: Sandbox, key: str) -> None:
     assert settings_of(box)["opencode"]
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_who_connects_nothing_is_not_asked(box: Sandbox) -> None:
     """Without an agent there is nothing to learn from."""
     with at_a_terminal(box) as (child, screen):
@@ -200,6 +204,7 @@ def test_a_script_says_it_with_a_flag(box: Sandbox) -> None:
     said(reflectd(box, "setup", "--learning", "maybe", **env), 2, "invalid choice")
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_settings_that_cannot_be_edited_stay_as_they_are(box: Sandbox) -> None:
     """With a mistake in them the plugin is set up and the mistake is said; nobody is asked."""
     settings_file(box).parent.mkdir(parents=True)
@@ -211,6 +216,7 @@ def test_settings_that_cannot_be_edited_stay_as_they_are(box: Sandbox) -> None:
     assert "error" in as_json(box, "opencode")
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_the_question_fits_the_screen(box: Sandbox) -> None:
     """No line of it is wider than 80 columns."""
     with at_a_terminal(box, "opencode", columns=80) as (child, _):
@@ -231,6 +237,7 @@ def test_setup_offers_the_playbook_of_another_program(box: Sandbox) -> None:
     assert "of this project" not in said(reflectd(box, "setup", "opencode", "--remove"), 0)
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_who_answered_before_there_were_lessons_is_asked_about_them_alone(box: Sandbox) -> None:
     """Part 0 of the memory: an earlier no to points stays a no; the yes is for lessons."""
     settings_file(box).parent.mkdir(parents=True)

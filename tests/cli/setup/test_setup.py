@@ -62,6 +62,7 @@ def asked(box: Sandbox, env: dict[str, str]) -> Iterator[pexpect.spawn[str]]:
     assert child.exitstatus == 0, child.before
 
 
+@pytest.mark.main("setup asks")
 def test_it_asks_about_each_agent_that_is_there(box: Sandbox) -> None:
     """Both are found; one is wanted, the other is not; the judge of Claude Code is asked for; a second run
     asks only about the other one.
@@ -92,6 +93,7 @@ def test_it_asks_about_each_agent_that_is_there(box: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x04"])
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_no_answer_changes_nothing(box: Sandbox, key: str) -> None:
     """Ctrl-C and the end of input are a no."""
     with asked(box, a_program(box, "opencode")) as child:

@@ -105,6 +105,7 @@ def test_without_a_terminal_nothing_is_trusted(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 1), ("n", 1), ("yep", 1), ("\x04", 1)])
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_on_a_terminal_it_asks(desk: Desk, answer: str, code: int) -> None:
     """Only y or yes trusts; Enter, anything else and the end of input do not: exit code 1."""
     child = pexpect.spawn(
@@ -124,6 +125,7 @@ def test_on_a_terminal_it_asks(desk: Desk, answer: str, code: int) -> None:
 
 
 @pytest.mark.shows("I27")
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_on_a_terminal_the_whole_diff_is_shown_in_colour_before_the_question(
     desk: Desk, tmp_path: Path
 ) -> None:

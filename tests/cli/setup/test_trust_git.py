@@ -112,6 +112,7 @@ def test_without_a_terminal_nothing_is_trusted(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 1)])
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_on_a_terminal_it_asks(desk: Desk, answer: str, code: int) -> None:
     """Only a yes trusts; anything else does not: exit code 1."""
     child = pexpect.spawn(

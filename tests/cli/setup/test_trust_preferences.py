@@ -29,6 +29,7 @@ def trusted(box: Sandbox) -> list[str]:
     return [each.text for each in those_that_count(box.project, state) if each.known]
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_they_are_shown_and_trusted_on_a_terminal(box: Sandbox) -> None:
     """What no agent may be given stays untrusted, and says why; the next time nothing is asked."""
     said(reflectd(box, "trust"), 0, "nothing to do")
@@ -53,6 +54,7 @@ def test_no_flag_and_no_pipe_trusts_them(box: Sandbox, flags: list[str]) -> None
         assert json.loads(done.stdout)["preferences"][0] == {"text": "Prefer short answers", "refused": ""}
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_a_no_trusts_nothing_and_remove_takes_it_back(box: Sandbox) -> None:
     """What the person learned here themselves stays theirs."""
     assert at_a_terminal(box, ["reflect", "learn", "Prefer tables", "--soft"], "y")[0] == 0

@@ -93,6 +93,7 @@ def test_a_list_comes_first_and_alone_it_changes_nothing(box: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(("answer", "gone"), [("\r", False), ("n\r", False), ("\x04", False), ("y\r", True)])
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_on_a_terminal_it_asks(box: Sandbox, answer: str, gone: bool) -> None:
     """Only a yes removes."""
     said(reflectd(box, "setup", "opencode"), 0)

@@ -86,6 +86,7 @@ def screen(box: Sandbox, *args: str) -> list[str]:
     return [line.rstrip() for line in shown.display]
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_the_screen_of_a_night(box: Sandbox) -> None:
     """At 80 x 24: two sessions that went on over midnight, as a person finds them in the morning. A file
     keeps the screen.

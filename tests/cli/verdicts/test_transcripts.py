@@ -138,6 +138,7 @@ def test_all_as_json_is_a_line_each(box: Sandbox) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_all_shows_a_bar_on_a_terminal_only(box: Sandbox) -> None:
     """The bar is drawn on stderr when it is a terminal, and removed at the end."""
     folder = keep(box, GREEN, RED)

@@ -225,6 +225,7 @@ def test_what_others_wrote_cannot_drive_the_terminal(box: Sandbox) -> None:
         assert "Add a page" in reflectd(box, "why").stdout
 
 
+@pytest.mark.full("a pseudo-terminal is driven")
 def test_colours_only_on_a_terminal(box: Sandbox) -> None:
     """Not in a pipe, and not with NO_COLOR."""
     with Daemon(box) as daemon:
