@@ -2,12 +2,18 @@
 
 ``attack`` tries patterns in a process of its own, in which a match that takes too long is stopped. It says
 which of them need more than linear time, and never raises for a pattern.
+
+No limit is in seconds of a clock. A text is made four times as long: a linear pattern takes four times as
+long then, a quadratic one sixteen times. Compared are seconds of processor time, the least of several runs,
+which other programs hardly change. So a pattern that is slow on each character and linear passes.
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import re
+import resource
 import signal
 import time
 from dataclasses import dataclass
@@ -21,25 +27,30 @@ if TYPE_CHECKING:
 
     from harness.patterns import Place
 
-FULL: Final = 100_000  # characters of the longest texts
-SMALL: Final = 1_000  # of those that each pattern sees first
-MIDDLE: Final = 8_000  # of the worst of them
-STEP_S: Final = 3e-6  # seconds a character: a pattern that takes longer on a middle text sees a long one
-LIMIT_S: Final = 3.0  # of processor time for one match: a linear pattern takes a tenth of it
-ANSWER_S: Final = 90.0  # until a process that does not answer is killed
-WORST: Final = 2  # texts of a pattern that are tried in full length
+SMALL: Final = 1_000  # characters of the texts that each pattern sees first
+WORST: Final = 6  # texts of a pattern that are seen longer
+LONGER: Final = (1_000, 4_000)  # characters of those, and four times as many: it is slow when both say so
+FINE_S: Final = 2.5e-7  # seconds a character: a pattern that takes less on a long text does not grow
+LINEAR: Final = 6.0  # times as long on a text of four times the length: less is linear for sure
+GROWS: Final = 8.0  # from here on it is not,
+SURE: Final = 12.0  # and from here on that is sure
+RUNS: Final = 7  # of one text, the least of which counts, where it is not clear
+LIMIT_S: Final = 0.3  # of processor time for one match: the slowest linear pattern takes a tenth of it
+SILENT_S: Final = 60  # of processor time for one pattern, until the kernel ends a process that hears nothing
 MANY: Final = 64  # texts of one pattern
 _COMMON: Final = "aA0_- .,/:=\n\t\"'`é(<"
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """A pattern that needs more than linear time: ``text``, in short, took ``seconds`` or never ended."""
+    """A pattern that needs more than linear time. ``text``: on what, in short; ``why``: what was seen."""
 
     place: Place
     text: str
-    length: int
-    seconds: float
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.place.name}: {self.place.pattern!r} on {self.text}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,65 +201,89 @@ class _TooLongError(Exception):
     """A match took more than its time."""
 
 
-def attack(places: Sequence[Place], budget_s: float = 60.0) -> tuple[list[Slow], int]:
-    """(the patterns that need more than linear time, how many were attacked before ``budget_s`` was over).
+def attack(places: Sequence[Place]) -> list[Slow]:
+    """The patterns that need more than linear time.
 
-    Runs in a process of its own. One that does not even hear its timer is killed, and its pattern told.
+    They are attacked in a process of its own. When that ends in the middle of a pattern, because it did not
+    even hear its timer, the pattern is told and the next process goes on behind it.
     """
     slow: list[Slow] = []
-    done, began = 0, time.monotonic()
-    while done < len(places) and time.monotonic() - began < budget_s:
+    done = 0
+    while done < len(places):
         here, there = multiprocessing.Pipe()
         child = multiprocessing.get_context("spawn").Process(target=_child, args=(there, places[done:]))
         child.start()
         there.close()
         try:
-            while done < len(places) and (left := budget_s - (time.monotonic() - began)) > 0:
-                if not here.poll(min(left, ANSWER_S)):
-                    if left > ANSWER_S:
-                        slow.append(Slow(places[done], "it does not hear its timer", 0, 0.0))
-                        done += 1
-                    break
+            while done < len(places):
                 slow += here.recv()
                 done += 1
         except EOFError:
-            slow.append(Slow(places[done], "its process died", 0, 0.0))
+            slow.append(Slow(places[done], "a text of its own", "its process ended"))
             done += 1
         finally:
             child.kill()
             child.join()
             here.close()
-    return slow, done
+    return slow
 
 
 def _child(there: Connection, places: Sequence[Place]) -> None:
     signal.signal(signal.SIGVTALRM, _too_long)
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
     for place in places:
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time()) + SILENT_S, most))
         there.send(_attacked(place))
 
 
 def _attacked(place: Place) -> list[Slow]:
-    """The worst text of the pattern, when it is too slow for one; else nothing."""
+    """The pattern with the first text that it is too slow for; else nothing."""
     pattern = re.compile(place.pattern, place.flags)
     timed = []
     for text in texts(place.pattern, place.flags):
         spent = _time(pattern, text.of(SMALL), anchored=place.anchored)
-        if spent >= LIMIT_S:
-            return [Slow(place, repr(text), SMALL, spent)]
+        if spent == math.inf:
+            return [Slow(place, str(text), f"{SMALL} characters do not end in time")]
         timed.append((spent, text))
     timed.sort(key=lambda found: -found[0])
     for _, text in timed[:WORST]:
-        if _time(pattern, text.of(MIDDLE), anchored=place.anchored) > MIDDLE * STEP_S:
-            whole = _time(pattern, text.of(FULL), anchored=place.anchored)
-            if whole >= LIMIT_S:
-                return [Slow(place, repr(text), FULL, whole)]
+        if why := _grows(pattern, text, anchored=place.anchored):
+            return [Slow(place, str(text), why)]
     return []
 
 
-def _time(pattern: re.Pattern[str], text: str, *, anchored: bool) -> float:
-    """Seconds of every match in the text, ``LIMIT_S`` when they did not end in that much processor time."""
-    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_S)
-    began = time.perf_counter()
+def _grows(pattern: re.Pattern[str], text: Text, *, anchored: bool) -> str:
+    """How much longer it takes on longer texts, where that is more than linear; else empty."""
+    seen = []
+    for at_least in LONGER:
+        short = max(at_least, 4 * len(text.pump))
+        first, second = _least(pattern, text.of(short), text.of(4 * short), anchored=anchored)
+        if math.inf in {first, second}:
+            return f"{4 * short} characters do not end in time"
+        if second < FINE_S * 4 * short or second < GROWS * first:
+            return ""
+        seen.append(f"{4 * short} characters take {second / first:.1f} times as long as {short}")
+    return ", ".join(seen)
+
+
+def _least(pattern: re.Pattern[str], short: str, long: str, *, anchored: bool) -> tuple[float, float]:
+    """The least seconds for each of both texts; after two runs of each when they are clear."""
+    first = second = math.inf
+    for run in range(RUNS):
+        first = min(first, _time(pattern, short, anchored=anchored))
+        limit_s = max(LIMIT_S, SURE * first)
+        second = min(second, _time(pattern, long, anchored=anchored, limit_s=limit_s))
+        if math.inf in {first, second}:
+            break
+        if run and (second < FINE_S * len(long) or not LINEAR < second / first < SURE):
+            break
+    return first, second
+
+
+def _time(pattern: re.Pattern[str], text: str, *, anchored: bool, limit_s: float = LIMIT_S) -> float:
+    """Seconds of processor time of every match in the text; without end when they did not end in time."""
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
+    began = time.thread_time()
     try:
         if anchored:
             pattern.match(text)
@@ -256,9 +291,9 @@ def _time(pattern: re.Pattern[str], text: str, *, anchored: bool) -> float:
         else:
             for _ in pattern.finditer(text):
                 pass
-        return min(time.perf_counter() - began, LIMIT_S * 0.99)  # others may have had the processor
+        return time.thread_time() - began
     except _TooLongError:
-        return LIMIT_S
+        return math.inf
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 

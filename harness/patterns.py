@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _WALKED: Final = 8  # containers in containers
 _METHODS: Final = frozenset({"search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split"})
 _ANCHORED: Final = frozenset({"match", "fullmatch"})
-_USES_RE: Final = re.compile(rf"\bre\.(?:compile|{'|'.join(sorted(_METHODS))})\b")
+_PLAIN: Final = (str, bytes, int, float, type(None))  # hold nothing
+_CALLS_RE: Final = re.compile(rf"^\s.*\bre\.compile\b|\bre\.(?:{'|'.join(sorted(_METHODS))})\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,12 @@ def _walk(value: object, package: str, seen: set[int], depth: int) -> Iterator[r
         else:
             yield re.compile(value.pattern.decode("latin-1"), value.flags | re.ASCII)
         return
-    if id(value) in seen or depth > _WALKED or isinstance(value, str | bytes | int | float):
+    if id(value) in seen or depth > _WALKED or isinstance(value, _PLAIN):
         return
     seen.add(id(value))
     for inner in _inside(value, package):
-        yield from _walk(inner, package, seen, depth + 1)
+        if not isinstance(inner, _PLAIN):
+            yield from _walk(inner, package, seen, depth + 1)
 
 
 def _inside(value: Any, package: str) -> Iterable[object]:
@@ -113,15 +115,19 @@ def _content(cell: types.CellType) -> object:
 
 def _only_anchored(module: types.ModuleType) -> set[str]:
     """The private names of patterns whose every use in the module is ``match`` or ``fullmatch``."""
-    tree = _tree(module)
+    with open(str(module.__file__), encoding="utf-8") as file:
+        source = file.read()
+    if "match" not in source:
+        return set()
+    nodes = list(ast.walk(ast.parse(source)))
     takers = {
         f.name
-        for f in ast.walk(tree)
+        for f in nodes
         if isinstance(f, ast.FunctionDef) and f.args.args and _matches_only(f, f.args.args[0].arg)
     }
     used: dict[str, list[str]] = {}
     loads: dict[str, int] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             loads[node.id] = loads.get(node.id, 0) + 1
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -146,11 +152,6 @@ def _matches_only(function: ast.FunctionDef, name: str) -> bool:
     )
 
 
-def _tree(module: types.ModuleType) -> ast.Module:
-    with open(str(module.__file__), encoding="utf-8") as file:
-        return ast.parse(file.read())
-
-
 def written_in(folder: Path) -> tuple[list[Place], list[str]]:
     """(patterns that the source below ``folder`` hands to ``re`` as plain text, functions that put a pattern
     together, as ``file:function``). What is compiled outside of functions is left to ``patterns_of``.
@@ -159,7 +160,7 @@ def written_in(folder: Path) -> tuple[list[Place], list[str]]:
     made: list[str] = []
     for path in sorted(folder.rglob("*.py")):
         name, source = str(path.relative_to(folder)), path.read_text("utf-8")
-        if not _USES_RE.search(source):  # most files, and to parse one takes a hundred times as long
+        if not _CALLS_RE.search(source):  # most files, and to parse one takes a hundred times as long
             continue
         for function, node in _calls(ast.parse(source), ""):
             pattern = node.args[0] if node.args else None

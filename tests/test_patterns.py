@@ -92,7 +92,9 @@ def test_patterns_are_made_when_the_package_is_imported() -> None:
 @pytest.mark.parametrize(
     "pattern",
     [
-        r"[\w@-]+(?:[./-][\w@-]+)+",
+        pytest.param(
+            r"[\w@-]+(?:[./-][\w@-]+)+", marks=pytest.mark.full("takes five seconds of a processor")
+        ),
         r"^(?:[^:]+:?)*!",
         r"<content>\n(.*?)\n</content>",
         r"fail\w* before",

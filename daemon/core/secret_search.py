@@ -12,7 +12,9 @@ from .secret_tokens import LEAST, tokens
 from .secret_values import named
 
 SHORT: Final = 1_500  # characters of a text that is worth a look for any of these words first
-_WORDS: Final = sorted({part_of(word) for word in (*STEMS, *SHORT_STEMS, *LITERALS)}, key=len, reverse=True)
+_WORDS: Final = sorted(
+    {part_of(word) for word in (*STEMS, *SHORT_STEMS, *LITERALS)}, key=lambda word: (-len(word), word)
+)
 _ANY_WORD: Final = re.compile(b"|".join(map(re.escape, _WORDS)))
 # of words that share letters, such as "pwd" and "pw", only the first is found
 _BESIDE: Final = {
