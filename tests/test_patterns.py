@@ -100,6 +100,7 @@ def test_patterns_are_made_when_the_package_is_imported() -> None:
         r"fail\w* before",
     ],
 )
+@pytest.mark.full("the attack itself is tried")
 def test_a_slow_pattern_is_found(pattern: str) -> None:
     """Exponential and quadratic patterns, some of which the package had, are told with a text."""
     (slow,) = attack([Place("sample", pattern, int(re.UNICODE | re.DOTALL))])
@@ -107,6 +108,7 @@ def test_a_slow_pattern_is_found(pattern: str) -> None:
     assert "pump=" in told([slow])
 
 
+@pytest.mark.full("the attack itself is tried")
 def test_a_fast_pattern_is_not_told() -> None:
     """Linear ones pass, bounded repeats too, and the attack goes on behind a slow one."""
     fast = [r"\b[a-z]{1,40}\b", r"\[\[[^\]\n]{0,200}\]\]", r"(?<![a-z])[a-z]{8,}+\.[a-z]{2,9}"]

@@ -7,7 +7,7 @@ import json
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daemon.core.redact import MAX_DEPTH, redact, redact_head, redact_tail, redact_value
@@ -269,7 +269,6 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=600, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @example("API_KEY=sk-" + MIXED + ",password=x")
 def test_redacting_twice_changes_nothing(text: str) -> None:
@@ -279,7 +278,6 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
 
 
 @pytest.mark.shows("I46")
-@settings(max_examples=400, deadline=None)
 @given(
     st.sampled_from(ALL_TOKENS),
     st.text(max_size=40).filter(lambda t: not t[-1:].isalnum() and t[-1:] not in {"-", "_"}),
@@ -290,7 +288,6 @@ def test_a_token_in_any_text_goes(token: str, before: str, after: str) -> None:
     assert token not in redact(before + token + after)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(alphabet=st.characters(exclude_characters="=:-\"'"), max_size=300))
 def test_text_without_any_assignment_or_token_stays(text: str) -> None:
     """Prose without marks of a secret is returned as it came."""

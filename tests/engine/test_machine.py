@@ -341,6 +341,4 @@ TestMachine = Machine.TestCase
 TestMachine.__doc__ = (
     """I1-I5, I8, I10-I14, I16, I17, I21, I32, I42: whatever the order, each promise is kept."""
 )
-TestMachine.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestMachine.settings = settings(stateful_step_count=30, suppress_health_check=list(HealthCheck))

@@ -266,6 +266,7 @@ def test_what_was_cut_is_said_with_a_number() -> None:
     assert found[-1].id == f"A{len(calls)}"
 
 
+@pytest.mark.slow("a hundred thousand calls are read")
 def test_a_hundred_thousand_calls_stay_a_bounded_log() -> None:
     """Only the last ones have a line, and each number is still the call's own."""
     found = log_of(*[bash("true")] * 100_000)

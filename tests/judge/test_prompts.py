@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.cuts import tokens
@@ -107,7 +107,6 @@ def test_data_with_braces_and_fences_stays_data() -> None:
     assert "{nonce} {requests} {log} {{x}}" in first(case).text
 
 
-@settings(deadline=None)
 @given(
     rows=st.integers(0, 400),
     size=st.integers(0, 5_000),

@@ -130,6 +130,7 @@ def test_counters_are_summed_and_no_twins_are_left(points: list[tuple[str, int]]
     assert deduplicate(playbook) == []
 
 
+@pytest.mark.slow("thousands of points are compared")
 def test_many_points_are_compared_in_little_more_than_linear_time() -> None:
     """Twenty thousand texts, most of them alike in part: comparing each with each would take minutes."""
     chosen = random.Random(7)

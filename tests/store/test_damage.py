@@ -206,6 +206,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.shows("I43")
+@pytest.mark.slow("a daemon is started for each damage")
 async def test_damaged_rows_never_stop_the_daemon(story: Path, tmp_path: Path) -> None:
     """A sample of all damages to all columns: each start succeeds, and no answer is a bug."""
     every = harms(story)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.errors import Unavailable
@@ -68,7 +68,6 @@ _SESSIONS = st.builds(
 
 
 @pytest.mark.shows("I42")
-@settings(max_examples=60, deadline=None)
 @given(state=_SESSIONS)
 def test_a_session_comes_back_as_it_was(state: Session) -> None:
     """Whatever a session holds is read again after a restart, field by field."""

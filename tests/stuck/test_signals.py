@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.transcript import Message, ToolCall, Transcript
@@ -373,7 +373,6 @@ def test_the_same_loop_keeps_its_key(before: list[Step], period: int, more: int)
 
 
 @given(st.lists(symbols, max_size=400))
-@settings(max_examples=30)
 def test_the_window_is_bounded(stream: list[Step]) -> None:
     """Memory stays the same however long a session runs, and its parts stay in step."""
     window = Window()

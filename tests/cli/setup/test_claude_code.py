@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.cli.help import WrongArguments
@@ -316,7 +316,6 @@ FOREIGN = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(foreign=FOREIGN, indent=st.sampled_from([None, 2, "\t"]), rewritten=st.booleans(), end=st.booleans())
 def test_any_settings_survive(
     foreign: dict[str, Any], indent: int | str | None, *, rewritten: bool, end: bool

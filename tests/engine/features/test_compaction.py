@@ -594,6 +594,7 @@ async def test_at_most_sixteen_prompts_for_a_task(w: World) -> None:
 
 
 @pytest.mark.shows("I32", "I35", "I42")
+@pytest.mark.slow("daemons are killed and started again")
 async def test_killed_before_it_is_due(w: World) -> None:
     """The daemon is killed before the look, comes back in time: one nudge, never a second."""
     await w.incomplete()
@@ -644,6 +645,7 @@ async def test_killed_for_too_long(w: World) -> None:
 
 @pytest.mark.shows("I32", "I42")
 @pytest.mark.parametrize("arrived", [True, False])
+@pytest.mark.slow("daemons are killed and started again")
 async def test_killed_while_the_nudge_was_under_way(w: World, arrived: bool) -> None:
     """Committed, no result yet: looked up after the restart; sent if it did not arrive, once."""
     await w.incomplete()

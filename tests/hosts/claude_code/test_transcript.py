@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FAR = Reach(window=1 << 40)
-QUIET = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def ours(_: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core import events as ev
@@ -120,7 +120,6 @@ def test_broken_events_say_why(kind: str, data: bytes) -> None:
 
 
 @pytest.mark.shows("I36")
-@settings(deadline=None)
 @given(
     st.sampled_from(sorted(KINDS)),
     JSON | st.dictionaries(st.sampled_from(["sessionID", "id", "info", "error"]), JSON),

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.errors import BadReply
@@ -314,7 +314,6 @@ _any_read = st.fixed_dictionaries(
 
 
 @pytest.mark.shows("I36")
-@settings(deadline=None)
 @given(_any_read | JSON)
 def test_any_json_is_read_or_refused(data: Any) -> None:
     """Arbitrary JSON raises ``BadReply`` or gives a transcript with unique, known messages."""
@@ -327,7 +326,6 @@ def test_any_json_is_read_or_refused(data: Any) -> None:
     assert all(m.role == "user" or not m.human for m in got.messages)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     """Bytes that are no JSON raise ``BadReply`` only."""

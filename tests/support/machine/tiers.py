@@ -54,6 +54,10 @@ NEEDS = {
 }
 POSTGRES = "a PostgreSQL is started"
 SLOW = {
+    "engine/test_upgrade.py": "programs are started",
+    "mcp/test_server.py": "the SDK's client and servers are started",
+    "test_conventions.py": "every test file is read",
+    "test_shows.py": "every test file is read",
     "cli": "the command is started for each test",
     "evals": "hundreds of labelled cases are judged",
     "examples": "the scripts are started for each test",
