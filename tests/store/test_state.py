@@ -69,6 +69,7 @@ _SESSIONS = st.builds(
 
 @pytest.mark.shows("I42")
 @given(state=_SESSIONS)
+@pytest.mark.slow("a database is made for each example")
 def test_a_session_comes_back_as_it_was(state: Session) -> None:
     """Whatever a session holds is read again after a restart, field by field."""
     import asyncio

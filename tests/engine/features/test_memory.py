@@ -333,6 +333,7 @@ STEPS = (
 @pytest.mark.shows("I42")
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("step", STEPS)
+@pytest.mark.slow("engines are killed and started again")
 async def test_kill_between_any_two_steps_loses_and_doubles_nothing(
     tmp_path: Path, step: str, stored: bool
 ) -> None:
