@@ -25,7 +25,9 @@ pytest_plugins = [
     "tests.support.machine.workers",
 ]
 
-_home = pytest.StashKey[Path]()
+_home, _folder = pytest.StashKey[Path](), pytest.StashKey[Path]()
+FOLDER = "TESTS_FOLDER"
+"""The variable with the run's temporary folder, made by the first process."""
 _OURS = ("REFLECTD_", "REFLECTION_", "OPENCODE_", "ANTHROPIC_", "OPENAI_", "XDG_")
 
 
@@ -33,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """HOME and XDG in a temporary folder, before anything of ours is imported; no keys, no settings."""
     if _home in config.stash:
         return
+    if FOLDER not in os.environ:
+        config.stash[_folder] = _temporary_folder(config)
     home = Path(tempfile.mkdtemp(prefix="rd-home-")).resolve()
     config.stash[_home] = home
     for name in [n for n in os.environ if n.startswith(_OURS)]:
@@ -57,8 +61,21 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End what was started for all, and remove the home."""
     FORKER.close()
-    if _home in config.stash:
-        shutil.rmtree(config.stash[_home], ignore_errors=True)
+    for key in (_home, _folder):
+        if key in config.stash:
+            shutil.rmtree(config.stash[key], ignore_errors=True)
+
+
+def _temporary_folder(config: pytest.Config) -> Path:
+    """One for all that this run, its workers and the programs that they start leave in a temporary folder. Its
+    name is short, because a socket's path has 104 bytes.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="rd")).resolve()
+    os.environ |= {FOLDER: str(folder), "TMPDIR": str(folder)}
+    tempfile.tempdir = None
+    if not config.option.basetemp:
+        config.option.basetemp = folder / "t"
+    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -367,6 +367,7 @@ def test_operations_that_are_skipped_are_told(capsys: pytest.CaptureFixture[str]
     assert "is skipped: there is no point '\\x1b[31m'" in capsys.readouterr().err
 
 
+@pytest.mark.needs("embeddings")  # without the extra the example says so on stderr
 @pytest.mark.slow("the vendor's library is imported")
 async def test_the_pages_example_learns_from_a_session(
     server: LlmServer, env: Mapping[str, str], tmp_path: Path

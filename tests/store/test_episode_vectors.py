@@ -13,10 +13,8 @@ from daemon.store.episode_vectors import FEW, Matrix, Row, cosines, floats, pack
 from tests.store.episodes import vector
 
 
-@pytest.fixture(params=["_Plain", "_Numpy"])
+@pytest.fixture(params=["_Plain", pytest.param("_Numpy", marks=pytest.mark.needs("embeddings"))])
 def found(request: pytest.FixtureRequest) -> Matrix:
-    if request.param == "_Numpy":
-        pytest.importorskip("numpy", reason="the extra `embed` is not installed")
     made: Matrix = getattr(episode_vectors, request.param)()
     return made
 
