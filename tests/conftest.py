@@ -67,8 +67,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _temporary_folder(config: pytest.Config) -> Path:
-    """One for all that this run, its workers and their programs leave in a temporary folder. Its name is short,
-    because a socket's path has 104 bytes.
+    """One for all that this run, its workers and their programs leave in a temporary folder. Its name is
+    short, because a socket's path has 104 bytes.
     """
     folder = Path(tempfile.mkdtemp(prefix="rd")).resolve()
     os.environ |= {FOLDER: str(folder), "TMPDIR": str(folder)}
