@@ -89,8 +89,8 @@ class Use:
 class Candidate:
     """An episode that a search found. ``similarity``: the cosine of its query's vector, None without one.
     ``bm25``: how well its words match, higher is better, None when it was not found by its words.
-    ``vouched``: whether this daemon wrote it or its person settled it, and nobody changed it since. Of a store
-    of one's own all are.
+    ``vouched``: whether this daemon wrote it or its person settled it, and nobody changed it since; of a
+    store of one's own all are.
     """
 
     episode: Episode

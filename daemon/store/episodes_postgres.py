@@ -3,10 +3,12 @@ set.
 
 Several daemons write at once: each method is one transaction, and rows are locked in one order. The state of
 an episode is each reader's own (``readers``): one that somebody else learned is quarantined here until it is
-confirmed here, and its proof counts for nothing. A project is known to several people by its repository; one
-that has none is its owner's alone. What is read has limits, and is decoded beside the event loop. One that its owner dismissed is dismissed for all. Another's is only dismissed for this
-reader, also by ``forget``, and ``trim`` takes only this reader's. A search in a small project compares all
-its vectors, one in a large project asks the index.
+confirmed here, and its proof counts for nothing. One that its owner dismissed is dismissed for all. Another's
+is only dismissed for this reader, also by ``forget``, and ``trim`` takes only this reader's.
+
+A project is known to several people by its repository; one that has none is its owner's alone. What is read
+has limits, and is decoded beside the event loop. A search in a small project compares all its vectors, one in
+a large project asks the index.
 """
 
 from __future__ import annotations
@@ -188,7 +190,8 @@ class PostgresEpisodes:
                 await _many(
                     c,
                     "INSERT INTO episode_states (episode, reader, state, mark) VALUES (%s, %s, %s, %s) "
-                    "ON CONFLICT (episode, reader) DO UPDATE SET state = excluded.state, mark = excluded.mark",
+                    "ON CONFLICT (episode, reader) "
+                    "DO UPDATE SET state = excluded.state, mark = excluded.mark",
                     [
                         (row[0], self._reader.name, state, self._reader.mark(state, _marked(row[2:])))
                         for row in changed

@@ -103,8 +103,8 @@ class Search:
     ) -> list[Any]:
         """BM25, cosine, and the row, of what is near or says these words.
 
-        ``given``: ``reader``, ``projects``, ``repositories``, ``limit``, ``model``, ``size`` and ``vector``, None for none.
-        ``now``: epoch ms.
+        ``given``: ``reader``, ``projects``, ``repositories``, ``limit``, ``model``, ``size`` and
+        ``vector``, None for none. ``now``: epoch ms.
         """
         # not prepared: how a statement is best planned depends on the project and the words
         known = self._statistics
