@@ -105,13 +105,14 @@ class Daemon:
         provider: Provider | None = None,
         keys: Keys | None = None,
         features: Sequence[MakeFeature] = FEATURES,
+        leaves: bool = False,
     ) -> None:
-        """Open the database and build the parts. Nothing listens yet. Raises ``UserError``."""
+        """Open the database and build the parts. Nothing listens yet. ``leaves``: whether somebody starts the
+        next daemon, so that this one ends when its program was replaced. Raises ``UserError``.
+        """
         self.paths = where
         self.clock: Clock = clock or SystemClock()
         self.stopping = asyncio.Event()
-        self.replaced = False
-        self.handed_on: socket.socket | None = None
         self._lasting = False
         self._own: dict[Path, tuple[int, int]] = {}
         self._tasks: dict[asyncio.Task[None], Group] = {}
@@ -153,7 +154,7 @@ class Daemon:
         )
         files = VerdictFiles(where.fallback_reflection, Path(os.environ.get("HOME", "/")))
         self.engine = assemble(self.world, instances, files, Workspace(trust), features)
-        self.upgrade = Upgrade(self.world, self.engine.intake, self._idle)
+        self.upgrade = Upgrade(self.world, self.engine.intake, self._idle, leaves=leaves)
         self.status = StatusReport(
             self.world,
             instances,
@@ -175,53 +176,35 @@ class Daemon:
         self,
         ready: Callable[[], None] = lambda: None,
         inherited: socket.socket | None = None,
-        *,
-        lasting: bool = True,
     ) -> None:
         """Listen until SIGTERM, SIGINT or ``stopping``. Call with the lock held.
 
-        ``inherited``: a socket that listens already. If it is ``lasting``, that of a service manager, it
-        stays where it is, and so does its address; else an earlier daemon of this process made it.
-
-        When the daemon makes way for the program on the disk (``replaced``), ``handed_on`` is the socket,
-        which listens all the while.
+        ``inherited``: the socket of a service manager. It stays where it is, and so does its address.
         """
         e = self.engine
-        routes = Routes(
-            e.intake, e.instances, e.claude, self.status, e.features, self.upgrade, self.site, os.getuid()
-        )
+        routes = Routes(e.intake, e.instances, e.claude, self.status, e.features, self.site, os.getuid())
         app = web.Application(client_max_size=MAX_BODY)
         routes.add_to(app)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await runner.setup()
-        self._lasting = inherited is not None and lasting
+        self._lasting = inherited is not None
         sock = inherited or listener.bind(self.paths.socket)
         inode = self.paths.socket.stat().st_ino
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(ValueError, RuntimeError):  # not the main thread (tests)
-                loop.add_signal_handler(number, self._stop)
+                loop.add_signal_handler(number, self.stopping.set)
         assert runner.server is not None  # noqa: S101 - `setup` made it
         accepting = Accepting(sock, runner.server, self.world.health)
         try:
             accepting.start()
             await self.run(ready)
         finally:
-            if self.replaced:
-                self.handed_on = sock.dup()
             accepting.stop()
             self.engine.instances.close()
             await runner.cleanup()
-            if not self.replaced and self.handed_on is not None:  # asked to end meanwhile
-                self.handed_on.close()
-                self.handed_on = None
-            if not self._lasting and self.handed_on is None:
+            if not self._lasting:
                 listener.remove(self.paths.socket, inode)
-
-    def _stop(self) -> None:
-        """A signal: end for good."""
-        self.replaced = False
-        self.stopping.set()
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """The workers without a socket (``serve`` adds it); ends when ``stopping`` is set."""
@@ -233,7 +216,7 @@ class Daemon:
                 (self.engine.run_timers(), "timers"),
                 (self.engine.run_jobs(), "jobs"),
                 (watch(self._settings_folder, self._edited), "watch"),
-                (self._make_way(), "upgrade"),
+                (self._leave(), "upgrade"),
             )
         ]
         try:
@@ -262,9 +245,9 @@ class Daemon:
             filing.cancel()
             await asyncio.gather(filing, *workers, return_exceptions=True)
             with contextlib.suppress(OSError):
-                if not (self._lasting or self.replaced) and self.paths.socket_file.read_text(
-                    "utf-8"
-                ).strip() == str(self.paths.socket):
+                if not self._lasting and self.paths.socket_file.read_text("utf-8").strip() == str(
+                    self.paths.socket
+                ):
                     self.paths.socket_file.unlink()
             self.db.close()
             self._log.info("stopped")
@@ -367,10 +350,9 @@ class Daemon:
             await client.warm()
         gc.freeze()
 
-    async def _make_way(self) -> None:
+    async def _leave(self) -> None:
         await self.upgrade.wanted.wait()
-        self._log.info("making way for the program on the disk", version=__version__)
-        self.replaced = True
+        self._log.info("leaving for the program on the disk", version=__version__)
         self.stopping.set()
 
     def _edited(self) -> None:
@@ -379,9 +361,12 @@ class Daemon:
         self.world.templates("")
 
     def _announce(self) -> None:
-        """Write down where we listen, because ``XDG_RUNTIME_DIR`` differs between shells, and which hook of
-        Stop counts.
+        """Write down where we listen, because ``XDG_RUNTIME_DIR`` differs between shells, which hook of Stop
+        counts, and which version serves.
         """
+        write_atomic(self.paths.served, f"{__version__}\n", mode=0o600, durable=False)
+        for path in (self.paths.start_failed, self.paths.start_failed.with_suffix(".told")):
+            path.unlink(missing_ok=True)
         write_atomic(self.paths.socket_file, f"{self.paths.socket}\n", mode=0o600, durable=False)
         if self.world.settings.claude_code.strict:
             write_atomic(self.paths.strict, "", mode=0o600, durable=False)

@@ -71,6 +71,18 @@ class Paths:
         return self.state_dir / "stopped"
 
     @property
+    def served(self) -> Path:
+        """A file with the version of the daemon that served last."""
+        return self.state_dir / "served"
+
+    @property
+    def start_failed(self) -> Path:
+        """A file that exists from a daemon's start that failed to the next that works: one line for the
+        person, as a JSON text that a hook of Claude Code can pass on.
+        """
+        return self.state_dir / "start-failed"
+
+    @property
     def told_of_learning(self) -> Path:
         """A file that exists once `reflectd status` said that nobody was asked whether it may learn."""
         return self.state_dir / "told-of-learning"

@@ -117,6 +117,7 @@ def search_episodes(
         "min_similarity": min_similarity,
         "top_k": top_k,
         "directory": _here(directory),
+        "vouched": 1,
     }
     found: list[Json] = _daemon("GET", f"/v1/features/memory/search?{urlencode(asked)}")["episodes"]
     return found

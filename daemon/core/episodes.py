@@ -89,12 +89,15 @@ class Use:
 class Candidate:
     """An episode that a search found. ``similarity``: the cosine of its query's vector, None without one.
     ``bm25``: how well its words match, higher is better, None when it was not found by its words.
+    ``vouched``: whether this daemon wrote it or its person settled it, and nobody changed it since; of a
+    store of one's own all are.
     """
 
     episode: Episode
     similarity: float | None = None
     bm25: float | None = None
     use: Use = Use()
+    vouched: bool = True
 
 
 class Episodes(Protocol):

@@ -74,13 +74,16 @@ class EpisodeRoutes:
         )
 
     async def search(self, query: Mapping[str, Any]) -> Json:
-        """``directory``, ``query``, ``min_similarity`` (0.70), ``top_k`` (3), ``ranked`` → ``episodes``."""
+        """``directory``, ``query``, ``min_similarity`` (0.70), ``top_k`` (3), ``ranked``, ``vouched`` (for
+        agents: nothing of others that the person did not confirm) → ``episodes``.
+        """
         text = _text(query, "query")
         least = _number(query, "min_similarity", SIMILAR, -1.0, 1.0)
         limit = int(_number(query, "top_k", TOP_K, 1, 100))
         project = await self._project(query)
+        ranked, vouched = (str(query.get(name, "")) in {"1", "true"} for name in ("ranked", "vouched"))
         found = await self._recall.similar(
-            project, text, least=least, limit=limit, ranked=str(query.get("ranked", "")) in {"1", "true"}
+            project, text, least=least, limit=limit, ranked=ranked, vouched=vouched
         )
         return {"project": project, "model": self._vectors.model, "episodes": [_row(f) for f in found]}
 

@@ -75,13 +75,17 @@ class EpisodeUpkeep:
         return done
 
     async def _tidy(self) -> int:
-        """What each project's episodes come to. How many went."""
+        """What each project's episodes come to: those that this daemon vouches for. How many went."""
         projects: dict[str, list[Candidate]] = {}
         after = ""
-        while page := await self._store.page(None, after=after, limit=PAGE):
+        for _ in range(ROUNDS):
+            page = await self._store.page(None, after=after, limit=PAGE)
+            if not page:
+                break
             after = page[-1].episode.id
             for one in page:
-                projects.setdefault(one.episode.project, []).append(one)
+                if one.vouched:
+                    projects.setdefault(one.episode.project, []).append(one)
         gone, now = 0, self._world.clock.now_ms()
         for found in projects.values():
             fates = prune(found, now, self._world.settings.memory.per_project)

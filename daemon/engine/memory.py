@@ -194,7 +194,7 @@ class Reflexions:
         """Earlier episodes of the project that this one shows to be right: the same went wrong again."""
         if not made.proof or not made.triggers:
             return 0
-        others = [c.episode for c in await self._store.triggered([made.project])]
+        others = [c.episode for c in await self._store.triggered([made.project]) if c.vouched]
         ids = [e.id for e in others if e.state == "quarantined" and confirms(made, e)]
         return await self._store.settle(ids[:CONFIRMED_AT_ONCE], "confirmed") if ids else 0
 

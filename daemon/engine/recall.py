@@ -151,15 +151,23 @@ class Recall:
                 self._world.log.info("not counted", lesson=id_, outcome=outcome, error=str(e))
 
     async def similar(
-        self, project: str, text: str, *, least: float = SIMILAR, limit: int = TOP_K, ranked: bool = False
+        self,
+        project: str,
+        text: str,
+        *,
+        least: float = SIMILAR,
+        limit: int = TOP_K,
+        ranked: bool = False,
+        vouched: bool = False,
     ) -> list[Found]:
         """The episodes of this project that are like ``text``: by similarity above ``least``, or all that
-        were found in their ranking. Without a model for embeddings the ranking decides. Raises
-        ``Unavailable``.
+        were found in their ranking. Without a model for embeddings the ranking decides. ``vouched``: only
+        those. Raises ``Unavailable``.
         """
         vector = await self._vectors.one(text)
         found = await self._search(project, text, vector, max(FOUND, limit))
-        places = rank(Query(text, project), [c for c in found if c.episode.state != "dismissed"])
+        wanted = [c for c in found if c.episode.state != "dismissed" and (c.vouched or not vouched)]
+        places = await asyncio.to_thread(rank, Query(text, project), wanted)
         if ranked:
             chosen = places
         elif vector is None:

@@ -1,4 +1,5 @@
-"""Which project a folder belongs to: its repository, the same one for all its worktrees.
+"""Which project a folder belongs to: its repository, the same one for all its worktrees; and what that is
+called on other machines.
 
 Blocks: call it in a thread. A folder outside git is its own project. The home folder and the root are none.
 A `.git` file counts only when the repository that it names names this folder too: else any folder could say
@@ -8,16 +9,19 @@ that it is another project, and be given its lessons.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 from ..core.errors import Unavailable
 from ..files import git
 from ..files.bounded import read_text
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 LINK_BYTES = 8_192
+_SECTION: Final = re.compile(r'\[remote "([^"\n]+)"\]')
+_URL: Final = re.compile(r"\s*url\s*=\s*(\S+)\s*")
+_SCP: Final = re.compile(r"(?:[^@/]*@)?([^:/]+):(?!/)(.+)")
 
 
 def project_of(directory: str, home: str) -> str:
@@ -35,6 +39,41 @@ def project_of(directory: str, home: str) -> str:
     if (found.top / ".git").is_dir() or _names(found.folder, found.top):
         return str(found.common)
     return str(found.top)
+
+
+def repository_of(project: str) -> str:
+    """What names a project on every machine: the host and the path of the remote that it was cloned from
+    (``origin``, else its only one); "" when it has none. A remote in a folder names none: that folder is
+    elsewhere another one. Blocks.
+    """
+    if not Path(project, "HEAD").is_file():
+        return ""
+    try:
+        text = read_text(Path(project, "config"), git.FILE, follow=False) or ""
+    except (OSError, ValueError):
+        return ""
+    remotes: dict[str, str] = {}
+    inside = ""
+    for line in text.splitlines():
+        if line.lstrip().startswith("["):
+            section = _SECTION.fullmatch(line.strip())
+            inside = section[1] if section else ""
+        elif inside and (url := _URL.fullmatch(line)):
+            remotes.setdefault(inside, _place(url[1]))
+    return remotes.get("origin", "") or (next(iter(remotes.values())) if len(remotes) == 1 else "")
+
+
+def _place(url: str) -> str:
+    """Host and path of a repository's address, the same for each way to reach it; "" without a host."""
+    try:
+        parts = urlsplit(url)
+        host, path = (parts.hostname or "", parts.path) if "://" in url else ("", "")
+    except ValueError:
+        return ""
+    if "://" not in url and (found := _SCP.fullmatch(url)):
+        host, path = found[1], found[2]
+    path = path.strip("/").removesuffix(".git")
+    return f"{host.lower()}/{path}" if host and path else ""
 
 
 def _names(folder: Path, top: Path) -> bool:

@@ -1,14 +1,13 @@
-"""Notices that the program on the disk was replaced, and says when this daemon makes way for it.
+"""Notices that the program on the disk was replaced, and says when this daemon leaves for it.
 
-A daemon whose files were replaced may import a module of the other version, so it must not go on for long. It
-makes way at the next quiet moment: no turn is judged, no host waits for an answer, nothing is left to do or
-to write, and no host told of anything for ``QUIET_S``. Where agents never pause, that last one counts no more
-after ``PATIENCE_S``: what a host tells then waits in the socket's queue.
+A daemon whose files were replaced may import a module of the other version, so it must not go on for long.
+Where a service manager or a plugin starts the next one, it leaves at the next quiet moment: no turn is
+judged, no host waits for an answer, nothing is left to do or to write, and no host told of anything for
+``QUIET_S``. Where agents never pause, that last one counts no more after ``PATIENCE_S``. Elsewhere nobody
+would start the next one with the same flags and keys, so it stays, and `status` says so.
 
-Before that, the program on the disk must show that it starts, with these settings and this database. One that
-does not is a reason to stay, and `status` says so.
-
-``app`` looks after ``wanted``: it ends the daemon, and the process becomes the program on the disk.
+Before that, the program on the disk must show that it can be imported, with these settings and this database.
+One that can't is a reason to stay, and `status` says so. ``app`` ends the daemon on ``wanted``.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import paths
-from ..core.errors import Rejected
 from ..store.migrations import MIGRATIONS
 
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ SETTLED_S: Final = 5.0
 TRY_S: Final = 120.0
 AGAIN_S: Final = 300.0
 TOLD: Final = 300
+NOBODY: Final = "no plugin and no service started it, so nobody would start {} in its place"
 _TRY: Final = """
 import os
 from {m} import app, config, paths
@@ -45,20 +44,25 @@ print(app.__version__, len(MIGRATIONS))
 
 
 class Upgrade:
-    """Call ``sweep`` every few seconds. ``wanted`` is set when the daemon is to make way."""
+    """Call ``sweep`` every few seconds. ``wanted`` is set when the daemon is to leave."""
 
     def __init__(
         self,
         world: World,
         intake: Intake,
         idle: Callable[[], bool],
+        *,
+        leaves: bool,
         file: Path = paths.PACKAGE / "__init__.py",
     ) -> None:
-        """``idle``: whether nothing is being done or written. ``file``: replaced when the program is."""
+        """``idle``: whether nothing is being done or written. ``leaves``: whether somebody starts the next
+        one. ``file``: replaced when the program is.
+        """
         self.wanted = asyncio.Event()
         self._world = world
         self._intake = intake
         self._idle = idle
+        self._leaves = leaves
         self._file = file
         self._ours = self._seen = _identity(file)
         self._works = False
@@ -69,9 +73,9 @@ class Upgrade:
 
     def status(self) -> dict[str, Any]:
         """``waiting``: the program was replaced, and the next quiet moment is waited for. ``problem``: why
-        the program on the disk can't take over.
+        this daemon does not leave for it.
         """
-        return {"waiting": self._works and not self.wanted.is_set(), "problem": self._problem}
+        return {"waiting": self._works and self._leaves, "problem": self._problem}
 
     def sweep(self) -> None:
         """Look at the file. What was replaced is tried when no file of the package changed for ``SETTLED_S``:
@@ -86,16 +90,8 @@ class Upgrade:
             if self._world.clock.monotonic() >= self._again_at:
                 self._trying = True
                 self._world.spawn(self._look(), "upgrade")
-        elif self._quiet():
+        elif self._leaves and self._quiet():
             self.wanted.set()
-
-    async def now(self) -> str:
-        """Make way at once; gives the version that takes over. Raises ``Rejected`` when it does not start."""
-        version = await self._try()
-        if not version:
-            raise Rejected(self._problem)
-        self.wanted.set()
-        return version
 
     def _quiet(self) -> bool:
         now = self._world.clock.monotonic()
@@ -115,12 +111,16 @@ class Upgrade:
             return  # replaced once more meanwhile
         self._works = bool(version)
         self._works_since = self._world.clock.monotonic()
+        if version and self._leaves:
+            self._world.log.info("the program was replaced; leaves for it at a quiet moment", version=version)
+            return
         if version:
-            self._world.log.info("the program was replaced; it takes over at a quiet moment", version=version)
+            self._problem = NOBODY.format(version)
+            self._world.log.warning("the program was replaced", problem=self._problem)
             return
         self._again_at = self._world.clock.monotonic() + AGAIN_S
         if self._problem != before:
-            self._world.log.error("the program was replaced and can't take over", problem=self._problem)
+            self._world.log.error("the program was replaced and can't be used", problem=self._problem)
 
     async def _try(self) -> str:
         """The version of the program on the disk; "" when it does not start, and ``_problem`` says why."""

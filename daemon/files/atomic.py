@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..core.errors import Unavailable
+from .bounded import read_bytes
 
 _REASONS = {
     errno.EROFS: "the file system is read-only",
@@ -27,6 +28,7 @@ _REASONS = {
     errno.ELOOP: "its links go in a circle",
     errno.ENAMETOOLONG: "the name is too long",
 }
+CHANGED = "it was changed meanwhile. Nothing was written: run this again"
 _BACKUP = ".reflectd-backup-"
 _TEMPORARY = re.compile(r"\.reflectd-[0-9a-f]{16}\.tmp")
 _STAMP = re.compile(r"\d{8}T\d{6}(-\d{3})?")
@@ -42,6 +44,7 @@ def write_atomic(
     *,
     durable: bool = True,
     follow: bool = False,
+    expected: bytes | None = None,
 ) -> None:
     """Replace the file at ``path`` by ``data`` (text as UTF-8, its newlines unchanged), all or nothing.
 
@@ -52,10 +55,14 @@ def write_atomic(
     A symlink is replaced, because a cloned repository may ship one that points at a file of the person's.
     ``follow=True`` writes to the file it points at, for a person's own settings (dotfiles are often links).
 
+    ``expected``: what ``data`` was made from, empty for no file. It is compared right before the file is
+    replaced: what somebody saved meanwhile stays, and nothing is written.
+
     Raises ``Unavailable``.
     """
+    content = data.encode() if isinstance(data, str) else data
     try:
-        _write(_target(path, follow=follow), data.encode() if isinstance(data, str) else data, mode, durable)
+        _write(_target(path, follow=follow), content, mode, durable, expected)
     except OSError as error:
         raise Unavailable(f"can't write {path}: {_reason(error)}") from error
 
@@ -131,7 +138,15 @@ def _target(path: str | Path, *, follow: bool) -> str:
     return os.path.realpath(name) if follow and os.path.islink(name) else name  # noqa: PTH114 - twice as fast
 
 
-def _write(target: str, data: bytes, mode: int | None, durable: bool) -> None:
+def holds(path: str | Path, expected: bytes) -> bool:
+    """Whether the file holds exactly this; a missing file is empty."""
+    try:
+        return (read_bytes(path, len(expected)) or b"") == expected
+    except ValueError:
+        return False
+
+
+def _write(target: str, data: bytes, mode: int | None, durable: bool, expected: bytes | None) -> None:
     try:
         old = os.lstat(target)
     except FileNotFoundError:
@@ -157,6 +172,8 @@ def _write(target: str, data: bytes, mode: int | None, durable: bool) -> None:
                 rest = rest[file.write(rest) :]
             if durable:
                 os.fsync(fd)
+        if expected is not None and not holds(target, expected):
+            raise OSError(errno.EAGAIN, CHANGED)
         os.replace(temporary, target)  # noqa: PTH105
     except BaseException:
         with suppress(OSError):

@@ -68,6 +68,7 @@ class Bridge:
             "query": query,
             "min_similarity": min_similarity,
             "top_k": max(1, min(top_k, MOST)),
+            "vouched": 1,
         }
         found = await self._ask("GET", f"/v1/features/memory/search?{urlencode(fields)}")
         return list(found["episodes"])

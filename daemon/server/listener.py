@@ -20,14 +20,12 @@ from ..core.errors import UserError
 from ..owners import check_private
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+    from collections.abc import MutableMapping
 
 BACKLOG = 4096
 CONNECT_S = 1.0
 _HANDED_OVER = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
 FIRST_INHERITED = 3  # the descriptor by which a service manager hands over its first socket
-_OWN = "reflectd-own"  # the name of a socket that no manager holds
-_LOCK_FD = "REFLECTD_LOCK_FD"
 
 
 class AlreadyRunning(UserError):
@@ -41,15 +39,9 @@ class Lock:
         self._path = path
         self._fd = -1
 
-    def acquire(self, handed_on: int = -1) -> None:
-        """Take the lock, or raise ``AlreadyRunning``. ``handed_on``: the descriptor by which this process
-        held it before.
-        """
+    def acquire(self) -> None:
+        """Take the lock, or raise ``AlreadyRunning``."""
         _private_folder(self._path.parent)
-        if self._holds(handed_on):
-            os.set_inheritable(handed_on, False)
-            self._fd = handed_on
-            return
         try:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as e:
@@ -70,17 +62,6 @@ class Lock:
         with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
             os.ftruncate(fd, 0)
             os.write(fd, f"{os.getpid()}\n".encode())
-
-    def hand_on(self) -> int:
-        """A descriptor by which the next program of this process still holds the lock."""
-        return fcntl.fcntl(self._fd, fcntl.F_DUPFD, FIRST_INHERITED + 1)
-
-    def _holds(self, fd: int) -> bool:
-        with contextlib.suppress(OSError):
-            if fd >= 0 and os.path.samestat(os.fstat(fd), self._path.lstat()):
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-        return False
 
     def is_free(self) -> bool:
         """Nobody holds the lock: no daemon lives (a zombie holds nothing)."""
@@ -153,26 +134,6 @@ def inherited(env: MutableMapping[str, str], pid: int) -> socket.socket | None:
     sock.set_inheritable(False)
     sock.setblocking(False)
     return sock
-
-
-def handed_on(env: MutableMapping[str, str], pid: int) -> tuple[int, bool]:
-    """What the program that this process was before left: the descriptor of its lock, -1 when there is none,
-    and whether the socket that is ``inherited`` outlives the daemon. Call it before ``inherited``.
-    """
-    whose, _, fd = env.pop(_LOCK_FD, "").partition(":")
-    lock = int(fd) if whose == str(pid) and fd.isascii() and fd.isdigit() and len(fd) < 9 else -1
-    return lock, env.get("LISTEN_FDNAMES") != _OWN
-
-
-def hand_on(sock: socket.socket, lock: Lock, env: Mapping[str, str], *, lasting: bool) -> dict[str, str]:
-    """The environment in which the next program of this process finds the socket, which goes on listening,
-    and the lock, which stays held. Call it last: it takes the first descriptor that can be inherited.
-    """
-    held = lock.hand_on()
-    os.dup2(fcntl.fcntl(sock.fileno(), fcntl.F_DUPFD_CLOEXEC, FIRST_INHERITED + 1), FIRST_INHERITED)
-    pid = str(os.getpid())
-    named = {} if lasting else {"LISTEN_FDNAMES": _OWN}
-    return {**env, "LISTEN_FDS": "1", "LISTEN_PID": pid, **named, _LOCK_FD: f"{pid}:{held}"}
 
 
 def remove(path: Path, inode: int) -> None:

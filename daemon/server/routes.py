@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from ..engine.instances import Instances
     from ..engine.intake import Intake
     from ..engine.status import StatusReport
-    from ..engine.upgrade import Upgrade
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOSTS = frozenset({"reflectd", "localhost"})
@@ -83,7 +82,6 @@ class Routes:
         claude: ClaudeCode,
         status: StatusReport,
         features: Features,
-        upgrade: Upgrade,
         dashboard: Dashboard,
         uid: int,
     ) -> None:
@@ -92,7 +90,6 @@ class Routes:
         self._claude = claude
         self._status = status
         self._features = features
-        self._upgrade = upgrade
         self._dashboard = dashboard
         self._uid = uid
         self._trusted: WeakSet[asyncio.Transport] = WeakSet()  # connections whose user was checked
@@ -106,7 +103,6 @@ class Routes:
             ("POST", "/v1/results", self.results),
             ("POST", "/v1/ask", self.ask),
             ("POST", "/v1/switch", self.switch),
-            ("POST", "/v1/restart", self.restart),
             ("POST", "/v1/dashboard", self.dashboard),
             ("POST", "/v1/hooks/{event}", self.hook),
             ("GET", "/v1/status", self.status),
@@ -209,10 +205,6 @@ class Routes:
             absolute(s.directory)
         done = await self._intake.switch(on=s.on, session=s.session[:ID], directory=s.directory)
         return answer(**asdict(done)) if done is not None else _unknown(s.session)
-
-    async def restart(self, _: web.Request) -> web.Response:
-        """``POST /v1/restart``: answered when the program on the disk showed that it starts."""
-        return answer(version=await self._upgrade.now())
 
     async def dashboard(self, request: web.Request) -> web.Response:
         """``POST /v1/dashboard``."""

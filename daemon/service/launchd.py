@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .systemd import Plan
 
 LABEL = "local.reflectd"
@@ -44,6 +46,11 @@ def render(plan: Plan) -> dict[str, str]:
         return {FILE: plistlib.dumps(job, sort_keys=False).decode()}
     except ValueError as e:  # a control character in a path
         raise UserError(f"launchd cannot use these paths: {e}") from e
+
+
+def is_ours(env: Mapping[str, str]) -> bool:
+    """Whether launchd started this process as our agent."""
+    return env.get("XPC_SERVICE_NAME") == LABEL
 
 
 def module(agent: str) -> str:

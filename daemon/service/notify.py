@@ -59,14 +59,11 @@ class Notifier:
         if text != self._status:
             self._send(self._worded(text))
 
-    async def live(
-        self, stopping: asyncio.Event, status: Callable[[], str], goes_on: Callable[[], bool] = lambda: False
-    ) -> None:
+    async def live(self, stopping: asyncio.Event, status: Callable[[], str]) -> None:
         """Send signs of life from the event loop until cancelled, so that a daemon whose loop hangs is
         restarted.
 
-        Each of them sends ``status`` too. They go on while the daemon finishes its work at the end. If the
-        process ``goes_on`` with another program, the manager must not take it for one that ends.
+        Each of them sends ``status`` too. They go on while the daemon finishes its work at the end.
         """
         while not stopping.is_set():
             self.sign_of_life()
@@ -74,10 +71,7 @@ class Notifier:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.every_s):
                     await stopping.wait()
-        if goes_on():
-            self.status("restarting")
-        else:
-            self._send("STOPPING=1", self._worded("stopping"))
+        self._send("STOPPING=1", self._worded("stopping"))
         while self.every_s is not None:
             self.sign_of_life()
             await asyncio.sleep(self.every_s)

@@ -19,15 +19,19 @@ KEY: Final = "episodes.key"
 """The file in the state folder with the key of this reader (``readers``)."""
 
 
-def episodes(url_file: str, db: Database, now: Callable[[], int]) -> SqliteEpisodes | PostgresEpisodes:
+def episodes(
+    url_file: str, db: Database, now: Callable[[], int], repository: Callable[[str], str]
+) -> SqliteEpisodes | PostgresEpisodes:
     """The store of the settings. Nothing is opened or connected yet."""
-    return shared(url_file, db.path.parent, now) if url_file else SqliteEpisodes(db, now)
+    return shared(url_file, db.path.parent, now, repository) if url_file else SqliteEpisodes(db, now)
 
 
-def shared(url_file: str, state_dir: Path, now: Callable[[], int]) -> PostgresEpisodes:
+def shared(
+    url_file: str, state_dir: Path, now: Callable[[], int], repository: Callable[[str], str]
+) -> PostgresEpisodes:
     """The store that several people share. A file that can't be used is told by the first call."""
     try:
         author = getpass.getuser()
     except (OSError, KeyError):  # a user without a name
         author = ""
-    return PostgresEpisodes(lambda: read_url(url_file), state_dir / KEY, now, author)
+    return PostgresEpisodes(lambda: read_url(url_file), state_dir / KEY, now, author, repository)

@@ -27,6 +27,7 @@ COLUMNS: Final = (
 COUNTS: Final = tuple(f.name for f in fields(Use))
 _LISTS: Final = frozenset({"cites", "files"})
 _UNUSED: Final = Use()
+LISTED: Final = 200  # of one list; a shared store may hold any number
 NOTHING: Final = "[]"  # how an empty list is stored
 _encode = msgspec.json.Encoder().encode
 _triggers = msgspec.json.Decoder(list[tuple[TriggerKind, str]]).decode
@@ -92,6 +93,6 @@ def _read(name: str, value: Any) -> Any:  # noqa: ANN401 - of any column
 
 def _list(value: str, decode: Callable[[str], list[T]]) -> list[T]:
     try:
-        return decode(value) if value != NOTHING else []
+        return decode(value)[:LISTED] if value != NOTHING else []
     except msgspec.MsgspecError:
         return []

@@ -3,13 +3,17 @@ set.
 
 Several daemons write at once: each method is one transaction, and rows are locked in one order. The state of
 an episode is each reader's own (``readers``): one that somebody else learned is quarantined here until it is
-confirmed here. One that its owner dismissed is dismissed for all. Another's is only dismissed for this
-reader, also by ``forget``, and ``trim`` takes only this reader's. A search in a small project compares all
-its vectors, one in a large project asks the index.
+confirmed here, and its proof counts for nothing. One that its owner dismissed is dismissed for all. Another's
+is only dismissed for this reader, also by ``forget``, and ``trim`` takes only this reader's.
+
+A project is known to several people by its repository; one that has none is its owner's alone. What is read
+has limits, and is decoded beside the event loop. A search in a small project compares all its vectors, one in
+a large project asks the index.
 """
 
 from __future__ import annotations
 
+import asyncio
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +26,7 @@ from .episode_vectors import floats, packed
 from .episode_words import asked, of_episode
 from .postgres import Postgres
 from .postgres_schema import DIMENSIONS, index
-from .postgres_search import HERE, KNOWN, LIVE, WHOSE, Search, text
+from .postgres_search import BYTES, FITS, HERE, KNOWN, LIVE, WHOSE, Search, bounded, text
 from .readers import Reader
 
 if TYPE_CHECKING:
@@ -41,11 +45,20 @@ INDEX_MB: Final = (64, 2_048)
 most so much. A graph that does not fit takes many times as long."""
 _LINKS_BYTES: Final = 1_000  # of one vector in the graph, beside its numbers
 _STATE: Final = COLUMNS.index("state")
+_PROOF: Final = COLUMNS.index("proof")
 _TEXTS: Final = tuple(name for name in COLUMNS if name != "state")
 _ROW: Final = ", ".join(
-    ["e.key", "s.mark", *(KNOWN if n == "state" else f"e.{n}" for n in COLUMNS), *(f"e.{n}" for n in COUNTS)]
+    [
+        *("e.key", "s.mark"),
+        *(KNOWN if n == "state" else f"e.{n}" for n in COLUMNS),
+        *(f"e.{n}" for n in COUNTS),
+        f"{BYTES} AS row_bytes",
+    ]
 )
 _NEWEST: Final = "ORDER BY e.at DESC, e.id DESC"
+TRIGGERED: Final = 1_000
+TRIMMED: Final = 1_000  # of one project at once
+AT_ONCE: Final = 16  # rows that are settled in one statement
 _SIZE: Final = (
     "octet_length(concat(query, problem, lesson, reflection, triggers, files)) "
     "+ coalesce(4 * vector_dims(embedding), 0)"
@@ -55,11 +68,20 @@ _SIZE: Final = (
 class PostgresEpisodes:
     """See the module; an ``Episodes``. Connects when it is first used."""
 
-    def __init__(self, url: Callable[[], str], key: Path, now: Callable[[], int], author: str = "") -> None:
+    def __init__(
+        self,
+        url: Callable[[], str],
+        key: Path,
+        now: Callable[[], int],
+        author: str = "",
+        repository: Callable[[str], str] = lambda _project: "",
+    ) -> None:
         """``url``: gives the address when it is needed. ``key``: the file of this reader's key, made when
-        there is none. ``now``: epoch ms. ``author``: of episodes that name none.
+        there is none. ``now``: epoch ms. ``author``: of episodes that name none. ``repository``: what names
+        a project for everybody, "" for nothing; called in a thread.
         """
         self._server = Postgres(url, now)
+        self._repository = repository
         self._key, self._author = key, author
         self._known_reader: Reader | None = None
         self._now = now
@@ -82,8 +104,10 @@ class PostgresEpisodes:
     async def copies(self, after: str, limit: int) -> list[Copy]:
         """The next episodes by id, with all that goes with them to another store."""
         rows = await self._rows(
-            f'SELECT e.model, e.embedding::text, {_ROW} {WHOSE} WHERE e.id COLLATE "C" > %(after)s '
-            'ORDER BY e.id COLLATE "C" LIMIT %(limit)s',
+            bounded(
+                f"SELECT e.model, e.embedding::text, {_ROW} {WHOSE} "
+                f'WHERE e.id COLLATE "C" > %(after)s AND {FITS} ORDER BY e.id COLLATE "C" LIMIT %(limit)s'
+            ),
             after=plain(after),
             limit=limit,
         )
@@ -95,8 +119,7 @@ class PostgresEpisodes:
 
     async def get(self, ids: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""
-        rows = await self._rows(f"SELECT {_ROW} {WHOSE} WHERE e.id = ANY(%(ids)s) {_NEWEST}", ids=listed(ids))
-        return [self._candidate(row) for row in rows]
+        return await self._candidates("e.id = ANY(%(ids)s)", "", ids=listed(ids))
 
     async def page(
         self,
@@ -107,16 +130,15 @@ class PostgresEpisodes:
         limit: int = 100,
     ) -> list[Candidate]:
         """See ``Episodes``."""
-        rows = await self._rows(
-            f"SELECT {_ROW} {WHOSE} WHERE {HERE} AND (%(state)s::text IS NULL OR {KNOWN} = %(state)s) "
-            "AND (%(after)s = '' OR (e.at, e.id) < (SELECT at, id FROM episode_memory WHERE id = %(after)s)) "
-            f"{_NEWEST} LIMIT %(limit)s",
-            projects=_projects(projects),
+        return await self._candidates(
+            f"{HERE} AND (%(state)s::text IS NULL OR {KNOWN} = %(state)s) "
+            "AND (%(after)s = '' OR (e.at, e.id) < (SELECT at, id FROM episode_memory WHERE id = %(after)s))",
+            "LIMIT %(limit)s",
+            **await self._here(projects),
             state=state,
             after=plain(after),
             limit=limit,
         )
-        return [self._candidate(row) for row in rows]
 
     async def search(
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
@@ -125,7 +147,7 @@ class PostgresEpisodes:
         numbers = floats(vector.data) if vector is not None and not len(vector.data) % 4 else array("f")
         given = {
             "reader": self._reader.name,
-            "projects": _projects(projects),
+            **await self._here(projects),
             "limit": limit,
             "model": vector.model if vector is not None and numbers else None,
             "size": len(numbers) or None,
@@ -133,7 +155,9 @@ class PostgresEpisodes:
         }
         async with self._server.reading() as c:
             rows = await self._search.rows(c, asked(words), given, self._now())
-        found = [self._candidate(row, near_by, score) for score, near_by, *row in rows]
+        found = await asyncio.to_thread(
+            lambda: [self._candidate(row, near_by, score) for score, near_by, *row in rows]
+        )
         return sorted(found, key=lambda x: (-(x.similarity or 0.0), -(x.bm25 or 0.0), x.episode.id))
 
     async def warm(self, model: str) -> None:  # noqa: ARG002 - the server has its own memory
@@ -147,31 +171,34 @@ class PostgresEpisodes:
 
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""
-        rows = await self._rows(
-            f"SELECT {_ROW} {WHOSE} WHERE e.triggers <> '[]' AND {LIVE} AND {HERE} {_NEWEST}",
-            projects=_projects(projects),
+        return await self._candidates(
+            f"e.triggers <> '[]' AND {LIVE} AND {HERE}", f"LIMIT {TRIGGERED}", **await self._here(projects)
         )
-        return [self._candidate(row) for row in rows]
 
     async def settle(self, ids: Collection[str], state: State) -> int:
         """See ``Episodes``: for this reader."""
+        done, all_ = 0, sorted(listed(ids))
         async with self._server.writing() as c:
-            rows = await _all(
-                c,
-                f"SELECT {_ROW} {WHOSE} WHERE e.id = ANY(%(ids)s) ORDER BY e.key FOR UPDATE OF e",
-                {"ids": listed(ids), "reader": self._reader.name},
-            )
-            changed = [row for row in rows if self._candidate(row).episode.state != state]
-            await _many(
-                c,
-                "INSERT INTO episode_states (episode, reader, state, mark) VALUES (%s, %s, %s, %s) "
-                "ON CONFLICT (episode, reader) DO UPDATE SET state = excluded.state, mark = excluded.mark",
-                [
-                    (row[0], self._reader.name, state, self._reader.mark(state, _marked(row[2:])))
-                    for row in changed
-                ],
-            )
-        return len(changed)
+            for start in range(0, len(all_), AT_ONCE):
+                rows = await _all(
+                    c,
+                    f"SELECT {_ROW} {WHOSE} WHERE e.id = ANY(%(ids)s) AND {FITS} "
+                    'ORDER BY e.id COLLATE "C" FOR UPDATE OF e',
+                    {"ids": all_[start : start + AT_ONCE], "reader": self._reader.name},
+                )
+                changed = [row for row in rows if self._candidate(row).episode.state != state]
+                await _many(
+                    c,
+                    "INSERT INTO episode_states (episode, reader, state, mark) VALUES (%s, %s, %s, %s) "
+                    "ON CONFLICT (episode, reader) "
+                    "DO UPDATE SET state = excluded.state, mark = excluded.mark",
+                    [
+                        (row[0], self._reader.name, state, self._reader.mark(state, _marked(row[2:])))
+                        for row in changed
+                    ],
+                )
+                done += len(changed)
+        return done
 
     async def count_use(self, id_: str, session: str, at: int, outcome: Outcome) -> None:
         """See ``Episodes``."""
@@ -195,13 +222,14 @@ class PostgresEpisodes:
         return len(rows) + (await self.settle(others, "dismissed") if others else 0)
 
     async def unembedded(self, model: str, limit: int) -> list[Episode]:
-        """See ``Episodes``."""
-        rows = await self._rows(
-            f"SELECT {_ROW} {WHOSE} WHERE e.model IS DISTINCT FROM %(model)s {_NEWEST} LIMIT %(limit)s",
+        """See ``Episodes``: this reader's own."""
+        found = await self._candidates(
+            "e.owner = %(reader)s AND e.model IS DISTINCT FROM %(model)s",
+            "LIMIT %(limit)s",
             model=model,
             limit=limit,
         )
-        return [self._candidate(row).episode for row in rows]
+        return [c.episode for c in found]
 
     async def embed(self, vectors: Mapping[str, Vector]) -> None:
         """See ``Episodes``."""
@@ -217,7 +245,7 @@ class PostgresEpisodes:
         """See ``Episodes``: the states are this reader's."""
         rows = await self._rows(
             f"SELECT {KNOWN}, count(*), sum({_SIZE}) {WHOSE} WHERE {HERE} GROUP BY 1",
-            projects=_projects(projects),
+            **await self._here(projects),
         )
         states = {state: int(count) for state, count, _ in rows if state in STATES}
         return {**dict.fromkeys(STATES, 0), **states, "bytes": sum(int(size) for *_, size in rows)}
@@ -228,8 +256,8 @@ class PostgresEpisodes:
             "DELETE FROM episode_memory WHERE key IN (SELECT e.key "
             f"{WHOSE} WHERE e.project = %(project)s AND e.owner = %(reader)s "
             f"ORDER BY {KNOWN} = 'dismissed' DESC, e.helped > e.failed, e.given > 0, e.at, e.id "
-            "LIMIT greatest(0, (SELECT count(*) FROM episode_memory WHERE project = %(project)s "
-            "AND owner = %(reader)s) - %(keep)s)) RETURNING id",
+            f"LIMIT least({TRIMMED}, greatest(0, (SELECT count(*) FROM episode_memory "
+            "WHERE project = %(project)s AND owner = %(reader)s) - %(keep)s))) RETURNING left(id, 32)",
             project=plain(project),
             keep=keep,
         )
@@ -269,6 +297,19 @@ class PostgresEpisodes:
 
     # --- inside -------------------------------------------------------------------------------------
 
+    async def _here(self, projects: Collection[str] | None) -> dict[str, list[str] | None]:
+        """What ``HERE`` asks for."""
+        if projects is None:
+            return {"projects": None, "repositories": None}
+        names = await asyncio.to_thread(lambda: [self._repository(p) for p in projects])
+        return {"projects": listed(projects), "repositories": listed([name for name in names if name])}
+
+    async def _candidates(self, where: str, rest: str, **given: object) -> list[Candidate]:
+        """The newest first, within the limits."""
+        sql = bounded(f"SELECT {_ROW} {WHOSE} WHERE {where} AND {FITS} {_NEWEST} {rest}")
+        rows = await self._rows(sql, **given)
+        return await asyncio.to_thread(lambda: [self._candidate(row) for row in rows])
+
     async def _rows(self, sql: str, **given: object) -> list[Any]:
         async with self._server.reading() as c:
             return await _all(c, sql, {"reader": self._reader.name, **given})
@@ -282,6 +323,8 @@ class PostgresEpisodes:
             for c in sorted(copies, key=lambda c: c.episode.id)
         ]
         rows = [(values(c.episode), c) for c in named]
+        projects = {c.episode.project for c in named}
+        repositories = await asyncio.to_thread(lambda: {p: plain(self._repository(p)) for p in projects})
         me = self._reader
         async with self._server.writing() as c:
             if indexed:
@@ -289,14 +332,15 @@ class PostgresEpisodes:
             added = await _many(
                 c,
                 f"INSERT INTO episode_memory ({', '.join(_TEXTS)}, {', '.join(COUNTS)}, "
-                "owner, terms, model, embedding) "
-                f"VALUES ({', '.join(['%s'] * (len(_TEXTS) + len(COUNTS) + 3))}, %s::vector) "
+                "owner, repository, terms, model, embedding) "
+                f"VALUES ({', '.join(['%s'] * (len(_TEXTS) + len(COUNTS) + 4))}, %s::vector) "
                 "ON CONFLICT (id) DO NOTHING",
                 [
                     (
                         *_marked(row),
                         *counted(x.use),
                         me.name,
+                        repositories[x.episode.project],
                         of_episode(x.episode),
                         x.vector.model if x.vector is not None else None,
                         text(floats(x.vector.data)) if x.vector is not None else None,
@@ -327,12 +371,16 @@ class PostgresEpisodes:
     def _candidate(
         self, row: Sequence[Any], similarity: float | None = None, score: float | None = None
     ) -> Candidate:
-        """From the values of ``_ROW``. A state that this reader did not set is "quarantined"."""
+        """From the values of ``_ROW``. A state that this reader did not set is "quarantined", and what proves
+        a row that it does not know proves nothing here.
+        """
         _, mark, *rest = row
-        state = rest[_STATE]
-        if state != "dismissed" and not (mark and self._reader.knows(mark, state, _marked(rest))):
-            rest[_STATE] = "quarantined"
-        return candidate(rest, similarity, score)
+        vouched = bool(mark) and self._reader.knows(mark, rest[_STATE], _marked(rest))
+        if not vouched:
+            rest[_PROOF] = ""
+            if rest[_STATE] != "dismissed":
+                rest[_STATE] = "quarantined"
+        return replace(candidate(rest, similarity, score), vouched=vouched)
 
 
 async def _all(c: AsyncConnection[Any], sql: str, given: Given = ()) -> list[Any]:
@@ -352,10 +400,6 @@ def _marked(row: Sequence[Any]) -> list[Any]:
     """The values of ``COLUMNS`` without the state: what a reader's mark is about."""
     found = [*row[:_STATE], *row[_STATE + 1 : len(COLUMNS)]]
     return [float(value) if name == "reward" else value for name, value in zip(_TEXTS, found, strict=True)]
-
-
-def _projects(projects: Collection[str] | None) -> list[str] | None:
-    return None if projects is None else listed(projects)
 
 
 def _data(text: str) -> bytes:

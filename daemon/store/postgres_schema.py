@@ -71,6 +71,13 @@ MIGRATIONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
             "CREATE INDEX ON episode_uses (at)",
         ),
     ),
+    (
+        "0002_repository",  # '': of a project that nobody else can have
+        (
+            "ALTER TABLE episode_memory ADD COLUMN repository TEXT NOT NULL DEFAULT ''",
+            "CREATE INDEX ON episode_memory (repository, at, id) WHERE repository <> ''",
+        ),
+    ),
 )
 
 

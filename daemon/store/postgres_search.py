@@ -3,7 +3,8 @@
 The first one asks for the nearest vectors, for how many episodes have each word, and, now and then, what the
 server knows of words in general. The second one scores the episodes that say the words which tell something,
 and brings all rows. Whether a project is small enough for its vectors to be compared one by one is decided by
-the server, in the same statement.
+the server, in the same statement. Anybody who writes to the server chooses how long a row is, so a row and an
+answer have a limit (``FITS``, ``bounded``).
 """
 
 from __future__ import annotations
@@ -29,9 +30,24 @@ WHOSE: Final = (
     "LEFT JOIN episode_states AS s ON s.episode = e.key AND s.reader = %(reader)s "
     "LEFT JOIN episode_states AS w ON w.episode = e.key AND w.reader = e.owner AND w.reader <> %(reader)s"
 )
-KNOWN: Final = "(CASE WHEN w.state = 'dismissed' THEN 'dismissed' ELSE coalesce(s.state, 'quarantined') END)"
-HERE: Final = "(%(projects)s::text[] IS NULL OR e.project = ANY(%(projects)s))"
+KNOWN: Final = (
+    "(CASE WHEN w.state = 'dismissed' OR s.state = 'dismissed' THEN 'dismissed' "
+    "WHEN s.state = 'confirmed' THEN 'confirmed' ELSE 'quarantined' END)"
+)
+_THERE: Final = (  # a folder alone names a project for its owner only
+    "((e.project = ANY(%(projects)s) AND e.owner = %(reader)s) "
+    "OR (e.repository <> '' AND e.repository = ANY(%(repositories)s)))"
+)
+HERE: Final = f"(%(projects)s::text[] IS NULL OR {_THERE})"
 LIVE: Final = f"{KNOWN} <> 'dismissed'"
+ROW_BYTES: Final = 256 * 1024
+ANSWER_BYTES: Final = 4 * 1024 * 1024
+_TEXTS: Final = (
+    "id", "project", "query", "problem", "lesson", "reflection", "triggers", "cites", "files", "proof",
+    "author", "session", "turn", "task",
+)  # fmt: skip
+BYTES: Final = " + ".join((*(f"octet_length(e.{n})" for n in _TEXTS), "coalesce(octet_length(s.mark), 0)"))
+FITS: Final = f"{BYTES} <= {ROW_BYTES}"
 _STATISTICS: Final = (
     "SELECT reltuples::bigint, CASE WHEN small THEN (SELECT count(*) FROM episode_memory) END, "
     "CASE WHEN small THEN (SELECT coalesce(avg(cardinality(terms)), 0)::float8 FROM episode_memory) END "
@@ -87,8 +103,8 @@ class Search:
     ) -> list[Any]:
         """BM25, cosine, and the row, of what is near or says these words.
 
-        ``given``: ``reader``, ``projects``, ``limit``, ``model``, ``size`` and ``vector``, None for none.
-        ``now``: epoch ms.
+        ``given``: ``reader``, ``projects``, ``repositories``, ``limit``, ``model``, ``size`` and
+        ``vector``, None for none. ``now``: epoch ms.
         """
         # not prepared: how a statement is best planned depends on the project and the words
         known = self._statistics
@@ -109,7 +125,8 @@ class Search:
             return []
         weights = [idf(counts[word], known.total) for word in found]
         more = {"words": found, "weights": weights, "average": max(known.average, 1.0), "keys": keys}
-        return await (await c.execute(self._found(given), {**given, **more}, prepare=False)).fetchall()
+        found_sql = bounded(self._found(given))
+        return await (await c.execute(found_sql, {**given, **more}, prepare=False)).fetchall()
 
     def _found(self, given: Mapping[str, Any]) -> str:
         """The rows of what is near and of what says the words."""
@@ -117,7 +134,7 @@ class Search:
             f"WITH {_SAID.format(here=_here(given))} SELECT said.score, CASE WHEN e.model = %(model)s "
             "AND vector_dims(e.embedding) = %(size)s THEN 1 - (e.embedding <=> %(vector)s::vector) END, "
             f"{self._row} {WHOSE} JOIN (SELECT unnest(%(keys)s::bigint[]) AS key UNION SELECT key FROM said) "
-            f"AS f ON f.key = e.key LEFT JOIN said ON said.key = e.key WHERE {LIVE}"
+            f"AS f ON f.key = e.key LEFT JOIN said ON said.key = e.key WHERE {LIVE} AND {FITS}"
         )
 
     async def warm(self, c: AsyncConnection[Any], now: int) -> None:
@@ -140,7 +157,15 @@ async def _statistics(c: AsyncConnection[Any], found: Sequence[Any] | None, now:
 
 def _here(given: Mapping[str, Any]) -> str:
     """The condition on the project, in the form in which an index of projects is of use."""
-    return "TRUE" if given["projects"] is None else "e.project = ANY(%(projects)s)"
+    return "TRUE" if given["projects"] is None else _THERE
+
+
+def bounded(sql: str) -> str:
+    """The first rows of a statement, up to ``ANSWER_BYTES``. Its last column is ``row_bytes``."""
+    return (
+        "SELECT * FROM (SELECT *, sum(row_bytes) OVER (ROWS UNBOUNDED PRECEDING) AS so_far "
+        f"FROM ({sql}) AS found) AS counted WHERE so_far <= {ANSWER_BYTES}"
+    )
 
 
 def _near(given: Mapping[str, Any]) -> str:

@@ -6,7 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
-from daemon.engine.repositories import project_of
+import pytest
+
+from daemon.engine.repositories import project_of, repository_of
 
 
 def git(*command: str, cwd: Path) -> None:
@@ -47,3 +49,40 @@ def test_a_folder_without_git_is_its_own_project(tmp_path: Path) -> None:
     assert project_of(str(folder), str(folder)) == ""
     assert project_of("/", "/nobody") == ""
     assert project_of("", "/nobody") == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://github.com/acme/shop.git", "github.com/acme/shop"),
+        ("https://user:token@GitHub.com/acme/shop", "github.com/acme/shop"),
+        ("ssh://git@github.com:22/acme/shop.git", "github.com/acme/shop"),
+        ("git@github.com:acme/shop.git", "github.com/acme/shop"),
+        ("github.com:acme/shop/", "github.com/acme/shop"),
+        ("/srv/git/shop.git", ""),
+        ("../shop", ""),
+        ("file:///srv/git/shop.git", ""),
+        ("https://[bad", ""),
+    ],
+)
+def test_a_clone_has_one_name_on_every_machine(tmp_path: Path, url: str, name: str) -> None:
+    """However it was reached, and without the password in its address; a folder names nothing elsewhere."""
+    main = repository(tmp_path / "main")
+    project = project_of(str(main), "/nobody")
+    assert repository_of(project) == ""
+    git("remote", "add", "upstream", url, cwd=main)
+    assert repository_of(project) == name
+    git("remote", "add", "other", "https://example.com/other", cwd=main)
+    assert repository_of(project) == "", "which of two?"
+    git("remote", "add", "origin", url, cwd=main)
+    assert repository_of(project) == name
+
+
+def test_a_folder_outside_git_has_no_name_elsewhere(tmp_path: Path) -> None:
+    """Also one with a file that looks like a repository's configuration, or with a FIFO in its place."""
+    (tmp_path / "config").write_text('[remote "origin"]\n\turl = https://github.com/acme/shop\n')
+    assert repository_of(str(tmp_path)) == ""
+    main = repository(tmp_path / "main")
+    (main / ".git" / "config").unlink()
+    os.mkfifo(main / ".git" / "config")
+    assert repository_of(str(main / ".git")) == ""

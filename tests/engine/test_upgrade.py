@@ -1,4 +1,4 @@
-"""When a daemon makes way for the program on the disk. In `tests/cli/control/test_restart.py` real daemons do
+"""When a daemon leaves for the program on the disk. In `tests/cli/control/test_restart.py` real daemons do
 it.
 """
 
@@ -27,8 +27,11 @@ class Machine:
         self.file = folder / "__init__.py"
         self.file.write_text("1")
         self.idle = True
+        self.upgrade = self.upgrading(leaves=True)
+
+    def upgrading(self, *, leaves: bool) -> Upgrade:
         intake = self.daemon.engine.intake
-        self.upgrade = Upgrade(self.daemon.world, intake, lambda: self.idle, self.file)
+        return Upgrade(self.daemon.world, intake, lambda: self.idle, leaves=leaves, file=self.file)
 
     def replaced(self, text: str) -> None:
         """An installer puts another file there. Its time is that of the machine, to which the clock goes."""
@@ -38,7 +41,7 @@ class Machine:
         self.clock.ms = int(self.file.stat().st_ctime * 1000) + 1
 
     async def look(self) -> bool:
-        """One look, and what it began; whether the daemon is to make way."""
+        """One look, and what it began; whether the daemon is to leave."""
         self.upgrade.sweep()
         async with asyncio.timeout(TEST_PATIENCE_S):
             while tasks := list(self.daemon._tasks):
@@ -60,7 +63,7 @@ async def machine() -> AsyncIterator[Machine]:
         found.daemon.db.close()
 
 
-async def test_it_makes_way_when_nothing_is_under_way(machine: Machine) -> None:
+async def test_it_leaves_when_nothing_is_under_way(machine: Machine) -> None:
     """Not while something is done, not while a host waits for an answer, not right after an event."""
     assert not await machine.look()
     machine.clock.advance(2 * PATIENCE_S)
@@ -78,6 +81,17 @@ async def test_it_makes_way_when_nothing_is_under_way(machine: Machine) -> None:
     assert not await machine.look()
     machine.clock.advance(QUIET_S)
     assert await machine.look()
+
+
+async def test_it_stays_where_nobody_starts_the_next_one(machine: Machine) -> None:
+    """A daemon that a person started keeps its flags and keys, and says what to do."""
+    machine.upgrade = machine.upgrading(leaves=False)
+    machine.replaced("2")
+    await machine.settled()
+    machine.clock.advance(2 * PATIENCE_S)
+    assert not await machine.look()
+    status = machine.upgrade.status()
+    assert (status["waiting"], "nobody would start" in status["problem"]) == (False, True)
 
 
 async def test_agents_that_never_pause_hold_it_up_for_ten_minutes(machine: Machine) -> None:

@@ -455,6 +455,28 @@ def test_session_start_starts_the_daemon_and_asks_it(asleep: Hook) -> None:
     assert not [line for line in given.splitlines() if line.startswith(("CLAUDE", "AI_AGENT"))]
 
 
+def test_a_start_that_failed_is_told_once(hook: Hook) -> None:
+    """In the words that `reflectd start` wrote down, or in our own where it wrote none; never by a hook that
+    may not speak, and never what is no JSON text.
+    """
+    hook.program("env", 'exec /usr/bin/env "$@"')
+    hook.env |= {"REFLECTD_SOCKET": "", "REFLECTD_NO_START": "0"}
+    hook.program("reflectd", "exit 1")
+    failed = hook.state / "start-failed"
+    assert hook("UserPromptSubmit") == SILENT
+    wait_until(failed.exists, "the end of the start")
+    assert hook("PostToolUse") == hook("SessionEnd") == SILENT
+    code, out, _ = hook("UserPromptSubmit")
+    assert (code, "reflectd start in a terminal" in json.loads(out)["systemMessage"]) == (0, True)
+    assert hook("UserPromptSubmit") == SILENT
+    said = 'It "broke": \\ ü.'
+    failed.write_text(json.dumps(said) + "\n")
+    code, out, _ = hook("UserPromptSubmit")
+    assert (code, json.loads(out)) == (0, {"systemMessage": said})
+    failed.write_text("It broke.\n")
+    assert hook("UserPromptSubmit") == SILENT
+
+
 @pytest.mark.parametrize(("age", "started"), [(30, 0), (61, 1), (-500, 1), (None, 1)])
 def test_at_most_one_start_a_minute(asleep: Hook, age: int | None, started: int) -> None:
     """A daemon that can't start is not tried at every session; an unreadable or future mark is no mark."""

@@ -18,7 +18,7 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.owners import peer_uid
-from daemon.server.listener import AlreadyRunning, Lock, bind, handed_on, remove
+from daemon.server.listener import AlreadyRunning, Lock, bind, remove
 from harness.machine import processes
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox, sandbox
@@ -300,39 +300,6 @@ def test_the_lock_is_held_once(folder: Path) -> None:
     second.release()
     second.release()
     assert stat.S_IMODE((folder / "lock").stat().st_mode) == 0o600
-
-
-def test_a_lock_that_is_handed_on_is_never_free(folder: Path) -> None:
-    """The next program of the process holds it by another descriptor; no other file's descriptor will do."""
-    lock, path = Lock(folder / "lock"), folder / "other"
-    lock.acquire()
-    held = lock.hand_on()
-    assert os.get_inheritable(held)
-    with path.open("w") as file:
-        for wrong in (file.fileno(), 9_999):
-            with pytest.raises(AlreadyRunning):
-                Lock(folder / "lock").acquire(wrong)
-    after = Lock(folder / "lock")
-    after.acquire(held)
-    assert not os.get_inheritable(held)
-    os.close(lock._fd)  # as `execve` does
-    assert not after.is_free()
-    with pytest.raises(AlreadyRunning):
-        Lock(folder / "lock").acquire()
-    after.release()
-    assert Lock(folder / "lock").is_free()
-
-
-@pytest.mark.parametrize(
-    ("told", "lock"),
-    [("7:12", 12), ("8:12", -1), ("7:", -1), ("7:x", -1), ("7:-1", -1), ("7:999999999", -1), ("", -1)],
-)
-def test_what_another_process_was_handed_is_not_used(told: str, lock: int) -> None:
-    """Only what was left for this process counts, and no child sees it."""
-    env = {"REFLECTD_LOCK_FD": told, "LISTEN_FDNAMES": "reflectd-own"}
-    assert handed_on(env, 7) == (lock, False)
-    assert env == {"LISTEN_FDNAMES": "reflectd-own"}
-    assert handed_on({}, 7) == (-1, True)
 
 
 def test_a_link_in_place_of_the_lock_is_refused(folder: Path) -> None:

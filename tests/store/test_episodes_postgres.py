@@ -10,21 +10,27 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.store.episodes_postgres import PostgresEpisodes
+from daemon.memory.decide import may_show
+from daemon.store.episodes_postgres import TRIGGERED, PostgresEpisodes
 from daemon.store.postgres_schema import MIGRATIONS
-from daemon.store.postgres_search import EXACT, SMALL
+from daemon.store.postgres_search import ANSWER_BYTES, EXACT, ROW_BYTES, SMALL
 from tests.store.episodes import MODEL, NOW, episode, hexed, ids, rich, vector
 from tests.support.machine.postgres import Postgres, start, stop
 
 INTO = (
     "INSERT INTO reflectd.episode_memory (id, project, query, reward, problem, lesson, reflection, "
-    "triggers, cites, files, proof, author, session, turn, task, at, owner, terms"
+    "triggers, cites, files, proof, author, session, turn, task, at, owner, repository, terms"
 )
 ROWS = (
     "SELECT lpad(to_hex(n), 32, '0'), '/p', 'q', -1, '', 'l', '', "
-    "'[]', '[]', '[]', '', '', '', '', '', n, 'x'"
+    "'[]', '[]', '[]', '', '', '', '', '', n, 'x', 'host/p'"
 )
 People = Callable[[str], PostgresEpisodes]
+
+
+def repository(project: str) -> str:
+    """Every folder is a clone, but those below ``/app``."""
+    return "" if project.startswith("/app") else f"host{project}"
 
 
 @pytest.fixture
@@ -33,7 +39,7 @@ async def people(postgres: Postgres, tmp_path: Path) -> AsyncIterator[People]:
     url, opened = postgres.new_database(), []
 
     def person(name: str) -> PostgresEpisodes:
-        store = PostgresEpisodes(lambda: url, tmp_path / name / "key", lambda: NOW, name)
+        store = PostgresEpisodes(lambda: url, tmp_path / name / "key", lambda: NOW, name, repository)
         opened.append(store)
         return store
 
@@ -104,7 +110,69 @@ async def test_a_text_that_was_changed_is_not_confirmed(
     await ada.add(rich(1), vector(0))
     postgres.run(change, database(ada))
     (found,) = await ada.search("npm", vector(0), None, 5)
-    assert found.episode.state == "quarantined"
+    assert (found.episode.state, found.vouched) == ("quarantined", False)
+    assert not may_show(found.episode, "/p"), "what was proven was another text"
+
+
+@pytest.mark.shows("I51")
+async def test_what_another_proved_proves_nothing_here(people: People) -> None:
+    """A row of somebody else with a proof is kept apart like every other one, until it is confirmed here."""
+    ada, grace = people("ada"), people("grace")
+    await grace.add(replace(rich(1), state="quarantined"), vector(0))
+    for (found,) in (await ada.search("npm", vector(0), ["/p"], 5), await ada.triggered(["/p"])):
+        assert (found.episode.state, found.episode.proof, found.vouched) == ("quarantined", "", False)
+        assert not may_show(found.episode, "/p")
+    (hers,) = await grace.triggered(["/p"])
+    assert hers.vouched
+    assert may_show(hers.episode, "/p")
+    await ada.settle([hexed(1)], "confirmed")
+    (found,) = await ada.triggered(["/p"])
+    assert found.vouched
+    assert may_show(found.episode, "/p")
+
+
+@pytest.mark.shows("I51")
+async def test_a_project_is_more_than_its_folder(people: People) -> None:
+    """The same folder is no project that two people share (a container's is `/app` everywhere); the same
+    repository is, wherever it is.
+    """
+    ada, grace = people("ada"), people("grace")
+    await grace.add(episode(1, project="/app", triggers=rich(1).triggers), vector(0))
+    await grace.add(episode(2, project="/p", triggers=rich(1).triggers), vector(0))
+    assert ids(await grace.triggered(["/app"])) == [1]
+    for store, project, wanted in ((ada, "/app", []), (grace, "/app", [1]), (ada, "/p", [2])):
+        assert ids(await store.triggered([project])) == wanted
+        assert ids(await store.search("task", vector(0), [project], 5)) == wanted
+        assert ids(await store.page([project])) == wanted
+        assert (await store.counts([project]))["quarantined"] == len(wanted)
+
+
+@pytest.mark.shows("I51")
+async def test_what_is_read_has_limits(people: People, postgres: Postgres) -> None:
+    """Whoever writes to the server chooses how many rows there are, and how long they are. What he wrote is
+    read up to a limit, and long rows not at all.
+    """
+    ada = people("ada")
+    await ada.add(episode(1, triggers=rich(1).triggers), vector(0))
+    for n, (query, many) in enumerate(((ROW_BYTES, 3), (ROW_BYTES // 2, 100), (10, 3 * TRIGGERED))):
+        postgres.run(
+            f"{INTO}, model, embedding) SELECT lpad(to_hex(n), 32, '0'), '/p', repeat('q', {query}), -1, '', "
+            "'l', '', '[[\"tool\",\"bash\"]]', '[]', '[]', 'row', '', '', '', '', n, 'x', 'host/p', "
+            f"'{{task}}', '{MODEL}', '[1,0,0,0,0,0,0,0]' "
+            f"FROM generate_series({10_000 * (n + 1)}, {10_000 * (n + 1) + many - 1}) AS n",
+            database(ada),
+        )
+    await ada.analyze()
+    for found in (
+        await ada.triggered(["/p"]),
+        await ada.page(None, limit=100_000),
+        await ada.get([hexed(n) for n in range(20_000, 20_100)]),
+        await ada.search("task", vector(0), ["/p"], 500),
+    ):
+        assert 0 < sum(len(c.episode.query) for c in found) <= ANSWER_BYTES
+        assert all(len(c.episode.query) < ROW_BYTES for c in found)
+    assert len(await ada.triggered(["/p"])) == TRIGGERED
+    assert await ada.unembedded("another", 100) == [(await ada.get([hexed(1)]))[0].episode]
 
 
 @pytest.mark.shows("I51")
@@ -201,7 +269,7 @@ async def test_a_file_that_can_not_be_used(tmp_path: Path) -> None:
     """It is told when the store is needed; the daemon starts all the same."""
     from daemon.store.choose import shared
 
-    store = shared(str(tmp_path / "none"), tmp_path, lambda: NOW)
+    store = shared(str(tmp_path / "none"), tmp_path, lambda: NOW, repository)
     with pytest.raises(Unavailable, match="url_file"):
         await store.page(None)
     await store.close()

@@ -1,9 +1,8 @@
-"""``reflectd restart``: replaces the running daemon by this program, in the way in which it was started.
+"""``reflectd restart``: replaces the running daemon by this program.
 
-* The service manager restarts the daemon that it runs.
-* A daemon of this installation becomes the new program itself: it keeps its process, terminal, flags,
-  environment and socket. One that would not start any more is left running, and this fails in words.
-* A daemon of another installation is ended, and this one is started in the background.
+The service manager restarts the daemon that it runs. Any other is ended, and this one is started in the
+background, with the flags and the environment of this shell. A program that can't even be imported ends no
+daemon.
 
 A turn that is being judged meanwhile is judged again by the new daemon. Exit codes: 0 the new daemon
 answers · 1 it does not · 2 wrong arguments or settings.
@@ -12,13 +11,12 @@ answers · 1 it does not · 2 wrong arguments or settings.
 from __future__ import annotations
 
 import os
-import sys
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ...client import request
-from ...core.errors import Unavailable, UserError
-from ...paths import MODULE, find_socket
+from ...core.errors import Unavailable
+from ...paths import find_socket
 from ..settings import add_flags, load
 from . import start
 from .stop import end
@@ -29,11 +27,9 @@ if TYPE_CHECKING:
     from ...paths import Paths
 
 WAIT_S = 60.0
-TRY_S = 150.0  # longer than the daemon tries whether the program on the disk starts
-EPILOG = """A daemon that runs as a service is restarted by systemd; any other keeps its
-process, its terminal, its flags and its environment. To use those of this shell:
-`reflectd stop`, then `reflectd start`. A turn that is being judged meanwhile is
-judged again.
+EPILOG = """A daemon that runs as a service is restarted by systemd; any other is ended, and
+started in the background with the flags and the environment of this shell. A turn
+that is being judged meanwhile is judged again.
 
 exit codes: 0 the new daemon answers, 1 it does not, 2 wrong arguments or settings"""
 
@@ -60,33 +56,27 @@ def run(args: argparse.Namespace) -> int:
     service = manager.holding(os.environ, where)
     if service is not None and service.pid() == before["pid"]:
         service.restart()
-    elif before.get("program") == [sys.executable, MODULE]:
-        _replace(where)
     else:
-        return _exchange(args, where, by_host=bool(before.get("by_host")))
+        return _exchange(args, where, before)
     now = _another(where, before)
-    how = " as a service" if service is not None and service.pid() == now["pid"] else ""
-    print(f"reflectd {now['version']} restarted{how} (pid {now['pid']}){_was(before, now)}")
+    print(f"reflectd {now['version']} restarted as a service (pid {now['pid']}){_was(before, now)}")
     return 0
 
 
-def _replace(where: Paths) -> None:
-    try:
-        request(find_socket(where), "POST", "/v1/restart", timeout_s=TRY_S)
-    except UserError as e:
-        raise Unavailable(f"the daemon goes on as it was: {e}") from e
-
-
-def _exchange(args: argparse.Namespace, where: Paths, *, by_host: bool) -> int:
-    """End the daemon of another installation, or of a version that can't replace itself, and start this
-    one. The mark ``stopped`` keeps hosts from starting another one in between.
+def _exchange(args: argparse.Namespace, where: Paths, before: dict[str, Any]) -> int:
+    """End the daemon, and start this one. The mark ``stopped`` keeps hosts from starting another one in
+    between. Raises ``Unavailable``.
     """
+    try:
+        import_module("...app", __package__)
+    except Exception as e:
+        raise Unavailable(f"this program does not start, so the daemon goes on as it was: {e}") from e
     where.stopped.touch(mode=0o600)
     try:
         end(where)
     finally:
         where.stopped.unlink(missing_ok=True)
-    args.from_shim = by_host
+    args.from_shim = bool(before.get("by_host"))
     return start.detached(args, where)
 
 

@@ -28,7 +28,7 @@ def _program(status: Mapping[str, Any]) -> list[str]:
     if upgrade.get("problem"):
         return [f"its program was replaced and it goes on as it was: {upgrade['problem']}"]
     if upgrade.get("waiting"):
-        return ["its program was replaced; the new one takes over by itself at the next quiet moment"]
+        return ["its program was replaced; it leaves for the new one at the next quiet moment"]
     if status["version"] == __version__:
         return []
     theirs, ours = _parts(str(status["version"])), _parts(__version__)

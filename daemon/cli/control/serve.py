@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import ReflectdError
 from ...keys import Keys, load_keys
 from ..settings import add_flags, load
+from . import start_failure
 
 if TYPE_CHECKING:
     import argparse
@@ -39,6 +40,7 @@ SWITCH_S = 0.0005
 """How long a thread that computes keeps the others waiting. Python's 5 ms are far longer than an event takes,
 and for each event the loop and the store's thread wait for their turn several times.
 """
+AGAIN = 75  # the exit code of a daemon that launchd is to start again
 LEAVE_S = 1.0  # how long a thread may take to finish what it does when the daemon ends
 
 
@@ -56,27 +58,25 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT. A service manager is told too when the start fails.
-
-    When the daemon makes way for the program on the disk, this process becomes that program: with the same
-    arguments, environment, terminal and manager.
+    """Serve until SIGTERM or SIGINT, or until the program on the disk was replaced and somebody starts it. A
+    service manager and the next host are told too when the start fails.
     """
     from ...server import listener
+    from ...service.launchd import is_ours
     from ...service.notify import Notifier
 
-    given = dict(os.environ)
     notifier = Notifier.from_environment(os.environ)
+    by_launchd = is_ours(os.environ)
     try:
-        held, lasting = listener.handed_on(os.environ, os.getpid())
         handed_over = listener.inherited(os.environ, os.getpid())
         settings, where = load(args, from_shim=args.from_shim)
         if handed_over is not None:
             where = replace(where, socket=Path(handed_over.getsockname()))
         keys = load_keys(os.environ, settings, by_host=args.from_shim)
         lock = listener.Lock(where.lock)
-        lock.acquire(held)
+        lock.acquire()
         try:
-            if not args.from_shim and held < 0:
+            if not args.from_shim:
                 where.stopped.unlink(missing_ok=True)
             from ... import log
 
@@ -85,29 +85,20 @@ def run(args: argparse.Namespace) -> int:
                 # the watchdog ends a daemon that hangs with SIGABRT; the log then shows where it hung
                 faulthandler.enable()
             _allow_connections()
-            left: list[socket] = []
-            code = run_to_the_end(
-                _serve(settings, where, keys, notifier, handed_over, left, lasting=lasting), lock.release
-            )
-            if not left:
-                return code
-            env = listener.hand_on(left[0], lock, given, lasting=lasting and handed_over is not None)
-            return _become(env)
+            leaves = handed_over is not None or by_launchd or args.from_shim
+            served = _serve(settings, where, keys, notifier, handed_over, leaves=leaves)
+            left = run_to_the_end(served, lock.release)
+            return AGAIN if left and by_launchd else 0  # launchd starts only what failed
         finally:
             lock.release()
-    except ReflectdError as e:
-        notifier.status(str(e))
+    except listener.AlreadyRunning:
         raise
-
-
-def _become(env: dict[str, str]) -> int:
-    """The program on the disk, in the place of this one; comes back only when there is none."""
-    sys.stdout.flush()
-    try:
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], env)  # noqa: S606 - our own command
-    except OSError as e:
-        print(f"reflectd: cannot start {sys.executable} again: {e.strerror}", file=sys.stderr)
-        return 1
+    except Exception as e:
+        with contextlib.suppress(ReflectdError):  # also where the settings are wrong
+            start_failure.keep(load(args, left_out=[])[1], e)
+        if isinstance(e, ReflectdError):
+            notifier.status(str(e))
+        raise
 
 
 def run_to_the_end(work: Coroutine[Any, Any, int], last: Callable[[], object]) -> int:
@@ -162,14 +153,13 @@ async def _serve(
     keys: Keys,
     notifier: Notifier,
     handed_over: socket | None,
-    left: list[socket],
     *,
-    lasting: bool,
+    leaves: bool,
 ) -> int:
-    """Serve. ``left`` gets the socket when another program is to serve it."""
+    """Serve. 1 when it left for the program on the disk, 0 when it was asked to end."""
     from ...app import Daemon
 
-    daemon = Daemon(settings, where, keys=keys)
+    daemon = Daemon(settings, where, keys=keys, leaves=leaves)
     up = False
 
     def status() -> str:
@@ -186,13 +176,9 @@ async def _serve(
         notifier.ready(status())
 
     notifier.status(status())
-    telling = asyncio.create_task(
-        notifier.live(daemon.stopping, status, lambda: daemon.replaced), name="notify"
-    )
+    telling = asyncio.create_task(notifier.live(daemon.stopping, status), name="notify")
     try:
-        await daemon.serve(ready, handed_over, lasting=lasting)
+        await daemon.serve(ready, handed_over)
     finally:
         telling.cancel()
-    if daemon.handed_on is not None:
-        left.append(daemon.handed_on)
-    return 0
+    return int(daemon.upgrade.wanted.is_set())

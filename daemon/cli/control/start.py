@@ -10,11 +10,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ...client import request
-from ...core.errors import Unavailable, UserError
+from ...core.errors import ReflectdError, Unavailable, UserError
 from ...paths import MODULE, find_socket
 from ..render import plain
 from ..settings import SHORT, add_flags, load
 from ..terminal import say
+from . import start_failure
 from .service import plan_for
 
 if TYPE_CHECKING:
@@ -37,7 +38,19 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start the daemon unless it runs, and return when it answers.
+    """Start the daemon unless it runs, and return when it answers. Why it does not is written down."""
+    _, where = load(args, from_shim=args.from_shim, left_out=[])
+    where.start_failed.unlink(missing_ok=True)
+    try:
+        return _start(args)
+    except ReflectdError as e:
+        if not start_failure.read(where):
+            start_failure.keep(where, e)
+        raise
+
+
+def _start(args: argparse.Namespace) -> int:
+    """Start the daemon unless it runs.
 
     A host's start (``--from-shim``) starts nothing after `reflectd stop`. Where the service is installed and
     its manager can be asked, the manager starts the daemon.
@@ -136,7 +149,7 @@ def detached(args: argparse.Namespace, where: Paths) -> int:
             said.seek(0)
             words = said.read().decode("utf-8", "replace").strip() or f"exit code {process.returncode}"
             if "runs already" not in words:  # else another `start` was faster, and its daemon will answer
-                raise Unavailable(f"the daemon did not start: {words}")
+                raise Unavailable(f"the daemon did not start: {start_failure.read(where) or words}")
         time.sleep(0.02)
     raise Unavailable(f"the daemon does not answer after {WAIT_S:.0f} s; see {where.log_file}")
 

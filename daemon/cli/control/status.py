@@ -14,6 +14,7 @@ from ..judging import allows, names, read, who_judges
 from ..render import Paint, ago, clock, count, dear, place, plain, print_json, short, span, waiting
 from ..settings import add_flags, look
 from ..terminal import add_flag, show
+from . import start_failure
 
 if TYPE_CHECKING:
     import argparse
@@ -43,12 +44,14 @@ def run(args: argparse.Namespace) -> int:
         status = request(socket, "GET", "/v1/status")
         sessions = request(socket, "GET", f"/v1/sessions?limit={SHOWN}")["sessions"]
     except Unavailable as e:
-        off = _off(where)
+        off, failed = _off(where), start_failure.read(where)
         if args.json:
-            print_json({"running": False, "error": str(e), "off": off})
+            print_json({"running": False, "error": str(e), "start_failed": failed, "off": off})
         else:
             paint = Paint()
             lines = paint.row("reflectd is not running: ", str(e), "  ")
+            if failed:
+                lines += _row("FAILED", paint(plain(failed), "red"), paint)
             for folder in off:
                 lines += _row("off", _off_text(folder), paint)
             for label, text in _about_learning(settings, where, off):

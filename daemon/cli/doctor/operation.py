@@ -22,9 +22,13 @@ DAY_S = 86_400
 
 def daemon(about: About) -> Iterator[Check]:
     """Whether the daemon runs, which version it is, and what it says does not work."""
+    from ..control import start_failure
     from ..control.running import outdated
 
     s = about.status
+    if s is None and (failed := start_failure.read(about.where)):
+        yield Check("daemon", "fail", failed, "reflectd start")
+        return
     if s is None and about.where.stopped.exists():
         yield Check("daemon", "warn", "it was stopped with `reflectd stop`", "reflectd start")
         return

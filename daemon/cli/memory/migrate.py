@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...clock import SystemClock
 from ...core.errors import Unavailable, UserError
+from ...engine.repositories import repository_of
 from ...server.listener import Lock
 from ...store.choose import shared
 from ...store.db import Database
@@ -63,7 +64,7 @@ def migrate(args: argparse.Namespace) -> int:
 
 async def _copied(where: Paths, url_file: str, to: str, *, dry_run: bool) -> dict[str, int]:
     async with AsyncExitStack() as stack:
-        server = shared(url_file, where.state_dir, SystemClock().now_ms)
+        server = shared(url_file, where.state_dir, SystemClock().now_ms, repository_of)
         stack.push_async_callback(server.close)
         own = _own(where, stack, write=to == "sqlite" and not dry_run)
         stack.push_async_callback(own.close)

@@ -22,7 +22,7 @@ from ...core.errors import Unavailable, UserError
 from ...files.folders import make_folder, remove_empty
 from ...paths import data_folder
 from .copies import remove_made
-from .edit import BACKUPS_KEPT, Report, check_editable, diff
+from .edit import BACKUPS_KEPT, Report, check_editable, diff, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,12 +34,23 @@ _WRITTEN: Final = "written"
 _SCHEMA: Final = re.compile(rb'"\$schema"\s*:\s*"[^"]*"\s*,?')
 
 
-def write(env: Mapping[str, str], file: Path, data: bytes, now: Callable[[], datetime]) -> Path | None:
-    """Keep what the file is now, then replace it. Returns the backup, None when there was no file."""
+def write(
+    env: Mapping[str, str], file: Path, old: bytes, data: bytes, now: Callable[[], datetime]
+) -> Path | None:
+    """Keep the file, which was read as ``old``, then replace it. Returns the backup, None when there was no
+    file. What somebody saved meanwhile stays, and is ``Unavailable``.
+    """
     there = file.exists()
     made = [] if there else make_folder(file.parent)
-    backup = _keep(env, file, now, made)
-    _put(env, file, data)
+    backup = _keep(env, file, old, now, made)
+    try:
+        _put(env, file, data, old)
+    except Unavailable:
+        _remove_made([backup])
+        backup.unlink()
+        if not kept(env, file):
+            _forget(env, file)
+        raise
     return backup if there else None
 
 
@@ -78,16 +89,18 @@ def before(env: Mapping[str, str], file: Path) -> tuple[bool, bytes | None]:
     return True, _content(found[0])
 
 
-def put_back(env: Mapping[str, str], file: Path, data: bytes | None) -> None:
-    """Make the file ``data`` again, or remove it with the empty folders that were made for it. All its
-    backups are removed too.
+def put_back(env: Mapping[str, str], file: Path, old: bytes, data: bytes | None) -> None:
+    """Make the file, which was read as ``old``, ``data`` again, or remove it with the empty folders that were
+    made for it. All its backups are removed too. What somebody saved meanwhile stays, and is ``Unavailable``.
     """
-    from ...files.atomic import backups, write_atomic
+    from ...files.atomic import CHANGED, backups, holds, write_atomic
 
     if data is None:
+        if not holds(file, old):
+            raise Unavailable(f"can't remove {file}: {CHANGED}")
         file.unlink(missing_ok=True)
     else:
-        write_atomic(file, data, mode=None, follow=True)
+        write_atomic(file, data, mode=None, follow=True, expected=old)
     for _, beside in backups(file):  # where earlier versions kept them
         beside.unlink()
     if data is None:
@@ -105,7 +118,7 @@ def undo(
     if not found:
         raise UserError(f"there is no backup of {files[0]}: nothing to undo. --remove removes what is ours")
     _, backup, file = max(found)
-    old, new = file.read_bytes() if file.exists() else b"", _content(backup)
+    old, new = read(file), _content(backup)
     edited = not _is_untouched(env, file)
     if edited and not force:
         raise UserError(
@@ -116,13 +129,13 @@ def undo(
     saved = None
     if not dry_run:
         if edited and file.exists():
-            saved = _keep(env, file, now, [])
+            saved = _keep(env, file, old, now, [])
         if new is None:
             file.unlink(missing_ok=True)
             _remove_made([backup])
         else:
             make_folder(file.parent)
-            _put(env, file, new)
+            _put(env, file, new, old)
         backup.unlink()
         if not kept(env, file):
             _forget(env, file)
@@ -130,13 +143,15 @@ def undo(
     return Report(file, "deleted" if new is None else "restored", "", saved, change)
 
 
-def _keep(env: Mapping[str, str], file: Path, now: Callable[[], datetime], made: list[Path]) -> Path:
+def _keep(
+    env: Mapping[str, str], file: Path, old: bytes, now: Callable[[], datetime], made: list[Path]
+) -> Path:
     """A backup of the file, or the note that there is none. The newest stay, and the oldest of all."""
     from ...files.atomic import write_atomic
 
     folder, stamp = _folder(env, file), f"{now():%Y%m%dT%H%M%S}"
     there = file.exists()
-    data = file.read_bytes() if there else "".join(f"{path}\n" for path in made).encode()
+    data = old if there else "".join(f"{path}\n" for path in made).encode()
     taken = [path.name for path in kept(env, file) if path.name.startswith(stamp)]
     number = int(taken[-1].split("-")[1]) + 1 if taken else 1
     backup = folder / f"{stamp}-{number:03d}-{file.name if there else _NONE}"
@@ -164,11 +179,11 @@ def _is_none(backup: Path) -> bool:
     return backup.name.endswith(f"-{_NONE}")
 
 
-def _put(env: Mapping[str, str], file: Path, data: bytes) -> None:
+def _put(env: Mapping[str, str], file: Path, data: bytes, old: bytes) -> None:
     """Write the file, and note what was written, so that the next edit is seen."""
     from ...files.atomic import write_atomic
 
-    write_atomic(file, data, mode=None, follow=True)
+    write_atomic(file, data, mode=None, follow=True, expected=old)
     write_atomic(_folder(env, file) / _WRITTEN, data)
 
 
@@ -177,8 +192,8 @@ def _is_untouched(env: Mapping[str, str], file: Path) -> bool:
     none: that is no edit.
     """
     try:
-        now, then = file.read_bytes(), (_folder(env, file) / _WRITTEN).read_bytes()
-    except OSError:
+        now, then = read(file), (_folder(env, file) / _WRITTEN).read_bytes()
+    except (OSError, UserError, Unavailable):
         return False
     added = _SCHEMA.search(now) and not _SCHEMA.search(then)
     return now == then or bool(added and _bare(now) == _bare(then))

@@ -20,7 +20,7 @@ from ...core.errors import Unavailable, UserError
 from ...files.folders import remove_empty
 from ...paths import PACKAGE
 from . import backups, command, copies, judge, mcp, mod
-from .edit import NOTHING, Action, Report, check_editable, diff, fleeting, read_text
+from .edit import NOTHING, Action, Report, check_editable, diff, fleeting, read_text, stay_inside
 
 if TYPE_CHECKING:
     import argparse
@@ -62,6 +62,8 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     mod.check(args)
     mcp.check(args)
     file = (Path.cwd() / ".claude" if args.project else config_folder(env)) / "settings.json"
+    if args.project:
+        stay_inside(Path.cwd(), (file, command.file_of(file)))
     command.check(args, file)
     if args.undo:
         return _undo(args, env, file, now)
@@ -83,7 +85,7 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     copied = not args.dry_run and copies.refresh(env, HOST, make=True)
     if text == old:
         return Report(file, "unchanged", folder, None, "", warnings, copied, notes, bare)
-    backup = None if args.dry_run else backups.write(env, file, text.encode(), now)
+    backup = None if args.dry_run else backups.write(env, file, old.encode(), text.encode(), now)
     ours = entry(settings) is not None or PLUGIN in settings.get(ENABLED[0], {})
     action: Action = "replaced" if ours else "added" if there else "created"
     return Report(file, action, folder, backup, diff(file, old, text), warnings, copied, notes, bare)
@@ -147,7 +149,7 @@ def _remove(
         text = None
     check_editable(file, force=force)
     if not dry_run:
-        backups.put_back(env, file, None if text is None else text.encode())
+        backups.put_back(env, file, old.encode(), None if text is None else text.encode())
         remove_empty([file.parent])
         _clear(env, file)
     return Report(file, "removed", folder or "", None, diff(file, old, text or ""), tuple(others))
@@ -193,7 +195,7 @@ def _forget(env: Mapping[str, str]) -> None:
             if path == (NAME,) and entry({MARKET[0]: read(text)}) is None:
                 continue
             if (after := take(text, path)) != text:
-                write_atomic(file, after.encode(), mode=None, follow=True)
+                write_atomic(file, after.encode(), mode=None, follow=True, expected=text.encode())
     for empty in (f"data/{NAME}-{NAME}", "data", f"cache/{NAME}/{NAME}", f"cache/{NAME}", "cache"):
         with suppress(OSError):
             (folder / empty).rmdir()

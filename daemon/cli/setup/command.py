@@ -15,7 +15,7 @@ from ...files import commands
 from ...paths import shipped
 from ..terminal import attended, say
 from . import backups
-from .edit import NOTHING, Extra
+from .edit import NOTHING, Extra, read
 
 if TYPE_CHECKING:
     import argparse
@@ -65,7 +65,8 @@ def choose(
         return NOTHING
     if ours and not is_exactly_ours(env, file):
         return Extra(f"{file} was edited since and stays as it is") if wanted else NOTHING
-    if ours and file.read_bytes() == _text():
+    old = read(file)
+    if ours and old == _text():
         return Extra(f"{file} is there already") if wanted else NOTHING
     if not ours and wanted is None:
         if args.json or args.dry_run or not attended():
@@ -76,8 +77,9 @@ def choose(
     if args.dry_run:
         return Extra(f"{file} would be {'brought up to date' if ours else 'made'}")
     if ours:
-        backups.put_back(env, file, None)  # an older text of ours: nothing that anybody would want back
-    backups.write(env, file, _text(), now)
+        # an older text of ours: nothing that anybody would want back
+        backups.put_back(env, file, old, None)
+    backups.write(env, file, b"", _text(), now)
     return Extra(f"{file} {'is of this version now' if ours else 'made'}", changed=True)
 
 
@@ -90,7 +92,7 @@ def remove(env: Mapping[str, str], settings: Path, *, dry_run: bool = False) -> 
         return Extra(f"{file} was edited since and stays: delete it if you don't need it")
     if dry_run:
         return Extra(f"{file} would be removed")
-    backups.put_back(env, file, None)
+    backups.put_back(env, file, read(file), None)
     return Extra(f"{file} removed", changed=True)
 
 
@@ -98,7 +100,7 @@ def is_exactly_ours(env: Mapping[str, str], file: Path) -> bool:
     """Whether it is our command, as some ``setup`` wrote it."""
     if file.is_symlink() or not commands.is_ours(file):
         return False
-    return backups.before(env, file) == (True, None) or file.read_bytes() == _text()
+    return backups.before(env, file) == (True, None) or read(file) == _text()
 
 
 def _text() -> bytes:

@@ -140,7 +140,7 @@ def _set(file: Path, key: str, text: str, *, as_json: bool) -> None:
     except UserError as error:
         raise UserError(f"{file}: {error}. Nothing was changed in it") from error
     check_editable(file, force=False)
-    backup = write(file, new.encode(), datetime.now) if new != old else None
+    backup = write(file, old, new, datetime.now) if new != old else None
     notes = _notes(file, new, key)
     if as_json:
         found = {"key": key, "value": value, "file": str(file), "changed": new != old}

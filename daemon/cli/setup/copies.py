@@ -19,10 +19,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from ...core.errors import Unavailable
+from ...core.errors import Unavailable, UserError
 from ...files.folders import make_folder, remove_empty
 from ...paths import data_folder, shipped
 from . import mcp, mod, tool_hooks
+from .edit import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -94,10 +95,8 @@ def remove_made(env: Mapping[str, str], folder: Path) -> None:
 def names(settings: Path, folder: Path) -> bool:
     """Whether the settings file names the folder, or cannot be read."""
     try:
-        text = settings.read_text("utf-8", "replace")
-    except FileNotFoundError:
-        return False
-    except OSError:
+        text = read(settings).decode("utf-8", "replace")
+    except (UserError, Unavailable):
         return True
     return str(folder) in text or folder.as_uri() in text
 

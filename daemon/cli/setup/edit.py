@@ -17,10 +17,11 @@ from ...core.errors import Unavailable, UserError
 from ...files.folders import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
 BACKUPS_KEPT = 5
+LIMIT = 4_000_000  # bytes of a settings file
 _FLEETING = (
     "/uv/archive-v",
     "/uv/builds-v",
@@ -59,13 +60,40 @@ class Report:
 
 
 def read_text(file: Path) -> str:
-    """The settings as text. ``UserError`` when not UTF-8, ``Unavailable`` when they can't be read."""
+    """The settings as text. ``UserError`` when they are no text of this size, ``Unavailable`` when they can't
+    be read.
+    """
     try:
-        return file.read_bytes().decode()
+        return read(file).decode()
     except UnicodeDecodeError as error:
         raise UserError(f"{file} is not UTF-8 (byte {error.start}): save it as UTF-8") from error
+
+
+def read(file: Path) -> bytes:
+    """The content of a settings file, which may have come with a clone; nothing for no file. Raises
+    ``UserError``, ``Unavailable``.
+    """
+    from ...files.bounded import read_bytes, reason
+
+    try:
+        return read_bytes(file, LIMIT) or b""
+    except ValueError as error:
+        raise UserError(f"{file} can't be used: {reason(error)}") from error
     except OSError as error:
         raise Unavailable(f"can't read {file}: {error.strerror}") from error
+
+
+def stay_inside(folder: Path, files: Iterable[Path]) -> None:
+    """Refuse files of a project that a link leads out of it: a clone may bring that link. Raises
+    ``UserError``.
+    """
+    top = folder.resolve()
+    for file in files:
+        if not Path(os.path.realpath(file)).is_relative_to(top):
+            raise UserError(
+                f"{file} leads out of {folder}, to {os.path.realpath(file)}. Nothing was changed: "
+                "put a file there, or edit that one"
+            )
 
 
 def fleeting(line: str) -> str:
@@ -75,13 +103,18 @@ def fleeting(line: str) -> str:
     return ""
 
 
-def write(file: Path, data: bytes, now: Callable[[], datetime]) -> Path | None:
-    """Replace the file. Returns the backup of the old version, None when there was no file."""
+def write(file: Path, old: str, new: str, now: Callable[[], datetime]) -> Path | None:
+    """Replace the file, which was read as ``old``. Returns the backup of it, None when there was no file."""
     from ...files.atomic import back_up, write_atomic
 
     make_folder(file.parent)
     backup = back_up(file, f"{now():%Y%m%dT%H%M%S}", keep=BACKUPS_KEPT) if file.exists() else None
-    write_atomic(file, data, mode=None, follow=True)
+    try:
+        write_atomic(file, new, mode=None, follow=True, expected=old.encode())
+    except Unavailable:
+        if backup:
+            backup.unlink(missing_ok=True)
+        raise
     if backup:  # so that --undo sees whether the file was edited since
         written = file.stat().st_mtime_ns
         os.utime(backup, ns=(written, written))

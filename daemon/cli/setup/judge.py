@@ -241,7 +241,7 @@ def _write(args: argparse.Namespace, known: _Known, chosen: str, now: Callable[[
     file, old, new = _edited(args, known, chosen)
     settings = config.from_text(new, name=str(file), env=known.env)
     judging, notes = found(settings, known.env, by_host=True)[HOST], tuple(_notes(settings, chosen))
-    backup = None if args.dry_run or new == old else write(file, new.encode(), now)
+    backup = None if args.dry_run or new == old else write(file, old, new, now)
     return Outcome(judging, settings, file, diff(file, old, new), backup, notes)
 
 

@@ -209,7 +209,7 @@ def _write(
         raise UserError(f"{file}: {error}. Nothing was changed in it") from error
     check_editable(file, force=args.force)
     settings = config.from_text(new, name=str(file), env=env)
-    backup = None if args.dry_run or new == old else write(file, new.encode(), now)
+    backup = None if args.dry_run or new == old else write(file, old, new, now)
     notes = [
         f"{source} in your environment counts more than {key} = {toml(chosen)} in {file}"
         for key in keys

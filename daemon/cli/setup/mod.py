@@ -69,7 +69,7 @@ def set_part(
     if args.dry_run:
         return (f"{line} {'stands in' if new == old else 'would be written into'} {file}",)
     if new != old:
-        write(file, new.encode(), now)
+        write(file, old, new, now)
     source = config.load(env, file, left_out=[]).sources.get(setting, "")
     counts = (f"{source} in your environment counts more than the file",) if source != str(file) else ()
     return (f"{line} {'stands already' if new == old else 'written'} in {file}", *counts)

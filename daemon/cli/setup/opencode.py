@@ -7,7 +7,6 @@ line names the plugin's copy in the data folder. One run edits one file and chan
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import Unavailable, UserError
 from ...paths import PACKAGE
 from . import backups, copies, mcp
-from .edit import Action, Report, check_editable, diff, fleeting, read_text
+from .edit import Action, Report, check_editable, diff, fleeting, read, read_text, stay_inside
 
 if TYPE_CHECKING:
     import argparse
@@ -64,6 +63,8 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
         raise UserError(f"there is no folder {folder}")
     bases = [folder, folder / ".opencode"] if args.project or args.dir else [_global_folder(env)]
     files = [base / name for base in bases for name in NAMES]
+    if args.project or args.dir:
+        stay_inside(folder, files)
     if args.undo:
         report = backups.undo(env, files, now, force=args.force, dry_run=args.dry_run)
         _drop_copy(args, env, folder)
@@ -87,7 +88,7 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
         check_editable(file, force=args.force)
     copied = not args.dry_run and not args.spec and copies.refresh(env, HOST, make=True)
     keep = action != "unchanged" and not args.dry_run
-    backup = backups.write(env, file, text.encode(), now) if keep else None
+    backup = backups.write(env, file, old.encode(), text.encode(), now) if keep else None
     return Report(file, action, line, backup, diff(file, old, text), warnings, copied)
 
 
@@ -139,7 +140,7 @@ def _remove(
     text = _without(env, file, old, mine)
     check_editable(file, force=force)
     if not dry_run:
-        backups.put_back(env, file, None if text is None else text.encode())
+        backups.put_back(env, file, old.encode(), None if text is None else text.encode())
     action: Action = "deleted" if text is None else "removed"
     return Report(file, action, mine[0], None, diff(file, old, text or ""))
 
@@ -204,15 +205,16 @@ def loaded(
             with suppress(UserError, Unavailable):
                 yield from ((file, spec) for spec in _load(file)[1] if ours(spec))
     for plugin in (path for base in _bases(env, folder) for path in base.glob("plugin*/*.[jt]s")):
-        with suppress(OSError):
-            if plugin.parent.name in ("plugin", "plugins") and SHIM_MARK in plugin.read_bytes():
+        with suppress(UserError, Unavailable):
+            if plugin.parent.name in ("plugin", "plugins") and SHIM_MARK in read(plugin):
                 yield plugin, ""
 
 
 def read_in(env: Mapping[str, str], folder: Path) -> list[Path]:
     """The settings files that opencode reads when it is started in ``folder``; they may be missing."""
     files = [base / name for base in _bases(env, folder) for name in (*NAMES, "config.json")]
-    return [*files, Path(env.get("OPENCODE_CONFIG") or os.devnull)]
+    chosen = env.get("OPENCODE_CONFIG")
+    return [*files, Path(chosen)] if chosen else files
 
 
 def _bases(env: Mapping[str, str], folder: Path) -> list[Path]:

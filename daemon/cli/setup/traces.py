@@ -19,6 +19,7 @@ from ...core.errors import Unavailable, UserError
 from ...files.folders import remove_empty
 from ...paths import config_file, data_folder
 from . import backups, claude_code, command, opencode
+from .edit import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["settings", "service", "daemon", "plugins", "socket", "state", "config"]
 STATE: Final = re.compile(
-    r"reflectd\.(sqlite3|log)\b.*|lock|socket|strict|stopped|silent|started-by-hook|told-of-learning|launchd\.log"
+    r"reflectd\.(sqlite3|log)\b.*|lock|socket|strict|stopped|silent|served|start-failed(\.told)?|started-by-hook|told-of-learning|launchd\.log"
     r"|trust\.json.*|cases|diagnostics|judge|playbooks|reminders|run|workspaces|\.reflectd-[0-9a-f]+\.tmp"
 )
 CONFIG: Final = re.compile(r"config\.toml(\.reflectd-backup-.*)?|prompts|\.reflectd-[0-9a-f]+\.tmp")
@@ -57,7 +58,8 @@ def settings(env: Mapping[str, str], folder: Path) -> Iterator[Trace]:
     beside = [command.file_of(file) for file in claude_code.read_in(env, folder)]
     for file in dict.fromkeys([*beside, *edited]):
         if command.is_exactly_ours(env, file):
-            yield Trace("settings", str(file), "our command", partial(backups.put_back, env, file, None))
+            gone = partial(backups.put_back, env, file, read(file), None)
+            yield Trace("settings", str(file), "our command", gone)
     for file in dict.fromkeys([*claude_code.read_in(env, folder), *edited]):
         if claude_code.names_us(file):
             yield Trace("settings", str(file), "our entries", partial(claude_code.disconnect, env, file))

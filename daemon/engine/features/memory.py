@@ -22,6 +22,7 @@ from ..memory import REFLECT, Reflexions
 from ..pages.lessons import LessonsPage
 from ..recall import FAULT, Recall
 from ..reminders import Reminders
+from ..repositories import repository_of
 from ..vectors import Vectors
 from .feature import Feature, Page, Parts, Route
 
@@ -52,7 +53,9 @@ class Memory(Feature):
         super().__init__(parts)
         self._world = world = parts.world
         self._home = os.environ.get("HOME", "/")
-        self.store: Episodes = episodes(world.settings.store.url_file, world.db, world.clock.now_ms)
+        self.store: Episodes = episodes(
+            world.settings.store.url_file, world.db, world.clock.now_ms, repository_of
+        )
         self._vectors = Vectors(world.embedder, world.log)
         self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
         self._upkeep = EpisodeUpkeep(world, parts.jobs, self.store, self._vectors)

@@ -179,8 +179,19 @@ start_daemon() {
         cd "$home" || cd / || exit
         unset AI_AGENT CLAUDECODE CLAUDE_CODE_CHILD_SESSION CLAUDE_CODE_ENTRYPOINT CLAUDE_CODE_SESSION_ATTENDED \
             CLAUDE_CODE_SESSION_ID CLAUDE_EFFORT CLAUDE_PID CLAUDE_PLUGIN_DATA CLAUDE_PLUGIN_ROOT CLAUDE_PROJECT_DIR
-        exec "$program" start --from-shim
+        "$program" start --from-shim || [ -e "$state/start-failed" ] ||
+            printf '"reflectd does not start: run reflectd start in a terminal to see why"\n' >"$state/start-failed"
     ) </dev/null >/dev/null 3>&- &
+}
+
+# Tells the person once why the daemon did not start. The line is the JSON text that `reflectd start` wrote.
+tell_failure() {
+    file=$state/start-failed line='' told=''
+    [ -f "$file" ] && [ -O "$file" ] || return
+    IFS= read -r line <"$file"
+    [ -f "$file.told" ] && IFS= read -r told <"$file.told"
+    case $line in '"'*'"') [ "$line" != "$told" ] || return ;; *) return ;; esac
+    (umask 077 && printf '%s\n' "$line" >"$file.told") && printf '{"systemMessage":%s}\n' "$line"
 }
 
 find_socket
@@ -222,6 +233,7 @@ if [ $failed -eq 28 ]; then
 elif [ $failed -eq 0 ] && [ -e "$state/silent" ]; then
     rm -f "$state/silent"
 fi
+case $failed-$event in 7-SessionStart | 7-UserPromptSubmit) tell_failure ;; esac
 [ $failed -eq 0 ] || exit 0
 
 body=${out%"$nl"*}

@@ -75,8 +75,25 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** Start the daemon in the background: at most once a minute in this process, and only if it is installed. */
-export function startDaemon(env: Env = process.env, now = Date.now()): boolean {
+/** Why the daemon did not start, in the words that `reflectd start` wrote down for the person. */
+function startFailure(env: Env): string {
+  const unknown = "reflectd does not start: run reflectd start in a terminal to see why"
+  try {
+    return text(JSON.parse(read(join(stateDir(env), "start-failed")))) || unknown
+  } catch {
+    return unknown
+  }
+}
+
+/**
+ * Start the daemon in the background: at most once a minute in this process, and only if it is installed.
+ * `onFailed` is told why it did not start.
+ */
+export function startDaemon(
+  env: Env = process.env,
+  now = Date.now(),
+  onFailed: (why: string) => void = () => {},
+): boolean {
   const shared = globalThis as { [LAST_START]?: number }
   if (env["REFLECTD_NO_START"] === "1" || now - (shared[LAST_START] ?? -AGAIN_MS) < AGAIN_MS) return false
   shared[LAST_START] = now
@@ -90,6 +107,7 @@ export function startDaemon(env: Env = process.env, now = Date.now()): boolean {
       stdio: "ignore",
     })
     child.on("error", () => {})
+    child.on("exit", (code) => code && onFailed(startFailure(env)))
     child.unref()
     return true
   } catch {

@@ -30,7 +30,7 @@ const MOST_MODELS = 5000
 const LONGEST_ID = 200
 const READS = new Set(["read", "providers", "record", "history"])
 const PAGE = 20
-const TOAST_MS = 10_000 // opencode's own five seconds are over before a person looks up
+export const TOAST_MS = 10_000 // opencode's own five seconds are over before a person looks up
 const VARIANTS = ["info", "success", "warning", "error"] as const
 
 type Outcome = Omit<Result, "id">

@@ -8,7 +8,7 @@ import type { PluginInput } from "@opencode-ai/plugin"
 import { findSocket, isAbsent, startDaemon } from "./daemon.ts"
 import { Judges } from "./judge.ts"
 import { Link } from "./link.ts"
-import { Orders } from "./orders.ts"
+import { Orders, TOAST_MS } from "./orders.ts"
 import { sleep } from "./pump.ts"
 import { Tracker } from "./tracker.ts"
 import { record, VERSION } from "./wire.ts"
@@ -32,6 +32,7 @@ export class Site {
   protected readonly orders: Orders
   /** The loads that live; the last one heard something last. */
   #loads: Load[] = []
+  #told = ""
   readonly #mode: Mode
   readonly #onClose: () => void
 
@@ -51,7 +52,10 @@ export class Site {
       },
       socket: findSocket,
       onOrder: (order) => this.orders.accept(order),
-      onDown: (error) => isAbsent(error) && startDaemon() && this.log("started reflectd"),
+      onDown: (error) => {
+        const tell = (why: string) => this.#tell(why)
+        if (isAbsent(error) && startDaemon(process.env, Date.now(), tell)) this.log("started reflectd")
+      },
       log: (message) => this.log(message),
     })
     const client = new Proxy({} as Client, {
@@ -67,6 +71,15 @@ export class Site {
     if (process.env["REFLECTION_DEBUG"] !== "1" || !client) return
     const body = { service: "reflectd", level: "debug", message } as const
     void Promise.resolve(client.app.log({ body })).catch(() => {})
+  }
+
+  /** Tell the person once why the daemon does not start. */
+  #tell(message: string): void {
+    const client = this.#loads.at(-1)?.client
+    if (message === this.#told || !client) return
+    this.#told = message
+    const body = { title: "reflectd", message, variant: "error", duration: TOAST_MS } as const
+    void Promise.resolve(client.tui.showToast({ body })).catch(() => {})
   }
 
   protected add(load: Load): void {

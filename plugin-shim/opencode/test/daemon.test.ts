@@ -100,6 +100,27 @@ test("the daemon is started at most once a minute, detached, from home, and neve
   assert.equal(startDaemon({ ...env, REFLECTD_BIN: "/none" }, later + 61_000), false)
 })
 
+test("why the daemon does not start is passed on, in the words that were written down", async () => {
+  const state = join(home, "state")
+  mkdirSync(state)
+  const words: string[] = []
+  const start = (body: string, minutes: number) =>
+    startDaemon(
+      { HOME: home, REFLECTD_STATE_DIR: state, REFLECTD_BIN: program(join(home, "s"), body) },
+      Date.now() + 7_200_000 + minutes * 60_000,
+      (why) => words.push(why),
+    )
+  start("exit 1", 0)
+  await until(() => words.length === 1)
+  start(`echo '"It broke."' > ${state}/start-failed; exit 1`, 2)
+  await until(() => words.length === 2)
+  const note = join(home, "fine")
+  start(`echo done > ${note}`, 4)
+  await until(() => existsSync(note))
+  assert.match(words[0] ?? "", /reflectd start in a terminal/)
+  assert.deepEqual(words.slice(1), ["It broke."])
+})
+
 test("which command this process is", () => {
   const mode = (words: string) =>
     modeOf(["bun", "/$bunfs/root/src/index.js", ...words.split(" ").filter(Boolean)])

@@ -1,5 +1,5 @@
-"""``reflectd restart``, what ``start`` and ``doctor`` say of a daemon that is out of date, and the daemon
-that makes way for an upgrade (``engine.upgrade``, ``cli.control.running``).
+"""``reflectd restart``, what ``start`` and ``doctor`` say of a daemon that is out of date or does not start,
+and the daemon that leaves for an upgrade (``engine.upgrade``, ``cli.control``).
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ import http.server
 import json
 import os
 import shutil
-import socket
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from daemon import __version__
 from harness.machine.reflectd import Daemon
@@ -99,48 +102,47 @@ def asks(model: Model) -> dict[str, str]:
 
 def test_an_upgrade_replaces_the_daemon_but_never_while_a_turn_is_judged(box: Sandbox) -> None:
     """The program on the disk is replaced while a model judges: the turn is judged to its end by the old
-    daemon, and only then the new one takes over, in the same process and on the same socket.
+    daemon, which only then leaves; the plugin that started it starts the new one.
     """
     package = installed(box)
     with slow_model() as model:
         daemon = Daemon(box, PYTHONPATH=str(package.parent), **asks(model))
-        daemon.program = ("-m", "reflectd", "serve")
+        daemon.program = ("-m", "reflectd", "serve", "--from-shim")
         with daemon, WireHost(box.socket, box.project, unfinished(box.project)) as host:
-            before, inode = daemon.status(), box.socket.stat().st_ino
+            before = daemon.status()
             host.send(host.turn("ses_judged"))
             assert model.begun.wait(PATIENCE_S), daemon.log()
             upgrade(package)
-            wait_until(lambda: "takes over at a quiet moment" in daemon.log(), "notice", daemon.log)
-            now = daemon.status()
-            assert (now["started_at"], now["upgrade"]) == (
-                before["started_at"],
-                {"waiting": True, "problem": ""},
-            )
+            wait_until(lambda: "leaves for it at a quiet moment" in daemon.log(), "notice", daemon.log)
+            assert daemon.status()["upgrade"] == {"waiting": True, "problem": ""}
             said(reflectd(box, "start"), 0, "its program was replaced", "next quiet moment")
             model.go.set()
             verdict = wait_until(lambda: daemon.verdicts("ses_judged"), "a verdict", daemon.log)[0]
-            asked = model.asked
-            wait_until(lambda: daemon.status()["version"] == NEXT, "the new daemon", daemon.log)
-            after = daemon.status()
-            assert (after["pid"], box.socket.stat().st_ino) == (before["pid"], inode)
-            assert after["started_at"] > verdict["timestamp"]
-            assert (model.asked, daemon.verdicts("ses_judged")) == (asked, [verdict])
-            assert (box.state / "lock").read_text() == f"{before['pid']}\n"
-            host.disconnect()
-            host.connect().send(host.turn("ses_next"))
-            wait_until(lambda: daemon.verdicts("ses_next"), "a verdict", daemon.log)
-            said(reflectd(box, "start"), 0, f"it is {NEXT}, newer than this program, {__version__}")
-            daemon.new_log()
-        assert not box.socket.exists()
-        assert not (box.state / "socket").exists()
+            assert daemon.status()["pid"] == before["pid"]
+            wait_until(lambda: not box.socket.exists(), "its end", daemon.log)
+            assert (box.state / "lock").read_text() == ""
+        with daemon:
+            assert daemon.status()["version"] == NEXT
+            assert daemon.verdicts("ses_judged") == [verdict]
 
 
-def test_a_program_that_does_not_start_never_takes_over(box: Sandbox) -> None:
-    """The daemon goes on as it was and says why; `restart` is refused too; mended files take over."""
+def test_a_daemon_that_a_person_started_stays(box: Sandbox) -> None:
+    """Nobody would start the next one in its terminal, with its flags and keys: it says so."""
+    package = installed(box)
+    daemon = Daemon(box, PYTHONPATH=str(package.parent))
+    daemon.program = ("-m", "reflectd", "serve")
+    with daemon:
+        upgrade(package)
+        wait_until(lambda: daemon.status()["upgrade"]["problem"], "the problem", daemon.log)
+        said(reflectd(box, "start"), 0, "goes on as it was", f"nobody would start {NEXT}", "restart")
+
+
+def test_a_program_that_can_not_be_used_is_not_left_for(box: Sandbox) -> None:
+    """The daemon goes on as it was and says why; for mended files it leaves."""
     package = installed(box)
     good = (package / "app.py").read_text()
     daemon = Daemon(box, PYTHONPATH=str(package.parent))
-    daemon.program = ("-m", "reflectd", "serve")
+    daemon.program = ("-m", "reflectd", "serve", "--from-shim")
     with daemon:
         before = daemon.status()
         (package / "app.py").write_text("import nothing_that_there_is\n")
@@ -150,36 +152,102 @@ def test_a_program_that_does_not_start_never_takes_over(box: Sandbox) -> None:
         findings = json.loads(reflectd(box, "doctor", "--json").stdout)["checks"]
         (warned,) = (c for c in findings if c["name"] == "daemon" and c["outcome"] == "warn")
         assert "nothing_that_there_is" in warned["text"]
-        assert daemon.call("GET", "/v1/sessions")["sessions"] == []
         with WireHost(box.socket, box.project, unfinished(box.project)) as host:
             host.send(host.turn("ses_still"))
             wait_until(lambda: daemon.verdicts("ses_still"), "a verdict", daemon.log)
         assert daemon.status()["started_at"] == before["started_at"]
         (package / "app.py").write_text(good)
         upgrade(package, "99.2.0")
-        wait_until(lambda: daemon.status()["version"] != before["version"], "the new daemon", daemon.log)
-        assert daemon.status()["pid"] == before["pid"]
+        wait_until(lambda: not box.socket.exists(), "its end", daemon.log)
 
 
-def test_restart_keeps_the_way_of_the_start(box: Sandbox) -> None:
-    """A daemon that a host started stays one, in its own process; one that does not run is started."""
+@pytest.mark.shows("I45")
+@pytest.mark.parametrize("broken", ["imports", "serves"])
+def test_a_new_program_that_does_not_start_is_named(box: Sandbox, broken: str) -> None:
+    """The daemon left for it, or was ended: `start`, `status`, `doctor` and a hook of Claude Code name what
+    is wrong, and which version ran before. The first daemon that serves ends that.
+    """
+    package = installed(box)
+    program = Daemon(box, PYTHONPATH=str(package.parent))
+    program.program = ("-m", "reflectd", "serve")
+    with program:
+        assert (box.state / "served").read_text() == f"{__version__}\n"
+    upgrade(package)
+    app = package / "app.py"
+    good = app.read_text()
+    if broken == "imports":
+        app.write_text("import nothing_that_there_is\n")
+    else:
+        app.write_text(good.replace("        e = self.engine\n", "        e = {}['nothing_that_there_is']\n"))
+    words = (
+        f"reflectd {NEXT} does not start",
+        "nothing_that_there_is",
+        f"install reflectd {__version__} again",
+    )
+    new = subprocess.run(
+        [sys.executable, "-m", "reflectd", "start", "--from-shim"],
+        env=box.env(PYTHONPATH=str(package.parent)),
+        cwd=box.home,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    said(new, 1, *words)
+    said(reflectd(box, "status"), 3, *words)
+    assert words[0] in json.loads(reflectd(box, "status", "--json").stdout)["start_failed"]
+    checks = json.loads(reflectd(box, "doctor", "--json").stdout)["checks"]
+    (failed,) = (c for c in checks if c["name"] == "daemon")
+    assert failed["outcome"] == "fail"
+    assert all(word in failed["text"] for word in words)
+    hook = REPO / "plugin-shim" / "claude-code" / "scripts" / "hook.sh"
+    heard = []
+    for event in ("UserPromptSubmit", "SessionStart", "UserPromptSubmit"):
+        done = subprocess.run(
+            ["sh", hook, event],
+            env=box.env(REFLECTD_NO_START="1"),
+            input="{}",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        heard.append((done.returncode, done.stdout))
+    assert [code for code, _ in heard] == [0, 0, 0]
+    assert all(word in json.loads(heard[0][1])["systemMessage"] for word in words)
+    assert [out for _, out in heard[1:]] == ["", ""], "it is told once"
+    app.write_text(good)
+    with program:
+        assert not [p.name for p in box.state.iterdir() if "failed" in p.name]
+
+
+def test_settings_that_do_not_start_are_named(box: Sandbox) -> None:
+    """A setting that a new version does not know is such a reason."""
+    file = box.home / ".config" / "reflectd" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("nonsense = 1\n")
+    said(reflectd(box, "start", "--from-shim"), 2, "nonsense")
+    assert "unknown setting nonsense" in json.loads((box.state / "start-failed").read_text())
+    file.unlink()
+    said(reflectd(box, "start"), 0, "started")
+    assert not (box.state / "start-failed").exists()
+
+
+def test_restart_starts_the_next_one_as_this_one_was_started(box: Sandbox) -> None:
+    """A daemon that a host started stays one; one that does not run is started."""
     said(reflectd(box, "restart"), 0, "started")
     said(reflectd(box, "stop"), 0)
     (box.state / "stopped").unlink()
     said(reflectd(box, "start", "--from-shim"), 0, "started")
     before = status(box)
-    text = said(reflectd(box, "restart"), 0, "restarted", f"pid {before['pid']}")
+    said(reflectd(box, "restart"), 0, "started")
     after = status(box)
-    assert "it was" not in text
-    assert (after["pid"], after["by_host"]) == (before["pid"], True)
+    assert after["by_host"] is True
+    assert after["pid"] != before["pid"]
     assert after["started_at"] > before["started_at"]
     assert (box.state / "socket").read_text() == f"{box.socket}\n"
-    with knocking(box.socket) as refused:
-        for _ in range(2):
-            said(reflectd(box, "restart"), 0, "restarted")
-    assert refused == []
     said(reflectd(box, "serve"), 2, "runs already")
-    said(reflectd(box, "stop"), 0, f"stopped (pid {before['pid']})")
+    said(reflectd(box, "stop"), 0, f"stopped (pid {after['pid']})")
     assert not box.socket.exists()
     said(reflectd(box, "restart", "--socket", "relative"), 2, "absolute")
 
@@ -215,32 +283,9 @@ def test_older_settings_are_named(box: Sandbox) -> None:
     file.write_text('[judge]\nmode = "act"\n')
     said(reflectd(box, "start"), 0, "(judge.mode, toasts)")
     said(reflectd(box, "doctor"), os.EX_OK, "older settings", "-> reflectd restart")
-    said(reflectd(box, "restart"), 0, "restarted")
+    said(reflectd(box, "restart"), 0, "started")
     assert "older" not in said(reflectd(box, "start"), 0, "runs already")
     assert status(box)["mode"] == "act"
-
-
-@contextmanager
-def knocking(path: Path) -> Iterator[list[str]]:
-    """Someone connects all the time; who was refused."""
-    refused: list[str] = []
-    over = threading.Event()
-
-    def knock() -> None:
-        while not over.wait(0.005):
-            with socket.socket(socket.AF_UNIX) as client:
-                try:
-                    client.connect(str(path))
-                except OSError as e:
-                    refused.append(str(e))
-
-    thread = threading.Thread(target=knock)
-    thread.start()
-    try:
-        yield refused
-    finally:
-        over.set()
-        thread.join()
 
 
 def status(box: Sandbox) -> dict[str, Any]:

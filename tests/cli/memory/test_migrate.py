@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from daemon.client import request
 from daemon.clock import SystemClock
+from daemon.engine.repositories import repository_of
 from daemon.store.choose import shared
 from daemon.store.db import Database
 from daemon.store.episode_rows import Copy
@@ -54,7 +55,7 @@ def stored(box: Sandbox, count: int) -> list[Copy]:
 
 def in_postgres(box: Sandbox, url: Path) -> list[Copy]:
     async def read() -> list[Copy]:
-        store = shared(str(url), box.state, NOW)
+        store = shared(str(url), box.state, NOW, repository_of)
         found = await store.copies("", 10_000)
         await store.close()
         return found
@@ -99,7 +100,7 @@ def test_a_run_that_was_ended_goes_on(box: Sandbox, postgres: Postgres) -> None:
     before, url = stored(box, 30), url_file(box, postgres)
 
     async def half() -> None:
-        store = shared(str(url), box.state, NOW)
+        store = shared(str(url), box.state, NOW, repository_of)
         await store.put(before[:13])
         await store.settle([before[5].episode.id], "confirmed")
         await store.close()
