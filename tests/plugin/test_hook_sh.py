@@ -125,7 +125,7 @@ def test_only_the_hook_of_stop_that_counts_asks_the_daemon(hook: Hook) -> None:
     assert daemon.requests == []
 
 
-@pytest.mark.parametrize(("entrypoint", "attended"), [("sdk-cli", ""), ("sdk-py", "1"), ("cli", "0")])
+@pytest.mark.parametrize(("entrypoint", "attended"), [("sdk-cli", ""), ("sdk-py", "1"), ("", "0")])
 def test_where_nobody_sits_the_turn_itself_waits(hook: Hook, entrypoint: str, attended: str) -> None:
     """`claude -p` and the SDKs: a wake would give a second result, so the other hook of Stop counts."""
     answer = json.dumps({"decision": "block", "reason": WAKE.decode()}).encode()
@@ -134,6 +134,15 @@ def test_where_nobody_sits_the_turn_itself_waits(hook: Hook, entrypoint: str, at
         assert hook("Stop", "wake") == SILENT
         assert hook("Stop", "strict") == (0, answer + b"\n", b"")
     assert [r.line.split()[1] for r in daemon.requests][-1] == "/v1/hooks/Stop?strict=1"
+
+
+def test_a_session_in_the_background_is_woken(hook: Hook) -> None:
+    """`claude --bg` is a terminal session (`cli`) that nobody attends; it lives on, so a wake reaches it."""
+    hook.env |= {"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "0"}
+    with hook.daemon(http(422, WAKE)) as daemon:
+        assert hook("Stop", "strict") == SILENT
+        assert hook("Stop", "wake") == (2, b"", WAKE + b"\n")
+    assert [r.line.split()[1] for r in daemon.requests][-1] == "/v1/hooks/Stop"
 
 
 # --- failing open ---------------------------------------------------------------------------------

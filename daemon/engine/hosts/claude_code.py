@@ -119,11 +119,9 @@ class ClaudeCode:
             return await self._from_mod(hook)
         directory = hook.directory
         settings = self._world.project(directory)
-        if not settings.enabled or (
-            _is_headless(hook) and not (hook.headless or settings.claude_code.headless)
-        ):
+        if not settings.enabled or (hook.one_shot and not (hook.headless or settings.claude_code.headless)):
             return NOTHING
-        if event == "Stop" and strict != (settings.claude_code.strict or _is_headless(hook)):
+        if event == "Stop" and strict != (settings.claude_code.strict or hook.one_shot):
             return NOTHING  # the other one of the two Stop hooks counts
         if await self._is_about_us(hook):
             if said := command_of(hook, self._world.clock.now_ms()):
@@ -257,7 +255,7 @@ class ClaudeCode:
             await self._intake.hear(instance, [ev.SessionBusied(session, self._world.clock.now_ms())])
         self._goes_on(session)
         stop = self._stops[session] = _Stop(
-            hook.last_assistant_message, strict, watched=strict and hook.interactive
+            hook.last_assistant_message, strict, watched=strict and not hook.one_shot
         )
         self._shells.told(hook)
         try:
@@ -337,11 +335,11 @@ class ClaudeCode:
         identity = f"{HOST}-{hook.session}"
         known = self._instances.get(identity)
         was = known is not None and known.connected
-        mode: Mode = "run" if _is_headless(hook) else "tui"
+        mode: Mode = "run" if hook.one_shot else "tui"
         instance = self._instances.add(identity, self, mode, hook.pid, directory)
         instance.session, instance.connected = hook.session, True
         runs = self._mods.heard(hook)
-        if runs or (runs is False and hook.interactive and self._world.project(directory).claude_code.mod):
+        if runs or (runs is False and not hook.one_shot and self._world.project(directory).claude_code.mod):
             instance.mod = runs
         if not was:
             self._intake.connected(instance)
@@ -441,7 +439,7 @@ class ClaudeCode:
         text = await self._offering.text(s, when, instance, prompt) if s is not None else ""
         output = _context(hook, text) if text else {}
         told = self._told.pop(hook.session, "") if when == "prompt" else ""
-        if told and hook.typed and hook.interactive:  # a wake says itself what became of the turn
+        if told and hook.typed and not hook.one_shot:  # a wake says itself what became of the turn
             output["systemMessage"] = f"reflectd, on the last turn: {told}"
         return Answer(200, msgspec.json.encode(output)) if output else NOTHING
 
@@ -452,11 +450,6 @@ def _session_of(instance: Instance) -> str:
 
 def _context(hook: Hook, text: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": hook.event, "additionalContext": text}}
-
-
-def _is_headless(hook: Hook) -> bool:
-    """`claude -p` and the SDKs: nobody sits before it."""
-    return not hook.interactive
 
 
 def _woken(text: str, *, strict: bool) -> Answer:

@@ -53,8 +53,8 @@ PreToolUse | PostToolUseFailure)
 esac
 
 entrypoint=${CLAUDE_CODE_ENTRYPOINT-} attended=${CLAUDE_CODE_SESSION_ATTENDED-} pid=${CLAUDE_PID-}
-# Whether nobody sits before it: `claude -p` and the SDKs.
-is_headless() { case $entrypoint:$attended in sdk* | *:0) ;; *) return 1 ;; esac }
+# `claude -p` and the SDKs: a process for one result. A session in the background (cli, not attended) lives on.
+is_headless() { case $entrypoint:$attended in cli:*) return 1 ;; sdk* | *:0) ;; *) return 1 ;; esac }
 
 # Claude Code runs both hooks of Stop. One of them counts; the other one ends here.
 case $mode in
