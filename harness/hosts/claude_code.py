@@ -1,8 +1,8 @@
 """The real Claude Code: found, run once with ``-p``, read back. (Its terminal UI is in ``claude_tui``.)
 
-Three pinned versions: the newest (``new``), the one ``before`` it and the oldest that is supported (``old``). Whatever is started runs
-in a sandbox and in its own process group, sees no other settings and no network but the model server, and is
-gone when the block ends.
+Three pinned versions: the newest (``new``), the one ``before`` it and the oldest that is supported (``old``).
+Whatever is started runs in a sandbox and in its own process group, sees no other settings and no network but
+the model server, and is gone when the block ends.
 """
 
 from __future__ import annotations

@@ -101,13 +101,7 @@ class Forker:
         self._children: list[Forked] = []
 
     def start(
-        self,
-        args: Sequence[str],
-        env: Mapping[str, str],
-        cwd: Path,
-        streams: Sequence[int],
-        *,
-        session: bool = True,
+        self, args: Sequence[str], env: Mapping[str, str], cwd: Path, streams: Sequence[int], *, session: bool = True
     ) -> Forked:
         """``reflectd`` with these arguments. ``streams``: descriptors for its stdin, stdout and stderr."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -130,9 +124,7 @@ class Forker:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="rd-fork-")
             command = [sys.executable, "-m", "harness.machine.forked", str(Path(self._folder.name, "s"))]
-            plain = {
-                n: os.environ[n] for n in ("PATH", "LANG", "LC_ALL", "TMPDIR", "HOME") if n in os.environ
-            }
+            plain = {n: os.environ[n] for n in ("PATH", "LANG", "LC_ALL", "TMPDIR", "HOME") if n in os.environ}
             env = plain | {"PYTHONPATH": str(REPO), "PYTHONUNBUFFERED": "1"}
             pipe = subprocess.PIPE
             self._server = subprocess.Popen(command, env=env, cwd=REPO, stdin=pipe, stdout=pipe)
