@@ -511,6 +511,31 @@ def test_the_end_of_a_turn_waits_long_for_a_daemon_that_starts_slowly(asleep: Ho
     assert len(slept.read_text().splitlines()) == 32
 
 
+def test_a_daemon_that_dies_in_a_judgement_soon_after_its_start(asleep: Hook) -> None:
+    """The hook that waits for the verdict asks again, and starts one when the minute is over, so that the turn
+    does not stay `judging`. Where somebody waits for the hook it ends.
+    """
+    first = asleep.root / "run" / "first.sock"
+    mark, known = asleep.state / "started-by-hook", asleep.state / "socket"
+    minute_ago = int(time.time()) - 61
+    asleep.program(
+        "sleep", f'[ -e "{asleep.state}/ran" ] || {{ echo {minute_ago} >"{mark}"; : >"{known}"; }}'
+    )
+    for mode, found in (("strict", SILENT), ("wake", (2, b"", WAKE + b"\n"))):
+        (asleep.state / "strict").unlink(missing_ok=True)
+        if mode == "strict":
+            asleep.strict()
+        known.write_text(f"{first}\n")
+        mark.write_text(f"{int(time.time())}\n")
+        with asleep.daemon(b"", first) as died, asleep.daemon(http(422, WAKE)) as second:
+            assert asleep("Stop", mode, stdin=b'{"x": 0}') == found
+        assert [request.body for request in died.requests] == [b'{"x": 0}']
+        assert len(second.requests) == (mode == "wake")
+        first.unlink()
+        asleep.socket.unlink()
+    assert starts(asleep) == ["start --from-shim"]
+
+
 def test_the_end_of_a_session_starts_nothing(asleep: Hook) -> None:
     """Nobody is there any more."""
     assert asleep("SessionEnd") == SILENT

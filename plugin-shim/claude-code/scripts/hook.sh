@@ -193,9 +193,11 @@ SessionStart | Stop) # these may wait for a daemon that is being started
     body=$(cat)
     out=$(printf '%s' "$body" | send)
     failed=$?
+    # 52, 56: it died while this hook waited for the verdict, so nobody else will ask for one again
+    [ "$mode" = wake ] && case $failed in 52 | 56) failed=7 ;; esac
     if [ $failed -eq 7 ] && start_daemon; then
         tries=100 pause=0.05 # 5 seconds; a minute where nobody waits for this hook
-        if [ "$mode" = wake ]; then tries=240 pause=0.25; else patience=5; fi
+        if [ "$mode" = wake ]; then tries=280 pause=0.25; else patience=5; fi
         [ "$event" = Stop ] || seconds=5
         while [ $failed -eq 7 ] && [ $tries -gt 0 ]; do
             tries=$((tries - 1))
@@ -203,6 +205,8 @@ SessionStart | Stop) # these may wait for a daemon that is being started
             find_socket
             out=$(printf '%s' "$body" | send)
             failed=$?
+            # one that died soon after its start is started again when its minute is over
+            [ $failed -ne 7 ] || [ "$mode" != wake ] || [ $((tries % 8)) -ne 0 ] || start_daemon
         done
     fi
     ;;
