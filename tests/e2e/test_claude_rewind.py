@@ -1,4 +1,4 @@
-"""The real Claude Code: a person goes back (Esc Esc) while the judge thinks, of which the transcript tells nothing."""
+"""The real Claude Code: a person goes back (Esc Esc) while the judge thinks. The transcript does not tell."""
 
 from __future__ import annotations
 

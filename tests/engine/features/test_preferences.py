@@ -80,7 +80,7 @@ async def test_a_preference_is_given_to_the_next_session(person: Person) -> None
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUseFailure"])
 async def test_a_tool_call_is_no_start(person: Person, event: str) -> None:
-    """A preference that is new is given to the sessions that begin after it, never in the middle of a call."""
+    """A preference that is new is given to sessions that begin after it, never in the middle of a call."""
     assert await person.opens("s1") == ""
     person.learns(TEXT)
     c = ClaudeSim(person.sim.daemon, person.clock, person.project, "s1")
