@@ -38,6 +38,13 @@ class Moment:
     transcript: Transcript | None = None
     call: ToolCall | None = None
 
+    @property
+    def begins(self) -> bool:
+        """Whether the agent has no context yet: what counts in each session is given now, and at no other
+        moment.
+        """
+        return self.when in {"start", "compacted"}
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:

@@ -97,7 +97,7 @@ class Offering:
             return Composed("")
         before = () if anew else self._known(s)
         most = self._characters(s) if learned else 0
-        found = compose(offers, CHARS, before, learned=most, tells=moment.when in {"start", "compacted"})
+        found = compose(offers, CHARS, before, learned=most, tells=moment.begins)
         if found.given:
             self._given[s.id] = (*before, *found.given)
             self._given.move_to_end(s.id)

@@ -1,8 +1,8 @@
 """The real Claude Code: found, run once with ``-p``, read back. (Its terminal UI is in ``claude_tui``.)
 
-Two pinned versions: the newest (``new``) and the oldest that is supported (``old``). Whatever is started runs
-in a sandbox and in its own process group, sees no other settings and no network but the model server, and is
-gone when the block ends.
+Three pinned versions: the newest (``new``), the one ``before`` it and the oldest that is supported (``old``).
+Whatever is started runs in a sandbox and in its own process group, sees no other settings and no network but
+the model server, and is gone when the block ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 HOSTS = REPO / "tests" / "e2e" / "hosts" / "node_modules"
 KEY = "sk-ant-api03-dummy-key-of-the-tests-0123456789"
 Json = dict[str, Any]
-Version = Literal["new", "old"]
+Version = Literal["new", "before", "old"]
+_PLACES: dict[Version, str] = {"before": "claude-code-before", "old": "claude-code-oldest"}
 
 
 def find_claude(version: Version = "new") -> Path | None:
@@ -35,7 +36,7 @@ def find_claude(version: Version = "new") -> Path | None:
     package = f"claude-code-{sys.platform}-{arch.get(platform.machine().lower(), '')}"
     if Path("/etc/alpine-release").exists():
         package += "-musl"
-    inside = HOSTS if version == "new" else HOSTS / "claude-code-oldest" / "node_modules"
+    inside = HOSTS / _PLACES[version] / "node_modules" if version in _PLACES else HOSTS
     found = inside / "@anthropic-ai" / package / "claude"
     return found if found.is_file() else None
 

@@ -125,7 +125,7 @@ def test_only_the_hook_of_stop_that_counts_asks_the_daemon(hook: Hook) -> None:
     assert daemon.requests == []
 
 
-@pytest.mark.parametrize(("entrypoint", "attended"), [("sdk-cli", ""), ("sdk-py", "1"), ("cli", "0")])
+@pytest.mark.parametrize(("entrypoint", "attended"), [("sdk-cli", ""), ("sdk-py", "1"), ("", "0")])
 def test_where_nobody_sits_the_turn_itself_waits(hook: Hook, entrypoint: str, attended: str) -> None:
     """`claude -p` and the SDKs: a wake would give a second result, so the other hook of Stop counts."""
     answer = json.dumps({"decision": "block", "reason": WAKE.decode()}).encode()
@@ -134,6 +134,15 @@ def test_where_nobody_sits_the_turn_itself_waits(hook: Hook, entrypoint: str, at
         assert hook("Stop", "wake") == SILENT
         assert hook("Stop", "strict") == (0, answer + b"\n", b"")
     assert [r.line.split()[1] for r in daemon.requests][-1] == "/v1/hooks/Stop?strict=1"
+
+
+def test_a_session_in_the_background_is_woken(hook: Hook) -> None:
+    """`claude --bg` is a terminal session (`cli`) that nobody attends; it lives on, so a wake reaches it."""
+    hook.env |= {"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "0"}
+    with hook.daemon(http(422, WAKE)) as daemon:
+        assert hook("Stop", "strict") == SILENT
+        assert hook("Stop", "wake") == (2, b"", WAKE + b"\n")
+    assert [r.line.split()[1] for r in daemon.requests][-1] == "/v1/hooks/Stop"
 
 
 # --- failing open ---------------------------------------------------------------------------------
@@ -522,6 +531,31 @@ def test_the_end_of_a_turn_waits_long_for_a_daemon_that_starts_slowly(asleep: Ho
         assert asleep("SessionStart") == SILENT
         assert asleep("Stop", "wake") == (2, b"", WAKE + b"\n")
     assert len(slept.read_text().splitlines()) == 32
+
+
+def test_a_daemon_that_dies_in_a_judgement_soon_after_its_start(asleep: Hook) -> None:
+    """The hook that waits for the verdict asks again, and starts one when the minute is over, so that the turn
+    does not stay `judging`. Where somebody waits for the hook it ends.
+    """
+    first = asleep.root / "run" / "first.sock"
+    mark, known = asleep.state / "started-by-hook", asleep.state / "socket"
+    minute_ago = int(time.time()) - 61
+    asleep.program(
+        "sleep", f'[ -e "{asleep.state}/ran" ] || {{ echo {minute_ago} >"{mark}"; : >"{known}"; }}'
+    )
+    for mode, found in (("strict", SILENT), ("wake", (2, b"", WAKE + b"\n"))):
+        (asleep.state / "strict").unlink(missing_ok=True)
+        if mode == "strict":
+            asleep.strict()
+        known.write_text(f"{first}\n")
+        mark.write_text(f"{int(time.time())}\n")
+        with asleep.daemon(b"", first) as died, asleep.daemon(http(422, WAKE)) as second:
+            assert asleep("Stop", mode, stdin=b'{"x": 0}') == found
+        assert [request.body for request in died.requests] == [b'{"x": 0}']
+        assert len(second.requests) == (mode == "wake")
+        first.unlink()
+        asleep.socket.unlink()
+    assert starts(asleep) == ["start --from-shim"]
 
 
 def test_the_end_of_a_session_starts_nothing(asleep: Hook) -> None:

@@ -47,7 +47,7 @@ def program(about: About) -> Iterator[Check]:
 
 def plugin(about: About) -> Iterator[Check]:
     """Our entries in the settings that count in this folder, and the programs that the hooks need."""
-    from ..setup.claude_code import HOST, enabled_in, read_in, skipped
+    from ..setup.claude_code import HOST, enabled_in, read_in, silenced, skipped
     from ..setup.copies import place
 
     for file in read_in(about.env, Path.cwd()):
@@ -64,6 +64,8 @@ def plugin(about: About) -> Iterator[Check]:
         yield _entry(file, folder, here, on=on)
     if not any(on for _, _, on in found):
         return
+    for why in silenced(about.env, Path.cwd()):
+        yield Check("hooks", "fail", why, "take it out: reflectd hears nothing of these sessions")
     path = about.env.get("PATH", "")
     if not shutil.which("curl", path=path) and not shutil.which("python3", path=path):
         yield Check("hooks", "fail", "there is neither `curl` nor `python3` on PATH", "install curl")

@@ -38,7 +38,7 @@ _COPY: Final = {
 @dataclass(frozen=True, slots=True)
 class Agent:
     """One agent. ``program``: its path, "" when it is not there; ``loads``: the settings files that load us;
-    ``judge``: who judges its sessions, in words.
+    ``judge``: who judges its sessions, in words. ``silenced``: what keeps it from running our hooks.
     """
 
     host: str
@@ -46,6 +46,7 @@ class Agent:
     loads: tuple[Path, ...]
     copy: copies.State
     judge: str
+    silenced: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -55,7 +56,13 @@ class Agent:
     def as_json(self) -> dict[str, Any]:
         """For ``--json``."""
         known = {"host": self.host, "name": self.name, "program": self.program or None}
-        return {**known, "loads": list(map(str, self.loads)), "copy": self.copy, "judge": self.judge}
+        return {
+            **known,
+            "loads": list(map(str, self.loads)),
+            "copy": self.copy,
+            "judge": self.judge,
+            "silenced": list(self.silenced),
+        }
 
     def lines(self, env: Mapping[str, str]) -> list[str]:
         """For a person."""
@@ -65,6 +72,7 @@ class Agent:
         folder = copies.place(env, self.host)
         copy = [] if self.copy == "missing" else [f"  plugin     {folder} ({_COPY[self.copy]})"]
         loads = [f"  connected  {file}" for file in self.loads]
+        loads += [f"  SILENCED   {why}" for why in self.silenced]
         return [f"{self.name:12} {there}", *loads, *copy, f"  judge      {self.judge}"]
 
 
@@ -93,9 +101,18 @@ def neither() -> str:
 
 def look(env: Mapping[str, str], folder: Path) -> list[Agent]:
     """All agents that reflectd knows, as they are when started in ``folder``."""
-    judges = _judges(env)
+    from . import claude_code
+
+    judges, quiet = _judges(env), tuple(claude_code.silenced(env, folder))
     return [
-        Agent(host, find(env, host), loads(env, host, folder), copies.state(env, host), judges[host])
+        Agent(
+            host,
+            find(env, host),
+            loads(env, host, folder),
+            copies.state(env, host),
+            judges[host],
+            quiet if host == claude_code.HOST else (),
+        )
         for host in HOSTS
     ]
 

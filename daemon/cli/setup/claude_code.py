@@ -24,7 +24,7 @@ from .edit import NOTHING, Action, Report, check_editable, diff, fleeting, read_
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
 HOST = "claude-code"
@@ -33,6 +33,10 @@ MARKET = ("extraKnownMarketplaces", NAME)
 ENABLED = ("enabledPlugins", PLUGIN)
 NOTED = (("known_marketplaces.json", (NAME,)), ("installed_plugins.json", ("plugins", PLUGIN)))
 OLDEST = (2, 1, 197)
+MANAGED = (
+    Path("/etc/claude-code/managed-settings.json"),
+    Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
+)
 
 
 def add_parser(hosts: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -227,6 +231,27 @@ def enabled_in(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str
             settings = load(file)[1] if file.is_file() else {}
             if _mentions(settings):
                 yield file, entry(settings), settings.get(ENABLED[0], {}).get(PLUGIN) is True
+
+
+def silenced(env: Mapping[str, str], folder: Path, managed: Sequence[Path] = MANAGED) -> Iterator[str]:
+    """Why no hook of ours runs although the plugin is enabled: what settings that count in ``folder``, or
+    those of an organisation (``managed``), switch off.
+    """
+    ruled = [file for place in managed for file in (place, *sorted(place.with_suffix(".d").glob("*.json")))]
+    for file in (*ruled, *read_in(env, folder)):
+        with suppress(UserError, Unavailable, OSError):
+            settings = load(file)[1] if file.is_file() else {}
+            if settings.get("disableAllHooks") is True:
+                yield f"{file}: disableAllHooks is true, so no hook runs"
+            elif file in ruled and settings.get("allowManagedHooksOnly") is True:
+                yield f"{file}: allowManagedHooksOnly is true, so only hooks of the organisation run"
+            elif file in ruled and _is_refused(settings):
+                yield f"{file}: the organisation switches the plugin off"
+
+
+def _is_refused(settings: Mapping[str, Any]) -> bool:
+    plugins = settings.get(ENABLED[0])
+    return isinstance(plugins, dict) and plugins.get(PLUGIN) is False
 
 
 def _others(env: Mapping[str, str], file: Path) -> list[Path]:

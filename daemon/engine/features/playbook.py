@@ -109,7 +109,7 @@ class Playbook(Feature):
 
     async def ready(self, s: Session, moment: Moment) -> None:
         """Read the project's points, if anything changed since they were last read."""
-        if moment.when == "prompt" or not self._learning.on(s.directory, s.host):
+        if not moment.begins or not self._learning.on(s.directory, s.host):
             return
         reading = self._reading.get(s.directory)
         if reading is None:
@@ -140,7 +140,7 @@ class Playbook(Feature):
 
     def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """The points that are known, when a session starts and when it lost its context."""
-        if moment.when == "prompt" or not self._learning.on(s.directory, s.host):
+        if not moment.begins or not self._learning.on(s.directory, s.host):
             return ()
         found = self._read.get(s.directory)
         if found is None:

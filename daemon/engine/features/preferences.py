@@ -50,7 +50,7 @@ class Preferences(Feature):
 
     async def ready(self, s: Session, moment: Moment) -> None:
         """Read the project's file, if anything changed since it was last read."""
-        if moment.when == "prompt" or not self.gives(s.directory):
+        if not moment.begins or not self.gives(s.directory):
             return
         self._read[s.directory] = await asyncio.to_thread(
             self._look, s.directory, self._read.get(s.directory)
@@ -62,7 +62,7 @@ class Preferences(Feature):
     def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """When a session starts, and when it lost its context."""
         found = self._read.get(s.directory)
-        return () if found is None or moment.when == "prompt" or not self.gives(s.directory) else found[1]
+        return () if found is None or not moment.begins or not self.gives(s.directory) else found[1]
 
     def _state(self, directory: str) -> ReflectState:
         found = self._states.get(directory)

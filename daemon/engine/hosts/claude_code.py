@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 HOST: Final = "claude-code"
 OURS: Final = "/reflectd:"
 FROM_MOD: Final = frozenset({"ModAborted", "ModWatch"})
+LOOK_S: Final = 2.5  # the mod looks once a second whether the conversation is still there
+TAKEN_BACK: Final = "Not sent back: files of the task were put back while it was judged"
 WAIT_S: Final = 105.0  # the judge has 100; a hook that is waited for 120, its curl 110
 
 
@@ -84,6 +86,7 @@ class _Stop:
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     toasts: list[str] = field(default_factory=list)
+    looked: asyncio.Event = field(default_factory=asyncio.Event)  # the mod asked since it was cleared
 
 
 class ClaudeCode:
@@ -119,11 +122,9 @@ class ClaudeCode:
             return await self._from_mod(hook)
         directory = hook.directory
         settings = self._world.project(directory)
-        if not settings.enabled or (
-            _is_headless(hook) and not (hook.headless or settings.claude_code.headless)
-        ):
+        if not settings.enabled or (hook.one_shot and not (hook.headless or settings.claude_code.headless)):
             return NOTHING
-        if event == "Stop" and strict != (settings.claude_code.strict or _is_headless(hook)):
+        if event == "Stop" and strict != (settings.claude_code.strict or hook.one_shot):
             return NOTHING  # the other one of the two Stop hooks counts
         if await self._is_about_us(hook):
             if said := command_of(hook, self._world.clock.now_ms()):
@@ -156,9 +157,10 @@ class ClaudeCode:
             return await self._offered(hook, instance, "prompt", hook.prompt if begins else "")
         if event == "SessionStart":
             self._ending.discard(hook.session)
-            if hook.source != "fork":  # a fork has what its session was given
-                when: When = "compacted" if hook.source == "compact" else "start"
-                return await self._offered(hook, instance, when)
+            when: When = "compacted" if hook.source == "compact" else "start"
+            offered = await self._offered(hook, instance, when)
+            # a fork has what its session was given: it is noted as given, and not said again
+            return NOTHING if hook.source == "fork" else offered
         return NOTHING
 
     def _is_cut_short(self, session: str) -> bool:
@@ -176,17 +178,19 @@ class ClaudeCode:
             return NOTHING
         if hook.event == "ModAborted":
             if session not in self._asides and self._mods.is_abort(hook):
-                self._escaped.add(session)
+                if hook.reason != "rewind":  # of which the file shows nothing
+                    self._escaped.add(session)
                 if session not in self._ending:  # else its last turn is being looked at already
                     self._goes_on(session)
                     await self._intake.hear(instance, events_of(hook, self._world.clock.now_ms()))
             return NOTHING
-        if not self._world.limits(s).toasts:
-            return NOTHING
         stop = self._stops.get(session)
+        if stop is not None:
+            stop.looked.set()
         judging = self._schedule.task(session) is not None and not (stop is not None and stop.watched)
         holding = stop is not None and bool(s.background)
-        news = self._mods.news(session, judging=judging, holding=holding)
+        shows = self._world.limits(s).toasts
+        news = self._mods.news(session, judging=judging, holding=holding, shows=shows)
         if "toasts" in news:
             self._told.pop(session, None)
         return Answer(200, msgspec.json.encode(news)) if news else NOTHING
@@ -257,9 +261,10 @@ class ClaudeCode:
             await self._intake.hear(instance, [ev.SessionBusied(session, self._world.clock.now_ms())])
         self._goes_on(session)
         stop = self._stops[session] = _Stop(
-            hook.last_assistant_message, strict, watched=strict and hook.interactive
+            hook.last_assistant_message, strict, watched=strict and not hook.one_shot
         )
         self._shells.told(hook)
+        self._files.renew(session)
         try:
             began = self._world.clock.monotonic()
             await self._prompts.resolve(session, over=True, said=hook.last_assistant_message)
@@ -305,9 +310,7 @@ class ClaudeCode:
             order, text = stop.prompt.result()
             if not order:
                 return NOTHING
-            moved = await self._prompts.moved(session, order)
-            if self._stops.get(session) is not stop:
-                moved = moved or "another turn ended"
+            moved = await self._moved(session, instance, stop, order)
             if not moved:
                 del self._stops[session]
                 self._world.spawn(self._prompts.seen(session), "claude-code seen", "look")
@@ -321,6 +324,29 @@ class ClaudeCode:
             stop.prompt = asyncio.get_running_loop().create_future()  # the newest turn is judged next
         return NOTHING
 
+    async def _moved(self, session: str, instance: Instance, stop: _Stop, order: str) -> str:
+        """Why the prompt must not leave; "" when it may. In strict mode the agent still works, so nothing can
+        be taken back.
+        """
+        if not stop.strict and instance.mod:
+            stop.looked.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await stop.looked.wait()
+        moved = await self._prompts.moved(session, order)
+        if not moved and not stop.strict and await self._files.taken_back(session):
+            moved = "files of the task were put back while it was judged"
+            s = self._world.sessions.get(session)
+            if s is not None and self._world.limits(s).toasts:
+                self._show(session, ShowToast(session, TAKEN_BACK, "warning"))
+        return moved or ("" if self._stops.get(session) is stop else "another turn ended")
+
+    def _show(self, session: str, toast: ShowToast) -> None:
+        """A message for the person: by the mod if it asks, else with the next prompt if it is more than news."""
+        self._mods.show(session, toast.message)
+        if toast.variant != "info":
+            self._told[session] = toast.message
+
     def _goes_on(self, session: str) -> None:
         """What waits for the end of the session's last turn waits in vain."""
         self._release(session)
@@ -329,19 +355,21 @@ class ClaudeCode:
     def _release(self, session: str) -> None:
         """The session goes on or is over: a Stop hook that still waits has nothing to say."""
         stop = self._stops.pop(session, None)
-        if stop is not None and not stop.prompt.done():
-            stop.prompt.set_result(("", ""))
+        if stop is not None:
+            stop.looked.set()
+            if not stop.prompt.done():
+                stop.prompt.set_result(("", ""))
 
     def _instance(self, hook: Hook, directory: str) -> Instance:
         """The session's own instance: orders are carried out here, not in the host."""
         identity = f"{HOST}-{hook.session}"
         known = self._instances.get(identity)
         was = known is not None and known.connected
-        mode: Mode = "run" if _is_headless(hook) else "tui"
+        mode: Mode = "run" if hook.one_shot else "tui"
         instance = self._instances.add(identity, self, mode, hook.pid, directory)
         instance.session, instance.connected = hook.session, True
         runs = self._mods.heard(hook)
-        if runs or (runs is False and hook.interactive and self._world.project(directory).claude_code.mod):
+        if runs or (runs is False and not hook.one_shot and self._world.project(directory).claude_code.mod):
             instance.mod = runs
         if not was:
             self._intake.connected(instance)
@@ -361,9 +389,7 @@ class ClaudeCode:
                 if stop is not None and stop.watched:
                     stop.toasts.append(order.message)
                 else:
-                    self._mods.show(session, order.message)
-                    if order.variant != "info":
-                        self._told[session] = order.message
+                    self._show(session, order)
                 self._result(identity, "done", "")
             case _:
                 raise Unavailable(f"Claude Code does not take {type(order).__name__}")
@@ -379,6 +405,7 @@ class ClaudeCode:
         said, escaped = stop.said if stop is not None else "", s.id in self._escaped
         found = await self._files.read(s.id, said, escaped=escaped, agents=True)
         self._escaped.discard(s.id)
+        await self._files.note_written(s.id, found)
         found = still_running(found, self._shells.of(s.id))
         return replace(found, session=s.id, busy=s.busy, title=redact(found.title), directory=s.directory)
 
@@ -441,7 +468,7 @@ class ClaudeCode:
         text = await self._offering.text(s, when, instance, prompt) if s is not None else ""
         output = _context(hook, text) if text else {}
         told = self._told.pop(hook.session, "") if when == "prompt" else ""
-        if told and hook.typed and hook.interactive:  # a wake says itself what became of the turn
+        if told and hook.typed and not hook.one_shot:  # a wake says itself what became of the turn
             output["systemMessage"] = f"reflectd, on the last turn: {told}"
         return Answer(200, msgspec.json.encode(output)) if output else NOTHING
 
@@ -452,11 +479,6 @@ def _session_of(instance: Instance) -> str:
 
 def _context(hook: Hook, text: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": hook.event, "additionalContext": text}}
-
-
-def _is_headless(hook: Hook) -> bool:
-    """`claude -p` and the SDKs: nobody sits before it."""
-    return not hook.interactive
 
 
 def _woken(text: str, *, strict: bool) -> Answer:

@@ -1,4 +1,5 @@
-"""The transcript files of Claude Code's sessions: one reader for each session, and one read of it at a time.
+"""The transcript files of Claude Code's sessions, and the files that their agents wrote: one reader for each
+session, and one read of it at a time.
 
 Decides nothing. A file that can't be read raises ``Unavailable``. Bounded: the session that was not read for
 longest goes first (I44).
@@ -7,12 +8,17 @@ longest goes first (I44).
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, words
 from ...core.guards import ABORT_ERROR
+from ...evidence.calls.writes import written_by_tool
 from ...hosts.claude_code.record import recorded
 from ...hosts.claude_code.subagents import with_sub_agents
 from ...hosts.claude_code.transcript import TranscriptReader, end_of
@@ -29,12 +35,16 @@ RECORD_BYTES: Final = 2 << 20
 RECORD_MOST: Final = 64 << 20  # an answer stands near the end of the file, but its call may be far above
 POLLS: Final = 100  # the file may be seconds behind the hook on a busy machine
 READERS: Final = 200
+WRITTEN: Final = 200  # files of a task, the newest; of each its size and its first bytes are compared
+COMPARED_BYTES: Final = 1 << 20
+KEPT: Final = 2_000  # versions of files that Claude Code keeps for a rewind
 
 
 @dataclass(slots=True, eq=False)
 class _File:
     reader: TranscriptReader
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    written: dict[str, str] | None = None  # path → digest, when the turn was read to be judged
 
 
 class Files:
@@ -81,6 +91,38 @@ class Files:
                 found = await asyncio.to_thread(with_sub_agents, found, known.reader.path)
         return found
 
+    async def note_written(self, session: str, found: Transcript) -> None:
+        """Keep what the files are that the task's edit tools wrote, until ``renew``; once."""
+        known = self._known.get(session)
+        if known is None or known.written is not None:
+            return
+        calls = (each for call in found.calls for each in (call, *call.inner))
+        paths = (write.path for call in calls for write in written_by_tool(call.tool, call.input))
+        newest = [path for path in dict.fromkeys(paths) if path.startswith("/")][-WRITTEN:]
+        known.written = {}
+        known.written = await asyncio.to_thread(lambda: {path: _digest(path) for path in newest})
+
+    def renew(self, session: str) -> None:
+        """Another turn ended."""
+        if (known := self._known.get(session)) is not None:
+            known.written = None
+
+    async def taken_back(self, session: str) -> bool:
+        """Whether a file that was noted is gone, or is what Claude Code kept of it before the agent wrote. A
+        rewind of the code puts files back and tells nobody. A file that somebody goes on with is neither.
+        """
+        known = self._known.get(session)
+        if known is None or not known.written:
+            return False
+        written, kept = known.written, known.reader.path.parents[2] / "file-history" / session
+
+        def look() -> bool:
+            now = {path: _digest(path) for path, was in written.items() if was}
+            changed = {digest for path, digest in now.items() if digest != written[path]}
+            return bool(changed) and ("" in changed or not changed.isdisjoint(_kept(kept)))
+
+        return await asyncio.to_thread(look)
+
     @staticmethod
     async def recorded(path: Path, session: str, source: str) -> tuple[Chosen, ...]:
         """What the file says of an answer or a command of a person (``hosts.claude_code.record``); it is read
@@ -95,6 +137,32 @@ class Files:
                 return found
             await asyncio.sleep(POLL_S)
         return await asyncio.to_thread(look, RECORD_MOST)
+
+
+def _kept(folder: Path) -> set[str]:
+    """What the files in this folder are."""
+    try:
+        with os.scandir(folder) as entries:
+            return {_digest(entry.path) for entry in islice(entries, KEPT)}
+    except OSError:
+        return set()
+
+
+def _digest(path: str) -> str:
+    """What is in the file; "" for anything but a regular file. It never waits for a FIFO."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return ""
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            return ""
+        return f"{found.st_size} {sha256(os.pread(fd, COMPARED_BYTES, 0)).hexdigest()}"
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
 
 
 def _is_escaped(found: Transcript) -> bool:

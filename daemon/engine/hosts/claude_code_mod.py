@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from ...hosts.claude_code.hooks import Hook
 
-JUDGING: Final = "judging whether the task is done; type something to take over"
+JUDGING: Final = "judging whether the task is done; send a message to take over"
 HOLDING: Final = "a command still runs in the background; the task is judged when it ends"
 AGAIN_MS: Final = 1_000
 SELDOM_MS: Final = 5_000
@@ -70,8 +70,9 @@ class Mods:
         s.turn = hook.turn_id
         return True
 
-    def news(self, session: str, *, judging: bool, holding: bool) -> dict[str, Any]:
-        """What the mod shows now, and in how many ms it asks again (missing: not at all).
+    def news(self, session: str, *, judging: bool, holding: bool, shows: bool) -> dict[str, Any]:
+        """What the mod shows now, if it ``shows`` anything, and in how many ms it asks again (missing: not at
+        all).
 
         After a judgement it asks once more, because a message may come after the end of it. The last message
         stays on the screen as a line until the next prompt: the person may be away.
@@ -86,4 +87,4 @@ class Mods:
             found |= {"status": HOLDING, "again_ms": SELDOM_MS}
         elif was and not toasts:
             found |= {"again_ms": AGAIN_MS}
-        return found
+        return found if shows else {k: v for k, v in found.items() if k == "again_ms"}

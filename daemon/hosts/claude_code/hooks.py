@@ -105,8 +105,17 @@ class Hook:
 
     @property
     def interactive(self) -> bool:
-        """Whether a person is there; not so with ``claude -p`` and the SDKs."""
+        """Whether a person is there for sure. Not so with ``claude -p`` and the SDKs, nor in a session in the
+        background, which an agent can start and ``claude attach`` leaves unattended by name.
+        """
         return self.attended is not False and not self.entrypoint.startswith("sdk")
+
+    @property
+    def one_shot(self) -> bool:
+        """``claude -p`` and the SDKs: a process that is there for one result. A session in the background
+        has the entrypoint of the terminal UI, and lives on as one there does.
+        """
+        return self.entrypoint != "cli" and not self.interactive
 
     @property
     def lasting(self) -> tuple[Task, ...]:

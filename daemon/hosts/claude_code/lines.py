@@ -46,6 +46,7 @@ MAX_BLOCKS: Final = 2_000
 MAX_CITED: Final = 100
 _USAGE: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _INTERRUPT: Final = "[Request interrupted by user"
+_ENDED: Final = "A Stop hook of the person's ended the turn (continue: false)"
 _FEEDBACK: Final = "Stop hook feedback:"
 _NOT_TYPED: Final = re.compile(
     r"<(?:task-notification|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout"
@@ -101,6 +102,7 @@ class _Line(Struct, rename="camel"):
     tool_denial_kind: Any = None
     subtype: Any = None
     compact_metadata: Any = None
+    prevented_continuation: Any = None
     error: Any = None
 
 
@@ -141,6 +143,8 @@ def _entry(wire: _Line) -> Entry:
         case "system" if wire.subtype == "compact_boundary":
             trigger = wire.compact_metadata.get("trigger") if isinstance(wire.compact_metadata, dict) else ""
             return _made(wire, "boundary", compaction="auto" if trigger == "auto" else "manual")
+        case "system" if wire.subtype == "stop_hook_summary" and wire.prevented_continuation is True:
+            return _made(wire, "interrupt", _ENDED)
         case _:
             return _made(wire, "link")
 

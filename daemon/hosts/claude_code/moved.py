@@ -10,16 +10,17 @@ if TYPE_CHECKING:
 
 def moved_on(transcript: Transcript, task: str, turn: str) -> str:
     """Why a prompt about this task and turn is out of date; empty when it may leave. An empty ``turn``: any
-    turn of the task.
+    turn of the task. A compaction is no work of the agent's.
     """
-    now = transcript.turn
+    said = [m for m in transcript.messages if not (m.summary or m.compaction)]
+    now = next((m for m in reversed(said) if m.role == "assistant"), None)
     if transcript.task is None or transcript.task.id != task:
         return "the person wrote meanwhile"
     if now is None or (turn and now.id != turn):
         return "the agent went on meanwhile"
     if now.error or not now.finish:
         return "the agent was stopped, or works"
-    if transcript.since(now.id):
+    if said[-1] is not now:
         return "the person ran a command, or the agent was told something else"
     return ""
 

@@ -20,6 +20,7 @@ let isOff = false
 let session = ''
 let prompt = ''
 let line // what stands below the prompt
+let end // the newest message of the turn that ended, while its judgement is followed
 let turn = 0 // counts prompts and ends of turns: what is shown belongs to the newest
 const kinds = new Map() // a prompt that was submitted -> who did
 const bare = new Set() // commands that are ours without a prefix too
@@ -51,16 +52,41 @@ function pin($, text) {
   if (text !== line) $.ui.status((line = text))
 }
 
+/** The id of the newest message; undefined where this version does not say. */
+async function newest($) {
+  try {
+    return (await $.session.messages({ last: 1 })).at(-1)?.uuid
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether the person went back to before the end of the turn. A compaction takes messages away too. */
+async function isRewound($) {
+  try {
+    return end !== undefined && !Array.isArray(await $.session.messages({ after: end }))
+  } catch {
+    return false
+  }
+}
+
 /** Shows what the daemon says of the turn that just ended, until it has no more to say or something new begins. */
 async function follow($, id) {
   const mine = ++turn
   let socketPath = ''
   let pause = PAUSE_MS
   let isHeard = false
+  end = await newest($)
   for (let missed = 0; missed < PATIENCE; missed++) {
     await $.clock.sleep(pause)
     if (mine === turn) socketPath ||= await place($)
     if (mine !== turn) return
+    if (await isRewound($)) {
+      pin($, undefined)
+      const told = { session_id: id, prompt_id: prompt, turn_id: `rewound ${end}`, reason: 'rewind' }
+      await tell($, socketPath, 'ModAborted', told)
+      return
+    }
     const said = await tell($, socketPath, 'ModWatch', { session_id: id })
     if (!said) socketPath = '' // perhaps another daemon, elsewhere
     for (const text of said?.toasts ?? []) $.ui.toast(text, { timeoutMs: TOAST_MS })
@@ -130,6 +156,11 @@ export function register(on) {
   // A request that is not answered yet holds up the end of `claude -p`: nothing is asked where nobody sits.
   on('classic.Stop', ($, e, next) => {
     if (isInteractive && !isOff) void follow($, e.session_id)
+    return next(e)
+  })
+
+  on('session.compact', ($, e, next) => {
+    end = undefined
     return next(e)
   })
 

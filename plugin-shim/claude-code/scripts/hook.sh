@@ -53,8 +53,8 @@ PreToolUse | PostToolUseFailure)
 esac
 
 entrypoint=${CLAUDE_CODE_ENTRYPOINT-} attended=${CLAUDE_CODE_SESSION_ATTENDED-} pid=${CLAUDE_PID-}
-# Whether nobody sits before it: `claude -p` and the SDKs.
-is_headless() { case $entrypoint:$attended in sdk* | *:0) ;; *) return 1 ;; esac }
+# `claude -p` and the SDKs: a process for one result. A session in the background (cli, not attended) lives on.
+is_headless() { case $entrypoint:$attended in cli:*) return 1 ;; sdk* | *:0) ;; *) return 1 ;; esac }
 
 # Claude Code runs both hooks of Stop. One of them counts; the other one ends here.
 case $mode in
@@ -204,9 +204,11 @@ SessionStart | Stop) # these may wait for a daemon that is being started
     body=$(cat)
     out=$(printf '%s' "$body" | send)
     failed=$?
+    # 52, 56: it died while this hook waited for the verdict, so nobody else will ask for one again
+    [ "$mode" = wake ] && case $failed in 52 | 56) failed=7 ;; esac
     if [ $failed -eq 7 ] && start_daemon; then
         tries=100 pause=0.05 # 5 seconds; a minute where nobody waits for this hook
-        if [ "$mode" = wake ]; then tries=240 pause=0.25; else patience=5; fi
+        if [ "$mode" = wake ]; then tries=280 pause=0.25; else patience=5; fi
         [ "$event" = Stop ] || seconds=5
         while [ $failed -eq 7 ] && [ $tries -gt 0 ]; do
             tries=$((tries - 1))
@@ -214,6 +216,8 @@ SessionStart | Stop) # these may wait for a daemon that is being started
             find_socket
             out=$(printf '%s' "$body" | send)
             failed=$?
+            # one that died soon after its start is started again when its minute is over
+            [ $failed -ne 7 ] || [ "$mode" != wake ] || [ $((tries % 8)) -ne 0 ] || start_daemon
         done
     fi
     ;;

@@ -74,6 +74,8 @@ def main():
             if not data:
                 break
             answer += data
+    if not answer:
+        return 52  # as curl says it: the daemon died meanwhile
     head, blank, text = bytes(answer).partition(b"\r\n\r\n")
     first, _, fields = head.partition(b"\r\n")
     words = first.split(b" ")
@@ -90,7 +92,7 @@ def main():
 try:
     code = main()
 except OSError as error:
-    code = 28 if "timed out" in str(error) else 1
+    code = 28 if "timed out" in str(error) else 56 if isinstance(error, ConnectionResetError) else 1
 except Exception:
     code = 1
 sys.exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from daemon import paths
 from daemon.cli.doctor import claude_code
 from daemon.cli.doctor.finding import About
+from daemon.cli.setup.agents import look
+from daemon.cli.setup.claude_code import silenced
 from daemon.core.settings import Settings
 from tests.support.hosts.claude_code_settings import Desk
 
@@ -62,6 +65,43 @@ def test_doctor_finds_a_file_that_claude_code_skips(desk: Desk) -> None:
     assert (outcome, loads[0]) == ("fail", "ok")
     assert text.startswith("/home/.claude/settings.json: line ")
     assert "skips a file with comments" in text
+
+
+@pytest.mark.parametrize("whose", ["person", "project"])
+def test_doctor_names_what_switches_all_hooks_off(desk: Desk, whose: str) -> None:
+    """`disableAllHooks` in any file that counts here: then nobody is judged, whatever our entries say."""
+    a_program(desk, "curl", "")
+    desk()
+    file = desk.file if whose == "person" else desk.project / ".claude" / "settings.json"
+    file.parent.mkdir(exist_ok=True)
+    settings = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps({**settings, "disableAllHooks": True}))
+    assert [text for outcome, text in examined(desk) if outcome == "fail"] == [
+        f"{file}: disableAllHooks is true, so no hook runs".replace(str(desk.root), "")
+    ]
+    (claude,) = [agent for agent in look(desk.env, desk.project) if agent.host == "claude-code"]
+    assert "  SILENCED   " in "\n".join(claude.lines(desk.env))
+
+
+@pytest.mark.parametrize("name", ["managed-settings.json", "managed-settings.d/10-hooks.json"])
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"allowManagedHooksOnly": True}, "only hooks of the organisation"),
+        ({"disableAllHooks": True}, "no hook runs"),
+        ({"enabledPlugins": {"reflectd@reflectd": False}}, "switches the plugin off"),
+    ],
+)
+def test_an_organisation_s_settings_are_read(
+    desk: Desk, name: str, settings: dict[str, object], says: str
+) -> None:
+    """Those count above all others; the same keys in a person's own file mean nothing of that kind."""
+    file = desk.root / "etc" / name
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(settings))
+    (why,) = silenced(desk.env, desk.project, (desk.root / "etc" / "managed-settings.json",))
+    assert why.startswith(f"{file}: ")
+    assert says in why
 
 
 def test_doctor_looks_at_our_entries(desk: Desk) -> None:

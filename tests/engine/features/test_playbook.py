@@ -470,7 +470,9 @@ async def test_who_is_given_points_and_when(site: Site) -> None:
     again = context(await c.start("resume"))
     assert "Views convert" in again
     assert TEXT not in again
-    assert (await site.opens("s2", "fork"))[1] == ""
+    fork, given = await site.opens("s2", "fork")
+    assert given == ""
+    assert context(await fork.start("resume")) == "", "its session was given that"
     assert TEXT in (await site.opens("s3", "clear"))[1]
     await site.works(c)
     site.llm.add(NOTHING, NO_CHANGE)

@@ -17,6 +17,7 @@ from daemon.core.errors import BadReply
 from daemon.core.session import Session
 from daemon.engine.engine import MakeFeature
 from daemon.engine.features.feature import Feature
+from daemon.engine.hosts.claude_code import TAKEN_BACK
 from daemon.files.verdict import Judging
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.features.toy import Toy
@@ -290,7 +291,7 @@ async def test_another_hook_sends_the_agent_on_while_the_judge_thinks(w: World) 
 
 
 @pytest.mark.shows("I10", "I14")
-@pytest.mark.parametrize("what", ["a command", "another hook", "the next prompt", "Esc"])
+@pytest.mark.parametrize("what", ["a command", "another hook", "continue: false", "the next prompt", "Esc"])
 async def test_a_prompt_leaves_only_if_the_file_ends_with_its_turn(w: World, what: str) -> None:
     """Before feedback leaves the transcript is read again; what no hook told of makes it stale."""
     w.add(INCOMPLETE)
@@ -305,6 +306,8 @@ async def test_a_prompt_leaves_only_if_the_file_ends_with_its_turn(w: World, wha
             c.ran("ls")
         case "another hook":
             c.line("user", isMeta=True, message={"role": "user", "content": "Stop hook feedback:\nlint"})
+        case "continue: false":
+            c.line("system", subtype="stop_hook_summary", preventedContinuation=True)
         case "the next prompt":
             c.line("user", message={"role": "user", "content": "Wait"}, origin={"kind": "human"})
         case _:
@@ -313,6 +316,58 @@ async def test_a_prompt_leaves_only_if_the_file_ends_with_its_turn(w: World, wha
     assert (await asyncio.wait_for(waiting, 5)).status == 204
     await w.sim.settle()
     assert (c.wakes, order(w)[1]) == ([], "stale")
+
+
+@pytest.mark.shows("I14")
+@pytest.mark.parametrize("then", ["gone", "as before", "edited"])
+async def test_work_that_was_put_back_wakes_nobody(w: World, then: str) -> None:
+    """A rewind puts files back and tells nobody. The feedback is about work that is gone: it does not leave,
+    and the person reads why. A file that somebody goes on with, as a formatter does, holds nothing up.
+    """
+    w.add(INCOMPLETE)
+    w.llm.hold = asyncio.Event()
+    c = await w.begin()
+    kept = c.file.parents[2] / "file-history" / "s1"
+    kept.mkdir(parents=True)
+    (kept / "0123456789abcdef@v1").write_text("before")
+    file = w.workspace / "a.py"
+    file.write_text("after")
+    await c.types()
+    c.answers(tools=(write(str(file)), write(str(w.workspace / "never.py"))))
+    waiting = asyncio.create_task(c.stops())
+    await until(lambda: w.llm.prompts)
+    if then == "gone":
+        file.unlink()
+    else:
+        file.write_text("before" if then == "as before" else "formatted")
+    w.llm.hold.set()
+    heard = await asyncio.wait_for(waiting, 5)
+    await w.sim.settle()
+    if then == "edited":
+        assert (heard.status, len(c.wakes), order(w)[1]) == (422, 1, "done")
+        return
+    assert (heard.status, c.wakes, order(w)[1]) == (204, [], "stale")
+    await c.types("Go on")
+    assert c.heard.json == {"systemMessage": f"reflectd, on the last turn: {TAKEN_BACK}"}
+
+
+@pytest.mark.shows("I5")
+async def test_a_compaction_while_the_judge_thinks(w: World) -> None:
+    """`/compact` is not the agent's work: the feedback still wakes the session."""
+    w.add(INCOMPLETE)
+    w.llm.hold = asyncio.Event()
+    c = await w.begin()
+    await c.types()
+    c.answers()
+    waiting = asyncio.create_task(c.stops())
+    await until(lambda: w.llm.prompts)
+    c.line("system", subtype="compact_boundary", compactMetadata={"trigger": "manual"})
+    c.line("user", isCompactSummary=True, message={"role": "user", "content": "The thing was begun."})
+    await c.start("compact")
+    w.llm.hold.set()
+    assert (await asyncio.wait_for(waiting, 5)).status == 422
+    await w.sim.settle()
+    assert (len(c.wakes), order(w)[1]) == (1, "done")
 
 
 async def test_an_order_is_done_when_the_transcript_shows_it(w: World) -> None:

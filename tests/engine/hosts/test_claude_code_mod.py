@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from daemon.engine.hosts.claude_code import LOOK_S
 from daemon.engine.hosts.claude_code_mod import HOLDING, JUDGING
 from tests.engine.hosts.test_claude_code import COMPLETE, INCOMPLETE, World
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash, until, write
@@ -115,6 +116,39 @@ async def test_a_shell_that_is_waited_for_is_shown(w: World) -> None:
     await w.sim.settle()
     assert (await watch(c))["toasts"] == ["Task complete"]
     assert await watch(c) == {}
+
+
+@pytest.mark.shows("I14", "GUARD-1")
+async def test_a_rewind_that_the_mod_saw(w: World) -> None:
+    """The mod looks once a second, and a wake waits for its next look: feedback about a conversation that the
+    person went back from does not leave, also when it was decided already.
+    """
+    w.add(INCOMPLETE)
+    c = await w.begin()
+    await types(c, "Do the thing")
+    stop = asyncio.create_task(c.works())
+    outbox = w.sim.daemon.world.outbox
+    await until(lambda: outbox.open("s1"))
+    assert not stop.done()
+    await c.hook("ModAborted", turn_id="rewound u-1", prompt_id=c.prompt_id, reason="rewind")
+    assert (await asyncio.wait_for(stop, 5)).status == 204
+    await w.sim.settle()
+    assert c.wakes == []
+    assert [o for o in outbox.open("s1") if o.status == "done"] == []
+
+
+async def test_the_mod_has_looked(w: World) -> None:
+    """Then feedback leaves at once."""
+    w.add(INCOMPLETE)
+    c = await w.begin()
+    await types(c, "Do the thing")
+    stop = asyncio.create_task(c.works())
+    await until(lambda: w.sim.daemon.world.outbox.open("s1"))
+    async with asyncio.timeout(LOOK_S / 2):
+        while not stop.done():
+            await watch(c)
+            await asyncio.sleep(0.01)
+    assert (await stop).status == 422
 
 
 @pytest.mark.shows("I11", "I13")

@@ -71,6 +71,8 @@ def test_headless_sessions_are_told_from_a_terminal() -> None:
     """An SDK's entry point, or nobody at the terminal; an old version says nothing about that."""
     print_mode = hook("Stop", {"x-cc-entrypoint": "sdk-cli", "x-cc-attended": "0", "x-cc-headless": "1"})
     assert (print_mode.interactive, print_mode.headless, print_mode.attended) == (False, True, False)
+    background = hook("Stop", {"x-cc-entrypoint": "cli", "x-cc-attended": "0"})
+    assert (print_mode.one_shot, background.one_shot, background.interactive) == (True, False, False)
     old = hook("Stop", {"X-CC-Entrypoint": "cli"})
     assert (old.interactive, old.attended, old.project, old.directory) == (
         True,

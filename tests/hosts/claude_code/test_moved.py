@@ -47,6 +47,7 @@ def test_where_it_was(story: Story) -> None:
         (lambda s: s.user("Stop hook feedback:\nlint fails", isMeta=True), "told something else"),
         (lambda s: s.user("<task-notification>b1 ended</task-notification>"), "told something else"),
         (lambda s: s.user([{"type": "text", "text": "[Request interrupted by user]"}]), "stopped"),
+        (lambda s: s.put("system", subtype="stop_hook_summary", preventedContinuation=True), "stopped"),
     ],
 )
 def test_what_came_meanwhile(story: Story, happens: Callable[[Story], object], why: str) -> None:
@@ -54,6 +55,18 @@ def test_what_came_meanwhile(story: Story, happens: Callable[[Story], object], w
     task, turn = judged(story)
     happens(story)
     assert why in moved_on(read(story), task, turn)
+
+
+def test_a_compaction_is_no_work_of_the_agent(story: Story) -> None:
+    """`/compact` while the judge thinks: the turn is still the last one, until the agent goes on."""
+    task, turn = judged(story)
+    story.stopped()
+    metadata = {"trigger": "manual", "preTokens": 100}
+    story.put("system", subtype="compact_boundary", parent=None, compactMetadata=metadata)
+    story.user("It is fixed.", isCompactSummary=True)
+    assert moved_on(read(story), task, turn) == ""
+    story.say("One more thing.")
+    assert moved_on(read(story), task, turn) == "the agent went on meanwhile"
 
 
 def test_an_order_that_the_agent_was_told(story: Story) -> None:

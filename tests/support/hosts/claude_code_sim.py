@@ -39,8 +39,8 @@ class ClaudeSim:
         self, daemon: Daemon, clock: FakeClock, project: Path, session: str, *, entrypoint: str = "cli"
     ) -> None:
         self.daemon, self.clock, self.project, self.session = daemon, clock, project, session
-        self.file = project.parent / "claude" / f"{session}.jsonl"
-        self.file.parent.mkdir(exist_ok=True)
+        self.file = project.parent / "claude" / "projects" / "work" / f"{session}.jsonl"
+        self.file.parent.mkdir(parents=True, exist_ok=True)
         self.headers = {
             "X-CC-Entrypoint": entrypoint,
             "X-CC-Project": str(project),
