@@ -151,6 +151,10 @@ class SimHost:
         await self.busy(session)
         return message
 
+    def types_unseen(self, session: str, text: str) -> str:
+        """A user message of which no event tells."""
+        return self._add(session, "user", text)
+
     async def busy(self, session: str) -> None:
         """The agent works."""
         self.sessions[session].busy = True
