@@ -18,7 +18,7 @@ from .verdict import FinalState
 if TYPE_CHECKING:
     from .progress import Progress
     from .session import Session
-    from .transcript import Message, Transcript
+    from .transcript import Transcript
 
 ABORT_ERROR = "MessageAbortedError"
 PLAN_AGENTS = frozenset({"plan"})
@@ -94,7 +94,7 @@ def may_judge(session: Session, now_ms: int, limits: Limits, *, children_busy: b
         return Skip("children", "a sub-agent still works (guard 8)", wait=True)
     if session.idle_at and now_ms - session.idle_at > limits.max_idle_age_ms:
         return Skip("stale_idle", "the idle is too old to act on", final="skipped")
-    return too_many_prompts(session, now_ms, limits)
+    return None
 
 
 def too_many_prompts(session: Session, now_ms: int, limits: Limits) -> Skip | None:
@@ -139,7 +139,7 @@ def may_judge_messages(session: Session, transcript: Transcript, limits: Limits)
         return Skip("undone", "the person took messages back (guard 1)", final="stopped")
     if turn.error:
         return Skip("host_error", f"the host gave up: {turn.error}", final="error")
-    if _after(transcript, turn):
+    if any(m.order or m.id == session.task for m in transcript.since(turn.id)):
         return Skip("no_answer", "the last message has no answer yet", final="stopped")
     if transcript.calls and is_refused(transcript.calls[-1]):
         return Skip("refused", "the person refused the last call (guard 1)", final="awaiting_user")
@@ -206,7 +206,7 @@ def may_nudge(
         return Skip("human_typed", "a person typed meanwhile (guard 7)")
     if session.phase in FINAL_FOR_TASK:
         return Skip(f"task_{session.phase}", f"this task is {session.phase} already (guard 4)")
-    return None
+    return too_many_prompts(session, now_ms, limits)
 
 
 def may_spend(spent: Spent, limits: Limits, *, passing: bool = False) -> Skip | None:
@@ -263,8 +263,3 @@ def normalise_items(items: tuple[str, ...]) -> tuple[str, ...]:
 
 _NOISE = re.compile(r"\be\d+\b|\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds|minutes?)\b|[`'\"()\[\].,:;]")
 _SPACE = re.compile(r"\s+")
-
-
-def _after(transcript: Transcript, turn: Message) -> bool:
-    """Whether a person's message or our feedback came after the last assistant message."""
-    return any(m.human or m.order for m in transcript.since(turn.id))

@@ -227,7 +227,7 @@ def _aborted(session: Session, event: TurnAborted) -> Session:
 
 def reconcile(session: Session, transcript: Transcript) -> Session:
     """Correct the state by the messages read, for example by a person's message that no event told of."""
-    task, turn = transcript.task, transcript.turn
+    task, turn = replace(transcript, begun=session.task).task, transcript.turn
     session = replace(
         session,
         parent=transcript.parent or session.parent,

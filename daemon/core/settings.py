@@ -166,9 +166,7 @@ class Judge:
         range=(1, 100),
         tighten="lower",
     )
-    max_per_day: int = _setting(
-        30, "the same within a day", range=(1, 500), tighten="lower"
-    )
+    max_per_day: int = _setting(30, "the same within a day", range=(1, 500), tighten="lower")
     feedback_delay_s: int = _setting(
         2,
         "in opencode's terminal UI feedback leaves at the earliest so many seconds after idle; until then "

@@ -55,7 +55,11 @@ class Offering:
         ``anew``: the agent does not remember what it was given before, as after a compaction.
         """
         world = self._world
-        if s.judge or s.parent or s.off or s.aborted or world.sessions.is_off(s.directory):
+        stopped = s.aborted and when not in {
+            "start",
+            "prompt",
+        }  # after Esc a person types, and is told of last
+        if s.judge or s.parent or s.off or stopped or world.sessions.is_off(s.directory):
             return ""
         transcript: Transcript | None = None
         if when == "compacted":

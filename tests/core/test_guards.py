@@ -19,6 +19,7 @@ from daemon.core.guards import (
     may_spend,
     normalise_items,
     rounds_without_progress,
+    too_many_prompts,
 )
 from daemon.core.progress import Progress
 from daemon.core.session import Session
@@ -91,7 +92,13 @@ ERROR = replace(ANSWER, finish="", error="APIError")
         (replace(IDLE, aborted=True), transcript(), "aborted", "stopped"),  # 1
         (IDLE, transcript(USER, replace(ERROR, error="MessageAbortedError")), "aborted", "stopped"),
         (IDLE, transcript(USER, ERROR), "host_error", "error"),
-        (IDLE, transcript(USER, ANSWER, Message("u2", "user", human=True)), "no_answer", "stopped"),
+        (IDLE, transcript(USER, ANSWER, Message("u2", "user", human=True)), None, None),  # of a program
+        (
+            replace(IDLE, task="u2"),
+            transcript(USER, ANSWER, Message("u2", "user", human=True)),
+            "no_answer",
+            "stopped",
+        ),
         (IDLE, transcript(USER, ANSWER, Message("f1", "user", order="o")), "no_answer", "stopped"),
         (IDLE, transcript(USER, replace(ANSWER, calls=(RUNNING,))), "background", None),  # 8
         (IDLE, transcript(USER, replace(ANSWER, finish="")), "unfinished", "stopped"),
@@ -192,14 +199,14 @@ def test_prompts_are_counted_by_the_clock_too(prompts: tuple[int, ...], guard: s
     """
     s = replace(IDLE, prompts=prompts)
     asked = (
-        may_judge(s, NOW, LIMITS),
+        too_many_prompts(s, NOW, LIMITS),
         may_nudge(s, "u1", NOW, LIMITS),
         may_prompt(s, InARow(0, 0, 0), NOW, LIMITS),
     )
     assert [no.guard if no else None for no in asked] == [guard] * 3
     for no in asked:
         assert no is None or (no.final, bool(no.tell)) == ("stopped", True)
-    told = may_judge(replace(s, prompts_told=True), NOW, LIMITS)
+    told = too_many_prompts(replace(s, prompts_told=True), NOW, LIMITS)
     assert told is None or told.tell == ""
 
 

@@ -283,6 +283,45 @@ async def test_eight_prompts_an_hour_whatever_begins_a_task(w: World) -> None:
     assert await rounds_with_progress(w, 20) == 8
 
 
+@pytest.mark.shows("I4", "I5", "I8")
+async def test_words_that_a_program_puts_in_begin_no_task(w: World) -> None:
+    """After a call of each round, unmarked and without an answer: the counters go on, and the judge still sees
+    the calls that came before.
+    """
+    await w.host.create("ses_a")
+    task = await w.host.types("ses_a")
+    for n in range(6):
+        w.llm.add({**INCOMPLETE, "feedback": f"Do it {n}.", "missing": [{"item": f"x{n}", "cites": "R1"}]})
+        if not w.host.sessions["ses_a"].busy:
+            break
+        await w.host.answers("ses_a", "", "tool-calls", (bash(f"echo {n} > seen-{n}.md"),))
+        await w.host.puts_in("ses_a", "Context of another plugin")
+        await w.host.works("ses_a")
+        await w.sim.settle()
+    assert [p.task for p in w.host.prompts] == [task, task]
+    assert w.verdict("ses_a")["reason"] == "guard:no_progress"
+    assert all(f"seen-{n}.md" in w.llm.prompts[2].text for n in range(3))
+
+
+@pytest.mark.shows("I4", "I14")
+async def test_words_that_a_program_puts_in_while_the_judge_thinks(w: World) -> None:
+    """Nobody answers them, so the turn is still the last one: it is judged, and the agent is told."""
+    w.llm.add(INCOMPLETE)
+    w.llm.hold = asyncio.Event()
+    await w.host.create("ses_a")
+    task = await w.host.types("ses_a")
+    await w.host.works("ses_a")
+    await w.until_asked()
+    await w.host.puts_in("ses_a", "Context of another plugin")
+    w.llm.hold.set()
+    await w.sim.settle()
+    assert [p.task for p in w.host.prompts] == [task]
+    w.llm.add(COMPLETE)
+    await w.host.works("ses_a", "Now it is done.")
+    await w.sim.settle()
+    assert w.verdict("ses_a")["state"] == "complete"
+
+
 @pytest.mark.shows("I8", "GUARD-6")
 async def test_a_scratch_file_is_no_progress_for_a_judge_that_rewords(w: World) -> None:
     """The judge cites the same each time in other words, the agent edits a file that nobody asked about."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,8 +13,8 @@ def moved_on(transcript: Transcript, task: str, turn: str) -> str:
     """Why a prompt about this task and turn is out of date; empty when it may leave. An empty ``turn``: any
     turn of the task.
     """
-    now = transcript.turn
-    if transcript.task is None or transcript.task.id != task:
+    now, begun = transcript.turn, replace(transcript, begun=task).task
+    if begun is None or begun.id != task or (now and any(m.human for m in transcript.since(now.id))):
         return "the person wrote meanwhile"
     if now is None or (turn and now.id != turn):
         return "the agent went on meanwhile"
