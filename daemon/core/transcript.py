@@ -60,8 +60,9 @@ class ToolCall:
 class Message:
     """One message. ``at`` is epoch ms.
 
-    ``human``: a person typed it. ``steers``: the host knows that the agent was at work then. ``order``: the id of our order that caused it (feedback), else empty.
-    ``finish``: why the model stopped (``stop``, ``length``, ``tool-calls`` …), empty while it runs.
+    ``human``: a person typed it. ``steers``: the host knows that the agent was at work then. ``order``: the
+    id of our order that caused it (feedback), else empty. ``finish``: why the model stopped (``stop``,
+    ``length``, ``tool-calls`` …), empty while it runs.
     ``error``: the name of the host's error (``MessageAbortedError`` …). ``calls``: in the order they were
     made. ``cost``: what the host says the answer cost in USD, None when it does not know. ``tokens``: input
     and output. ``compaction``: this user message asked for a compaction, and whether the host or the person

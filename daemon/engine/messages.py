@@ -51,7 +51,10 @@ class Messages:
         """The case of the transcript's last turn."""
         world = self._world
         changed = await self._workspaces.changed(s)
-        ours = {text for g in learning.given(world.db, s.id) for text in (g.text, g.heading)}
+        ours: dict[str, set[str]] = {}
+        for g in learning.given(world.db, s.id):
+            if g.call:
+                ours.setdefault(g.call, set()).update((g.text, g.heading))
 
         def make() -> Case:
             return make_case(

@@ -1,4 +1,4 @@
-"""Beside another plugin of opencode that stores context without asking for an answer, and does not mark it."""
+"""Beside another plugin of opencode that stores context without asking for an answer, unmarked."""
 
 from __future__ import annotations
 

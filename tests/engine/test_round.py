@@ -271,7 +271,7 @@ async def test_eight_prompts_an_hour_whatever_begins_a_task(w: World) -> None:
     assert await rounds_with_progress(w, 20) == 5
     assert w.verdict("ses_a")["reason"] == "guard:prompt_limit"
     told = [t for t in w.host.toasts if t.startswith("Stopped: the agent was sent back 8 times")]
-    for n in range(2):
+    for _ in range(2):
         w.host.types_unseen("ses_a", "Do the thing")
         await w.host.busy("ses_a")
         await w.host.works("ses_a")
@@ -285,8 +285,8 @@ async def test_eight_prompts_an_hour_whatever_begins_a_task(w: World) -> None:
 
 @pytest.mark.shows("I4", "I5", "I8")
 async def test_words_that_a_program_puts_in_begin_no_task(w: World) -> None:
-    """After a call of each round, unmarked and without an answer: the counters go on, and the judge still sees
-    the calls that came before.
+    """After a call of each round, unmarked and without an answer: the counters go on, and the judge still
+    sees the calls that came before.
     """
     await w.host.create("ses_a")
     task = await w.host.types("ses_a")

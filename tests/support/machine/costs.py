@@ -75,15 +75,11 @@ class Costs:
         files: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for test, costs in self._tests.items():
             files[test.partition("::")[0]].append(costs)
-        rows = sorted(
-            ((sum(c for c, _ in t), sum(w for _, w in t), len(t), f) for f, t in files.items()), reverse=True
-        )
+        rows = sorted(((sum(c for c, _ in t), sum(w for _, w in t), len(t), f) for f, t in files.items()), reverse=True)
         terminalreporter.section("processor time by file")
         terminalreporter.write_line(f"{'CPU s':>8} {'wall s':>8} {'tests':>6}  file")
         for cpu, wall, tests, file in rows[:SHOWN]:
             terminalreporter.write_line(f"{cpu:8.1f} {wall:8.1f} {tests:6}  {file}")
-        terminalreporter.write_line(
-            f"{sum(r[0] for r in rows):8.1f} {sum(r[1] for r in rows):8.1f} {len(self._tests):6}  all"
-        )
+        terminalreporter.write_line(f"{sum(r[0] for r in rows):8.1f} {sum(r[1] for r in rows):8.1f} {len(self._tests):6}  all")
         known = {test: {"cpu_s": cpu, "wall_s": wall} for test, (cpu, wall) in self._tests.items()}
         self._target.write_text(json.dumps(known, indent=0, sort_keys=True), "utf-8")

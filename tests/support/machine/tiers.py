@@ -20,7 +20,8 @@ import pytest
 from hypothesis import settings
 
 TESTS = Path(__file__).resolve().parents[2]
-FULL = {}
+FULL = {
+}
 SLOW = {
     "cli": "the command is started for each test",
     "evals": "hundreds of labelled cases are judged",
@@ -66,9 +67,7 @@ _left = pytest.StashKey[int]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--all``."""
-    parser.addoption(
-        "--all", action="store_true", help="run the tests marked `full` too, and more examples of each"
-    )
+    parser.addoption("--all", action="store_true", help="run the tests marked `full` too, and more examples of each")
 
 
 def pytest_configure(config: pytest.Config) -> None:
