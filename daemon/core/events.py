@@ -69,12 +69,15 @@ class BackgroundAwaited:
 
 @dataclass(frozen=True, slots=True)
 class HumanMessaged:
-    """A person typed. Opens a new task, whose id is ``message`` (I7)."""
+    """A person typed, and the agent answers. Opens a new task, whose id is ``message`` (I7). ``steers``: the
+    agent was at work when the message came, perhaps of a program, so it opens none while the task is open.
+    """
 
     session: str
     t: int
     message: str
     agent: str = ""
+    steers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The nine guards of ``design/anti-loop.md``: may this turn be judged, may the agent be prompted?
+"""The guards of ``design/anti-loop.md``: may this turn be judged, may the agent be prompted?
 
 The engine asks three times: with the state folded from events, with the messages it read, and when it
 commits a verdict. Each guard answers ``Skip`` for no and None for yes.
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .progress import moved
 from .refusals import is_refused
-from .session import FINAL_FOR_TASK
+from .session import DAY_MS, FINAL_FOR_TASK, HOUR_MS
 from .verdict import FinalState
 
 if TYPE_CHECKING:
     from .progress import Progress
     from .session import Session
-    from .transcript import Message, Transcript
+    from .transcript import Transcript
 
 ABORT_ERROR = "MessageAbortedError"
 PLAN_AGENTS = frozenset({"plan"})
@@ -35,6 +35,8 @@ class Limits:
     max_unscored: int = 3
     max_stalled: int = 2
     max_unchanged: int = 6
+    max_per_hour: int = 8
+    max_per_day: int = 30
     feedback_delay_ms: int = 0
     max_idle_age_ms: int = 600_000
     usd_per_day: float = 2.0
@@ -95,6 +97,24 @@ def may_judge(session: Session, now_ms: int, limits: Limits, *, children_busy: b
     return None
 
 
+def too_many_prompts(session: Session, now_ms: int, limits: Limits) -> Skip | None:
+    """Guard 10: how often an agent is prompted, whatever begins a task. Told once."""
+    for name, most, span in (
+        ("an hour", limits.max_per_hour, HOUR_MS),
+        ("a day", limits.max_per_day, DAY_MS),
+    ):
+        sent = sum(t > now_ms - span for t in session.prompts)
+        if sent >= most:
+            tell = f"Stopped: the agent was sent back {sent} times within {name}. Type a message to go on"
+            return Skip(
+                "prompt_limit",
+                f"{sent} prompts within {name} (guard 10)",
+                final="stopped",
+                tell="" if session.prompts_told else tell,
+            )
+    return None
+
+
 def may_judge_messages(session: Session, transcript: Transcript, limits: Limits) -> Skip | None:  # noqa: C901, PLR0912 - the table of guards
     """The second time: by the messages that were read. ``session`` was reconciled with them already."""
     turn = transcript.turn
@@ -119,7 +139,7 @@ def may_judge_messages(session: Session, transcript: Transcript, limits: Limits)
         return Skip("undone", "the person took messages back (guard 1)", final="stopped")
     if turn.error:
         return Skip("host_error", f"the host gave up: {turn.error}", final="error")
-    if _after(transcript, turn):
+    if any(m.order or m.id == session.task for m in transcript.since(turn.id)):
         return Skip("no_answer", "the last message has no answer yet", final="stopped")
     if transcript.calls and is_refused(transcript.calls[-1]):
         return Skip("refused", "the person refused the last call (guard 1)", final="awaiting_user")
@@ -156,8 +176,10 @@ def may_commit(before: Session, now: Session) -> Skip | None:
     return None
 
 
-def may_prompt(session: Session, in_a_row: InARow, limits: Limits) -> Skip | None:
-    """Guards 5 and 6: is one more round of feedback worth the person's money?"""
+def may_prompt(session: Session, in_a_row: InARow, now_ms: int, limits: Limits) -> Skip | None:
+    """Guards 5, 6 and 10: is one more round of feedback worth the person's money?"""
+    if (no := too_many_prompts(session, now_ms, limits)) is not None:
+        return no
     if session.attempts >= limits.max_attempts:
         tell = f"Stopped after {session.attempts} attempts: the task still looks incomplete"
         return Skip("max_attempts", f"{session.attempts} attempts (guard 5)", final="stopped", tell=tell)
@@ -184,7 +206,7 @@ def may_nudge(
         return Skip("human_typed", "a person typed meanwhile (guard 7)")
     if session.phase in FINAL_FOR_TASK:
         return Skip(f"task_{session.phase}", f"this task is {session.phase} already (guard 4)")
-    return None
+    return too_many_prompts(session, now_ms, limits)
 
 
 def may_spend(spent: Spent, limits: Limits, *, passing: bool = False) -> Skip | None:
@@ -225,8 +247,10 @@ def rounds_without_progress(session: Session, *, progress: Progress, items: tupl
     before = session.progress
     if session.attempts == 0:
         return InARow(0, 0, 0)
-    stalled = 0 if moved(before, progress) else session.stalled + 1
-    repeated = session.repeated + 1 if items and items == session.open_items else 0
+    progressed = moved(before, progress)
+    stalled = 0 if progressed else session.stalled + 1
+    same = items == session.open_items or (progress.items == before.items and not progressed)
+    repeated = session.repeated + 1 if items and same else 0
     unchanged = session.unchanged + 1 if before.files == progress.files else 0
     return InARow(stalled, repeated, unchanged)
 
@@ -239,8 +263,3 @@ def normalise_items(items: tuple[str, ...]) -> tuple[str, ...]:
 
 _NOISE = re.compile(r"\be\d+\b|\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds|minutes?)\b|[`'\"()\[\].,:;]")
 _SPACE = re.compile(r"\s+")
-
-
-def _after(transcript: Transcript, turn: Message) -> bool:
-    """Whether a person's message or our feedback came after the last assistant message."""
-    return any(m.human or m.order for m in transcript.since(turn.id))

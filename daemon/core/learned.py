@@ -13,12 +13,12 @@ import unicodedata
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal
 
 from .redact import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from .transcript import ToolCall, Transcript
 
@@ -121,33 +121,29 @@ def cited_ids(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for text in texts for name in CITED.findall(text)))
 
 
-def without(transcript: Transcript, ours: Collection[str]) -> Transcript:
-    """The transcript without these texts, wherever they stand in it word for word: what we said ourselves
-    proves nothing. A part of one, or a text that only looks like one, stays.
+def without(transcript: Transcript, given: Mapping[str, Collection[str]]) -> Transcript:
+    """The transcript without the texts that were given behind results of calls, by the call's id: what we said
+    ourselves proves nothing. Each is taken out once, where it stands last, of the result of that call, or of
+    the next one: a host that has no place behind a call that failed puts it there. What people and agents
+    wrote stays, also where it is word for word the same.
     """
-    longest_first = sorted((text for text in ours if text.strip()), key=len, reverse=True)
-
-    def text(value: str) -> str:
-        for each in longest_first:
-            if each in value:
-                value = value.replace(each, "")
-        return value
-
-    def any_value(value: object) -> object:
-        if isinstance(value, str):
-            return text(value)
-        if isinstance(value, list):
-            return [any_value(v) for v in value]
-        return {k: any_value(v) for k, v in value.items()} if isinstance(value, dict) else value
+    if not given:
+        return transcript
+    left: set[str] = set()
 
     def call(c: ToolCall) -> ToolCall:
-        given = cast("dict[str, object]", any_value(c.input))
-        inner = tuple(map(call, c.inner))
-        return replace(c, input=given, output=text(c.output), error=text(c.error), inner=inner)
+        nonlocal left
+        output = c.output
+        mine = left | set(given.get(c.id, ()))
+        for text in sorted(mine, key=len, reverse=True):
+            if text.strip() and text in output:
+                before, _, after = output.rpartition(text)
+                output = before + after
+                mine.discard(text)
+        left = mine if c.id in given else set()
+        return c if output == c.output else replace(c, output=output)
 
-    if not longest_first:
-        return transcript
-    messages = (replace(m, text=text(m.text), calls=tuple(map(call, m.calls))) for m in transcript.messages)
+    messages = (replace(m, calls=tuple(map(call, m.calls))) if m.calls else m for m in transcript.messages)
     return replace(transcript, messages=tuple(messages))
 
 

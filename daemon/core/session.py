@@ -50,6 +50,9 @@ Phase = Literal[
 
 
 MODEL_CHARS = 100
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+MOST_PROMPTS = 500  # as many as ``judge.max_per_day`` may allow
 ACTIVE_STEP_MS = 1_000  # ``active_at`` moves in these steps, so that most activity leaves the state as it is
 
 FINAL_FOR_TASK: frozenset[Phase] = frozenset({"complete", "stopped"})
@@ -72,6 +75,10 @@ class Session:
     ``stalled``, ``repeated``, ``unchanged``, ``open_items``; ``progress``: where the task stood when feedback
     last went out (guard 6); ``nudges``; ``loop``: the key of the loop that the agent was last told of, and
     ``loop_count``: how often it had repeated then; ``rotate``: the pushed secret that the person was told of.
+
+    No task resets these: ``prompts``: when prompts of ours were stored (epoch ms), of the last day;
+    ``prompts_told``: the person was told that there may be no more. Only a host's word that a person typed
+    and the agent answers begins them again.
     """
 
     id: str
@@ -108,6 +115,8 @@ class Session:
     loop: str = ""
     loop_count: int = 0
     rotate: str = ""
+    prompts: tuple[int, ...] = ()
+    prompts_told: bool = False
     model: str = ""
     context: int = 0
 
@@ -132,7 +141,7 @@ def fold(state: Session, event: SessionEvent) -> Session:
         case BackgroundAwaited():
             return replace(s, background=event.names)
         case HumanMessaged():
-            return _new_task(s, event.message)
+            return _typed(s, event)
         case TurnAborted():
             return _aborted(s, event)
         case PersonAsked():
@@ -168,6 +177,16 @@ def _busied(session: Session, event: SessionBusied) -> Session:
     if session.phase in FINAL_FOR_TASK:
         return replace(session, busy=True)
     return replace(session, busy=True, phase="open", reason="")
+
+
+def _typed(session: Session, event: HumanMessaged) -> Session:
+    """A message that comes while the agent works belongs to the task, unless that is over. Only one that came
+    while the agent was at rest, and that it answers, begins everything again.
+    """
+    if event.steers and session.task and session.phase not in FINAL_FOR_TASK:
+        return session
+    new = _new_task(session, event.message)
+    return new if event.steers or new is session else replace(new, prompts=(), prompts_told=False)
 
 
 def _new_task(session: Session, message: str) -> Session:
@@ -208,7 +227,7 @@ def _aborted(session: Session, event: TurnAborted) -> Session:
 
 def reconcile(session: Session, transcript: Transcript) -> Session:
     """Correct the state by the messages read, for example by a person's message that no event told of."""
-    task, turn = transcript.task, transcript.turn
+    task, turn = replace(transcript, begun=session.task).task, transcript.turn
     session = replace(
         session,
         parent=transcript.parent or session.parent,
@@ -234,6 +253,12 @@ def settled(session: Session, turn: str, phase: Phase, reason: str) -> Session:
     return replace(session, phase=phase, reason=reason, turn=turn, final=turn or session.final, recheck=False)
 
 
+def prompted(session: Session, at: int) -> Session:
+    """The state when a prompt of ours is stored (epoch ms)."""
+    recent = tuple(t for t in session.prompts if t > at - DAY_MS)
+    return replace(session, prompts=(*recent, at)[-MOST_PROMPTS:])
+
+
 def unread(session: Session) -> Session:
     """The state when the host does not tell what its agent answered. A task that is over stays so."""
     if session.phase in FINAL_FOR_TASK:
@@ -256,6 +281,7 @@ def taken_back(session: Session, before: Session) -> Session:
         unchanged=before.unchanged,
         progress=before.progress,
         open_items=before.open_items,
+        prompts=before.prompts,
         nudges=before.nudges,
         loop=before.loop,
         loop_count=before.loop_count,

@@ -159,6 +159,14 @@ class Judge:
     max_attempts: int = _setting(
         16, "times an agent is sent back on one task", range=(1, 50), tighten="lower"
     )
+    max_per_hour: int = _setting(
+        8,
+        "times an agent is sent back or nudged in one session within an hour, whatever begins a task; a "
+        "message of yours that the agent answers begins the count again",
+        range=(1, 100),
+        tighten="lower",
+    )
+    max_per_day: int = _setting(30, "the same within a day", range=(1, 500), tighten="lower")
     feedback_delay_s: int = _setting(
         2,
         "in opencode's terminal UI feedback leaves at the earliest so many seconds after idle; until then "

@@ -1,7 +1,8 @@
 """A session's messages as typed values, the same for all hosts.
 
-A **task** is the last message that a person typed; a **turn** is the last assistant message. The packages in
-``hosts`` parse a host's own messages and decide which of them a person typed.
+A **task** is known by the last message that a person typed while the agent was at rest and that it answered;
+a **turn** is the last assistant message. The packages in ``hosts`` parse a host's own messages and decide
+which of them a person typed.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 ToolStatus = Literal["pending", "running", "completed", "error"]
 Compaction = Literal["", "auto", "manual"]
 MAX_INNER: Final = 200  # calls of one sub-agent
 MAX_AGENTS: Final = 8  # sub-agents of one task whose calls are read
+AT_WORK: Final = frozenset({"", "tool-calls"})  # how an answer ends after which the agent goes on
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 
 
@@ -58,8 +60,9 @@ class ToolCall:
 class Message:
     """One message. ``at`` is epoch ms.
 
-    ``human``: a person typed it. ``order``: the id of our order that caused it (feedback), else empty.
-    ``finish``: why the model stopped (``stop``, ``length``, ``tool-calls`` …), empty while it runs.
+    ``human``: a person typed it. ``steers``: the host knows that the agent was at work then. ``order``: the
+    id of our order that caused it (feedback), else empty. ``finish``: why the model stopped (``stop``,
+    ``length``, ``tool-calls`` …), empty while it runs.
     ``error``: the name of the host's error (``MessageAbortedError`` …). ``calls``: in the order they were
     made. ``cost``: what the host says the answer cost in USD, None when it does not know. ``tokens``: input
     and output. ``compaction``: this user message asked for a compaction, and whether the host or the person
@@ -72,6 +75,7 @@ class Message:
     at: int = 0
     text: str = ""
     human: bool = False
+    steers: bool = False
     order: str = ""
     agent: str = ""
     model: Model | None = None
@@ -124,6 +128,7 @@ class Transcript:
     """A session's messages, oldest first, at least back to the message that opened the task.
 
     ``busy``: the host says the session works right now. ``parent``: id of the parent session or empty.
+    ``begun``: the message that the session knows its task by, empty when unknown.
     """
 
     session: str
@@ -136,11 +141,48 @@ class Transcript:
     missing: bool = False  # the host no longer knows this session
     readonly: bool = False  # the agent of the task may neither edit nor run commands
     undone: bool = False  # the person took messages back and may still redo them
+    begun: str = ""
 
     @property
     def task(self) -> Message | None:
-        """The last message a person typed (I28), or None."""
-        return next((m for m in reversed(self.messages) if m.human), None)
+        """The message that began the task (I28), or None: the last one that a person typed while the agent
+        was at rest, and that it answered; else the last one that they typed. What ``begun`` names stands
+        until the agent has answered a later one.
+        """
+        typed = [i for i, m in enumerate(self.messages) if m.human]
+        if not typed:
+            return None
+        begin = self._beginnings(lambda m: bool(m.error) or m.finish not in AT_WORK, each=True)
+        last = begin[-1] if begin else typed[-1]
+        known = next((i for i in typed if self.messages[i].id == self.begun), None)
+        if known is not None and all(m.role == "user" for m in self.messages[known:last]):
+            last = known
+        return self.messages[last]
+
+    def _beginnings(self, ends: Callable[[Message], bool], *, each: bool = False) -> list[int]:
+        """Where a person typed when the last answer had ended (``ends``) and the agent answered that; of
+        several in a row the first one, or ``each``. What comes while the agent works, or is followed by a
+        prompt of ours or by nothing, begins no task by itself (I4). The first task has no other beginning.
+        """
+        found, rest = list[int](), True
+        answered = [False] * len(self.messages)
+        follows = self.busy
+        for i in range(len(self.messages) - 1, -1, -1):
+            answered[i] = follows
+            m = self.messages[i]
+            if m.role == "assistant" or m.order:
+                follows = not m.order
+        for i, m in enumerate(self.messages):
+            if m.human:
+                if (rest and answered[i] and not m.steers) or not (found or each):
+                    found.append(i)
+                    rest = each
+            elif m.role == "assistant" and not m.summary:
+                if ends(m):
+                    rest = True
+                elif not m.error and m.finish in AT_WORK:
+                    rest = False
+        return found
 
     @property
     def turn(self) -> Message | None:
@@ -156,16 +198,11 @@ class Transcript:
 
     @property
     def requests(self) -> tuple[Message, ...]:
-        """The person's messages of this task, oldest first: the last one, and those before it with no
-        finished answer between them (what the person typed while the agent worked).
+        """The person's messages of this task, oldest first: the one that they typed after a finished answer,
+        and those since then (what they typed while the agent worked, or after Esc).
         """
-        found: list[Message] = []
-        for m in reversed(self.messages):
-            if m.human:
-                found.append(m)
-            elif found and m.role == "assistant" and m.is_end:
-                break
-        return tuple(reversed(found))
+        begin = self._beginnings(lambda m: m.is_end)
+        return tuple(m for m in self.messages[begin[-1] if begin else 0 :] if m.human)
 
     @property
     def tasks(self) -> tuple[Transcript, ...]:
@@ -173,12 +210,7 @@ class Transcript:
         finished answer, as for ``requests``. What stands before the first is left out; only the last has the
         todos, which are of now.
         """
-        starts, answered = list[int](), True
-        for i, m in enumerate(self.messages):
-            if m.human and answered:
-                starts.append(i)
-                answered = False
-            answered = answered or (m.role == "assistant" and m.is_end)
+        starts = self._beginnings(lambda m: m.is_end)
         if not starts:
             return ()
         ends = [*starts[1:], len(self.messages)]

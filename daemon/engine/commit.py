@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.errors import Unavailable
-from ..core.session import reconcile, settled, taken_back
+from ..core.orders import Prompting
+from ..core.session import prompted, reconcile, settled, taken_back
 from ..core.task import closed
 from ..core.verdict import Verdict
 from ..store import outbox, verdicts
@@ -104,6 +105,8 @@ class Commit:
         was.
         """
         world, now = self._world, self._world.clock.now_ms()
+        if any(isinstance(order, Prompting) for order in orders):
+            after = prompted(after, now)
         before = world.sessions.get(after.id)
         rows = [
             Stored(

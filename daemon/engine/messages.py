@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ..core.bounds import bounded
@@ -41,7 +42,7 @@ class Messages:
         async with instance.reading:
             if instance.can.order_stream and not instance.connected:
                 raise Unavailable(f"{instance.id} went away before it was asked")
-            found = await instance.host.read(s, instance)
+            found = replace(await instance.host.read(s, instance), begun=s.task)
         await self._world.projects.read(s.directory)
         few = len(found.messages) < FEW and len(found.calls) < FEW
         return bounded(found) if few else await asyncio.to_thread(bounded, found)
@@ -50,7 +51,10 @@ class Messages:
         """The case of the transcript's last turn."""
         world = self._world
         changed = await self._workspaces.changed(s)
-        ours = {text for g in learning.given(world.db, s.id) for text in (g.text, g.heading)}
+        ours: dict[str, set[str]] = {}
+        for g in learning.given(world.db, s.id):
+            if g.call:
+                ours.setdefault(g.call, set()).update((g.text, g.heading))
 
         def make() -> Case:
             return make_case(

@@ -55,7 +55,11 @@ class Offering:
         ``anew``: the agent does not remember what it was given before, as after a compaction.
         """
         world = self._world
-        if s.judge or s.parent or s.off or s.aborted or world.sessions.is_off(s.directory):
+        stopped = s.aborted and when not in {
+            "start",
+            "prompt",
+        }  # after Esc a person types, and is told of last
+        if s.judge or s.parent or s.off or stopped or world.sessions.is_off(s.directory):
             return ""
         transcript: Transcript | None = None
         if when == "compacted":
@@ -82,8 +86,8 @@ class Offering:
         if not any(o.kind in LEARNED for o in found.offers):
             return found
         try:
-            now = self._world.clock.now_ms()
-            await self._world.db.commit(learning.give(s.id, moment.when, now, found))
+            now, call = self._world.clock.now_ms(), moment.call.id if moment.call is not None else ""
+            await self._world.db.commit(learning.give(s.id, moment.when, now, found, call))
         except Unavailable as e:
             self._world.log.info("nothing learned is offered", session=s.id, error=str(e))
             self._given.pop(s.id, None)

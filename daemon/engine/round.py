@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from ..core.errors import BadReply, Unavailable
-from ..core.guards import Skip, may_commit, may_judge, may_judge_messages
+from ..core.guards import Skip, may_commit, may_judge, may_judge_messages, too_many_prompts
 from ..core.orders import SendFeedback, ShowToast
 from ..core.redact import redact_head
 from ..core.session import judging, settled, unread, unread_turn
@@ -148,6 +148,7 @@ class Rounds:
         if s.task != now.task:  # a message we never heard of: the first answer was about the task before
             no = may_judge(s, world.clock.now_ms(), limits)
         seen = may_judge_messages(s, transcript, limits) or may_go_on(s, loop)
+        seen = seen or too_many_prompts(s, world.clock.now_ms(), limits)
         if seen is not None and (no is None or seen.final is None):
             no = seen
         if no is None and s.phase == "judging" and s.turn == (turn.id if turn else ""):

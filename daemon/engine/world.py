@@ -111,6 +111,8 @@ class World:
             toasts=settings.toasts,
             feedback_delay_ms=settings.judge.feedback_delay_s * 1000,
             max_attempts=min(settings.judge.max_attempts, can.prompts or settings.judge.max_attempts),
+            max_per_hour=settings.judge.max_per_hour,
+            max_per_day=settings.judge.max_per_day,
             wait_s=can.wait_s,
             max_idle_age_ms=int(settings.judge.max_idle_age_s * 1000),
             usd_per_day=settings.spend.cents_per_day / 100,

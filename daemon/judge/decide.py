@@ -52,7 +52,13 @@ def skip(s: Session, turn: str, why: Skip, at: int, limits: Limits) -> Decision 
     verdict = Verdict(s.id, s.task, turn, why.final, at, reason=f"guard:{why.guard}", attempt=s.attempts)
     tell = why.tell and limits.toasts
     orders = (ShowToast(s.id, why.tell, "warning"),) if tell else ()
-    return Decision(settled(s, turn, why.final, why.guard), verdict, orders)
+    return Decision(_stopped(s, turn, why.final, why), verdict, orders)
+
+
+def _stopped(s: Session, turn: str, final: FinalState, why: Skip) -> Session:
+    """The session when a guard said no; what is told once counts as told."""
+    told = s.prompts_told or why.guard == "prompt_limit"
+    return replace(settled(s, turn, final, why.guard), prompts_told=told)
 
 
 def decide(r: Round, opinion: Opinion) -> Decision:
@@ -184,11 +190,11 @@ def _incomplete(r: Round, found: Judgement) -> Decision:
         verdict = replace(_verdict(r, "incomplete", found), reason="observe: nothing sent")
         return Decision(settled(s, case.turn, "incomplete", "observe"), verdict)
     rounds = rounds_without_progress(s, progress=stands, items=items)
-    no = may_prompt(s, rounds, limits)
+    no = may_prompt(s, rounds, r.at, limits)
     if no is not None:
         verdict = replace(_verdict(r, "stopped", found), reason=f"guard:{no.guard}")
-        after = settled(s, case.turn, "stopped", no.guard)
-        return Decision(after, verdict, _toast(r, no.tell, "warning"))
+        after = _stopped(s, case.turn, "stopped", no)
+        return Decision(after, verdict, _toast(r, no.tell, "warning") if no.tell else ())
     after = replace(
         settled(s, case.turn, "incomplete", "judged"),
         attempts=s.attempts + 1,

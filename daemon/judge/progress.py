@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Final
 
 from ..core.guards import normalise_items
@@ -40,7 +41,16 @@ def progress(case: Case, missing: tuple[Missing, ...]) -> Progress:
     ]
     rows = {row.id: row for row in case.evidence.rows}
     items = {item for m in missing for item in _cites(m, case, rows)}
-    return Progress(_digest((*files, other)), _digest(said), tuple(sorted(items)))
+    cited = [f for f in files if any(_names(m, f[0], case, rows) for m in missing)]
+    return Progress(_digest((*files, other)), _digest(said), tuple(sorted(items)), _digest(cited))
+
+
+def _names(missing: Missing, path: str, case: Case, rows: dict[str, Row]) -> bool:
+    """Whether the item, or a row that it cites, names this file."""
+    cited = (rows[name] for name in cited_rows(missing, case))
+    said = (missing.text, missing.cites, *(part for r in cited for part in (r.text, r.detail, r.command)))
+    name = re.compile(rf"(?<![\w.-]){re.escape(path.rpartition('/')[2])}(?![\w-])")
+    return any(name.search(text) for text in said)
 
 
 def _cites(missing: Missing, case: Case, rows: dict[str, Row]) -> tuple[str, ...]:

@@ -54,13 +54,16 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An offer that a session was given: exactly these characters."""
+    """An offer that a session was given: exactly these characters. ``call``: behind the result of this call,
+    empty where it stands nowhere in the messages.
+    """
 
     offer: str
     kind: str
     name: str
     heading: str
     text: str
+    call: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,13 +326,16 @@ def unwritten(db: Reads, session: str) -> Write | None:
 # --- what sessions were given ---------------------------------------------------------------------
 
 
-def give(session: str, moment: str, at: int, found: Composed) -> Statement:
-    """A session is given these offers."""
+def give(session: str, moment: str, at: int, found: Composed, call: str = "") -> Statement:
+    """A session is given these offers. ``call``: the id of the call behind whose result they stand."""
     return (
         "INSERT OR REPLACE INTO injections "
-        "(session, offer, kind, directory, name, moment, at, heading, text) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [(session, o.id, o.kind, o.directory, o.name, moment, at, o.heading, o.text) for o in found.offers],
+        "(session, offer, kind, directory, name, moment, at, heading, text, call) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (session, o.id, o.kind, o.directory, o.name, moment, at, o.heading, o.text, call)
+            for o in found.offers
+        ],
     )
 
 
@@ -399,5 +405,7 @@ def first_after(db: Reads, session: str) -> list[str]:
 
 def given(db: Reads, session: str) -> list[Given]:
     """What the session was given, in any order."""
-    rows = db.read("SELECT offer, kind, name, heading, text FROM injections WHERE session = ?", (session,))
+    rows = db.read(
+        "SELECT offer, kind, name, heading, text, call FROM injections WHERE session = ?", (session,)
+    )
     return [Given(*row) for row in rows]

@@ -388,4 +388,8 @@ MIGRATIONS: tuple[Migration, ...] = (
             "WHERE top = 1 AND (open = 1 OR phase = 'awaiting_user')",
         ),
     ),
+    (
+        "0014_calls_behind_which_was_given",
+        ("ALTER TABLE injections ADD COLUMN call TEXT NOT NULL DEFAULT ''",),
+    ),
 )

@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 from daemon.core.guards import (
+    InARow,
     Limits,
     Spent,
     may_commit,
     may_judge,
     may_judge_messages,
+    may_nudge,
     may_prompt,
     may_spend,
     normalise_items,
     rounds_without_progress,
+    too_many_prompts,
 )
 from daemon.core.progress import Progress
 from daemon.core.session import Session
@@ -89,7 +92,13 @@ ERROR = replace(ANSWER, finish="", error="APIError")
         (replace(IDLE, aborted=True), transcript(), "aborted", "stopped"),  # 1
         (IDLE, transcript(USER, replace(ERROR, error="MessageAbortedError")), "aborted", "stopped"),
         (IDLE, transcript(USER, ERROR), "host_error", "error"),
-        (IDLE, transcript(USER, ANSWER, Message("u2", "user", human=True)), "no_answer", "stopped"),
+        (IDLE, transcript(USER, ANSWER, Message("u2", "user", human=True)), None, None),  # of a program
+        (
+            replace(IDLE, task="u2"),
+            transcript(USER, ANSWER, Message("u2", "user", human=True)),
+            "no_answer",
+            "stopped",
+        ),
         (IDLE, transcript(USER, ANSWER, Message("f1", "user", order="o")), "no_answer", "stopped"),
         (IDLE, transcript(USER, replace(ANSWER, calls=(RUNNING,))), "background", None),  # 8
         (IDLE, transcript(USER, replace(ANSWER, finish="")), "unfinished", "stopped"),
@@ -147,14 +156,17 @@ ROUND_3 = replace(IDLE, attempts=2, progress=STOOD)
         (IDLE, Progress(), ("x",), None),
         (replace(ROUND_3, attempts=1), STOOD, ("y",), None),
         (replace(ROUND_3, stalled=1), STOOD, ("y",), "no_progress"),
-        (replace(ROUND_3, stalled=1), replace(STOOD, files="files 2"), ("y",), None),
+        (replace(ROUND_3, stalled=1), replace(STOOD, files="files 2"), ("y",), "no_progress"),
+        (replace(ROUND_3, stalled=1), replace(STOOD, files="files 2", cited="cited 2"), ("y",), None),
+        (replace(ROUND_3, stalled=1), replace(STOOD, files="files 2", items=("a", "c")), ("y",), None),
         (replace(ROUND_3, stalled=1), replace(STOOD, checks="checks 2"), ("y",), None),
         (replace(ROUND_3, stalled=1), replace(STOOD, items=("a",)), ("y",), None),
         (replace(ROUND_3, stalled=1), replace(STOOD, items=("a", "c")), ("y",), "no_progress"),
         (replace(ROUND_3, repeated=1, open_items=("x",)), Progress("files 2"), ("x",), "same_items"),
         (replace(ROUND_3, repeated=1, open_items=("x",)), Progress("files 2"), ("z",), None),
         (replace(ROUND_3, attempts=6, unchanged=5), replace(STOOD, checks="checks 2"), ("z",), "no_change"),
-        (replace(ROUND_3, attempts=6, unchanged=5), replace(STOOD, files="files 2"), ("z",), None),
+        (replace(ROUND_3, repeated=1), replace(STOOD, files="files 2"), ("z",), "same_items"),
+        (replace(ROUND_3, attempts=6, unchanged=5), replace(STOOD, files="files 2", cited="c"), ("z",), None),
         (replace(ROUND_3, attempts=16), Progress("files 2"), ("z",), "max_attempts"),
     ],
 )
@@ -162,8 +174,40 @@ def test_is_one_more_round_worth_it(
     state: Session, now: Progress, items: tuple[str, ...], guard: str | None
 ) -> None:
     """Attempts, progress and open items (guards 5 and 6)."""
-    no = may_prompt(state, rounds_without_progress(state, progress=now, items=items), LIMITS)
+    no = may_prompt(state, rounds_without_progress(state, progress=now, items=items), NOW, LIMITS)
     assert (no.guard if no else None) == guard
+
+
+MINUTE = 60_000
+OFTEN = tuple(NOW - n * MINUTE for n in range(8))
+
+
+@pytest.mark.shows("I8", "GUARD-10")
+@pytest.mark.parametrize(
+    ("prompts", "guard"),
+    [
+        (OFTEN[:7], None),
+        (OFTEN, "prompt_limit"),
+        (tuple(t - 55 * MINUTE for t in OFTEN), None),  # only some of them within the hour
+        (tuple(NOW - n * 45 * MINUTE for n in range(29)), None),
+        (tuple(NOW - n * 45 * MINUTE for n in range(30)), "prompt_limit"),
+    ],
+)
+def test_prompts_are_counted_by_the_clock_too(prompts: tuple[int, ...], guard: str | None) -> None:
+    """At most 8 in an hour and 30 in a day, whatever begins a task: before a model is asked, before a nudge,
+    and at the decision. The person is told once.
+    """
+    s = replace(IDLE, prompts=prompts)
+    asked = (
+        too_many_prompts(s, NOW, LIMITS),
+        may_nudge(s, "u1", NOW, LIMITS),
+        may_prompt(s, InARow(0, 0, 0), NOW, LIMITS),
+    )
+    assert [no.guard if no else None for no in asked] == [guard] * 3
+    for no in asked:
+        assert no is None or (no.final, bool(no.tell)) == ("stopped", True)
+    told = too_many_prompts(replace(s, prompts_told=True), NOW, LIMITS)
+    assert told is None or told.tell == ""
 
 
 def test_items_are_compared_without_what_changes_by_itself() -> None:

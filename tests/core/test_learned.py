@@ -119,17 +119,23 @@ def test_texts_are_known_by_their_bytes_and_compared_without_case() -> None:
 
 
 @pytest.mark.shows("I50", "LEARN-03")
-def test_exactly_what_was_given_is_taken_out() -> None:
-    """Our own words are no evidence; a part of them, or a marker alone, takes nothing out."""
-    ours = "[pat-001] helpful=2 harmful=0 :: Use pathlib."
-    call = ToolCall(
-        "c", "bash", "completed", {"command": f"echo '{ours}'", "list": [ours, 1]}, f"a\n{ours}\nb", ours
-    )
-    outer = replace(call, id="d", inner=(call,))
-    said = Transcript("s", (Message("m", "assistant", text=f"x {ours} y [pat-001] z", calls=(outer,)),))
-    (found,) = without(said, {ours, ""}).messages
-    assert found.text == "x  y [pat-001] z"
-    for c in (found.calls[0], found.calls[0].inner[0]):
-        assert (c.input, c.output, c.error) == ({"command": "echo ''", "list": ["", 1]}, "a\n\nb", "")
-    assert without(said, {"[pat-001] helpful=3 harmful=0 :: Use pathlib."}) == said
-    assert without(said, ()) is said
+def test_what_was_given_is_taken_out_where_it_was_given() -> None:
+    """Our own words behind a result are no evidence, wherever another plugin put its own. What the person or
+    the agent wrote is never cut, and neither is what another tool printed.
+    """
+    ours = "Run make test before you stop"
+    asked = Message("u", "user", text=ours, human=True)
+    same = ToolCall("b", "bash", "completed", {"command": f"echo '{ours}'"}, ours)
+    call = ToolCall("c", "bash", "completed", {"command": "ls"}, f"{ours}\na\n\n{ours}\nof another plugin")
+    later = replace(call, id="d", output=f"b\n\n{ours}")
+    last = Message("a", "assistant", text=ours)
+    said = Transcript("s", (asked, Message("m", "assistant", calls=(same, call, later)), last))
+    found = without(said, {"c": {ours, ""}})
+    assert [m.text for m in found.messages] == [ours, "", ours]
+    outputs = [c.output for c in found.messages[1].calls]
+    assert outputs == [ours, f"{ours}\na\n\n\nof another plugin", later.output]
+    assert found.messages[1].calls[0] == same
+    failed = replace(call, output="", status="error")
+    behind = Transcript("s", (asked, Message("m", "assistant", calls=(failed, later))))
+    assert without(behind, {"c": {ours}}).messages[1].calls[1].output == "b\n\n", "behind the next result"
+    assert without(said, {}) is said

@@ -16,7 +16,9 @@ STOOD = Progress("f1", "c1", ("a", "b"))
     ("now", "is_progress"),
     [
         (STOOD, False),
-        (replace(STOOD, files="f2"), True),
+        (replace(STOOD, files="f2"), False),  # of a file that no open item cites
+        (replace(STOOD, files="f2", cited="c2"), True),
+        (replace(STOOD, files="f2", items=("a", "c")), True),
         (replace(STOOD, checks="c2"), True),
         (replace(STOOD, items=("a",)), True),
         (replace(STOOD, items=()), True),
@@ -25,5 +27,5 @@ STOOD = Progress("f1", "c1", ("a", "b"))
     ],
 )
 def test_what_moves_a_task(now: Progress, *, is_progress: bool) -> None:
-    """Files, checks, or an open item that is gone."""
+    """Checks, an open item that is gone, and files: while all items are open, only the files they cite."""
     assert moved(STOOD, now) is is_progress

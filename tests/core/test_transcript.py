@@ -46,14 +46,42 @@ KINDS = st.sampled_from([typed, said, ours, cut, failed, summed_up])
 
 
 def test_a_task_begins_after_a_finished_answer() -> None:
-    """What the person typed while the agent worked, after Esc, or after a summary is of the same task."""
+    """What came while the agent worked, after Esc, or after a summary is of the same task; so is what the
+    agent did not answer, and what was put in while it worked on feedback.
+    """
     first = [typed(), said(finish="tool-calls"), typed(), said(), ours(), said()]
     second = [typed(), said(error="MessageAbortedError"), typed(), said(summary=True), typed(), said()]
-    third = [typed()]
+    third = [typed(), said(), typed(), ours(), said(finish="tool-calls"), typed(), said(), typed()]
     found = Transcript("s", (said("hello"), *first, *second, *third), todos=(Todo("x", "pending"),)).tasks
     assert [list(t.messages) for t in found] == [first, second, third]
     assert [len(t.todos) for t in found] == [0, 0, 1], "the todos are those of now"
     assert {t.session for t in found} == {"s"}
+
+
+def test_the_task_is_known_by_what_the_agent_answered() -> None:
+    """A program puts words in: while the agent works, and when nobody answers. The task stays the same, with
+    its calls. A person who types at rest, also after Esc, begins another.
+    """
+    asked, more = typed(), typed()
+    work = (asked, said(), ours(), cut(), typed(), said())
+    for put_in in ((), (typed(),), (typed(), ours(), said())):
+        whole = Transcript("s", (*work, *put_in))
+        assert whole.task == asked
+        assert whole.work[: len(work) - 1] == work[1:]
+    assert Transcript("s", (*work, more, said())).task == more
+    assert Transcript("s", (*work, typed(), said(error="MessageAbortedError"), more, said())).task == more
+    at_work = replace(more, steers=True)
+    assert Transcript("s", (*work, at_work, said())).task == asked, "the host says that the agent was at work"
+    assert Transcript("s", (*work, more), busy=True).task == more, "it is being answered"
+
+
+def test_the_task_that_a_session_knows_stands() -> None:
+    """Until the agent has answered a later message; one that is gone from the messages does not count."""
+    asked, steered, more = typed(), typed(), typed()
+    whole = Transcript("s", (asked, cut(), steered, said()), begun=steered.id)
+    assert whole.task == steered
+    assert replace(whole, messages=(*whole.messages, more, said())).task == more
+    assert replace(whole, begun="gone").task == asked
 
 
 def test_without_a_person_there_is_no_task() -> None:

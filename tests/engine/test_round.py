@@ -232,14 +232,109 @@ async def test_sixteen_rounds_then_stop(w: World) -> None:
     await w.host.create("ses_a")
     await w.host.types("ses_a")
     for n in range(18):
-        w.llm.add({**INCOMPLETE, "missing": [{"item": f"step {n} of many", "cites": "Do the thing"}]})
+        w.llm.add({**INCOMPLETE, "missing": [{"item": f"step.txt lacks step {n}", "cites": "Do the thing"}]})
         if not w.host.sessions["ses_a"].busy:
             break
+        w.clock.advance(600)  # slow enough for the limit of an hour
         await w.host.works("ses_a", tools=(bash(f"echo {n} > step.txt"),))
         await w.sim.settle()
     assert len(w.host.prompts) == 16
     assert w.verdict("ses_a")["state"] == "stopped"
     assert len([t for t in w.host.toasts if t.startswith("Stopped after 16")]) == 1
+
+
+async def rounds_with_progress(w: World, most: int) -> int:
+    """Rounds in which something moves each time, so that no other guard says stop: how many prompts came."""
+    before = len(w.host.prompts)
+    for n in range(most):
+        w.llm.script.clear()
+        w.llm.add({**INCOMPLETE, "missing": [{"item": f"step.txt lacks step {n}", "cites": "Do the thing"}]})
+        if not w.host.sessions["ses_a"].busy:
+            break
+        await w.host.works("ses_a", tools=(bash(f"echo {n} > step.txt"),))
+        await w.sim.settle()
+    return len(w.host.prompts) - before
+
+
+@pytest.mark.shows("I4", "I5", "I8", "GUARD-10")
+async def test_eight_prompts_an_hour_whatever_begins_a_task(w: World) -> None:
+    """A program puts words in while the agent works, and the daemon dies in between: the eighth prompt within
+    the hour is the last one, and the person is told once. Then they type, and it begins again.
+    """
+    await w.host.create("ses_a")
+    await w.host.types("ses_a")
+    assert await rounds_with_progress(w, 3) == 3
+    await w.host.disconnect()
+    await w.sim.kill()
+    await w.host.connect(await w.sim.start())
+    w.host.types_unseen("ses_a", "Do the thing")
+    assert await rounds_with_progress(w, 20) == 5
+    assert w.verdict("ses_a")["reason"] == "guard:prompt_limit"
+    told = [t for t in w.host.toasts if t.startswith("Stopped: the agent was sent back 8 times")]
+    for _ in range(2):
+        w.host.types_unseen("ses_a", "Do the thing")
+        await w.host.busy("ses_a")
+        await w.host.works("ses_a")
+        await w.sim.settle()
+    assert len(w.host.prompts) == 8
+    assert [t for t in w.host.toasts if t.startswith("Stopped: the agent was sent")] == told
+    assert len(told) == 1
+    await w.host.types("ses_a")
+    assert await rounds_with_progress(w, 20) == 8
+
+
+@pytest.mark.shows("I4", "I5", "I8")
+async def test_words_that_a_program_puts_in_begin_no_task(w: World) -> None:
+    """After a call of each round, unmarked and without an answer: the counters go on, and the judge still
+    sees the calls that came before.
+    """
+    await w.host.create("ses_a")
+    task = await w.host.types("ses_a")
+    for n in range(6):
+        w.llm.add({**INCOMPLETE, "feedback": f"Do it {n}.", "missing": [{"item": f"x{n}", "cites": "R1"}]})
+        if not w.host.sessions["ses_a"].busy:
+            break
+        await w.host.answers("ses_a", "", "tool-calls", (bash(f"echo {n} > seen-{n}.md"),))
+        await w.host.puts_in("ses_a", "Context of another plugin")
+        await w.host.works("ses_a")
+        await w.sim.settle()
+    assert [p.task for p in w.host.prompts] == [task, task]
+    assert w.verdict("ses_a")["reason"] == "guard:no_progress"
+    assert all(f"seen-{n}.md" in w.llm.prompts[2].text for n in range(3))
+
+
+@pytest.mark.shows("I4", "I14")
+async def test_words_that_a_program_puts_in_while_the_judge_thinks(w: World) -> None:
+    """Nobody answers them, so the turn is still the last one: it is judged, and the agent is told."""
+    w.llm.add(INCOMPLETE)
+    w.llm.hold = asyncio.Event()
+    await w.host.create("ses_a")
+    task = await w.host.types("ses_a")
+    await w.host.works("ses_a")
+    await w.until_asked()
+    await w.host.puts_in("ses_a", "Context of another plugin")
+    w.llm.hold.set()
+    await w.sim.settle()
+    assert [p.task for p in w.host.prompts] == [task]
+    w.llm.add(COMPLETE)
+    await w.host.works("ses_a", "Now it is done.")
+    await w.sim.settle()
+    assert w.verdict("ses_a")["state"] == "complete"
+
+
+@pytest.mark.shows("I8", "GUARD-6")
+async def test_a_scratch_file_is_no_progress_for_a_judge_that_rewords(w: World) -> None:
+    """The judge cites the same each time in other words, the agent edits a file that nobody asked about."""
+    await w.host.create("ses_a")
+    await w.host.types("ses_a")
+    for n, words in enumerate(("do it", "it is not done", "nothing there", "finish it", "go on")):
+        w.llm.add({**INCOMPLETE, "missing": [{"item": words, "cites": "Do the thing"}]})
+        if not w.host.sessions["ses_a"].busy:
+            break
+        await w.host.works("ses_a", tools=(bash(f"echo {n} >> scratch.md"),))
+        await w.sim.settle()
+    assert len(w.host.prompts) == 2
+    assert w.verdict("ses_a")["reason"] == "guard:no_progress"
 
 
 @pytest.mark.shows("I11", "GUARD-1")

@@ -113,12 +113,18 @@ def test_sixteen_attempts_stop() -> None:
     assert [type(o) for o in decision.orders] == [ShowToast]
 
 
-def rounds(*items: Missing, files: int) -> tuple[list[str], Session]:
-    """The states of rounds with one open item each; in ``files`` of them a file changes once more."""
+def rounds(*items: Missing, files: int, fewer_fail: bool = False) -> tuple[list[str], Session]:
+    """The states of rounds with one open item each; in ``files`` of them a file changes once more. The check
+    says the same each time, unless ``fewer_fail``.
+    """
     session, states = SESSION, []
     for n, item in enumerate(items):
+        evidence = make_case().evidence
+        if fewer_fail:
+            told = (replace(row, text=f"{row.text}: {9 - n} tests fail") for row in evidence.rows)
+            evidence = replace(evidence, rows=tuple(told))
         changes = (FileChange("a.py", "edited", added=min(n, files)),)
-        case = make_case(evidence=replace(make_case().evidence, tool_calls=3 + n, files=changes))
+        case = make_case(evidence=replace(evidence, tool_calls=3 + n, files=changes))
         opinion = Opinion(said(False, "HIGH", missing=(item,)))
         state = replace(session, phase="judging", final="")
         decision = decide(Round(state, case, Limits(), 5, JudgedBy()), opinion)
@@ -145,16 +151,27 @@ def test_items_that_come_and_go_in_turns_are_no_progress() -> None:
 
 @pytest.mark.shows("I8", "GUARD-6")
 def test_same_open_items_twice_stop() -> None:
-    """Files change, but the same open items after two rounds of feedback → stop and tell."""
-    states, session = rounds(*(Missing(f"The tests fail ({n}.2 s)", "E2") for n in range(3)), files=9)
+    """The file in question changes, but the same open items after two rounds of feedback → stop and tell."""
+    items = (Missing(f"The tests of a.py fail ({n}.2 s)", "E2") for n in range(3))
+    states, session = rounds(*items, files=9)
     assert states == ["incomplete", "incomplete", "stopped"]
     assert session.reason == "same_items"
 
 
+@pytest.mark.shows("I8", "GUARD-6")
+def test_a_judge_that_rewords_beside_an_agent_that_edits_a_scratch_file() -> None:
+    """Other words for the same cite, and a change of a file that no item cites: no progress → stop."""
+    words = ("the tests fail", "two are red", "not green yet", "make it pass")
+    states, session = rounds(*(Missing(w, "E2") for w in words), files=9)
+    assert states[:3] == ["incomplete", "incomplete", "stopped"]
+    assert session.attempts == 2
+
+
 @pytest.mark.shows("GUARD-6")
 def test_progress_resets_the_breaker() -> None:
-    """A test-fix cycle whose files and items change goes on."""
-    states, session = rounds(*(Missing(f"{9 - n} tests fail", "E2") for n in range(6)), files=9)
+    """A test-fix cycle in which fewer tests fail each time goes on."""
+    items = (Missing(f"{9 - n} tests fail", "E2") for n in range(6))
+    states, session = rounds(*items, files=9, fewer_fail=True)
     assert states == ["incomplete"] * 6
     assert session.attempts == 6
 

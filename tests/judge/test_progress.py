@@ -55,6 +55,18 @@ def test_the_net_change_counts() -> None:
     assert progress(case(files=(ran,)), ()).files != progress(case(files=(reran,)), ()).files
 
 
+@pytest.mark.shows("I8")
+def test_only_the_files_that_an_open_item_cites_count_for_it() -> None:
+    """An agent edits a scratch file while the same check fails: nothing that an item cites has changed."""
+    item = (Missing("the tests fail", "E1"), Missing("`app.py` lacks the route", "Do it."))
+    app, scratch = FileChange("src/app.py", "edited", added=1), FileChange("notes.md", "new", added=1)
+    first = progress(case(CHECK, files=(app,)), item)
+    beside = progress(case(CHECK, files=(app, scratch)), item)
+    on_it = progress(case(CHECK, files=(replace(app, added=2),)), item)
+    assert first.files != beside.files
+    assert first.cited == beside.cited != on_it.cited
+
+
 def test_a_tool_that_nobody_knows_may_have_changed_something() -> None:
     """A tool of another server: each use counts, unless its name says that it only looks."""
 

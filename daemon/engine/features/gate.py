@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...core.bounds import TEXT, whole_lines
 from ...core.errors import ReflectdError, Unavailable
-from ...core.guards import may_judge, may_judge_messages
+from ...core.guards import may_judge, may_judge_messages, too_many_prompts
 from ...core.orders import SendFeedback
 from ...core.session import judging, reconcile
 from ...core.verdict import JudgedBy
@@ -82,7 +82,8 @@ class Gate(Feature):
         if now is None:
             return None
         s = reconcile(replace(now, busy=False), transcript)
-        if may_judge_messages(s, transcript, limits) is not None or self._too_often(s):
+        no = may_judge_messages(s, transcript, limits) or too_many_prompts(s, world.clock.now_ms(), limits)
+        if no is not None or self._too_often(s):
             return None
         s = judging(s, message)
         formed = await self.parts.asking.judge(await messages.case(transcript, s), s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,7 +15,8 @@ def moved_on(transcript: Transcript, task: str, turn: str) -> str:
     """
     said = [m for m in transcript.messages if not (m.summary or m.compaction)]
     now = next((m for m in reversed(said) if m.role == "assistant"), None)
-    if transcript.task is None or transcript.task.id != task:
+    begun = replace(transcript, begun=task).task
+    if begun is None or begun.id != task or (now and any(m.human for m in transcript.since(now.id))):
         return "the person wrote meanwhile"
     if now is None or (turn and now.id != turn):
         return "the agent went on meanwhile"

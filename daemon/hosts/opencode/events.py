@@ -85,6 +85,7 @@ class _Event(Struct):
     error: Error | None = None
     agent: str | None = None
     human: bool | None = None
+    steers: bool | None = None
     order: str | None = None
     bytes: float | None = None
     tool: str | None = None
@@ -146,7 +147,8 @@ def _error(event: _Event, t: int) -> tuple[ev.Event, ...]:
 def _chat(event: _Event, t: int) -> tuple[ev.Event, ...]:
     session, message = _session(event), _need(event.message, "messageID")
     if event.human:
-        return (ev.HumanMessaged(session, t, message, (event.agent or "")[:MAX_NAME]),)
+        agent = (event.agent or "")[:MAX_NAME]
+        return (ev.HumanMessaged(session, t, message, agent, steers=bool(event.steers)),)
     return (ev.SyntheticMessaged(session, t, message, (event.order or "")[:MAX_ID]),)
 
 

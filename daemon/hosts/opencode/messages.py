@@ -51,6 +51,7 @@ class _Header(Struct):
     model: str | None = field(name="modelID", default=None)
     finish: str | None = None
     error: Error | None = None
+    steers: Any = None
     summary: Any = None  # true on a compaction's summary; an object on user messages
     cost: Any = None  # a number where the host knows the price
     tokens: Any = None
@@ -225,6 +226,7 @@ def _message(
         at=milliseconds(time.created),
         text="\n\n".join(text for text in (typed if human else said) if text),
         human=human,
+        steers=human and info.steers is True,
         order=order,
         agent=info.agent or "",
         model=Model(info.provider, info.model) if info.provider and info.model else None,

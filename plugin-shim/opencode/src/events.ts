@@ -60,16 +60,24 @@ function read(
     }
     case "message.part.updated":
       return arrivedPart(record(properties["part"]), sessionID, tracker, now)
-    case "message.updated":
-      return [arrivedMessage(record(properties["info"]), sessionID, tracker)]
+    case "message.updated": {
+      const info = record(properties["info"])
+      const session = tracker.session(sessionID)
+      const answers = info["role"] === "assistant" && text(info["parentID"]) === session.typed?.messageID
+      return [answers ? begun(sessionID, session) : undefined, arrivedMessage(info, sessionID, tracker)]
+    }
     case "session.created":
     case "session.updated":
       return seen(type, record(properties["info"]), sessionID, tracker)
     case "session.deleted":
       tracker.forget(sessionID)
       return [{ kind: type, data: { sessionID } }]
-    case "session.status":
-      return [status(text(record(properties["status"])["type"]), sessionID, tracker)]
+    case "session.status": {
+      const type = text(record(properties["status"])["type"])
+      const task =
+        type === "busy" || type === "retry" ? begun(sessionID, tracker.session(sessionID)) : undefined
+      return [task, status(type, sessionID, tracker)]
+    }
     case "session.idle":
       Object.assign(tracker.session(sessionID), { status: "idle", prompted: 0 })
       return [{ kind: type, data: { sessionID } }]
@@ -109,7 +117,11 @@ function dialog(properties: Json, tracker: Tracker): Json {
   return { id, questions }
 }
 
-/** The hook `chat.message`: a user-role message came in. The host's events about it are then ignored. */
+/**
+ * The hook `chat.message`: a user-role message came in. The host's events about it are then ignored. What a person
+ * may have typed to an agent at rest is told when the agent works on it: another plugin's context looks the same, but
+ * nobody answers that.
+ */
 export function chatMessage(
   sessionID: string,
   messageID: string,
@@ -129,9 +141,24 @@ export function chatMessage(
   const order = parts.map(orderOf).find(Boolean)
   const human = !session.parentID && isHuman(parts)
   if (isOwnCommand(parts)) tracker.commands.add(messageID)
-  if (human) Object.assign(session, { human: messageID, aborted: false, wish })
-  const data = { sessionID, messageID, ...(agent && { agent }), human, ...(order && { order }) }
-  return { kind: "chat.message", data }
+  if (order) session.typed = undefined // the agent works on our words
+  if (human && !tracker.isBusy(sessionID)) {
+    session.typed = { messageID, agent, wish, at: Date.now() }
+    return undefined
+  }
+  if (human) session.steered = messageID
+  if (human) tracker.steers.add(messageID)
+  const said = { human, ...(human && { steers: true }), ...(order && { order }) }
+  return { kind: "chat.message", data: { sessionID, messageID, ...(agent && { agent }), ...said } }
+}
+
+/** The agent works on what was typed: that is a task. */
+function begun(sessionID: string, session: Session): Fact | undefined {
+  const { typed } = session
+  if (!typed) return undefined
+  const { messageID, agent, wish } = typed
+  Object.assign(session, { human: messageID, steered: "", typed: undefined, aborted: false, wish })
+  return { kind: "chat.message", data: { sessionID, messageID, ...(agent && { agent }), human: true } }
 }
 
 /**

@@ -137,6 +137,7 @@ export class Orders {
     const { id, data, session, kind } = order
     if (!session || !order.if || !text(data["text"])) throw new Error(`${kind} needs session, if and text`)
     if (!busy) await this.#look(session, order.if.task)
+    if (!busy) await this.#tracker.typed(session)
     const objection = this.#tracker.objection(session, order.if, busy)
     if (objection) return { status: "stale", error: objection }
     const agent = text(data["agent"])
@@ -197,7 +198,7 @@ export class Orders {
       busy: this.#tracker.isBusy(id),
       session: sessionInfo(got.data, id),
       ...(whole && { whole }),
-      messages: whole ? projectWhole(messages) : projectMessages(messages),
+      messages: whole ? projectWhole(messages) : projectMessages(messages, this.#steers),
       todos: projectTodos(todos?.data),
     }
   }
@@ -216,11 +217,13 @@ export class Orders {
   async #messages(id: string): Promise<unknown[]> {
     for (const [step, limit] of LIMITS.entries()) {
       const messages = list((await this.#client.session.messages({ path: { id }, query: { limit } })).data)
-      const task = findTask(messages)
+      const task = findTask(messages, this.#steers)
       if (messages.length < limit || isEnough(task) || (task.covered && step > 0)) return messages
     }
     return this.#all(id)
   }
+
+  readonly #steers = (id: string) => this.#tracker.steers.has(id)
 
   async #all(id: string): Promise<unknown[]> {
     return list((await this.#client.session.messages({ path: { id } })).data)

@@ -292,17 +292,50 @@ export interface Task {
   earlier: number[]
 }
 
-/** Find the current task, from the end: its human messages, back to the finished answer before them. */
-export function findTask(messages: unknown[]): Task {
-  const earlier: number[] = []
+/** Whether the agent goes on after this answer. */
+const isAtWork = (message: unknown) => {
+  const { role, finish, summary, error } = infoOf(message)
+  return (
+    role === "assistant" && summary !== true && !isRecord(error) && ["", "tool-calls"].includes(text(finish))
+  )
+}
+
+/** For each message, whether an answer follows before a prompt of ours does. */
+function answeredOf(messages: unknown[]): boolean[] {
+  let follows = false
+  return messages
+    .toReversed()
+    .map((message) => {
+      const answered = follows
+      const ordered = partsOf(message).some(orderOf)
+      if (infoOf(message)["role"] === "assistant" || ordered) follows = !ordered
+      return answered
+    })
+    .toReversed()
+}
+
+/**
+ * Find the current task: it begins with the last message that a person typed after a finished answer and that was
+ * answered (`Transcript.requests` of the daemon). `steers`: whether the agent was at work when a message came.
+ */
+export function findTask(messages: unknown[], steers: (id: string) => boolean = () => false): Task {
+  const answered = answeredOf(messages)
+  const humans: number[] = []
   let start = -1
   let covered = false
-  for (let at = messages.length - 1; at >= 0 && earlier.length < EARLIER; at--) {
-    if (isHumanMessage(messages[at])) {
-      if (covered) earlier.unshift(at)
-      else start = at
-    } else if (start >= 0 && isFinished(messages[at])) covered = true
-  }
+  let ended = false
+  let rest = true
+  messages.forEach((message, at) => {
+    if (isHumanMessage(message)) {
+      humans.push(at)
+      if (start >= 0 && !(rest && answered[at] && !steers(text(infoOf(message)["id"])))) return
+      start = at
+      covered = ended
+      rest = false
+    } else if (isFinished(message)) ended = rest = true
+    else if (isAtWork(message)) rest = false
+  })
+  const earlier = covered ? humans.filter((at) => at < start).slice(-EARLIER) : []
   return { start: Math.max(0, start), covered, earlier }
 }
 
@@ -312,20 +345,26 @@ export const isEnough = (task: Task): boolean => task.covered && task.earlier.le
  * The task's messages in full. Before them, only as text, up to five earlier human messages and the answer
  * that ended the previous task.
  */
-export function projectMessages(messages: unknown[]): Json[] {
+export function projectMessages(messages: unknown[], steers: (id: string) => boolean = () => false): Json[] {
   for (let shrink = 1; ; shrink *= 4) {
-    const projected = projectAll(messages, scaled(shrink))
+    const projected = projectAll(messages, scaled(shrink), steers)
     if (shrink >= 64 || Buffer.byteLength(JSON.stringify(projected)) < MOST) return projected
   }
 }
 
-function projectAll(messages: unknown[], limits: Limits): Json[] {
-  const { start, earlier } = findTask(messages)
+function projectAll(messages: unknown[], limits: Limits, steers: (id: string) => boolean): Json[] {
+  const { start, earlier } = findTask(messages, steers)
   const before = messages.findLastIndex((message, at) => at < start && isFinished(message))
   const context = before >= 0 ? [...earlier.filter((at) => at < before), before] : earlier
   return [
     ...context.map((at) => project(messages[at], limits, true)),
-    ...messages.slice(start).map((message) => project(message, limits)),
+    ...messages.slice(start).map((message) => {
+      const { info, parts } = project(message, limits)
+      return {
+        info: { ...record(info), ...(steers(text(infoOf(message)["id"])) && { steers: true }) },
+        parts,
+      }
+    }),
   ]
 }
 

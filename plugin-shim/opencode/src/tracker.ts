@@ -3,6 +3,7 @@
  * `stale` in the same tick as a prompt; the daemon keeps the full state.
  */
 import { BoundedMap, BoundedSet } from "./bounded.ts"
+import { sleep } from "./pump.ts"
 import type { Json } from "./wire.ts"
 
 export type Status = "busy" | "idle" | "retry"
@@ -30,8 +31,12 @@ export interface Session {
   parentID: string
   /** Title and parent as last announced, to drop updates that change neither. */
   announced?: string
-  /** The last message that a person typed, and the last assistant message; empty when not seen. */
+  /** The message that began the task, and the last assistant message; empty when not seen. */
   human: string
+  /** What came in as a person's message while the agent worked, since then: the last one. */
+  steered: string
+  /** What came in as a person's message while the agent was at rest, until it works on it. */
+  typed?: Typed | undefined
   turn: string
   /** The last assistant message is a compaction summary. */
   summary: boolean
@@ -51,6 +56,14 @@ export interface Session {
   aside: boolean
 }
 
+/** A message that may begin a task: no program can know before the agent works whether it will be answered. */
+export interface Typed {
+  messageID: string
+  agent: string
+  wish: Wish
+  at: number
+}
+
 /** A dialog with questions of ours that is open: where it stands in the session. */
 export interface Dialog {
   call: string
@@ -60,6 +73,8 @@ export interface Dialog {
 
 /** For 10 s only: a prompt that the host accepted but never began must not keep a session busy for ever. */
 const isPrompted = (session: Session) => Date.now() - session.prompted < 10_000
+
+const ANSWERED_MS = 2500
 
 export class Tracker {
   readonly #sessions = new BoundedMap<string, Session>(1000)
@@ -71,6 +86,8 @@ export class Tracker {
   readonly commands = new BoundedSet<string>(500)
   /** Dialogs with questions of ours, by the id of the request. */
   readonly dialogs = new BoundedMap<string, Dialog>(100)
+  /** User messages that came in while the agent worked. */
+  readonly steers = new BoundedSet<string>(2000)
   /** Tool parts that were announced as ended. */
   readonly ended = new BoundedSet<string>(2000)
 
@@ -83,6 +100,7 @@ export class Tracker {
       prompted: 0,
       parentID: "",
       human: "",
+      steered: "",
       turn: "",
       summary: false,
       aborted: false,
@@ -118,6 +136,14 @@ export class Tracker {
     return session !== undefined && (isPrompted(session) || (session.status ?? "idle") !== "idle")
   }
 
+  /** Waits until the agent works on what was typed, or until it is clear that it does not. */
+  async typed(id: string): Promise<void> {
+    const typed = this.peek(id)?.typed
+    if (!typed) return
+    const end = typed.at + ANSWERED_MS
+    while (this.peek(id)?.typed === typed && Date.now() < end) await sleep(20)
+  }
+
   /**
    * Why the session must not be prompted now, or empty. `only`: task and turn that the prompt is for. `busy`:
    * the session may work.
@@ -127,7 +153,9 @@ export class Tracker {
     if (this.isJudge(id)) return "a judge session"
     if (!session) return ""
     if (session.aborted || session.undone) return "a person stopped the agent or took messages back"
-    if (session.human && only.task && session.human !== only.task) return "a newer human message"
+    const { human, steered, typed } = session
+    if (typed && Date.now() < typed.at + ANSWERED_MS) return "a newer human message"
+    if (human && only.task && ![human, steered].includes(only.task)) return "a newer human message"
     if (session.turn && only.turn && session.turn !== only.turn) return "a newer turn"
     if (isPrompted(session) || (!busy && this.isBusy(id))) return "busy"
     return ""

@@ -88,13 +88,13 @@ export class SiteV1 extends Site {
     const messageID = text(message["id"]) || text(input["messageID"])
     const agent = text(message["agent"]) || text(input["agent"])
     const wish = wishOf({ variant: input["variant"], ...message })
-    const steers = this.tracker.isBusy(sessionID)
     const fact = chatMessage(sessionID, messageID, agent, parts, this.tracker, wish)
-    if (!fact) return
-    if (fact.data["human"]) this.#gate.heard(sessionID)
-    this.link.emit(fact.kind, fact.data)
+    const typed = this.tracker.peek(sessionID)?.typed?.messageID === messageID
+    if (!fact && !typed) return
+    if (typed || fact?.data["human"]) this.#gate.heard(sessionID)
+    if (fact) this.link.emit(fact.kind, fact.data)
     this.#contexts.heard(sessionID)
-    if (fact.data["human"] && !steers) await this.#lessons.prompted(sessionID, messageID, parts)
+    if (typed) await this.#lessons.prompted(sessionID, messageID, parts)
   }
 
   #isNew(carried: unknown): boolean {

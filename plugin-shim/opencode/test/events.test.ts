@@ -160,7 +160,11 @@ test("a judge session is known by its title before it is known by its id, and st
 
 // shows: I4
 test("who wrote a user message", () => {
-  const human = (parts: unknown[]) => chatMessage(S, "m", "build", parts, new Tracker())?.data["human"]
+  const human = (parts: unknown[]) => {
+    const tracker = new Tracker()
+    const told = [chatMessage(S, "m", "build", parts, tracker), ...factsOf(status("busy"), tracker)]
+    return told.find((fact) => fact?.kind === "chat.message")?.data["human"]
+  }
   const ours = { type: "text", text: "go on", metadata: { reflectd: { order: "o1", kind: "feedback" } } }
   assert.equal(human([{ type: "text", text: "hi" }]), true)
   assert.equal(
@@ -184,6 +188,32 @@ test("who wrote a user message", () => {
   assert.equal(chatMessage(S, "m", "", [ours], new Tracker())?.data["order"], "o1")
 })
 
+// shows: I4
+test("what another plugin puts in begins no task: at rest without an answer, or while the agent works", () => {
+  const tracker = new Tracker()
+  const put = (id: string) => chatMessage(S, id, "build", [{ type: "text", text: "context" }], tracker)
+  put("msg_1")
+  const task = factsOf(status("busy"), tracker)[0]
+  assert.deepEqual(
+    [task?.kind, task?.data["messageID"], task?.data["human"]],
+    ["chat.message", "msg_1", true],
+  )
+  assert.deepEqual(put("msg_2")?.data, {
+    sessionID: S,
+    messageID: "msg_2",
+    agent: "build",
+    human: true,
+    steers: true,
+  })
+  factsOf(event("session.idle", {}), tracker)
+  assert.equal(put("msg_3"), undefined)
+  const ours = [{ type: "text", text: "go on", metadata: { reflectd: { order: "o1", kind: "feedback" } } }]
+  assert.equal(chatMessage(S, "msg_4", "build", ours, tracker)?.data["human"], false)
+  assert.deepEqual(kinds([status("busy")], tracker), ["session.status"])
+  assert.equal(tracker.peek(S)?.human, "msg_1")
+  assert.ok(tracker.steers.has("msg_2"))
+})
+
 // shows: I17
 test("what a parent agent tells a child session was typed by nobody", () => {
   const tracker = new Tracker()
@@ -197,8 +227,9 @@ test("what a parent agent tells a child session was typed by nobody", () => {
 test("a message told by the hook is not told again by its events", () => {
   const tracker = new Tracker()
   const typed = { type: "text", id: "p1", messageID: "msg_1", text: "hi" }
-  assert.ok(chatMessage(S, "msg_1", "build", [typed], tracker))
+  chatMessage(S, "msg_1", "build", [typed], tracker)
   assert.deepEqual(kinds([message({ id: "msg_1", role: "user" }), part(typed), status("busy")], tracker), [
+    "chat.message",
     "session.status",
   ])
   assert.equal(chatMessage(S, "msg_1", "build", [typed], tracker), undefined)
@@ -226,7 +257,7 @@ test("a typed part that comes after a synthetic one still makes the message huma
     message({ id: "msg_1", role: "user" }),
     part({ type: "text", id: "p1", messageID: "msg_1", synthetic: true, text: "file" }),
     part({ type: "text", id: "p2", messageID: "msg_1", text: "look" }),
-    message({ id: "msg_2", role: "assistant" }),
+    message({ id: "msg_2", role: "assistant", parentID: "msg_1" }),
   ].flatMap((one) => factsOf(one, tracker))
   assert.equal(facts[0]?.data["human"], true)
   assert.equal(tracker.peek(S)?.human, "msg_1")

@@ -96,8 +96,19 @@ test("two feedbacks at once: the second is stale although the host did not say b
 test("feedback is stale when a person typed", async () => {
   finishTurn()
   chatMessage(S, "msg_3", "build", [{ type: "text", text: "wait" }], tracker)
-  assert.equal((await send("feedback", { text: "x" }, only)).status, "stale")
+  const sent = send("feedback", { text: "x" }, only)
+  factsOf({ type: "session.status", properties: { sessionID: S, status: { type: "busy" } } }, tracker)
+  factsOf({ type: "session.idle", properties: { sessionID: S } }, tracker)
+  assert.equal((await sent).status, "stale")
   assert.equal(host.named("promptAsync").length, 0)
+})
+
+// shows: I4, I14
+test("feedback waits until it is clear that nobody answers what another plugin put in", async () => {
+  finishTurn()
+  chatMessage(S, "msg_3", "build", [{ type: "text", text: "context" }], tracker)
+  assert.equal((await send("feedback", { text: "x" }, only)).status, "done")
+  assert.notEqual(tracker.peek(S)?.human, "msg_3")
 })
 
 test("of a session that was silent since we were loaded, the host is asked whether it is busy", async () => {
@@ -118,6 +129,8 @@ test("a busy daemon that hears late of a judge session does not end the judgemen
 test("feedback asks for what the person's message asked for", async () => {
   const wish = { variant: "high", system: "In Latin.", tools: { web: false }, format: { type: "json" } }
   chatMessage(S, "msg_1", "build", [{ type: "text", text: "hi" }], tracker, wish)
+  factsOf({ type: "session.status", properties: { sessionID: S, status: { type: "busy" } } }, tracker)
+  factsOf({ type: "session.idle", properties: { sessionID: S } }, tracker)
   assert.equal(
     (await send("feedback", { text: "x" }, { ...only, if: { task: "msg_1", turn: "" } })).status,
     "done",

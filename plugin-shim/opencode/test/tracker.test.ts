@@ -71,6 +71,7 @@ test("the next human message ends the abort", () => {
   const tracker = finishedTurn()
   feed(tracker, "session.error", { error: { name: "MessageAbortedError" } })
   type(tracker, "msg_5")
+  feed(tracker, "session.status", { status: { type: "busy" } })
   idle(tracker)
   assert.equal(tracker.objection(S, { task: "msg_5", turn: "" }, false), "")
 })

@@ -582,6 +582,7 @@ async def test_at_most_sixteen_prompts_for_a_task(w: World) -> None:
     """An agent whose context fills again and again is helped on as often as it gets feedback, no more."""
     await w.begin()
     for n in range(20):
+        w.clock.advance(600)  # slow enough for the limit of an hour
         w.host.sessions["ses_a"].busy = True
         await w.host.answers("ses_a", "", "tool-calls", (write(f"{n}.py"),))
         await w.host.compacts("ses_a", auto=True)

@@ -133,7 +133,7 @@ async def test_at_most_eight_wakes_for_a_prompt(w: World) -> None:
     c = await w.begin()
     await c.types()
     for n in range(9):
-        w.add({**INCOMPLETE, "missing": [{"item": f"part {n}", "cites": "Do the thing"}]})
+        w.add({**INCOMPLETE, "missing": [{"item": f"part.txt lacks {n}", "cites": "Do the thing"}]})
         await c.works(f"Part {n}.", tools=(bash(f"echo {n} > part.txt"),))
         await w.sim.settle()
     assert len(c.wakes) == 8

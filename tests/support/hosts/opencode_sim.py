@@ -64,6 +64,7 @@ class SimHost:
         self.sessions: dict[str, SimSession] = {}
         self.aborted: set[str] = set()
         self.prompts: list[Prompted] = []
+        self.put_in: set[str] = set()
         self.toasts: list[str] = []
         self.orders: list[dict[str, Any]] = []
         self.backlog: list[Wire] = []
@@ -151,6 +152,21 @@ class SimHost:
         await self.busy(session)
         return message
 
+    async def puts_in(self, session: str, text: str) -> str:
+        """Another plugin stores a user message without asking for an answer, and does not mark it. The shim
+        tells of it only where it comes while the agent works; at rest nothing follows it.
+        """
+        busy = self.sessions[session].busy
+        message = self._add(session, "user", text, **({"steers": True} if busy else {}))
+        self.put_in.add(message)
+        if busy:
+            await self.emit("chat.message", sessionID=session, messageID=message, human=True, steers=True)
+        return message
+
+    def types_unseen(self, session: str, text: str) -> str:
+        """A user message of which no event tells."""
+        return self._add(session, "user", text)
+
     async def busy(self, session: str) -> None:
         """The agent works."""
         self.sessions[session].busy = True
@@ -228,7 +244,9 @@ class SimHost:
         found = [
             m["info"]["id"]
             for m in self.sessions[session].messages
-            if m["info"]["role"] == "user" and not {"order", "auto", "synthetic"} & m["parts"][0].keys()
+            if m["info"]["role"] == "user"
+            and not {"order", "auto", "synthetic"} & m["parts"][0].keys()
+            and m["info"]["id"] not in self.put_in
         ]
         return found[-1] if found else ""
 

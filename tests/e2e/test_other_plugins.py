@@ -1,0 +1,75 @@
+"""Beside another plugin of opencode that stores context without asking for an answer, unmarked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.hosts.opencode import OpencodeServe, text_of
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import SHIM
+from harness.models.scripts import CLAIM, INCOMPLETE, REQUEST, UNDEFENDED, unfinished
+from harness.models.server import Slow, bash, text
+from tests.support.hosts.witness import quiet
+
+if TYPE_CHECKING:
+    from harness.machine.sandbox import Sandbox
+    from harness.models.server import ModelServer
+
+OTHER = """\
+export default {
+  id: "other",
+  server: async ({ client }) => ({
+    "tool.execute.after": async ({ sessionID }) => {
+      const parts = [{ type: "text", text: "Context of another plugin" }]
+      await client.session.prompt({ path: { id: sessionID }, body: { noReply: true, parts } })
+    },
+  }),
+}
+"""
+
+
+@pytest.mark.shows("I4", "I5", "I8")
+@pytest.mark.main("another plugin's context begins no task")
+def test_context_after_each_call_does_not_begin_a_task(own_box: Sandbox, llm: ModelServer) -> None:
+    """The agent edits a scratch file, the same check fails each time: two rounds of feedback, then the person
+    is told. Each message of the other plugin came while the agent worked.
+    """
+    other = own_box.file("other.ts", OTHER)
+    config = {"plugin": [SHIM.as_uri(), other.as_uri()]}
+    with Daemon(own_box) as daemon, OpencodeServe(own_box, llm.url, config=config) as host:
+        session = host.create_session()
+        rounds = [[bash(f"echo {n} > notes.md; make test"), text(CLAIM)] for n in range(6)]
+        llm.script(*unfinished(), *(step for steps in rounds for step in steps), session=session.id)
+        session.prompt(REQUEST)
+        stopped = daemon.wait_verdict(session.id, "stopped")
+        assert stopped["reason"] == "guard:no_progress"
+        assert len(session.feedback()) == 2
+        verdicts = daemon.verdicts(session.id)
+        assert {v["task"] for v in verdicts} == {session.users()[0]["info"]["id"]}
+        assert [text_of(m) for m in session.users()].count("Context of another plugin") >= 4
+        quiet(session, daemon, llm, users=len(session.users()))
+
+
+@pytest.mark.shows("I4", "I14")
+def test_context_while_the_judge_thinks_does_not_end_the_judgement(
+    own_box: Sandbox, llm: ModelServer
+) -> None:
+    """Nobody answers it, so what the judge says is still about the last turn."""
+    thinks = Slow()
+    with (
+        Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host") as daemon,
+        OpencodeServe(own_box, llm.url) as host,
+    ):
+        session = host.create_session()
+        llm.script(*unfinished(), text("Stopped."), session=session.id)
+        llm.judge(thinks, UNDEFENDED, always=INCOMPLETE)
+        session.prompt(REQUEST)
+        thinks.wait_started()
+        session.prompt("Context of another plugin", noReply=True)
+        thinks.release(INCOMPLETE)
+        session.wait_users(3)
+        assert len(session.feedback()) == 1
+        asked = session.users()[0]["info"]["id"]
+        assert daemon.wait_verdict(session.id, "incomplete")["task"] == asked
