@@ -342,7 +342,7 @@ class ClaudeCode:
         return moved or ("" if self._stops.get(session) is stop else "another turn ended")
 
     def _show(self, session: str, toast: ShowToast) -> None:
-        """A message for the person: by the mod if it asks, else with the next prompt if it is more than news."""
+        """A message for the person: by the mod if it asks; more than news also with the next prompt."""
         self._mods.show(session, toast.message)
         if toast.variant != "info":
             self._told[session] = toast.message
