@@ -22,13 +22,9 @@ def same(stored: str, later: str) -> bool:
         ("pytest tests/test_auth.py", "cd /repo && python3 -m pytest -x tests/test_auth.py::test_login"),
         ("pytest tests/test_auth.py", "pytest -n 4 /repo/tests/test_auth.py"),
         ("npm run migrate", "CI=1 npm run migrate --silent"),
-        ("npm run test:e2e", "npm test:e2e"),
         ("git push --force origin main", "git push origin main --force"),
         ("git commit -m 'one'", "git add -A && git commit -m 'quite another'"),
-        ("alembic upgrade head", "bash -lc 'alembic upgrade head'"),
         ("cd web && npm run build", "cd /repo/web && npm run build"),
-        ("python scripts/seed.py", "python3.12 scripts/seed.py --all"),
-        ("terraform apply", "terraform apply -auto-approve"),
         ("make deploy", "sudo make deploy > log.txt"),
     ],
 )
@@ -41,18 +37,13 @@ def test_the_same(stored: str, later: str) -> None:
     ("stored", "later"),
     [
         ("pytest tests/test_auth.py", "pytest tests/test_billing.py"),
-        ("pytest tests/test_auth.py", "pytest"),
         ("pytest tests/test_auth.py::test_a", "pytest tests/test_auth.py::test_b"),
-        ("npm run migrate", "npm run build"),
         ("npm run migrate", "pnpm run migrate"),
         ("git push --force origin main", "git push origin main"),
-        ("git push origin main", "git push origin feature/x"),
         ("cd web && npm run build", "cd api && npm run build"),
         ("alembic upgrade head", "echo 'alembic upgrade head'"),
         ("alembic upgrade head", "alembic upgrade head --help"),
         ("alembic upgrade head", "# alembic upgrade head\nls"),
-        ("make deploy", "make test"),
-        ("docker compose up db", "docker compose down db"),
         ("rm -r build", "grep -r 'rm -r build' ."),
     ],
 )
@@ -69,7 +60,7 @@ def test_looks_hang_on_nothing(script: str) -> None:
 
 @pytest.mark.parametrize(
     "script",
-    ["cd a/b && x 'two words' -k 'a or b' c", "npm run lint:fix -- --max-warnings=0", "go test ./..."],
+    ["cd a/b && x 'two words' -k 'a or b' c", "npm run lint:fix -- --max-warnings=0"],
 )
 def test_its_text_reads_back(script: str) -> None:
     """A trigger is stored as text, and compared as a command."""
@@ -90,10 +81,8 @@ def test_it_is_bounded() -> None:
     ("path", "found"),
     [
         ("/repo", ""),
-        ("/repo/", ""),
         ("/repo/a/b/", "a/b"),
         ("/repository/a", None),
-        ("/", None),
         ("/repo/../x", None),
     ],
 )

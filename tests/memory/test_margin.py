@@ -7,14 +7,11 @@ import pytest
 from daemon.memory.margin import Outcome, Task, at, curve, kind_of, line_of, outcomes_of, texts_of, trials
 from daemon.memory.weights import WITHOUT_MEANING
 
+EXPORT = "Add a CSV export to the orders list"
 TASKS = [
-    Task(
-        "s1", "en", "Add a CSV export to the orders list", "g1", "Quote the fields.", stored=True, project="p"
-    ),
-    Task(
-        "s2", "en", "Make the Docker image smaller", "g2", "Copy the certificates.", stored=True, project="p"
-    ),
-    Task("s3", "en", "Add a CSV export to the orders list", "g3", "Other lesson.", stored=True, project="q"),
+    Task("s1", "en", EXPORT, "g1", "Quote the fields.", stored=True, project="p"),
+    Task("s2", "en", "Make the Docker image smaller", "g2", "Copy it.", stored=True, project="p"),
+    Task("s3", "en", EXPORT, "g3", "Other lesson.", stored=True, project="q"),
     Task("a1", "en", "Orders list: add an export as CSV", "g1", project="p"),
     Task("n1", "en", "Show the orders list to admins only", near_miss_of="g1", project="p"),
     Task("u1", "en", "Tell me a joke"),

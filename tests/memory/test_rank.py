@@ -44,12 +44,7 @@ def test_the_same_task_comes_first_and_is_shown(near: dict[str, float] | None) -
 @pytest.mark.parametrize("text", ["What time is it in Tokyo?", "go on", "", "🙂", "x" * 100_000])
 def test_something_else_gets_nothing(text: str) -> None:
     """Nothing is shown for a continuation, a question, or a text without words, however long."""
-    assert worth_showing(rank(Query(text, "p"), found())) == []
-
-
-def test_nothing_was_found() -> None:
-    """A new store has no lesson."""
-    assert rank(Query("Fix the login", "p"), []) == []
+    assert worth_showing(rank(Query(text, "p"), found())) == rank(Query(text, "p"), []) == []
 
 
 def test_another_language_meets_by_its_concepts() -> None:

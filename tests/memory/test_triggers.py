@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from daemon.core.episodes import Episode, Trigger
 from daemon.core.transcript import ToolCall
-from daemon.judge.case import Templates, make_case
+from daemon.judge.case import Case, Templates, make_case
 from daemon.memory.triggers import MOST, matching, triggers_of, words_of
 from tests.support.transcripts import FAILED, PASSED, bash, edit, failed, read, task, write
-
-if TYPE_CHECKING:
-    from daemon.judge.case import Case
 
 ASK = "Add a login throttle and keep the tests green"
 MIGRATE = "relation \"users\" does not exist\nsqlalchemy.exc.ProgrammingError: no table 'users'"
@@ -37,10 +33,39 @@ def hits(call: ToolCall, *triggers: Trigger) -> bool:
     return bool(matching(call, [episode(*triggers)], "/repo"))
 
 
-def test_a_check_that_failed_to_the_end() -> None:
-    """Its command; what the output calls only an assertion is no error of its own."""
-    calls = (edit("src/auth.py"), bash("pytest -q tests/test_a.py", FAILED, 1))
-    assert found(*calls) == {("command", "pytest tests/test_a.py")}
+BROKE = failed("mcp__deploy__start", "DeployLockedError: locked by 'ci'", target="prod")
+REFUSED = failed("bash", "The user rejected permission to use this tool", command="rm -r x")
+MENDED = (bash("pytest -q", FAILED, 1), edit(error="oldString not found"), edit())
+MENDED += (bash("grep -rn nothing .", "", 1), REFUSED, bash("pytest -q", PASSED))
+STUB = write("/repo/src/a.py", "def throttle():\n    # TODO: implement the login throttle\n    pass\n")
+
+
+@pytest.mark.parametrize(
+    ("calls", "hung"),
+    [
+        ((edit("b.py"), bash("pytest -q tests/a.py", FAILED, 1)), {("command", "pytest tests/a.py")}),
+        ((edit("/repo/src/auth.py", error="oldString not found"),), {("file", "src/auth.py")}),
+        (
+            (BROKE, failed("webfetch", "404")),
+            {("tool", "mcp__deploy__start"), ("error", "DeployLockedError: locked by 'ci'")},
+        ),
+        ((STUB,), {("file", "src/a.py")}),
+        (MENDED, set()),
+        ((read(),), set()),
+    ],
+    ids=["check", "edit", "tool", "row", "made good", "only read"],
+)
+def test_what_a_failure_hung_on(calls: tuple[ToolCall, ...], hung: set[tuple[str, str]]) -> None:
+    """A check that failed to the end, a file, another server's tool with its error, a file that a row names;
+    nothing that was made good, refused, or only looked at.
+    """
+    assert found(*calls) == hung
+
+
+def test_a_case_without_its_transcript_has_no_triggers() -> None:
+    """Cases of an older form have none."""
+    bare = replace(case_of(bash("make x", "", 2)), transcript=None)
+    assert triggers_of(bare) == ()
 
 
 def test_a_command_that_failed_and_its_error() -> None:
@@ -53,49 +78,6 @@ def test_a_command_that_failed_and_its_error() -> None:
         ("error", "ProgrammingError: no table 'users'"),
         ("error", "ENOSPC: no space left"),
     ]
-
-
-def test_what_was_made_good_is_no_trigger() -> None:
-    """A command that worked later, an edit that was done again, a search that found nothing, a refusal."""
-    refused = failed("bash", "The user rejected permission to use this tool", command="rm -r x")
-    calls = (
-        bash("pytest -q", FAILED, 1),
-        edit(error="oldString not found"),
-        edit(),
-        bash("grep -rn nothing .", "", 1),
-        refused,
-        bash("pytest -q", PASSED),
-    )
-    assert found(*calls) == set()
-
-
-def test_an_edit_that_failed() -> None:
-    """The file, as a path of the project."""
-    assert found(edit("/repo/src/auth.py", error="oldString not found")) == {("file", "src/auth.py")}
-
-
-def test_a_tool_that_failed() -> None:
-    """Another server's tool by its name; a tool that only looks is none."""
-    broke = failed("mcp__deploy__start", "DeployLockedError: locked by 'ci'", target="prod")
-    assert found(broke, failed("webfetch", "404")) == {
-        ("tool", "mcp__deploy__start"),
-        ("error", "DeployLockedError: locked by 'ci'"),
-    }
-
-
-def test_a_file_that_a_row_names() -> None:
-    """What proves that the task is unfinished names a file that the task changed."""
-    stub = write(
-        "/repo/src/throttle.py", "def throttle():\n    # TODO: implement the login throttle\n    pass\n"
-    )
-    assert ("file", "src/throttle.py") in found(stub)
-
-
-def test_nothing_to_hang_on() -> None:
-    """A task that only read, and a case without its transcript."""
-    assert found(read()) == set()
-    bare = replace(case_of(bash("make x", "", 2)), transcript=None)
-    assert triggers_of(bare) == ()
 
 
 def test_few_of_each_kind() -> None:

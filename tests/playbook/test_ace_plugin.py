@@ -43,13 +43,9 @@ def is_read_by_the_plugin(path: Path) -> bool:
     """What its reader relies on: exactly the five sections, four fields in each point, no old keys."""
     data = json.loads(path.read_text("utf-8"))
     points = [p for entries in data["sections"].values() for p in entries]
-    return (
-        list(data["sections"]) == list(SECTION_SLUGS)
-        and "key_points" not in data
-        and all(
-            isinstance(p["name"], str) and isinstance(p["text"], str) and "score" not in p for p in points
-        )
-        and all(type(p["helpful"]) is type(p["harmful"]) is int for p in points)
+    types = {"name": str, "text": str, "helpful": int, "harmful": int}
+    return (list(data["sections"]), "key_points" in data) == (list(SECTION_SLUGS), False) and all(
+        {field: type(p[field]) for field in types} == types and "score" not in p for p in points
     )
 
 

@@ -84,15 +84,8 @@ def test_the_reflectors_prompt_never_has_more_than_its_tokens(letter: str) -> No
         files=tuple(FileChange(f"f{i}.py", "edited", lines=(f"+{letter * 80}",) * 40) for i in range(300)),
     )
     points = [point(f"pat-{i:03d}", letter * 250) for i in range(1, 200)]
-    case = task(
-        requests=(long,) * 30,
-        final=long,
-        evidence=big,
-        ended=long,
-        given=points,
-        quarantined=points,
-        cited=("pat-003",),
-    )
+    words = {"requests": (long,) * 30, "final": long, "ended": long}
+    case = task(**words, evidence=big, given=points, quarantined=points, cited=("pat-003",))
     prompt = reflector(case)
     assert tokens(prompt.system) + tokens(prompt.text) <= REFLECTOR_TOKENS
     assert tokens(prompt.text) > REFLECTOR_TOKENS // 2
@@ -103,15 +96,9 @@ def test_the_reflectors_prompt_never_has_more_than_its_tokens(letter: str) -> No
 @pytest.mark.shows("REQ-REFL-003")
 def test_nothing_is_cut_for_the_library() -> None:
     """All messages, all points; blocks that are no texts are shown too; the reply needs no nonce."""
-    messages = [
-        {"role": "user", "content": "Fix it " * 50_000},
-        {
-            "role": "assistant",
-            "content": [{"type": "text", "text": "I look."}, {"type": "tool_use", "name": "ls"}],
-        },
-        {"role": "assistant", "content": ""},
-        "damaged",
-    ]
+    blocks = [{"type": "text", "text": "I look."}, {"type": "tool_use", "name": "ls"}]
+    messages = [{"role": "assistant", "content": content} for content in (blocks, "")]
+    messages = [{"role": "user", "content": "Fix it " * 50_000}, *messages, "damaged"]
     case = of_messages(messages, book(point("pat-001", "a")), ["pat-001"], nonce="n", template="")
     assert case.transcript.startswith("user: Fix it ")
     assert case.transcript.endswith('assistant: I look.\n{"type": "tool_use", "name": "ls"}')
@@ -121,27 +108,14 @@ def test_nothing_is_cut_for_the_library() -> None:
 
 
 def test_a_curator_sees_the_points_that_were_tagged_first() -> None:
-    """Where not all fit, the tagged ones and those with counts stay, under their sections, and the rest is
-    counted.
-    """
+    """Where not all fit, the tagged ones and those with counts stay; the rest is counted."""
     points = [point(f"pat-{i:03d}", f"{i} " + "word " * 40, int(i == 50)) for i in range(1, 300)]
     found = {"analysis": "long " * 20_000, "bullet_tags": [{"name": "pat-299", "tag": "harmful"}], "more": 1}
-    case = curation(
-        found,
-        book(*points, mis=[point("mis-001", "short", 3)]),
-        nonce="n",
-        template=TEMPLATES.curator,
-        largest=CURATOR_TOKENS,
-    )
+    playbook = book(*points, mis=[point("mis-001", "short", 3)])
+    case = curation(found, playbook, nonce="n", template=TEMPLATES.curator, largest=CURATOR_TOKENS)
     prompt = curator(case)
     assert tokens(prompt.system) + tokens(prompt.text) <= CURATOR_TOKENS
-    for part in (
-        "## PATTERNS & APPROACHES\n",
-        "[pat-299]",
-        "[pat-050]",
-        "## MISTAKES TO AVOID\n[mis-001]",
-        "left out",
-    ):
+    for part in ("PATTERNS & APPROACHES\n", "[pat-299]", "[pat-050]", "AVOID\n[mis-001]", "left out"):
         assert part in case.points
     assert "more" not in case.reflection
 
@@ -172,8 +146,7 @@ def test_a_curator_is_shown_pairs_that_may_say_the_same() -> None:
 
 def test_a_curator_without_a_limit_sees_everything() -> None:
     """As the library asks."""
-    case = curation(
-        {}, book(*(point(f"pat-{i:03d}", "w " * 200) for i in range(1, 200))), nonce="n", template=""
-    )
+    points = (point(f"pat-{i:03d}", "w " * 200) for i in range(1, 200))
+    case = curation({}, book(*points), nonce="n", template="")
     assert case.points.count("[pat-") == 199
     assert case.reflection == '{\n "analysis": "",\n "bullet_tags": []\n}'

@@ -47,9 +47,8 @@ def says(nonce: str = "n0nce", **fields: Any) -> str:
 def test_req_refl_004_a_reflection_with_tags_and_a_confirmation() -> None:
     """The plain dict; what waits is confirmed only by this case; the cost is known."""
     confirmed = [{"name": "pat-007", "cites": "E1"}, {"name": "pat-007", "cites": "A1"}]
-    prompt, found = driven(
-        reflect(task()), says(analysis="went well", bullet_tags=[TAG], confirmed=confirmed)
-    )
+    said = says(analysis="went well", bullet_tags=[TAG], confirmed=confirmed)
+    prompt, found = driven(reflect(task()), said)
     assert (prompt.purpose, prompt.tier, prompt.session) == ("reflect", "fast", "ses_1")
     assert found.output == {"analysis": "went well", "bullet_tags": [TAG]}
     assert [(c.name, c.cites) for c in found.confirmed] == [("pat-007", "E1")]
@@ -59,9 +58,8 @@ def test_req_refl_004_a_reflection_with_tags_and_a_confirmation() -> None:
 def test_operations_and_points_come_as_plain_dicts() -> None:
     """A curator sees the reflector's output and the points, never the session."""
     add = {"type": "ADD", "text": "new"}
-    case = curation(
-        {"analysis": "ana"}, book(point("pat-001", "a")), nonce="n0nce", template=TEMPLATES.curator
-    )
+    points = book(point("pat-001", "a"))
+    case = curation({"analysis": "ana"}, points, nonce="n0nce", template=TEMPLATES.curator)
     prompt, found = driven(curate(case), says(reasoning="why", operations=[add]))
     assert found.output == {"reasoning": "why", "operations": [add]}
     assert '"analysis": "ana"' in prompt.text
@@ -102,9 +100,7 @@ def test_inv_refl_002_any_reply_ends_in_the_agreed_form(said: str) -> None:
 @pytest.mark.shows("SCN-REFL-003-03")
 def test_an_empty_playbook_is_reflected_on_too() -> None:
     """There is nothing to tag, and still something to say."""
-    case = of_messages(
-        [{"role": "user", "content": "hi"}], book(), [], nonce="n", template=TEMPLATES.reflector
-    )
+    case = of_messages([], book(), [], nonce="n", template=TEMPLATES.reflector)
     empty: Json = {"analysis": "observed", "bullet_tags": []}
     prompt, found = driven(reflect(case), json.dumps(empty))
     assert found.output == empty

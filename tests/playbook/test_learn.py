@@ -21,16 +21,13 @@ from daemon.playbook.learn import (
     known_part,
     proposed,
 )
-from daemon.playbook.points import by_name, empty, names_of
+from daemon.playbook.points import by_name, names_of
+from tests.playbook import books
 
 
 def book(**texts: str) -> dict[str, Any]:
     """A playbook of points ``pat_001="text"`` in the first section."""
-    made = empty()
-    for name, text in texts.items():
-        point = {"name": name.replace("_", "-"), "text": text, "helpful": 0, "harmful": 0}
-        made["sections"]["PATTERNS & APPROACHES"].append(point)
-    return made
+    return books.book(*(books.point(name.replace("_", "-"), text) for name, text in texts.items()))
 
 
 def texts(playbook: dict[str, Any]) -> dict[str, str]:

@@ -9,14 +9,8 @@ from daemon.playbook.names import Names, highest, next_name, parts
 
 def test_the_next_name_is_above_the_highest() -> None:
     """A gap is not filled: its name belonged to a point that somebody may still cite."""
-    entries = [
-        {"name": "pat-001"},
-        {"name": "pat-007"},
-        {"name": "mis-009"},
-        {"name": "kpt_012"},
-        "text",
-        {"name": 3},
-    ]
+    names = ["pat-001", "pat-007", "mis-009", "kpt_012", 3]
+    entries = [*({"name": name} for name in names), "text"]
     assert next_name(entries, "pat") == "pat-008"
     assert next_name(entries, "kpt") == "kpt_013"
     assert next_name([], "oth") == "oth-001"
@@ -25,17 +19,7 @@ def test_the_next_name_is_above_the_highest() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "pat001",
-        "pat-",
-        "PAT-001",
-        "xyz-001",
-        "kpt-001",
-        "pat_001",
-        "pat-1x",
-        "pat-1000000",
-        "pat-" + "9" * 5000,
-    ],
+    ["pat001", "PAT-001", "xyz-001", "kpt-001", "pat_001", "pat-1x", "pat-1000000", "pat-" + "9" * 5000],
 )
 def test_other_names_count_for_nothing(name: str) -> None:
     """Only our own forms have numbers; one of seven digits or five thousand is not counted on from."""

@@ -14,6 +14,8 @@ from daemon.playbook.operations import MOST, apply
 from daemon.playbook.points import SECTION_SLUGS, each
 from tests.playbook.books import NAMES, TEXTS, Json, book, names, point, said
 
+MERGE = {"type": "MERGE", "source_ids": ["pat-001", "pat-002"], "merged_text": "x"}
+
 
 def start() -> Json:
     return book(
@@ -44,15 +46,11 @@ def test_update_changes_the_text_only() -> None:
 
 def test_merge_sums_the_counters() -> None:
     """The sources go; a new point has their sums, in the section that is named or that of the first one."""
-    found, _ = one(
-        type="MERGE", source_ids=["pat-002", "mis-001", "pat-002"], merged_text="use hints, no globals"
-    )
+    found, _ = one(**MERGE | {"source_ids": ["pat-002", "mis-001", "pat-002"]})
     assert names(found) == ["pat-001", "pat-003"]
-    assert found["sections"]["PATTERNS & APPROACHES"][1] == point("pat-003", "use hints, no globals", 2, 2)
-    found, _ = one(
-        type="MERGE", source_ids=["pat-001", "pat-002"], merged_text="use types", section="project context"
-    )
-    assert found["sections"]["PROJECT CONTEXT"] == [point("ctx-001", "use types", 5, 1)]
+    assert found["sections"]["PATTERNS & APPROACHES"][1] == point("pat-003", "x", 2, 2)
+    found, _ = one(**MERGE, section="project context")
+    assert found["sections"]["PROJECT CONTEXT"] == [point("ctx-001", "x", 5, 1)]
 
 
 def test_delete_removes_one_point() -> None:
@@ -73,7 +71,6 @@ def test_a_point_that_is_kept_is_not_deleted() -> None:
 @pytest.mark.parametrize(
     ("operation", "why"),
     [
-        ({"type": "ADD"}, "it has no text"),
         ({"type": "ADD", "text": " "}, "it has no text"),
         ({"type": "ADD", "text": "USE  types"}, "a point says so already"),
         ({"type": "UPDATE", "text": "x"}, "it names no point"),
@@ -81,26 +78,14 @@ def test_a_point_that_is_kept_is_not_deleted() -> None:
         ({"type": "UPDATE", "target_id": "pat-001"}, "it has no text"),
         ({"type": "UPDATE", "target_id": "pat-001", "text": "use types"}, "it says so already"),
         ({"type": "UPDATE", "target_id": "pat-001", "text": "use hints"}, "another point says so already"),
-        ({"type": "MERGE", "source_ids": ["pat-001"], "merged_text": "x"}, "fewer than two points"),
-        (
-            {"type": "MERGE", "source_ids": ["pat-001", "pat-404"], "merged_text": "x"},
-            "fewer than two points",
-        ),
-        (
-            {"type": "MERGE", "source_ids": ["pat-001", "pat-001"], "merged_text": "x"},
-            "fewer than two points",
-        ),
-        ({"type": "MERGE", "source_ids": "pat-001", "merged_text": "x"}, "fewer than two points"),
-        ({"type": "MERGE", "source_ids": ["pat-001", "pat-002"]}, "it has no merged_text"),
-        (
-            {"type": "MERGE", "source_ids": ["pat-001", "pat-002"], "merged_text": "no globals"},
-            "another point says so already",
-        ),
+        (MERGE | {"source_ids": ["pat-001", "pat-404"]}, "fewer than two points"),
+        (MERGE | {"source_ids": ["pat-001", "pat-001"]}, "fewer than two points"),
+        (MERGE | {"source_ids": "pat-001"}, "fewer than two points"),
+        (MERGE | {"merged_text": " "}, "it has no merged_text"),
+        (MERGE | {"merged_text": "no globals"}, "another point says so already"),
         ({"type": "DELETE"}, "it names no point"),
-        ({"type": "DELETE", "target_id": ["pat-001"]}, "it names no point"),
         ({"type": "RENAME", "target_id": "pat-001"}, "it has no type that is known"),
         ("DELETE pat-001", "it has no type that is known"),
-        (None, "it has no type that is known"),
     ],
 )
 def test_a_wrong_operation_is_skipped_with_a_reason(operation: Any, why: str) -> None:
@@ -129,11 +114,8 @@ def test_operations_are_applied_in_order_and_at_most_ten() -> None:
 
 def test_names_above_a_mark() -> None:
     """The daemon passes in the numbers that were ever given."""
-    found = apply(
-        start(),
-        [{"type": "ADD", "text": "new", "section": "MISTAKES TO AVOID"}],
-        names=Names([], {"mis": 41}),
-    )
+    added = {"type": "ADD", "text": "new", "section": "MISTAKES TO AVOID"}
+    found = apply(start(), [added], names=Names([], {"mis": 41}))
     assert names(found.playbook)[-1] == "mis-042"
 
 

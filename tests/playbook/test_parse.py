@@ -52,7 +52,6 @@ def test_a_reply_without_an_object_is_refused(text: str) -> None:
         ("E1", True),
         ("[A2]", True),
         ("E9", False),
-        ("", False),
         ("add a retry\nPLEASE and quickly, now", True),
         ("add a retry please", False),
         ("the agent says that it is so", False),
@@ -60,9 +59,7 @@ def test_a_reply_without_an_object_is_refused(text: str) -> None:
 )
 def test_a_confirmation_names_something_of_this_case(cites: str, counts: bool) -> None:
     """A row, a line of the log, or five words of the person; an agent's words confirm nothing."""
-    case = task(
-        requests=("Add a retry, no: add a retry please and quickly, now",),
-        final="the agent says that it is so",
-    )
+    requests = ("Add a retry, no: add a retry please and quickly, now",)
+    case = task(requests=requests, final="the agent says that it is so")
     found: Any = {"confirmed": [{"name": "pat-007", "cites": cites}, {"name": "pat-001", "cites": "E1"}, "x"]}
     assert confirmations(found, case) == ((Confirmed("pat-007", cites),) if counts else ())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from daemon.playbook.points import SECTION_SLUGS, each, empty, migrated, section_of
-from tests.playbook.books import LEGACY, Json, names, said
+from tests.playbook.books import LEGACY, Json, names, point, said
 
 
 def others(*entries: Any) -> list[Json]:
@@ -18,63 +18,43 @@ def others(*entries: Any) -> list[Json]:
     return found
 
 
-def test_migration_of_a_bare_string() -> None:
-    """Format 1: a text becomes a point with a name and no counts."""
-    text = "Always use type hints for function signatures"
-    assert others(text) == [{"name": "kpt_001", "text": text, "helpful": 0, "harmful": 0}]
-
-
-def test_migration_of_a_point_without_score() -> None:
-    """Format 2: name and text stay, the counters are 0; a missing name is given."""
-    assert others({"name": "kpt_003", "text": "Prefer pathlib over os.path"}, {"text": "No name"}) == [
-        {"name": "kpt_003", "text": "Prefer pathlib over os.path", "helpful": 0, "harmful": 0},
-        {"name": "kpt_001", "text": "No name", "helpful": 0, "harmful": 0},
-    ]
-
-
 @pytest.mark.shows("REQ-SCORE-006")
 @pytest.mark.parametrize(("score", "helpful", "harmful"), [(5, 5, 0), (0, 0, 0), (-3, 0, 3), (-7, 0, 7)])
 def test_req_score_006_migration_of_a_score(score: int, helpful: int, harmful: int) -> None:
     """Format 3: a positive score helped, a negative one harmed, and the field is gone."""
-    (point,) = others({"name": "kpt_005", "text": "Avoid global state", "score": score})
-    assert point == {"name": "kpt_005", "text": "Avoid global state", "helpful": helpful, "harmful": harmful}
+    (found,) = others({"name": "kpt_005", "text": "Avoid global state", "score": score})
+    assert (found["helpful"], found["harmful"], "score" in found) == (helpful, harmful, False)
 
 
 @pytest.mark.shows("REQ-SCORE-006")
 def test_migration_of_mixed_formats() -> None:
-    """The contract's example with all forms in one file; what is in today's form passes unchanged."""
-    found = migrated({
-        "version": "1.0",
-        "last_updated": "2026-01-15T10:00:00",
-        "key_points": [
-            "Use type hints",
-            {"name": "kpt_002", "text": "Prefer pathlib"},
-            {"name": "kpt_003", "text": "Avoid globals", "score": -3},
-            {"name": "kpt_004", "text": "Write tests", "helpful": 8, "harmful": 2},
-        ],
-    })  # fmt: skip
-    assert found.playbook == {
-        "version": "1.0",
-        "last_updated": "2026-01-15T10:00:00",
-        "sections": {name: [] for name in SECTION_SLUGS} | {
-            "OTHERS": [
-                {"name": "kpt_001", "text": "Use type hints", "helpful": 0, "harmful": 0},
-                {"name": "kpt_002", "text": "Prefer pathlib", "helpful": 0, "harmful": 0},
-                {"name": "kpt_003", "text": "Avoid globals", "helpful": 0, "harmful": 3},
-                {"name": "kpt_004", "text": "Write tests", "helpful": 8, "harmful": 2},
-            ]
-        },
-    }  # fmt: skip
+    """The contract's example with all forms in one file; a missing name is given, counters win over a score,
+    and what is in today's form passes unchanged.
+    """
+    head = {"version": "1.0", "last_updated": "2026-01-15T10:00:00"}
+    points = [
+        "Use type hints",
+        {"name": "kpt_002", "text": "Prefer pathlib"},
+        {"name": "kpt_003", "text": "Avoid globals", "score": -3},
+        {"text": "No name"},
+        point("kpt_004", "Write tests", 8, 2) | {"score": -9},
+    ]
+    found = migrated(head | {"key_points": points})
+    others = [
+        point("kpt_001", "Use type hints"),
+        point("kpt_002", "Prefer pathlib"),
+        point("kpt_003", "Avoid globals", 0, 3),
+        point("kpt_005", "No name"),
+        point("kpt_004", "Write tests", 8, 2),
+    ]
+    assert found.playbook == head | {"sections": {key: [] for key in SECTION_SLUGS} | {"OTHERS": others}}
     assert found.told == ()
 
 
 def test_names_that_are_there_are_reserved_before_one_is_given() -> None:
     """A bare text takes the lowest number that nobody has, also when its owner comes later."""
-    assert [p["name"] for p in others("a", "b", {"name": "kpt_001", "text": "c"})] == [
-        "kpt_002",
-        "kpt_003",
-        "kpt_001",
-    ]
+    found = others("a", "b", {"name": "kpt_001", "text": "c"})
+    assert [p["name"] for p in found] == ["kpt_002", "kpt_003", "kpt_001"]
 
 
 def test_no_name_is_given_below_the_mark() -> None:
@@ -85,11 +65,7 @@ def test_no_name_is_given_below_the_mark() -> None:
 
 def test_the_later_of_two_points_with_one_name_is_renamed_and_told() -> None:
     """What a git merge leaves: both points stay, and a person is told."""
-    same = [
-        {"name": "pat-001", "text": "mine"},
-        {"name": "pat-001", "text": "yours"},
-        {"name": "pat-002", "text": "x"},
-    ]
+    same = [point("pat-001", "mine"), point("pat-001", "yours"), point("pat-002", "x")]
     found = migrated({"sections": {"PATTERNS & APPROACHES": same}})
     assert names(found.playbook) == ["pat-001", "pat-003", "pat-002"]
     assert said(found.playbook) == ["mine", "yours", "x"]
@@ -102,7 +78,6 @@ def test_the_later_of_two_points_with_one_name_is_renamed_and_told() -> None:
         ("patterns & approaches", "PATTERNS & APPROACHES"),
         ("  Mistakes  to Avoid ", "MISTAKES TO AVOID"),
         ("Gotchas", "OTHERS"),
-        ("", "OTHERS"),
         (None, "OTHERS"),
         (7, "OTHERS"),
     ],
@@ -114,10 +89,8 @@ def test_sections_match_in_any_case(name: object, section: str) -> None:
 
 def test_sections_win_over_key_points() -> None:
     """A file with both has its points in `sections`; unknown ones become OTHERS, missing ones are added."""
-    data = {
-        "key_points": ["old"],
-        "sections": {"user preferences": [{"name": "pref-001", "text": "p"}], "X": ["x"]},
-    }
+    sections = {"user preferences": [{"name": "pref-001", "text": "p"}], "X": ["x"]}
+    data = {"key_points": ["old"], "sections": sections}
     found = migrated(data).playbook
     assert list(found["sections"]) == list(SECTION_SLUGS)
     assert names(found) == ["pref-001", "oth-001"]
@@ -127,29 +100,19 @@ def test_sections_win_over_key_points() -> None:
 @pytest.mark.shows("INV-SCORE-004")
 def test_unknown_fields_stay_and_a_score_never() -> None:
     """Whatever else a tool wrote is kept, in the playbook and in its points."""
-    data = {
-        "owner": "me",
-        "score": 3,
-        "sections": {"OTHERS": [{"name": "oth-001", "text": "t", "score": 2, "at": 1}]},
-    }
+    other = {"name": "oth-001", "text": "t", "score": 2, "at": 1}
+    data = {"owner": "me", "score": 3, "sections": {"OTHERS": [other]}}
     found = migrated(data).playbook
     assert (found["owner"], "score" in found) == ("me", False)
-    assert found["sections"]["OTHERS"] == [
-        {"name": "oth-001", "text": "t", "helpful": 2, "harmful": 0, "at": 1}
-    ]
-
-
-def test_counters_that_are_there_win_over_a_score() -> None:
-    """A counter counts what happened; a score only what somebody made of it."""
-    assert others({"name": "a", "text": "t", "helpful": 4, "harmful": 1, "score": -9})[0]["helpful"] == 4
+    assert found["sections"]["OTHERS"] == [point("oth-001", "t", 2) | {"at": 1}]
 
 
 @pytest.mark.shows("INV-SCORE-001", "INV-SCORE-002")
 @pytest.mark.parametrize("bad", ["2", True, None, float("nan"), float("inf"), [], {}, -4])
 def test_a_counter_that_is_none_is_zero(bad: object) -> None:
     """Whatever stands there, a counter is a whole number from 0 on."""
-    (point,) = others({"name": "a", "text": "t", "helpful": bad, "harmful": bad, "score": bad})
-    assert (point["helpful"], point["harmful"]) == (0, 0)
+    (found,) = others({"name": "a", "text": "t", "helpful": bad, "harmful": bad, "score": bad})
+    assert (found["helpful"], found["harmful"]) == (0, 0)
 
 
 def test_an_entry_without_a_text_costs_only_itself() -> None:

@@ -86,9 +86,8 @@ def test_a_plain_instruction_counts_from_the_second_session_on() -> None:
         gathering.take(said("Use conventional commits for this.", session, f"m{n}", prior=""))
         gathering.take(said("use conventional commits", session, f"n{n}", prior=""))
     found = gathering.taken()
-    assert {f.seen.content for f in found} == {"Use conventional commits"}
-    assert {f.seen.type for f in found} == {"instruction"}
-    assert {f.seen.severity for f in found} == {"low"}
+    kinds = {(f.seen.content, f.seen.type, f.seen.severity) for f in found}
+    assert kinds == {("Use conventional commits", "instruction", "low")}
     assert {f.seen.session for f in found} == {digest(s) for s in "abc"}
 
 
@@ -114,14 +113,7 @@ def test_two_scans_at_once_wait_together() -> None:
 def test_which_instructions_may_be_repeated() -> None:
     """How to work, in a few words, and not about something at hand."""
     assert plain_instruction(said("please use conventional commits")) == "Use conventional commits"
-    for text in (
-        "use it",
-        "use the second option",
-        "fix the bug",
-        "use tabs?",
-        "keep going",
-        "Use " + "x " * 20,
-    ):
+    for text in ("use it", "fix the bug", "use tabs?", "keep going", "Use " + "x " * 20):
         assert plain_instruction(said(text)) == ""
 
 

@@ -39,13 +39,10 @@ def test_the_file_decides() -> None:
     archived = Document(doc.archive(doc.rules[0], "2025-02-02", "why"))
     reconcile(found, [("AGENTS.md", archived)], [], DAY)
     entries = {e["id"]: e for e in found["learned_rules"]}
-    assert (entries["rule-001"]["active"], entries["rule-001"]["reason"]) == (
-        False,
-        "not in the file any more",
-    )
-    assert (entries["rule-002"]["active"], entries["rule-002"]["reason"]) == (False, "why")
-    assert (entries["rule-002"]["archived_at"], entries["rule-002"]["file"]) == ("2025-02-02", "AGENTS.md")
-    assert (entries["rule-003"]["active"], entries["rule-004"]["active"]) == (True, True)
+    assert [e["active"] for e in found["learned_rules"]] == [False, False, True, True]
+    assert entries["rule-001"]["reason"] == "not in the file any more"
+    archived_as = {"reason": "why", "archived_at": "2025-02-02", "file": "AGENTS.md"}
+    assert archived_as.items() <= entries["rule-002"].items()
     before = str(found)
     reconcile(found, [("AGENTS.md", archived)], [], "2026-01-01")
     assert str(found) == before, "a second time changes nothing"
@@ -57,10 +54,7 @@ def test_what_was_ours_is_ours_again() -> None:
     ours = journal(("rule-001", "A one", True), ("rule-002", "B other", True))["learned_rules"]
     reconcile(found, [("CLAUDE.md", doc)], ours, DAY)
     assert [e["id"] for e in found["learned_rules"]] == ["rule-001"]
-    assert [(s.id, s.note) for s in standing(found, [("CLAUDE.md", doc)])] == [
-        ("rule-001", ""),
-        ("rule-002", "another"),
-    ]
+    assert [s.note for s in standing(found, [("CLAUDE.md", doc)])] == ["", "another"]
 
 
 def test_of_two_lines_with_one_id_the_same_text_is_ours() -> None:

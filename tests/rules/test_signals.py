@@ -27,34 +27,26 @@ def kind(text: str, prior: str = WORK, **more: bool) -> str:
     [
         ("No, use a function", "correction"),
         ("no problem", "none"),
-        ("no tests needed for this", "none"),
         ("no use a function", "correction"),
         ("No.", "none"),
         ("That's wrong, it belongs in src/api", "correction"),
         ("What's wrong with src/api?", "none"),
-        ("I said pnpm", "correction"),
         ("use the process that I asked for yesterday", "none"),
         ("you forgot to run the linter", "correction"),
         ("commit it if you haven't already", "none"),
-        ("you put it into the client, not the server", "correction"),
         ("use pnpm instead of npm", "correction"),
-        ("what is npm used for instead?", "none"),
         ("Don't use npm for that", "correction"),
         ("Don't worry about npm", "none"),
         ("why did you add a class? use a function", "correction"),
-        ("why did you add a class?", "none"),
         ("revert that", "correction"),
         ("can you use pnpm instead?", "correction"),
-        ("can you add pagination?", "none"),
         ("it should return 404 for unknown orders", "correction"),
         ("it should also return 404 for unknown orders", "none"),
         ("This broke the build", "negative"),
         ("Why does the build break?", "none"),
-        ("it still fails", "negative"),
         ("if it still fails, tell me", "none"),
         ("Perfect, exactly what I wanted", "positive"),
         ("perfect is the enemy of good, start simple", "none"),
-        ("find a good name for the class", "none"),
         ("Great, now add a second endpoint", "none"),
         ("looks good, but the test is too long. Split it.", "correction"),
     ],
@@ -70,20 +62,15 @@ def test_a_reaction_to_the_agents_work(text: str, expected: str) -> None:
         ("Always run lint first", "instruction"),
         ("Why does it always fail?", "none"),
         ("The button should always be visible", "none"),
-        ("I always forget how rebase works, explain it", "none"),
         ("From now on, answer in English", "instruction"),
-        ("In the future we might add users", "none"),
         ("Never push to main", "instruction"),
         ("never mind", "none"),
         ("Every time you change the schema, regenerate the types", "instruction"),
-        ("Every time I click it, the page crashes. Fix it.", "none"),
         ("In this project we use conventional commits", "instruction"),
-        ("Find all TODOs in this project", "none"),
         ("Make sure you run the tests before you push", "instruction"),
         ("Write a test that makes sure that the parser never returns None", "none"),
         ("I prefer early returns over nested ifs", "instruction"),
         ("I prefer the second one", "none"),
-        ("If you are unsure, ask me", "instruction"),
         ("If the user is unsure, show a hint", "none"),
         ("When you finish a task, always say how to check it", "instruction"),
         ("Add an option that always uses tabs", "none"),
@@ -116,7 +103,6 @@ def test_words_at_a_refused_call_and_after_an_interrupt_count() -> None:
         ("No, use strict mode", "medium"),
         ("I told you again and again: use strict mode", "high"),
         ("Always use strict mode", "high"),
-        ("In this project we use strict mode", "medium"),
         ("NO TABS IN THIS FILE, use spaces", "high"),
         ("I think it should rather be a function", "low"),
         ("This broke the build", "medium"),
@@ -154,13 +140,10 @@ def test_the_floor_of_keywords() -> None:
 
 def test_what_a_model_should_look_at() -> None:
     """A keyword without a signal, doubt, or another language in reply; not what is plainly nothing."""
-    assert is_doubtful(Said("Nimm always pnpm", ""), read(Said("Nimm always pnpm", "")))
-    german = Said("Nein, nimm pnpm für Pakete", WORK)
-    assert is_doubtful(german, read(german))
-    for text in ("continue", "```\nno, never\n```"):
+    for said in (Said("Nimm always pnpm", ""), Said("Nein, nimm pnpm für Pakete", WORK)):
+        assert is_doubtful(said, read(said))
+    for text in ("continue", "```\nno, never\n```", "No, use strict mode"):
         assert not is_doubtful(Said(text, WORK), read(Said(text, WORK)))
-    sure = Said("No, use strict mode", WORK)
-    assert not is_doubtful(sure, read(sure))
 
 
 WORDS = st.sampled_from(

@@ -13,13 +13,9 @@ from daemon.rules.wording import MAX_CONTENT, cut, instruction
 BEFORE = [
     "",
     "No, ",
-    "nope. ",
-    "hmm, no - ",
     "ok but please ",
     "Actually, ",
-    "wait, ",
     "From now on, ",
-    "again: ",
 ]
 AFTER = ["", ".", " please", ", please!", " from now on."]
 CORES = [
@@ -27,9 +23,6 @@ CORES = [
     "don't touch the migrations",
     "no emojis in commit messages",
     "never push to main",
-    "not more than ten lines a function",
-    "do not use default exports",
-    "no file may have more than 300 lines",
     "stop adding comments",
     "avoid global state",
 ]
@@ -43,23 +36,17 @@ def said(text: str) -> str:
     ("text", "content"),
     [
         ("No, use strict mode", "Use strict mode"),
-        ("no we use vitest here, not jest", "Use vitest here, not jest"),
         ("You must not edit generated files", "Do not edit generated files"),
         ("can you please not reformat the file?", "Do not reformat the file"),
-        ("I'd rather not add a dependency", "Do not add a dependency"),
         ("we don't use classes here", "Do not use classes"),
         ("Make sure you run the linter before you push", "Run the linter before you push"),
-        ("In this project we use conventional commits.", "Use conventional commits"),
         ("You forgot to run the linter again", "Run the linter"),
         ("why did you remove the null check? put it back", "Put it back"),
-        ("You removed the docstrings. Put them back.", "Put them back"),
         ("That's the wrong port, it's 8080", "It's 8080"),
         ("Don't touch the migrations, they're deployed already", "Don't touch the migrations"),
         ("Always use strict mode, I told you before.", "Always use strict mode"),
         ("no npm here, as I said three times!", "No npm"),
         ("no npm, I said use bun", "No npm, I said use bun"),
-        ("pnpm", "pnpm"),
-        ("no", ""),
         ("!!", ""),
     ],
 )
