@@ -534,8 +534,8 @@ def test_the_end_of_a_turn_waits_long_for_a_daemon_that_starts_slowly(asleep: Ho
 
 
 def test_a_daemon_that_dies_in_a_judgement_soon_after_its_start(asleep: Hook) -> None:
-    """The hook that waits for the verdict asks again, and starts one when the minute is over, so that the turn
-    does not stay `judging`. Where somebody waits for the hook it ends.
+    """The hook that waits for the verdict asks again, and starts one when the minute is over, so that the
+    turn does not stay `judging`. Where somebody waits for the hook it ends.
     """
     first = asleep.root / "run" / "first.sock"
     mark, known = asleep.state / "started-by-hook", asleep.state / "socket"

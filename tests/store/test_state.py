@@ -53,8 +53,9 @@ _BY_NAME = {
     "open_items": st.lists(_TEXT, max_size=3).map(tuple),
     "waiting": st.lists(_TEXT, max_size=3).map(tuple),
     "background": st.lists(_TEXT, max_size=3).map(tuple),
+    "prompts": st.lists(_INT, max_size=3).map(tuple),
 }
-_PROGRESS = st.builds(Progress, _TEXT, _TEXT, st.lists(_TEXT, max_size=3).map(tuple))
+_PROGRESS = st.builds(Progress, _TEXT, _TEXT, st.lists(_TEXT, max_size=3).map(tuple), _TEXT)
 _BY_TYPE = {str: _TEXT, bool: st.booleans(), int: _INT, Progress: _PROGRESS}
 _SESSIONS = st.builds(
     Session,
