@@ -11,6 +11,8 @@ from .secret_text import Span
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from .secret_text import Text
+
 
 _BEFORE: Final = 300  # characters of a command that are looked at before a flag
 _CLIENTS = r"(?:curl|https?|xh|wget|lftp|smbclient|rpcclient|crackmapexec|aria2c|influx|jira|ab|hey|rclone)\b"
@@ -48,7 +50,8 @@ _FLAGS: Final = tuple(
         ("X", r"snmp\w*\b", _ALONE),
     )
 )
-_FLAG_LETTERS: Final = frozenset(flag[0] for flag, _, _ in _FLAGS)
+_FLAG: Final = re.compile(rb" -(?=%b)" % "|".join(sorted({flag for flag, _, _ in _FLAGS})).lower().encode())
+FLAG_COST: Final = 16  # see ``Text.affords``
 _ECHO: Final = (
     r"(?:echo|printf)[ ](?:-\w{1,4}[ ])?(?:[\"']%s(?:\\n)?[\"'] )?"
     r"(?P<quote>[\"'])?(?P<value>(?(quote)[^\"'\n]{3,200}|[^\s\"'|>]{3,200}))(?(quote)[\"'])[ ]?"
@@ -83,6 +86,7 @@ _CODE: Final = re.compile(
 _CODE_BACK: Final = re.compile(
     r"(?i)(?<![\w.])(?P<value>(?:G-)?[0-9]{6,8})[ ](?:is|as)[ ](?:your|the|my)[ ](?:[\w-]{1,20}[ ]){0,3}$"
 )
+_SAYS_CODE: Final = re.compile(r"(?i) [ia]s ")
 _NEXT_CODE: Final = re.compile(
     r"[^\n\w]{0,10}(?:s\b[^\n:]{0,40}(?=[:\n]))?[\s:*\"',;\[\]-]{0,40}(?:[0-9]{1,2}[.)][ ])?"
     r"(?P<value>(?=[A-Za-z-]{0,12}[0-9])[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{3,12}){0,4})(?![\w.])"
@@ -100,9 +104,14 @@ _LOGIN_PAIR: Final = re.compile(
 )
 
 
+def flags(view: Text) -> Iterator[Span]:
+    """``curl -u user:X``, ``mysql -pX``."""
+    for found in _FLAG.finditer(view.low):
+        if view.affords(found.start(), FLAG_COST):
+            yield from _flag(view.text, found.start())
+
+
 def _flag(text: str, at: int) -> Iterator[Span]:
-    if text[at + 2 : at + 3] not in _FLAG_LETTERS:
-        return
     line = text.rfind("\n", max(0, at - _BEFORE), at)
     before = text[max(line + 1, at - _BEFORE) : at]
     for flag, command, value in _FLAGS:
@@ -153,10 +162,11 @@ def _written(text: str, at: int) -> Iterator[Span]:
 
 def _codes(text: str, at: int) -> Iterator[Span]:
     """``verification code is 482913`` and lists of recovery codes."""
-    before = text[max(0, at - 30) : at]
-    back = _CODE_BACK.search(text, max(0, at - 60), at)
+    before = text[max(0, at - 60) : at]
+    back = _CODE_BACK.search(text, max(0, at - 60), at) if _SAYS_CODE.search(before) else None
     if back is not None:
         yield Span(*back.span("value"), "code")
+    before = before[-30:]
     if _CODE_KIND.search(before) is None:
         return
     found = _CODE.match(text, at)
@@ -219,7 +229,6 @@ def _pair(text: str, at: int) -> Iterator[Span]:
 
 # what is searched for, and what looks there
 COMMANDS: Final[tuple[tuple[bytes, Callable[[str, int], Iterator[Span]]], ...]] = (
-    (b" -", _flag),
     (b"-stdin", _piped),
     (b"sudo -", _piped),
     (b"chpasswd", _piped),

@@ -1,16 +1,32 @@
-"""One pass over a text with all three searches for secrets (I46)."""
+"""Passes over a text with all three searches for secrets (I46)."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .secret_names import SHORT_STEMS, STEMS, mark
 from .secret_places import LITERALS, places
-from .secret_text import Text, part_of
+from .secret_text import Span, Text, part_of
 from .secret_tokens import LEAST, tokens
 from .secret_values import named
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RATES: Final = (0.16, 0.05, 0.02)
+"""Units of work a character in each pass (see ``Text``). Two passes were enough for all that fuzzing found; the
+last one sees that nothing changes.
+"""
+_DENSE: Final = "dense"
+_ENDS: Final = r"\s\"'`=:,;|&<>()\[\]{}\\"
+_MAY_BE: Final = re.compile(
+    rf"(?<![^{_ENDS}])(?:(?:(?<=[=:])|(?<=[=:][ \"'])|(?<=[=:][ ][\"']))(?<!\[redacted:)(?<!::)(?!//)[^{_ENDS}]{{3,}}+"
+    rf"|(?=[^{_ENDS}A-Za-z]{{0,200}}[A-Za-z])(?=[A-Za-z_./-]{{0,200}}[^{_ENDS}A-Za-z_./-])[^{_ENDS}]{{6,}}+)"
+)
+"""All that may be a secret, for text with more telling names than can be looked at: what is assigned, and words
+that are not of letters alone.
+"""
 SHORT: Final = 1_500  # characters of a text that is worth a look for any of these words first
 _WORDS: Final = sorted({part_of(word) for word in (*STEMS, *SHORT_STEMS, *LITERALS)}, key=len, reverse=True)
 _ANY_WORD: Final = re.compile(b"|".join(map(re.escape, _WORDS)))
@@ -24,22 +40,49 @@ _BESIDE: Final = {
 
 
 def without_secrets(text: str) -> str:
-    """``text`` with what one pass finds replaced by marks."""
-    view = Text(text)
+    """``text`` with every secret replaced by a mark. Redacting again what this returns changes nothing."""
+    changed: list[int] | None = None
+    for rate in RATES:
+        text, changed = _pass(text, rate, changed)
+        if not changed:
+            break
+    return text
+
+
+def _pass(text: str, rate: float, changed: list[int] | None) -> tuple[str, list[int]]:
+    """``text`` with what one pass finds replaced by marks, and where those stand in it."""
+    view = Text(text, rate, changed)
     if len(text) < SHORT:
         view.present = frozenset().union(*(_BESIDE[word] for word in set(_ANY_WORD.findall(view.low))))
         if not view.present and not view.has_run(LEAST):
-            return text
-    found = [*tokens(view), *named(view), *places(view)]
-    if not found:
-        return text
+            return text, []
+    found = [*tokens(view), *places(view), *named(view)]
+    for start, end in view.dense():
+        found += _coarse(text, start, end)
     found.sort(key=lambda span: (span.start, -span.end))
     kept: list[str] = []
-    done = 0
+    marks: list[int] = []
+    done = size = 0
     for start, end, kind in found:
         if end <= done:
             continue
         if start >= done:
             kept += [text[done:start], mark(kind)]
+            size += start - done
+            if kind != _DENSE:  # around these nothing is left
+                marks.append(size)
+            size += len(kept[-1])
         done = end  # a secret that overlaps the one before goes with it
-    return "".join([*kept, text[done:]])
+    return "".join([*kept, text[done:]]), marks
+
+
+def _coarse(text: str, start: int, end: int) -> Iterator[Span]:
+    """What may be a secret in a dense stretch. What a mark would be longer than goes with it."""
+    first = last = -1
+    for each in _MAY_BE.finditer(text, start, end):
+        if first >= 0 and each.start() - last >= len(mark(_DENSE)):
+            yield Span(first, last, _DENSE)
+            first = -1
+        first, last = first if first >= 0 else each.start(), each.end()
+    if first >= 0:
+        yield Span(first, last, _DENSE)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .secret_text import Text
 
 LEAST: Final = 16  # characters of a run
+RUN_COST: Final = 2  # see ``Text.affords``
 
 _UUID = "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _DIGIT = "(?=[A-Za-z_-]{0,60}[0-9])"  # words joined by hyphens are no token
@@ -145,6 +146,8 @@ def _one_pattern(shapes: list[tuple[str, str, str]]) -> re.Pattern[str]:
 
 
 _SHAPES: Final = _shapes()
+_KINDS: Final = {prefix: kind for prefix, kind, _ in reversed(_SHAPES)}
+_SIZES: Final = sorted({len(prefix) for prefix in _KINDS}, reverse=True)
 _TOKEN: Final = _one_pattern(_SHAPES)
 _EXAMPLE: Final = re.compile("[xX]{6}|(?i:example_|your_?)")
 _HAS_DIGIT: Final = re.compile("[0-9]")
@@ -180,6 +183,8 @@ def tokens(text: Text) -> Iterator[Span]:
     """All tokens of known shapes."""
     whole = text.text
     for start, end in text.runs(LEAST):
+        if not text.affords(start, RUN_COST + (end - start) // 10):
+            continue
         stop = end + 2  # base64 is padded with at most two =
         for found in _TOKEN.finditer(whole, start, stop):
             if not _EXAMPLE.search(found[0]):
@@ -214,7 +219,7 @@ _RARE: Final = (
 
 
 def _kind(token: str) -> str:
-    return next(kind for prefix, kind, _ in _SHAPES if token.startswith(prefix))
+    return next(_KINDS[prefix] for size in _SIZES if (prefix := token[:size]) in _KINDS)
 
 
 def noise(value: str) -> bool:
