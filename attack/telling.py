@@ -1,7 +1,7 @@
 """Texts with telling names everywhere, searched for secrets: none may take many times as long as code.
 
-It climbs: texts that took long are changed a little and tried again. What counts is the processor time of this
-process, beside that of ordinary code in the same moment.
+It climbs: texts that took long are changed a little and tried again. What counts is the processor time of
+this process, beside that of ordinary code in the same moment.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ MOST: Final = 10.0  # times as long as code
 KEPT: Final = 12
 WORDS: Final = [word.decode() for word in (*STEMS, *SHORT_STEMS, *LITERALS)]
 GLUE: Final = [
-    " ", "\n", "\r\n", "\t", "\\n", "=", ": ", "; ", "|", ",", '"', "'", "-", "/", "(", "{", "<", ">", "@", "é", "x",
-    "1", "aB3", " is ", "abc123x", "a:b@", " -u a:b ", "curl", "mysql", "A" * 20 + " ", "aB1" * 8 + " ", "AKIA", "eyJ",
-    "sk-", "Zm9vOmJhcg" * 3 + " ", "-----BEGIN PRIVATE KEY-----", "[redacted:named]",
+    " ", "\n", "\r\n", "\t", "\\n", "=", ": ", "; ", "|", ",", '"', "'", "-", "/", "(", "{", "<", ">", "@",
+    "é", "x", "1", "aB3", " is ", "abc123x", "a:b@", " -u a:b ", "curl", "mysql", "A" * 20 + " ",
+    "aB1" * 8 + " ", "AKIA", "eyJ", "sk-", "Zm9vOmJhcg" * 3 + " ",
+    "-----BEGIN PRIVATE KEY-----", "[redacted:named]",
 ]  # fmt: skip
 
 

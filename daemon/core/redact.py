@@ -4,8 +4,9 @@ Three searches say where secrets stand: ``secret_tokens`` by their shape, ``secr
 commands and files that hold them, ``secret_values`` by the name that they are assigned to. Code that only
 *mentions* a secret stays readable: ``password: str``, ``$TOKEN``, ``key=lambda x: x``, git hashes.
 
-It takes linear time on any input: patterns use bounded or possessive repeats, each search goes on behind what it
-found, and the work is counted (``secret_text``). Redacting twice changes nothing more: ``redact(redact(t)) == redact(t)``.
+It takes linear time on any input: patterns use bounded or possessive repeats, each search goes on behind
+what it found, and the work is counted (``secret_text``). Redacting twice changes nothing more:
+``redact(redact(t)) == redact(t)``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BEFORE: Final = 300  # characters of a command that are looked at before a flag
 _CLIENTS = r"(?:curl|https?|xh|wget|lftp|smbclient|rpcclient|crackmapexec|aria2c|influx|jira|ab|hey|rclone)\b"
-_LOGIN = r"(?:login|registry|mongo\w*|sshpass|mysql\w*|bcp|mosquitto_\w+|zip|unzip|kinit|arangosh|cqlsh|ipmitool|clickhouse-client)\b"
+_LOGIN = r"(?:login|registry|mongo\w*|sshpass|bcp|mosquitto_\w+|zip|unzip|kinit|arangosh|cqlsh|ipmitool|clickhouse-client)\b"
 _WITH_NAME = r"[ =]?(?P<quote>[\"'])?(?P<user>[^\s:%\"']{1,100})[:%](?P<value>(?(quote)[^\"'\n]{1,200}|[^\s\"'`]{1,200}))"
 _ALONE = r"[ =]{1,3}(?P<quote>[\"'])?(?P<value>(?(quote)[^\"'\n]{1,200}|[^\s\"'`|;&)]{1,200}))"
 _ATTACHED = r"(?P<quote>[\"'])?(?P<value>(?(quote)[^\"'\n]{1,200}|[^\s\"'`|;&)]{1,200}))"
@@ -44,7 +44,12 @@ _FLAGS: Final = tuple(
         ("K", r"openssl\b", _ALONE),
         ("pw", r"(?:plink|pscp|psftp|putty)\b", _ALONE),
         ("pass", r"openssl\b", r"(?:in|out)?[ ]pass:" + _ATTACHED),
-        ("b", r"htpasswd\b", r"[A-Za-z]{0,4}[ ][^\s]{1,200}[ ][^\s]{1,80}" + _ALONE),
+        (
+            "b",
+            r"htpasswd\b",
+            r"[A-Za-z]{0,4}(?:[ ]-[A-Za-z]{1,4}){0,3}[ ][^\s]{1,200}[ ][^\s]{1,80}" + _ALONE,
+        ),
+        ("nb", r"htpasswd\b", r"[A-Za-z]{0,4}[ ][^\s]{1,80}" + _ALONE),
         ("P", r"(?:smb\w*|snmp\w*)\b", _ALONE),
         ("A", r"snmp\w*\b", _ALONE),
         ("X", r"snmp\w*\b", _ALONE),
@@ -64,6 +69,7 @@ _ASKS: Final = re.compile(
 )
 _COMMANDS: Final = re.compile(
     r"vault[ ]login[ ](?:-[\w=/-]{1,40}[ ]){0,3}(?P<token>[^\s=-][^\s=]{7,200})"
+    r"|login[ ](?:-[\w-]{1,20}[ ]){0,3}(?P<key>(?=[a-z-]{0,60}[0-9])[A-Za-z0-9_-]{24,200})(?!\S)"
     r"|sqlplus[ ](?:-\w{1,4}[ ]){0,3}[\"']?[\w.-]{1,60}/(?P<sql>[^\s@\"']{1,100})@"
     r"|net[ ]use[ ][^\n]{0,120}?/user:[^\s]{1,80}[ ](?P<share>[^\s/][^\s]{0,80})"
     r"|net[ ]use[ ](?:[A-Z*]:?[ ])?\\\\[^\s]{1,80}[ ](?P<drive>[^\s/][^\s]{0,80})[ ]/user"
@@ -246,6 +252,7 @@ COMMANDS: Final[tuple[tuple[bytes, Callable[[str, int], Iterator[Span]]], ...]] 
     (b"send ", _command),
     (b"credential", _arguments),
     (b"login", _pair),
+    (b"login ", _command),
     (b"log in", _pair),
     (b"credential", _pair),
     (b"pass", _written),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from .secret_names import SHORT_STEMS, STEMS, mark
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 RATES: Final = (0.16, 0.05, 0.02)
 """Units of work a character in each pass (see ``Text``). Two passes were enough for all that fuzzing found; the
 last one sees that nothing changes.
+"""
+_UNSEEN: Final = re.compile(
+    r"\x1b\[[0-9;]{0,20}[A-Za-z]|[\u200b-\u200d\u2060\ufeff]|(?<![\\\n])\\\r?\n[ \t]{0,40}(?=\S)"
+)
+"""What a person does not see between two characters: colours, spaces without width, a line that goes on. The
+searches read the text without it.
 """
 _DENSE: Final = "dense"
 _ENDS: Final = r"\s\"'`=:,;|&<>()\[\]{}\\"
@@ -51,14 +59,19 @@ def without_secrets(text: str) -> str:
 
 def _pass(text: str, rate: float, changed: list[int] | None) -> tuple[str, list[int]]:
     """``text`` with what one pass finds replaced by marks, and where those stand in it."""
-    view = Text(text, rate, changed)
-    if len(text) < SHORT:
-        view.present = frozenset().union(*(_BESIDE[word] for word in set(_ANY_WORD.findall(view.low))))
-        if not view.present and not view.has_run(LEAST):
-            return text, []
-    found = [*tokens(view), *places(view), *named(view)]
-    for start, end in view.dense():
-        found += _coarse(text, start, end)
+    unseen = [gap.span() for gap in _UNSEEN.finditer(text)]
+    if not unseen:
+        found = _found(text, rate, changed)
+    else:
+        starts, ends = [0, *(end for _, end in unseen)], [*(start for start, _ in unseen), len(text)]
+        at = list(accumulate((end - start for start, end in zip(starts, ends, strict=True)), initial=0))
+        shown = "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
+        found = []
+        for start, end, kind in _found(shown, rate, None):
+            first, last = bisect_right(at, start) - 1, bisect_left(at, end) - 1
+            found.append(Span(starts[first] + start - at[first], starts[last] + end - at[last], kind))
+    if not found:
+        return text, []
     found.sort(key=lambda span: (span.start, -span.end))
     kept: list[str] = []
     marks: list[int] = []
@@ -74,6 +87,19 @@ def _pass(text: str, rate: float, changed: list[int] | None) -> tuple[str, list[
             size += len(kept[-1])
         done = end  # a secret that overlaps the one before goes with it
     return "".join([*kept, text[done:]]), marks
+
+
+def _found(text: str, rate: float, changed: list[int] | None) -> list[Span]:
+    """What all searches find, in no order."""
+    view = Text(text, rate, changed)
+    if len(text) < SHORT:
+        view.present = frozenset().union(*(_BESIDE[word] for word in set(_ANY_WORD.findall(view.low))))
+        if not view.present and not view.has_run(LEAST):
+            return []
+    found = [*tokens(view), *places(view), *named(view)]
+    for start, end in view.dense():
+        found += _coarse(text, start, end)
+    return found
 
 
 def _coarse(text: str, start: int, end: int) -> Iterator[Span]:

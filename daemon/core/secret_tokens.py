@@ -73,7 +73,7 @@ databricks hex dapi dkea dose
 shopify alnum shpat_ shpca_ shppa_ shpss_ shptka_ shpua_ shprt_
 square run sq0atp- sq0csp- sq0idp-
 plaid uuid access-sandbox- access-development- access-production-
-payment word rzp_live_ rzp_test_ shippo_live_ shippo_test_ duffel_live_ duffel_test_ EZAK EZTK FLWSECK- FLWSECK_TEST-
+payment word shippo_live_ shippo_test_ duffel_live_ duffel_test_ EZAK EZTK FLWSECK- FLWSECK_TEST-
 payment alnum live_ test_
 twilio hex32 SK
 mail base64 xkeysib- xsmtpsib-
@@ -120,6 +120,7 @@ _OTHERS: Final = (
     ("alibaba", "LTAI", "[A-Za-z0-9]{12,24}" + _END),
     ("bitcoin", "5", "[1-9A-HJ-NP-Za-km-z]{50}" + _END),
     ("bitcoin", "K L", "[1-9A-HJ-NP-Za-km-z]{51}" + _END),
+    ("payment", "rzp_live_ rzp_test_", "[A-Za-z0-9]{14,}+"),
     ("neon", "npg_", "[A-Za-z0-9]{10,}+"),
     ("tencent", "AKID", "[A-Za-z0-9]{13,40}" + _END),
 )

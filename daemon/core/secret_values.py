@@ -30,13 +30,15 @@ MAX_NAME: Final = 64  # characters of a name on each side of the telling word
 _TYPED = r"[ \t]{0,4}:[ \t]{0,4}[A-Za-z_][\w.]{0,40}(?:\[[\w., |\[\]]{0,60}\])?(?:[ ]?\|[ ]?[\w.]{1,30}){0,3}[ \t]{0,4}=(?!=)"
 _SEPARATOR: Final = re.compile(
     r"(?P<closed>\\{0,4}[\"'`]?\]?\)?[?!]?)(?:"
-    rf"(?P<assign>(?:{_TYPED}|[ \t]{{0,16}}(?:=>|:=|\?=|={{1,3}}(?![>~])|!==?|:-|::?(?![:/])|\|\||\?\?|<-))(?:[ \t]?[|>][+-]?[ \t]{{0,4}}\n[ \t]{{1,40}}|[ \t]{{0,16}}))"
+    rf"(?P<assign>(?:{_TYPED}|[ \t]{{0,16}}(?:=>|:=|\?=|={{1,3}}(?![>~])|!==?|:-|::?(?![:/])|\|\||\?\?|<-|%3[Dd]))(?:[ \t]?[|>][+-]?[ \t]{{0,4}}\n[ \t]{{1,40}}|[ \t]{{0,16}}))"
     r"|(?P<pair>\s{0,20},?\s{0,40}[\"']?[Vv]alue[\"']?\s{0,4}[:=]\s{0,4}|</(?:key|name)>\s{0,40}<(?:string|value|data)>|[ ]/t[ ]REG_SZ[ ]/d[ ])"
     r"|(?P<call>,[ \t]{0,4}(?=[\"']))"
     r"|(?P<xml>(?:[ \t][^<>\n]{0,80})?>(?:<!\[CDATA\[)?)"
     r"|(?P<space>[ \t]{1,8})"
     r")(?:(?:[bruN@]|new |(?:Secret|String|Buffer|std::string|Cow)?(?:Str|String|::from|\.from|Secret|bytes|str|Some|password|PASSWORD)?\(){0,2}(?P<quote>\\{0,4}(?:\"\"\"|'''|[\"'`])))?"
 )
+_SET_PWD: Final = re.compile(r"=[^\s/~$\"'.`%(]")  # the variable of this name holds a path
+_ARN: Final = re.compile(r"arn:[\w-]{1,20}(?::[\w/-]{0,40}){1,5}:$")
 _GONE: Final = re.compile(r"[\s\"'=:]{0,4}+(?:(?:is|was|are)[\s:]{1,3}+)?\[redacted:")
 _QUALIFIED: Final = re.compile(r"(?<![A-Za-z])([A-Za-z]{2,14})[ ]$")
 _JOINED: Final = re.compile(r"[ \t]{1,4}[A-Za-z][\w.-]{1,40}[ \t]?[:=]")
@@ -172,8 +174,14 @@ def _value(view: Text, start: int, end: int) -> tuple[int, int] | None:
     level = strength(name)
     if name.lower() in {"key", "token"}:
         before = _QUALIFIED.search(text[max(0, start - 24) : start])
-        if before and strength(f"{before[1]}_{name}") == "strong":
-            level = "strong"
+        if before and (qualified := strength(f"{before[1]}_{name}")) in {"strong", ""}:
+            level = qualified
+    elif name == "PWD" and _SET_PWD.match(text, end):
+        level = "strong"
+    elif name.lower() == "code" and text[start - 1 : start] in {"?", "&"}:
+        level = "weak"  # of a login that was sent back: only what looks random
+    if level and text[start - 1 : start] == ":" and _ARN.search(text, max(0, start - 120), start):
+        return None
     if not level or text.endswith("[redacted:", 0, start) or _GONE.match(text, end):
         return None
     if not view.affords(start, VALUE_COST):
@@ -204,7 +212,7 @@ class _Place:
         self.before = before
         self.own_line = (line >= 0 or start <= 100) and _PREFIX.fullmatch(before) is not None
         self.shouted = name.isupper()
-        self.query = self.opened in {"?", "&", "#"}
+        self.query = self.opened in {"?", "&", "#"} or (found["assign"] or "").strip(" \t").lower() == "%3d"
         if name.lower() == "pass" and "user" in text[max(0, start - 60) : start].lower():
             self.level = "strong"
 
@@ -261,6 +269,8 @@ class _Place:
                 or bool(self.shouted and _SETTER.search(self.before))
                 or bool(_NETRC.search(self.before))
             )
+        if self.query and separator.startswith("%"):
+            return True
         if separator == "=":
             tight = self.found["assign"] == "="
             return (

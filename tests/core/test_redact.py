@@ -381,3 +381,44 @@ def test_a_page_of_settings_is_looked_at_in_full() -> None:
     """A file in which each line is a secret keeps its names, and each mark says what was there."""
     lines = [f"SERVICE_{n}_PASSWORD=hunter{n}x" for n in range(60)]
     assert redact("\n".join(lines)).count("[redacted:named]") == 60
+
+
+@pytest.mark.shows("I46")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: \x1b[32mhunter2x\x1b[0m ok",
+        "\x1b[1mDB_PASSWORD\x1b[0m=hunter2x",
+        "DB_PASS\u200bWORD=hunter\u200b2x",
+        "tool --password \\\n  hunter2x",
+        "export API_KEY=\\\nhunter2xabc123def456",
+        "Server=db;UID=sa;PWD=hunter2x;Database=x",
+        "token%3Dhunter2xabc123def456ghi",
+        "https://app/back?code=hunter2xabc123def456&state=x",
+        "htpasswd -nb admin hunter2x",
+        "htpasswd -b -c .htpasswd admin hunter2x",
+        "wandb login hunter2xabc123def456hunter2x",
+        "rzp_live_hunter2xABCDEF",
+    ],
+)
+def test_a_secret_goes_however_it_is_written(text: str) -> None:
+    """Coloured, with spaces that nobody sees, on a line that goes on, in an address or a command."""
+    clean = redact(text)
+    assert "hunter" not in clean
+    assert redact(clean) == clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db-AbC123",
+        "public key: age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kdsfj8qs",
+        "mysql -u root -p shop < dump.sql",
+        "PWD=/home/me/work\nOLDPWD=~/x\nPWD=$HOME",
+        "\x1b[31m1 failed\x1b[0m, 3 passed\ncc -o x \\\n  main.c",
+        "/status?code=404&state=open",
+    ],
+)
+def test_what_only_looks_like_one_stays(text: str) -> None:
+    """A name, a public key, a database, a folder, colours and long commands stay byte for byte."""
+    assert redact(text) == text
