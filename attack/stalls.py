@@ -39,7 +39,7 @@ PROBE = b"GET /v1/nothing HTTP/1.1\r\nHost: reflectd\r\n\r\n"
 PUMPS = (
     "a", "a-", "\\", '\\"', "\n", "😀", "(", "x=", "| `a` ", "/a", "- [ ] do it\n", "E1 ", "<a>", "\ud83d",
     "password=", "echo ", "FAILED a::b - c\n", "diff --git a/b b/c\n", "1.1", "\x1b[3", "$(", "# ", "`",
-    "[](", "\x01",
+    "[](", "\x01", "password |\n", "token | x\n", "pwd is x1y2z3 ", " -pX",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Composition root: builds every part, owns the tasks, the signals and the shutdown (design/architecture.md).
 
-SIGTERM and SIGINT drain: no new evaluation, files written, state stored, socket and lock given back. All
-parts are built here and nowhere else.
+SIGTERM, SIGINT and SIGHUP drain: no new evaluation, files written, state stored, socket and lock given back.
+All parts are built here and nowhere else.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import itertools
 import os
 import secrets
 import signal
@@ -91,6 +92,7 @@ TICK_S = 5.0
 JUMP_S = 60.0
 DRAIN_S = 5.0
 LEFT_NS = 60_000_000_000  # a temporary file that is older belongs to nobody any more
+MOST_FOLDERS = 1_000  # of the state folder that are looked through for them
 
 
 class Daemon:
@@ -191,7 +193,9 @@ class Daemon:
         sock = inherited or listener.bind(self.paths.socket)
         inode = self.paths.socket.stat().st_ino
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_IGN:  # `nohup`
+                continue
             with contextlib.suppress(ValueError, RuntimeError):  # not the main thread (tests)
                 loop.add_signal_handler(number, self.stopping.set)
         assert runner.server is not None  # noqa: S101 - `setup` made it
@@ -220,7 +224,8 @@ class Daemon:
             )
         ]
         try:
-            remove_leftovers(self.paths.state_dir, time.time_ns() - LEFT_NS)
+            for folder, *_ in itertools.islice(os.walk(self.paths.state_dir), MOST_FOLDERS):
+                remove_leftovers(Path(folder), time.time_ns() - LEFT_NS)
             self.engine.filing.tidy()
             left = self.engine.filing.recover()
             self._announce()

@@ -25,6 +25,7 @@ Stream: TypeAlias = "Generator[dict[str, Any] | None, None, None]"
 TIMEOUT_S = 10.0
 STREAM_S = 60.0  # a heartbeat comes every 15 s
 LINE_BYTES = 16 * 1024 * 1024
+MAX_ROUTE = 8_000  # characters; the daemon's server refuses a longer line, and may hang up before it is sent
 
 
 class _Socket(socket.socket):
@@ -78,6 +79,8 @@ def request(
     path: Path, method: str, route: str, body: object = None, timeout_s: float = TIMEOUT_S
 ) -> dict[str, Any]:
     """Send one request to the daemon at the socket ``path``. Returns the JSON object that it answers."""
+    if len(route) > MAX_ROUTE:
+        raise Refused(f"this is too long to ask: {len(route):,} characters, at most {MAX_ROUTE:,}", 414)
     connection = _Connection(path, timeout_s)
     try:
         data = None if body is None else json.dumps(body)

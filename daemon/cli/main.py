@@ -124,9 +124,10 @@ def _failed(e: ReflectdError | OSError, argv: list[str]) -> int:
 
         print_json({"error": text}, line="watch" in argv[:1] or "--all" in argv)
     else:
+        from .render import plain
         from .terminal import say
 
         if isinstance(e, WrongArguments):
             print(e.usage, end="", file=sys.stderr)
-        say(f"reflectd: {text}", sys.stderr)
+        say(f"reflectd: {plain(text)}", sys.stderr)
     return 2 if isinstance(e, UserError) else 1

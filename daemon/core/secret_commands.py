@@ -11,10 +11,12 @@ from .secret_text import Span
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from .secret_text import Text
+
 
 _BEFORE: Final = 300  # characters of a command that are looked at before a flag
 _CLIENTS = r"(?:curl|https?|xh|wget|lftp|smbclient|rpcclient|crackmapexec|aria2c|influx|jira|ab|hey|rclone)\b"
-_LOGIN = r"(?:login|registry|mongo\w*|sshpass|mysql\w*|bcp|mosquitto_\w+|zip|unzip|kinit|arangosh|cqlsh|ipmitool|clickhouse-client)\b"
+_LOGIN = r"(?:login|registry|mongo\w*|sshpass|bcp|mosquitto_\w+|zip|unzip|kinit|arangosh|cqlsh|ipmitool|clickhouse-client)\b"
 _WITH_NAME = r"[ =]?(?P<quote>[\"'])?(?P<user>[^\s:%\"']{1,100})[:%](?P<value>(?(quote)[^\"'\n]{1,200}|[^\s\"'`]{1,200}))"
 _ALONE = r"[ =]{1,3}(?P<quote>[\"'])?(?P<value>(?(quote)[^\"'\n]{1,200}|[^\s\"'`|;&)]{1,200}))"
 _ATTACHED = r"(?P<quote>[\"'])?(?P<value>(?(quote)[^\"'\n]{1,200}|[^\s\"'`|;&)]{1,200}))"
@@ -42,13 +44,19 @@ _FLAGS: Final = tuple(
         ("K", r"openssl\b", _ALONE),
         ("pw", r"(?:plink|pscp|psftp|putty)\b", _ALONE),
         ("pass", r"openssl\b", r"(?:in|out)?[ ]pass:" + _ATTACHED),
-        ("b", r"htpasswd\b", r"[A-Za-z]{0,4}[ ][^\s]{1,200}[ ][^\s]{1,80}" + _ALONE),
+        (
+            "b",
+            r"htpasswd\b",
+            r"[A-Za-z]{0,4}(?:[ ]-[A-Za-z]{1,4}){0,3}[ ][^\s]{1,200}[ ][^\s]{1,80}" + _ALONE,
+        ),
+        ("nb", r"htpasswd\b", r"[A-Za-z]{0,4}[ ][^\s]{1,80}" + _ALONE),
         ("P", r"(?:smb\w*|snmp\w*)\b", _ALONE),
         ("A", r"snmp\w*\b", _ALONE),
         ("X", r"snmp\w*\b", _ALONE),
     )
 )
-_FLAG_LETTERS: Final = frozenset(flag[0] for flag, _, _ in _FLAGS)
+_FLAG: Final = re.compile(rb" -(?=%b)" % "|".join(sorted({flag for flag, _, _ in _FLAGS})).lower().encode())
+FLAG_COST: Final = 16  # see ``Text.affords``
 _ECHO: Final = (
     r"(?:echo|printf)[ ](?:-\w{1,4}[ ])?(?:[\"']%s(?:\\n)?[\"'] )?"
     r"(?P<quote>[\"'])?(?P<value>(?(quote)[^\"'\n]{3,200}|[^\s\"'|>]{3,200}))(?(quote)[\"'])[ ]?"
@@ -61,6 +69,7 @@ _ASKS: Final = re.compile(
 )
 _COMMANDS: Final = re.compile(
     r"vault[ ]login[ ](?:-[\w=/-]{1,40}[ ]){0,3}(?P<token>[^\s=-][^\s=]{7,200})"
+    r"|login[ ](?:-[\w-]{1,20}[ ]){0,3}(?P<key>(?=[a-z-]{0,60}[0-9])[A-Za-z0-9_-]{24,200})(?!\S)"
     r"|sqlplus[ ](?:-\w{1,4}[ ]){0,3}[\"']?[\w.-]{1,60}/(?P<sql>[^\s@\"']{1,100})@"
     r"|net[ ]use[ ][^\n]{0,120}?/user:[^\s]{1,80}[ ](?P<share>[^\s/][^\s]{0,80})"
     r"|net[ ]use[ ](?:[A-Z*]:?[ ])?\\\\[^\s]{1,80}[ ](?P<drive>[^\s/][^\s]{0,80})[ ]/user"
@@ -83,6 +92,7 @@ _CODE: Final = re.compile(
 _CODE_BACK: Final = re.compile(
     r"(?i)(?<![\w.])(?P<value>(?:G-)?[0-9]{6,8})[ ](?:is|as)[ ](?:your|the|my)[ ](?:[\w-]{1,20}[ ]){0,3}$"
 )
+_SAYS_CODE: Final = re.compile(r"(?i) [ia]s ")
 _NEXT_CODE: Final = re.compile(
     r"[^\n\w]{0,10}(?:s\b[^\n:]{0,40}(?=[:\n]))?[\s:*\"',;\[\]-]{0,40}(?:[0-9]{1,2}[.)][ ])?"
     r"(?P<value>(?=[A-Za-z-]{0,12}[0-9])[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{3,12}){0,4})(?![\w.])"
@@ -100,9 +110,14 @@ _LOGIN_PAIR: Final = re.compile(
 )
 
 
+def flags(view: Text) -> Iterator[Span]:
+    """``curl -u user:X``, ``mysql -pX``."""
+    for found in _FLAG.finditer(view.low):
+        if view.affords(found.start(), FLAG_COST):
+            yield from _flag(view.text, found.start())
+
+
 def _flag(text: str, at: int) -> Iterator[Span]:
-    if text[at + 2 : at + 3] not in _FLAG_LETTERS:
-        return
     line = text.rfind("\n", max(0, at - _BEFORE), at)
     before = text[max(line + 1, at - _BEFORE) : at]
     for flag, command, value in _FLAGS:
@@ -153,10 +168,11 @@ def _written(text: str, at: int) -> Iterator[Span]:
 
 def _codes(text: str, at: int) -> Iterator[Span]:
     """``verification code is 482913`` and lists of recovery codes."""
-    before = text[max(0, at - 30) : at]
-    back = _CODE_BACK.search(text, max(0, at - 60), at)
+    before = text[max(0, at - 60) : at]
+    back = _CODE_BACK.search(text, max(0, at - 60), at) if _SAYS_CODE.search(before) else None
     if back is not None:
         yield Span(*back.span("value"), "code")
+    before = before[-30:]
     if _CODE_KIND.search(before) is None:
         return
     found = _CODE.match(text, at)
@@ -219,7 +235,6 @@ def _pair(text: str, at: int) -> Iterator[Span]:
 
 # what is searched for, and what looks there
 COMMANDS: Final[tuple[tuple[bytes, Callable[[str, int], Iterator[Span]]], ...]] = (
-    (b" -", _flag),
     (b"-stdin", _piped),
     (b"sudo -", _piped),
     (b"chpasswd", _piped),
@@ -237,6 +252,7 @@ COMMANDS: Final[tuple[tuple[bytes, Callable[[str, int], Iterator[Span]]], ...]] 
     (b"send ", _command),
     (b"credential", _arguments),
     (b"login", _pair),
+    (b"login ", _command),
     (b"log in", _pair),
     (b"credential", _pair),
     (b"pass", _written),

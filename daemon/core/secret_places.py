@@ -9,7 +9,7 @@ import binascii
 import re
 from typing import TYPE_CHECKING, Final
 
-from .secret_commands import COMMANDS
+from .secret_commands import COMMANDS, flags
 from .secret_names import harmless, placeholder, strength
 from .secret_text import Span, part_of
 
@@ -18,7 +18,18 @@ if TYPE_CHECKING:
 
     from .secret_text import Text
 
-AFTER: Final = 400  # characters behind the literal of a place
+LOOK_COST: Final = 3  # see ``Text.affords``
+COSTS: Final = {
+    b"code": 9,
+    b"@": 9,
+    b"<<<": 16,
+    b"<(": 16,
+    b":5432:": 16,
+    b":*:": 16,
+    b"wpa_passphrase ": 10,
+}  # of a look around a literal that costs more
+MARK_COST: Final = 10
+MANIFEST_COST: Final = 50
 MOST_PEM: Final = 65_536  # characters of a key
 
 _PEM_MARK: Final = re.compile(r"-----(?P<which>BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -99,18 +110,20 @@ def places(text: Text) -> Iterator[Span]:
     """All that these places hold."""
     low = text.low
     if b"private key" in low:
-        yield from _private_keys(text.text)
-    for part, literal, find in _SEARCHES:
+        yield from _private_keys(text)
+    for part, literal, cost, find in _SEARCHES:
         if text.present is None or part in text.present:
             for at in text.places(literal):
-                yield from find(text.text, at)
-    for search in (_cookies, _jwks, _manifests, _encoded):
+                if text.affords(at, cost):
+                    yield from find(text.text, at)
+    for search in (flags, _cookies, _jwks, _manifests, _encoded):
         yield from search(text)
 
 
-def _private_keys(text: str) -> Iterator[Span]:
+def _private_keys(view: Text) -> Iterator[Span]:
     """Private keys between their BEGIN and END lines, and a part of one that has only one of them."""
-    marks = list(_PEM_MARK.finditer(text))
+    text = view.text
+    marks = [found for found in _PEM_MARK.finditer(text) if view.affords(found.start(), MARK_COST)]
     done = 0
     for number, found in enumerate(marks):
         if found.start() < done:
@@ -210,10 +223,12 @@ def _basic(text: str, at: int) -> Iterator[Span]:
 def _cookies(text: Text) -> Iterator[Span]:
     done = 0
     for at in text.places(b"cookie"):
-        found = _COOKIE.match(text.text, at) if at >= done else None
+        found = _COOKIE.match(text.text, at) if at >= done and text.affords(at, LOOK_COST) else None
         if found is not None:
             for span, end in _pairs(text.text, found.end()):
                 done = end
+                if not text.affords(end - 1, LOOK_COST):
+                    break
                 if span is not None:
                     yield span
 
@@ -246,6 +261,8 @@ def _encoded(text: Text) -> Iterator[Span]:
     whole = text.text
     for start, end in text.runs(24):
         for found in _BASE64.finditer(whole, start, end + 2):
+            if not text.affords(found.start(), 1 + len(found[0]) // 64):
+                break
             if not text.text[max(0, start - 60) : start].endswith("base64,") and _hides(found[0]):
                 yield Span(*found.span(), "base64")
 
@@ -263,11 +280,20 @@ def _hides(value: str) -> bool:
     return _HIDDEN.search(decoded) is not None
 
 
-def _at_value(kind: str, pattern: re.Pattern[str], back: int = 0) -> Callable[[str, int], Iterator[Span]]:
-    """A finder for one pattern, which is matched ``back`` characters before the literal."""
+def _pgpass(text: str, at: int) -> Iterator[Span]:
+    """``host:port:database:user:X``: the literal stands in the word that this is."""
+    floor = max(0, at - 160)
+    start = max(floor, *(text.rfind(border, floor, at) + 1 for border in " \n\t\"'`"))
+    found = _PGPASS.match(text, start)
+    if found is not None and not placeholder(found["value"]):
+        yield Span(*found.span("value"), "pgpass")
+
+
+def _at_value(kind: str, pattern: re.Pattern[str]) -> Callable[[str, int], Iterator[Span]]:
+    """A finder for one pattern, which is matched at the literal."""
 
     def find(text: str, at: int) -> Iterator[Span]:
-        found = pattern.search(text, max(0, at - back), at + AFTER) if back else pattern.match(text, at)
+        found = pattern.match(text, at)
         if found is not None:
             group = found.lastgroup or "value"
             if not placeholder(found[group]):
@@ -289,7 +315,7 @@ def _manifests(text: Text) -> Iterator[Span]:
     """The fields of Kubernetes Secrets, before and after the line that says the kind."""
     whole, done = text.text, 0
     for at in text.places(b"kind"):
-        if at < done or _MANIFEST.match(whole, at) is None:
+        if at < done or _MANIFEST.match(whole, at) is None or not text.affords(at, MANIFEST_COST):
             continue
         start = max(done, at - 4000, whole.rfind("\n---", max(0, at - 4000), at))
         end = whole.find("\n---", at, at + 20_000)
@@ -314,13 +340,15 @@ _FINDERS: Final[tuple[tuple[bytes, Callable[[str, int], Iterator[Span]]], ...]] 
     (b"\tfalse\t", _at_value("cookie", _JAR)),
     (b"response=", _at_value("digest", _RESPONSE)),
     (b"identified ", _at_value("sql", _IDENTIFIED)),
-    (b":5432:", _at_value("pgpass", _PGPASS, 80)),
-    (b":*:", _at_value("pgpass", _PGPASS, 80)),
+    (b":5432:", _pgpass),
+    (b":*:", _pgpass),
     (b"wifi:", _at_value("wifi", _WIFI)),
     (b"mnemonic", _at_value("words", _WORDS)),
     (b"seed", _at_value("words", _WORDS)),
     (b"recovery", _at_value("words", _WORDS)),
     (b"private-lines:", _at_value("private", _PUTTY)),
 )
-_SEARCHES: Final = tuple((part_of(literal), literal, find) for literal, find in _FINDERS)
-LITERALS: Final = (*(literal for literal, _ in _FINDERS), b"cookie", b"kind", b'"kty"')
+_SEARCHES: Final = tuple(
+    (part_of(literal), literal, COSTS.get(literal, LOOK_COST), find) for literal, find in _FINDERS
+)
+LITERALS: Final = (*(literal for literal, _ in _FINDERS), b" -", b"cookie", b"kind", b'"kty"')

@@ -3,6 +3,10 @@
 ``Text`` holds copies of the text in which each character is one byte, so that places are the same in all of
 them: in lower case, and with each character replaced by its class. Searching those for a literal is many
 times faster than a pattern.
+
+It also counts the work: each look costs units, and each block of the text has a budget of them. Where a look
+was refused, the text is ``dense``: all of it that could be a secret goes. So no text takes more than a fixed
+time a character.
 """
 
 from __future__ import annotations
@@ -11,8 +15,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+BLOCK: Final = 32_768
+"""Characters that share a budget."""
+LEAST_BUDGET: Final = 2_000
+"""Units that a short block has: a page of settings in which each line is a secret."""
+BEHIND: Final = 400
+"""Characters behind a telling word in which a secret may stand."""
+NEAR: Final = 512
+"""In a later pass only what stands so many characters before a change, or twice as many behind it, is looked at."""
 _ALNUM = b"abcdefghijklmnopqrstuvwxyz0123456789"
 STOP: Final = b" "  # ends a run
 RUN: Final = b"w"  # a letter, a digit, or one of _-+/
@@ -59,17 +71,45 @@ class Span(NamedTuple):
 
 
 class Text:
-    """One text. ``low``: in lower case. ``names``: what a name may be made of is ``w``."""
+    """One text. ``low``: in lower case. ``names``: what a name may be made of is ``w``.
 
-    __slots__ = ("_known", "_runs", "low", "names", "present", "text")
+    ``rate``: units of work a character; one takes about a microsecond. ``changed``: where the pass before
+    changed something; None: anywhere.
+    """
 
-    def __init__(self, text: str) -> None:
+    __slots__ = ("_known", "_left", "_ranges", "_refused", "_runs", "low", "names", "present", "text")
+
+    def __init__(self, text: str, rate: float, changed: Iterable[int] | None = None) -> None:
         self.text = text
+        self._left = [max(LEAST_BUDGET, int(BLOCK * rate))] * (len(text) // BLOCK + 1)
+        self._left[-1] = max(LEAST_BUDGET, int(len(text) % BLOCK * rate))
+        self._refused: dict[int, list[int]] = {}  # of a block the first and the last
+        self._ranges = [(0, len(text))] if changed is None else list(_around(changed, len(text)))
         self.low = text.encode("latin-1", "replace").lower()  # of bytes only ASCII letters change
         self.names = self.low.translate(_NAMES)
         self._runs = self.low.translate(_RUNS)
         self.present: frozenset[bytes] | None = None  # the literals that can be there; None: any
         self._known: dict[bytes, list[int]] = {}
+
+    def affords(self, at: int, units: int) -> bool:
+        """Whether a look at this place is to be made: it costs ``units`` of its block's budget."""
+        block = at // BLOCK
+        if self._left[block] > 0:
+            self._left[block] -= units
+            return True
+        known = self._refused.get(block)
+        if known is None:
+            self._refused[block] = [at, at]
+        elif at > known[1]:
+            known[1] = at
+        elif at < known[0]:
+            known[0] = at
+        return False
+
+    def dense(self) -> Iterator[tuple[int, int]]:
+        """Start and end of each stretch in which a look was refused."""
+        for first, last in self._refused.values():
+            yield first, min(last + BEHIND, len(self.text))
 
     def places(self, literal: bytes) -> list[int]:
         """Where ``literal``, in lower case, stands. What was searched for once is remembered."""
@@ -89,10 +129,11 @@ class Text:
 
     def _search(self, literal: bytes) -> list[int]:
         low, size, found = self.low, len(literal), []
-        at = low.find(literal)
-        while at >= 0:
-            found.append(at)
-            at = low.find(literal, at + size)
+        for start, end in self._ranges:
+            at = low.find(literal, start, end)
+            while at >= 0:
+                found.append(at)
+                at = low.find(literal, at + size, end)
         return found
 
     def has_run(self, least: int) -> bool:
@@ -102,12 +143,14 @@ class Text:
     def runs(self, least: int) -> Iterator[tuple[int, int]]:
         """Start and end of each stretch of characters as tokens have them, with a run of ``least`` in it."""
         runs, wanted = self._runs, RUN * least
-        at = runs.find(wanted)
-        while at >= 0:
-            end = runs.find(STOP, at)
-            end = end if end >= 0 else len(runs)
-            yield runs.rfind(STOP, 0, at) + 1, end
-            at = runs.find(wanted, end)
+        end = 0
+        for first, last in self._ranges:
+            at = runs.find(wanted, max(first, end), last)
+            while at >= 0:
+                end = runs.find(STOP, at)
+                end = end if end >= 0 else len(runs)
+                yield runs.rfind(STOP, 0, at) + 1, end
+                at = runs.find(wanted, end, last)
 
     def name_around(self, at: int, most: int) -> tuple[int, int]:
         """Start and end of the name that holds the character ``at``. A longer one than ``most`` before or
@@ -118,3 +161,16 @@ class Text:
         start = names.rfind(STOP, floor, at) + 1
         end = names.find(STOP, at, at + most)
         return start or floor, end if end >= 0 else min(len(names), at + most)
+
+
+def _around(changed: Iterable[int], size: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each stretch that is near a change."""
+    first = last = 0
+    for at in changed:
+        if at - NEAR > last:
+            if last:
+                yield first, last
+            first = at - NEAR
+        last = min(size, at + 2 * NEAR)
+    if last:
+        yield first, last

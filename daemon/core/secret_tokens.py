@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .secret_text import Text
 
 LEAST: Final = 16  # characters of a run
+RUN_COST: Final = 2  # see ``Text.affords``
 
 _UUID = "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _DIGIT = "(?=[A-Za-z_-]{0,60}[0-9])"  # words joined by hyphens are no token
@@ -72,7 +73,7 @@ databricks hex dapi dkea dose
 shopify alnum shpat_ shpca_ shppa_ shpss_ shptka_ shpua_ shprt_
 square run sq0atp- sq0csp- sq0idp-
 plaid uuid access-sandbox- access-development- access-production-
-payment word rzp_live_ rzp_test_ shippo_live_ shippo_test_ duffel_live_ duffel_test_ EZAK EZTK FLWSECK- FLWSECK_TEST-
+payment word shippo_live_ shippo_test_ duffel_live_ duffel_test_ EZAK EZTK FLWSECK- FLWSECK_TEST-
 payment alnum live_ test_
 twilio hex32 SK
 mail base64 xkeysib- xsmtpsib-
@@ -119,6 +120,7 @@ _OTHERS: Final = (
     ("alibaba", "LTAI", "[A-Za-z0-9]{12,24}" + _END),
     ("bitcoin", "5", "[1-9A-HJ-NP-Za-km-z]{50}" + _END),
     ("bitcoin", "K L", "[1-9A-HJ-NP-Za-km-z]{51}" + _END),
+    ("payment", "rzp_live_ rzp_test_", "[A-Za-z0-9]{14,}+"),
     ("neon", "npg_", "[A-Za-z0-9]{10,}+"),
     ("tencent", "AKID", "[A-Za-z0-9]{13,40}" + _END),
 )
@@ -145,6 +147,8 @@ def _one_pattern(shapes: list[tuple[str, str, str]]) -> re.Pattern[str]:
 
 
 _SHAPES: Final = _shapes()
+_KINDS: Final = {prefix: kind for prefix, kind, _ in reversed(_SHAPES)}
+_SIZES: Final = sorted({len(prefix) for prefix in _KINDS}, reverse=True)
 _TOKEN: Final = _one_pattern(_SHAPES)
 _EXAMPLE: Final = re.compile("[xX]{6}|(?i:example_|your_?)")
 _HAS_DIGIT: Final = re.compile("[0-9]")
@@ -180,6 +184,8 @@ def tokens(text: Text) -> Iterator[Span]:
     """All tokens of known shapes."""
     whole = text.text
     for start, end in text.runs(LEAST):
+        if not text.affords(start, RUN_COST + (end - start) // 10):
+            continue
         stop = end + 2  # base64 is padded with at most two =
         for found in _TOKEN.finditer(whole, start, stop):
             if not _EXAMPLE.search(found[0]):
@@ -214,7 +220,7 @@ _RARE: Final = (
 
 
 def _kind(token: str) -> str:
-    return next(kind for prefix, kind, _ in _SHAPES if token.startswith(prefix))
+    return next(_KINDS[prefix] for size in _SIZES if (prefix := token[:size]) in _KINDS)
 
 
 def noise(value: str) -> bool:

@@ -22,18 +22,24 @@ if TYPE_CHECKING:
 
 MAX_ROW: Final = 400  # characters of a table's row
 MAX_ROWS: Final = 50
+NAME_COST: Final = 2  # see ``Text.affords``
+VALUE_COST: Final = 10
+PLACE_COST: Final = 8
 MAX_NAME: Final = 64  # characters of a name on each side of the telling word
 
 _TYPED = r"[ \t]{0,4}:[ \t]{0,4}[A-Za-z_][\w.]{0,40}(?:\[[\w., |\[\]]{0,60}\])?(?:[ ]?\|[ ]?[\w.]{1,30}){0,3}[ \t]{0,4}=(?!=)"
 _SEPARATOR: Final = re.compile(
     r"(?P<closed>\\{0,4}[\"'`]?\]?\)?[?!]?)(?:"
-    rf"(?P<assign>(?:{_TYPED}|[ \t]{{0,16}}(?:=>|:=|\?=|={{1,3}}(?![>~])|!==?|:-|::?(?![:/])|\|\||\?\?|<-))(?:[ \t]?[|>][+-]?[ \t]{{0,4}}\n[ \t]{{1,40}}|[ \t]{{0,16}}))"
+    rf"(?P<assign>(?:{_TYPED}|[ \t]{{0,16}}(?:=>|:=|\?=|={{1,3}}(?![>~])|!==?|:-|::?(?![:/])|\|\||\?\?|<-|%3[Dd]))(?:[ \t]?[|>][+-]?[ \t]{{0,4}}\n[ \t]{{1,40}}|[ \t]{{0,16}}))"
     r"|(?P<pair>\s{0,20},?\s{0,40}[\"']?[Vv]alue[\"']?\s{0,4}[:=]\s{0,4}|</(?:key|name)>\s{0,40}<(?:string|value|data)>|[ ]/t[ ]REG_SZ[ ]/d[ ])"
     r"|(?P<call>,[ \t]{0,4}(?=[\"']))"
     r"|(?P<xml>(?:[ \t][^<>\n]{0,80})?>(?:<!\[CDATA\[)?)"
     r"|(?P<space>[ \t]{1,8})"
     r")(?:(?:[bruN@]|new |(?:Secret|String|Buffer|std::string|Cow)?(?:Str|String|::from|\.from|Secret|bytes|str|Some|password|PASSWORD)?\(){0,2}(?P<quote>\\{0,4}(?:\"\"\"|'''|[\"'`])))?"
 )
+_SET_PWD: Final = re.compile(r"=[^\s/~$\"'.`%(]")  # the variable of this name holds a path
+_ARN: Final = re.compile(r"arn:[\w-]{1,20}(?::[\w/-]{0,40}){1,5}:$")
+_GONE: Final = re.compile(r"[\s\"'=:]{0,4}+(?:(?:is|was|are)[\s:]{1,3}+)?\[redacted:")
 _QUALIFIED: Final = re.compile(r"(?<![A-Za-z])([A-Za-z]{2,14})[ ]$")
 _JOINED: Final = re.compile(r"[ \t]{1,4}[A-Za-z][\w.-]{1,40}[ \t]?[:=]")
 _AFTER_FLAG: Final = re.compile(r"[ \t]{0,4}(?:$|[\n|&;\"'`)\\-]|[^\s]{0,60}[/:.=@])")
@@ -71,24 +77,26 @@ _ELEMENT: Final = re.compile(r"[^<>\n]+")
 
 def named(text: Text) -> Iterator[Span]:
     """The values of names that sound like a secret."""
-    done = table = header = 0
+    done = table = 0
+    header, rows = -1, _Rows(text, 0, 0)
     for at in _hits(text):
-        if at < done:
+        if at < done or not text.affords(at, NAME_COST):
             continue
         start, end = text.name_around(at, MAX_NAME)
         start = max(start, done)
         done = end
-        found = _value(text.text, start, end)
+        found = _value(text, start, end)
         if found is not None:
             yield Span(*found, "named")
             done = max(done, found[1])
         elif text.text[end : end + 1] in _CELL_ENDS:
             line = text.text.rfind("\n", max(0, start - MAX_ROW), start) + 1
             in_row = line > 0 or start <= MAX_ROW
-            if in_row and (line >= table or line == header):
-                for span in _column(text.text, line, start, end):
-                    yield span
-                    header, table = line, span.end
+            if in_row and line != header and line >= table:
+                header, rows = line, _Rows(text, line, end)
+            if in_row and line == header:
+                yield from rows.column(start, end)
+                table = rows.end
 
 
 def _hits(text: Text) -> list[int]:
@@ -104,51 +112,87 @@ def _hits(text: Text) -> list[int]:
     return sorted(found)
 
 
-def _column(text: str, first: int, start: int, end: int) -> Iterator[Span]:
-    """The values of a table's column with a telling name: rows with ``|``, tabs or commas between the cells."""
-    last = text.find("\n", end, end + MAX_ROW)
-    if last < 0:
-        return
-    separator = next((s for s in "|\t," if s in text[first:last]), "")
-    before, after = text[first:start].rstrip(' "').rpartition(separator or " "), text[end:last].lstrip(' "')
-    bounded = separator and not before[2] and (not after or after.startswith(separator))
-    if not bounded or text[last - 1] == separator == "," or strength(text[start:end]) in {"", "weak"}:
-        return
-    index, columns = text.count(separator, first, start), text.count(separator, first, last)
-    for _ in range(MAX_ROWS):
-        first, last = last + 1, text.find("\n", last + 1, last + 1 + MAX_ROW)
-        row = text[first : last if last >= 0 else first + MAX_ROW]
-        ruled = not row.strip("-+|: ")
-        if row.count(separator) != columns and not ruled:
+class _Rows:
+    """A row that may be a table's head, and the rows below it with as many cells: divided by ``|``, tabs or
+    commas. They are divided once for all columns; ``end``: so far, no row is the head of another table.
+    """
+
+    def __init__(self, view: Text, first: int, end: int) -> None:
+        self._view, self._first = view, first
+        self._last = view.text.find("\n", end, end + MAX_ROW)
+        head = view.text[first : self._last] if self._last >= 0 else ""
+        self._separator = next((s for s in "|\t," if s in head), "")
+        self._cells: list[list[tuple[int, str]]] | None = None
+        self.end = 0
+
+    def column(self, start: int, end: int) -> Iterator[Span]:
+        """The values below the telling name ``text[start:end]``, if it is all that its cell holds."""
+        text, separator = self._view.text, self._separator
+        if not separator or end > self._last or strength(text[start:end]) in {"", "weak"}:
             return
-        if not ruled:
-            cells = row.split(separator)
-            value = cells[index].strip(' "')
-            at = first + len(separator.join([*cells[:index], ""])) + cells[index].find(value)
+        before = text[self._first : start].rstrip(' "').rpartition(separator)
+        after = text[end : self._last].lstrip(' "')
+        bounded = not before[2] and (not after or after.startswith(separator))
+        if not bounded or text[self._last - 1] == separator == ",":
+            return
+        if self._cells is None:
+            self._cells = list(self._divided())
+        index = text.count(separator, self._first, start)
+        for cells in self._cells if self._view.affords(start, len(self._cells) // 2) else ():
+            at, value = cells[index]
             if len(value) >= 6 and " " not in value and SURE.search(value) and not _NO_CELL.search(value):
                 yield Span(at, at + len(value), "column")
-        if last < 0:
-            return
+
+    def _divided(self) -> Iterator[list[tuple[int, str]]]:
+        """The cells of each row below the head: where the value stands, and the value."""
+        text, separator, last = self._view.text, self._separator, self._last
+        columns = text.count(separator, self._first, last)
+        for _ in range(MAX_ROWS):
+            first, last = last + 1, text.find("\n", last + 1, last + 1 + MAX_ROW)
+            row = text[first : last if last >= 0 else first + MAX_ROW]
+            ruled = not row.strip("-+|: ")
+            if (row.count(separator) != columns and not ruled) or not self._view.affords(first, 2 + columns):
+                return
+            self.end = first + len(row)
+            if not ruled:
+                cells = []
+                for cell in row.split(separator):
+                    value = cell.strip(' "')
+                    cells.append((first + cell.find(value), value))
+                    first += len(cell) + 1
+                yield cells
+            if last < 0:
+                return
 
 
-def _value(text: str, start: int, end: int) -> tuple[int, int] | None:
+def _value(view: Text, start: int, end: int) -> tuple[int, int] | None:
     """Start and end of the secret under the name ``text[start:end]``, if there is one."""
+    text = view.text
     if text[start - 1 : start] == "\\" and text[start] in "nrt":  # an escaped line end in JSON text
         start += 1
     name = text[start:end].strip("-.")
     level = strength(name)
     if name.lower() in {"key", "token"}:
         before = _QUALIFIED.search(text[max(0, start - 24) : start])
-        if before and strength(f"{before[1]}_{name}") == "strong":
-            level = "strong"
-    if not level or text.endswith("[redacted:", 0, start):
+        if before and (qualified := strength(f"{before[1]}_{name}")) in {"strong", ""}:
+            level = qualified
+    elif name == "PWD" and _SET_PWD.match(text, end):
+        level = "strong"
+    elif name.lower() == "code" and text[start - 1 : start] in {"?", "&"}:
+        level = "weak"  # of a login that was sent back: only what looks random
+    if level and text[start - 1 : start] == ":" and _ARN.search(text, max(0, start - 120), start):
+        return None
+    if not level or text.endswith("[redacted:", 0, start) or _GONE.match(text, end):
+        return None
+    if not view.affords(start, VALUE_COST):
         return None
     found = _SEPARATOR.match(text, end)
     if found is not None and (
         level != "weak" or looks_random(run(_DELIMITED, text, found.end(), found.end() + MAX_LOOK))
     ):
-        place = _Place(text, start, name, level, found)
-        span = place.secret()
+        if not view.affords(start, PLACE_COST):
+            return None
+        span = _Place(text, start, name, level, found).secret()
         if span is not None:
             return span
     return in_prose(text, start, end, name, level)
@@ -168,7 +212,7 @@ class _Place:
         self.before = before
         self.own_line = (line >= 0 or start <= 100) and _PREFIX.fullmatch(before) is not None
         self.shouted = name.isupper()
-        self.query = self.opened in {"?", "&", "#"}
+        self.query = self.opened in {"?", "&", "#"} or (found["assign"] or "").strip(" \t").lower() == "%3d"
         if name.lower() == "pass" and "user" in text[max(0, start - 60) : start].lower():
             self.level = "strong"
 
@@ -225,6 +269,8 @@ class _Place:
                 or bool(self.shouted and _SETTER.search(self.before))
                 or bool(_NETRC.search(self.before))
             )
+        if self.query and separator.startswith("%"):
+            return True
         if separator == "=":
             tight = self.found["assign"] == "="
             return (

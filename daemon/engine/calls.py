@@ -18,10 +18,10 @@ from ..core.guards import Skip
 from ..core.llm import Prompt, Usage
 from ..core.policy import POLICIES, Policy, account_of
 from ..core.ports import Chooses, Clock, Provider
-from ..core.redact import redact
 from ..log import Logger
 from ..store import ledger
 from .budget import Budget, OverLimitError, Reserved
+from .large import redacted
 
 if TYPE_CHECKING:
     from ..core.guards import Limits
@@ -84,7 +84,7 @@ class Calls:
         policy = POLICIES[prompt.purpose]
         end = self.clock.monotonic() + left_s
         last, over = "nobody is set up to be asked", None
-        sent = replace(prompt, text=redact(prompt.text))
+        sent = replace(prompt, text=await redacted(prompt.text))
         mine = self._serving(prompt)
         order = [p for p in self._order(policy, mine) if not self._is_held(p, prompt)]
         for i, provider in enumerate(order):

@@ -7,6 +7,7 @@ proved them is elsewhere. What is here already, dismissed ones too, stays as it 
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.episodes import Episode, Trigger
@@ -36,7 +37,7 @@ async def taken(store: Episodes, project: str, given: object, *, dry_run: bool) 
     refused = []
     for one in given:
         try:
-            made = episode(one, project)
+            made = await asyncio.to_thread(episode, one, project)
         except BadReply as error:
             refused.append(
                 {"id": str(one.get("id", ""))[:40] if isinstance(one, dict) else "", "why": str(error)}

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from ..core.episodes import SIMILAR, TOP_K, Episode
 from ..core.errors import BadReply
 from ..core.learned import refusal
-from ..core.redact import redact
 from ..memory.decide import identity, shortened
 from ..memory.parse import reflection
 from ..memory.prompts import EVALUATION, REFLEXION
@@ -23,6 +22,7 @@ from ..store import failures, learning, ledger
 from ..store.ledger import by_name as costs
 from .episode_import import taken
 from .features.feature import Route
+from .large import redacted
 from .memory import REFLECT
 from .recall import is_there
 
@@ -118,7 +118,7 @@ class EpisodeRoutes:
         """``query``, ``reward``, ``reflection``, ``directory``: store an episode, kept apart until a person
         or another session confirms it.
         """
-        query, said = redact(_text(body, "query")), redact(_text(body, "reflection"))
+        query, said = await redacted(_text(body, "query")), await redacted(_text(body, "reflection"))
         reward = _number(body, "reward", None, -1.0, 1.0)
         parsed = reflection(said)
         lesson, problem = shortened(parsed.lesson), shortened(parsed.problem)

@@ -14,6 +14,7 @@ from ..memory.stale import prune
 from ..store import jobs as rows
 from .jobs import UPKEEP
 from .recall import FAULT
+from .upkeep import aged_ms
 
 if TYPE_CHECKING:
     from ..core.episodes import Candidate, Episodes
@@ -86,7 +87,7 @@ class EpisodeUpkeep:
             for one in page:
                 if one.vouched:
                     projects.setdefault(one.episode.project, []).append(one)
-        gone, now = 0, self._world.clock.now_ms()
+        gone, now = 0, await aged_ms(self._world, "lessons")
         for found in projects.values():
             fates = prune(found, now, self._world.settings.memory.per_project)
             forget = [f.id for f in fates if f.what != "dismiss"]

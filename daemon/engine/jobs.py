@@ -34,6 +34,7 @@ UPKEEP: Final = "upkeep"
 TRIES: Final = 5
 FIRST_PAUSE_MS: Final = 30_000
 LONGEST_PAUSE_MS: Final = 3_600_000
+DAY_MS: Final = 86_400_000
 LONGEST_S: Final = 60.0
 YIELD_S: Final = 0.25  # between looks at whether a turn is still being judged
 PATIENCE_S: Final = 120.0  # then a job is done beside the judging
@@ -111,6 +112,8 @@ class Jobs:
             if job.lane in self._lanes:
                 continue
             due = max(job.due, self._held.get(job.lane, 0))
+            if job.lane == UPKEEP and due > now + DAY_MS:  # what comes again does so within a day
+                due = now  # the clock was set back
             if due > now:
                 wait_s = min(wait_s, (due - now) / 1000)
                 continue

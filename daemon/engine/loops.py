@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..core.orders import SendFeedback
 from ..stuck.decide import loop_text
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ..core.transcript import Transcript
     from ..judge.decide import Decision
     from ..stuck.signals import Loop
-
-MANY_CALLS: Final = 40
 
 
 async def worked_in_circles(transcript: Transcript) -> Loop | None:
@@ -31,9 +29,7 @@ def silent(transcript: Transcript) -> Transcript:
 
 
 async def find_loop(transcript: Transcript) -> Loop | None:
-    """What repeats itself at the end of the work; a long one is read in a thread."""
-    if len(transcript.calls) < MANY_CALLS:
-        return loop_in(transcript)
+    """What repeats itself at the end of the work. It is read in a thread: few calls may be long ones."""
     return await asyncio.to_thread(loop_in, transcript)
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ..core.errors import Unavailable
 from ..core.task import ClosedTask
-from ..store import ledger, outbox, sessions, verdicts
+from ..store import ledger, outbox, retention, sessions, verdicts
 from .commit import CLOSED
 from .jobs import FACTS, UPKEEP
 
@@ -25,6 +25,19 @@ if TYPE_CHECKING:
 
 RETENTION: Final = "retention"
 HOUR_MS: Final = 3_600_000
+
+
+async def aged_ms(world: World, what: str) -> int:
+    """The time by which rows are too old: now, once a day, else ``NOTHING``. Raises ``Unavailable``."""
+    now = world.clock.now_ms()
+    may, following, off_ms = retention.next_time(world.db, what, now)
+    await world.db.commit(retention.set_next(what, following))
+    if off_ms:
+        days = round(off_ms / retention.DAY_MS)
+        world.log.warning(
+            "nothing is deleted for a day: the clock jumped, or no daemon ran", days=days, of=what
+        )
+    return now if may else retention.NOTHING
 
 
 class Upkeep:
@@ -66,17 +79,19 @@ class Upkeep:
         await self._jobs.finish(job, *self._features.closed(str(name), task))
 
     async def _prune(self, job: Job) -> None:
-        """One table after the other, so that nothing waits long; the job's cursor says how far it got.
+        """What is too old or above a bound goes. One table after the other, so that nothing waits long; the
+        job's cursor says how far it got.
 
         What can't be deleted is logged and left for the next time: it must not keep the rest.
         """
         now = self._world.clock.now_ms()
+        aged = await aged_ms(self._world, "rows")
         statements = (
-            *sessions.prune(now),
-            *outbox.prune(now),
-            verdicts.prune(now),
-            ledger.prune(now),
-            *self._features.prune(now),
+            *sessions.prune(aged),
+            *outbox.prune(aged),
+            verdicts.prune(aged),
+            ledger.prune(aged),
+            *self._features.prune(aged),
         )
         done = int(job.cursor) if job.cursor.isdecimal() and len(job.cursor) < 10 else 0
         for i, statement in enumerate(statements[done:], done + 1):

@@ -145,7 +145,7 @@ class ProjectJournal:
             stones = {stone["content"]: stone for stone in journal["tombstones"]}
             if stones != self.state.load("tombstones"):
                 self.state.save("tombstones", stones, now)
-            write_atomic(self.path, text, mode=None)
+            write_atomic(self.path, text, mode=None if os.path.lexists(self.path) else 0o600)
             if after is not None:
                 after(journal, result)
         return Changed(result, journal, True, tuple(told))

@@ -34,7 +34,8 @@ SHORT = 8
 CASES_KEPT = 200
 CASE_BYTES = 50_000_000
 FOLDERS_KEPT = 100
-VERDICT_S = 90 * 86_400  # as long as sessions are kept
+DAY_S = 86_400
+VERDICT_S = 90 * DAY_S  # as long as sessions are kept
 GITIGNORE = (
     "# reflectd's run-time files; config.toml, prompts and playbook may be committed\n"
     "/.gitignore\n/.reflectd-*.tmp\n/verdict_*.json\n/*_[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]*.json\n"
@@ -257,15 +258,20 @@ def file_name(session: str) -> str:
 
 def _list_cases(folder: Path, newest_s: float) -> deque[tuple[Path, int]]:
     """The case files of a folder with their sizes, oldest first. Verdict files older than 90 days are
-    removed.
+    removed, at most a day's worth at once: a clock may be wrong.
     """
-    found = []
+    found: list[tuple[int, Path, int]] = []
+    lapsed: list[tuple[float, Path]] = []
     for path in folder.iterdir():
         with contextlib.suppress(OSError):
             if path.name.startswith("verdict_"):
-                if path.suffix == ".json" and newest_s - path.stat().st_mtime > VERDICT_S:
-                    path.unlink()
+                if path.suffix == ".json" and newest_s - (at := path.stat().st_mtime) > VERDICT_S:
+                    lapsed.append((at, path))
             elif _CASE.search(path.name):
                 stat = path.stat()
                 found.append((stat.st_mtime_ns, path, stat.st_size))
+    first = min((at for at, _ in lapsed), default=0.0)
+    for at, path in lapsed:
+        if at < first + DAY_S:
+            path.unlink(missing_ok=True)
     return deque((path, size) for _, path, size in sorted(found))

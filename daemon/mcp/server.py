@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from .. import __version__
 from ..client import request
 from ..core.episodes import SIMILAR, TOP_K
-from ..core.errors import ReflectdError, Unavailable
+from ..core.errors import BadReply, ReflectdError, Unavailable
 from ..paths import find_socket
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
     from mcp.server import MCPServer
 
@@ -74,9 +74,15 @@ class Bridge:
         return list(found["episodes"])
 
     async def verdict(self, session: str) -> Json:
-        """The newest verdict of a session, of the project's newest one for an empty ``session``."""
-        fields = {"session": session, "directory": self._project} if not session else {"session": session}
-        return await self._ask("GET", f"/v1/why?{urlencode(fields)}")
+        """The newest verdict of a session of the project, of its newest one for an empty ``session``."""
+        fields = {"session": session, "directory": self._project}
+        found = await self._ask("GET", f"/v1/why?{urlencode(fields)}")
+        of: Json = found["session"] or next(iter(found["verdicts"]), {})
+        if not Path(of.get("directory", "")).is_relative_to(self._project):
+            raise BadReply(
+                "no session of this project is called that" if session else "nothing was judged here"
+            )
+        return found
 
     async def points(self) -> Json:
         """The project's points that agents may be given."""

@@ -99,8 +99,13 @@ def merged(episodes: Iterable[Candidate]) -> list[Fate]:
 
 
 def faded(episodes: Iterable[Candidate], now_ms: int) -> list[Fate]:
-    """Those that are contradicted, that no task came for in a long time, and that were dismissed long ago."""
-    return [fate for one in episodes if (fate := _fate(one, now_ms)) is not None]
+    """Those that are contradicted, that no task came for in a long time, and that were dismissed long ago.
+
+    Of the last two at most a day's worth goes at once: a clock may be wrong.
+    """
+    found = [(one, fate) for one in episodes if (fate := _fate(one, now_ms)) is not None]
+    first = min((_last(one) for one, fate in found if fate.what == "forget"), default=0)
+    return [fate for one, fate in found if fate.what != "forget" or _last(one) < first + DAY_MS]
 
 
 def over(episodes: Sequence[Candidate], keep: int) -> list[Fate]:
@@ -126,7 +131,7 @@ def is_contradicted(use: Use) -> bool:
 
 def _fate(one: Candidate, now_ms: int) -> Fate | None:
     episode, use = one.episode, one.use
-    idle = (now_ms - max(episode.at, use.last)) // DAY_MS
+    idle = (now_ms - _last(one)) // DAY_MS
     if episode.state == "dismissed":
         why = f"dismissed, and {DISMISSED_DAYS} days over"
         return Fate(episode.id, "forget", why) if idle >= DISMISSED_DAYS else None
@@ -138,11 +143,15 @@ def _fate(one: Candidate, now_ms: int) -> Fate | None:
     return None
 
 
+def _last(one: Candidate) -> int:
+    return max(one.episode.at, one.use.last)
+
+
 def _rank(one: Candidate) -> tuple[int, int, int, int, str]:
     """The more useful, the larger: state, verdicts after it, how often it was given, age."""
     state = ("dismissed", "quarantined", "confirmed").index(one.episode.state)
     use = one.use
-    return state, use.helped - use.failed, use.given, max(one.episode.at, use.last), one.episode.id
+    return state, use.helped - use.failed, use.given, _last(one), one.episode.id
 
 
 def _same(a: Episode, b: Episode) -> bool:

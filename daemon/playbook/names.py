@@ -13,6 +13,16 @@ LEGACY: Final = "kpt"
 _NAME: Final = re.compile(r"(pat|mis|pref|ctx|oth)-([0-9]{1,6})|(kpt)_([0-9]{1,6})")
 
 
+_SAFE: Final = re.compile(r"\w[\w.-]{0,63}")
+
+
+def is_name(name: object) -> bool:
+    """Whether a point may be called that: one short word. Anything else would be read as more than a name
+    where points are printed or given to agents.
+    """
+    return isinstance(name, str) and _SAFE.fullmatch(name) is not None
+
+
 def parts(name: str) -> tuple[str, int] | None:
     """How a name begins and its number; None for a name of another form."""
     found = _NAME.fullmatch(name)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from .names import LEGACY, Names, highest, slug_of
+from .names import LEGACY, Names, highest, is_name, slug_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -116,6 +116,8 @@ def migrated(data: object, marks: Mapping[str, int] | None = None) -> Migrated:
             point["name"] = names.take(slug_of(name) or slug)
             if name:
                 told.append(f"two points were called {name}; the later one is {point['name']} now")
+            elif isinstance(entry, dict) and entry.get("name"):
+                told.append(f"a point of {section} had no name of one word; it is {point['name']} now")
         seen.add(point["name"])
         playbook["sections"][section].append(point)
     playbook |= {key: value for key, value in data.items() if key not in _FORM}
@@ -155,9 +157,9 @@ def _entries(data: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
 
 
 def _name(entry: object) -> str:
-    """The name that an entry brings, "" when it has none."""
+    """The name that an entry brings, "" when it has none or one that is no name."""
     name = entry.get("name") if isinstance(entry, dict) else None
-    return name if isinstance(name, str) and name.strip() else ""
+    return name if isinstance(name, str) and is_name(name) else ""
 
 
 def _point(entry: object) -> Point | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..core.consent import TYPED, Chosen
+from .retention import old
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,4 +95,4 @@ def spend(consent: Consent, at: int) -> Statement:
 
 def prune(now_ms: int) -> Statement:
     """What nobody used in time."""
-    return ("DELETE FROM consents WHERE at < ?", [(now_ms - KEEP_MS,)])
+    return (f"DELETE FROM consents WHERE {old('consents')}", [(now_ms - KEEP_MS,)])

@@ -24,6 +24,7 @@ from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, c
 from .episode_terms import Terms
 from .episode_vectors import Matrix, Row, cosines, matrix, most
 from .episode_words import of_episode
+from .retention import old
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -221,7 +222,7 @@ class SqliteEpisodes:
         )
         gone = [id_ for (id_,) in rows]
         await self._db.commit(
-            ("DELETE FROM episode_uses WHERE at < ?", [(self._now() - USES_DAYS * DAY_MS,)]),
+            (f"DELETE FROM episode_uses WHERE {old('episode_uses')}", [(self._now() - USES_DAYS * DAY_MS,)]),
             (f"DELETE FROM episode_memory WHERE {_THESE}", [(_json(gone),)]),
         )
         return gone

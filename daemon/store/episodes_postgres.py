@@ -262,7 +262,8 @@ class PostgresEpisodes:
             keep=keep,
         )
         await self._rows(
-            "DELETE FROM episode_uses WHERE at < %(before)s RETURNING 1",
+            "DELETE FROM episode_uses WHERE "
+            f"at < least(%(before)s, (SELECT min(at) FROM episode_uses) + {DAY_MS}) RETURNING 1",
             before=self._now() - USES_DAYS * DAY_MS,
         )
         return [id_ for (id_,) in rows]

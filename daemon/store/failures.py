@@ -16,8 +16,10 @@ KEPT: Final = 500
 BYTES: Final = 200_000  # of one
 _encode = msgspec.json.Encoder().encode
 _TEXT: Final = "iif(json_valid(CAST(body AS TEXT)), CAST(body AS TEXT), '{}')"
+_AT: Final = f"coalesce({_TEXT} ->> '$.at', 0)"
 _OLD: Final = (
-    f"kind = ? AND (coalesce({_TEXT} ->> '$.at', 0) < ? OR id <= coalesce("
+    f"kind = ? AND ({_AT} < min(?, (SELECT min({_AT}) FROM jobs WHERE kind = ?) + {DAY_MS}) "
+    "OR id <= coalesce("
     "(SELECT id FROM jobs WHERE kind = ? ORDER BY id DESC LIMIT 1 OFFSET ?), 0))"
 )
 
@@ -68,7 +70,7 @@ def answered(db: Reads, purpose: str, session: str) -> int:
 
 def prune(kind: str, now: int) -> list[Statement]:
     """Those of seven days, and those beyond the newest 500, lapse and are counted."""
-    row = (kind, now - KEEP_DAYS * DAY_MS, kind, KEPT)
+    row = (kind, now - KEEP_DAYS * DAY_MS, kind, kind, KEPT)
     return [
         (
             "INSERT INTO learned_counts (directory, what, count) "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from ..core.learned import Origin, known_as
+from .retention import old
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -128,7 +129,7 @@ def waiting(db: Reads) -> tuple[int, int]:
 
 def prune(now: int) -> list[Statement]:
     """Cases of seven days or beyond 50 MB lapse and are counted; other rows have their own age."""
-    old = now - SPOOL_DAYS * DAY_MS
+    lapsed, row = old("spool"), [(now - SPOOL_DAYS * DAY_MS,)]
     over = (
         "at <= coalesce((SELECT max(at) FROM "
         "(SELECT at, sum(size) OVER (ORDER BY at DESC, session, turn) AS total FROM spool) "
@@ -137,16 +138,16 @@ def prune(now: int) -> list[Statement]:
     counted: list[Statement] = [
         (
             "INSERT INTO learned_counts (directory, what, count) "
-            f"SELECT directory, 'lapsed', count(*) FROM spool WHERE at < ? OR {over} GROUP BY directory "
+            f"SELECT directory, 'lapsed', count(*) FROM spool WHERE {lapsed} OR {over} GROUP BY directory "
             "ON CONFLICT (directory, what) DO UPDATE SET count = count + excluded.count",
-            [(old,)],
+            row,
         ),
-        (f"DELETE FROM spool WHERE at < ? OR {over}", [(old,)]),
+        (f"DELETE FROM spool WHERE {lapsed} OR {over}", row),
     ]
     return [
         *counted,
-        ("DELETE FROM injections WHERE at < ?", [(now - INJECTIONS_DAYS * DAY_MS,)]),
-        ("DELETE FROM learned_tags WHERE at < ?", [(now - KEEP_DAYS * DAY_MS,)]),
+        (f"DELETE FROM injections WHERE {old('injections')}", [(now - INJECTIONS_DAYS * DAY_MS,)]),
+        (f"DELETE FROM learned_tags WHERE {old('learned_tags')}", [(now - KEEP_DAYS * DAY_MS,)]),
         (
             "DELETE FROM learned_writes WHERE done = 1 AND id <= "
             "(SELECT id FROM learned_writes ORDER BY id DESC LIMIT 1 OFFSET ?)",

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..core.guards import Spent
+from .retention import old
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -277,4 +278,4 @@ def by_name(db: Reads, days: int = 30) -> list[dict[str, object]]:
 
 def prune(now: int) -> Statement:
     """Retention: 400 days."""
-    return ("DELETE FROM ledger WHERE at < ?", [(now - KEEP_DAYS * DAY_MS,)])
+    return (f"DELETE FROM ledger WHERE {old('ledger')}", [(now - KEEP_DAYS * DAY_MS,)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .retention import old
+
 if TYPE_CHECKING:
     from .db import Statement
     from .readonly import Reads
@@ -28,4 +30,4 @@ def of(db: Reads, directory: str) -> set[str]:
 
 def prune(now: int) -> Statement:
     """Retention: as the texts that were learned from them, 400 days."""
-    return ("DELETE FROM lookbacks WHERE at < ?", [(now - KEEP_DAYS * DAY_MS,)])
+    return (f"DELETE FROM lookbacks WHERE {old('lookbacks')}", [(now - KEEP_DAYS * DAY_MS,)])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ..core.orders import OutboxStatus, SendFeedback, SendNudge, ShowToast, StoredOrder
+from .retention import old
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +93,7 @@ def prune(now: int) -> tuple[Statement, ...]:
     What had no outcome for a day never gets one: its host did not come back.
     """
     return (
-        ("DELETE FROM outbox WHERE updated < ?", [(now - KEEP_DAYS * DAY_MS,)]),
+        (f"DELETE FROM outbox WHERE {old('outbox', 'updated')}", [(now - KEEP_DAYS * DAY_MS,)]),
         (
             "UPDATE outbox SET status = 'expired' WHERE updated < ? AND status IN ('pending', 'sent')",
             [(now - DAY_MS,)],

@@ -12,6 +12,7 @@ import msgspec
 
 from ..core.errors import BadReply
 from ..core.session import Session
+from .retention import old
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -301,9 +302,9 @@ def judge_deleted(session: str, now: int) -> Statement:
 
 def prune(now: int) -> tuple[Statement, ...]:
     """Retention: sessions, instances and judge ids 90 days (docs/service.md)."""
-    old = now - KEEP_DAYS * DAY_MS
+    before = now - KEEP_DAYS * DAY_MS
     return (
-        ("DELETE FROM sessions WHERE updated < ?", [(old,)]),
-        ("DELETE FROM instances WHERE updated < ?", [(old,)]),
-        ("DELETE FROM judge_sessions WHERE created < ?", [(old,)]),
+        (f"DELETE FROM sessions WHERE {old('sessions', 'updated')}", [(before,)]),
+        (f"DELETE FROM instances WHERE {old('instances', 'updated')}", [(before,)]),
+        (f"DELETE FROM judge_sessions WHERE {old('judge_sessions', 'created')}", [(before,)]),
     )

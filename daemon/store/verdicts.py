@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ..core.verdict import Verdict
+from .retention import old
 from .sessions import below
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def filed(verdict: Verdict) -> Statement:
 
 def prune(now: int) -> Statement:
     """Retention: as the ledger, 400 days."""
-    return ("DELETE FROM verdicts WHERE at < ?", [(now - KEEP_DAYS * DAY_MS,)])
+    return (f"DELETE FROM verdicts WHERE {old('verdicts')}", [(now - KEEP_DAYS * DAY_MS,)])
 
 
 class Verdicts:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from daemon.core import secret_values
 from daemon.core.redact import MAX_DEPTH, redact, redact_head, redact_tail, redact_value
 from tests.support.secrets import ALL_TOKENS, LOW, MIXED, PEM, SECRET_LINES, TOKENS
 
@@ -333,3 +335,87 @@ def test_time_is_linear_on_hostile_input(name: str) -> None:
         if large < 11 * small + 0.02:
             return
     pytest.fail(f"{large / small:.0f} times as long for eight times the text")
+
+
+TELLING = {
+    "heads of tables": "password |\n", "tables": "password | x\n", "columns": "password|password|token|key\n",
+    "names": "pw ", "words": "token ", "settings": "password=abc123x\n", "told": "pwd is x1y2z3 ",
+    "flags": " -p", "codes": "code ", "hosts": "x@", "users": "://a:b@", "tokens": "AKIA" * 5 + " ",
+    "logins": ":*:-<<<:5432:sig", "here": "pwd<(psk=", "piped": "pass: sudo -<<<chpasswd  token=",
+    "cookies": "cookie: a=b; ", "arguments": "auth(", "phrases": "wpa_passphrase passbearer",
+}  # fmt: skip
+
+
+@pytest.mark.shows("I46", "I53")
+@pytest.mark.parametrize("name", TELLING)
+def test_telling_rows_take_little_longer_than_ordinary_text(name: str) -> None:
+    """A telling name in each row: the looks are bounded, so no text takes ten times as long as code."""
+    code = Path(secret_values.__file__).read_text("utf-8") * 4
+    text = (TELLING[name] * (len(code) // len(TELLING[name])))[: len(code)]
+    ordinary = telling = float("inf")
+    for _ in range(8):
+        ordinary, telling = min(ordinary, _seconds(code)), min(telling, _seconds(text))
+        if telling < 8 * ordinary:
+            return
+    pytest.fail(f"{telling / ordinary:.0f} times as long as code")
+
+
+@pytest.mark.shows("I46")
+@pytest.mark.parametrize(
+    "line", ["password=hunter2x\n", "login a:p4ssw0rd\n", "my pin is p4ssw0rd, pw: 's3cret'\n"]
+)
+def test_secrets_among_more_telling_names_than_are_looked_at_go(line: str) -> None:
+    """Where no more is looked at, all that may be a secret goes; words stay."""
+    clean = redact(line * 20_000)
+    assert not any(secret in clean for secret in ("hunter2x", "p4ssw0rd", "s3cret"))
+    assert redact(clean) == clean
+    rows = "password | required\n" * 20_000
+    assert redact(rows) == rows
+
+
+@pytest.mark.shows("I46")
+def test_a_page_of_settings_is_looked_at_in_full() -> None:
+    """A file in which each line is a secret keeps its names, and each mark says what was there."""
+    lines = [f"SERVICE_{n}_PASSWORD=hunter{n}x" for n in range(60)]
+    assert redact("\n".join(lines)).count("[redacted:named]") == 60
+
+
+@pytest.mark.shows("I46")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: \x1b[32mhunter2x\x1b[0m ok",
+        "\x1b[1mDB_PASSWORD\x1b[0m=hunter2x",
+        "DB_PASS\u200bWORD=hunter\u200b2x",
+        "tool --password \\\n  hunter2x",
+        "export API_KEY=\\\nhunter2xabc123def456",
+        "Server=db;UID=sa;PWD=hunter2x;Database=x",
+        "token%3Dhunter2xabc123def456ghi",
+        "https://app/back?code=hunter2xabc123def456&state=x",
+        "htpasswd -nb admin hunter2x",
+        "htpasswd -b -c .htpasswd admin hunter2x",
+        "wandb login hunter2xabc123def456hunter2x",
+        "rzp_live_hunter2xABCDEF",
+    ],
+)
+def test_a_secret_goes_however_it_is_written(text: str) -> None:
+    """Coloured, with spaces that nobody sees, on a line that goes on, in an address or a command."""
+    clean = redact(text)
+    assert "hunter" not in clean
+    assert redact(clean) == clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db-AbC123",
+        "public key: age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kdsfj8qs",
+        "mysql -u root -p shop < dump.sql",
+        "PWD=/home/me/work\nOLDPWD=~/x\nPWD=$HOME",
+        "\x1b[31m1 failed\x1b[0m, 3 passed\ncc -o x \\\n  main.c",
+        "/status?code=404&state=open",
+    ],
+)
+def test_what_only_looks_like_one_stays(text: str) -> None:
+    """A name, a public key, a database, a folder, colours and long commands stay byte for byte."""
+    assert redact(text) == text

@@ -199,10 +199,12 @@ async def test_temporary_files_of_a_killed_daemon_are_removed(sim: SimDaemon, tm
     await sim.daemon.engine.filing.drain()
     elsewhere = sim.daemon.paths.fallback_reflection(str(work))
     elsewhere.mkdir(parents=True)
+    inner = sim.daemon.paths.state_dir / "playbooks" / "one"
+    inner.mkdir(parents=True)
     kept = [work / ".reflection" / name for name in (".reflectd-notes.tmp", "x.tmp", "config.toml")]
     left = [
         folder / f".reflectd-{n:016x}.tmp"
-        for n, folder in enumerate((work / ".reflection", elsewhere, sim.daemon.paths.state_dir))
+        for n, folder in enumerate((work / ".reflection", elsewhere, sim.daemon.paths.state_dir, inner))
     ]
     for path in (*kept, *left):
         path.write_text("half")

@@ -19,6 +19,7 @@ from daemon.store import jobs as rows
 from daemon.store import ledger
 from daemon.store.db import Statement
 from daemon.store.jobs import Job
+from daemon.store.retention import DAY_MS
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.engine.test_round import COMPLETE, World
 from tests.support.hosts.opencode_sim import SimDaemon
@@ -270,7 +271,7 @@ async def test_a_dear_month_is_warned_of_once(site: Site) -> None:
     assert warned() == first
 
 
-async def test_old_rows_are_deleted_once_an_hour_and_after_a_restart_only_when_due(site: Site) -> None:
+async def test_retention_comes_once_an_hour_and_after_a_restart_only_when_due(site: Site) -> None:
     """Retention is a job: it says when it is next due, and a restart does not bring that forward."""
     due = site.daemon.db.read("SELECT due FROM jobs WHERE kind = ?", (RETENTION,))
     assert due == [(site.clock.ms + HOUR_MS,)]
@@ -279,10 +280,57 @@ async def test_old_rows_are_deleted_once_an_hour_and_after_a_restart_only_when_d
     await site.sim.start()
     await site.sim.settle()
     assert site.daemon.db.read("SELECT due FROM jobs WHERE kind = ?", (RETENTION,)) == due
-    old = site.clock.ms - 500 * 86_400_000
-    await site.daemon.db.commit(
-        ("INSERT INTO instances (id, seq, updated) VALUES ('old', 1, ?)", [(old,)]),
-    )
-    await site.sim.later(HOUR_MS / 1000)
-    await site.until(lambda: not site.daemon.db.read("SELECT 1 FROM instances WHERE id = 'old'"))
-    await site.sim.settle()
+
+
+def _instances(site: Site) -> int:
+    return int(site.daemon.db.read("SELECT count(*) FROM instances WHERE id LIKE 'old%'")[0][0])
+
+
+async def _with_one_a_day(site: Site, days: int) -> None:
+    """So many rows, one for each of the last days."""
+    rows = [(f"old{n}", site.clock.ms - n * DAY_MS) for n in range(days)]
+    await site.daemon.db.commit(("INSERT INTO instances (id, seq, updated) VALUES (?, 1, ?)", rows))
+    for _ in range(25):  # the first day of a database deletes nothing
+        await site.sim.later(HOUR_MS / 1000)
+        await site.sim.settle()
+
+
+@pytest.mark.shows("I52")
+async def test_at_most_a_days_worth_is_deleted_in_a_day(site: Site) -> None:
+    """The oldest day of each table goes first, and the next one a day later."""
+    await _with_one_a_day(site, 120)
+    left = _instances(site)
+    assert left == 119
+    for _ in range(48):
+        await site.sim.later(HOUR_MS / 1000)
+        await site.sim.settle()
+    assert _instances(site) == left - 2
+
+
+@pytest.mark.main("clock")
+@pytest.mark.shows("I52")
+async def test_a_clock_that_jumps_deletes_nothing(site: Site) -> None:
+    """Five years ahead for a moment and back, with a restart in between: nothing is too old for a day, also
+    for what comes again and again; a clock that stays ahead deletes a day's worth a day.
+    """
+    await _with_one_a_day(site, 80)
+    for _ in range(3):
+        site.clock.jump(5 * 365 * 86_400)
+        await site.sim.later(HOUR_MS / 1000)
+        await site.sim.settle()
+        await site.sim.stop()
+        await site.sim.start()
+        await site.sim.later(HOUR_MS / 1000)
+        await site.sim.settle()
+        assert _instances(site) == 80
+        site.clock.jump(-5 * 365 * 86_400)
+        await site.sim.later(HOUR_MS / 1000)
+        await site.sim.settle()
+        assert _instances(site) == 80
+    ((due,),) = site.daemon.db.read("SELECT due FROM jobs WHERE kind = ?", (RETENTION,))
+    assert due <= site.clock.ms + HOUR_MS
+    site.clock.jump(5 * 365 * 86_400)
+    for _ in range(50):
+        await site.sim.later(HOUR_MS / 1000)
+        await site.sim.settle()
+    assert 76 <= _instances(site) < 80

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 
 import msgspec
@@ -13,8 +14,11 @@ from daemon.core.errors import BadReply
 from daemon.engine.intake import Wire
 from daemon.engine.large import LARGE, beside
 from daemon.server import codec
+from tests.engine.features.test_stuck import World as StuckWorld
+from tests.engine.features.test_stuck import answer as stuck_answer
 from tests.engine.hosts.test_claude_code import World as ClaudeWorld
 from tests.engine.test_round import World
+from tests.support.hosts.opencode_sim import bash
 
 LONG = b'"%s' % (b"\\t" * LARGE)  # no JSON: it is looked at twice
 
@@ -77,5 +81,36 @@ async def test_the_loop_goes_on_while_a_batch_is_read(tmp_path: Path) -> None:
     assert (intake.events, instance.seq) == (before, seq)
     assert await asyncio.gather(*told) == [seq + 100] * 2
     assert (intake.events, instance.seq) == (before + 100, seq + 100)
+    await world.host.disconnect()
+    await world.sim.stop()
+
+
+async def _longest_s(done: asyncio.Event) -> float:
+    """Processor time of the loop's own thread between two rounds of it, at most."""
+    longest, before = 0.0, time.thread_time()
+    while not done.is_set():
+        await asyncio.sleep(0)
+        now = time.thread_time()
+        longest, before = max(longest, now - before), now
+    return longest
+
+
+@pytest.mark.shows("I53")
+async def test_the_loop_goes_on_while_telling_texts_are_searched(tmp_path: Path) -> None:
+    """A turn and its calls with a telling name in each row, judged and then looked at as a silent one."""
+    world = StuckWorld(tmp_path)
+    await world.host.connect(await world.sim.start())
+    rows = "password | x\n" * 10_000
+    await world.begin(rows)
+    world.llm.add("no verdict", "no verdict")
+    done = asyncio.Event()
+    watch = asyncio.create_task(_longest_s(done))
+    await world.host.works("ses_a", f"{rows}\nNow I will change the", tools=[bash(rows, output=rows)] * 3)
+    await world.sim.settle()
+    world.llm.add(stuck_answer("genuinely_stuck"))
+    await world.sim.later(31)
+    done.set()
+    assert await watch < 0.05
+    assert len(world.nudges) == 1
     await world.host.disconnect()
     await world.sim.stop()

@@ -44,6 +44,7 @@ def test_a_journal_begins_as_agreed(book: ProjectJournal) -> None:
     assert found["created"] == "2023-11-14T22:13:20.000+00:00"
     assert book.read()[:2] == (found, "")
     assert book.day() == "2023-11-14"
+    assert book.path.stat().st_mode & 0o777 == 0o600
 
 
 def test_where_only_opencode_works(tmp_path: Path) -> None:

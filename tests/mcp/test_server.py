@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ import psutil
 import pytest
 from mcp import Client, StdioServerParameters
 
+from daemon.core.verdict import Verdict
+from daemon.store import verdicts
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.api_servers import MODEL, Says, llm_server
 from tests.api.test_memory import Evaluates
+from tests.support.hosts.wire import WireHost
 from tests.support.machine.command_line import COMMAND, environment, reflectd, said
 
 REFLECTION = (
@@ -169,6 +173,26 @@ async def test_without_a_verdict_the_tool_says_so(box: Sandbox) -> None:
             mcp, "get_verdict", session="ses_none"
         )
         assert await call(mcp, "search_episodes", query="x") == []
+
+
+async def test_a_verdict_of_another_project_is_not_given(
+    box: Sandbox, daemon: Daemon, tmp_path: Path
+) -> None:
+    """Neither as the newest of all nor by its id; a query that is too long is not answered "no daemon"."""
+    other = tmp_path / "other"
+    other.mkdir()
+    with WireHost(box.socket, other) as host:
+        host.send(host.turn("ses_other"))
+        wait_until(lambda: daemon.session("ses_other")["task"] == "msg_1", "turn")
+        async with client(box) as mcp:
+            for session in ("ses_other", "ses_oth"):
+                assert "no session of this project" in await refused(mcp, "get_verdict", session=session)
+            assert "too long" in await refused(mcp, "search_episodes", query="x" * 2_000_000)
+    with closing(sqlite3.connect(box.state / "reflectd.sqlite3")) as db:
+        db.executemany(*verdicts.add(Verdict("ses_old", "t", "m", "complete", 1), str(other)))
+        db.commit()
+    async with client(box) as mcp:
+        assert "nothing was judged here" in await refused(mcp, "get_verdict")
 
 
 async def test_without_a_daemon_each_tool_says_what_to_do(box: Sandbox) -> None:

@@ -81,6 +81,13 @@ def test_decay(state: State, days: int, use: Use, what: str | None) -> None:
     )
 
 
+@pytest.mark.shows("I52")
+def test_of_lessons_that_are_too_old_a_days_worth_goes() -> None:
+    """A clock that is years ahead takes no more than the oldest day."""
+    episodes = [one(str(n), f"Lesson number {n}", days=n) for n in range(10)]
+    assert [f.id for f in faded(episodes, NOW + 2_000 * DAY_MS)] == ["9"]
+
+
 def test_the_cap_keeps_the_most_useful() -> None:
     """Dismissed first, then unconfirmed, then those that failed more often than they helped."""
     episodes = [

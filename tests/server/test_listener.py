@@ -118,12 +118,13 @@ def test_sigterm_drains_and_leaves_nothing(box: Sandbox) -> None:
     assert daemon.stop() == 0
 
 
-def test_sigint_ends_as_sigterm_does(box: Sandbox) -> None:
-    """Ctrl-C on ``reflectd serve`` drains too."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["Ctrl-C", "terminal closed"])
+def test_other_signals_end_as_sigterm_does(box: Sandbox, number: signal.Signals) -> None:
+    """Ctrl-C on ``reflectd serve``, or its terminal goes: it drains too."""
     daemon = Daemon(box).start()
     process = daemon._process
     assert process is not None
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     assert process.wait(PATIENCE_S) == 0
     assert not box.socket.exists()
     daemon.kill9()

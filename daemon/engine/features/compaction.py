@@ -20,7 +20,7 @@ from ...core.compose import Moment, Offer
 from ...core.guards import Skip
 from ...core.orders import SendNudge
 from ...core.pending import AGAIN_MS, Pending, put_off
-from ...core.redact import redact
+from ...core.redact import redact_head
 from ..hosts.host import capabilities
 from .feature import Feature, Parts
 
@@ -77,7 +77,10 @@ class Compaction(Feature):
             return ()
         if not self._world.project(s.directory).compaction.enabled:
             return ()
-        requests = [redact(m.text)[:REQUEST_CHARS] for m in transcript.requests]
+        requests: list[str] = []
+        for m in transcript.requests:
+            if sum(map(len, requests)) < HAND_OVER_CHARS:  # what is beyond is not given
+                requests.append(redact_head(m.text, REQUEST_CHARS))
         newest = self._world.verdicts.newest(s.id, 1)
         verdict = newest[0].verdict if newest else None
         if not requests or (verdict is not None and verdict.complete and verdict.task == s.task):

@@ -254,7 +254,8 @@ class Stuck(Feature):
             waiting=len(s.waiting),
             children=self._messages.children_busy(s.id),
         )
-        return make_case(
+        return await asyncio.to_thread(
+            make_case,
             transcript,
             seen,
             at=world.clock.now_ms(),
