@@ -137,7 +137,7 @@ def test_other_forms_of_edit() -> None:
 
 
 def test_whose_work_it_is() -> None:
-    """A sub-agent's edit by its inner call, what a script wrote by its call; no logs, caches, scratch files."""
+    """A sub-agent's edit by its inner call, what a script wrote by its call; no logs or caches."""
     assert one(ToolCall("t", "task", "completed", {}, inner=(read(), edit()))).by == ("A1.2",)
     file = one(bash("python3 - <<'EOF'\nopen('a.py', 'w').write('x')\nEOF"))
     assert (file.how, file.by) == ("by_command", ("A1",))
