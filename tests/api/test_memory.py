@@ -145,7 +145,7 @@ FINAL = [Fails(400), Fails(401), Fails(500), Sends(b"<html>gateway</html>", kind
 
 
 @pytest.mark.shows("SUBTASK-1.4", "SUBTASK-4.5")
-@pytest.mark.parametrize("step", PASSING, ids=repr)
+@pytest.mark.parametrize("step", PASSING, ids=["429", "503", "529", "hangs"])
 async def test_case_5_what_passes_is_tried_four_times_more(
     server: LlmServer, env: Mapping[str, str], step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,26 +20,16 @@ from daemon.core.verdict import FinalState, Missing, Verdict
 from daemon.testing import reply
 
 FOLDER = Path(__file__).resolve().parents[2] / "prompts"
-TEMPLATES = Templates(
-    *(
-        (FOLDER / f"{name}.txt").read_text("utf-8")
-        for name in ("compaction", "compaction_case", "compaction_again")
-    )
-)
+NAMES = ("compaction", "compaction_case", "compaction_again")
+TEMPLATES = Templates(*((FOLDER / f"{name}.txt").read_text("utf-8") for name in NAMES))
 NONCE = "n0nce"
 SESSION = "ses_1"
 TASK = "msg_2"
 SUMMARY = "msg_6"
 REQUEST = "Add a login page, write tests for it and open a pull request"
 PR = "https://github.com/acme/shop/pull/12"
-CREATED = ToolCall(
-    "c2",
-    "bash",
-    "completed",
-    {"command": "git push && gh pr create --fill"},
-    f"To github.com\n{PR}\n",
-    exit=0,
-)
+CREATE = {"command": "git push && gh pr create --fill"}
+CREATED = ToolCall("c2", "bash", "completed", CREATE, f"To github.com\n{PR}\n", exit=0)
 CALLS = (ToolCall("c1", "edit", "completed", {"filePath": "login.py"}), CREATED)
 MESSAGES = (
     Message("msg_1", "user", text="Look at the shop first", human=True),
@@ -58,10 +48,8 @@ def transcript(
     compaction: Compaction = "manual", *after: Message, calls: tuple[ToolCall, ...] = CALLS, **changes: Any
 ) -> Transcript:
     """The session up to its summary, and what came ``after``."""
-    messages = [
-        replace(m, compaction=compaction) if m.compaction else replace(m, calls=calls) if m.calls else m
-        for m in MESSAGES
-    ]
+    marked = [replace(m, compaction=compaction) if m.compaction else m for m in MESSAGES]
+    messages = [replace(m, calls=calls) if m.calls else m for m in marked]
     todos = (Todo("write tests", "in_progress"), Todo("page", "completed"))
     return Transcript(**({"session": SESSION, "messages": (*messages, *after), "todos": todos} | changes))
 
@@ -81,14 +69,13 @@ def case(last: Verdict | None = None, found: Transcript | None = None, **changes
     return replace(made, **changes)
 
 
+SAID = "Write the tests."
 GOOD: dict[str, Any] = {
     "reason": "Tests are open.",
     "action": "continue_task",
     "confidence": 0.9,
-    "message": "Write the tests.",
+    "message": SAID,
 }
-
-
 Said = dict[str, Any] | str | Exception
 
 

@@ -6,29 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.compaction.case import TEXT_CHARS, compacted, make_case
+from daemon.compaction.case import TEXT_CHARS, Case, compacted, make_case
 from daemon.core.transcript import Message, ToolCall, Transcript
-from tests.compaction.samples import (
-    MESSAGES,
-    NONCE,
-    REQUEST,
-    SUMMARY,
-    TASK,
-    TEMPLATES,
-    case,
-    transcript,
-    verdict,
-)
-
-SECRET = "ghp_" + "a1B2" * 9
+from tests.compaction import samples
+from tests.compaction.samples import MESSAGES, SECRET, SUMMARY, TASK, case, transcript, verdict
 
 
 @pytest.mark.shows("I28")
 def test_what_a_case_holds() -> None:
     """The person's request of this task, earlier ones as context, and what the machine recorded."""
     found = case()
-    assert (found.task, found.turn, found.nonce) == (TASK, SUMMARY, NONCE)
-    assert (found.requests, found.earlier) == ((REQUEST,), ("Look at the shop first",))
+    assert (found.task, found.turn, found.nonce) == (TASK, SUMMARY, samples.NONCE)
+    assert (found.requests, found.earlier) == ((samples.REQUEST,), ("Look at the shop first",))
     assert found.last_reply == "The page is there. Tests come next."
     assert found.summary.startswith("## Goal")
     assert found.tools == ("edit x1", "bash x1")
@@ -47,6 +36,11 @@ def test_a_verdict_about_another_task_does_not_count() -> None:
     assert (found.phase, found.open_items) == ("", ())
 
 
+def made(*messages: Message) -> Case:
+    """The case of a session with these messages."""
+    return make_case(Transcript("s", messages), at=1, nonce="n0nce", templates=samples.TEMPLATES)
+
+
 @pytest.mark.shows("I46")
 def test_long_texts_are_cut_and_secrets_are_gone() -> None:
     """No secret gets into the prompt, and a megabyte of text is bounded."""
@@ -57,10 +51,10 @@ def test_long_texts_are_cut_and_secrets_are_gone() -> None:
         Message("m", "assistant", text=said, calls=calls),
         replace(MESSAGES[-1], text=said),
     )
-    made = make_case(Transcript("s", messages), at=1, nonce=NONCE, templates=TEMPLATES)
-    assert SECRET not in str(made)
-    assert len(made.last_reply) <= TEXT_CHARS
-    assert len(made.summary) <= TEXT_CHARS + 10
+    found = made(*messages)
+    assert SECRET not in str(found)
+    assert len(found.last_reply) <= TEXT_CHARS
+    assert len(found.summary) <= TEXT_CHARS + 10
 
 
 def test_many_calls_and_items_are_bounded() -> None:
@@ -77,33 +71,26 @@ def test_many_calls_and_items_are_bounded() -> None:
 @pytest.mark.shows("I26")
 def test_what_the_person_forbade_is_kept() -> None:
     """A request that rules out commits and pull requests says so in the case."""
-    messages = (
-        Message(TASK, "user", text="Add a login page. Do not commit, do not open a PR.", human=True),
-        *MESSAGES[3:],
-    )
-    found = make_case(Transcript("s", messages), at=1, nonce=NONCE, templates=TEMPLATES)
-    assert {"commit", "pr"} <= set(found.forbids)
+    asked = Message(TASK, "user", text="Add a login page. Do not commit, do not open a PR.", human=True)
+    assert {"commit", "pr"} <= set(made(asked, *MESSAGES[3:]).forbids)
 
 
 def test_without_a_person_there_is_no_task() -> None:
     """A session that nobody typed in can still be compacted."""
-    found = make_case(Transcript("s", MESSAGES[3:]), at=1, nonce=NONCE, templates=TEMPLATES)
+    found = made(*MESSAGES[3:])
     assert (found.task, found.requests) == ("", ())
     with pytest.raises(ValueError, match="summary"):
-        make_case(Transcript("s", MESSAGES[:4]), at=1, nonce=NONCE, templates=TEMPLATES)
+        made(*MESSAGES[:4])
 
 
 @pytest.mark.shows("I7")
 def test_the_newest_compaction_counts() -> None:
     """A manual one before it does not count, nor one that broke off; what came after shows."""
-    again = (
-        Message("msg_7", "user", compaction="auto"),
-        Message("msg_8", "assistant", text="Summary", summary=True),
-    )
-    found = compacted(transcript("manual", *again))
-    assert found is not None
-    assert (found.summary.id, found.auto, found.after) == ("msg_8", True, False)
-    found = compacted(transcript("manual", again[0], replace(again[1], error="MessageAbortedError")))
-    assert found is not None
-    assert (found.summary.id, found.auto, found.after) == (SUMMARY, False, True)
+    begun = Message("msg_7", "user", compaction="auto")
+    summary = Message("msg_8", "assistant", text="Summary", summary=True)
+    broken = replace(summary, error="MessageAbortedError")
+    for last, expected in ((summary, ("msg_8", True, False)), (broken, (SUMMARY, False, True))):
+        found = compacted(transcript("manual", begun, last))
+        assert found is not None
+        assert (found.summary.id, found.auto, found.after) == expected
     assert compacted(Transcript("s", MESSAGES[:4])) is None

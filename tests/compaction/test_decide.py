@@ -33,60 +33,52 @@ from tests.compaction.samples import (
 def test_continue_task() -> None:
     """The seed's row: a context-aware reminder of the current work."""
     decision = decided("continue_task")
+    text = nudge(decision).text
     assert decision.action == "continue_task"
-    lines = nudge(decision).text.splitlines()
-    assert lines[0] == CONTINUE == "## Reflection-3: Continue after compaction"
-    text = "\n".join(lines)
-    for part in (
+    assert text.splitlines()[0] == CONTINUE == "## Reflection-3: Continue after compaction"
+    parts = (
         f"> {REQUEST}",
         "- No test covers the login page",
         "- write tests",
         "as far as the summary shows: The page works. Tests are next.",
         "GitHub: PR #12 (acme/shop); so far: git push, gh pr create.",
         "Do only what was asked. If it is finished already, say so in one sentence and stop.",
-    ):
-        assert part in text
+    )
+    assert [part for part in parts if part not in text] == []
     assert "gh pr comment" not in text
 
 
 def test_needs_github_update() -> None:
-    """The seed's row: `gh pr comment` on the pull request that a command named, in its own repository."""
+    """The seed's row: a comment on the pull request or issue that a command named, in its own repository."""
     decision = decided("needs_github_update")
     text = nudge(decision).text
     assert decision.action == "needs_github_update"
     assert text.startswith("## Reflection-3: Update PR #12 after compaction\n")
-    assert "`gh pr comment 12 --repo acme/shop`" in text
-    assert "Besides that: Do only what was asked." in text
-    assert f"> {REQUEST}" in text
-
-
-def test_an_issue_is_updated_as_an_issue() -> None:
-    """`gh issue view 7` and work on it: the update goes to the issue."""
+    parts = ("`gh pr comment 12 --repo acme/shop`", "Besides that: Do only what was asked.", f"> {REQUEST}")
+    assert [part for part in parts if part not in text] == []
     call = replace(CALLS[1], input={"command": "gh issue view 7"}, output="number:\t7\n")
-    decision = decided("needs_github_update", found=transcript(calls=(call,)))
-    assert "`gh issue comment 7`" in nudge(decision).text
+    issue = decided("needs_github_update", found=transcript(calls=(call,)))
+    assert "`gh issue comment 7`" in nudge(issue).text
 
 
-@pytest.mark.parametrize(
-    "why", ["setting", "no target", "only text", "a target from text", "forbidden", "no comments"]
-)
+WORKED = transcript(calls=CALLS[:1])
+ON_99 = replace(WORKED.messages[3], text="I work on PR #99")
+TEXTED = replace(WORKED, messages=(*WORKED.messages[:3], ON_99, *WORKED.messages[4:]))
+NO_UPDATE: dict[str, dict[str, Any]] = {
+    "setting": {},
+    "no target": {"found": WORKED},
+    "only text": {"found": TEXTED},
+    "a target from text": {"github": GithubWork(target=Reference("pr", 99, "text"))},  # none is made today
+    "forbidden": {"forbids": ("pr",)},
+    "no comments": {"requests": ("Fix the bug of PR 12, but don't write on GitHub or post anything",)},
+}
+
+
+@pytest.mark.parametrize("why", NO_UPDATE)
 def test_no_github_update_without_leave_and_a_number(why: str) -> None:
     """A setting, a number from a tool result, and no word of the person against it; else the work goes on."""
-    changes: dict[str, Any] = {}
-    if why == "no target":
-        changes = {"found": transcript(calls=CALLS[:1])}
-    elif why == "only text":
-        messages = transcript(calls=CALLS[:1]).messages
-        texted = (*messages[:3], replace(messages[3], text="I work on PR #99"), *messages[4:])
-        changes = {"found": transcript(messages=texted)}
-    elif why == "forbidden":
-        changes = {"forbids": ("pr",)}
-    elif why == "a target from text":  # none is made today
-        changes = {"github": GithubWork(target=Reference("pr", 99, "text"))}
-    elif why == "no comments":
-        changes = {"requests": ("Fix the bug of PR 12, but don't write on GitHub or post anything",)}
-    outcome = said("needs_github_update")
-    decision = decide(session(), case(**changes), outcome, Limits(), github=why != "setting")
+    found, outcome = case(**NO_UPDATE[why]), said("needs_github_update")
+    decision = decide(session(), found, outcome, Limits(), github=why != "setting")
     assert decision.action == "continue_task"
     text = nudge(decision).text
     assert text.startswith(CONTINUE)
@@ -99,7 +91,6 @@ def test_needs_clarification() -> None:
     text = nudge(decision).text
     assert decision.action == "needs_clarification"
     assert text.startswith("## Reflection-3: Summarise the state after compaction\n")
-    assert "summarise the state and what is next" in text
     assert "If only the person can say, ask and stop." in text
 
 
@@ -160,30 +151,18 @@ OURS = Message("msg_8", "user", text="## Reflection-3", order="ord_1")
 ANSWER = Message("msg_8", "assistant", text="Going on.", finish="stop")
 
 
+WANTED = [
+    *(("manual", last, "toast") for last in (None, *get_args(FinalState)) if last != "incomplete"),
+    ("manual", "incomplete", "act"),
+    ("", "incomplete", "act"),
+    ("", None, "toast"),
+    *(("auto", last, "act") for last in (None, "incomplete", "unscored", "error", "skipped")),
+    *(("auto", last, "toast") for last in ("complete", "awaiting_user", "stopped")),
+]
+
+
 @pytest.mark.shows("I32")
-@pytest.mark.parametrize(
-    ("compaction", "last", "expected"),
-    [
-        ("manual", "incomplete", "act"),
-        ("manual", "complete", "toast"),
-        ("manual", "awaiting_user", "toast"),
-        ("manual", "stopped", "toast"),
-        ("manual", "unscored", "toast"),
-        ("manual", "error", "toast"),
-        ("manual", "skipped", "toast"),
-        ("manual", None, "toast"),
-        ("", "incomplete", "act"),
-        ("", None, "toast"),
-        ("auto", None, "act"),
-        ("auto", "incomplete", "act"),
-        ("auto", "unscored", "act"),
-        ("auto", "error", "act"),
-        ("auto", "skipped", "act"),
-        ("auto", "complete", "toast"),
-        ("auto", "awaiting_user", "toast"),
-        ("auto", "stopped", "toast"),
-    ],
-)
+@pytest.mark.parametrize(("compaction", "last", "expected"), WANTED)
 def test_when_a_compaction_needs_us(
     compaction: Compaction, last: FinalState | None, expected: Wanted
 ) -> None:
@@ -225,20 +204,22 @@ def test_whose_compaction_needs_us(changes: dict[str, Any], expected: Wanted) ->
     assert wanted(session(**changes), transcript("auto"), verdict()) == expected
 
 
+@pytest.mark.shows("I6")
 def test_what_is_no_compaction_needs_nothing() -> None:
-    """No summary, nobody's task, a child by the host's word, a session that is gone, a plan that waits."""
+    """No summary, nobody's task, a child by the host's word, a session that is gone; a plan that waits and an
+    older task's verdict get a toast.
+    """
     whole = transcript("auto")
-    assert wanted(session(), replace(whole, messages=whole.messages[:4]), verdict()) == "nothing"
-    assert wanted(session(), replace(whole, messages=whole.messages[3:]), verdict()) == "nothing"
-    assert wanted(session(), replace(whole, parent="ses_0"), verdict()) == "nothing"
-    assert wanted(session(), replace(whole, missing=True), verdict()) == "nothing"
+    changes: tuple[dict[str, Any], ...] = (
+        {"messages": whole.messages[:4]},
+        {"messages": whole.messages[3:]},
+        {"parent": "ses_0"},
+        {"missing": True},
+    )
+    for change in changes:
+        assert wanted(session(), replace(whole, **change), verdict()) == "nothing", change
     planned = tuple(replace(m, agent="plan") if m.human else m for m in whole.messages)
     assert wanted(session(), replace(whole, messages=planned), verdict()) == "toast"
-
-
-@pytest.mark.shows("I6")
-def test_a_verdict_about_an_older_task_does_not_count() -> None:
-    """The task before was incomplete; this one was never judged."""
     assert wanted(session(), transcript("manual"), verdict(task="msg_1")) == "toast"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daemon.compaction.flow import evaluate
 from daemon.compaction.parse import ACTIONS
@@ -27,10 +29,30 @@ def test_one_good_reply_is_enough() -> None:
     assert (outcome.cost, len(outcome.replies), outcome.bad) == (None, 1, ())
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-def test_every_action_of_the_seed(action: str) -> None:
+def test_every_action_of_the_seed() -> None:
     """Each row of the action table is read as it is."""
-    assert run(evaluate(case()), GOOD | {"action": action})[0].action == action
+    assert [run(evaluate(case()), GOOD | {"action": action})[0].action for action in ACTIONS] == [*ACTIONS]
+
+
+def test_the_prompt_shows_what_was_recorded() -> None:
+    """The seed's context: original task, last reply, tools used, PR references."""
+    _, (prompt,) = run(evaluate(case()), GOOD)
+    shown = (
+        "Add a login page", "an earlier request) Look at the shop first", "The page is there.", "## Goal",
+        "edit x1, bash x1", "commands that ran: git push, gh pr create", "the last command was about: PR #12",
+        "open item: No test covers the login page", "open todo: write tests", "the last verdict: incomplete",
+    )  # fmt: skip
+    assert [text for text in shown if text not in prompt.text] == []
+
+
+@pytest.mark.shows("I27")
+@given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=200))
+def test_any_data_makes_one_fenced_prompt(request: str, summary: str, said: str) -> None:
+    """Braces and markers in the data change nothing: each fence stands once, in its order."""
+    found = case(requests=(request,), summary=summary, last_reply=said)
+    prompt = next(evaluate(found))
+    assert prompt.text.startswith(f"The marker of this data is {NONCE}.")
+    assert prompt.text.rstrip().endswith(f"--- end {NONCE}")
 
 
 @pytest.mark.shows("I2")

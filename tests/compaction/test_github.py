@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.compaction.github import GithubWork, github_work
+from daemon.compaction.invocations import invocations
 from daemon.core.transcript import Message, ToolCall, Transcript
-from tests.compaction.commands import ISSUE, PR, call, ran, work
+from tests.support.tables import tables
+
+ROWS = tables("github")
+PR = "https://github.com/acme/shop/pull/12"
+ISSUE = "https://github.com/acme/shop/issues/7"
+Ran = tuple[str, str] | tuple[str, str, int]
 
 
-@pytest.mark.parametrize(
-    "failed",
-    [
-        call("gh pr create --fill", "pull request create failed: GraphQL: No commits between main and x", 1),
-        call("gh pr create", f'a pull request for branch "x" into branch "main" already exists:\n{PR}', 1),
-        call("gh pr view 12", "GraphQL: Could not resolve to a PullRequest with the number of 12.", 1),
-        call("gh pr view 12 || true", "GraphQL: Could not resolve to a PullRequest with the number of 12."),
-        call("gh pr view; true", 'no pull requests found for branch "x"'),
-        call("gh issue comment 7 -b x", "HTTP 403: Resource not accessible", 1),
-        call("gh pr comment 12 -b x", "gh: command not found", 127),
-        call("git commit -m x", "nothing to commit, working tree clean", 1),
-        call("git commit -m x; true", "error: pathspec 'x' did not match"),
-        call("git push", "! [rejected] main -> main (fetch first)\nerror: failed to push some refs", 1),
-        call("git push | tail -1", "error: failed to push some refs to 'github.com:acme/shop'"),
-        call("git branch x; true", "fatal: a branch named 'x' already exists"),
-        call("gh pr create", status="error", error="denied by the person", exit_code=None),
-        call("gh pr create", status="running", exit_code=None),
-        call("gh pr create", PR, tool="webfetch"),
-        call("", PR),
-        ToolCall("c", "bash", "completed", {"command": ["gh", "pr", "create"]}, PR),
-    ],
+def call(command: str, output: str = "", exit_code: int | None = 0, **changes: Any) -> ToolCall:
+    values: dict[str, Any] = {"id": "c", "tool": "bash", "status": "completed"}
+    values |= {"input": {"command": command}, "output": output, "exit": exit_code}
+    return ToolCall(**(values | changes))
+
+
+def work(*calls: ToolCall, request: str = "Do it", said: str = "") -> GithubWork:
+    messages = (
+        Message("m1", "user", text=request, human=True),
+        Message("m2", "assistant", text=said, calls=calls, finish="stop"),
+    )
+    return github_work(Transcript("ses_1", messages))
+
+
+def ran(*commands: Ran) -> GithubWork:
+    return work(*(call(*command) for command in commands))
+
+
+NOT_RUN = (
+    call("gh pr create", status="error", error="denied by the person", exit_code=None),
+    call("gh pr create", status="running", exit_code=None),
+    call("gh pr create", PR, tool="webfetch"),
+    ToolCall("c", "bash", "completed", {"command": ["gh", "pr", "create"]}, PR),
 )
+
+
+@pytest.mark.parametrize("failed", [*(call(*row) for row in ROWS["failed"]), *NOT_RUN])
 def test_failed_commands_do_not_count(failed: ToolCall) -> None:
     """Neither as work nor as a place to write to."""
     assert work(failed) == GithubWork()
@@ -46,72 +59,21 @@ def test_part_of_a_failed_script_that_worked() -> None:
     assert (found.tools, found.target) == (("gh pr create",), None)
 
 
-@pytest.mark.shows("I32")
-@pytest.mark.parametrize(
-    ("command", "output", "expected"),
-    [
-        ("gh pr create --fill", f"Creating pull request for x\n\n{PR}\n", ("pr", 12, "acme/shop")),
-        (
-            "git push && gh pr create",
-            f"remote:  {PR.replace('12', 'new/x')}\n{PR}\n",
-            ("pr", 12, "acme/shop"),
-        ),
-        ("gh issue create -t x -b y", f"{ISSUE}\n", ("issue", 7, "acme/shop")),
-        ("gh pr comment 12 -b x", f"{PR}#issuecomment-1\n", ("pr", 12, "acme/shop")),
-        ("gh pr comment -b x 12", "", ("pr", 12, "")),
-        ("gh pr comment '#12' -b x -R acme/shop", "", ("pr", 12, "acme/shop")),
-        ("gh pr comment 12 -b x --repo=git.example.com/a/b", "", ("pr", 12, "git.example.com/a/b")),
-        ("gh pr comment 12 -b x -R '$(curl x)'", "", ("pr", 12, "")),
-        (f"gh pr view {PR} --comments", "title: x", ("pr", 12, "acme/shop")),
-        ("gh pr view 12", f"title:\tx\nnumber:\t12\nurl:\t{PR}\n--\nlike {PR}3", ("pr", 12, "acme/shop")),
-        ("gh pr view", f"title:\tx\nnumber:\t12\nurl:\t{PR}\n", ("pr", 12, "acme/shop")),
-        ("gh pr view --json number,url", f'{{"number":12,"url":"{PR}"}}', ("pr", 12, "acme/shop")),
-        ("gh pr view --json number -q .number", "12\n", ("pr", 12, "")),
-        ("gh issue view 7", "title:\tx\nnumber:\t7\n", ("issue", 7, "")),
-        ("gh pr view --json url --jq .url", f"{PR}\n", ("pr", 12, "acme/shop")),
-        ("gh pr view 12 --comments", "author:\teve\n--\nhttps://github.com/evil/x/pull/12\n", ("pr", 12, "")),
-        ("gh pr ready", '✓ Pull request acme/shop#12 is marked as "ready for review"', ("pr", 12, "")),
-        ("gh pr review -a 12", "", ("pr", 12, "")),
-        ("gh pr checkout 12", "Switched to branch 'x'", ("pr", 12, "")),
-        ("gh pr create", "https://git.example.com/a/b/pull/3\n", ("pr", 3, "git.example.com/a/b")),
-        ("gh pr view feature/x", f"url:\t{PR}\nnumber:\t12\n", ("pr", 12, "acme/shop")),
-    ],
-)
-def test_the_target_comes_from_results(command: str, output: str, expected: tuple[str, int, str]) -> None:
-    """The number an update may go to is one that a command named or was given."""
+@pytest.mark.shows("I27", "I32")
+@pytest.mark.parametrize(("command", "output", "expected"), ROWS["targets"])
+def test_the_target_comes_from_results(command: str, output: str, expected: list[str | int] | None) -> None:
+    """An update may go to a number that a command named or was given, never to a link in other output."""
     target = ran((command, output)).target
-    assert target is not None
-    assert (target.kind, target.number, target.repo, target.source) == (*expected, "tool")
+    found = target and [target.kind, target.number, target.repo, target.source]
+    assert found == (expected and [*expected, "tool"])
 
 
-@pytest.mark.shows("I27")
-@pytest.mark.parametrize(
-    ("command", "output"),
-    [
-        (
-            "git push -u origin x",
-            "remote: Create one:\nremote:  https://github.com/a/b/pull/new/x",
-        ),
-        ("gh pr list", f"12\tFix\tx\tOPEN\n{PR}"),
-        ("cat README.md", PR),
-        ("git log --oneline", "1a2b3c4 Fix (#12)"),
-        ("curl -s https://evil.example", f"gh pr comment 12\n{PR}"),
-        ("cat notes.md && gh pr create", f"https://github.com/evil/x/pull/99\n{PR}"),
-        ("gh pr create --fill", "done"),
-        ("gh pr create --fill", f"see also {PR} for more"),
-        ("gh pr create --fill", ISSUE),
-        ("gh pr edit --title x", "see pull request #12 there"),
-        ("gh pr view x", f"title: y\n{PR}\n{PR}3"),
-        ("gh pr view --comments", f"author:\teve\n--\nnumber:\t99\nurl:\t{PR}\n--\n"),
-        ("gh pr view --json body", '{"body":"\\"number\\":99, \\"url\\":\\"' + PR + '\\""}'),
-        ("gh pr checks", "build\tpass\t1m"),
-        ("gh pr view 0", ""),
-        ("gh pr view 12345678901", ""),
-    ],
-)
-def test_no_target_without_a_clear_number(command: str, output: str) -> None:
-    """Links in other output, in bodies and in lists are never a place to write to."""
-    assert ran((command, output)).target is None
+@pytest.mark.parametrize(("command", "tools"), ROWS["invocations"])
+def test_invocations(command: str, tools: list[str]) -> None:
+    """The seed's tool patterns, wrapped and joined; not what is quoted, commented, dry or merely looking."""
+    assert [i.tool for i in invocations(command)] == tools
+    assert list(ran((command, "")).tools) == tools
+    assert tools or work(call(command, f"{PR}\n")) == GithubWork()
 
 
 @pytest.mark.shows("I27")
@@ -119,21 +81,16 @@ def test_text_is_never_a_target() -> None:
     """Whatever the request or the agent says, only a tool result opens a place to write to."""
     found = work(request=f"Fix issue #42, see {PR}", said="I work on PR #34. Run gh pr comment 99 now.")
     assert found.active
-    assert [(r.kind, r.number, r.source) for r in found.references] == [
-        ("issue", 42, "text"),
-        ("pr", 12, "text"),
-        ("pr", 34, "text"),
+    assert [(r.name, r.source) for r in found.references] == [
+        (name, "text") for name in ("issue #42", "PR #12", "PR #34")
     ]
     assert found.target is None
 
 
 def test_what_was_written_to_counts_before_what_was_looked_at() -> None:
     """The newest of those that the agent worked on; a look at another one does not move it."""
-    found = ran(
-        ("gh issue view 7", "number:\t7"),
-        ("gh pr create --fill", PR),
-        ("gh pr view 3", "number:\t3"),
-    )
+    calls = (("gh issue view 7", "number:\t7"), ("gh pr create --fill", PR), ("gh pr view 3", "number:\t3"))
+    found = ran(*calls)
     assert found.target is not None
     assert found.target.name == "PR #12"
     assert [r.name for r in found.references] == ["issue #7", "PR #12", "PR #3"]

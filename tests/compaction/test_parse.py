@@ -54,17 +54,14 @@ def test_a_reply_that_lacks_something_is_refused(missing: str) -> None:
     assert parse(Reply("", "t", data={"action": "task_complete", "confidence": 1})) == Answer("task_complete")
 
 
-json_values = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.lists(st.text())
+json_values = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9), st.lists(st.text())
 )
+DECIDE = dict.fromkeys(("action", "confidence"), json_values)
 
 
 @pytest.mark.shows("I18")
-@given(
-    st.fixed_dictionaries(
-        dict.fromkeys(("action", "confidence"), json_values), optional={"message": json_values}
-    )
-)
+@given(st.fixed_dictionaries(DECIDE, optional={"message": json_values}))
 def test_any_object_parses_or_is_refused(data: dict[str, object]) -> None:
     """Nothing but an answer or ``BadReply`` ever comes out."""
     with contextlib.suppress(BadReply):

@@ -10,14 +10,7 @@ from daemon.compaction.decide import decide
 from daemon.compaction.flow import Outcome
 from daemon.compaction.texts import NOTE_CHARS, clean
 from daemon.core.guards import Limits
-from tests.compaction.samples import (
-    SECRET,
-    case,
-    decided,
-    nudge,
-    said,
-    session,
-)
+from tests.compaction.samples import SECRET, case, decided, nudge, said, session
 
 
 @pytest.mark.shows("I27", "I46")

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daemon.core.evidence import Act, Evidence
 from daemon.core.transcript import Message, ToolCall
 from daemon.evidence.activity import AFTER_EDIT, MAX_CALLS, MAX_COMMAND, MAX_INNER, MAX_NAMES
 from daemon.evidence.collect import collect
 from daemon.evidence.outputs import MAX_LINE
-from tests.support.hosts.tales import TALES
+from tests.support.hosts.tales import TALES, Tale
 from tests.support.transcripts import PASSED, TEST, bash, edit, evidence_of, failed, read, task, write
 
-if TYPE_CHECKING:
-    from daemon.core.evidence import Act, Evidence
-    from tests.support.hosts.tales import Tale
-
-LONG = "\n".join(
-    [
-        *(f"ok  \tshop/pkg{i}\t0.1s" for i in range(60)),
-        "--- FAIL: TestLogin (0.00s)",
-        "    login_test.go:12: want 1, got 2",
-        "FAIL\tshop/login\t0.2s",
-        *(f"ok  \tshop/more{i}\t0.1s" for i in range(60)),
-        "all packages were visited",
-    ]
-)
+GOOD = "".join(f"ok  \tshop/pkg{i}\t0.1s\n" for i in range(60))
+FAIL = "--- FAIL: TestLogin (0.00s)\n    login_test.go:12: want 1, got 2\nFAIL\tshop/login\t0.2s\n"
+LONG = f"{GOOD}{FAIL}{GOOD}all packages were visited"
 ID = re.compile(r"[AEM]\d")
 
 
@@ -66,7 +55,7 @@ def test_a_failing_package_in_the_middle_of_a_long_log(tale: Tale) -> None:
     assert lines[2:] == [
         "| --- FAIL: TestLogin (0.00s)",
         "| FAIL shop/login 0.2s",
-        "| ok shop/more59 0.1s",
+        "| ok shop/pkg59 0.1s",
         "| all packages were visited",
     ]
     assert lines[1].endswith("`sh tools/all.sh` → exit 0")
@@ -107,27 +96,8 @@ def test_a_run_that_timed_out_is_a_check_that_shows_nothing(tale: Tale) -> None:
     assert any("collected 90 items ...." in line for line in act.said)
 
 
-def test_what_git_and_the_forge_report(tale: Tale) -> None:
-    """Files of a commit, where a push went, the pull request's address."""
-    tale.runs(
-        "git commit -am Fix",
-        "[main 1a2b3c4] Fix\n 2 files changed, 5 insertions(+)\n create mode 100644 a.py",
-    )
-    tale.runs("git push", "To github.com:a/b.git\n   1a2b3c4..5d6e7f8  main -> main")
-    tale.runs("gh pr create --fill", "Creating pull request\n\nhttps://github.com/a/b/pull/7")
-    assert [line for line in shown(ended(tale)) if line[0] == "|"] == [
-        "| [main 1a2b3c4] Fix",
-        "| 2 files changed, 5 insertions(+)",
-        "| create mode 100644 a.py",
-        "| To github.com:a/b.git",
-        "| 1a2b3c4..5d6e7f8 main -> main",
-        "| Creating pull request",
-        "| https://github.com/a/b/pull/7",
-    ]
-
-
 def test_ordinary_commands_have_their_line(tale: Tale) -> None:
-    """Migrations, a dry run, a tag, a query: no row speaks of them, and the log shows what they printed."""
+    """Migrations, a dry run, a query, a push, a tag: the log shows what they printed."""
     commands = {
         "rails db:migrate": "== 2024 CreateUsers: migrated (0.01s)",
         "terraform plan": "Plan: 1 to add, 0 to change, 0 to destroy.",
@@ -138,12 +108,15 @@ def test_ordinary_commands_have_their_line(tale: Tale) -> None:
     }
     for command, output in commands.items():
         tale.runs(command, output)
+    tale.runs("git push", "Enumerating objects\nTo github.com:a/b.git\n   1a2b3c4..5d6e7f8  main -> main")
     tale.runs("git tag v1.2.0")
     lines = shown(ended(tale))
-    assert [line[2:] for line in lines if line[0] == "|"] == list(commands.values())
+    said = [*commands.values(), "To github.com:a/b.git", "1a2b3c4..5d6e7f8 main -> main"]
+    assert [line[2:] for line in lines if line[0] == "|"] == said
     assert lines[-1].endswith("`git tag v1.2.0` → exit 0")
 
 
+@pytest.mark.shows("I11")
 def test_refused_and_then_done_another_way(tale: Tale) -> None:
     """The log shows both, and a row names them; what was refused is no work."""
     tale.is_refused("git push origin main")
@@ -170,54 +143,38 @@ def test_looks_collapse_and_are_counted(tale: Tale) -> None:
     ]
 
 
-def test_a_long_row_of_looks_names_some() -> None:
-    """What is not named is counted."""
+def test_looks_that_are_many_or_failed() -> None:
+    """Of a long row some are named and the others counted; an error is a result, with a line of its own."""
     (act,) = log_of(*(read(f"f{i}.py") for i in range(MAX_NAMES + 5)))
     assert act.text.endswith(f"f{MAX_NAMES - 1}.py and 5 more")
-
-
-def test_a_look_that_failed_is_a_line_of_its_own() -> None:
-    """An error is a result."""
-    assert [a.text for a in log_of(read("a.py"), failed("read", "File not found", filePath="q.py"))] == [
-        "read: a.py",
-        "read q.py → failed: File not found",
-    ]
+    acts = log_of(read("a.py"), failed("read", "File not found", filePath="q.py"))
+    assert [a.text for a in acts] == ["read: a.py", "read q.py → failed: File not found"]
 
 
 def test_a_tool_that_asks(tale: Tale) -> None:
-    """The question stands in the log, and before its answer."""
+    """The question stands in the log."""
     tale.asks("Which fields are required?", "both")
-    found = ended(tale)
-    assert "Which fields are required? → done" in found.log[0].text
+    assert "Which fields are required? → done" in ended(tale).log[0].text
 
 
-AGENT = ToolCall(
-    "t",
-    "task",
-    "completed",
-    {"subagent_type": "general", "description": "Fix the parser", "prompt": "…"},
-    "I fixed it.\nAll tests pass.",
-    inner=(read(), edit("src/parser.py"), TEST),
-)
+GENERAL = {"subagent_type": "general", "description": "Fix the parser", "prompt": "…"}
+SAID = "I fixed it.\nAll tests pass."
+INNER = (read(), edit("src/parser.py"), TEST)
+AGENT = ToolCall("t", "task", "completed", GENERAL, SAID, inner=INNER)
 
 
 @pytest.mark.parametrize("tool", ["task", "Task", "Agent"])
 def test_sub_agents_leave_lines_and_their_checks_count(tool: str) -> None:
     """Their task, what they ran and wrote, their last words; positions hold inside them too."""
     found = evidence_of("Fix it", replace(AGENT, tool=tool))
-    assert found.log == (
-        replace(
-            found.log[0],
-            id="A1",
-            text="sub-agent general: Fix the parser → done",
-            said=(
-                "A1.2 edit src/parser.py → done",
-                AFTER_EDIT,
-                "A1.3 bash `pytest -q` → exit 0",
-                f"| {PASSED}",
-                "its last words: I fixed it. All tests pass.",
-            ),
-        ),
+    (act,) = found.log
+    assert (act.id, act.text) == ("A1", "sub-agent general: Fix the parser → done")
+    assert act.said == (
+        "A1.2 edit src/parser.py → done",
+        AFTER_EDIT,
+        "A1.3 bash `pytest -q` → exit 0",
+        f"| {PASSED}",
+        "its last words: I fixed it. All tests pass.",
     )
     assert [(r.outcome, r.position) for r in found.of("check")] == [("passed", "after_last_write")]
     assert (found.writes, found.delegated) == (1, False)
@@ -286,8 +243,8 @@ def test_messages_between_the_calls_are_marked() -> None:
     ]
 
 
-def test_here_documents_are_counted() -> None:
-    """Their lines are in the changes; a command stays one short line."""
+def test_commands_are_one_short_line() -> None:
+    """The lines of a here-document are counted; of a long command its ends stay."""
     (act, _) = log_of(bash("cat > a.py <<'EOF'\nx = 1\ny = 2\nEOF"))
     assert act.text == "bash `cat > a.py <<'EOF' (2 lines)` → exit 0"
     (act,) = log_of(bash("echo " + "x" * 5_000))

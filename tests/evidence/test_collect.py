@@ -58,21 +58,15 @@ def test_a_plan_announces_nothing() -> None:
     assert collect(session(final=final)).ending == "announced"
 
 
-def test_text_before_calls_is_no_ending() -> None:
-    """In a message with tool calls the text may stand before them."""
-    message = Message(
-        "a", "assistant", 2, "Let me run the tests:", finish="stop", calls=(bash("pytest", PASSED),)
-    )
-    evidence = collect(Transcript("s", (Message("u", "user", 1, "Hi", human=True), message)))
-    assert evidence.ending == "statement"
-
-
 @pytest.mark.shows("I36")
-def test_an_empty_transcript_has_an_ending_only() -> None:
-    """Nothing to read is no error."""
-    evidence = collect(Transcript("ses"))
-    assert [r.kind for r in evidence.rows] == ["ending"]
-    assert evidence.ending == "empty"
+def test_texts_that_are_no_ending() -> None:
+    """A text with calls may stand before them; an empty transcript has an empty ending only."""
+    call = bash("pytest", PASSED)
+    asked = Message("u", "user", 1, "Hi", human=True)
+    before = Message("a", "assistant", 2, "Let me run the tests:", finish="stop", calls=(call,))
+    assert collect(Transcript("s", (asked, before))).ending == "statement"
+    empty = collect(Transcript("ses"))
+    assert ([r.kind for r in empty.rows], empty.ending) == (["ending"], "empty")
 
 
 @pytest.mark.shows("I27")
@@ -135,43 +129,15 @@ def test_any_transcript(asks: list[str], calls: list[ToolCall], final: str, proj
     assert all(len(r.text) < 2_000 for r in evidence.rows)
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "a",
-        "- ",
-        "`",
-        "``` ",
-        "tests pass ",
-        "don't ",
-        "no the ",
-        "add a ",
-        "commit or ",
-        "want me to ",
-        "I can ",
-        "? ",
-        "next steps\n",
-        "- a\n",
-        "@skip",
-        "assert ",
-        "|| true",
-        "Tests run: ",
-        "https://a.b/pull/",
-        "update a.py ",
-        "a.",
-        "tests/",
-        "\n",
-        "    ",
-        "[a] ",
-        "\n*** Update File: a",
-        "-assert x\n",
-        "(",
-        "...",
-        "; ",
-        "1 passed",
-        "Executed 1 of ",
-    ],
-)
+UNITS = [
+    "a", "- ", "`", "``` ", "tests pass ", "don't ", "no the ", "add a ", "commit or ", "want me to ",
+    "I can ", "? ", "next steps\n", "- a\n", "@skip", "assert ", "|| true", "Tests run: ", "https://a.b/pull/",
+    "update a.py ", "a.", "tests/", "\n", "    ", "[a] ", "\n*** Update File: a", "-assert x\n", "(", "...",
+    "; ", "1 passed", "Executed 1 of ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("where", ["ask", "final", "edit", "output"])
 @pytest.mark.timeout(30)
 def test_a_megabyte_of_anything_is_quick(unit: str, where: str) -> None:

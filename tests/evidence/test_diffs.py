@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +10,8 @@ from daemon.core.evidence import FileChange
 from daemon.core.transcript import ToolCall
 from daemon.evidence.collect import collect
 from daemon.evidence.diffs import MAX_FILES, MAX_LINE, MAX_LINES
-from tests.support.hosts.tales import TALES
+from tests.support.hosts.tales import TALES, Tale
 from tests.support.transcripts import bash, edit, evidence_of, read, write
-
-if TYPE_CHECKING:
-    from tests.support.hosts.tales import Tale
 
 TEXTS = st.text(st.sampled_from("ab \n"), min_size=1, max_size=30)
 
@@ -72,18 +67,13 @@ def test_an_edit_and_its_undo_leave_nothing(old: str, new: str, around: str) -> 
     assert changes(edit("a.py", old, new), back) == ()
 
 
-def test_an_edit_of_an_edit_shows_the_last_state() -> None:
-    """Three steps are one change."""
+def test_several_edits_of_a_file_are_one_change() -> None:
+    """From the first state to the last; a file made and edited is new, one removed again is nothing."""
     file = one(edit("a.py", "x = 1", "x = 2"), edit("a.py", "x = 2", "x = 3"), edit("a.py", "x = 3", "x = 4"))
     assert (file.lines, file.by) == (("- x = 1", "+ x = 4"), ("A1", "A2", "A3"))
-
-
-def test_a_file_that_was_made_and_edited_is_new() -> None:
-    """Its last content counts; made and removed again leaves nothing."""
     made = write("a.py", "x = 1\n")
-    assert one(made, edit("a.py", "x = 1", "x = 2")) == FileChange(
-        "a.py", "new", ("A1", "A2"), 1, 0, ("+ x = 2",)
-    )
+    new = FileChange("a.py", "new", ("A1", "A2"), 1, 0, ("+ x = 2",))
+    assert one(made, edit("a.py", "x = 1", "x = 2")) == new
     assert one(made, write("a.py", "y = 1\n")).lines == ("+ y = 1",)
     assert changes(made, bash("rm a.py")) == ()
 
@@ -135,12 +125,6 @@ def test_commands_that_write(command: str, how: str, lines: tuple[str, ...]) -> 
     assert (file.path, file.how, file.lines, file.by) == ("a.py", how, lines, ("A1",))
 
 
-def test_a_script_that_hides_its_files() -> None:
-    """Which files it wrote is not known, and it says by which call."""
-    file = one(bash("python3 - <<'EOF'\nopen('a.py', 'w').write('x')\nEOF"))
-    assert (file.how, file.by) == ("by_command", ("A1",))
-
-
 def test_other_forms_of_edit() -> None:
     """Several edits in a call, a notebook's cell, a call whose text is not known; a failed one is none."""
     several = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d"}]
@@ -152,21 +136,13 @@ def test_other_forms_of_edit() -> None:
     assert changes(edit(error="oldString not found")) == ()
 
 
-def test_what_sub_agents_changed() -> None:
-    """By the number of the inner call."""
-    call = ToolCall("t", "task", "completed", {}, inner=(read(), edit()))
-    assert one(call).by == ("A1.2",)
-
-
-def test_what_is_no_part_of_the_work() -> None:
-    """Logs, caches and temporary files stay out."""
-    calls = (
-        write("/tmp/x.py", "x"),
-        write("out.log", "x"),
-        write("node_modules/a.js", "x"),
-        bash("rm -rf dist"),
-    )
-    assert changes(*calls) == ()
+def test_whose_work_it_is() -> None:
+    """A sub-agent's edit by its inner call, what a script wrote by its call; no logs or caches."""
+    assert one(ToolCall("t", "task", "completed", {}, inner=(read(), edit()))).by == ("A1.2",)
+    file = one(bash("python3 - <<'EOF'\nopen('a.py', 'w').write('x')\nEOF"))
+    assert (file.how, file.by) == ("by_command", ("A1",))
+    by_products = [write(path, "x") for path in ("/tmp/x.py", "out.log", "node_modules/a.js")]
+    assert changes(*by_products, bash("rm -rf dist")) == ()
 
 
 def test_long_changes_are_counted_whole() -> None:

@@ -22,6 +22,9 @@ from daemon.evidence.outputs import (
     last_lines,
     one_line,
 )
+from tests.support.tables import tables
+
+ROWS = tables("outputs")
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 NOISE = "\n".join(f"compiled file {i}" for i in range(2_000))
@@ -52,16 +55,10 @@ def test_a_short_line_keeps_its_words(text: str) -> None:
     assert one_line("two  words\tand more") == "two words and more"
 
 
-def test_a_long_line_keeps_both_ends() -> None:
-    """The error often stands at the end of a long line."""
+def test_long_lines_and_code() -> None:
+    """A long line keeps both ends. Code keeps its indentation, up to a limit."""
     line = one_line("BEGIN " + "x" * 500 + " END", 60)
-    assert line.startswith("BEGIN x")
-    assert line.endswith("x END")
-    assert "…" in line
-
-
-def test_code_keeps_its_indentation() -> None:
-    """Up to a limit, so that it can't push text out of sight."""
+    assert (line[:7], line[-5:], "…" in line) == ("BEGIN x", "x END", True)
     assert code_line("    return x") == "    return x"
     assert code_line(" " * 500 + "x") == " " * 12 + "x"
 
@@ -81,43 +78,7 @@ def test_an_output_as_a_person_sees_it(raw: str, seen: str) -> None:
     assert clean(raw) == seen
 
 
-FAILURES = [
-    "FAIL src/login.test.ts",
-    "FAILED tests/test_a.py::test_x - assert 1 == 2",
-    "--- FAIL: TestLogin (0.00s)",
-    "FAIL\tshop/login\t0.2s",
-    "not ok 3 - logs in",
-    "test login::works ... FAILED",
-    "thread 'main' panicked at src/main.rs:3:5:",
-    "panic: runtime error: index out of range",
-    "Traceback (most recent call last):",
-    "ValueError: bad date",
-    "E   AssertionError: assert 1 == 2",
-    "  ✗ logs in (12 ms)",
-    "  ✕ logs in (12 ms)",
-    "  ● login \u203a works",
-    "src/a.ts(3,5): error TS2322: Type 'string' is not assignable",
-    "error[E0308]: mismatched types",
-    "a.c:3:1: error: expected ';'",
-    "21 examples, 2 failures",
-    "Tests: 1 failed, 8 passed, 9 total",
-    "[ERROR] BUILD FAILURE",
-    "Segmentation fault (core dumped)",
-    "! [rejected]        main -> main (fetch first)",
-    "CONFLICT (content): Merge conflict in a.py",
-    "fatal: not a git repository",
-]
-FINE = [
-    "0 failed, 12 passed",
-    "12 examples, 0 failures",
-    "Found 0 errors.",
-    "no errors found",
-    "Tests run: 4, Failures: 0, Errors: 0",
-    "[INFO] 0 problems",
-]
-
-
-@pytest.mark.parametrize("line", FAILURES)
+@pytest.mark.parametrize("line", ROWS["failures"])
 def test_a_failure_is_seen_wherever_it_stands(line: str) -> None:
     """In the middle of thousands of good lines, and in a file's content too; at its own position."""
     text = f"{NOISE}\n{line}\n{NOISE}"
@@ -127,10 +88,9 @@ def test_a_failure_is_seen_wherever_it_stands(line: str) -> None:
         assert text[found[0][0] :].startswith(line)
 
 
-@pytest.mark.parametrize("line", FINE)
-def test_a_good_summary_is_no_failure(line: str) -> None:
+def test_a_good_summary_is_no_failure() -> None:
     """A count of zero tells of no failure."""
-    assert failure_lines(f"{NOISE}\n{line}") == ([], 0)
+    assert [line for line in ROWS["fine"] if failure_lines(f"{NOISE}\n{line}") != ([], 0)] == []
 
 
 def test_weak_words_count_where_nothing_stronger_stands() -> None:
@@ -143,23 +103,16 @@ def test_weak_words_count_where_nothing_stronger_stands() -> None:
 
 
 def test_of_many_failures_the_first_and_the_last() -> None:
-    """The others are counted."""
+    """The others are counted. Marks are looked for from both ends, so a flood in the middle hides neither. A
+    letter whose small form is longer moves no position.
+    """
     found, more = failure_lines("\n".join(f"FAILED test_{i}" for i in range(50)))
     assert [line.rsplit("_", 1)[1] for line in texts(found)] == ["0", "1", "2", "3", "46", "47", "48", "49"]
     assert more == 50 - MAX_STRONG
-
-
-def test_the_last_failure_is_seen_behind_very_many() -> None:
-    """Each mark is looked at from both ends, so a flood in the middle hides neither."""
     text = "FAILED first\n" + "an error is handled\n" * 20_000 + "FAILED last\n"
     assert texts(failure_lines(text)[0]) == ["FAILED first", "FAILED last"]
-
-
-def test_a_letter_whose_small_form_is_longer() -> None:
-    """Such a letter moves no position."""
     text = "İ\nFAILED x\nthe error"
-    found, _ = failure_lines(text)
-    assert all(text[at:].startswith(line) for at, line in found)
+    assert all(text[at:].startswith(line) for at, line in failure_lines(text)[0])
 
 
 def test_what_git_reports() -> None:
@@ -182,23 +135,7 @@ def test_the_last_lines() -> None:
     assert [at for at, _ in last_lines(text, 3)] == [text.index(x) for x in ("first", "12", "stopped")]
 
 
-@pytest.mark.parametrize(
-    ("output", "names"),
-    [
-        ("FAILED tests/test_a.py::test_x - assert 1 == 2", ["tests/test_a.py::test_x"]),
-        ("    --- FAIL: TestLogin/empty (0.00s)", ["TestLogin/empty"]),
-        ("test login::works ... FAILED", ["login::works"]),
-        ("  ✕ logs in (12 ms)", ["logs in"]),
-        ("rspec ./spec/a_spec.rb:3 # A works", ["./spec/a_spec.rb:3"]),
-        ("not ok 3 - logs in # time=1", ["logs in"]),
-        ("FAIL: test_x (tests.a.TestA)", ["test_x (tests.a.TestA)"]),
-        ("[ERROR]   LoginTest.rejectsEmpty:12 expected", ["LoginTest.rejectsEmpty:12"]),
-        ("LoginTest > rejects empty FAILED", ["LoginTest > rejects empty"]),
-        ("  Failed Shop.LoginTests.Empty [12 ms]", ["Shop.LoginTests.Empty"]),
-        ("\t 3 - login (Failed)", ["login"]),
-        ("12 passed", []),
-    ],
-)
+@pytest.mark.parametrize(("output", "names"), ROWS["names"])
 def test_names_of_failed_tests(output: str, names: list[str]) -> None:
     """Of each runner, each name once."""
     assert list(failed_tests(f"{output}\n{output}")) == names

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from daemon.core.transcript import Message, Todo, ToolCall, Transcript
 from daemon.evidence.collect import collect
-from tests.support.hosts.tales import TALES
+from tests.support.hosts.tales import TALES, Tale
 from tests.support.transcripts import bash, edit, evidence_of, failed, task
-
-if TYPE_CHECKING:
-    from tests.support.hosts.tales import Tale
 
 REJECTED = "The user rejected permission to use this specific tool call."
 
@@ -88,26 +85,10 @@ def test_todos_that_the_work_overtook(kind: type[Tale]) -> None:
     assert [r.open for r in collect(tale.transcript()).of("todo")] == [True]
 
 
-@pytest.mark.shows("I11")
-@pytest.mark.parametrize(
-    ("calls", "way"),
-    [
-        ((failed("bash", REJECTED, command="git push"), bash("git push --no-verify", "To x")), "A2"),
-        ((failed("edit", REJECTED, filePath="src/a.py"), bash("cat > src/a.py <<'EOF'\nx\nEOF")), "A2"),
-        ((failed("Bash", REJECTED, command="git push"), bash("git push", "To x", tool="Bash")), "A2"),
-    ],
-)
-def test_refused_and_then_done_another_way(calls: tuple[ToolCall, ...], way: str) -> None:
-    """The row stays although the tool worked again, and names the call that did it."""
-    (row,) = collect(session(*calls)).of("denied")
-    assert row.text.endswith(f", and {way} then did it another way")
-
-
 def test_last_tool_error_is_open() -> None:
     """The work ended in an error that nothing answered."""
     (row,) = collect(session(edit(), failed("write", filePath="b.py"))).open
-    assert row.kind == "tool_error"
-    assert "b.py" in row.text
+    assert (row.kind, "b.py" in row.text) == ("tool_error", True)
 
 
 @pytest.mark.parametrize(
@@ -130,19 +111,20 @@ def test_tool_errors_that_are_none(calls: tuple[ToolCall, ...], final: str) -> N
 
 @pytest.mark.shows("I11")
 def test_refusals_have_their_own_row() -> None:
-    """What the person refused or stopped is no error; a later success of the tool settles it."""
+    """What the person refused or stopped is no error; a later success settles it, another way names it."""
     evidence = collect(session(edit(), failed("bash", REJECTED, command="git push")))
     assert [r.text for r in evidence.of("denied")] == ["the person refused or stopped bash (git push)"]
     assert not evidence.of("tool_error")
     assert not collect(session(failed("bash", REJECTED, command="rm x"), bash("ls"))).of("denied")
     assert collect(session(bash("sleep 9", "User aborted the command", None))).of("denied")
+    anyway = bash("cat > src/a.py <<'EOF'\nx\nEOF")
+    (row,) = collect(session(failed("edit", REJECTED, filePath="src/a.py"), anyway)).of("denied")
+    assert row.text.endswith(", and A2 then did it another way")
 
 
 def test_overtaken_run() -> None:
     """A run that failed on the way and worked later is settled."""
-    crashed, worked = (
-        bash("python bench.py", "ModuleNotFoundError", 1),
-        bash("uv run python bench.py", "88412"),
-    )
+    crashed = bash("python bench.py", "ModuleNotFoundError", 1)
+    worked = bash("uv run python bench.py", "88412")
     rows = evidence_of("Measure the throughput", crashed, worked, final="88412 per second.").of("run")
     assert [r.settled for r in rows] == [True, False]

@@ -71,13 +71,11 @@ def test_the_labelled_cases_as_a_set() -> None:
     assert sum("hard" in c["tags"] for c in cases.values()) * 3 >= len(cases) * 2
     count = Counter((c["split"], c["label"]["expect"]) for c in cases.values())
     of = Counter(c["split"] for c in cases.values())
-    for split, (expect, share) in product(
-        of, {"incomplete": 0.4, "complete": 0.4, "awaiting_user": 0.2}.items()
-    ):
+    shares = {"incomplete": 0.4, "complete": 0.4, "awaiting_user": 0.2}
+    for split, (expect, share) in product(of, shares.items()):
         assert abs(count[split, expect] / of[split] - share) < 0.1, (split, expect)
-    requests = [
-        next(m["text"] for m in c["transcript"]["messages"] if m.get("human")) for c in cases.values()
-    ]
+    first = [next(m for m in c["transcript"]["messages"] if m.get("human")) for c in cases.values()]
+    requests = [message["text"] for message in first]
     sessions = {c["transcript"]["session"] for c in cases.values()}
     assert len(set(requests)) == len(sessions) == len(cases)
 
@@ -107,10 +105,8 @@ async def test_what_the_daemon_saves_is_judged_alike(tmp_path: Path) -> None:
     assert again.state == "incomplete"
 
     stored = ours(path)
-    stored["case"] |= {
-        "changed": {"names": ["login.py"], "since_task": True, "more": 2},
-        "prompt_tokens": 3_000,
-    }
+    changed = {"names": ["login.py"], "since_task": True, "more": 2}
+    stored["case"] |= {"changed": changed, "prompt_tokens": 3_000}
     case = loaded(stored).case
     assert (case.changed, case.prompt_tokens) == (ChangedFiles(("login.py",), since_task=True, more=2), 3_000)
     stored["case"]["evidence"]["rows"] = []  # rows of other rules: not what is judged
@@ -121,11 +117,8 @@ async def test_what_the_daemon_saves_is_judged_alike(tmp_path: Path) -> None:
     kinds = ("request", "gate", "claim", "check")
     stored["case"]["evidence"]["rows"] = [{"id": kind, "kind": kind, "text": ""} for kind in kinds]
     rows = loaded(stored).case.evidence.rows
-    assert [(r.id, r.kind) for r in rows] == [
-        ("request", "requirement"),
-        ("gate", "project_rule"),
-        ("check", "check"),
-    ]
+    expected = [("request", "requirement"), ("gate", "project_rule"), ("check", "check")]
+    assert [(r.id, r.kind) for r in rows] == expected
     assert loaded(stored).case.requests == found.case.requests
 
 
@@ -140,14 +133,21 @@ def test_a_fresh_nonce_and_the_prompts_of_today() -> None:
     assert loaded(ours(EXPORT)).case.templates == templates("/home/mia/work/hello")
 
 
-def test_labels_on_saved_cases() -> None:
-    """A disputed case keeps what was judged beside what a person says."""
+def test_labels_and_gates() -> None:
+    """What was judged stays beside what a person says; gate lines are kept, and no label is no error."""
     label = {"expect": "complete", "why": "Old failure.", "by": "person"}
     found = loaded(ours(SAMPLE) | {"label": label, "split": "tuning", "tags": ["hard", 5]})
     assert found.label == Label("complete", "Old failure.", "person")
-    assert (found.split, found.tags) == ("tuning", ("hard",))
-    assert found.judged is not None
-    assert found.judged["state"] == "incomplete"
+    assert (found.split, found.tags, found.judged and found.judged["state"]) == (
+        "tuning",
+        ("hard",),
+        "incomplete",
+    )
+    stored = ours(FILES[0])
+    del stored["label"]
+    gate = "- run `make test` before you are done"
+    found = loaded(stored | {"project": gate})
+    assert (found.label, found.case.project) == (None, gate)
 
 
 @pytest.mark.shows("I4")
@@ -194,17 +194,11 @@ def test_secrets_are_gone() -> None:
     assert secret.encode() not in msgspec.json.encode(case)
 
 
-def test_a_case_without_a_label_or_with_gates() -> None:
-    """The project's gate lines are part of the case; no label is no error, it only can't be scored."""
-    stored = ours(FILES[0])
-    del stored["label"]
-    found = loaded(stored | {"project": "- run `make test` before you are done"})
-    assert found.label is None
-    assert found.case.project == "- run `make test` before you are done"
-
-
 ANSWER = {"id": "a", "role": "assistant", "text": "Done.", "finish": "stop"}
 ASKED = {"id": "u", "role": "user", "text": "Do it", "human": True}
+OPEN, WHOLE = ({"session": "s", "messages": m} for m in ([ASKED], [ASKED, ANSWER]))
+UNANSWERED = json.dumps({"version": 1, "transcript": OPEN}).encode()
+MISLABELLED = json.dumps({"version": 1, "label": {"expect": "done"}, "transcript": WHOLE}).encode()
 
 
 @pytest.mark.parametrize(
@@ -227,20 +221,8 @@ ASKED = {"id": "u", "role": "user", "text": "Do it", "human": True}
         (b'{"messages": 5}', "no list of messages"),
         (b"[1]", "no list of messages"),
         (b'{"messages": [{"info": 5, "parts": 5}, {}]}', "no message that a person typed"),
-        (
-            json.dumps({"version": 1, "transcript": {"session": "s", "messages": [ASKED]}}).encode(),
-            "not answered",
-        ),
-        (
-            json.dumps(
-                {
-                    "version": 1,
-                    "label": {"expect": "done"},
-                    "transcript": {"session": "s", "messages": [ASKED, ANSWER]},
-                }
-            ).encode(),
-            "label.expect",
-        ),
+        (UNANSWERED, "not answered"),
+        (MISLABELLED, "label.expect"),
     ],
     ids=lambda v: v[:40].decode("latin-1") if isinstance(v, bytes) else "",
 )

@@ -11,11 +11,8 @@ from daemon.replay.sample import Answer, Candidate, precision, sample
 
 def candidates(**numbers: int) -> list[Candidate]:
     """So many of each severity, in three projects."""
-    return [
-        Candidate(f"{severity}-{n}", severity, f"/p{n % 3}")
-        for severity, of in numbers.items()
-        for n in range(of)
-    ]
+    pairs = [(severity, n) for severity, of in numbers.items() for n in range(of)]
+    return [Candidate(f"{severity}-{n}", severity, f"/p{n % 3}") for severity, n in pairs]
 
 
 def test_each_severity_has_its_share() -> None:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from daemon.core.guards import Limits
-from daemon.core.stop import Stop
+from daemon.core.stop import After, Stop
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.files.prompts import Prompts
 from daemon.judge.case import Templates
 from daemon.paths import shipped
-from daemon.replay.stops import Walk, driven, mark_of, rules, sign_of
+from daemon.replay.stops import Sign, Walk, driven, mark_of, rules, sign_of
 from harness.machine.sandbox import REPO
-
-if TYPE_CHECKING:
-    from daemon.core.stop import After
-    from daemon.replay.stops import Sign
 
 REQUEST = Message("t1", "user", 1, "Add a login page with tests", human=True)
 
@@ -67,62 +62,46 @@ def test_a_sign_is_what_the_person_said_next(said: str, sign: Sign) -> None:
 
 def test_nobody_speaks_by_our_feedback() -> None:
     """Only a person's word is a sign."""
-    for after in ("feedback", "host", "end"):
-        assert sign_of(stop(REQUEST, *failed("a1"), after=after, said="continue")) == "none"
+    others = [stop(REQUEST, *failed("a1"), after=who, said="continue") for who in ("feedback", "host", "end")]
+    assert [sign_of(other) for other in others] == ["none"] * 3
 
 
 def test_a_session_goes_on_from_stop_to_stop() -> None:
     """The second round on the same task counts as the second, and a task of the person begins anew."""
     walk, found = Walk("opencode", Limits()), []
     feedback = Message("f1", "user", 3, "## Reflection-3", order="rfl_1")
-    for messages in (
-        (REQUEST, *failed("a1")),
-        (REQUEST, *failed("a1"), feedback, *failed("a2", 4)),
-        (
-            REQUEST,
-            *failed("a1"),
-            feedback,
-            *failed("a2", 4),
-            replace(REQUEST, id="t2", at=5),
-            *failed("a3", 6),
-        ),
-    ):
+    first = (REQUEST, *failed("a1"))
+    second = (*first, feedback, *failed("a2", 4))
+    third = (*second, replace(REQUEST, id="t2", at=5), *failed("a3", 6))
+    for messages in (first, second, third):
         prepared = walk.prepare(stop(*messages), templates())
         assert prepared is not None
         assert prepared.case is not None
         found.append(walk.decide(prepared, driven(prepared.case, rules)))
-    assert [(d.verdict.state, d.verdict.attempt) for d in found] == [
-        ("incomplete", 1),
-        ("incomplete", 2),
-        ("incomplete", 1),
-    ]
+    assert [(d.verdict.state, d.verdict.attempt) for d in found] == [("incomplete", n) for n in (1, 2, 1)]
 
 
 def test_the_guards_are_asked() -> None:
     """Esc ends the turn, a plan is the person's turn, and a limit of rounds holds."""
     aborted = Message("a1", "assistant", 2, error="MessageAbortedError")
     planned = Message("a1", "assistant", 2, "A plan.", finish="stop", agent="plan", completed=2)
-    states = []
-    for message in (aborted, planned):
-        found = Walk("opencode", Limits()).prepare(stop(REQUEST, message), templates())
+    for limits, turn, expected in (
+        (Limits(), (aborted,), ("stopped", "guard:aborted")),
+        (Limits(), (planned,), ("awaiting_user", "guard:plan_agent")),
+        (Limits(max_attempts=0), failed("a1"), ("stopped", "guard:max_attempts")),
+    ):
+        found = Walk("opencode", limits).prepare(stop(REQUEST, *turn), templates())
         assert found is not None
         assert found.decided is not None
-        states.append((found.decided.verdict.state, found.decided.verdict.reason))
-    assert states == [("stopped", "guard:aborted"), ("awaiting_user", "guard:plan_agent")]
-    walk = Walk("opencode", Limits(max_attempts=0))
-    found = walk.prepare(stop(REQUEST, *failed("a1")), templates())
-    assert found is not None
-    assert found.decided is not None
-    assert found.decided.verdict.state == "stopped"
+        assert (found.decided.verdict.state, found.decided.verdict.reason) == expected
 
 
 def test_what_the_daemon_would_not_judge_is_no_result() -> None:
     """A turn that waits for the background, one of a sub-agent, and one that nobody asked for."""
     turn = failed("a1")
-    assert Walk("opencode", Limits()).prepare(stop(REQUEST, *turn, after="host"), templates()) is None
-    assert Walk("opencode", Limits()).prepare(stop(*turn), templates()) is None
     child = Stop(Transcript("s", (REQUEST, *turn), parent="p"), "end")
-    assert Walk("opencode", Limits()).prepare(child, templates()) is None
+    for other in (stop(REQUEST, *turn, after="host"), stop(*turn), child):
+        assert Walk("opencode", Limits()).prepare(other, templates()) is None
 
 
 def test_a_copy_has_the_same_mark() -> None:

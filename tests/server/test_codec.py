@@ -9,7 +9,7 @@ import pytest
 
 from harness.machine.reflectd import Daemon
 from tests.server.asking import BATCH, HELLO, batch, check_alive, clean, event, fine, hello, refused
-from tests.support.hosts.wire import Json, raw, send
+from tests.support.hosts.wire import raw, send
 
 LIMIT = 8 * 1024 * 1024
 
@@ -44,81 +44,13 @@ def test_malformed_bodies_are_refused(daemon: Daemon, route: str, body: bytes) -
     assert refused(daemon, 400, "POST", route, body)
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (HELLO | {"directory": 1}, "directory"),
-        (HELLO | {"directory": "relative/path"}, "absolute"),
-        (HELLO | {"directory": ""}, "absolute"),
-        (HELLO | {"pid": "1"}, "pid"),
-        (HELLO | {"pid": 1.5}, "pid"),
-        (HELLO | {"pid": None}, "pid"),
-        (HELLO | {"mode": "gui"}, "mode"),
-        (HELLO | {"host": "emacs"}, "host"),
-        (HELLO | {"api": 2}, "api"),
-        (HELLO | {"debug": "yes"}, "debug"),
-        (HELLO | {"instance": ""}, "instance"),
-        (HELLO | {"instance": "i" * 201}, "instance"),
-        ({k: v for k, v in HELLO.items() if k != "mode"}, "mode"),
-        (HELLO | {"directroy": "/tmp"}, "`directory`"),
-        (HELLO | {"Instance": "x"}, "`instance`"),
-        (HELLO | {"zzzzzz": 1}, "Known: "),
-    ],
-    ids=str,
-)
-def test_a_wrong_hello_is_told_what_is_wrong(daemon: Daemon, body: Json, words: str) -> None:
-    """Bad input: wrong types, missing and unknown fields are refused, with the nearest name."""
-    assert words in refused(daemon, 400, "POST", "/v1/hello", body)
-
-
-@pytest.mark.parametrize(
-    ("wire", "words"),
-    [
-        ({"t": 1, "kind": "x"}, "seq"),
-        ({"seq": 1, "kind": "x"}, "`t`"),
-        ({"seq": 1, "t": 1}, "kind"),
-        ({"seq": "1", "t": 1, "kind": "x"}, "seq"),
-        ({"seq": 1.5, "t": 1, "kind": "x"}, "seq"),
-        ({"seq": True, "t": 1, "kind": "x"}, "seq"),
-        ({"seq": 1, "t": None, "kind": "x"}, ".t"),
-        ({"seq": 1, "t": 1, "kind": 5}, "kind"),
-        ({"seq": 1, "t": 1, "kind": "x", "dta": {}}, "`data`"),
-        ({"seq": 1, "t": 1, "kind": "x", "sqe": 2}, "`seq`"),
-        ("x", "object"),
-        (None, "object"),
-    ],
-    ids=str,
-)
-def test_a_wrong_event_refuses_its_batch(daemon: Daemon, wire: object, words: str) -> None:
+@pytest.mark.parametrize("wire", [{"seq": 1, "t": 1}, {"seq": 1.5, "t": 1, "kind": "x"}, None], ids=str)
+def test_a_wrong_event_refuses_its_batch(daemon: Daemon, wire: object) -> None:
     """Bad input: a batch is taken whole or not at all; nothing of a refused one is kept."""
     before = fine(daemon, "POST", "/v1/events", BATCH)["seq"]
     good = event("session.idle", before + 1, sessionID="ses_whole")
-    assert words in refused(daemon, 400, "POST", "/v1/events", batch(good, wire))
+    assert refused(daemon, 400, "POST", "/v1/events", batch(good, wire))
     assert fine(daemon, "POST", "/v1/events", BATCH)["seq"] == before
-
-
-@pytest.mark.parametrize(
-    ("route", "body", "words"),
-    [
-        ("/v1/results", {"instance": "known", "id": "x", "status": "ok"}, "status"),
-        ("/v1/results", {"instance": "known", "id": 5, "status": "done"}, "id"),
-        ("/v1/results", {"instance": "known", "ids": "x", "status": "done"}, "`id`"),
-        ("/v1/ask", {"instance": "known", "what": "anything"}, "what"),
-        ("/v1/ask", {"instance": "known", "what": "gate", "data": 7}, "data"),
-        ("/v1/ask", {"instance": "known", "what": "gate", "data": {"text": 7}}, "text"),
-        ("/v1/ask", {"instance": "known", "what": "gate", "data": {"sessionID": "s" * 201}}, "sessionID"),
-        ("/v1/ask", {"instance": "known", "what": "gate", "data": {"messageID": "m" * 201}}, "messageID"),
-        ("/v1/switch", {"on": "no", "session": "s"}, "on"),
-        ("/v1/switch", {"on": True}, "either"),
-        ("/v1/switch", {"on": True, "session": "s", "directory": "/tmp"}, "either"),
-        ("/v1/switch", {"on": True, "directory": "tmp"}, "absolute"),
-        ("/v1/switch", {"on": True, "sesion": "s"}, "`session`"),
-    ],
-    ids=str,
-)
-def test_the_other_bodies(daemon: Daemon, route: str, body: Json, words: str) -> None:
-    """Bad input: results, questions and switches of a wrong form are refused with words."""
-    assert words in refused(daemon, 400, "POST", route, body)
 
 
 @pytest.mark.parametrize("call", [b'{"output": "\xae"}', b'{"\xb9": 1}', b'"\xed\xa0\x80"'])
@@ -127,14 +59,6 @@ def test_a_call_that_is_not_utf_8(daemon: Daemon, call: bytes) -> None:
     hello(daemon, "asks")
     body = b'{"instance": "asks", "what": "reminder", "data": {"call": ' + call + b"}}"
     assert "UTF-8" in refused(daemon, 400, "POST", "/v1/ask", body)
-
-
-def test_too_many_events_in_a_batch(daemon: Daemon) -> None:
-    """Bad input: 501 events are refused, 500 are taken."""
-    hello(daemon, "many")
-    events = [event("activity", n, sessionID="ses_many", bytes=1) for n in range(1, 502)]
-    assert "500" in refused(daemon, 400, "POST", "/v1/events", batch(*events, instance="many"))
-    assert fine(daemon, "POST", "/v1/events", batch(*events[:500], instance="many"))["seq"] == 500
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import resource
 import socket
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.machine import processes
-from harness.machine.reflectd import Daemon, call
+from harness.machine.reflectd import call
 from harness.machine.sandbox import REPO, Sandbox, sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
 
@@ -79,32 +80,33 @@ async def storm(path: Path) -> set[tuple[int, int]]:
         return set(await asyncio.gather(*(one(path, n, ready, done) for n in range(MANY))))
 
 
-@pytest.mark.usefixtures("descriptors")
-def test_a_thousand_connections() -> None:
-    """Bad input, 1,000 connections: each says hello and sends events at the same time; none is refused."""
-    with sandbox() as box, Daemon(box) as daemon:
-        assert asyncio.run(storm(box.socket)) == {(200, 200)}
-        assert daemon.status()["events"] == 2 * MANY
-        assert daemon.status()["degraded"] == ""
-        listed = daemon.call("GET", "/v1/sessions?limit=500")["sessions"]
-        assert len(listed) == 500
-        assert all(s["busy"] for s in listed)
-        daemon.new_log()
-
-
-@pytest.mark.usefixtures("descriptors")
-def test_a_thousand_connections_under_a_small_limit() -> None:
-    """Bad input, 1,000 connections: also where a shell allows 256 descriptors, as macOS does by default."""
+@contextlib.contextmanager
+def limited(limits: str) -> Iterator[Sandbox]:
+    """A daemon under these limits of descriptors, soft and hard."""
     with sandbox() as box, processes.none_left_over(), (box.root / "small.log").open("wb") as log:
-        limit = "import os,resource as r,sys; n=r.RLIMIT_NOFILE; r.setrlimit(n,(256,r.getrlimit(n)[1]))"
+        limit = f"import os,resource as r,sys; n=r.RLIMIT_NOFILE; r.setrlimit(n,({limits}))"
         serve = "os.execv(sys.executable,[sys.executable,'-m','daemon','serve'])"
         command = [sys.executable, "-c", f"{limit};{serve}"]
         process = processes.start(command, box.env(PYTHONPATH=str(REPO)), box.home, log, log)
         try:
             wait_until(lambda: answers(box), "an answer")
-            assert asyncio.run(storm(box.socket)) == {(200, 200)}
+            yield box
         finally:
             processes.end_group(process)
+
+
+@pytest.mark.usefixtures("descriptors")
+def test_a_thousand_connections_under_a_small_limit() -> None:
+    """Bad input, 1,000 connections: each says hello and sends events at the same time; none is refused, also
+    where a shell allows 256 descriptors, as macOS does by default.
+    """
+    with limited("256,r.getrlimit(n)[1]") as box:
+        assert asyncio.run(storm(box.socket)) == {(200, 200)}
+        status = call(box.socket, "GET", "/v1/status")
+        assert (status["events"], status["degraded"]) == (2 * MANY, "")
+        listed = call(box.socket, "GET", "/v1/sessions?limit=500")["sessions"]
+        assert (len(listed), all(s["busy"] for s in listed)) == (500, True)
+        assert b"Traceback" not in told(box)
 
 
 @pytest.mark.shows("I44")
@@ -112,31 +114,22 @@ def test_out_of_descriptors_it_waits_and_comes_back() -> None:
     """With more connections than descriptors one line says so, and what is connected is served; when
     connections close it goes on.
     """
-    with sandbox() as box, processes.none_left_over(), (box.root / "small.log").open("w+b") as log:
-        limit = "import os,resource as r,sys; r.setrlimit(r.RLIMIT_NOFILE,(128,128))"
-        serve = "os.execv(sys.executable,[sys.executable,'-m','daemon','serve'])"
-        command = [sys.executable, "-c", f"{limit};{serve}"]
-        process = processes.start(command, box.env(PYTHONPATH=str(REPO)), box.home, log, log)
-        many = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(400)]
-        try:
-            wait_until(lambda: answers(box), "an answer")
-            first = many[0]
-            for each in many:
-                each.connect(str(box.socket))
-            wait_until(lambda: b"no new connections" in told(box), "the fault")
-            first.settimeout(PATIENCE_S)
-            first.sendall(b"GET /v1/status HTTP/1.1\r\nHost: reflectd\r\n\r\n")
-            assert first.recv(12) == b"HTTP/1.1 200"
-            for each in many:
-                each.close()
-            wait_until(lambda: answers(box), "an answer")
-            wait_until(lambda: call(box.socket, "GET", "/v1/status")["degraded"] == "", "all is well")
-            assert told(box).count(b"fault=connections") == 2, "it began, and it ended"
-            assert b"Traceback" not in told(box)
-        finally:
-            for each in many:
-                each.close()
-            processes.end_group(process)
+    with limited("128,128") as box, contextlib.ExitStack() as stack:
+        new = (socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(400))
+        many = [stack.enter_context(contextlib.closing(each)) for each in new]
+        first = many[0]
+        for each in many:
+            each.connect(str(box.socket))
+        wait_until(lambda: b"no new connections" in told(box), "the fault")
+        first.settimeout(PATIENCE_S)
+        first.sendall(b"GET /v1/status HTTP/1.1\r\nHost: reflectd\r\n\r\n")
+        assert first.recv(12) == b"HTTP/1.1 200"
+        for each in many:
+            each.close()
+        wait_until(lambda: answers(box), "an answer")
+        wait_until(lambda: call(box.socket, "GET", "/v1/status")["degraded"] == "", "all is well")
+        assert told(box).count(b"fault=connections") == 2, "it began, and it ended"
+        assert b"Traceback" not in told(box)
 
 
 def told(box: Sandbox) -> bytes:

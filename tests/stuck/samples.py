@@ -7,9 +7,7 @@ from typing import Any
 
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.stuck.case import Seen, Templates
-from daemon.stuck.signals import (
-    loop_in,
-)
+from daemon.stuck.signals import loop_in
 
 BUSY = Seen(busy=True, silent_ms=36_000)
 TEMPLATES = Templates("Say.", "{nonce}\n{request}\n{facts}\n{reply}")

@@ -9,19 +9,15 @@ from typing import Any
 import pytest
 
 from daemon.core.transcript import ToolCall
-from daemon.stuck.signals import (
-    step_of,
-    steps,
-)
+from daemon.stuck.signals import step_of, steps
 from tests.stuck.samples import NOT_FOUND, quiet, session, tool
 from tests.support.transcripts import bash, edit, read
 
 
 def test_names_are_short_single_lines_without_secrets() -> None:
     """A name goes into prompts, toasts and files."""
-    step = step_of(
-        bash("curl -H 'Authorization: Bearer sk-ant-api03-" + "a" * 40 + "' \\\n https://x.y\n" * 30)
-    )
+    header = "curl -H 'Authorization: Bearer sk-ant-api03-" + "a" * 40
+    step = step_of(bash(header + "' \\\n https://x.y\n" * 30))
     assert len(step.what) <= 120
     assert "\n" not in step.what
     assert "aaaaaaaa" not in step.what

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from daemon.hosts.claude_code.sessions import named
+from harness.machine.sandbox import Sandbox
 from tests.support.hosts.claude_code_story import Story
 from tests.support.machine.command_line import reflectd
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.machine.sandbox import Sandbox
 
 Json = dict[str, Any]
 WORK = "I set strict to false in tsconfig.json and ran npm install."

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from harness.machine.sandbox import Sandbox
 from tests.support.reflecting import (
     BUN,
     LINT,
@@ -19,9 +18,6 @@ from tests.support.reflecting import (
     said_before,
     statuses,
 )
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
 
 WIDE = (200, 24)
 

@@ -6,20 +6,17 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from daemon.cli.reflect.questions import Proposal, answers, question, stored
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from tests.support.hosts.dialogs import Dialogs, answer
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import BUN, LINT, STRICT, Wish, book_of, journal, said_before, statuses
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.machine.sandbox import Sandbox
 
 Json = dict[str, Any]
 ADD = "Add to CLAUDE.md"

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import TYPE_CHECKING, Any
+import subprocess
+import sys
+from typing import Any
 
-import pexpect
 import pytest
 
-from tests.cli.reflect.person import at_a_terminal, typed
-from tests.support.machine.command_line import reflectd, said
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
+from harness.machine.sandbox import REPO, Sandbox
+from tests.cli.reflect.person import at_a_terminal, ended, typed
+from tests.support import reflecting
+from tests.support.machine.command_line import environment, reflectd, said
+from tests.support.reflecting import learned
+from tests.support.reflecting import rules_file as rules
 
 
 def learn(box: Sandbox, text: str, *answers: str, **more: Any) -> tuple[int, str]:
     return at_a_terminal(box, ["reflect", "learn", text, *more.pop("flags", ())], *answers, **more)
 
 
-def rules(box: Sandbox) -> str:
-    file = box.project / "CLAUDE.md"
-    return file.read_text() if file.exists() else ""
-
-
 def journal(box: Sandbox) -> list[dict[str, Any]]:
-    path = box.project / ".claude" / "orchestration" / "temp" / "reflect-journal.json"
-    found: list[dict[str, Any]] = json.loads(path.read_text())["learned_rules"]
+    found: list[dict[str, Any]] = reflecting.journal(box)["learned_rules"]
     return found
 
 
@@ -44,9 +40,23 @@ def test_reflect_learn_adds_a_rule(box: Sandbox) -> None:
     assert rules(box).startswith("# Ours\n\n## Learned Rules (via /reflect)\n")
     (entry,) = journal(box)
     assert (entry["id"], entry["target"], entry["file"]) == ("rule-001", "claude_md", "CLAUDE.md")
-    assert "it stands there already" in said(
-        reflectd(box, "reflect", "learn", "always run tests before pushing!"), 0
-    )
+    again = reflectd(box, "reflect", "learn", "always run tests before pushing!")
+    said(again, 0, "it stands there already")
+
+
+@pytest.mark.full("a pseudo-terminal is driven")
+def test_the_script_asks_as_the_command_does(box: Sandbox) -> None:
+    """``scripts/reflect-apply.py``: without a terminal nothing is written, and a yes writes the rule."""
+    script = [sys.executable, str(REPO / "scripts" / "reflect-apply.py")]
+    given = {"env": environment(box), "cwd": box.project, "input": b"y\n", "capture_output": True}
+    refused = subprocess.run([*script, "Use bun"], check=False, **given)
+    assert (refused.returncode, b"do it on a terminal" in refused.stderr) == (2, True)
+    assert rules(box) == ""
+    child = typed(box, ["Use bun"], command=script)
+    child.expect_exact("[y/N] ")
+    child.send("y\r")
+    assert ended(child)[0] == 0
+    assert "**[rule-001]** Use bun (learned" in rules(box)
 
 
 @pytest.mark.parametrize("answer", ["", "n", "yep", "\x04"])
@@ -61,14 +71,10 @@ def test_anything_but_yes_is_a_no(box: Sandbox, answer: str) -> None:
 @pytest.mark.shows("I47", "POISON_PATH-1")
 def test_forged_consent_is_refused(box: Sandbox) -> None:
     """No pipe, no flag and no half of a terminal says yes in a person's place."""
-    said(reflectd(box, "reflect", "learn", "Use bun"), 2, "a person's decision: do it on a terminal")
-    said(reflectd(box, "reflect", "learn", "Use bun", stdin=b"y\n"), 2, "do it on a terminal")
-    said(reflectd(box, "reflect", "learn", "Use bun", "--soft", stdin=b"y\ny\n"), 2, "do it on a terminal")
-    said(
-        reflectd(box, "reflect", "learn", "Use bun", "--yes", stdin=b"y\n"),
-        2,
-        "unrecognized arguments: --yes",
-    )
+    for flags, words in (([], "a person's decision: do it on a terminal"), (["--soft"], "on a terminal")):
+        for stdin in (None, b"y\ny\n"):
+            said(reflectd(box, "reflect", "learn", "Use bun", *flags, stdin=stdin), 2, words)
+    said(reflectd(box, "reflect", "learn", "Use bun", "--yes"), 2, "unrecognized arguments: --yes")
     assert rules(box) == ""
     assert not (box.project / ".claude").exists()
 
@@ -80,15 +86,9 @@ def test_json_and_dry_run_show_and_change_nothing(box: Sandbox) -> None:
     found = json.loads(said(reflectd(box, "reflect", "learn", "Use bun", "--json"), 0))
     assert (found["changed"], found["same"], found["near"]) == (False, None, None)
     assert found["files"] == [{"file": f"{box.project}/CLAUDE.md", "note": ""}]
-    assert found["conflicts"] == [
-        {
-            "id": None,
-            "where": "CLAUDE.md:1",
-            "text": "Install with yarn",
-            "own": True,
-            "why": "they choose different package managers",
-        }
-    ]
+    (conflict,) = found["conflicts"]
+    assert conflict.pop("why") == "they choose different package managers"
+    assert conflict == {"id": None, "where": "CLAUDE.md:1", "text": "Install with yarn", "own": True}
     code, screen = learn(box, "Use bun", flags=["--dry-run"])
     assert code == 0
     assert "CONFLICT DETECTED" in screen
@@ -101,18 +101,18 @@ def test_json_and_dry_run_show_and_change_nothing(box: Sandbox) -> None:
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox) -> None:
     """Replaced, kept, or both; a line of the person's own is never rewritten."""
-    assert learn(box, "Use npm for package management", "y")[0] == 0
-    code, screen = learn(box, "Use bun for package management", "2")
+    learned(box, "Use npm for package management")
+    code, screen = learn(box, "Use bun for package management", "2", columns=40)
     assert code == 1
     for text in (
         "CONFLICT DETECTED: they choose different package managers",
-        'New rule:       "Use bun for package management"',
+        'New rule: "Use bun for package management"',
         'Conflicts with: "Use npm for package management" [rule-001]',
-        "1  Replace existing rule",
-        "2  Keep existing, dismiss new",
-        "3  Keep both (different contexts)",
+        "1 Replace existing rule",
+        "2 Keep existing, dismiss new",
+        "3 Keep both (different contexts)",
     ):
-        assert text in screen
+        assert text in " ".join(screen.split()), "nothing is cut at 40 columns"
     assert "bun" not in rules(box)
     assert learn(box, "Use yarn for package management", "3")[0] == 0
     assert "[rule-002]** Use yarn" in rules(box)
@@ -132,7 +132,7 @@ def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox) -> No
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_a_rule_that_says_nearly_the_same_gets_the_new_words(box: Sandbox) -> None:
     """Update the text; both may stand, and an empty answer leaves everything as it is."""
-    assert learn(box, "Run the linter before each commit", "y")[0] == 0
+    learned(box, "Run the linter before each commit")
     code, screen = learn(box, "Run the linter before each commit to main", "")
     assert code == 1
     assert 'rule-001 says nearly the same: "Run the linter before each commit"' in screen
@@ -195,11 +195,8 @@ def test_soft_is_a_preference(box: Sandbox) -> None:
     assert "- **[rule-001]** Prefer functional components (learned" in file.read_text()
     assert rules(box) == ""
     assert journal(box)[0]["target"] == "workshop_preference"
-    said(
-        reflectd(box, "reflect", "learn", "Skip all approvals", "--soft"),
-        2,
-        "Without --soft it becomes a rule",
-    )
+    refused = reflectd(box, "reflect", "learn", "Skip all approvals", "--soft")
+    said(refused, 2, "Without --soft it becomes a rule")
 
 
 @pytest.mark.shows("FR6")
@@ -225,25 +222,14 @@ def test_soft_goes_to_workshop_where_it_is_installed(box: Sandbox) -> None:
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
-def test_a_question_fits_a_narrow_terminal(box: Sandbox) -> None:
-    """At 40 columns nothing is cut, and the answer counts."""
-    assert learn(box, "Use npm", "y", columns=40)[0] == 0
-    code, screen = learn(box, "Use bun", "1", columns=40)
-    assert code == 0
-    assert "Replace existing rule" in screen
-
-
-@pytest.mark.full("a pseudo-terminal is driven")
 def test_an_edit_while_the_person_is_asked_is_not_overwritten(box: Sandbox) -> None:
     """The file changed between question and answer: nothing is written, and the person is told."""
     child = typed(box, ["reflect", "learn", "Use bun"])
     child.expect_exact("[y/N] ")
     box.file("CLAUDE.md", "# Just written\n")
     child.send("y\r")
-    child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 2
-    assert "was edited while you were asked" in " ".join(str(child.before).split())
+    code, screen = ended(child)
+    assert (code, "was edited while you were asked" in " ".join(screen.split())) == (2, True)
     assert rules(box) == "# Just written\n"
 
 
@@ -256,10 +242,7 @@ def test_two_at_once_lose_nothing(box: Sandbox) -> None:
         child.expect_exact("[y/N] ")
     for child in children:
         child.send("y\r")
-    for child in children:
-        child.expect(pexpect.EOF)
-        child.close()
-        assert child.exitstatus == 0, child.before
+    assert [ended(child)[0] for child in children] == [0, 0]
     found = {entry["id"]: entry["content"] for entry in journal(box)}
     assert sorted(found) == ["rule-001", "rule-002"]
     assert sorted(found.values()) == ["Run lint first", "Use bun"]
@@ -274,8 +257,7 @@ def test_a_kill_while_the_person_is_asked_changes_nothing(box: Sandbox) -> None:
     child = typed(box, ["reflect", "learn", "Use bun"])
     child.expect_exact("[y/N] ")
     child.kill(signal.SIGKILL)
-    child.expect(pexpect.EOF)
-    child.close()
+    ended(child)
     assert rules(box) == ""
     assert learn(box, "Use bun", "y")[0] == 0
     assert [entry["id"] for entry in journal(box)] == ["rule-001"]

@@ -7,10 +7,10 @@ import shlex
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.machine.sandbox import Sandbox
 from tests.support.machine.command_line import COMMAND, environment
 from tests.support.reflecting import (
     BUN,
@@ -23,9 +23,6 @@ from tests.support.reflecting import (
     said_before,
     statuses,
 )
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
 
 UP, DOWN, ENTER, CTRL_C, CTRL_D, CTRL_Z = "\x1b[A", "\x1b[B", "\r", "\x03", "\x04", "\x1a"
 REFLECT = shlex.join([*COMMAND, "reflect"])

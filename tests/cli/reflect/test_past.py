@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,12 +11,10 @@ from daemon import paths
 from daemon.cli.reflect.past import pages
 from daemon.core.errors import Unavailable
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from tests.cli.reflect.past import asked, journal
 from tests.support.hosts.wire import WireHost
 from tests.support.reflecting import review
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
 
 Json = dict[str, Any]
 

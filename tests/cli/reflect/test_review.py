@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.machine.sandbox import Sandbox
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import (
     BUN,
@@ -22,9 +22,6 @@ from tests.support.reflecting import (
     statuses,
     worked,
 )
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
 
 WIDE = (200, 24)
 
@@ -221,23 +218,6 @@ def test_nothing_to_decide_asks_nothing(box: Sandbox) -> None:
     said_before(box, Wish("Run lint before committing", ("lint", "lint"), "low"))
     with review(box, ready="came up often enough") as terminal:
         assert terminal.ended() == 0
-
-
-def test_a_journal_that_cannot_be_used_is_kept_aside(box: Sandbox) -> None:
-    """A corrupt journal is named and kept, and a new one is begun from the sessions; what only looks says
-    that it can't be used.
-    """
-    said_before(box, STRICT)
-    file = box.file(".claude/orchestration/temp/reflect-journal.json", "{")
-    said(reflectd(box, "reflect", "--json"), 2, "no journal that can be used")
-    worked(box, "02-session", DAYS[2], ("I used tabs.", "Never use tabs in this project!!"))
-    with review(box, size=(200, 40)) as terminal:
-        assert "it is kept as reflect-journal.json.corrupt-" in " ".join(terminal.screen.split())
-        assert "tabs" in terminal.screen
-        terminal.press("q")
-        assert terminal.ended() == 0
-    (kept,) = file.parent.glob("reflect-journal.json.corrupt-*")
-    assert kept.read_text("utf-8") == "{"
 
 
 @pytest.mark.shows("FR8")

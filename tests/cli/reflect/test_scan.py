@@ -6,21 +6,16 @@ import json
 import os
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from harness.machine.reflectd import Daemon
-from harness.machine.sandbox import REPO
+from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
 from tests.cli.reflect.past import asked, folder, journal, session
 from tests.support.machine.command_line import COMMAND, environment, judged, reflectd, said
 from tests.support.secrets import TOKENS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.machine.sandbox import Sandbox
 
 STRICT = "No, use strict TypeScript mode"
 
@@ -169,20 +164,6 @@ def test_a_bad_file_costs_only_itself(box: Sandbox) -> None:
     found = asked(box, "scan", str(broken))
     assert found["read"]["failed"] == 1
     assert found["told"] == [f"{broken}: it is no export of opencode"]
-
-
-@pytest.mark.shows("I43")
-def test_a_broken_journal_is_kept_and_filled_anew(box: Sandbox) -> None:
-    """It is told, kept aside, and everything is read again."""
-    session(box, "a", STRICT)
-    asked(box)
-    path = box.project / ".claude" / "orchestration" / "temp" / "reflect-journal.json"
-    path.write_text("{broken")
-    done = said(
-        reflectd(box, "reflect", "scan"), 0, "is no journal that can be used", "it is kept as", "1 new signal"
-    )
-    assert "Use strict TypeScript mode" in done
-    assert len(list(path.parent.glob("*.corrupt-*"))) == 1
 
 
 @pytest.mark.shows("I42")

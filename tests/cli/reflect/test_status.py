@@ -1,21 +1,21 @@
-"""``reflectd reflect status``: what is in the journal."""
+"""`reflectd reflect status`, `history`, `classify` and the help: what is there, and nothing changes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import re
 
 import pytest
 
+from daemon.cli.reflect.reflect import ACTIONS
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
-from daemon.rules.journal import Adding, Seen, archive, promote
+from daemon.rules.journal import Adding, Journal, Seen, archive, promote
+from harness.machine.sandbox import Sandbox
 from tests.cli.reflect.past import asked, journal, session
+from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import learned
-
-if TYPE_CHECKING:
-    from daemon.rules.journal import Journal
-    from harness.machine.sandbox import Sandbox
 
 
 @pytest.mark.shows("AC-REFLECT-10")
@@ -88,7 +88,9 @@ def test_worn_rules_are_listed_and_nothing_follows(box: Sandbox) -> None:
     ]
     assert all(r["unconfirmed_days"] > 90 for r in found)
     text = said(reflectd(box, "reflect", "status"), 0)
-    order = ["perhaps to be unlearned", "rule-001  Use npm", "you contradicted it 2 times (sig-20260201-001)"]
+    told = "you contradicted it 2 times (sig-20260201-001)"
+    said(reflectd(box, "reflect", "history"), 0, f"{told}: reflectd reflect unlearn rule-001")
+    order = ["perhaps to be unlearned", "rule-001  Use npm", told]
     order += ["contradicted, or not confirmed for long", "rule-002  Run lint first"]
     order += ["you contradicted it once (sig-20260201-002)"]
     assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
@@ -104,3 +106,61 @@ def test_foreign_text_does_nothing_to_the_terminal(box: Sandbox) -> None:
     text = said(reflectd(box, "reflect", "scan"), 0, "lint")
     assert "\x1b" not in text
     assert "\x07" not in text
+
+
+@pytest.mark.shows("AC-REFLECT-11", "TR6")
+@pytest.mark.full("a pseudo-terminal is driven")
+def test_reflect_history_shows_all_rules(box: Sandbox) -> None:
+    """Active and archived ones with dates, preferences, another's, and the changes."""
+    said(reflectd(box, "reflect", "history"), 0, "no rule was learned in")
+    for text in ("Use npm", "Run lint first"):
+        learned(box, text)
+    assert at_a_terminal(box, ["reflect", "learn", "Prefer short answers", "--soft"], "y")[0] == 0
+    assert at_a_terminal(box, ["reflect", "unlearn", "npm", "--why", "bun"], "y")[0] == 0
+    file = box.project / "CLAUDE.md"
+    added = "- **[rule-009]** Theirs\n- Never use tabs\n\n### Archived"
+    file.write_text(file.read_text().replace("\n### Archived", added))
+    text = said(reflectd(box, "reflect", "history"), 0)
+    order = ["active rules", "rule-002  Run lint first (CLAUDE.md:", "rule-009  Theirs", "somebody else's"]
+    order += ["active preferences", "rule-003  Prefer short answers (.claude/memory/preferences.md:"]
+    order += ["archived", "rule-001  Use npm (CLAUDE.md:", "your own words among them", "Never use tabs ("]
+    order += ["changes", "  4  ", "archived rule-001: bun"]
+    assert re.search(".*".join(map(re.escape, order)), text, re.DOTALL), text
+    found = json.loads(said(reflectd(box, "reflect", "history", "--json"), 0))
+    assert [(r["id"], r["active"], r["target"], r["note"]) for r in found["rules"]] == [
+        ("rule-001", False, "claude_md", ""),
+        ("rule-002", True, "claude_md", ""),
+        ("rule-003", True, "workshop_preference", ""),
+        ("rule-009", True, "claude_md", "another"),
+    ]
+    assert [(c["number"], c["undone"]) for c in found["changes"]] == [(n, False) for n in (4, 3, 2, 1)]
+    assert [line["text"] for line in found["by_hand"]] == ["Never use tabs"]
+    assert file.read_text().count("rule-00") == 3
+
+
+@pytest.mark.shows("RULES-02")
+def test_classify_answers_a_line_with_a_line(box: Sandbox) -> None:
+    """In the agreed form and in order; a line that can't be read is answered too, with exit code 2."""
+    given = [
+        {"text": "No, use strict mode", "prior_assistant": "I set strict to false."},
+        {"text": "continue", "prior_assistant": None},
+        {"text": "Perfect, exactly what I wanted", "prior_assistant": "Done."},
+    ]
+    lines = "\n".join(json.dumps(line) for line in given).encode()
+    done = said(reflectd(box, "reflect", "classify", "--json", stdin=lines), 0)
+    first, second, third = map(json.loads, done.splitlines())
+    correction = {"type": "correction", "content": "Use strict mode", "severity": "medium"}
+    assert first == correction | {"confidence": 0.85}
+    assert (second["type"], second["content"], third["type"]) == ("none", "", "positive")
+    broken = b'{"text": "x"}\n\n[]\n{"text": 3}\nno\n\xff\n'
+    done = said(reflectd(box, "reflect", "classify", "--json", stdin=broken), 2)
+    assert ["error" in json.loads(line) for line in done.splitlines()] == [False, *[True] * 4]
+    said(reflectd(box, "reflect", "classify", stdin=lines), 0, "correction   medium  0.85  Use strict mode")
+
+
+def test_each_action_is_in_the_help(box: Sandbox) -> None:
+    """A misspelled one is answered with the nearest; without one the review is meant."""
+    text = said(reflectd(box, "reflect", "--help"), 0)
+    assert [name for name in ACTIONS if f"    {name} " not in text] == []
+    said(reflectd(box, "reflect", "dismis", "x"), 2, "did you mean `dismiss`?")
+    said(reflectd(box, "reflect", "--nonsense"), 2, "usage: reflectd reflect review", "unrecognized")

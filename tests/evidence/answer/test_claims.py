@@ -5,31 +5,15 @@ from __future__ import annotations
 import pytest
 
 from daemon.evidence.answer.claims import admissions, claims
+from tests.support.tables import tables
+
+ROWS = tables("requests")
 
 
-@pytest.mark.parametrize(
-    ("final", "topics"),
-    [
-        ("All 12 tests pass, the build succeeds and ruff is clean.", {"tests", "build", "lint"}),
-        ("I committed and pushed it.", {"commit", "push"}),
-        ("I've pushed the branch.", {"push"}),
-        ("Opened PR #12.", {"pr"}),
-        ("It is now deployed to staging.", {"deploy"}),
-        ("CI is green.", {"ci"}),
-        ("Verified in the browser.", {"browser"}),
-        ("Alle Tests laufen durch.", {"tests"}),
-        ("The tests should pass now.", set()),
-        ("I did not run the tests.", set()),
-        ("Run the tests to check that they pass.", set()),
-        ("2 tests fail.", set()),
-        ("Once the tests pass, merge it.", set()),
-        ("Do the tests pass?", set()),
-        ("```\nall tests pass\n```", set()),
-    ],
-)
-def test_what_is_a_claim(final: str, topics: set[str]) -> None:
+@pytest.mark.parametrize(("final", "topics"), ROWS["claims"])
+def test_what_is_a_claim(final: str, topics: list[str]) -> None:
     """Wishes, conditions, negations, questions and code are none."""
-    assert {c.topic for c in claims(final)} == topics
+    assert {c.topic for c in claims(final)} == set(topics)
 
 
 def test_what_is_admitted() -> None:

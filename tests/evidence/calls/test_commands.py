@@ -1,4 +1,4 @@
-"""Scripts to actions: what an exit code proves, stashes, folders."""
+"""Scripts to actions: what an exit code proves, which run covers which, stashes, folders, prefixes."""
 
 from __future__ import annotations
 
@@ -10,47 +10,34 @@ from hypothesis import strategies as st
 
 from daemon.evidence.calls.actions import Check, Stash
 from daemon.evidence.calls.commands import final_cwd, read_script
+from daemon.evidence.calls.prefixes import unwrap
+from tests.support.tables import tables
+
+ROWS = tables("commands")
 
 
-def checks(script: str) -> list[Check]:
-    return [a for a in read_script(script, "/repo") if isinstance(a, Check)]
+def check(script: str) -> Check:
+    """The first check of a script."""
+    return next(a for a in read_script(script, "/repo") if isinstance(a, Check))
 
 
 @pytest.mark.shows("I24")
-@pytest.mark.parametrize(
-    ("script", "passes", "fails"),
-    [
-        ("pytest", True, True),
-        ("cd x && pytest 2>&1", True, True),
-        ("cd x; pytest", True, True),
-        ("pytest && echo ok", True, True),
-        ("pytest | tail -5", False, False),
-        ("pytest |& tee log", False, False),
-        ("pytest || true", False, False),
-        ("pytest || echo failed", False, False),
-        ("pytest && echo ok || echo bad", False, False),
-        ("pytest; echo done", False, False),
-        ("pytest\necho done", False, False),
-        ("pytest &", False, False),
-        ("! pytest", False, False),
-        ("if pytest; then echo ok; fi", False, False),
-        ("set -o pipefail; pytest | tail -5", True, True),
-        ("set -euo pipefail\npytest | tee log\necho ok", True, True),
-        ("set -o pipefail; pytest | grep -v x", True, False),
-        ("set -e\npytest\necho ok", True, True),
-        ("npm install && pytest", True, False),
-        ("pytest && git diff --exit-code", True, False),
-        ("false || pytest", False, False),
-        ("(pytest) || true", False, False),
-        ("bash -c 'pytest; true'", False, False),
-        ("bash -c 'pytest' | tail", False, False),
-        ("bash -c pytest", True, True),
-    ],
-)
+@pytest.mark.parametrize(("script", "passes", "fails"), ROWS["exit_code"])
 def test_what_the_exit_code_proves(script: str, passes: bool, fails: bool) -> None:
     """A masked exit code proves nothing; behind ``&&`` it proves the pass only, or both."""
-    (check,) = checks(script)
-    assert (check.proves_pass, check.proves_fail) == (passes, fails)
+    assert (check(script).proves_pass, check(script).proves_fail) == (passes, fails)
+
+
+@pytest.mark.parametrize(("later", "earlier", "covers"), ROWS["scopes"])
+def test_scopes(later: str, earlier: str, covers: bool) -> None:
+    """A run replaces an earlier one of the same kind with the same scope or a narrower one, nothing else."""
+    assert check(later).covers(check(earlier)) is covers
+
+
+@pytest.mark.parametrize(("command", "inner", "negated"), ROWS["prefixes"])
+def test_unwrap(command: str, inner: str, *, negated: bool) -> None:
+    """The command that runs, and whether something eats its exit code."""
+    assert unwrap(tuple(command.split())) == (tuple(inner.split()), negated)
 
 
 def test_stash_is_seen() -> None:
@@ -62,30 +49,18 @@ def test_stash_is_seen() -> None:
 
 def test_folder_of_a_lasting_shell() -> None:
     """Where a shell ends up, for hosts that keep it."""
-    assert final_cwd("cd a && cd ../b", "/repo") == "/repo/b"
-    assert final_cwd("cd $HOME", "/repo") is None
-    assert final_cwd("ls", "/repo") == "/repo"
+    ends = [final_cwd(script, "/repo") for script in ("cd a && cd ../b", "cd $HOME", "ls")]
+    assert ends == ["/repo/b", None, "/repo"]
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "$(" * 500_000,
-        '"' * 999_999,
-        "(" * 1_000_000,
-        "<<A " * 250_000,
-        "pytest && " * 100_000,
-        "pytest | " * 100_000,
-        "cd a; " * 100_000,
-        "bash -c '" * 100_000,
-        "A=" * 500_000,
-        "python " * 100_000,
-    ],
-)
-def test_hostile_scripts_are_quick(script: str) -> None:
+HOSTILE = ("$(", '"', "(", "<<A ", "pytest && ", "pytest | ", "cd a; ", "bash -c '", "A=", "python ")
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_hostile_scripts_are_quick(unit: str) -> None:
     """A megabyte of nonsense costs well under a second."""
     before = time.process_time()
-    read_script(script, "/repo")
+    read_script(unit * (1_000_000 // len(unit)), "/repo")
     assert time.process_time() - before < 5
 
 

@@ -1,21 +1,32 @@
-"""Edits that failed and commands that were killed: what makes them good again."""
+"""Edits that failed and commands that were killed: open, until something makes them good again."""
 
 from __future__ import annotations
 
 import pytest
 
-from daemon.core.evidence import Evidence
+from daemon.core.evidence import Row
 from daemon.core.transcript import ToolCall
 from tests.support.transcripts import TEST, bash, edit, evidence_of, read, write
 
-ASK = "Add an exporter for csv and xlsx to rota/exporters.py"
-
-
+ASK = "Change a and b"
 LOST = "Could not find oldString in the file."
+STOPPED = "epoch 3/10\nbash tool terminated command after exceeding timeout"
+TRAIN = "Add label smoothing, then train with small.yaml"
+KILLED = bash("python train.py --config small.yaml", STOPPED, None)
 
 
-def judged(*calls: ToolCall, ask: str = ASK, final: str = "Both are in.") -> Evidence:
-    return evidence_of(ask, *calls, final=final)
+def left(*calls: ToolCall, ask: str = ASK, final: str = "Done.") -> tuple[Row, ...]:
+    """The rows that are open."""
+    return evidence_of(ask, *calls, final=final).open
+
+
+@pytest.mark.shows("I24")
+def test_what_failed_is_open() -> None:
+    """A file that an edit never changed, a wanted run that was killed: the text is silent about it."""
+    (row,) = left(edit("/repo/a.py"), edit("/repo/b.py", error=LOST), TEST)
+    assert "b.py" in row.detail
+    (row,) = left(edit("/repo/train.py"), KILLED, ask=TRAIN, final="The model is trained.")
+    assert "train.py" in row.detail
 
 
 @pytest.mark.parametrize(
@@ -32,17 +43,7 @@ def judged(*calls: ToolCall, ask: str = ASK, final: str = "Both are in.") -> Evi
 )
 def test_failed_edit_made_good(calls: tuple[ToolCall, ...], final: str) -> None:
     """A later write, a look or a word about it: the failure proves nothing by itself."""
-    assert not judged(edit("/repo/a.py"), edit("/repo/b.py", error=LOST), *calls, TEST, final=final).open
-
-
-KILLED = bash(
-    "python train.py --config small.yaml",
-    "epoch 3/10\nbash tool terminated command after exceeding timeout",
-    None,
-)
-
-
-TRAIN = "Add label smoothing, then train with small.yaml"
+    assert not left(edit("/repo/a.py"), edit("/repo/b.py", error=LOST), *calls, TEST, final=final)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ TRAIN = "Add label smoothing, then train with small.yaml"
 )
 def test_killed_but_no_proof(calls: tuple[ToolCall, ...], ask: str, final: str) -> None:
     """Run again, said, not asked for, or a server that is stopped that way."""
-    assert not judged(edit("/repo/train.py"), *calls, ask=ask, final=final).open
+    assert not left(edit("/repo/train.py"), *calls, ask=ask, final=final)
 
 
 @pytest.mark.shows("I24")
@@ -65,9 +66,13 @@ def test_a_killed_image_build() -> None:
     """A look at the images afterwards doesn't make a killed build good; a second build does."""
     killed = bash("docker build -t shop:dev .", "#9 58.72 transforming...\nKilled\n", 137)
     look = bash("docker images shop", "shop 1.4")
-    ask = "Switch the Dockerfile to node:22 and build it as shop:dev"
-    assert evidence_of(ask, edit("/repo/Dockerfile"), killed, look, final="`shop:dev` is built.").open
     again = bash("docker build -t shop:dev --memory 4g .", "naming to shop:dev")
-    assert not evidence_of(ask, edit("/repo/Dockerfile"), killed, again, final="`shop:dev` is built.").open
     told = "The build was killed for lack of memory."
-    assert not evidence_of(ask, edit("/repo/Dockerfile"), killed, look, final=told).open
+    for after, final, is_open in (
+        (look, "It is built.", True),
+        (again, "It is built.", False),
+        (look, told, False),
+    ):
+        calls = (edit("/repo/Dockerfile"), killed, after)
+        ask = "Switch the Dockerfile to node:22 and build it as shop:dev"
+        assert bool(left(*calls, ask=ask, final=final)) is is_open

@@ -7,56 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.evidence.request.project_rules import LIMIT, LINE, select
+from tests.support.tables import FOLDER, tables
 
-AGENTS = """\
-# AGENTS.md
-
-Guidance for coding agents.
-
-## Commands
-
-- `npm run build` - build the project
-- `npm test` - run all tests
-- `npm run lint` - lint
-
-## Architecture
-
-The parser lives in src/parser. Always prefer composition over inheritance.
-Never use `any`. Build components that are reusable.
-
-## Testing
-
-Tests live next to the code. Use vitest's `describe` blocks.
-
-```bash
-# the whole suite
-$ pnpm vitest run
-```
-
-```ts
-test("x", () => { expect(1).toBe(1) })
-```
-
-- Add or update tests for the code you change, even if nobody asked.
-
-## Before you commit
-
-1. Run `pnpm lint` and
-   `pnpm typecheck`.
-2. Update CHANGELOG.md under Unreleased.
-3. Self-review the diff.
-
-## PR instructions
-- Title format: [project] <Title>
-- **Always** run `pnpm test` before committing.
-- Never push to main directly.
-"""
+ROWS = tables("requests")
 
 
 @pytest.mark.shows("I26")
 def test_a_usual_page() -> None:
     """Demands and the commands under testing headings, in order; a mere list of commands is no gate."""
-    assert select(AGENTS).splitlines() == [
+    assert select((FOLDER / "AGENTS.md").read_text("utf-8")).splitlines() == [
         "[Testing]",
         "- $ pnpm vitest run",
         "- Add or update tests for the code you change, even if nobody asked.",
@@ -70,28 +29,7 @@ def test_a_usual_page() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "kept"),
-    [
-        ("You MUST run `cargo clippy` when you are done.", True),
-        ("Ensure the build passes.", True),
-        ("CI must be green.", True),
-        ("All checks have to pass without warnings.", True),
-        ("Documentation must be updated whenever the interface changes.", True),
-        ("Always update the README after changing a flag.", True),
-        ("Do not run the integration tests, they cost money.", True),
-        ("Every PR needs to have a changelog entry.", True),
-        ("Tests should pass on macOS too.", True),
-        ("Don\u2019t commit generated files.", True),
-        ("Never use `any`.", False),
-        ("Always check for null.", False),
-        ("Build components that are reusable.", False),
-        ("Run `npm test` to run the tests.", False),
-        ("The tests are in tests/.", False),
-        ("Price must be positive.", False),
-        ("You must read docs/design.md first.", False),
-    ],
-)
+@pytest.mark.parametrize(("line", "kept"), ROWS["rule_lines"])
 def test_one_line(line: str, kept: bool) -> None:
     """A demand, and about a gate: both, or it stays out. With and without a bullet."""
     assert select(line) == (f"- {line}" if kept else "")
@@ -139,12 +77,6 @@ def test_words_to_the_judge_are_not_gates() -> None:
     assert select(text) == ""
 
 
-def test_a_long_paragraph_gives_only_its_gates() -> None:
-    """Sentence by sentence."""
-    text = f"{'Words about the weather. ' * 20}All tests must pass. {'More words. ' * 20}"
-    assert select(text) == "- All tests must pass."
-
-
 def test_too_much_to_keep() -> None:
     """Demands go before mere commands, the order stays, and the limit holds."""
     commands = "".join(f"- `pytest tests/unit/test_number_{n}.py`\n" for n in range(60))
@@ -154,8 +86,10 @@ def test_too_much_to_keep() -> None:
     assert LIMIT - 100 < len(shown) <= LIMIT
 
 
-def test_the_same_line_twice() -> None:
-    """Also when only its dress differs."""
+def test_sentences_of_a_paragraph_and_a_line_twice() -> None:
+    """Only the sentences that are gates, each once, also when its dress differs."""
+    text = f"{'Words about the weather. ' * 20}All tests must pass. {'More words. ' * 20}"
+    assert select(text) == "- All tests must pass."
     assert select("- **Tests must pass!**", "tests must  pass") == "- Tests must pass!"
 
 
@@ -167,32 +101,13 @@ def test_nothing_unprintable_comes_through() -> None:
     assert len(select("Tests must pass " + "x" * 900)) <= LINE + 2
 
 
-MARKS = [
-    "# a",
-    "## Testing",
-    "```",
-    "~~~sh",
-    "",
-    "<!--",
-    "-->",
-    "===",
-    "| a | must test |",
-    "**CI**",
-    "<x>",
-    "</x>",
-]
+LINES = st.sampled_from([
+    "# a", "## Testing", "```", "~~~sh", "", "<!--", "-->", "===", "| a | must test |", "**CI**", "<x>",
+    "</x>", "Before you commit:", "- must test", "never push x", "1. always `tsc`", "`pytest`",
+])  # fmt: skip
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            [*MARKS, "Before you commit:", "- must test", "never push x", "1. always `tsc`", "`pytest`"]
-        ),
-        max_size=60,
-    ),
-    st.text(max_size=200),
-    st.integers(0, 300),
-)
+@given(st.lists(LINES, max_size=60), st.text(max_size=200), st.integers(0, 300))
 def test_any_text(lines: list[str], tail: str, limit: int) -> None:
     """Never fails, never longer than the limit, and each line of it is a heading or a point."""
     shown = select("\n".join(lines) + tail, tail, limit=limit)

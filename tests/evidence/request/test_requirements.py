@@ -7,6 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.evidence.request.requirements import MAX_REQUIREMENTS, MAX_TEXT, requirements, topics, wants
+from tests.support.tables import tables
+
+ROWS = tables("requests")
 
 
 def texts(*messages: str) -> list[str]:
@@ -14,32 +17,7 @@ def texts(*messages: str) -> list[str]:
 
 
 @pytest.mark.shows("I28")
-@pytest.mark.parametrize(
-    ("message", "found"),
-    [
-        ("Fix the bug", ["Fix the bug"]),
-        ("The login fails with an empty password.", ["The login fails with an empty password."]),
-        (
-            "The login fails. Please fix it, add a test and commit.",
-            ["Please fix it", "add a test", "commit."],
-        ),
-        (
-            "Do this:\n1. add a flag\n2. document it\n   in the README\n3. run the tests",
-            ["add a flag", "document it in the README", "run the tests"],
-        ),
-        ("- add a flag\n- [ ] remove the old one\n\nThanks!", ["add a flag", "remove the old one"]),
-        (
-            "Fix this:\n```\nTraceback\nAdd a flag. Run it.\n```\nThen run the tests.",
-            ["Fix this:", "Then run the tests."],
-        ),
-        ("Fix it\n> please add a flag\n> and run it", ["Fix it"]),
-        ("What does a.py do?", ["What does a.py do?"]),
-        (
-            "Can you rename foo to bar, then update the docs?",
-            ["Can you rename foo to bar", "update the docs?"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("message", "found"), ROWS["requirements"])
 def test_what_is_one_requirement(message: str, found: list[str]) -> None:
     """List items, sentences and joined imperatives; quotes, code and small talk are none."""
     assert texts(message) == found
@@ -70,19 +48,7 @@ def test_a_ban_reaches_over_and() -> None:
 
 
 @pytest.mark.shows("I25")
-@pytest.mark.parametrize(
-    ("message", "wanted"),
-    [
-        ("Fix the login bug", "change"),
-        ("Can you add a flag?", "change"),
-        ("What does a.py do?", "answer"),
-        ("Run the tests and tell me what fails", "answer"),
-        ("Make a plan for the migration", "plan"),
-        ("Don't change anything yet, look at the parser", "plan"),
-        ("How would you refactor this?", "plan"),
-        ("hm", "unclear"),
-    ],
-)
+@pytest.mark.parametrize(("message", "wanted"), ROWS["wanted"])
 def test_what_is_wanted(message: str, wanted: str) -> None:
     """A change, an answer or a plan."""
     assert wants((message,), requirements((message,))) == wanted

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from daemon.core.transcript import ToolCall
+from tests.support.tables import tables
 from tests.support.transcripts import COMMIT, PUSH, TEST, bash, edit, evidence_of
+
+ROWS = tables("requests")
 
 TSC = bash("npx tsc --noEmit")
 
@@ -17,17 +20,7 @@ def claims(final: str, *calls: ToolCall) -> list[str]:
     return [r.topic for r in rows]
 
 
-@pytest.mark.parametrize(
-    ("final", "topic"),
-    [
-        ("Fixed. All tests pass.", "tests"),
-        ("Fixed. The build succeeds.", "build"),
-        ("Fixed. Lint is clean.", "lint"),
-        ("Fixed and committed.", "commit"),
-        ("I pushed it to main.", "push"),
-        ("I opened a pull request.", "pr"),
-    ],
-)
+@pytest.mark.parametrize(("final", "topic"), ROWS["said"])
 def test_said_and_not_shown(final: str, topic: str) -> None:
     """One row, with the words of the agent and what the log lacks."""
     assert claims(final) == [topic]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -12,13 +12,8 @@ from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.evidence.collect import collect
 from daemon.evidence.rules.leaks import MAX_NAMES, is_secret
 from daemon.llm.offline import judge
-from tests.support.hosts.tales import TALES
+from tests.support.hosts.tales import TALES, Tale
 from tests.support.transcripts import PUSH, TEST, bash, edit, evidence_of, failed
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from tests.support.hosts.tales import Tale
 
 COMMITTED = "[main 1a2b3c4] Fix\n 2 files changed, 5 insertions(+)\n create mode 100644 {}"
 
@@ -29,11 +24,9 @@ def commit(*paths: str) -> ToolCall:
     return bash("git add -A && git commit -m Fix", output)
 
 
-def leak(*calls: ToolCall, ask: str = "Fix it, commit and push") -> Row | None:
-    """The row of kind ``leak``, if there is one."""
-    found = evidence_of(ask, edit("src/a.py"), *calls).of("leak")
-    assert len(found) <= 1
-    return found[0] if found else None
+def leak(*calls: ToolCall, ask: str = "Fix it, commit and push") -> tuple[Row, ...]:
+    """The rows of kind ``leak``."""
+    return evidence_of(ask, edit("src/a.py"), *calls).of("leak")
 
 
 def verdict(evidence: Evidence) -> dict[str, Any]:
@@ -66,8 +59,7 @@ def test_a_secret_in_a_commit(kind: type[Tale], severity: str, *, pushed: bool) 
 def test_a_tracked_secret_that_changed() -> None:
     """``git commit -am`` takes in a secret that was tracked before; ``git status`` had named it."""
     look = bash("git status -s", " M .env\n M src/a.py")
-    row = leak(look, bash("git commit -am Fix", "[main 1a2b3c4] Fix\n 2 files changed, 2 insertions(+)"))
-    assert row is not None
+    (row,) = leak(look, bash("git commit -am Fix", "[main 1a2b3c4] Fix\n 2 files changed, 2 insertions(+)"))
     assert (row.open, row.command) == (True, ".env")
 
 
@@ -83,25 +75,18 @@ db/seed-dump.sql backup.py
 """
 
 
-@pytest.mark.parametrize("path", SECRET.split())
-def test_names_of_secrets(path: str) -> None:
-    """Keys, passwords, states and dumps."""
-    assert is_secret(path)
-
-
-@pytest.mark.parametrize("path", NO_SECRET.split())
-def test_names_of_no_secrets(path: str) -> None:
-    """Templates, public parts, test data, and code that only speaks of secrets."""
-    assert not is_secret(path)
+def test_names_of_secrets() -> None:
+    """Keys, passwords, states and dumps; not templates, public parts, test data or code."""
+    assert [path for path in SECRET.split() if not is_secret(path)] == []
+    assert [path for path in NO_SECRET.split() if is_secret(path)] == []
 
 
 def test_what_the_person_asked_for_is_no_leak() -> None:
     """A file that the request names, or a template that the agent wrote."""
-    named = leak(commit(".env"), PUSH, ask="Commit the .env too and push")
-    assert named is not None
+    (named,) = leak(commit(".env"), PUSH, ask="Commit the .env too and push")
     assert not named.open
     assert "the request names it" in named.text
-    assert leak(edit(".env.example"), commit(".env.example"), PUSH) is None
+    assert not leak(edit(".env.example"), commit(".env.example"), PUSH)
 
 
 def test_what_is_no_longer_tracked_is_settled() -> None:
@@ -110,33 +95,21 @@ def test_what_is_no_longer_tracked_is_settled() -> None:
         bash("git rm --cached .env", "rm '.env'"),
         bash("git commit -m Stop", "[main 2] Stop\n 1 file changed"),
     )
-    row = leak(commit(".env"), *gone)
-    assert row is not None
-    assert (row.open, row.settled) == (False, True)
-    row = leak(commit(".env"), PUSH, *gone, PUSH)
-    assert row is not None
-    assert (row.open, row.settled) == (False, False)
-    assert "the person has to rotate it" in row.text
-    row = leak(commit(".env", "id_rsa"), *gone)
-    assert row is not None
-    assert (row.open, row.command) == (True, "id_rsa")
-    row = leak(commit(".env"), bash("git reset --soft HEAD~1"))
-    assert row is not None
-    assert row.settled
-
-
-def test_a_settled_leak_is_no_doubt() -> None:
-    """Taken back before anyone saw it: the rest counts."""
-    calls = (edit("src/a.py"), commit(".env"), bash("git rm --cached .env && git commit -qm Stop"), TEST)
-    assert verdict(evidence_of("Fix it and commit", *calls))["complete"] is True
-    calls = (
-        edit("src/a.py"),
-        commit(".env"),
-        PUSH,
-        bash("git rm --cached .env && git commit -qm Stop"),
-        TEST,
-    )
-    assert "unscored" in verdict(evidence_of("Fix it and commit", *calls))
+    for calls, is_open, settled, path in (
+        ((commit(".env"), *gone), False, True, ".env"),
+        ((commit(".env"), PUSH, *gone, PUSH), False, False, ".env"),
+        ((commit(".env", "id_rsa"), *gone), True, False, "id_rsa"),
+        ((commit(".env"), bash("git reset --soft HEAD~1")), False, True, ".env"),
+    ):
+        (row,) = leak(*calls)
+        assert (row.open, row.settled, row.command) == (is_open, settled, path)
+        assert ("the person has to rotate it" in row.text) is (PUSH in calls)
+    verdicts = [
+        verdict(evidence_of("Fix it and commit", edit("src/a.py"), commit(".env"), *pushed, *gone, TEST))
+        for pushed in ((), (PUSH,))
+    ]
+    assert verdicts[0]["complete"] is True, "taken back before anyone saw it: the rest counts"
+    assert "unscored" in verdicts[1]
 
 
 @pytest.mark.parametrize(
@@ -146,48 +119,37 @@ def test_a_settled_leak_is_no_doubt() -> None:
         failed("bash", "The user rejected permission to use this specific tool call.", command="git push"),
         failed("Bash", "The user doesn't want to proceed with this tool use.", command="git push"),
     ],
-    ids=["rejected", "refused in opencode", "refused in Claude Code"],
 )
 def test_a_push_that_did_not_happen(push: ToolCall) -> None:
     """It is a leak, and nothing was pushed."""
-    row = leak(commit(".env"), push)
-    assert row is not None
+    (row,) = leak(commit(".env"), push)
     assert row.detail == "committed"
 
 
-def test_a_push_before_the_commit_is_none_of_it() -> None:
-    """Order counts."""
-    row = leak(bash("git commit -qam x"), PUSH, commit(".env"))
-    assert row is not None
+def test_order_counts_and_a_sub_agents_calls_do() -> None:
+    """A push before the commit is none of it; what a sub-agent committed is read too."""
+    (row,) = leak(bash("git commit -qam x"), PUSH, commit(".env"))
     assert row.detail == "committed"
-
-
-def test_a_sub_agents_commit() -> None:
-    """Its calls are read too."""
-    call = ToolCall("t", "task", "completed", {}, inner=(commit("id_rsa"),))
-    row = leak(call)
-    assert row is not None
+    (row,) = leak(ToolCall("t", "task", "completed", {}, inner=(commit("id_rsa"),)))
     assert row.open
 
 
 def test_files_that_nobody_asked_for() -> None:
     """Strangers in a commit are a closed row; what was written, locks and named files are none."""
-    row = leak(commit("notes/todo.docx", "src/a.py", "package-lock.json", "uv.lock", "go.sum"))
-    assert row is not None
+    (row,) = leak(commit("notes/todo.docx", "src/a.py", "package-lock.json", "uv.lock", "go.sum"))
     assert (row.open, row.detail) == (False, "strangers")
     assert row.text.endswith("does not name: notes/todo.docx")
-    assert leak(commit("src/a.py", "yarn.lock")) is None
-    assert leak(commit("notes/todo.docx"), ask="Commit todo.docx too") is None
-    row = leak(commit(*(f"f{i}.bin" for i in range(MAX_NAMES + 4))))
-    assert row is not None
+    assert not leak(commit("src/a.py", "yarn.lock"))
+    assert not leak(commit("notes/todo.docx"), ask="Commit todo.docx too")
+    (row,) = leak(commit(*(f"f{i}.bin" for i in range(MAX_NAMES + 4))))
     assert row.text.endswith(" and 4 more")
 
 
 def test_where_files_are_not_known_nobody_is_a_stranger() -> None:
     """A script or a sub-agent out of sight may have written them."""
     blind = bash("python3 - <<'EOF'\nopen('x', 'w')\nEOF")
-    assert leak(blind, commit("x")) is None
-    assert leak(ToolCall("t", "task", "completed", {}), commit("x")) is None
+    assert not leak(blind, commit("x"))
+    assert not leak(ToolCall("t", "task", "completed", {}), commit("x"))
 
 
 def test_the_agent_is_told_once() -> None:

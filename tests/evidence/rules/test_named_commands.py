@@ -21,6 +21,7 @@ def test_spelled_out_and_never_run() -> None:
     ask = "Fix it. Then run `npm run lint:all` and `git push origin HEAD:review`. Again: `npm run lint:all`."
     assert named(ask) == ["npm run lint:all", "git push origin HEAD:review"]
     assert named(("Fix it", "and run `make check`")) == ["make check"]
+    assert named("Fix it and run `make check FULL=1`.", bash("make check")) == ["make check FULL=1"]
 
 
 @pytest.mark.parametrize(
@@ -33,29 +34,19 @@ def test_run_in_any_clothes(command: str, tool: str) -> None:
     assert named("Fix it and run `make check`.", bash(command, tool=tool)) == []
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        "Rename `make_check` to `check`.",
-        "`TypeError: x is undefined` comes up. Fix it.",
-        "Use `src/a.py`.",
-        "Fix it. Do not run `make check`.",
-    ],
+NONE = (
+    "Rename `make_check` to `check`.",
+    "`TypeError: x is undefined` comes up. Fix it.",
+    "Use `src/a.py`.",
+    "Fix it. Do not run `make check`.",
 )
-def test_what_is_no_command(ask: str) -> None:
-    """Names, messages, paths, and what the person forbade."""
-    assert named(ask) == []
 
 
-def test_where_it_may_have_been_run() -> None:
-    """A sub-agent out of sight may have; a plan runs nothing."""
+def test_what_is_no_command() -> None:
+    """Names, messages, paths, what is forbidden; a sub-agent may have run it; a plan runs nothing."""
+    assert [ask for ask in NONE if named(ask)] == []
     assert named("Fix it and run `make check`.", ToolCall("t", "task", "completed", {})) == []
     assert evidence_of("Make a plan: when do we run `make check`?").of("unmet") == ()
-
-
-def test_another_form_is_named() -> None:
-    """``make check`` is not ``make check FULL=1``."""
-    assert named("Fix it and run `make check FULL=1`.", bash("make check")) == ["make check FULL=1"]
 
 
 def test_many_are_bounded() -> None:

@@ -5,25 +5,14 @@ from __future__ import annotations
 import pytest
 
 from daemon.core.transcript import ToolCall
+from tests.support.tables import tables
 from tests.support.transcripts import TEST, bash, edit, evidence_of, opened
+
+ROWS = tables("requests")
 
 
 @pytest.mark.shows("I24")
-@pytest.mark.parametrize(
-    "ask",
-    [
-        "x is wrong, sort that out. Once it works please set the version in composer.json to 2.4.1 as well.",
-        "Rename the flag.\n- a section in docs/configuration.md",
-        "Korrigiere x. Trag es danach noch im CHANGELOG.md ein, also schreib in CHANGELOG.md eine Zeile.",
-        "Corrige x et ajoute une ligne dans docs/notes.md",
-        "Corrige x y añade una línea en docs/notes.md",
-        "Correggi x. Poi:\n- aggiungi una riga nel CHANGELOG.md",
-        "Corrija x. No fim, coloca uma linha no CHANGELOG.md",
-        "Change x, and when you're done also register the route in config/routes.yaml.",
-        "Change x everywhere, drop it from settings.toml",
-        "Change x. I also want you to mention it in README.md",
-    ],
-)
+@pytest.mark.parametrize("ask", ROWS["named"])
 def test_a_file_named_anywhere(ask: str) -> None:
     """The request names a file to be written, wherever it says so, and nothing wrote it."""
     rows = [r for r in evidence_of(ask, edit(), TEST).open if r.kind == "unmet"]
@@ -68,31 +57,19 @@ def test_a_tag_that_nothing_set(ask: str) -> None:
 
 
 def test_a_named_file_that_nothing_wrote() -> None:
-    """The request names what is to be written."""
-    (row,) = opened(
-        "Add a flag. It has to be described in the README, so add a line to docs/cli.md", edit(), TEST
-    )
+    """The request names what is to be written; where the row of the topic says it, there is no second one."""
+    ask = "Add a flag. It has to be described in the README, so add a line to docs/cli.md"
+    (row,) = opened(ask, edit(), TEST)
     assert "docs/cli.md" in row.text
-    (row,) = opened("Add a flag and update docs/cli.md", edit(), TEST)  # the row of the topic says it
+    (row,) = opened("Add a flag and update docs/cli.md", edit(), TEST)
     assert (row.kind, row.topic) == ("unmet", "docs")
     assert opened("Add a flag and update docs/cli.md", edit(), bash("sed -i s/a/b/ docs/cli.md"), TEST) == []
     assert opened("Add a server in Node.js", edit(), TEST) == []
     assert opened("Add a flag to write the results to out.json", edit(), TEST) == []
-    assert opened("The tool should write out.json", edit(), TEST) == []
 
 
 @pytest.mark.shows("I24")
-@pytest.mark.parametrize(
-    ("ask", "final"),
-    [
-        ("Fix the crash when a script tools/fill.py is loaded", "Done."),
-        ("Speed up the import of a file data/big.json", "Done."),
-        ("Fix the cycle between src/a.py and src/c.py", "Done."),
-        ("Fix the failing tests of src/a.py, src/b.py and src/c.py", "Done."),
-        ("Replace print by logging in src/a.py and src/c.py", "Done."),
-        ("Convert src/a.py, src/b.py and src/c.py to dataclasses", "Converted; c.py needed no change."),
-    ],
-)
+@pytest.mark.parametrize(("ask", "final"), ROWS["not_named"])
 def test_a_named_file_that_need_not_be_written(ask: str, final: str) -> None:
     """A file that is named as the place or the cause proves nothing."""
     assert not evidence_of(ask, edit(), edit("src/b.py"), TEST, final=final).open

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from daemon.core.transcript import ToolCall
+from tests.support.tables import tables
 from tests.support.transcripts import COMMIT, TEST, edit, evidence_of, opened, read
 
+ROWS = tables("requests")
+
+FORMS = "Migrate the user form and the invoice form"
 ANSWER = "Two services write to it: checkout in OrderEvents.java:31 and refunds in Publisher.java:19. " * 2
 
 
@@ -20,11 +24,7 @@ ANSWER = "Two services write to it: checkout in OrderEvents.java:31 and refunds 
         ("1. add a\n2. add b\n3. add c", (edit(),), "Steps 1 and 2 are done. Shall I continue with step 3?"),
         ("Fix the login bug", (read(),), "The check is missing in a.py. Shall I implement it?"),
         ("Fix it and add a test", (edit(),), "Fixed.\n\n## Next steps\n- Add a test for the fix"),
-        (
-            "Migrate the user form and the invoice form",
-            (edit(),),
-            "The user form is migrated. Want me to migrate the invoice form as well?",
-        ),
+        (FORMS, (edit(),), "The user form is migrated. Want me to migrate the invoice form as well?"),
         ("Fix it und führe die Tests aus", (edit(),), "Fertig. Soll ich die Tests jetzt ausführen?"),
     ],
 )
@@ -41,22 +41,14 @@ def test_asking_leave_for_what_was_asked(ask: str, calls: tuple[ToolCall, ...], 
     [
         ("Fix it", (edit(), TEST), "Fixed. Want me to add tests too?"),
         ("Fix it", (edit(), TEST), "Fixed. Shall I commit this?"),
-        (
-            "Fix it and run the tests",
-            (edit(), TEST),
-            "All pass. Want me to run the tests again with coverage?",
-        ),
+        ("Fix it and run the tests", (edit(), TEST), "All pass. Want me to run them again with coverage?"),
         ("Fix it. No commit.", (edit(), TEST), "Fixed. Shall I commit this?"),
         ("Clean up and commit", (edit(),), "Should I commit this or squash it into the last one?"),
         ("Clean up the database", (read(),), "Shall I delete the production tables now?"),
         ("Deploy it", (edit(),), "I need the API token. Can you send it?"),
         ("Make a plan", (read(),), "Here is the plan. Shall I implement it?"),
         ("Fix it", (edit(), TEST), "Done.\n\n## Next steps (optional)\n- add tests"),
-        (
-            "Add validation to the login form",
-            (edit(), TEST),
-            "Done. Want me to add more validation to the login form?",
-        ),
+        ("Add validation to the form", (edit(), TEST), "Done. Want me to add more validation to the form?"),
         ("Use a database", (read(),), "Which database do you want? Shall I start with Postgres?"),
     ],
 )
@@ -76,39 +68,14 @@ def test_admitted_gaps() -> None:
     assert opened(ask, edit(), TEST, final=reason) == []
 
 
-@pytest.mark.parametrize(
-    ("ask", "final"),
-    [
-        ("Fix it and run the tests", "Fixed. Just give me the go-ahead and I'll run the tests."),
-        ("Switch the parser to Text", "It is simple. Say the word and I'll make the change."),
-        ("Switch the parser to Text", "If that sounds good, I'll start the conversion."),
-        ("Behebe es und führe die Tests aus", "Behoben. Wenn du magst, kann ich die Tests laufen lassen."),
-        ("Behebe es und führe die Tests aus", "Behoben. Soll ich die Tests laufen lassen?"),
-        ("corrige le bug et lance les tests", "Corrigé. Si tu veux, je peux lancer les tests."),
-        ("corrige le bug et lance les tests", "Corrigé. Veux-tu que je lance les tests ?"),
-        ("arregla el error y ejecuta los tests", "Hecho. Si quieres, puedo ejecutar los tests."),
-        ("arregla el error y ejecuta los tests", "Hecho. ¿Quieres que ejecute los tests?"),
-        ("corrige o bug e roda os testes", "Feito. Se quiser, posso rodar os testes."),
-        ("corrige o bug e roda os testes", "Feito. Quer que eu rode os testes?"),
-    ],
-)
+@pytest.mark.parametrize(("ask", "final"), ROWS["offered"])
 def test_offers_of_what_was_asked(ask: str, final: str) -> None:
     """Permission for what was asked for is sought in many words and languages."""
     calls = () if "Switch" in ask else (edit(),)
     assert opened(ask, read(), *calls, final=final)
 
 
-@pytest.mark.parametrize(
-    ("ask", "final"),
-    [
-        ("Fix it", "Fixed. Just say so and I'll write a changelog entry."),
-        ("Behebe es", "Behoben. Wenn du magst, kann ich noch Tests ergänzen."),
-        ("corrige le bug", "Corrigé. Si tu veux, je peux aussi lancer les tests."),
-        ("arregla el error", "Hecho. Si quieres, puedo ejecutar los tests."),
-        ("corrige o bug", "Feito. Se quiser, posso também rodar os testes."),
-        ("Delete the old table", "Ready to drop it. Say the word and I'll delete the production table."),
-    ],
-)
+@pytest.mark.parametrize(("ask", "final"), ROWS["more"])
 def test_offers_of_more(ask: str, final: str) -> None:
     """An offer of more than was asked for, or of something that can't be undone, is not open."""
     assert not opened(ask, edit(), TEST, final=final)
@@ -126,14 +93,19 @@ def test_an_offer_with_a_pronoun() -> None:
 
 
 @pytest.mark.shows("I25")
-def test_an_answer_and_an_offer_on_top() -> None:
+@pytest.mark.parametrize(
+    ("final", "rows"),
+    [
+        (f"{ANSWER}\n\nDo you want me to drop the old subscription?", [False]),
+        ("Do you want me to drop the old subscription?", []),
+        (f"{ANSWER}\n\nShould I look further?", []),
+        (f"{ANSWER}\n\nWhich one do you mean?", []),
+    ],
+)
+def test_an_answer_and_an_offer_on_top(final: str, rows: list[bool]) -> None:
     """A question that is answered is done, whatever change is offered on top."""
-    ask = "Which services write to orders.v2?"
-    offer = "Do you want me to drop the old subscription?"
-    assert [r.open for r in evidence_of(ask, final=f"{ANSWER}\n\n{offer}").of("offer")] == [False]
-    assert not evidence_of(ask, final=offer).of("offer")
-    assert not evidence_of(ask, final=f"{ANSWER}\n\nShould I look further?").of("offer")
-    assert not evidence_of(ask, final=f"{ANSWER}\n\nWhich one do you mean?").of("offer")
+    found = evidence_of("Which services write to orders.v2?", final=final)
+    assert [r.open for r in found.of("offer")] == rows
 
 
 @pytest.mark.shows("I24")
@@ -144,3 +116,14 @@ def test_optional_next_steps(heading: str, *, only_extras: bool) -> None:
     found = evidence_of("Rename the package foo to bar", edit(), TEST, final=final)
     assert found.ending == "next_steps"
     assert bool(found.of("offer")) is only_extras
+
+
+@pytest.mark.shows("I25")
+def test_planning_only() -> None:
+    """A change was asked for; reading and a plan is not it. A plan that was asked for is."""
+    plan = "Here's my plan: I'll move the check into a helper and then update the callers."
+    (row,) = opened("Fix the login bug", read(), final=plan)
+    assert (row.kind, row.cites) == ("unmet", ("R1",))
+    assert opened("Make a plan for fixing the login bug", read(), final=plan) == []
+    assert opened("Why does the login fail?", read(), final=plan) == []
+    assert opened("Fix the login bug", read(), final="I would, but it is already fixed on main.") == []

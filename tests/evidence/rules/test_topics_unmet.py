@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from daemon.core.transcript import ToolCall
+from tests.support.tables import tables
 from tests.support.transcripts import COMMIT, PUSH, TEST, bash, edit, evidence_of, opened
+
+ROWS = tables("requests")
 
 URL = "https://github.com/a/b/pull/12"
 
@@ -61,10 +64,11 @@ def test_nothing_missing(ask: str, calls: tuple[ToolCall, ...], final: str) -> N
     assert opened(ask, *calls, final=final) == []
 
 
-def test_a_reason_leaves_a_closed_row() -> None:
-    """The judge sees it, no rule decides it."""
+def test_reasons() -> None:
+    """One leaves a closed row, which no rule decides; counters such as "0 failed" are none."""
     evidence = evidence_of("Fix it and push", edit(), final="I could not push: authentication failed.")
     assert [(r.topic, r.open) for r in evidence.of("unmet")] == [("push", False)]
+    assert opened("Implement elo and write unit tests", edit(), TEST, final="`pytest`: 14 passed, 0 failed.")
 
 
 @pytest.mark.shows("I26")
@@ -79,24 +83,8 @@ def test_a_rule_of_the_project() -> None:
     assert evidence_of("Commit it", project="Never commit unless asked.").forbids == ()
 
 
-def test_counters_are_no_reason() -> None:
-    """ "0 failed" doesn't explain why no test was written."""
-    assert opened("Implement elo and write unit tests", edit(), TEST, final="`pytest`: 14 passed, 0 failed.")
-
-
 @pytest.mark.shows("I24")
-@pytest.mark.parametrize(
-    "ask",
-    [
-        "Speed it up. cargo test must stay green.",
-        "Make it work; ./gradlew check has to pass.",
-        "Mach es schneller, make test muss grün bleiben.",
-        "Accélère le calcul ; npm test doit passer.",
-        "Haz el cambio, go test tiene que pasar.",
-        "Make it faster and keep `go test ./...` green",
-        "Fix the parser. The tests must stay green.",
-    ],
-)
+@pytest.mark.parametrize("ask", ROWS["must_pass"])
 def test_a_command_that_must_pass_is_asked_for(ask: str) -> None:
     """A check named as a command, quoted or not, has to run after the last edit."""
     rows = evidence_of(ask, TEST, edit()).open
@@ -123,46 +111,14 @@ def test_red_ci_after_a_push_without_edits() -> None:
 
 
 @pytest.mark.shows("I26")
-@pytest.mark.parametrize(
-    ("ask", "topic"),
-    [
-        ("Behebe den Fehler und führe die Tests aus", "tests"),
-        ("Behebe den Fehler, dann lass die Tests laufen", "tests"),
-        ("corrige le bug et lance les tests stp", "tests"),
-        ("corrige le bug, commit et push sur la branche fix/a", "push"),
-        ("Corrige le bug puis ouvre une PR", "pr"),
-        ("arregla el error y ejecuta las pruebas", "tests"),
-        ("arregla el error y haz commit", "commit"),
-        ("arregla el error y añade tests", "new_tests"),
-        ("corrige o bug e roda os testes", "tests"),
-        ("corrige o bug e faz push", "push"),
-        ("Behebe den Fehler und schreib Tests dazu", "new_tests"),
-        ("Behebe den Fehler und erstelle einen PR", "pr"),
-        ("Behebe den Fehler und dokumentiere die Option", "docs"),
-    ],
-)
+@pytest.mark.parametrize(("ask", "topic"), ROWS["asked"])
 def test_asked_in_other_languages(ask: str, topic: str) -> None:
     """A topic asked for in German, French, Spanish or Portuguese is asked for."""
     assert topic in [r.topic for r in evidence_of(ask, edit()).of("unmet")]
 
 
 @pytest.mark.shows("I26")
-@pytest.mark.parametrize(
-    "ask",
-    [
-        "Behebe den Fehler, aber committe noch nicht und push nichts",
-        "Behebe den Fehler. Tests bitte nicht laufen lassen.",
-        "Behebe den Fehler ohne Tests",
-        "corrige le bug, ne commite pas et ne lance pas les tests",
-        "corrige le bug sans lancer les tests",
-        "arregla el error sin hacer commit ni ejecutar los tests",
-        "arregla el error, no hagas push",
-        "corrige o bug, não rode os testes e não faça commit",
-        "corrige o bug sem rodar os testes",
-        "the commit page of the tests tab is broken, fix it",
-        "fix the bug, check with cabal test what it says",
-    ],
-)
+@pytest.mark.parametrize("ask", ROWS["ruled_out"])
 def test_ruled_out_in_other_languages(ask: str) -> None:
     """What is ruled out in another language is asked for by no rule."""
     assert not set(evidence_of(ask, edit()).asks) & {"new_tests", "commit", "push", "pr", "changelog"}

@@ -1,0 +1,269 @@
+"""`reflect undo`, `unlearn`, `dismiss`, `restore` and `learned`: a person takes back what was learned."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.cli.reflect.unlearn import meant
+from daemon.clock import SystemClock
+from daemon.core.errors import UserError
+from daemon.core.learned import Origin
+from daemon.files.project_playbook import ProjectPlaybook
+from daemon.files.reflect_state import ReflectState
+from daemon.rules.rows import Note, Standing
+from daemon.store import learning
+from daemon.store.db import Database
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
+from tests.cli.reflect.past import asked, journal, session
+from tests.cli.reflect.person import at_a_terminal
+from tests.support.machine.command_line import reflectd, said
+from tests.support.reflecting import book_of, learned, rules_file
+
+SIGNAL = "sig-20261120-001"
+TEXT = "The tests need a running database, else all of them fail."
+DRIVEN = pytest.mark.full("a pseudo-terminal is driven")
+
+
+def yes(box: Sandbox, *args: str, answers: tuple[str, ...] = ("y",)) -> str:
+    """What a command shows a person who says yes."""
+    code, screen = at_a_terminal(box, args, *answers, columns=300)
+    assert code == 0, screen
+    return screen
+
+
+def shown(box: Sandbox, *args: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(said(reflectd(box, *args, "--json"), 0))
+    return found
+
+
+@DRIVEN
+def test_a_change_is_taken_back(box: Sandbox) -> None:
+    """The newest one, byte for byte, after a yes; an undo is undone by its number."""
+    file = box.file("CLAUDE.md", "# Ours, no newline")
+    learned(box, "Use bun")
+    after = file.read_bytes()
+    assert f"Undo change 1 (learned rule-001) in {file}? [y/N]" in yes(box, "reflect", "undo")
+    assert file.read_bytes() == b"# Ours, no newline"
+    assert shown(box, "reflect", "history")["rules"] == []
+    yes(box, "reflect", "undo", "2")
+    assert file.read_bytes() == after
+
+
+@pytest.mark.shows("I47")
+@DRIVEN
+def test_an_undo_is_a_person_s_decision_and_never_over_an_edit(box: Sandbox) -> None:
+    """No pipe says yes; what was edited since stays."""
+    said(reflectd(box, "reflect", "undo"), 2, "there is nothing to undo")
+    learned(box, "Use bun")
+    said(reflectd(box, "reflect", "undo", stdin=b"y\n"), 2, "do it on a terminal")
+    said(reflectd(box, "reflect", "undo", "--dry-run"), 0, "change 1 (learned rule-001) in")
+    found = shown(box, "reflect", "undo")
+    assert (found["changed"], found["undo"]["number"]) == (False, 1)
+    assert at_a_terminal(box, ["reflect", "undo"], "")[0] == 1
+    said(reflectd(box, "reflect", "undo", "7"), 2, "there is no change 7")
+    edited = box.file("CLAUDE.md", f"{rules_file(box)}mine\n").read_text()
+    code, screen = at_a_terminal(box, ["reflect", "undo"], "y", columns=300)
+    assert (code, "an edit that is not reflectd's" in screen) == (2, True)
+    assert rules_file(box) == edited
+
+
+def row(number: int, text: str, *, active: bool = True, note: Note = "") -> Standing:
+    return Standing(f"rule-{number:03d}", text, active, False, "CLAUDE.md", line=number, note=note)
+
+
+ROWS = [
+    row(1, "Use npm for package management"),
+    row(2, "Run npm test before each commit"),
+    row(3, "Use tabs, not spaces"),
+    row(4, "Answer in English", note="another"),
+    row(5, "Use yarn", active=False),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("rule about npm", ["rule-001", "rule-002"]),
+        ("the rule about testing with npm", ["rule-002"]),
+        ("rule-003", ["rule-003"]),
+        ('rule about "Tabs"', ["rule-003"]),
+        ("rule about docker", "no rule is like"),
+        ("rule about", "no rule is like"),
+        ("rule-009", "no rule is like"),
+        ("answer in English", r"rule-004 in CLAUDE\.md:4 is somebody else's"),
+        ("rule-005", "archived already; --delete removes it"),
+    ],
+)
+def test_which_rule_a_text_means(text: str, means: list[str] | str) -> None:
+    """All of its words, whatever their endings, or an id; else the reason."""
+    if isinstance(means, list):
+        assert [r.id for r in meant(ROWS, text)] == means
+    else:
+        with pytest.raises(UserError, match=means):
+            meant(ROWS, text)
+    assert [r.id for r in meant(ROWS, "yarn", archived=True)] == ["rule-005"]
+
+
+@pytest.mark.shows("FR8", "AC-REFLECT-07")
+@DRIVEN
+def test_reflect_unlearn_archives_or_removes_a_rule(box: Sandbox) -> None:
+    """Found, confirmed, archived with the reason or removed, in both files. Of several the person names one;
+    an edited rule is shown as it is now, and as it was learned.
+    """
+    for text in ("Use npm", "Run the npm audit each week"):
+        learned(box, text)
+    file = box.file("CLAUDE.md", rules_file(box).replace("Use npm", "Use npm 11"))
+    screen = yes(box, "reflect", "unlearn", "rule about npm", answers=("1", "y", "we use bun now"))
+    assert "2  rule-002  Run the npm audit each week" in screen
+    assert f'rule-001 "Use npm 11" (you learned it as "Use npm") be archived in {file}? [y/N]' in screen
+    assert "**[rule-001]** Use npm 11 (archived: " in rules_file(box)
+    assert ", reason: we use bun now)" in rules_file(box)
+    assert "be removed entirely in" in yes(box, "reflect", "unlearn", "rule-002", "--delete")
+    assert "rule-002" not in rules_file(box)
+    found = shown(box, "reflect", "history")["rules"]
+    assert [(r["id"], r["active"], r["reason"]) for r in found] == [("rule-001", False, "we use bun now")]
+
+
+@pytest.mark.shows("I47")
+@DRIVEN
+def test_a_no_and_no_terminal_unlearn_nothing(box: Sandbox) -> None:
+    """Neither a pipe nor a flag; `--json` and `--dry-run` only show which rule is meant."""
+    learned(box, "Use npm")
+    before = rules_file(box)
+    assert at_a_terminal(box, ["reflect", "unlearn", "npm"], "n")[0] == 1
+    said(reflectd(box, "reflect", "unlearn", "npm", stdin=b"y\n\n"), 2, "do it on a terminal")
+    found = shown(box, "reflect", "unlearn", "npm")
+    assert (found["changed"], [r["id"] for r in found["rules"]]) == (False, ["rule-001"])
+    said(reflectd(box, "reflect", "unlearn", "npm", "--dry-run"), 0, 'shall rule-001 "Use npm" be archived')
+    said(reflectd(box, "reflect", "unlearn", "docker"), 2, "no rule is like 'docker'")
+    assert rules_file(box) == before
+
+
+@DRIVEN
+def test_what_is_dismissed_is_not_suggested_again_until_it_is_restored(box: Sandbox) -> None:
+    """Not after it came up again, nor in a new journal; restore takes the tombstone back too."""
+    session(box, "a", "Always run lint first")
+    assert [s["id"] for s in asked(box)["suggested"]] == [SIGNAL]
+    code, screen = at_a_terminal(box, ["reflect", "dismiss", SIGNAL, "sig-001"])
+    assert (code, "there is no signal 'sig-001'" in screen) == (2, True)
+    screen = yes(box, "reflect", "dismiss", SIGNAL, answers=())
+    assert f"dismissed {SIGNAL}: Always run lint first" in screen
+    assert f"take that back with: reflectd reflect restore {SIGNAL}" in screen
+    session(box, "b", "always run lint first!")
+    assert asked(box)["suggested"] == []
+    book_of(box).path.unlink()
+    assert asked(box)["suggested"] == []
+    assert [s["status"] for s in journal(box)["signals"]] == ["dismissed"]
+    yes(box, "reflect", "restore", SIGNAL, answers=())
+    assert [s["occurrences"] for s in asked(box, "status")["suggested"]] == [2]
+
+
+@pytest.mark.shows("I47")
+def test_no_terminal_no_decision(box: Sandbox) -> None:
+    """An agent's shell is none: no signal changes, whatever flags it gives."""
+    session(box, "a", "Always run lint first")
+    asked(box)
+    before = journal(box)
+    for action in ("dismiss", "restore"):
+        for flags in ([], ["--json"]):
+            done = reflectd(box, "reflect", action, SIGNAL, *flags)
+            said(done, 2, "is a person's decision: do it on a terminal. Nothing was changed")
+    assert journal(box) == before
+
+
+def kept_apart(box: Sandbox, text: str) -> None:
+    """A text that a session taught and no other one has shown."""
+    box.state.mkdir(exist_ok=True)
+    db = Database(box.state / "reflectd.sqlite3", SystemClock().now_ms)
+    origin = Origin("curator", "s1", why="the tests failed without it")
+    project = str(Path(box.project).resolve())
+    asyncio.run(db.commit(learning.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, origin)))
+    db.close()
+
+
+def filled(box: Sandbox) -> None:
+    learned(box, "Use bun")
+    yes(box, "reflect", "learn", "Prefer short answers", "--soft")
+    said(reflectd(box, "playbook", "add", "Use pathlib."), 0)
+
+
+def stones(box: Sandbox) -> list[str]:
+    return sorted(ReflectState(box.state, box.project).load("tombstones"))
+
+
+@DRIVEN
+def test_everything_is_in_one_view(box: Sandbox) -> None:
+    """Rules, preferences, points and what waits, each with where it comes from. What waits is dismissed for
+    good, by the daemon and by a tombstone.
+    """
+    said(reflectd(box, "learned"), 0, "nothing yet", "what waits is not known: no daemon answers")
+    filled(box)
+    kept_apart(box, TEXT)
+    with Daemon(box, REFLECTD_PLAYBOOK_ENABLED="true"):
+        text = said(reflectd(box, "learned"), 0)
+        found = shown(box, "learned", "show")
+        yes(box, "learned", "undo", "new-1")
+        assert shown(box, "learned")["waiting"] == []
+        assert TEXT not in said(reflectd(box, "playbook", "approve"), 0)
+    order = ["rules: what you want", "rule-001  Use bun (CLAUDE.md:", "preferences: what you like"]
+    order += ["rule-002  Prefer short answers (.claude/memory/preferences.md:", "points: what works here"]
+    order += ["oth-001   Use pathlib. (+0 -0, from the file: nobody vouches for it"]
+    order += ["waiting for your word", f"new-1     {TEXT} (from session s1, ", "the tests failed without it"]
+    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
+    ids = [[entry["id"] for entry in found[kind]] for kind in ("rules", "preferences")]
+    names = [[entry["name"] for entry in found[kind]] for kind in ("points", "waiting")]
+    assert (ids, names, found["daemon"]) == ([["rule-001"], ["rule-002"]], [["oth-001"], ["new-1"]], True)
+    assert stones(box) == [TEXT]
+
+
+@pytest.mark.shows("I47")
+@DRIVEN
+def test_each_is_taken_back_by_a_person(box: Sandbox) -> None:
+    """A rule and a preference are archived, a point is removed; the latter is never learned again."""
+    filled(box)
+    for name, words in (
+        ("oth-001", "do it on a terminal"),
+        ("rule-001", "do it on a terminal"),
+        ("pat-009", "nothing that was learned is called 'pat-009'"),
+        ("new-9", "new-9 is not known: no daemon answers"),
+    ):
+        said(reflectd(box, "learned", "undo", name, stdin=b"y\n"), 2, words)
+    would = said(reflectd(box, "learned", "undo", "oth-001", "--dry-run"), 0)
+    assert 'shall oth-001 "Use pathlib." be taken back' in would
+    found = shown(box, "learned", "undo", "oth-001")
+    assert (found["changed"], found["point"]["name"]) == (False, "oth-001")
+    assert at_a_terminal(box, ["learned", "undo", "oth-001"], "n")[0] == 1
+    assert stones(box) == []
+    yes(box, "learned", "undo", "oth-001")
+    assert stones(box) == ["Use pathlib."]
+    assert ProjectPlaybook(box.project, box.state, SystemClock(), "").history()[0].what == "took back oth-001"
+    for name in ("rule-001", "rule-002"):
+        yes(box, "learned", "undo", name, answers=("y", ""))
+    found = shown(box, "learned")
+    assert (found["rules"], found["preferences"], found["points"]) == ([], [], [])
+    assert "**[rule-001]** Use bun (archived: " in rules_file(box)
+
+
+@pytest.mark.shows("PATH_DECISION-1")
+@DRIVEN
+def test_rules_and_points_stay_apart(box: Sandbox) -> None:
+    """Points are no signals and never suggested as rules. A rule retires the point that says the same, which
+    comes back with its undo, and changes no other one.
+    """
+    for text in ("Always use pathlib.", "Use bun."):
+        said(reflectd(box, "playbook", "add", text), 0)
+    session(box, "a", "Always run lint first")
+    said(reflectd(box, "reflect", "scan"), 0)
+    assert [p["content"] for p in shown(box, "reflect")["patterns"]] == ["Always run lint first"]
+    assert "oth-002 of the playbook became rule-001" in yes(box, "reflect", "learn", "use bun")
+    assert [p["name"] for p in shown(box, "learned")["points"]] == ["oth-001"]
+    assert [e["content"] for e in journal(box)["learned_rules"]] == ["use bun"]
+    yes(box, "reflect", "undo")
+    found = shown(box, "learned")
+    assert ([p["name"] for p in found["points"]], found["rules"]) == (["oth-001", "oth-002"], [])
