@@ -96,17 +96,21 @@ def test_it_is_read_again_by_the_tasks_that_were_chosen() -> None:
 
 
 def test_a_verdict_of_then_is_told_and_what_was_given_is_taken_out() -> None:
-    """Where the daemon judged it, its verdict counts, and so does its guard; our own words prove nothing."""
-    good, ended = task("Good", final=f"{LINE} Done."), task("Ended")
+    """Where the daemon judged it, its verdict counts, and so does its guard. What was given behind the result
+    of a call proves nothing.
+    """
+    good, ended = task("Good"), task("Ended")
+    first, *rest = good[1].calls
+    good = (good[0], replace(good[1], calls=(replace(first, output=f"ok\n{LINE}"), *rest)), good[2])
     turn, other = good[-1].id, ended[-1].id
     bad = Verdict("s", "t", turn, "incomplete", 1, Severity.HIGH, missing=(Missing("The tests fail"),))
-    known = Known(frozenset({LINE}), {turn: bad, other: Verdict("s", "t", other, "stopped", 1)})
+    known = Known({first.id: {LINE}}, {turn: bad, other: Verdict("s", "t", other, "stopped", 1)})
     found = stretch(session(good, ended), known)
     assert found.requests == ("Good",)
     assert found.ended == "incomplete, severity HIGH; reward -0.6; open: The tests fail"
     assert found.lowest == -0.6
     assert found.cited == ()
-    assert "make db" not in found.final
+    assert "make db" not in repr(found)
 
 
 @pytest.mark.shows("I46")

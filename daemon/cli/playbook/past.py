@@ -123,6 +123,6 @@ class Reader:
         from ...store import learning
         from ...store.verdicts import Verdicts
 
-        given = frozenset(text for g in learning.given(self._db, session) for text in (g.text, g.heading))
         verdicts = (kept.verdict for kept in Verdicts(self._db).newest(session, VERDICTS))
+        given = learning.given_by_call(self._db, session)
         return Known(given, {v.turn: v for v in verdicts})
