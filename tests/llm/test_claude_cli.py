@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from daemon.core.errors import BadReply, ReflectdError, Unavailable
-from daemon.core.llm import Prompt
 from daemon.core.policy import POLICIES
-from daemon.judge.prompts import VERDICT
 from daemon.llm.claude_cli import THINKING_TOKENS, ClaudeCliProvider
 from daemon.llm.claude_result import TOO_OLD
 from harness.hosts.claude_code import ClaudeCode, Version, binary
@@ -25,6 +23,7 @@ from harness.machine.sandbox import sandbox
 from harness.machine.waiting import PATIENCE_S
 from harness.models.claude_code import said, structured
 from harness.models.server import Fail, ModelServer, Step, fail, slow, text
+from tests.llm.samples import LONG, SCHEMA, prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,18 +34,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.needs("claude"), pytest.mark.slow("each call starts the real Claude Code")]
 
 TOKEN = "sk-ant-oat01-dummy-of-the-tests"
-LONG = PATIENCE_S
-SCHEMA: dict[str, object] = {
-    "type": "object",
-    "properties": {"complete": {"type": "boolean"}, "why": {"type": "string"}},
-    "required": ["complete", "why"],
-    "additionalProperties": False,
-}
-
-
-def prompt(**changes: Any) -> Prompt:
-    asked: dict[str, Any] = {"purpose": "judge", "tier": "judge", "system": "You judge.", "text": "The data."}
-    return Prompt(**{**asked, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -112,32 +99,13 @@ async def test_one_answer(claude: ClaudeCode, llm: ModelServer) -> None:
     (asked,) = llm.requests
     assert asked.kind == "judge"
     assert asked.model == reply.model
-    assert "You judge." in asked.system
-    assert said(asked) == ["The data."]
+    assert "Judge." in asked.system
+    assert said(asked) == ["The evidence."]
     assert asked.body["max_tokens"] == made.most_tokens(prompt(max_tokens=1_234)) == 1_234 + THINKING_TOKENS
     headers = {k.lower(): v for k, v in asked.headers.items()}
     assert headers["authorization"] == f"Bearer {TOKEN}"
     assert "x-api-key" not in headers
     assert not [*(claude.config / "projects").rglob("*.jsonl")]
-
-
-async def test_the_verdicts_schema_is_taken(claude: ClaudeCode, llm: ModelServer) -> None:
-    """The schema of real verdicts is one that Claude Code understands."""
-    verdict = {
-        "requirements": ["Do it"],
-        "reasons": "The tests fail.",
-        "nonce": "n",
-        "complete": False,
-        "severity": "HIGH",
-        "missing": [{"item": "the tests", "cites": "E1"}],
-        "next_actions": ["Run them"],
-        "requires_human_action": False,
-        "feedback": "Run the tests.",
-    }
-    llm.judge(structured(**verdict))
-    reply = await provider(claude).complete(prompt(schema=VERDICT), LONG)
-    assert reply.data == verdict
-    assert len(llm.requests) == 1
 
 
 async def test_text_where_no_object_is_wanted(claude: ClaudeCode, llm: ModelServer) -> None:
@@ -181,40 +149,6 @@ async def test_long_text_and_every_kind_of_character(claude: ClaudeCode, llm: Mo
     reply = await provider(claude).complete(prompt(text=huge + "\ud83d.", schema=SCHEMA), LONG)
     assert reply.data == {"complete": True, "why": "日本 🦆"}
     assert said(llm.requests[0]) == [huge + "?."]
-
-
-@pytest.mark.shows("I9")
-async def test_no_hook_of_ours_runs_in_the_call(claude: ClaudeCode, llm: ModelServer) -> None:
-    """Hooks of settings and of an installed plugin run in the person's sessions, not in the judge's."""
-    market, ran = claude.box.root / "market", claude.box.root / "ran"
-    plugin = market / "plugins" / "p"
-    for folder in (market / ".claude-plugin", plugin / ".claude-plugin", plugin / "hooks"):
-        folder.mkdir(parents=True)
-    entry = {"name": "p", "source": "./plugins/p", "description": "d", "version": "1.0.0"}
-    listed = {"name": "m", "owner": {"name": "o"}, "plugins": [entry]}
-    (market / ".claude-plugin" / "marketplace.json").write_text(json.dumps(listed), "utf-8")
-    (plugin / ".claude-plugin" / "plugin.json").write_text('{"name": "p", "version": "1.0.0"}', "utf-8")
-
-    def hooks(whose: str) -> dict[str, Any]:
-        return {
-            event: [{"hooks": [{"type": "command", "command": f"echo {whose} {event} >> {ran}"}]}]
-            for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
-        }
-
-    (plugin / "hooks" / "hooks.json").write_text(json.dumps({"hooks": hooks("plugin")}), "utf-8")
-    settings = json.loads((claude.config / "settings.json").read_text("utf-8"))
-    claude.write_settings(settings | {"hooks": hooks("person")})
-    for words in (["marketplace", "add", str(market)], ["install", "p@m"]):
-        done = claude.call("plugin", *words)
-        assert done.code == 0, done
-    ran.unlink(missing_ok=True)  # `claude plugin` itself ends a session
-    llm.judge(structured(complete=True, why="seen"))
-    await provider(claude).complete(prompt(schema=SCHEMA), LONG)
-    assert not ran.exists(), ran.read_text("utf-8")
-    llm.script(text("Hello."))
-    claude.run("Hello")
-    lines = ran.read_text("utf-8").splitlines()
-    assert {"person Stop", "plugin Stop"} <= {*lines}, "the hooks that must not run do not run at all"
 
 
 # --- failures -----------------------------------------------------------------------------------------
@@ -314,7 +248,6 @@ async def test_a_cancelled_call_is_killed(claude: ClaudeCode, llm: ModelServer) 
 ASK = """
 import asyncio, os, sys
 from pathlib import Path
-from daemon.core.llm import Prompt
 from daemon.llm.claude_cli import ClaudeCliProvider
 
 made = ClaudeCliProvider(Path(sys.argv[1]), "sonnet", Path(sys.argv[2]))
@@ -355,26 +288,20 @@ async def test_a_call_that_takes_too_long_is_killed(claude: ClaudeCode) -> None:
         ("echo oops; exit 3", "exit code 3: oops"),
         ("exit 0", "exit code 0"),
         ("head -c 3000000 /dev/zero | tr '\\0' x; exit 1", "exit code 1: xxx"),
+        ("", "Install Claude Code"),
     ],
 )
 async def test_a_program_that_is_no_claude(script: str, words: str, tmp_path: Path) -> None:
-    """An old version, or another program of that name: one line that says what to do."""
+    """An old version, another program of that name, or none any more: one line that says what to do."""
     program = tmp_path / "claude"
-    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    program.chmod(0o755)
+    if script:
+        program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        program.chmod(0o755)
     made = ClaudeCliProvider(program, "sonnet", tmp_path / "judge", {"PATH": "/usr/bin:/bin"})
     failed = await failure(made, text="x" * 500_000)
     assert isinstance(failed, Unavailable)
     assert words in str(failed)
     assert len(str(failed)) < 400
-
-
-async def test_a_program_that_is_gone(tmp_path: Path) -> None:
-    """Removed since the daemon began: said, not raised as a bug."""
-    made = ClaudeCliProvider(tmp_path / "claude", "sonnet", tmp_path / "judge", {})
-    failed = await failure(made)
-    assert isinstance(failed, Unavailable)
-    assert "Install Claude Code" in str(failed)
 
 
 @pytest.mark.shows("I45")

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 
 from daemon.core.errors import BadReply, ReflectdError, Unavailable
 from daemon.llm import claude_result
+from daemon.llm.claude_cli import child_env, find
 from daemon.llm.faults import Asked
+from tests.llm.samples import KEY, program
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from daemon.core.errors import Fault
 
 
@@ -58,9 +62,8 @@ def test_what_an_error_means(fields: dict[str, Any], fault: Fault) -> None:
 @pytest.mark.shows("I46")
 def test_a_secret_in_an_error_is_not_told() -> None:
     """What Claude Code prints is redacted and cut."""
-    key = "sk-ant-api03-1234567890abcdefghijKLMNOP"
-    assert key not in str(error(result=f"Refused {key} " + "x" * 5_000))
-    assert key not in str(claude_result.of_exit(ASKED, 1, b"", f"bad {key}".encode()))
+    assert KEY not in str(error(result=f"Refused {KEY} " + "x" * 5_000))
+    assert KEY not in str(claude_result.of_exit(ASKED, 1, b"", f"bad {KEY}".encode()))
     assert len(str(error(result="x" * 1_000_000))) < 300
 
 
@@ -116,3 +119,41 @@ def test_anything_else_is_no_result(out: bytes) -> None:
     """Whatever is printed, reading it does not break."""
     found = claude_result.read(out)
     assert found is None or found.type == "result"
+
+
+def test_the_program_that_is_found(tmp_path: Path) -> None:
+    """The setting wins, then PATH, then where installers put it; a folder or a plain file is no program."""
+    on_path, usual = program(tmp_path / "bin"), program(tmp_path / ".local" / "bin")
+    env = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    assert find("", env) == on_path
+    assert find("", {**env, "PATH": ""}) == usual
+    assert find(str(usual), env) == usual
+    assert find(str(tmp_path), env) is None
+    assert find(str(tmp_path / "gone"), env) is None
+    assert find("", {}) is None
+
+
+@pytest.mark.shows("I9", "I46")
+def test_the_environment_of_the_call() -> None:
+    """Nothing of a session or of another account gets through; what marks our children is set."""
+    given_env = {
+        "HOME": "/home/a",
+        "PATH": "/bin",
+        "HTTPS_PROXY": "http://proxy",
+        "CLAUDE_CONFIG_DIR": "/home/a/.claude",
+        "CLAUDE_CODE_OAUTH_TOKEN": "token",
+        "CLAUDECODE": "1",
+        "CLAUDE_CODE_MESSAGING_TOKEN": "secret",
+        "CLAUDE_CODE_USE_BEDROCK": "1",
+        "CLAUDE_PROJECT_DIR": "/w",
+        "AI_AGENT": "claude",
+        "ANTHROPIC_API_KEY": "key",
+        "ANTHROPIC_BASE_URL": "http://elsewhere",
+        "ANTHROPIC_MODEL": "other",
+    }
+    made = child_env(given_env, 9_500, 12.0)
+    kept = {"HOME", "PATH", "HTTPS_PROXY", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN"}
+    assert {k: v for k, v in made.items() if k in given_env} == {k: given_env[k] for k in kept}
+    assert made["REFLECTD_CHILD"] == "1"
+    assert made["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "9500"
+    assert made["API_TIMEOUT_MS"] == "12000"

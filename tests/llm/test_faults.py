@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from daemon.llm import faults
 from daemon.llm.faults import Asked, retry_after_s, said_in
+from tests.llm.samples import KEY
 
 NOW = 1_790_000_000.0  # Mon, 21 Sep 2026 14:13:20 GMT
-KEY = "sk-ant-api03-1234567890abcdefghijKLMNOP"
 ASKED = Asked("anthropic", "api.anthropic.com", "claude", KEY)
 
 

@@ -215,12 +215,20 @@ async def test_the_settings_lists_reach_the_apis(wire: Wire, server: LlmServer) 
 
 @pytest.mark.parametrize(
     ("official", "refused", "model"),
-    [(True, "", "tiny"), (True, "tiny", "small"), (False, "", "usual"), (False, "tiny", "usual")],
+    [
+        (True, (), "tiny"),
+        (True, ("tiny",), "small"),
+        (True, ("tiny", "small"), "usual"),
+        (False, (), "usual"),
+        (False, ("tiny",), "usual"),
+    ],
 )
 async def test_when_the_list_cannot_be_had(
-    official: bool, refused: str, model: str, clock: FakeClock
+    official: bool, refused: tuple[str, ...], model: str, clock: FakeClock
 ) -> None:
-    """The vendor's own API likely has what the settings name; a server of one's own only the usual model."""
+    """The vendor's own API likely has what the settings name, until all are refused. A server of
+    one's own has only the usual model.
+    """
 
     async def load() -> tuple[str, ...]:
         raise Unavailable("no list")
@@ -228,22 +236,9 @@ async def test_when_the_list_cannot_be_had(
     found = FastOfApi(("tiny", "small"), "usual", load, clock.monotonic, official=official)
     assert found.model == ("tiny" if official else "usual"), "before the first look"
     await found.look()
-    if refused:
-        found.refuse(refused)
+    for name in refused:
+        found.refuse(name)
     assert found.model == model
-
-
-async def test_all_refused_is_the_usual_model(clock: FakeClock) -> None:
-    """Nothing of the list works: better a large model than no answer."""
-
-    async def load() -> tuple[str, ...]:
-        return ("tiny", "small")
-
-    found = FastOfApi(("tiny", "small"), "usual", load, clock.monotonic, official=True)
-    await found.look()
-    found.refuse("tiny")
-    found.refuse("small")
-    assert found.model == "usual"
 
 
 @pytest.mark.shows("I12")

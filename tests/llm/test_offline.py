@@ -179,6 +179,11 @@ def test_complete(data: dict[str, Any]) -> None:
         (verdict(EDIT, FAIL, final="Done; the failures are pre-existing."), "failed (E2)"),
         (verdict(READ, ask="Please fix the login bug", final="The bug is in a.py."), "no written file"),
         (verdict(TODO, LOGIN, PASS, todos=(Todo("write login.py", "pending"),)), "not ticked (E3)"),
+        (verdict(EDIT, ask="Fix it and push", final="I could not push: authentication failed."), ""),
+        (verdict(EDIT, bash("git rm tests/test_a.py"), PASS), ""),
+        (verdict(EDIT, bash("make test | head -3", "x", 0), ask="Fix it and run the tests"), ""),
+        (verdict(EDIT, PASS, bash("git push", "! [rejected] main -> main (fetch first)", 1)), ""),
+        (verdict(EDIT, PASS, ask="Make a plan for the parser", final="I added it."), ""),
     ],
 )
 def test_cannot_tell(data: dict[str, Any], why: str) -> None:
@@ -260,22 +265,6 @@ def test_never_asks_for_what_is_forbidden(ask: str, final: str) -> None:
     data = verdict(EDIT, ask=ask, final=final)
     assert not data.get("missing")
     assert not data.get("next_actions")
-
-
-@pytest.mark.shows("I18")
-@pytest.mark.parametrize(
-    "data",
-    [
-        verdict(EDIT, ask="Fix it and push", final="I could not push: authentication failed."),
-        verdict(EDIT, bash("git rm tests/test_a.py"), PASS),
-        verdict(EDIT, bash("make test | head -3", "x", 0), ask="Fix it and run the tests"),
-        verdict(EDIT, PASS, bash("git push", "! [rejected] main -> main (fetch first)", 1)),
-        verdict(EDIT, PASS, ask="Make a plan for the parser", final="I added it."),
-    ],
-)
-def test_doubt_is_unscored(data: dict[str, Any]) -> None:
-    """Neither proven done nor proven open."""
-    assert list(data) == ["unscored"]
 
 
 @pytest.mark.shows("I24")

@@ -17,18 +17,12 @@ MILLION = Usage(input=1_000_000, output=1_000_000)
 @pytest.mark.parametrize(
     ("provider", "model"),
     [
-        ("anthropic", "claude-sonnet-4-5"),
         ("anthropic", "claude-sonnet-4-5-20250929"),
-        ("openai", "gpt-4.1"),
         ("openai", "gpt-4.1-mini-2025-04-14"),
         ("host", "anthropic/claude-sonnet-4-5"),
-        ("host", "openai/gpt-4.1"),
-        ("host", "google/gemini-2.5-pro"),
         ("host", "google-vertex/gemini-2.5-pro"),
         ("host", "github-copilot/claude-sonnet-4.6"),
         ("host", "openrouter/anthropic/claude-sonnet-4.5"),
-        ("host", "xai/grok-4"),
-        ("host", "deepseek/deepseek-chat"),
     ],
 )
 def test_known_models_cost(provider: str, model: str) -> None:
@@ -65,24 +59,19 @@ def test_unknown_is_unknown(provider: str, model: str) -> None:
 
 @pytest.mark.shows("I41")
 @pytest.mark.parametrize(
-    ("url", "known"),
+    ("url", "model", "known"),
     [
-        ("https://api.openai.com/v1", True),
-        ("https://openrouter.ai/api/v1", False),  # it knows the model as openai/gpt-4.1
-        ("http://127.0.0.1:11434/v1", False),
-        ("http://localhost:8080", False),
-        ("https://llm.example.com/v1", False),
+        ("https://api.openai.com/v1", "gpt-4.1", True),
+        ("https://openrouter.ai/api/v1", "gpt-4.1", False),
+        ("https://openrouter.ai/api/v1", "openai/gpt-4.1", True),
+        ("http://127.0.0.1:11434/v1", "gpt-4.1", False),
+        ("http://localhost:8080", "gpt-4.1", False),
+        ("https://llm.example.com/v1", "gpt-4.1", False),
     ],
 )
-def test_address_decides(url: str, known: bool) -> None:
+def test_address_decides(url: str, model: str, known: bool) -> None:
     """Who is asked decides the price; a server of one's own has none, on this machine too."""
-    assert (cost_usd("openai", "gpt-4.1", MILLION, base_url=url) is not None) is known
-
-
-def test_gateway_with_its_own_names() -> None:
-    """A known gateway's price for its own model name."""
-    cost = cost_usd("openai", "openai/gpt-4.1", MILLION, base_url="https://openrouter.ai/api/v1")
-    assert cost is not None
+    assert (cost_usd("openai", model, MILLION, base_url=url) is not None) is known
 
 
 def test_cached_tokens_cost_less_and_written_more() -> None:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from daemon.core.errors import BadReply, ReflectdError, Unavailable
+from daemon.core.errors import BadReply, Unavailable, UserError
 from daemon.core.llm import Usage
 from daemon.llm.faults import Asked
-from daemon.llm.offline import OfflineProvider
 from daemon.llm.prices import cost_usd
 from daemon.llm.sdk import THINKING_TOKENS, Answer
 from daemon.llm.sdk_client import HEADERS
@@ -33,7 +32,7 @@ from harness.models.api_servers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
     from daemon.llm.sdk import SdkProvider
 from tests.llm.samples import DATA, KEY, LONG, SCHEMA, make, prompt
@@ -133,17 +132,12 @@ async def test_no_temperature_when_none_is_wanted(provider: SdkProvider, server:
 
 @pytest.mark.shows("I41")
 async def test_tokens_from_the_cache(wire: Wire, provider: SdkProvider, server: LlmServer) -> None:
-    """Every input token counts, whether the API reports cached ones apart or as a part."""
+    """Every input token counts, whether the API reports cached ones apart or as a part. The price of what an
+    address of loopback leads to is unknown, not 0.
+    """
     server.script(Says(input=1_000, output=10, cached=600, written=300 if wire == "anthropic" else 0))
     usage = (await provider.complete(prompt(), LONG)).usage
-    assert (usage.input, usage.output, usage.cached) == (1_000, 10, 600)
-
-
-@pytest.mark.shows("I41")
-async def test_unknown_server_has_no_price(provider: SdkProvider, server: LlmServer) -> None:
-    """A loopback address may lead to any model: its price is unknown, not 0."""
-    server.script(Says())
-    assert (await provider.complete(prompt(), LONG)).usage.cost is None
+    assert (usage.input, usage.output, usage.cached, usage.cost) == (1_000, 10, 600, None)
 
 
 @pytest.mark.shows("I41")
@@ -298,8 +292,9 @@ async def test_cancelled_call_hangs_up(provider: SdkProvider, server: LlmServer)
     assert (await provider.complete(prompt(), LONG)).text == "again"
 
 
+@pytest.mark.shows("I46")
 async def test_nobody_listens(wire: Wire) -> None:
-    """A refused connection."""
+    """A refused connection. The errors of the library hold the request with its key; ours does not."""
     async with llm_server() as gone:
         url = gone.url
     provider = make(wire, url)
@@ -307,6 +302,7 @@ async def test_nobody_listens(wire: Wire) -> None:
         await provider.complete(prompt(), LONG)
     await provider.close()
     assert caught.value.fault == "connection"
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
 @pytest.mark.parametrize("said", [b'{"id":', b""], ids=["in the body", "before it"])
@@ -389,18 +385,6 @@ async def test_key_is_never_told(
     told = "".join(traceback.format_exception(failed)) + caplog.text + repr(provider)
     assert KEY[:20] not in told
     assert failed.__context__ is None
-
-
-@pytest.mark.shows("I46")
-async def test_key_in_a_chained_error(wire: Wire) -> None:
-    """The errors of a failed connection hold the request; ours does not."""
-    async with llm_server() as gone:
-        url = gone.url
-    provider = make(wire, url)
-    with pytest.raises(Unavailable) as caught:
-        await provider.complete(prompt(), LONG)
-    await provider.close()
-    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
 async def test_environment_is_not_heard(
@@ -491,20 +475,83 @@ async def test_asked_again_after_closing(provider: SdkProvider, server: LlmServe
 
 
 @pytest.mark.parametrize(
-    "kind", [lambda url: make("anthropic", url), lambda url: make("openai", url), lambda _: OfflineProvider()]
+    "wrong",
+    [
+        {"api_key": "", "base_url": ""},
+        {"api_key": "sk-ä"},
+        {"api_key": "sk-a\nb"},
+        {"api_key": "two words"},
+        {"model": ""},
+        {"base_url": "localhost:11434"},
+        {"base_url": "ftp://127.0.0.1/v1"},
+        {"base_url": "http://"},
+        {"base_url": "http://user:secret@127.0.0.1/v1"},
+        {"base_url": "http://127.0.0.1/v1?key=secret"},
+        {"base_url": "http://[::1/v1"},
+        {"base_url": "http://127.0.0.1:99999/v1"},
+    ],
 )
-async def test_every_provider_names_itself(kind: Callable[[str], Any], server: LlmServer) -> None:
-    """The seam is the same for all: a reply that says who answered, or one of our errors."""
-    provider = kind(server.url)
-    if provider.name != "offline":
-        server.script(Says(json.dumps(DATA)))
-    try:
-        reply = await provider.complete(prompt(schema=SCHEMA), LONG)
-    except ReflectdError as e:
-        pytest.fail(str(e))
-    if provider.name != "offline":
-        await provider.close()
-    assert reply.provider == provider.name
-    assert reply.model
-    assert reply.text
-    assert reply.data == json.loads(reply.text)
+def test_wrong_settings(wire: Wire, wrong: dict[str, str]) -> None:
+    """Settings that can't be right are told at once, without the secret in them."""
+    with pytest.raises(UserError, match=f"^{wire}: ") as caught:
+        make(wire, "http://127.0.0.1:1", **wrong)
+    assert "secret" not in str(caught.value)
+
+
+# --- what only one of the two formats has ------------------------------------------------------------
+
+
+async def test_cache_mark_only_on_a_stable_prompt(server: LlmServer) -> None:
+    """A system prompt with the call's nonce is never the same twice: marking it would only cost."""
+    provider = make("anthropic", server.url)
+    server.script(Says(), Says())
+    await provider.complete(prompt(system="Rules.", nonce="n1"), LONG)
+    await provider.complete(prompt(system="Rules, fenced by n1.", nonce="n1"), LONG)
+    await provider.close()
+    stable, unstable = (g.body["system"][0] for g in server.got)
+    assert stable["cache_control"] == {"type": "ephemeral"}
+    assert "cache_control" not in unstable
+
+
+async def test_json_mode_between_schema_and_nothing(server: LlmServer) -> None:
+    """OpenAI protocol: strict schema, then any JSON object, then only the prompt's words."""
+    provider = make("openai", server.url)
+    no_schema = Fails(400, "response_format: json_schema is not supported")
+    server.script(no_schema, Says(json.dumps(DATA)))
+    assert (await provider.complete(prompt(schema=SCHEMA), LONG)).data == DATA
+    server.script(Fails(500, "Only 'text' is supported as response_format"), Says(json.dumps(DATA)))
+    assert (await provider.complete(prompt(schema=SCHEMA), LONG)).data is None
+    await provider.close()
+    forms = [g.body.get("response_format", {}).get("type") for g in server.got]
+    assert forms == ["json_schema", "json_object", "json_object", None]
+
+
+async def test_limit_under_its_other_name(server: LlmServer) -> None:
+    """OpenAI protocol: ``max_tokens`` refused by a reasoning model is sent as ``max_completion_tokens``."""
+    provider = make("openai", server.url)
+    told = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+    server.script(Fails(400, told), Says())
+    await provider.complete(prompt(max_tokens=77), LONG)
+    await provider.close()
+    first, second = server.got
+    assert (first.body.get("max_tokens"), second.body.get("max_completion_tokens")) == (77, 77)
+    assert "max_tokens" not in second.body
+
+
+async def test_error_inside_a_success(server: LlmServer) -> None:
+    """OpenAI protocol: a gateway's 200 that holds the error of the model behind it."""
+    provider = make("openai", server.url)
+    inner = await fault(provider, server, Sends(b'{"error": {"code": 429, "message": "upstream is busy"}}'))
+    named = await fault(provider, server, Sends(b'{"error": {"code": "boom", "message": "broken"}}'))
+    await provider.close()
+    assert (inner.fault, named.fault) == ("rate_limit", "server")
+    assert "upstream is busy" in str(inner)
+
+
+async def test_no_choice_is_empty(server: LlmServer) -> None:
+    """OpenAI protocol: an answer without choices is empty."""
+    provider = make("openai", server.url)
+    server.script(Sends(b'{"choices": [], "model": "m"}'))
+    with pytest.raises(BadReply, match="empty"):
+        await provider.complete(prompt(), LONG)
+    await provider.close()
