@@ -24,9 +24,10 @@ def test_the_cases_keep_the_aims(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["aims_missed"] == []
 
 
-def test_the_figures_of_the_page_are_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("cases", ["heldout", "outsider"])
+def test_the_figures_of_the_page_are_the_commands(cases: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What ``design/security.md`` says of texts that nobody tuned on is what the command prints."""
-    assert main(["--cases", str(DATA / "heldout"), "--json"]) == 1, "the aim was missed when they were opened"
+    assert main(["--cases", str(DATA / cases), "--json"]) == 1, "the aim was missed when they were opened"
     said = json.loads(capsys.readouterr().out)
     page = " ".join(PAGE.read_text("utf-8").split())
     secrets, ordinary = said["recall"], said["changed"]
