@@ -55,10 +55,8 @@ class Offering:
         ``anew``: the agent does not remember what it was given before, as after a compaction.
         """
         world = self._world
-        stopped = s.aborted and when not in {
-            "start",
-            "prompt",
-        }  # after Esc a person types, and is told of last
+        # after Esc a person types, and the daemon hears of that last
+        stopped = s.aborted and when not in {"start", "prompt"}
         if s.judge or s.parent or s.off or stopped or world.sessions.is_off(s.directory):
             return ""
         transcript: Transcript | None = None

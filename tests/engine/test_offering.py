@@ -82,13 +82,13 @@ async def test_nothing_for_those_who_are_left_alone(desk: Desk) -> None:
     offering = desk.w.sim.daemon.engine.offering
     for left_alone in (
         replace(s, off=True),
-        replace(s, aborted=True),
         replace(s, parent="p"),
         replace(s, judge=True),
     ):
         assert await offering.text(left_alone, "start", instance) == ""
     await desk.w.sim.daemon.engine.intake.switch(on=False, directory=s.directory)
     assert await offering.text(s, "start", instance) == ""
+    assert await offering.text(replace(s, aborted=True), "action", instance) == ""
     assert desk.talks.asked == []
     await desk.end()
 

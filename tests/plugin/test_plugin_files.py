@@ -57,7 +57,7 @@ def test_the_mod_is_named_beside_the_hooks() -> None:
     assert NAMED["modules"] == ["./register.js"]
     module = (PLUGIN / "hooks" / "register.js").read_text()
     events = set(re.findall(r"^  on\('([^']+)'", module, re.MULTILINE))
-    old = {"session.start", "command.run", "prompt.submit", "turn.complete"}
+    old = {"session.start", "session.compact", "command.run", "prompt.submit", "turn.complete"}
     assert {e for e in events if not e.startswith("classic.")} == old
     assert {e.removeprefix("classic.") for e in events if e.startswith("classic.")} <= OLD_NAMES
     assert module.count(" on(") == len(re.findall(r"^  on\('", module, re.MULTILINE))

@@ -427,8 +427,9 @@ async def test_over_the_limit_it_waits_and_then_lapses(tmp_path: Path, earned: i
     db = site.sim.daemon.db
     assert learning.waiting(db)[0] == 1
     assert site.sim.daemon.status.status()["features"]["playbook"]["over_limit"] is True
-    await site.looks(8 * 86_400)
-    await site.sim.settle()
+    for _ in range(9):  # a week in one step is a clock that jumped
+        await site.looks(90_000)
+        await site.sim.settle()
     assert learning.waiting(db)[0] == 0
     assert site.sim.daemon.status.status()["features"]["playbook"]["lapsed"] == 1
     await site.sim.stop()
@@ -514,15 +515,15 @@ async def test_what_the_agents_rules_say_is_not_said_again(site: Site) -> None:
 
 
 @pytest.mark.shows("LEARN-03")
-async def test_our_own_words_are_no_evidence(site: Site) -> None:
-    """What the agent repeats word for word of what it was given is taken out before it is judged."""
+async def test_the_agents_words_stay(site: Site) -> None:
+    """What stands in the agent's own words stays there, and a point that it repeats with its name is cited."""
     site.vouched(TEXT)
     c, given = await site.opens("s1")
     line = given.splitlines()[-1]
     await site.works(c, f"{line} And [oth-7] too.", tools=(bash("cat notes", 0, f"x\n{line}\ny"),))
     (_, _, body), *_ = learning.cases(site.sim.daemon.db, "s1")
-    assert TEXT.encode() not in body
-    assert json.loads(body)["cited"] == ["oth-7"], "our line is no citation"
+    assert TEXT.encode() in body
+    assert json.loads(body)["cited"] == ["oth-001", "oth-7"]
 
 
 @pytest.mark.shows("LEARN-13")
