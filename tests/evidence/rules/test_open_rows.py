@@ -8,40 +8,88 @@ import pytest
 
 from daemon.core.transcript import ToolCall
 from tests.support.tables import tables
-from tests.support.transcripts import COMMIT, PUSH, TEST, bash, edit, evidence_of, opened, read
+from tests.support.transcripts import (
+    COMMIT,
+    PASSED,
+    PUSH,
+    RED,
+    TEST,
+    bash,
+    edit,
+    evidence_of,
+    opened,
+    read,
+    write,
+)
 
 ROWS = tables("requests")
 AGENT = ToolCall("t", "task", "completed", {"prompt": "push it"})
-CALLS = {"TEST": TEST, "COMMIT": COMMIT, "PUSH": PUSH, "read": read(), "task": AGENT, "edit": edit()}
+CALLS = {
+    "TEST": TEST,
+    "COMMIT": COMMIT,
+    "PUSH": PUSH,
+    "read": read(),
+    "task": AGENT,
+    "edit": edit(),
+    "RED": RED,
+}
 ANSWER = "Two services write to it: checkout in OrderEvents.java:31 and refunds in Publisher.java:19. " * 2
 
 
-def calls_of(names: list[Any]) -> list[ToolCall]:
-    """``edit PATH``, a name of ``CALLS``, or a command with its output and exit code."""
-    return [
-        bash(*name) if isinstance(name, list) else CALLS.get(name) or edit(name.partition(" ")[2])
-        for name in names
-    ]
+def call(name: Any) -> ToolCall:
+    """A name of ``CALLS``, ``edit PATH``, a command with its output and exit code, or a tool's arguments."""
+    match name:
+        case str():
+            return CALLS.get(name) or edit(name.partition(" ")[2])
+        case list():
+            return bash(*name)
+        case {"write": given}:
+            return write(*given)
+        case {"read": given}:
+            return read(*given)
+        case _:
+            return edit(*name["edit"])
 
 
 @pytest.mark.shows("I15", "I24", "I25", "I26")
-@pytest.mark.parametrize(("ask", "calls", "final", "expected"), ROWS["open"])
+@pytest.mark.parametrize(
+    ("ask", "calls", "final", "expected"),
+    ROWS["open"],
+    ids=[f"{n} {row[0][:30]}" for n, row in enumerate(ROWS["open"])],
+)
 def test_what_is_open(ask: str, calls: list[Any], final: str, expected: list[str]) -> None:
-    """Asked for, in any of the usual languages, and not done, only offered or only planned. Not what is done,
-    forbidden, explained, out of sight, mentioned, or more than was asked for: that is the person's turn.
+    """Asked for and not done, only offered or only planned, in any of the usual languages; a stand-in for code; an
+    edit, a run or a check that failed. Not what is done, forbidden, explained, out of sight, answered by a later
+    run, older than the work, or more than was asked for.
     """
-    rows = opened(ask, *calls_of(calls), final=final)
+    rows = opened(ask, *map(call, calls), final=final)
     assert [f"{r.kind} {r.topic or ''}".strip() for r in rows] == expected
     assert all(r.cites[0].startswith("R") for r in rows if r.topic or r.kind == "offer")
 
 
 def test_what_is_missing_is_named() -> None:
-    """A file, a tag; a new test beside the code in Rust is one."""
+    """A file, a tag, a stub; a new test beside the code in Rust is one."""
     (row,) = opened("Add a flag. It has to be described, so add a line to docs/cli.md", edit(), TEST)
     assert "docs/cli.md" in row.text
     (row,) = opened("Change x and tag it v2.0.0", edit(), TEST)
     assert "tag" in row.detail
+    (row,) = opened("Change a and b", edit("/repo/a.py"), edit("/repo/b.py", error="not found"), TEST)
+    assert "b.py" in row.detail
     assert opened("Fix it and add a test", edit("src/a.rs", "", "#[test]\nfn works() {}")) == []
+    stub, filled = (
+        write("a.py", "raise NotImplementedError"),
+        edit("a.py", "raise NotImplementedError", "return 1"),
+    )
+    for calls, shown in (((stub,), True), ((stub, filled), False)):
+        assert ("not implemented" in evidence_of("Add it", *calls).of("write")[0].text) is shown
+
+
+def test_a_lasting_shell_keeps_its_folder() -> None:
+    """Claude Code's Bash stays where the last ``cd`` went."""
+    for shell, is_open in (("Bash", False), ("bash", True)):
+        red = bash("pytest", "2 failed, 5 passed in 0.12s", 1, tool=shell)
+        calls = (bash("cd api", tool=shell), edit(), red, bash("cd api && pytest", PASSED))
+        assert bool(evidence_of("Fix the bug", *calls).open) is is_open
 
 
 def test_a_reason_leaves_a_closed_row() -> None:
