@@ -58,9 +58,9 @@ def call(name: Any) -> ToolCall:
     ids=[f"{n} {row[0][:30]}" for n, row in enumerate(ROWS["open"])],
 )
 def test_what_is_open(ask: str, calls: list[Any], final: str, expected: list[str]) -> None:
-    """Asked for and not done, only offered or only planned, in any of the usual languages; a stand-in for code; an
-    edit, a run or a check that failed. Not what is done, forbidden, explained, out of sight, answered by a later
-    run, older than the work, or more than was asked for.
+    """Asked for and not done, offered or planned instead, in many languages; a stand-in for code; an edit, a
+    run or a check that failed. Not what is done, forbidden, explained, out of sight, answered by a later run,
+    older than the work, or more than was asked for.
     """
     rows = opened(ask, *map(call, calls), final=final)
     assert [f"{r.kind} {r.topic or ''}".strip() for r in rows] == expected
