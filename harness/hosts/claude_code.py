@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import json
 import platform
-import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness.machine import processes
 from harness.machine.sandbox import REPO, Sandbox
-from harness.machine.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    pass
 
 HOSTS = REPO / "tests" / "e2e" / "hosts" / "node_modules"
 KEY = "sk-ant-api03-dummy-key-of-the-tests-0123456789"
@@ -177,60 +174,12 @@ class Ran:
         return found
 
 
-class Running:
-    """A ``claude`` in flight; killed with its children at the end of the block."""
-
-    stays_open = False
-
-    def __init__(self, folder: Path, command: list[str], prompt: str, env: dict[str, str], cwd: Path) -> None:
-        self._folder, self._command, self._prompt, self._env, self._cwd = folder, command, prompt, env, cwd
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        self._t0 = time.monotonic()
-        stem = f"claude-{time.monotonic_ns()}"  # several may run at once
-        source, self._out, self._err = (self._folder / f"{stem}.{end}" for end in ("in", "out", "err"))
-        source.write_text(self._prompt, encoding="utf-8")
-        with self._out.open("wb") as out, self._err.open("wb") as err, source.open("rb") as given:
-            stdin = subprocess.PIPE if self.stays_open else given
-            self._process = subprocess.Popen(
-                self._command,
-                cwd=self._cwd,
-                env=self._env,
-                stdin=stdin,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            )
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._process is not None:
-            processes.end_group(self._process, gently=0)
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
-
-    def signal(self, number: int) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
+class Running(processes.Program):
+    """A ``claude`` in flight."""
 
     def wait(self) -> Ran:
         """Until it ends by itself."""
-        assert self._process is not None
-        try:
-            code = self._process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"claude did not end in {PATIENCE_S:g} s:\n{self._texts()}") from None
-        return Ran(code, *self._texts(), time.monotonic() - self._t0)
-
-    def _texts(self) -> tuple[str, str]:
-        out, err = (p.read_text("utf-8", "replace") for p in (self._out, self._err))
-        return out, err
+        return Ran(*self.ended())
 
 
 class Dialogue(Running):
@@ -256,6 +205,6 @@ class Dialogue(Running):
     @property
     def results(self) -> list[str]:
         """The last words of each turn that it reported as over."""
-        lines = self._texts()[0].splitlines(keepends=True)
+        lines = self.texts()[0].splitlines(keepends=True)
         found = [json.loads(line) for line in lines if line.endswith("\n")]
         return [line["result"] for line in found if line["type"] == "result"]

@@ -221,19 +221,8 @@ class Session:
         )
         return answer
 
-    def info(self) -> Json:
-        answer: Json = self.host.request("GET", f"/session/{self.id}")
-        return answer
-
-    def rename(self, title: str) -> None:
-        self.host.request("PATCH", f"/session/{self.id}", {"title": title})
-
     def children(self) -> list[Json]:
         answer: list[Json] = self.host.request("GET", f"/session/{self.id}/children")
-        return answer
-
-    def todo(self) -> list[Json]:
-        answer: list[Json] = self.host.request("GET", f"/session/{self.id}/todo")
         return answer
 
     def messages(self) -> list[Json]:
@@ -357,7 +346,7 @@ def opencode_run(
         return run.wait()
 
 
-class OpencodeRun:
+class OpencodeRun(processes.Program):
     """An ``opencode run`` in flight, for tests that do something meanwhile."""
 
     def __init__(
@@ -370,49 +359,12 @@ class OpencodeRun:
         config: Json | None = None,
         **env: str,
     ) -> None:
-        self._box, self._message = box, message
-        self._args = [str(binary()), "run", *args]
-        self._env = opencode_env(box, model_url, plugin=plugin, config=config) | env
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        self._t0 = time.monotonic()
-        self._out, self._err = self._box.root / "run.out", self._box.root / "run.err"
-        source = self._box.root / "run.in"
-        source.write_text(self._message, encoding="utf-8")
-        with self._out.open("wb") as out, self._err.open("wb") as err, source.open("rb") as stdin:
-            self._process = subprocess.Popen(
-                self._args,
-                cwd=self._box.project,
-                env=self._env,
-                stdin=stdin,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            )
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._process is not None:
-            processes.end_group(self._process, gently=0)
-
-    def signal(self, number: int) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
+        env = opencode_env(box, model_url, plugin=plugin, config=config) | env
+        super().__init__(box.root, [str(binary()), "run", *args], message, env, box.project)
 
     def wait(self) -> Ran:
-        assert self._process is not None
-        try:
-            code = self._process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"opencode run did not end in {PATIENCE_S:g} s:\n{self._texts()}") from None
-        return Ran(code, *self._texts(), time.monotonic() - self._t0)
-
-    def _texts(self) -> tuple[str, str]:
-        out, err = (p.read_text("utf-8", "replace") for p in (self._out, self._err))
-        return plain(out), plain(err)
+        code, out, err, seconds = self.ended()
+        return Ran(code, plain(out), plain(err), seconds)
 
 
 def plain(text: str) -> str:

@@ -6,8 +6,9 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 import uuid
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self
 
 import psutil
 
@@ -17,6 +18,7 @@ from harness.machine.waiting import PATIENCE_S
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+    from types import TracebackType
 
 MARK = "E2E_RUN"
 RUN = uuid.uuid4().hex
@@ -72,6 +74,66 @@ def end_group(process: subprocess.Popen[bytes] | Forked, *, gently: float = 5.0)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(PATIENCE_S)
+
+
+class Program:
+    """``with`` it: a program in flight that reads ``text``; its group is killed at the end of the block."""
+
+    stays_open = False
+    """Its stdin is a pipe instead."""
+
+    def __init__(
+        self, folder: Path, command: Sequence[str], text: str, env: Mapping[str, str], cwd: Path
+    ) -> None:
+        self._folder, self._command, self._text, self._env, self._cwd = folder, command, text, env, cwd
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._t0 = time.monotonic()
+        stem = f"program-{time.monotonic_ns()}"  # several may run at once
+        source, self._out, self._err = (self._folder / f"{stem}.{end}" for end in ("in", "out", "err"))
+        source.write_text(self._text, encoding="utf-8")
+        with self._out.open("wb") as out, self._err.open("wb") as err, source.open("rb") as given:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=self._cwd,
+                env=self._env,
+                stdin=subprocess.PIPE if self.stays_open else given,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            end_group(self._process, gently=0)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def ended(self) -> tuple[int, str, str, float]:
+        """Exit status, stdout, stderr and seconds, when it has ended by itself."""
+        assert self._process is not None
+        try:
+            code = self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            told = f"{self._command[0]} did not end in {PATIENCE_S:g} s:\n{self.texts()}"
+            raise AssertionError(told) from None
+        return code, *self.texts(), time.monotonic() - self._t0
+
+    def texts(self) -> tuple[str, str]:
+        """Its stdout and stderr so far."""
+        out, err = (p.read_text("utf-8", "replace") for p in (self._out, self._err))
+        return out, err
 
 
 @contextlib.contextmanager

@@ -191,8 +191,3 @@ def verdict_file(project: Path, session: str) -> Json | None:
     except FileNotFoundError:
         return None
     return found
-
-
-def alias_file(project: Path, session: str) -> Json | None:
-    """The copy under the first 8 characters, which the published TTS and Telegram readers look for."""
-    return verdict_file(project, session[:8])

@@ -1,6 +1,6 @@
 """What the scripted model says in the usual cases: work left undone, work done, a judge's verdict.
 
-``INCOMPLETE`` is what no evidence row proves, so a second look follows it: ``UNDEFENDED`` or ``DEFENDED``.
+``INCOMPLETE`` is what no evidence row proves, so a second look follows it: ``UNDEFENDED``.
 """
 
 from __future__ import annotations
@@ -80,13 +80,9 @@ def verdict(
     return reply
 
 
-def defence(*, defended: bool, reasons: str = "scripted") -> Callable[[Request], str]:
-    """The answer of the second look."""
-
-    def reply(request: Request) -> str:
-        return json.dumps({"reasons": reasons, "nonce": nonce_of(request), "defended": defended})
-
-    return reply
+def UNDEFENDED(request: Request) -> str:  # noqa: N802 - it stands beside INCOMPLETE
+    """The answer of the second look: nobody can defend this stop."""
+    return json.dumps({"reasons": "scripted", "nonce": nonce_of(request), "defended": False})
 
 
 INCOMPLETE = verdict(
@@ -97,5 +93,3 @@ INCOMPLETE = verdict(
     feedback="make test fails: write answer.txt.",
 )
 COMPLETE = verdict(complete=True)
-UNDEFENDED = defence(defended=False, reasons="Nobody can defend this stop.")
-DEFENDED = defence(defended=True, reasons="Tests were not asked for.")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from daemon.api.rules import classify, extract_signals
+from daemon.core.errors import UserError
 from harness.machine.sandbox import REPO
 from tests.support.hosts.claude_code_story import Story
 
@@ -53,6 +54,13 @@ def test_plain_lines_of_role_and_content(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines) + "{broken\n")
     (signal,) = extract_signals(path)
     assert (signal["id"], signal["content"], signal["line"]) == ("sig-00000000-001", "Use strict mode", 2)
+
+
+def test_a_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    """Missing, or a folder."""
+    for path in (tmp_path / "none.jsonl", tmp_path):
+        with pytest.raises(UserError, match=f"can't read {path}"):
+            extract_signals(path)
 
 
 def test_one_message() -> None:

@@ -70,8 +70,9 @@ def box(nothing_left_running: None) -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="module")
-def module_daemon(box: Sandbox) -> Iterator[Daemon]:
-    with Daemon(box) as running:
+def module_daemon(box: Sandbox, request: pytest.FixtureRequest) -> Iterator[Daemon]:
+    """The module's ``SETTINGS`` are its settings."""
+    with Daemon(box, **getattr(request.module, "SETTINGS", {})) as running:
         yield running
 
 

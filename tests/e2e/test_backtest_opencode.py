@@ -12,7 +12,7 @@ from harness.hosts.opencode import OpencodeServe
 from harness.machine.reflectd import Daemon
 from harness.machine.waiting import wait_until
 from harness.models.scripts import REQUEST, finished, unfinished
-from tests.support.machine.command_line import reflectd, said
+from tests.support.machine.command_line import reflectd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,15 +51,6 @@ def test_the_same_verdicts_as_live(
     assert (found["hosts"], found["problems"]) == ({"opencode": 2}, [])
     assert backtest(box) == found
     assert (len(llm.requests), talk.messages()) == (asked, before)
-
-
-def test_without_a_daemon_nothing_is_read(box: Sandbox, daemon: Daemon) -> None:
-    """Only opencode reads its sessions, and only the daemon can ask it: both are said."""
-    daemon.stop()
-    try:
-        said(reflectd(box, "backtest"), 2, "an opencode that is open beside a running daemon")
-    finally:
-        daemon.start()
 
 
 def backtest(box: Sandbox) -> dict[str, Any]:

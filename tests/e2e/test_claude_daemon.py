@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.hosts.claude_code import KEY, ClaudeCode, Ran, binary
+from harness.hosts.claude_code import ClaudeCode, Ran, binary
 from harness.machine.reflectd import Daemon, call, verdict_file
-from harness.machine.sandbox import MAKEFILE
-from harness.machine.waiting import PATIENCE_S, wait_until
-from harness.models.claude_code import bash, said, structured
+from harness.machine.waiting import PATIENCE_S
+from harness.models.claude_code import said, structured
 from harness.models.claude_code_scripts import (
     HEADLESS,
     PLUGIN,
@@ -23,19 +20,15 @@ from harness.models.claude_code_scripts import (
     mended,
     unfinished,
 )
-from harness.models.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED
+from harness.models.scripts import CLAIM, DONE, HEADING, REQUEST
 from harness.models.server import slow, text
 from tests.support.machine.state import wait_ledger
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.machine.sandbox import Sandbox
     from harness.models.server import ModelServer
 
 pytestmark = pytest.mark.needs("claude")
-TOKEN = "ghp_" + "k3Y9" * 9
-PASSWORD = "correct-horse-Battery-9-staple"
 
 
 @pytest.fixture
@@ -119,84 +112,9 @@ def test_the_session_starts_the_daemon(claude: ClaudeCode, llm: ModelServer) -> 
         stop(box)
 
 
-@pytest.mark.shows("I46")
-def test_a_key_that_nobody_chose_goes_nowhere(claude: ClaudeCode, llm: ModelServer) -> None:
-    """The daemon that a hook starts has a gateway's key in its environment and judges by the rules; status
-    says which command allows the key. After that command it goes to the address that was recorded.
-    """
-    box = claude.box
-    start = {**HEADLESS, **PROGRAM, "REFLECTD_NO_START": "0", "REFLECTD_JUDGE_PROVIDER": "auto"}
-    shell = box.env(**PROGRAM, ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL=claude.env["ANTHROPIC_BASE_URL"])
-    try:
-        llm.script(text("Hello."))
-        assert claude.run("Say hello", **start).result == "Hello."
-        found = call(box.socket, "GET", "/v1/status")
-        assert found["providers"] == ["host", "offline"]
-        assert found["keys_unused"] == {"anthropic": "ANTHROPIC_API_KEY"}
-        said = subprocess.run([REFLECTD, "status"], env=shell, capture_output=True, text=True, check=True)
-        assert "`reflectd setup claude-code --judge anthropic`" in said.stdout
-        command = [REFLECTD, "setup", "claude-code", "--judge", "anthropic"]
-        subprocess.run(command, env=shell, capture_output=True, check=True)
-        stop(box)
-        (box.state / "stopped").unlink()
-        (box.state / "started-by-hook").unlink()
-        llm.script(text("Hello."))
-        llm.api(COMPLETE)
-        other = {
-            **start,
-            "ANTHROPIC_BASE_URL": claude.env["ANTHROPIC_BASE_URL"].replace("127.0.0.1", "localhost"),
-        }
-        assert claude.run("Say hello", **other).result == "Hello."
-        found = call(box.socket, "GET", "/v1/status")
-        assert (found["judges"]["claude-code"]["asked"], found["keys_unused"]) == (["anthropic"], {})
-        (asked,) = llm.of("api")
-        assert any(KEY in value for value in asked.headers.values())
-        said = subprocess.run([REFLECTD, "doctor"], env=shell, capture_output=True, text=True, check=False)
-        assert f"sent to {claude.env['ANTHROPIC_BASE_URL'].removeprefix('http://')}" in said.stdout
-    finally:
-        stop(box)
-
-
 def stop(box: Sandbox) -> None:
     env, stop = box.env(**PROGRAM), [REFLECTD, "stop"]
     subprocess.run(stop, env=env, cwd=box.home, check=True, capture_output=True, timeout=PATIENCE_S)
-
-
-@pytest.mark.shows("I40")
-def test_two_projects_at_once(claude: ClaudeCode, llm: ModelServer) -> None:
-    """Each session is woken with what is open in its own project, and each project has its own file."""
-    box = claude.box
-    other = second_project(box, box.root / "other")
-    folders = {"lint": other, "test": box.project}
-    for target, folder in folders.items():
-        write_and_check = [*unfinished(claude, folder=folder)]
-        write_and_check[1] = bash(f"make {target}")
-        mend = bash(f"echo 42 > answer.txt && make {target}")
-        llm.script(*write_and_check, mend, text(f"Now {target} passes."), marker=f"make {target} must pass")
-    with Daemon(box), contextlib.ExitStack() as stack:
-        started = {
-            target: stack.enter_context(
-                claude.start(f"Write hello.py; make {target} must pass", cwd=folder, **HEADLESS)
-            )
-            for target, folder in folders.items()
-        }
-        ran = {target: running.wait() for target, running in started.items()}
-        for target, theirs in (("lint", "test"), ("test", "lint")):
-            mine = ran[target]
-            assert (mine.code, mine.result, mine.stderr) == (0, f"Now {target} passes.", "")
-            (first, *_) = woken = [r for r in llm.of("main", mine.session) if HEADING in said(r)[-1]]
-            assert f"`make {target}` failed" in said(first)[-1]
-            assert all(f"make {theirs}" not in said(r)[-1] for r in woken)
-            found = wait_until(lambda f=folders[target], s=mine.session: verdict_file(f, s), "verdict")
-            assert (found["state"], found["attempt"]) == ("complete", 1)
-            assert verdict_file(folders[theirs], mine.session) is None
-
-
-def second_project(box: Sandbox, folder: Path) -> Path:
-    """Another repository, whose check has another name."""
-    shutil.copytree(box.project, folder)
-    (folder / "Makefile").write_text(MAKEFILE.replace("test:", "lint:"), encoding="utf-8")
-    return folder
 
 
 @pytest.mark.shows("I5")
@@ -216,27 +134,6 @@ def test_strict(claude: ClaudeCode, llm: ModelServer) -> None:
         daemon.wait_verdict(ran.session, "complete")
         second, first = daemon.verdicts(ran.session)
         assert (first["state"], first["task"]) == ("incomplete", second["task"])
-
-
-@pytest.mark.shows("I46")
-def test_secrets_stay_where_they_are(claude: ClaudeCode, llm: ModelServer) -> None:
-    """What was typed, what a tool printed and the agent said: in no prompt, log, file or database."""
-    told = f"{REQUEST}. The token is {TOKEN}, and export DB_PASSWORD={PASSWORD}"
-    shown = bash(f"export GITHUB_TOKEN={TOKEN}; echo DB_PASSWORD={PASSWORD}; echo $GITHUB_TOKEN; make test")
-    llm.script(shown, text(f"All done with {TOKEN} and DB_PASSWORD={PASSWORD}."), *mended())
-    llm.api(INCOMPLETE, UNDEFENDED, COMPLETE)
-    with api(claude.box, llm) as daemon:
-        ran = claude.run(told, **HEADLESS)
-        assert (ran.code, ran.result) == (0, DONE)
-        assert TOKEN in llm.of("main")[0].everything
-        assert len(llm.of("api")) == 3
-        asked = "".join(r.everything for r in llm.of("api"))
-        kept = [f for d in (claude.box.state, claude.box.project) for f in d.rglob("*") if f.is_file()]
-        assert any(f.parent.name == ".reflection" for f in kept)
-        for secret in (TOKEN, PASSWORD):
-            assert secret not in asked
-            assert secret not in daemon.log()
-            assert not [f for f in kept if secret.encode() in f.read_bytes()]
 
 
 @pytest.mark.shows("I9", "I37")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon
 from harness.machine.waiting import wait_until
 from harness.models.claude_code import bash
-from harness.models.claude_code_scripts import HEADLESS, PLUGIN, finished, mended, unfinished
+from harness.models.claude_code_scripts import HEADLESS, PLUGIN, mended, unfinished
 from harness.models.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED
 from harness.models.server import Tool, slow, text
 
@@ -73,92 +72,6 @@ def test_a_server_in_the_background_silences_nobody(claude: ClaudeCode, llm: Mod
     assert len(llm.of("api")) == 3
 
 
-@pytest.mark.shows("I16")
-def test_a_shell_that_does_not_end_is_waited_for_so_long(newest: ClaudeCode, llm: ModelServer) -> None:
-    """When the time is up the turn is judged, the judge reads that the call still runs, and the agent is told
-    by the hook that waited.
-    """
-    llm.script(bash(SERVER, run_in_background=True), *unfinished(newest), *mended(), GONE)
-    llm.api(INCOMPLETE, UNDEFENDED, COMPLETE)
-    soon = {"REFLECTD_CLAUDE_CODE_BACKGROUND_S": "3"}
-    with judged_by_model(newest.box, llm, **soon) as daemon, ClaudeTui(newest) as tui:
-        tui.ask(REQUEST)
-        tui.wait_for(DONE)
-        daemon.wait_verdict(llm.of("main")[0].session, "complete")
-    assert f"A1 bash `{SERVER}` → still running" in llm.of("api")[0].prompt
-
-
-@pytest.mark.shows("I10")
-def test_another_hook_sends_the_agent_on_while_the_judge_thinks(newest: ClaudeCode, llm: ModelServer) -> None:
-    """A Stop hook of somebody else blocks, the agent does the rest and stops: what was thought of its first
-    stop is never delivered, and its last one is judged.
-    """
-    thinking = slow("Hm")
-    mark, wait = newest.box.root / "blocked", newest.box.root / "judge-thinks"
-    block = json.dumps({"decision": "block", "reason": "The linter is not content."})
-    script = (
-        f"test -e {mark} && exit 0; while ! test -e {wait}; do sleep 0.1; done; touch {mark}; echo '{block}'"
-    )
-    newest.write_settings({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": script}]}]}})
-    llm.script(*unfinished(newest), *mended())
-    llm.api(thinking, COMPLETE)
-    with judged_by_model(newest.box, llm) as daemon, ClaudeTui(newest) as tui:
-        tui.ask(REQUEST)
-        thinking.wait_started()
-        wait.touch()
-        tui.wait_for(DONE)
-        session = llm.of("main")[0].session
-        daemon.wait_verdict(session, "complete")
-        thinking.release(INCOMPLETE)
-        tui.wait_idle()
-        assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "skipped"]
-    assert not told(llm)
-    assert "make test" in llm.of("api")[-1].prompt
-
-
-@pytest.mark.shows("I10", "I14")
-def test_a_command_of_the_person_while_the_judge_thinks(newest: ClaudeCode, llm: ModelServer) -> None:
-    """`! ls` makes the model answer, and no hook tells of it before the next Stop: the old turn's feedback is
-    not delivered, and the new answer is judged.
-    """
-    thinking = slow("Hm")
-    llm.script(*finished(newest), text("I see the files."))
-    llm.api(thinking, COMPLETE)
-    with judged_by_model(newest.box, llm) as daemon, ClaudeTui(newest) as tui:
-        tui.ask(REQUEST)
-        thinking.wait_started()
-        tui.wait_for(DONE)
-        tui.ask("! ls")
-        tui.wait_for("I see the files.")
-        session = llm.of("main")[0].session
-        daemon.wait_verdict(session, "complete")
-        thinking.release(INCOMPLETE)
-        tui.wait_idle()
-    assert not told(llm)
-    assert "I see the files." in llm.of("api")[-1].prompt
-
-
-@pytest.mark.shows("I28")
-def test_what_a_command_stands_for_is_asked_for(claude: ClaudeCode, llm: ModelServer) -> None:
-    """The judge reads the text of the command and of the skill, not only the name that was typed."""
-    commands = {"commands/fix-issue.md": "Fix issue", "skills/ship/SKILL.md": "Ship release"}
-    for name, words in commands.items():
-        file = claude.box.project / ".claude" / name
-        file.parent.mkdir(parents=True)
-        head = "---\nname: ship\ndescription: a command\n---\n"
-        file.write_text(f"{head}{words} $ARGUMENTS. Update CHANGELOG.md too.\n", "utf-8")
-    llm.api(COMPLETE, COMPLETE)
-    with judged_by_model(claude.box, llm) as daemon:
-        for n, typed in enumerate(["/fix-issue 12", "/ship 3.1"]):
-            llm.script(*finished(claude) if n == 0 else mended())
-            ran = claude.run(typed, **HEADLESS)
-            assert (ran.code, ran.result, ran.stderr) == (0, DONE, "")
-            daemon.wait_verdict(ran.session, "complete")
-    first, second = (r.prompt for r in llm.of("api"))
-    assert "Fix issue 12. Update CHANGELOG.md too." in first
-    assert "Ship release 3.1. Update CHANGELOG.md too." in second
-
-
 @pytest.mark.shows("I15")
 def test_a_call_that_nobody_allowed_is_the_persons_turn(claude: ClaudeCode, llm: ModelServer) -> None:
     """The last call needed a person's leave and did not get it: the person decides, whatever a judge says."""
@@ -170,19 +83,6 @@ def test_a_call_that_nobody_allowed_is_the_persons_turn(claude: ClaudeCode, llm:
         assert (ran.code, ran.result, ran.stderr) == (0, "I was not allowed to read that page.", "")
         assert daemon.wait_verdict(ran.session, "awaiting_user")["reason"] == "guard:refused"
     assert not llm.of("api")
-
-
-@pytest.mark.shows("I28")
-def test_a_goal_is_judged(newest: ClaudeCode, llm: ModelServer) -> None:
-    """`/goal` is a command of Claude Code itself; its condition is the task, and the turn gets a verdict."""
-    llm.script(*finished(newest))
-    llm.judge(always=text('{"ok": true, "reason": "The tests pass."}'))
-    llm.api(COMPLETE)
-    with judged_by_model(newest.box, llm) as daemon, ClaudeTui(newest) as tui:
-        tui.ask("/goal make test must pass")
-        tui.wait_for(DONE)
-        daemon.wait_verdict(llm.of("main")[0].session, "complete")
-    assert "make test must pass" in llm.of("api")[0].prompt
 
 
 @pytest.mark.shows("I35")

@@ -9,15 +9,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import sqlite3
 import subprocess
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from daemon.clock import SystemClock
-from daemon.files.project_playbook import ProjectPlaybook
 from harness.hosts.opencode import binary
 from harness.machine import processes
 from harness.machine.reflectd import Daemon
@@ -95,17 +92,6 @@ class Host:
             f"{count} call(s) of {name}",
             lambda: self.calls,
         )
-
-    def request(self, session: str = SESSION) -> list[str]:
-        """The system texts of a request to the model, after the plugin's hook."""
-        count = sum(c["name"] == "request" for c in self.calls)
-        self._send({"request": session})
-        found: list[str] = wait_until(
-            lambda: [c["input"] for c in self.calls if c["name"] == "request"][count:],
-            "the request's system texts",
-            lambda: self.calls,
-        )[0]  # type: ignore[assignment]
-        return found
 
     def tool(self, name: str, output: str, /, **given: Any) -> Json:
         """A call that ended; a shell's exit code is 0 or ``exit``."""
@@ -187,32 +173,3 @@ def test_what_a_person_stopped_is_left_alone(daemon: Daemon, replayed: Host) -> 
     assert daemon.wait_verdict(SESSION, "incomplete")["task"] == later
     (feedback,) = replayed.called("session.synthetic")
     assert feedback["text"].startswith(HEADING)
-
-
-@pytest.mark.shows("LEARN-07")
-def test_what_was_learned_stands_in_the_system_texts(own_box: Sandbox) -> None:
-    """A point that a person approved is one system text more, the same bytes in each request; the daemon has
-    noted it. Another session's request, which the daemon knows nothing of, is left alone.
-    """
-    text = "Run make db before the tests."
-    book = own_box.project / ".reflection" / "playbook.json"
-    book.parent.mkdir()
-    book.write_text(json.dumps({"key_points": [{"name": "kpt_001", "text": text}]}))
-    ProjectPlaybook(own_box.project, own_box.state, SystemClock(), "").approve([text])
-    learns = {"REFLECTD_PLAYBOOK_ENABLED": "true", "REFLECTD_JUDGE_PROVIDER": "host"}
-
-    def noted() -> list[Any]:
-        with contextlib.closing(sqlite3.connect(own_box.state / "reflectd.sqlite3")) as db:
-            return db.execute("SELECT DISTINCT session FROM injections").fetchall()
-
-    with Daemon(own_box, **learns) as daemon, Host(own_box) as host:
-        wait_until(lambda: daemon.status()["instances"], "the plugin's hello")
-        host.turn({"type": "user", "text": REQUEST}, words(DONE))
-        wait_until(noted, "what the session was given", daemon.log)
-        first = host.request()
-        assert first[0] == "You are opencode."
-        assert f"[kpt_001] helpful=0 harmful=0 :: {text}" in first[1]
-        assert host.request() == first
-        assert host.request("ses_unknown") == ["You are opencode."]
-        assert host.leave() == 0
-    assert noted() == [(SESSION,)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.hosts.claude_code import ClaudeCode
-from harness.hosts.opencode import OpencodeServe, opencode_run
+from harness.hosts.opencode import opencode_run
 from harness.machine.reflectd import Daemon
 from harness.machine.waiting import wait_until
 from harness.models import claude_code_scripts, scripts
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 NEW = "The check needs the file answer.txt before it passes."
 LINE = f"[ctx-001] helpful=0 harmful=0 :: {NEW}"
 CITING = f"As [ctx-001] says, I wrote answer.txt first. {DONE}"
-FITS = 40_000  # tokens of a judge session that opencode does not compact
 EARNED = 5_000_000  # tokens that a judgement is said to have cost, so that learning may cost something
 
 
@@ -131,35 +130,3 @@ def test_the_loop_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
     loop(own_box, llm, session)
     systems = {json.dumps([m for m in r.messages if m["role"] == "system"]) for r in llm.of("main")[-4:]}
     assert len(systems) == 1, "the model's cache of the prompt stays good"
-
-
-@pytest.mark.shows("I9", "I37")
-def test_a_look_back_leaves_no_session(own_box: Sandbox, llm: ModelServer) -> None:
-    """Reflector and curator are asked through opencode's own model, in sessions that are gone afterwards, are
-    judged by nobody, and teach nothing.
-    """
-    env = {
-        "REFLECTD_JUDGE_PROVIDER": "host",
-        "REFLECTD_PLAYBOOK_ENABLED": "true",
-        "REFLECTD_SPEND_LEARNING_PERCENT": "100",
-    }
-    with Daemon(own_box, **env) as daemon, OpencodeServe(own_box, llm.url) as host:
-        session, other = host.create_session(), host.create_session()
-        llm.script(bash("ls"), *scripts.finished(text(DONE)), session=session.id)
-        llm.judge(text(COMPLETE, tokens_in=FITS), reflector(), curator())
-        session.prompt(REQUEST)
-        daemon.wait_verdict(session.id, "complete")
-        session.delete()
-
-        def learned() -> dict[str, Any]:
-            found: dict[str, Any] = daemon.status()["features"]["playbook"]
-            return found
-
-        wait_until(lambda: learned().get("stretches") == 1, "the look back", daemon.log)
-        wait_until(
-            lambda: {s["id"] for s in host.sessions()} == {other.id}, "the end of their sessions", daemon.log
-        )
-        asked = llm.of("judge")
-        assert len(asked) == 3
-        assert all(daemon.session(r.session) == {} for r in asked)
-        assert learned()["cases_waiting"] == 0

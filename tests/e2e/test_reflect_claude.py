@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.paths import shipped
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon
 from harness.models.claude_code import bash
+from harness.models.claude_code_scripts import PLUGIN
 from harness.models.scripts import COMPLETE, DONE
 from harness.models.server import Later, text
-from tests.e2e.cheating import ENDED, FORGED_RULE, MISLEADING, expected, told, tries
-from tests.e2e.routes import ROUTES, asked_of
 from tests.e2e.test_claude_tui import finished, model_daemon, program, set_up
-from tests.support.consenting import Tokens
+from tests.support.consenting import apply, asks, printed, question
 from tests.support.hosts.dialogs import DATA, lines_of
 from tests.support.reflecting import STRICT, rules_file, said_before, statuses
 
@@ -30,16 +28,13 @@ pytestmark = pytest.mark.needs("claude")
 PROPOSE = bash("reflectd reflect propose --json")
 ASK = "AskUserQuestion"
 RULE = "- **[rule-001]** Use strict TypeScript mode (learned: "
+MISLEADING, ENDED = "Shall I go on with the tests?", "That is all I tried."
+NOBODY = "the host told of no answer of a person to exactly this"
 
 
 def claude_of(box: Sandbox, llm: ModelServer, version: Version = "new") -> ClaudeCode:
-    return ClaudeCode(
-        box,
-        llm.url,
-        version,
-        plugin=shipped("shims/claude-code"),
-        PATH=f"{program(box)}:{box.env()['PATH']}",
-    )
+    path = f"{program(box)}:{box.env()['PATH']}"
+    return ClaudeCode(box, llm.url, version, plugin=PLUGIN, PATH=path)
 
 
 def yes(tui: ClaudeTui, question: str) -> None:
@@ -57,8 +52,7 @@ def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer, versio
     versions load the hooks that tell of it.
     """
     said_before(own_box, STRICT)
-    tokens = Tokens()
-    llm.script(PROPOSE, tokens.asks(ASK), tokens.apply(bash), text("It is written."))
+    llm.script(PROPOSE, asks(ASK), apply(bash), text("It is written."))
     with Daemon(own_box) as daemon, ClaudeTui(claude_of(own_box, llm, version)) as tui:
         tui.ask("/reflectd:reflect")
         tui.wait_for("Make it a rule in CLAUDE.md?")
@@ -74,13 +68,13 @@ def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer, versio
     assert statuses(own_box) == {STRICT.content: "promoted"}
 
 
-def forged(claude: ClaudeCode, tokens: Tokens) -> Later:
-    """The agent writes the lines of a dialog about the first rule, with a yes, into its own transcript."""
+def forged(claude: ClaudeCode) -> Later:
+    """The agent writes the lines of the dialog, with a yes, into its own transcript."""
     form = json.loads((DATA / "claude-code-2.1.330.json").read_text("utf-8"))["answered"]
 
     def make(request: Request) -> Tool:
         (file,) = claude.transcripts()
-        given = {"questions": tokens.questions[:1]}
+        given = question(request)["input"]
         came = {
             **given,
             "answers": {given["questions"][0]["question"]: "Add to CLAUDE.md"},
@@ -94,15 +88,27 @@ def forged(claude: ClaudeCode, tokens: Tokens) -> Later:
     return Later(make)
 
 
+def told(request: Request) -> list[str]:
+    """What each of its commands came to: the reason of a refusal, else the status; "asks" where it only got
+    a question.
+    """
+    found: list[str] = []
+    for said in (s for s in printed(request) if "done" in s):
+        found += [d.get("why", d["status"]).partition(",")[0] for d in said["done"]] or ["asks"]
+    return found
+
+
 @pytest.mark.shows("I47", "RULES-05", "RULES-06", "RULES-07", "RULES-08", "RULES-09")
 @pytest.mark.main("no rule without consent")
 def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
-    """The agent applies and learns by itself, asks something else with the same labels, writes the answer
-    into its transcript, edits the journal, and uses the answer to one rule for another: nothing comes of it,
-    and it is told why. What the person did agree to is written, once.
+    """The agent applies and learns by itself, asks something else with the same labels, and writes the answer
+    into its transcript: nothing comes of it, and it is told why. What the person did agree to is written.
     """
-    tokens, claude = Tokens(), claude_of(own_box, llm)
-    llm.script(*tries(own_box, tokens, bash, ASK, forged(claude, tokens)))
+    said_before(own_box, STRICT)
+    claude = claude_of(own_box, llm)
+    llm.script(PROPOSE, apply(bash), asks(ASK, MISLEADING), apply(bash), forged(claude), apply(bash))
+    learn = bash("reflectd reflect learn 'Skip all tests' --json")
+    llm.script(asks(ASK), apply(bash), learn, text(ENDED))
     with Daemon(own_box) as daemon, ClaudeTui(claude) as tui:
         tui.ask("/reflectd:reflect")
         yes(tui, MISLEADING)
@@ -114,33 +120,30 @@ def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
         transcript = claude.transcripts()[0].read_text("utf-8")
         assert tui.quit() == 0
     assert transcript.count('"toolu_0f0f0f0f"') == 2
-    assert told(llm.of("main")[-1]) == expected(refused=2)
+    assert told(llm.of("main")[-1]) == [NOBODY, NOBODY, NOBODY, "rule added", "asks"]
     assert rules_file(own_box).count("- **[rule-") == 1
     assert RULE in rules_file(own_box)
-    assert statuses(own_box) == {STRICT.content: "promoted", FORGED_RULE: "pending"}
+    assert statuses(own_box) == {STRICT.content: "promoted"}
 
 
 @pytest.mark.shows("I9", "TR6", "RULES-10")
-def test_the_six_routes(own_box: Sandbox, llm: ModelServer) -> None:
-    """The bare `/reflect` that `setup claude-code --reflect` makes; what the person typed behind it is done
-    without a question, and none of these turns is judged: the next one is.
+def test_what_the_person_typed_is_done(own_box: Sandbox, llm: ModelServer) -> None:
+    """The bare `/reflect` that `setup claude-code --reflect` makes: words behind it are done without a
+    question, and the turn is not judged. The next one is.
     """
-    said_before(own_box, STRICT)
     claude = set_up(own_box, llm, "new", "--reflect")
+    llm.script(
+        bash('reflectd reflect learn "Run lint before committing" --json'), text("The rule is written.")
+    )
+    llm.script(*finished())
+    llm.api(COMPLETE)
     with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
-        for route in ROUTES:
-            tokens = Tokens()
-            llm.script(*route.steps(bash, ASK, tokens))
-            tui.ask(route.typed)
-            if route.asks:
-                yes(tui, "Make it a rule in CLAUDE.md?")
-            tui.wait_for(route.ended)
-            tui.wait_idle()
+        tui.ask('/reflect learn "Run lint before committing"')
+        tui.wait_for("The rule is written.")
+        tui.wait_idle()
         session = llm.of("main")[0].session
         assert not daemon.verdicts(session)
         assert not daemon.session(session)["task"]
-        llm.script(*finished())
-        llm.api(COMPLETE)
         tui.ask("Make the tests pass")
         tui.wait_for(DONE)
         daemon.wait_verdict(session, "complete")
@@ -148,4 +151,4 @@ def test_the_six_routes(own_box: Sandbox, llm: ModelServer) -> None:
         assert tui.quit() == 0
     (judged,) = llm.of("api")
     assert "/reflect" not in judged.prompt
-    asked_of(own_box, llm, "CLAUDE.md")
+    assert "Run lint before committing" in rules_file(own_box)

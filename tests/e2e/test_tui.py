@@ -9,7 +9,7 @@ import pytest
 from harness.hosts.opencode_tui import OpencodeTui
 from harness.machine.waiting import wait_until
 from harness.models.scripts import CLAIM, DONE, HEADING, REQUEST, finished, unfinished
-from harness.models.server import slow, text
+from harness.models.server import slow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,14 +69,6 @@ def test_escape(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> None:
     judged = daemon.wait_verdict(session, "unscored")  # Esc left two messages: the rules can't tell
     assert judged["task"] != aborted["task"]
     assert "Once more" in llm.of("main")[3].prompt, "nothing was sent in between"
-
-
-def test_awaiting_user(tui: OpencodeTui, daemon: Daemon, llm: ModelServer) -> None:
-    """A question is answered with a toast, not with a prompt."""
-    llm.script(text("Which database should I use?"))
-    tui.ask("Set up a database")
-    tui.wait_for("Awaiting user input")
-    assert HEADING not in tui.screen
 
 
 @pytest.mark.shows("I34", "I35")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +13,13 @@ import pytest
 from evals.judge import aims_missed, rules
 from evals.report import table
 from evals.score import Outcome, score
+from tests.evals.running import REPO, evaluate
 
-REPO = Path(__file__).resolve().parents[2]
 CLASSES = ["complete", "incomplete", "awaiting_user"]
 
 
 PAGE = (("incomplete", 3), ("incomplete", 5), ("complete", 3), ("awaiting_user", 3))
 """The columns of the table in design/judge.md: a class, and its precision or recall."""
-
-
-def evaluate(*args: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "evals.judge", *args],
-        cwd=REPO,
-        env=os.environ | {"PYTHONPATH": str(REPO)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
 
 
 def outcome(expect: str, got: str, **more: Any) -> Outcome:
@@ -47,7 +30,7 @@ def test_the_tuning_part_by_rules() -> None:
     """The table: each class with its figures, counts and intervals, coverage, the prompts' tokens, cost,
     latency, and the invariant at 0. The held-out part stays closed.
     """
-    done = evaluate()
+    done = evaluate("judge")
     assert done.returncode == 0, done
     lines = done.stdout.splitlines()
     share = r"(?:-|[01]\.\d\d \([01]\.\d\d-[01]\.\d\d\))"
@@ -72,7 +55,7 @@ def test_the_tuning_part_by_rules() -> None:
     assert "complete on a failed check after the last write: 0" in lines
     assert not any(line.startswith(("aims", "AIM")) for line in lines)
     assert done.stderr.split() == [f"{total}/{total}", "judged"]
-    page = (Path(__file__).resolve().parents[2] / "design" / "judge.md").read_text("utf-8")
+    page = (REPO / "design" / "judge.md").read_text("utf-8")
     by = {m[1]: m for m in rows}
     said = [f"{by[name][at]} of {by[name][at + 1]}" for name, at in PAGE]
     row = rf"\| tuning \| {total} \| {speaks[1]} [^|]*\| \d+ \| " + r" [^|]*\| ".join(said)
@@ -81,7 +64,7 @@ def test_the_tuning_part_by_rules() -> None:
 
 def test_the_same_as_json() -> None:
     """Programs get the same figures, and every case with what was expected and what came."""
-    done = evaluate("--json")
+    done = evaluate("judge", "--json")
     found = json.loads(done.stdout)
     tuning = found["splits"]["tuning"]
     assert (found["provider"], list(found["splits"]), tuning["broken"]) == ("offline", ["tuning"], 0)
@@ -98,7 +81,7 @@ def test_without_one_rule() -> None:
     """The ablation: every rule can be left out, and the figures show what it is worth."""
     assert {"leftovers", "named_files", "topics_unmet"} <= set(rules())
     whole, less = (
-        json.loads(evaluate("--json", *args).stdout)["splits"]["tuning"]["right"]
+        json.loads(evaluate("judge", "--json", *args).stdout)["splits"]["tuning"]["right"]
         for args in ((), ("--without", "topics_unmet"))
     )
     assert less < whole
@@ -110,7 +93,7 @@ def test_cases_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "plain.json").write_text(json.dumps(case))
     case["label"] = {"expect": "incomplete"}
     (tmp_path / "mine.json").write_text(json.dumps(case))
-    done = evaluate("--cases", str(tmp_path))
+    done = evaluate("judge", "--cases", str(tmp_path))
     assert (done.returncode, done.stdout.splitlines()[0]) == (
         0,
         "offline, no split: 1 cases, 1 right, 0 unscored",
@@ -126,7 +109,7 @@ def test_the_held_out_part(tmp_path: Path) -> None:
         of = case | {"split": split, "label": {"expect": expect}}
         (tmp_path / f"{split}.json").write_text(json.dumps(of))
     closed, opened, both, strict = (
-        evaluate("--cases", str(tmp_path), *args)
+        evaluate("judge", "--cases", str(tmp_path), *args)
         for args in ((), ("--split", "fresh"), ("--split", "all"), ("--split", "fresh", "--strict"))
     )
     assert (closed.returncode, "fresh" in closed.stdout + closed.stderr) == (0, False)
@@ -155,14 +138,14 @@ def test_the_held_out_part(tmp_path: Path) -> None:
 )
 def test_wrong_arguments(args: tuple[str, ...], words: str) -> None:
     """Exit code 2 and what to do."""
-    done = evaluate(*args)
+    done = evaluate("judge", *args)
     assert (done.returncode, words in done.stderr) == (2, True), done
 
 
 def test_a_broken_case_is_named(tmp_path: Path) -> None:
     """A case that can't be read stops the run: figures without it would be other figures."""
     (tmp_path / "bad.json").write_text("{")
-    done = evaluate("--cases", str(tmp_path))
+    done = evaluate("judge", "--cases", str(tmp_path))
     assert (done.returncode, str(tmp_path / "bad.json") in done.stderr) == (2, True), done
 
 

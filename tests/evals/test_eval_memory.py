@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from daemon.embed.minilm import missing
+from tests.evals.running import REPO, evaluate
 
-REPO = Path(__file__).resolve().parents[2]
 DATA = REPO / "tests" / "data" / "memory"
-
-
-def evaluate(*args: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "evals.memory", *args],
-        cwd=REPO,
-        env=os.environ | {"PYTHONPATH": str(REPO)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
 
 
 @pytest.mark.parametrize("split", ["tuning", "heldout"])
 def test_the_page_says_what_the_command_says(split: str) -> None:
     """Each row of the table in design/memory-retrieval.md, for every ranker that can run here."""
-    done = evaluate("--cases", str(DATA / f"{split}.jsonl"), "--json")
+    done = evaluate("memory", "--cases", str(DATA / f"{split}.jsonl"), "--json")
     found = json.loads(done.stdout)
     page = (REPO / "design" / "memory-retrieval.md").read_text("utf-8")
     names = [r["name"] for r in found["results"]]
@@ -55,7 +39,7 @@ def test_wrong_cases_are_named(tmp_path: Path) -> None:
         ('{"id": "a", "language": "en", "text": "x"}', "there must be"),
     ):
         path.write_text(text)
-        done = evaluate("--cases", str(path))
+        done = evaluate("memory", "--cases", str(path))
         assert (done.returncode, words in done.stderr) == (2, True), done
 
 

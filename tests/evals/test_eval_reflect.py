@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -27,22 +24,7 @@ from evals.reflect import (
     table,
     worded,
 )
-
-REPO = Path(__file__).resolve().parents[2]
-
-
-def evaluate(*args: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "evals.reflect", *args],
-        cwd=REPO,
-        env=os.environ | {"PYTHONPATH": str(REPO)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+from tests.evals.running import REPO, evaluate
 
 
 def outcome(expect: str, got: str, content: str = "", said: str = "") -> Outcome:
@@ -53,10 +35,10 @@ def outcome(expect: str, got: str, content: str = "", said: str = "") -> Outcome
 @pytest.mark.shows("RULES-01")
 def test_the_aims_are_kept_on_the_messages_that_the_rules_were_made_with() -> None:
     """A floor, not a proof: these were tuned on. Each class keeps its precision."""
-    done = evaluate("--strict")
+    done = evaluate("reflect", "--strict")
     assert done.returncode == 0, done.stdout
     assert "all signals" in done.stdout
-    found = json.loads(evaluate("--json").stdout)
+    found = json.loads(evaluate("reflect", "--json").stdout)
     for name in SIGNALS:
         assert found["classes"][name]["precision"]["value"] >= 0.9, name
     assert found["false_alarms"]["value"] <= 0.03
@@ -100,18 +82,18 @@ def test_wrong_cases_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(
         '{"text": "x", "type": "none", "prior_assistant": null}\n\n{"text": "y"}\n'
     )
-    done = evaluate("--cases", str(tmp_path))
+    done = evaluate("reflect", "--cases", str(tmp_path))
     assert done.returncode == 2
     assert "a.jsonl, line 3" in done.stderr
-    assert evaluate("--cases", str(tmp_path / "none")).returncode == 2
+    assert evaluate("reflect", "--cases", str(tmp_path / "none")).returncode == 2
     (tmp_path / "a.jsonl").write_text('{"text": "continue", "type": "none", "by": "somebody"}\n')
-    assert evaluate("--cases", str(tmp_path / "a.jsonl")).returncode == 0
+    assert evaluate("reflect", "--cases", str(tmp_path / "a.jsonl")).returncode == 0
 
 
 @pytest.mark.shows("RULES-01")
 def test_the_page_has_the_figures_of_the_held_out_messages() -> None:
     """`design/rules.md` says how well the rules read words that they were not written with."""
-    outcomes = evaluate("--cases", str(CASES.parent / "heldout")).stdout.splitlines()
+    outcomes = evaluate("reflect", "--cases", str(CASES.parent / "heldout")).stdout.splitlines()
     page = (REPO / "design" / "rules.md").read_text("utf-8")
     rows = [re.findall(r"\d+ of \d+, \d\.\d\d \([^)]*\)", line) for line in outcomes]
     figures = [row for row in rows if len(row) == 2]

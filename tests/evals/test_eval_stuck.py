@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 from daemon.core.redact import redact_value
 from daemon.stuck.signals import Loop
 from evals.stuck import KINDS, SPLITS, Label, Outcome, aims_missed, ordinary_sessions, read_streams
+from tests.evals.running import REPO, evaluate
 
-REPO = Path(__file__).resolve().parents[2]
 STREAMS = REPO / "tests" / "data" / "stuck"
-
-
-def evaluate(*args: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "evals.stuck", *args],
-        cwd=REPO,
-        env=os.environ | {"PYTHONPATH": str(REPO)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
 
 
 def outcomes(loops: int, missed: int, none: int, alarms: int) -> list[Outcome]:
@@ -46,7 +29,7 @@ def outcomes(loops: int, missed: int, none: int, alarms: int) -> list[Outcome]:
 
 def test_both_halves_keep_the_aims() -> None:
     """Recall at least 0.95 and at most 1 % false alarms, each half on its own; the table has its form."""
-    done = evaluate()
+    done = evaluate("stuck")
     assert done.returncode == 0, done.stdout
     share = r"\d+/\d+ (?:-|[01]\.\d\d \([01]\.\d\d-[01]\.\d\d\))"
     rows = re.findall(rf"^(\w+) +\d+ +{share} +\d+$", done.stdout, re.MULTILINE)
@@ -72,9 +55,9 @@ def test_missed_aims_are_told() -> None:
 
 def test_wrong_streams_are_named(tmp_path: Path) -> None:
     """A folder without streams, and a file of another form, end with 2 and say which it is."""
-    assert evaluate("--streams", str(tmp_path)).returncode == 2
+    assert evaluate("stuck", "--streams", str(tmp_path)).returncode == 2
     (tmp_path / "odd.json").write_text('{"version": 1, "label": {}}')
-    done = evaluate("--streams", str(tmp_path))
+    done = evaluate("stuck", "--streams", str(tmp_path))
     assert (done.returncode, "odd.json" in done.stderr) == (2, True)
 
 

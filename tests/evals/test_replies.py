@@ -15,7 +15,7 @@ from daemon.core.llm import Prompt
 from daemon.core.redact import redact
 from evals.judge import fenced, read_cases
 from evals.replies import Replies, nonce_of
-from tests.evals.test_eval_judge import evaluate
+from tests.evals.running import evaluate
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "judge"
 DONE = "caddy_headers_validated_and_reloaded"
@@ -39,14 +39,14 @@ def cases(tmp_path: Path) -> Path:
 def dumped(cases: Path, tmp_path: Path) -> Path:
     """Their prompts."""
     folder = tmp_path / "dump"
-    done = evaluate("--cases", str(cases), "--dump", str(folder))
+    done = evaluate("judge", "--cases", str(cases), "--dump", str(folder))
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"3 prompts of 3 cases are in {folder}")
     return folder
 
 
 def judged(cases: Path, folder: Path) -> dict[str, Any]:
     """The figures by the replies in ``folder``."""
-    done = evaluate("--cases", str(cases), "--replies", str(folder), "--json")
+    done = evaluate("judge", "--cases", str(cases), "--replies", str(folder), "--json")
     assert done.returncode == 0, done
     found: dict[str, Any] = json.loads(done.stdout)
     assert found["provider"] == "replies"
@@ -77,7 +77,7 @@ def test_every_prompt_is_a_file(cases: Path, dumped: Path) -> None:
         data = before[f"{case.name}/1-judge.txt"].decode()
         assert (data.count(nonce_of(case.name)) > 5, redact(sent.requests[0]) in data) == (True, True)
     assert len({nonce_of(name) for name in NAMES}) == 3
-    assert evaluate("--cases", str(cases), "--dump", str(dumped)).returncode == 0
+    assert evaluate("judge", "--cases", str(cases), "--dump", str(dumped)).returncode == 0
     assert files(dumped) == before
 
 
@@ -109,7 +109,7 @@ def test_replies_are_judged_as_any_models_are(cases: Path, dumped: Path) -> None
     assert "stop" in second.with_name("2-judge.second.system.txt").read_text("utf-8")
 
     reply(second, defended=False, reasons="One crate was left out.")
-    done = evaluate("--cases", str(cases), "--replies", str(dumped))
+    done = evaluate("judge", "--cases", str(cases), "--replies", str(dumped))
     assert done.stdout.startswith("replies, tuning: 3 cases, 3 right, 0 unscored\n")
     assert "speaks on 3 of 3, " in done.stdout
     assert "tokens not counted, cost unknown" in done.stdout
@@ -126,7 +126,7 @@ def test_a_reply_without_the_marker_is_asked_again(cases: Path, dumped: Path) ->
     again.with_name("2-judge.again.reply.txt").write_text("It is complete, I think.")
     found = judged(cases, dumped)
     assert (found["got"][DONE]["got"], found["unscored"], found["pending"]) == ("unscored", 1, 2)
-    done = evaluate("--cases", str(cases), "--replies", str(dumped))
+    done = evaluate("judge", "--cases", str(cases), "--replies", str(dumped))
     assert "replies, tuning: 1 cases, 0 right, 1 unscored, 2 pending\n" in done.stdout
     assert f"  {OPEN}: {dumped / OPEN / '1-judge.txt'}\n" in done.stdout
 
@@ -138,7 +138,7 @@ def test_a_reply_to_another_prompt_is_refused(cases: Path, dumped: Path) -> None
     prompt.write_text(prompt.read_text("utf-8") + "older")
     before = files(dumped / DONE)
     for option in ("--replies", "--dump"):
-        done = evaluate("--cases", str(cases), option, str(dumped))
+        done = evaluate("judge", "--cases", str(cases), option, str(dumped))
         assert (done.returncode, done.stdout) == (2, "")
         assert "1 replies answer other prompts than these cases have now: remove them" in done.stderr
         assert str(prompt.with_name("1-judge.reply.txt")) in done.stderr
@@ -174,7 +174,7 @@ def test_folders_that_are_refused(cases: Path, dumped: Path, tmp_path: Path) -> 
         ("--replies", empty, "holds no dump of these cases"),
         ("--replies", tmp_path / "nowhere", "make one with --dump"),
     ):
-        done = evaluate("--cases", str(cases), option, str(folder))
+        done = evaluate("judge", "--cases", str(cases), option, str(folder))
         assert (done.returncode, words in done.stderr) == (2, True), (option, done)
     assert files(tmp_path) == before
     assert not (tmp_path / "nowhere").exists()

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from daemon.testing import FakeClock
+from daemon.testing import FakeClock
 
 FRESH_MS = 30_000
 WAIT_MS = 10_000

@@ -10,17 +10,15 @@ import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl
 
 from harness.machine.sandbox import REPO
 from harness.machine.waiting import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CONSUMERS = REPO / "examples" / "consumers"
 TOKEN = "123456789:AAE-a_token-of-a-bot_for_tests_only"

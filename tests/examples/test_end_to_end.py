@@ -1,13 +1,11 @@
-"""A real daemon, a turn that is really judged, ``reflectd watch --exec``, and each script behind it."""
+"""A real daemon, a turn that is really judged, ``reflectd watch --exec``, and a script behind it."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-import wave
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from harness.machine import processes
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox, sandbox
 from harness.machine.waiting import wait_until
-from tests.examples.running import CONSUMERS, SECRET, BotApi, bot_api, calls, refused, stand_in
+from tests.examples.running import CONSUMERS, SECRET, BotApi, bot_api, refused
 from tests.support.hosts.wire import WireHost, unfinished
 
 STATES = ("--states", "incomplete,sent_back,complete,awaiting_user")
@@ -34,22 +32,18 @@ def api() -> Iterator[BotApi]:
         yield api
 
 
-class Errors:
-    """What ``reflectd watch`` wrote to stderr; never a trace."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __call__(self) -> str:
-        found = self._path.read_text("utf-8")
-        assert "Traceback" not in found, found
-        return found
+Errors = Callable[[], str]
 
 
 @contextmanager
 def watching(box: Sandbox, script: str, *args: str, **env: str) -> Iterator[Errors]:
-    """``reflectd watch --exec 'python3 …/script'``, as a person types it."""
-    errors = Errors(box.root / "watch.err")
+    """``reflectd watch --exec 'python3 …/script'``, as a person types it; what it wrote to stderr."""
+
+    def errors() -> str:
+        found = (box.root / "watch.err").read_text("utf-8")
+        assert "Traceback" not in found, found
+        return found
+
     command = shlex.join([sys.executable, str(CONSUMERS / script), *args])
     environment = box.env(PYTHONPATH=str(REPO), PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1") | env
     with (box.root / "watch.out").open("wb") as out, (box.root / "watch.err").open("wb") as err:
@@ -67,18 +61,6 @@ def judged(box: Sandbox, daemon: Daemon, session: str, **texts: str) -> None:
     with WireHost(box.socket, box.project, unfinished(box.project, **texts), f"host-{session}") as host:
         host.send(host.turn(session))
         daemon.wait_verdict(session, "incomplete")
-
-
-@pytest.mark.needs("espeak-ng")
-def test_a_judged_turn_is_spoken(box: Sandbox) -> None:
-    """The real espeak-ng speaks what the real daemon judged."""
-    wav = box.root / "said.wav"
-    with Daemon(box) as daemon, watching(box, "speak.py", *STATES, "--wav", str(wav)) as errors:
-        judged(box, daemon, "ses_spoken")
-        wait_until(lambda: wav.exists() and wav.stat().st_size > 40_000, "a sound", errors)
-        assert "--exec" not in errors()
-    with wave.open(str(wav)) as file:
-        assert file.getnframes() / file.getframerate() > 1
 
 
 @pytest.mark.shows("I46")
@@ -113,14 +95,3 @@ def test_work_that_goes_on_is_quiet(box: Sandbox, api: BotApi) -> None:
         assert "--exec" not in errors()
     (text,) = api.texts
     assert text.startswith("project: not finished\n- ")
-
-
-def test_a_judged_turn_is_shown(box: Sandbox) -> None:
-    """The notification has the project and the first open item."""
-    env = stand_in(box.root / "bin", "notify-send")
-    with Daemon(box) as daemon, watching(box, "desktop.py", *STATES, **env) as errors:
-        judged(box, daemon, "ses_shown")
-        wait_until(lambda: calls(box.root / "bin"), "a notification", errors)
-    ((*_, title, body),) = [call["args"] for call in calls(box.root / "bin")]
-    assert title == "project: not finished, the agent goes on"
-    assert "pytest -q" in body

@@ -86,18 +86,13 @@ class Stage:
         assert (self.speech.heard, self.telegram.heard) == (speech, telegram)
         assert [r.waiting for r in self.readers] == [{}, {}]
 
-    def alias(self, session: str = SESSION) -> dict[str, Any]:
-        path = self.workspace / ".reflection" / f"verdict_{session[:8]}.json"
+    def file(self, name: str) -> dict[str, Any]:
+        path = self.workspace / ".reflection" / f"verdict_{name}.json"
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
         return found
 
     def state(self, session: str = SESSION) -> str:
-        return str(self.full(session)["state"])
-
-    def full(self, session: str = SESSION) -> dict[str, Any]:
-        path = self.workspace / ".reflection" / f"verdict_{session}.json"
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        return found
+        return str(self.file(session)["state"])
 
 
 Open = Callable[..., AbstractAsyncContextManager[Stage]]
@@ -119,143 +114,95 @@ def stage(tmp_path: Path) -> Open:
     return opened
 
 
-@pytest.mark.shows("I22")
-async def test_done_is_heard_once_and_at_once(stage: Open) -> None:
-    """A complete task is told by both within a second, and not again."""
+SESSIONS = {"A": SESSION, "B": OTHER, "S": SIBLING}
+TURNS = {"done": ("Done.", *GREEN), "red": ("Done.", *RED), "question": ("Should spaces count as empty?",)}
+STORIES = {  # steps, and what both tell; with a star only Telegram, because speech mutes for good
+    "two tasks": ("A types, A done 3, wait 1, A types, A done 3, wait 1, wait 60", "A done, A done"),
+    "a task after a fresh verdict": (
+        "A types, A done 60, wait 1, A types, A question 5, wait 11",
+        "A done, A without",
+    ),
+    "fixed within seconds": ("A types, A red 60, wait 5, A stirs, A done 5, wait 11", "A done*"),
+    "another one was sent back": ("A types, A red 60, B types, B done 3, wait 1", "B done"),
+    "a question, then the end": (
+        "A types, A question 60, wait 11, A types, A done 5, wait 1",
+        "A without, A done",
+    ),
+    "siblings at once": ("A types, S types, A red 60, S done 1, wait 11", "A without, S without"),
+    "a sibling of ten quiet minutes ago": (
+        "S types, S done 60, wait 1, sleep 601, A types, A done 5, wait 1",
+        "S done, A done",
+    ),
+    "a sibling seconds after the end": (
+        "A types, A done 60, wait 1, A keeps, S types, S question 5, wait 11",
+        "A done, S without",
+    ),
+    "a sibling seconds after the feedback": (
+        "A types, A red 60, wait 1, A keeps, S types, S question 5, wait 11",
+        "S without",
+    ),
+}
+
+
+@pytest.mark.shows("I6", "I15", "I22", "I23")
+@pytest.mark.parametrize(("steps", "heard"), STORIES.values(), ids=STORIES)
+async def test_what_is_heard(stage: Open, steps: str, heard: str) -> None:
+    """A done task once and within a second; while the agent goes on nothing; else as without us."""
+    kept: dict[str, Any] = {}
     async with stage() as s:
-        await s.asks(SESSION)
-        await s.works(SESSION, "Done.", *GREEN)
-        await s.passes(1)
-        s.hears([(SESSION, DONE)], [(SESSION, DONE)])
-        await s.passes(60)
-        s.hears([(SESSION, DONE)], [(SESSION, DONE)])
-
-
-@pytest.mark.shows("I6", "I22")
-async def test_a_second_task_soon_after_the_first(stage: Open) -> None:
-    """The first task's fresh "complete" is not taken for the second's, whose agent asks."""
-    async with stage() as s:
-        await s.asks(SESSION)
-        await s.works(SESSION, "Done.", *GREEN)
-        await s.passes(1)
-        await s.asks(SESSION, "Now the same for the sign-up form")
-        assert s.alias()["timestamp"] == 0
-        await s.works(SESSION, "Should spaces count as empty?", seconds=5)
-        await s.passes(9)
-        s_heard = [(SESSION, DONE)]
-        assert s.speech.heard == s.telegram.heard == s_heard
-        await s.passes(2)
-        s.hears([*s_heard, (SESSION, AS_WITHOUT)], [*s_heard, (SESSION, AS_WITHOUT)])
-
-
-@pytest.mark.shows("I6")
-async def test_a_second_task_that_is_done(stage: Open) -> None:
-    """Each of two tasks in a session is told, also when they are seconds apart."""
-    async with stage() as s:
-        for _ in range(2):
-            await s.asks(SESSION)
-            await s.works(SESSION, "Done.", *GREEN, seconds=3)
-            await s.passes(2)
-        s.hears([(SESSION, DONE)] * 2, [(SESSION, DONE)] * 2)
-
-
-@pytest.mark.shows("I22")
-async def test_fixed_after_feedback(stage: Open) -> None:
-    """While the agent goes on nobody is told; then Telegram tells once, and speech, muted for the life of its
-    process, stays silent (that is its own rule).
-    """
-    async with stage() as s:
-        await s.asks(SESSION)
-        await s.works(SESSION, "Done.", *RED)
-        await s.passes(1)
-        assert len(s.host.prompts) == 1
-        s.hears([], [])
-        await s.works(SESSION, "Fixed.", *GREEN, seconds=60)
-        await s.passes(20)
-        s.hears([], [(SESSION, DONE)])
-
-
-@pytest.mark.shows("I22")
-async def test_fixed_within_seconds(stage: Open) -> None:
-    """The readers see the second idle before the daemon does; the first round's verdict, still young, is not
-    taken for it, because the agent was seen at work.
-    """
-    async with stage() as s:
-        await s.asks(SESSION)
-        await s.works(SESSION, "Done.", *RED)
-        await s.passes(5)
-        assert s.alias()["timestamp"] > 0
-        await s.host.emit("activity", sessionID=SESSION, bytes=100)
-        await s.works(SESSION, "Fixed.", *GREEN, seconds=5)
-        await s.passes(11)
-        s.hears([], [(SESSION, DONE)])
-        assert s.state() == "complete"
-
-
-@pytest.mark.shows("I23")
-async def test_another_session_is_not_muted(stage: Open) -> None:
-    """A session that was sent back to work mutes no other one."""
-    async with stage() as s:
-        await s.asks(SESSION)
-        await s.works(SESSION, "Done.", *RED)
-        await s.asks(OTHER)
-        await s.works(OTHER, "Done.", *GREEN, seconds=3)
-        await s.passes(1)
-        s.hears([(OTHER, DONE)], [(OTHER, DONE)])
-
-
-@pytest.mark.shows("I15")
-async def test_it_needs_the_person(stage: Open) -> None:
-    """A question is told as without us, after the ten seconds; nothing is muted, and the end is told."""
-    async with stage() as s:
-        await s.asks(SESSION)
-        await s.works(SESSION, "Should spaces count as empty?")
-        await s.passes(11)
-        assert s.state() == "awaiting_user"
-        asked = [(SESSION, AS_WITHOUT)]
-        s.hears(asked, asked)
-        await s.asks(SESSION, "Yes, reject spaces too")
-        await s.works(SESSION, "Done.", *GREEN, seconds=5)
-        await s.passes(1)
-        s.hears([*asked, (SESSION, DONE)], [*asked, (SESSION, DONE)])
+        for who, what, *seconds in (step.split() for step in steps.split(", ")):
+            session = SESSIONS.get(who, "")
+            match who, what:
+                case "wait", _:
+                    await s.passes(float(what))
+                case "sleep", _:
+                    s.clock.advance(float(what))
+                case _, "types":
+                    await s.asks(session)
+                case _, "stirs":
+                    await s.host.emit("activity", sessionID=session, bytes=100)
+                case _, "keeps":
+                    kept[session] = s.file(session)
+                case _:
+                    await s.works(session, *TURNS[what], seconds=float(seconds[0]))
+        ends = [one.split() for one in heard.split(", ")]
+        told = [(SESSIONS[who], AS_WITHOUT if how == "without" else DONE) for who, how in ends]
+        s.hears([one for one, (_, how) in zip(told, ends, strict=True) if how != "done*"], told)
+        assert {session: s.file(session) for session in kept} == kept
 
 
 @pytest.mark.shows("I11", "I18", "I33")
 @pytest.mark.parametrize("state", ["unscored", "error", "stopped", "incomplete"])
 async def test_not_judged(stage: Open, state: str) -> None:
-    """No usable reply, a host that failed, Esc, feedback that is only observed: all as without us, and none
-    mutes.
-    """
+    """No usable reply, a failed host, Esc, feedback only observed: as without us, and none mutes."""
     llm = ScriptedLLM() if state == "unscored" else None
     async with stage(llm, 'judge.mode = "observe"' if state == "incomplete" else "") as s:
         await s.asks(SESSION)
         await s.passes(30)
-        if state == "unscored":
-            assert llm is not None
-            llm.add("no verdict", "no verdict", "no verdict")
-            await s.host.answers(SESSION, "Done.", tools=GREEN)
-        elif state == "error":
-            error = {"name": "APIError", "data": {"message": "overloaded"}}
-            await s.host.answers(SESSION, "", finish="", error=error)
-        elif state == "stopped":
-            await s.host.answers(SESSION, "I will now", finish="")
-        else:
-            await s.host.answers(SESSION, "Done.", tools=RED)
-        if state == "stopped":
-            await s.host.escapes(SESSION)
+        error = {"name": "APIError", "data": {"message": "overloaded"}}
+        match state:
+            case "unscored":
+                assert llm is not None
+                llm.add("no verdict", "no verdict", "no verdict")
+                await s.host.answers(SESSION, "Done.", tools=GREEN)
+            case "error":
+                await s.host.answers(SESSION, "", finish="", error=error)
+            case "stopped":
+                await s.host.answers(SESSION, "I will now", finish="")
+                await s.host.escapes(SESSION)
+            case _:
+                await s.host.answers(SESSION, "Done.", tools=RED)
         await s.idles(SESSION)
         await s.passes(11)
         assert (s.state(), s.host.prompts) == (state, [])
-        told = [(SESSION, AS_WITHOUT)]
-        s.hears(told, told)
+        without = [(SESSION, AS_WITHOUT)]
+        s.hears(without, without)
         assert s.speech.muted == set()
 
 
 @pytest.mark.shows("I14")
 async def test_overtaken_by_the_person(stage: Open) -> None:
-    """The person types while the judge thinks; the readers act as without us, and nothing of the overtaken
-    turn is told as done.
-    """
+    """The person types while the judge thinks: as without us, and nothing of that turn is told as done."""
     llm = ScriptedLLM(hold=asyncio.Event())
     async with stage(llm) as s:
         llm.add({"complete": True, "severity": "NONE"}, {"complete": True, "severity": "NONE"})
@@ -266,13 +213,13 @@ async def test_overtaken_by_the_person(stage: Open) -> None:
         await s.asks(SESSION, "And the docs")
         await s.passes(10)
         assert s.state() == "skipped"
-        told = [(SESSION, AS_WITHOUT)]
-        s.hears(told, told)
+        without = [(SESSION, AS_WITHOUT)]
+        s.hears(without, without)
         assert llm.hold is not None
         llm.hold.set()
         await s.works(SESSION, "Docs too.", *GREEN)
         await s.passes(1)
-        s.hears([*told, (SESSION, DONE)], [*told, (SESSION, DONE)])
+        s.hears([*without, (SESSION, DONE)], [*without, (SESSION, DONE)])
 
 
 @pytest.mark.shows("I22")
@@ -290,55 +237,3 @@ async def test_a_judge_that_takes_its_time(stage: Open, seconds: int, heard: str
         await s.passes(20)
         assert s.state() == "complete"
         s.hears([(SESSION, heard)], [(SESSION, heard)])
-
-
-@pytest.mark.shows("I23")
-async def test_siblings_at_the_same_time(stage: Open) -> None:
-    """Ids that share eight characters: neither mutes or stands in for the other; both are told as without us,
-    and each keeps its own verdict under its full id.
-    """
-    async with stage() as s:
-        await s.asks(SESSION)
-        await s.asks(SIBLING)
-        await s.works(SESSION, "Done.", *RED)
-        await s.works(SIBLING, "Done.", *GREEN, seconds=1)
-        await s.passes(11)
-        assert (s.state(SESSION), s.state(SIBLING)) == ("incomplete", "complete")
-        both = [(SESSION, AS_WITHOUT), (SIBLING, AS_WITHOUT)]
-        s.hears(both, both)
-        assert s.speech.muted == set()
-
-
-@pytest.mark.shows("I23")
-async def test_a_sibling_long_ago(stage: Open) -> None:
-    """After ten quiet minutes of the other one the alias is this session's again."""
-    async with stage() as s:
-        await s.asks(SIBLING)
-        await s.works(SIBLING, "Done.", *GREEN)
-        await s.passes(1)
-        s.clock.advance(601)
-        await s.asks(SESSION)
-        await s.works(SESSION, "Done.", *GREEN, seconds=5)
-        await s.passes(1)
-        told = [(SIBLING, DONE), (SESSION, DONE)]
-        s.hears(told, told)
-
-
-@pytest.mark.shows("I23")
-@pytest.mark.parametrize("first", ["done", "sent back"])
-async def test_a_sibling_that_begins_seconds_later(stage: Open, first: str) -> None:
-    """A session whose alias is still young neither mutes a sibling that begins now nor stands in for it; the
-    full-id file of the first one stays as it is.
-    """
-    async with stage() as s:
-        await s.asks(SESSION)
-        await s.works(SESSION, "Done.", *(GREEN if first == "done" else RED))
-        await s.passes(1)
-        told = [(SESSION, DONE)] if first == "done" else []
-        kept = s.full(SESSION)
-        await s.asks(SIBLING)
-        await s.works(SIBLING, "Should spaces count as empty?", seconds=5)
-        await s.passes(11)
-        told.append((SIBLING, AS_WITHOUT))
-        s.hears(told, told)
-        assert s.full(SESSION) == kept

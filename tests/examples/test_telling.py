@@ -6,12 +6,13 @@ import ast
 import os
 import re
 import sys
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 from daemon.core.verdict import FinalState
-from tests.examples.running import CONSUMERS, run, verdict
+from tests.examples.running import CONSUMERS, run, stand_in, verdict
 
 SCRIPTS = ("speak.py", "telegram.py", "desktop.py")
 SENT = {"feedback_sent": True}
@@ -109,23 +110,15 @@ def test_texts_cannot_drive_a_terminal() -> None:
     assert text.count("\n") == 2
 
 
+DATA = [
+    *(b"", b"null", b"[]", b"{}", b"{" * 100_000, b"[" * 100_000, b"\xff\xfe\xfd", b'{"state": "complete"'),
+    b'{"state": "complete", "timestamp": ' + b"9" * 10_000 + b"}",
+    b'{"state": "complete", "x": "' + b"y" * 4_000_000 + b'"}',
+]
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"null",
-        b"[]",
-        b"{}",
-        b"{" * 100_000,
-        b"[" * 100_000,
-        b"\xff\xfe\xfd",
-        b'{"state": "complete"',
-        b'{"state": "complete", "timestamp": ' + b"9" * 10_000 + b"}",
-        b'{"state": "complete", "x": "' + b"y" * 4_000_000 + b'"}',
-    ],
-    ids=lambda data: repr(data[:20]),
-)
+@pytest.mark.parametrize("data", DATA, ids=lambda data: repr(data[:20]))
 def test_what_is_no_verdict(script: str, data: bytes) -> None:
     """Bad input: one line, exit code 2, nothing told."""
     done = run(script, data, "--dry-run")
@@ -150,23 +143,53 @@ def test_a_strange_verdict(change: dict[str, Any]) -> None:
     assert len(said(verdict("incomplete") | change, "--details", "all")) < 500
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["--states", "complete,finished"],
-        ["--states", ""],
-        ["--lang", "xx"],
-        ["--timeout", "0"],
-        ["--timeout", "nan"],
-        ["--nonsense"],
-    ],
-    ids=" ".join,
-)
-def test_wrong_arguments(args: list[str]) -> None:
+ARGUMENTS = [
+    "--states complete,finished",
+    "--lang xx",
+    "--timeout 0",
+    "--timeout nan",
+    "--nonsense",
+    "--states=",
+]
+
+
+@pytest.mark.parametrize("args", ARGUMENTS)
+def test_wrong_arguments(args: str) -> None:
     """Exit code 2, and what is allowed."""
-    done = run("telegram.py", verdict(), "--dry-run", *args)
+    done = run("telegram.py", verdict(), "--dry-run", *args.split())
     assert (done.returncode, done.stdout) == (2, "")
     assert "telegram.py: error:" in done.stderr
+
+
+FAULTS = [
+    (
+        "desktop.py",
+        "notify-send",
+        "sys.exit('Cannot autolaunch D-Bus')",
+        "ended with 1: Cannot autolaunch D-Bus",
+    ),
+    ("desktop.py", "notify-send", "import time; time.sleep(600)", "longer than 1 s"),
+    ("speak.py", "espeak-ng", "sys.exit('no such thing')", "espeak-ng ended with 1: no such thing"),
+    (
+        "speak.py",
+        "espeak-ng",
+        "sys.exit(print('ALSA lib\\nerror: No such', file=sys.stderr))",
+        "no sound device",
+    ),
+    ("speak.py", "espeak-ng", "import time; time.sleep(600)", "longer than 1 s"),
+    ("speak.py", "espeak-ng", "import os; os.kill(os.getpid(), 9)", "espeak-ng ended with -9"),
+    ("desktop.py", "", "", "apt-get install libnotify-bin"),
+    ("speak.py", "", "", "apt-get install espeak-ng"),
+]
+
+
+@pytest.mark.parametrize(("script", "program", "body", "words"), FAULTS)
+def test_what_goes_wrong_is_told(tmp_path: Path, script: str, program: str, body: str, words: str) -> None:
+    """One line, exit code 1; a program that hangs is ended, one that is missing is named with its package."""
+    env = stand_in(tmp_path / "bin", program, body) if program else {"PATH": str(tmp_path)}
+    done = run(script, verdict(), "--timeout", "1", **env, TMPDIR=str(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert words in done.stderr
 
 
 def test_the_scripts_are_as_the_readme_says() -> None:

@@ -8,15 +8,15 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daemon.files.learned_rules import LearnedRules
+from daemon.files.playbook import dumped
 from daemon.files.rule_changes import digest
+from daemon.files.rule_steps import Done
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
-
-if TYPE_CHECKING:
-    from daemon.files.rule_steps import Done
+from tests.playbook.books import book, point
 
 DAY_MS = 86_400_000
 NOW_MS = 1_764_201_600_000  # 2025-11-27
@@ -83,19 +83,40 @@ class Machine:
         """Signals that wait, and their ids."""
         names = [f"sig-20251120-{i:03d}" for i in range(1, len(contents) + 1)]
 
+        more = {
+            "type": "correction",
+            "severity": "high",
+            "status": "pending",
+            "occurrences": 1,
+            "sightings": {},
+        }
+        seen = {"first_seen": "2025-11-20", "last_seen": "2025-11-20"}
+
         def edit(journal: dict[str, Any]) -> None:
             for name, content in zip(names, contents, strict=True):
-                journal["signals"].append({
-                    "id": name, "type": "correction", "content": content, "severity": "high",
-                    "status": "pending", "occurrences": 1, "first_seen": "2025-11-20",
-                    "last_seen": "2025-11-20", "sightings": {},
-                })  # fmt: skip
+                journal["signals"].append({"id": name, "content": content, **more, **seen})
 
         self.rules.journal.change(edit)
         return names
 
     def status_of(self, name: str) -> str:
         return str(next(s["status"] for s in self.journal()["signals"] if s["id"] == name))
+
+    def workshop(self, script: str, path: str = "") -> Path:
+        """A program called workshop, alone in PATH or with that of ``path``; the file of its arguments."""
+        folder = self.root / "bin"
+        folder.mkdir()
+        (folder / "workshop").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {folder}/args\n{script}\n')
+        (folder / "workshop").chmod(0o755)
+        self.path = f"{folder}{path}"
+        return folder / "args"
+
+    def points(self, *texts: str) -> Path:
+        """A playbook with these points."""
+        path = self.project / ".reflection" / "playbook.json"
+        path.parent.mkdir()
+        path.write_bytes(dumped(book(*(point(f"pat-{n:03d}", text) for n, text in enumerate(texts, 1)))))
+        return path
 
     def killed(self, at: int, code: str) -> bool:
         """Run code in a process that is killed before its ``at``-th rename; False when it came to its end."""
@@ -108,12 +129,8 @@ class Machine:
             f"FakeClock({NOW_MS}), env)\n"
             "place = rules.places()[0]\nseen = digest(place.read())\n" + code
         )
-        done = subprocess.run(
-            [sys.executable, "-c", DRIVER, str(at), program],
-            env={**os.environ, "PYTHONPATH": str(REPO), "HOME": str(self.home)},
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
+        run = [sys.executable, "-c", DRIVER, str(at), program]
+        env = {**os.environ, "PYTHONPATH": str(REPO), "HOME": str(self.home)}
+        done = subprocess.run(run, env=env, capture_output=True, timeout=60, check=False)
         assert done.returncode in {0, -9}, done.stderr.decode()
         return done.returncode == -9

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from daemon.files.bounded import read_text, reason
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_text_and_no_file(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from daemon.core.verdict import FinalState, JudgedBy, Missing, Severity, Verdict
-from daemon.files.verdict import GITIGNORE, Judging, alias_object, verdict_object
+from daemon.files.verdict import Judging, alias_object, verdict_object
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
 
@@ -55,16 +54,16 @@ class Bench:
         await self.host.disconnect()
         await self.sim.stop()
 
-    async def asks(self, session: str, text: str = "Reject an empty e-mail address on login") -> None:
-        """A person begins a session."""
-        await self.host.create(session)
-        await self.host.types(session, text)
-
     async def works(self, session: str, text: str, *tools: Json) -> None:
         """The agent's turn, judged to its end; a second has passed."""
         self.host.clock.advance(1)
         await self.host.works(session, text, tools=tools)
         await self.settle()
+
+    async def asks(self, session: str) -> None:
+        """A person begins a session."""
+        await self.host.create(session)
+        await self.host.types(session, "Reject an empty e-mail address on login")
 
     async def settle(self) -> None:
         """Until all is judged and on disk."""
@@ -137,21 +136,20 @@ def shape(value: object) -> object:
     return [shape(inner) for inner in value] if isinstance(value, list) else type(value).__name__
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_schemas_are_schemas_and_say_which(name: str) -> None:
+def objects(value: Any) -> list[Json]:
+    """Each object in it, itself included."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    found = [o for each in inner for o in objects(each)]
+    return [*found, value] if isinstance(value, dict) else found
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+def test_schemas_are_schemas_and_say_which(schema: Json) -> None:
     """The schemas are valid (draft 2020-12), and every object of ours allows no other keys."""
-    schema = SCHEMAS[name]
     assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
     Draft202012Validator.check_schema(schema)
-    open_ones = [o for o in _objects(schema) if "properties" in o and o.get("type") == "object"]
-    assert open_ones
-    assert all(o["additionalProperties"] is False for o in open_ones)
-
-
-def _objects(value: Any) -> list[Json]:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    found = [o for each in inner for o in _objects(each)]
-    return [*found, value] if isinstance(value, dict) else found
+    ours = [o for o in objects(schema) if "properties" in o and o.get("type") == "object"]
+    assert {o["additionalProperties"] for o in ours} == {False}
 
 
 @pytest.mark.shows("I22")
@@ -211,26 +209,3 @@ def test_what_must_not_be_is_not_in_the_schemas(schema: str, change: Json) -> No
     kept = json.loads((OURS / "samples" / "verdict.incomplete.json").read_text("utf-8"))
     check(schema, kept)
     assert not Draft202012Validator(SCHEMAS[schema]).is_valid({**kept, **change})
-
-
-RUNTIME = ("verdict_ses_a.json", "verdict_ses_58c3.json", f"{SESSION}_1760000000000.json")
-TRACKED = ("README.md", "schemas/verdict.schema.json", "samples/case.json", "config.toml")
-
-
-@pytest.mark.needs("git")
-@pytest.mark.parametrize("where", ["ours", "a workspace's"])
-def test_git_sees_contracts_and_settings_but_no_runtime_files(tmp_path: Path, where: str) -> None:
-    """Run-time files are ignored, in this repository and in the folder that a workspace gets."""
-    folder = tmp_path / ".reflection"
-    folder.mkdir()
-    text = (OURS / ".gitignore").read_text("utf-8") if where == "ours" else GITIGNORE
-    (folder / ".gitignore").write_text(text, "utf-8")
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    names = [f".reflection/{name}" for name in (*RUNTIME, *TRACKED)]
-    asked = subprocess.run(
-        ["git", "-C", str(tmp_path), "check-ignore", "--no-index", *names],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert asked.stdout.split() == [f".reflection/{name}" for name in RUNTIME]

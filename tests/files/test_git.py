@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -25,6 +26,14 @@ def trap(tmp_path: Path) -> Trap:
     return Trap(tmp_path / "trap")
 
 
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where git reads a person's settings."""
+    for name in ("HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    return tmp_path
+
+
 def soon() -> float:
     return time.monotonic() + PATIENCE_S
 
@@ -38,9 +47,7 @@ def status(repository: Repository) -> bytes:
 
 
 def test_a_hostile_repository_runs_nothing(repository: Repository, trap: Trap) -> None:
-    """Programs that the configuration, hooks and a submodule name: git runs some of them by itself, and none
-    for us.
-    """
+    """Programs that the configuration, hooks and a submodule name: git runs some, and none for us."""
     booby_trap(repository, trap)
     set_up(repository)
     assert status(repository) == b""
@@ -50,9 +57,7 @@ def test_a_hostile_repository_runs_nothing(repository: Repository, trap: Trap) -
 
 
 def test_what_a_partial_clone_lacks_is_not_fetched(repository: Repository, trap: Trap) -> None:
-    """Git fetches by itself, with a program that the remote names. We refuse such a repository, and if that
-    failed, fetching is switched off as well.
-    """
+    """Git would run a program that the remote names. It is refused, and fetching is switched off as well."""
     lacks_its_tree(repository, trap)
     assert "partial clone" in set_up(repository).refusal
     with pytest.raises(Unavailable, match="git status failed"):
@@ -65,26 +70,21 @@ def test_what_a_partial_clone_lacks_is_not_fetched(repository: Repository, trap:
 @pytest.mark.parametrize("kind", ["clean", "smudge", "process"])
 @pytest.mark.parametrize("level", ["local", "global", "worktree", "include"])
 def test_filters_are_refused_wherever_they_are_configured(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str, kind: str
+    repository: Repository, home: Path, level: str, kind: str
 ) -> None:
     """In the repository, in a file that it includes, in a work tree's own file, in the person's settings."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert set_up(repository).refusal == ""
     where = [f"--{level}"]
     if level == "include":
-        where = ["--file", str(tmp_path / "more")]
-        repository.git("config", "include.path", str(tmp_path / "more"))
-    if level == "worktree":
-        repository.git("config", "extensions.worktreeConfig", "true")
+        where = ["--file", str(home / "more")]
+        repository.git("config", "include.path", str(home / "more"))
+    repository.git("config", "extensions.worktreeConfig", "true")
     repository.git("config", *where, f"FILTER.a b.{kind}", "cat")
     assert set_up(repository).refusal == f"git has filters here (filter.a b.{kind})"
 
 
 def test_a_filter_would_run(repository: Repository, trap: Trap) -> None:
-    """Why filters are refused: ``git status`` runs them, and their names are anything, so none overrides
-    them.
-    """
+    """Why filters are refused: ``git status`` runs them, and no setting overrides all names."""
     repository.git("config", "filter.evil.clean", trap.program("filter"))
     repository.write(".gitattributes", "* filter=evil\n")
     repository.touch()
@@ -94,68 +94,55 @@ def test_a_filter_would_run(repository: Repository, trap: Trap) -> None:
     assert trap.ran() == {"filter"}
 
 
-def changes(repository: Repository, change: str) -> None:
-    top = repository.top
-    match change:
-        case "setting":
-            repository.git("config", "alias.x", "status")
-        case "attributes":
-            repository.write(".gitattributes", "*.txt text\n")
-        case "own attributes":
-            (top / ".git" / "info").mkdir(exist_ok=True)
-            (top / ".git" / "info" / "attributes").write_text("*.txt text\n")
-        case "work tree's setting":
-            repository.git("config", "extensions.worktreeConfig", "true")
-            was = set_up(repository).fingerprint
-            repository.git("config", "--worktree", "alias.x", "status")
-            assert set_up(repository).fingerprint != was
-        case "included file":
-            repository.write("more", "[alias]\n\tx = status\n")
-            repository.git("config", "include.path", "../more")
-            was = set_up(repository).fingerprint
-            repository.write("more", "[alias]\n\tx = log\n")
-            assert set_up(repository).fingerprint != was
-        case "git folder":
-            (top / ".git").rename(top.parent / "elsewhere")
-            (top / ".git").symlink_to(top.parent / "elsewhere")
-        case "git file":
-            (top / ".git").rename(top.parent / "elsewhere")
-            (top / ".git").write_text(f"gitdir: {top.parent}/elsewhere\n")
-        case "common folder":
-            (top / ".git" / "commondir").write_text(".\n")
+def alias(repository: Repository, *where: str) -> None:
+    repository.git("config", *where, "alias.x", "status")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "setting",
-        "attributes",
-        "own attributes",
-        "work tree's setting",
-        "included file",
-        "git folder",
-        "git file",
-        "common folder",
-    ],
-)
-def test_every_change_of_the_set_up_shows(repository: Repository, change: str) -> None:
+def move(repository: Repository) -> Path:
+    """The git folder is elsewhere; where it was."""
+    place = repository.top / ".git"
+    place.rename(repository.top.parent / "elsewhere")
+    return place
+
+
+def own_attributes(repository: Repository) -> None:
+    (repository.top / ".git" / "info").mkdir(exist_ok=True)
+    (repository.top / ".git" / "info" / "attributes").write_text("*.txt text\n")
+
+
+CHANGES: dict[str, Callable[[Repository], object]] = {
+    "setting": alias,
+    "attributes": lambda r: r.write(".gitattributes", "*.txt text\n"),
+    "own attributes": own_attributes,
+    "work tree's setting": lambda r: alias(r, "--worktree"),
+    "included file": lambda r: r.write("more", "[alias]\n\tx = log\n"),
+    "git folder": lambda r: move(r).symlink_to(r.top.parent / "elsewhere"),
+    "git file": lambda r: move(r).write_text(f"gitdir: {r.top.parent}/elsewhere\n"),
+    "common folder": lambda r: (r.top / ".git" / "commondir").write_text(".\n"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_every_change_of_the_set_up_shows(
+    repository: Repository, change: Callable[[Repository], object]
+) -> None:
     """The fingerprint changes with each file that counts and with the place; commits don't matter."""
+    repository.git("config", "extensions.worktreeConfig", "true")
+    repository.git("config", "include.path", "../more")
+    repository.write("more", "[alias]\n\tx = status\n")
     was = set_up(repository).fingerprint
     repository.write("kept.txt", "changed\n")
     repository.commit()
     assert set_up(repository).fingerprint == was
-    changes(repository, change)
+    change(repository)
     assert set_up(repository).fingerprint != was
 
 
-def test_the_persons_settings_are_not_the_repositorys(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("home")
+def test_the_persons_settings_are_not_the_repositorys(repository: Repository) -> None:
     """The fingerprint is of the repository alone, and its files are shown with their text."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     was = set_up(repository)
-    repository.git("config", "--global", "alias.x", "status")
+    alias(repository, "--global")
     assert set_up(repository) == was
     assert "[core]" in was.files[str(repository.top / ".git" / "config")]
 
@@ -199,15 +186,12 @@ def test_where_git_is_not_run(
     tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No repository, a bare one, one whose files are no files, and one that belongs to somebody else."""
-    with pytest.raises(Unavailable, match="in no git repository"):
-        git.find(tmp_path)
     repository.git("clone", "-q", "--bare", ".", str(tmp_path / "bare"))
-    with pytest.raises(Unavailable, match="in no git repository"):
-        git.find(tmp_path / "bare")
     (tmp_path / "file").mkdir()
     (tmp_path / "file" / ".git").write_text("nothing")
-    with pytest.raises(Unavailable, match="names no git folder"):
-        git.find(tmp_path / "file")
+    for folder, why in (("", "in no git"), ("bare", "in no git"), ("file", "names no git folder")):
+        with pytest.raises(Unavailable, match=why):
+            git.find(tmp_path / folder)
     attributes = repository.top / ".gitattributes"
     os.mkfifo(attributes)
     with pytest.raises(Unavailable, match="not a regular file"):
@@ -228,22 +212,26 @@ def test_variables_for_git_do_not_count(
     """The daemon's environment may come from a hook of git: another repository, settings, a tracer."""
     other = Repository(tmp_path / "other")
     repository.write("new.txt", "new")
-    monkeypatch.setenv("GIT_DIR", str(other.top / ".git"))
-    monkeypatch.setenv("GIT_WORK_TREE", str(other.top))
-    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
-    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.fsmonitor")
-    monkeypatch.setenv("GIT_CONFIG_VALUE_0", trap.program("environment"))
-    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    variables = {
+        "GIT_DIR": str(other.top / ".git"),
+        "GIT_WORK_TREE": str(other.top),
+        "GIT_INDEX_FILE": str(tmp_path / "none"),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_0": trap.program("environment"),
+        "GIT_TRACE": str(tmp_path / "trace"),
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     assert status(repository) == b"?? new.txt\0"
     assert trap.ran() == set()
     assert not (tmp_path / "trace").exists()
 
 
 def test_a_program_called_git_in_the_repository_is_not_taken(
-    repository: Repository, trap: Trap, monkeypatch: pytest.MonkeyPatch
+    repository: Repository, trap: Trap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor one in a relative folder of PATH, nor a link to one there. Without another one git is missing."""
+    """Nor one in a relative folder of PATH, nor a link to one there, nor a text: then git is missing."""
     (repository.top / "bin").mkdir()
     Path(trap.program("git")).rename(repository.top / "bin" / "git")
     (trap.folder / "git").symlink_to(repository.top / "bin" / "git")
@@ -251,7 +239,10 @@ def test_a_program_called_git_in_the_repository_is_not_taken(
     path = os.environ["PATH"]
     monkeypatch.setenv("PATH", os.pathsep.join(["bin", "", str(repository.top / "bin"), path]))
     assert status(repository) == b"?? bin/\0"
-    for folder in ("bin", str(repository.top / "bin"), str(trap.folder), ""):
+    text = tmp_path / "text" / "git"
+    text.parent.mkdir()
+    text.write_text("no program")
+    for folder in ("bin", ".", str(repository.top / "bin"), str(trap.folder), str(text.parent), ""):
         monkeypatch.setenv("PATH", folder)
         with pytest.raises(Unavailable, match="not in PATH"):
             status(repository)
@@ -267,18 +258,22 @@ def test_the_index_is_left_alone(repository: Repository) -> None:
     assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before
 
 
+def replace_git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Another program is called git."""
+    (folder / "bin").mkdir()
+    double = folder / "bin" / "git"
+    double.write_text(f"#!/bin/sh\n{script}\n")
+    double.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{double.parent}{os.pathsep}{os.environ['PATH']}")
+
+
 def test_a_slow_git_is_killed_with_what_it_started(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A git that never answers: ``Slow`` when the time is over, and no process is left."""
     noted = tmp_path / "noted"
-    (tmp_path / "bin").mkdir()
-    double = tmp_path / "bin" / "git"
-    double.write_text(
-        f"#!/bin/sh\nsleep 600 &\necho $$ $! >'{noted}'.new\nmv '{noted}.new' '{noted}'\nwait\n"
-    )
-    double.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    script = f"sleep 600 &\necho $$ $! >'{noted}'.new\nmv '{noted}.new' '{noted}'\nwait"
+    replace_git(tmp_path, monkeypatch, script)
     while not noted.exists():  # until the double came as far as starting its child
         with pytest.raises(git.Slow, match="git status took too long"):
             git.status(git.find(repository.top), repository.top, time.monotonic() + 0.5)
@@ -298,10 +293,6 @@ def test_a_git_that_writes_without_end(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At most four megabytes are kept of what it writes; then it is ended."""
-    double = tmp_path / "bin" / "git"
-    double.parent.mkdir()
-    double.write_text("#!/bin/sh\nexec yes\n")
-    double.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{double.parent}{os.pathsep}{os.environ['PATH']}")
+    replace_git(tmp_path, monkeypatch, "exec yes")
     with pytest.raises(Unavailable, match="more than 4000000 bytes"):
         status(repository)

@@ -1,4 +1,4 @@
-"""The plugin list of an opencode settings text: found, grown, shrunk, and nothing else moved."""
+"""opencode's plugin list, and one member of nested objects, in a settings text: nothing else moves."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from daemon.core.errors import UserError
 from daemon.files.jsonc import add_plugin, plugins, remove_plugin, replace_plugin, spec_of
+from daemon.files.jsonc_members import is_bare, put, read, take
 from daemon.files.jsonc_text import MAX_DEPTH
+from tests.support.tables import tables
 
+ROWS = tables("settings_texts")
 OURS = "file:///opt/reflectd/index.ts"
 NO_MEANING = re.compile(r'("(?:\\.|[^"\\])*")|//[^\r\n]*|/\*.*?\*/|\s+', re.DOTALL)
 LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=[\]}])')
@@ -33,9 +36,6 @@ def meaning(text: str) -> Any:
 def comments(text: str) -> list[str]:
     """Its comments, in order."""
     return [found[0] for found in NO_MEANING.finditer(text) if found[0].startswith("/")]
-
-
-# --- texts whose meaning is known because they are built from it ----------------------------------
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,6 @@ def documents(draw: st.DrawFn) -> Document:
 def documents_without_list(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     value = draw(st.dictionaries(NAMES, VALUES, max_size=3))
     return draw(SPACES) + written(draw, value) + draw(SPACES), value
-
-
-# --- properties ---------------------------------------------------------------------------------
 
 
 @given(documents())
@@ -180,77 +177,18 @@ def test_any_text_is_edited_or_refused(text: str) -> None:
     assert remove_plugin(grown, is_ours).count(OURS) == text.count(OURS)
 
 
-# --- examples -----------------------------------------------------------------------------------
-
 NEW = f'"{OURS}"'
-ADDED = {
-    "nothing": ("", f'{{\n  "plugin": [{NEW}]\n}}\n'),
-    "only a comment": ("// mine", f'// mine\n{{\n  "plugin": [{NEW}]\n}}\n'),
-    "an empty object": ("{}", f'{{\n  "plugin": [{NEW}]\n}}'),
-    "an empty object on two lines": ("{\n}\n", f'{{\n  "plugin": [{NEW}]\n}}\n'),
-    "one line": ('{"a": 1}', f'{{"a": 1, "plugin": [{NEW}]}}'),
-    "one line, last comma": ('{"a": 1,}', f'{{"a": 1, "plugin": [{NEW}],}}'),
-    "lines, a comment after the value": (
-        '{\n\t"a": 1 // one\n}\n',
-        f'{{\n\t"a": 1, // one\n\t"plugin": [{NEW}]\n}}\n',
-    ),
-    "CRLF, last comma, BOM": (
-        '\ufeff{\r\n    "a": 1,\r\n}\r\n',
-        f'\ufeff{{\r\n    "a": 1,\r\n    "plugin": [{NEW}],\r\n}}\r\n',
-    ),
-    "an empty list": ('{"plugin": []}', f'{{"plugin": [{NEW}]}}'),
-    "an empty list on two lines": (
-        '{\n\t"plugin": [\n\t]\n}',
-        f'{{\n\t"plugin": [\n\t\t{NEW}\n\t]\n}}',
-    ),
-    "a list of comments": (
-        '{\n  "plugin": [\n    // "off" \n  ]\n}',
-        f'{{\n  "plugin": [\n    // "off" \n    {NEW}\n  ]\n}}',
-    ),
-    "one line in many": (
-        '{\n  "plugin": ["a", ["b", {"x": [1]}]] // two\n}',
-        f'{{\n  "plugin": ["a", ["b", {{"x": [1]}}], {NEW}] // two\n}}',
-    ),
-    "lines, last comma and comment": (
-        '{"plugin": [\n  "a", // first\n  "b", // last\n]}',
-        f'{{"plugin": [\n  "a", // first\n  "b", // last\n  {NEW},\n]}}',
-    ),
-    "nested lists of that name": (
-        '{"agent": {"plugin": ["x"]}, "plugin": ["a"], "z": {"plugin": []}}',
-        f'{{"agent": {{"plugin": ["x"]}}, "plugin": ["a", {NEW}], "z": {{"plugin": []}}}}',
-    ),
-    "an escaped name": ('{"pl\\u0075gin": ["a"]}', f'{{"pl\\u0075gin": ["a", {NEW}]}}'),
-}
 
 
-@pytest.mark.parametrize("name", ADDED)
-def test_the_new_line_looks_like_its_neighbours(name: str) -> None:
+@pytest.mark.parametrize(("name", "text", "expected"), ROWS["added"])
+def test_the_new_line_looks_like_its_neighbours(name: str, text: str, expected: str) -> None:
     """Indentation, line ends, comments and last commas are taken over from the text."""
-    text, expected = ADDED[name]
     assert add_plugin(text, OURS) == expected
 
 
-REMOVED = {
-    "a line with its comment's line": (
-        f'{{"plugin": [\n  "a",\n  // judge\n  {NEW}, // mine\n  "b"\n]}}',
-        '{"plugin": [\n  "a",\n  // judge\n  // mine\n  "b"\n]}',
-    ),
-    "the first on a line": (f'{{"plugin": [{NEW}, "b"]}}', '{"plugin": ["b"]}'),
-    "with options": (f'{{"plugin": ["a", [{NEW}, {{"x": 1}}],]}}', '{"plugin": ["a",]}'),
-    "twice": (f'{{"plugin": [{NEW}, "a", {NEW}]}}', '{"plugin": ["a"]}'),
-    "the last before a bracket, after a comment": (
-        f'{{"plugin": [\n  "a", // x\n  {NEW}]}}',
-        '{"plugin": [\n  "a" // x\n  ]}',
-    ),
-    "none of ours": ('{"plugin": ["a" , ]}', '{"plugin": ["a" , ]}'),
-    "no list": ("{ }", "{ }"),
-}
-
-
-@pytest.mark.parametrize("name", REMOVED)
-def test_what_goes_with_a_removed_line(name: str) -> None:
+@pytest.mark.parametrize(("name", "text", "expected"), ROWS["removed"])
+def test_what_goes_with_a_removed_line(name: str, text: str, expected: str) -> None:
     """Its comma and its own line, never a comment: not even the bracket may end up inside one."""
-    text, expected = REMOVED[name]
     assert remove_plugin(text, is_ours) == expected
 
 
@@ -259,29 +197,10 @@ def test_a_name_with_quotes_is_escaped() -> None:
     assert add_plugin('{"plugin": []}', 'file:///é"\\') == '{"plugin": ["file:///é\\"\\\\"]}'
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "words"),
-    [
-        ('{\n  "a": 1\n  "b": 2\n}', "line 3, column 3", "a comma or } is missing"),
-        ("{\r\n  'a': 1}", "line 2, column 3", "a name in double quotes, or }, is missing"),
-        ("{a: 1}", "line 1, column 2", "a name in double quotes"),
-        ('{"a" 1}', "line 1, column 6", "a colon is missing"),
-        ('{"a": }', "line 1, column 7", "a value is missing"),
-        ('{"a": NaN}', "line 1, column 7", "a value is missing"),
-        ('{"a": [1,,2]}', "line 1, column 10", "a value is missing"),
-        ('{"a": 01}', "line 1, column 8", "a comma or } is missing"),
-        ('{"a": "x\ty"}', "line 1, column 7", "not closed on its line"),
-        ('{"a": "\\x41"}', "line 1, column 7", "a backslash that JSON does not know"),
-        ('{"a": 1', "the end", "a comma or } is missing"),
-        ('{"a": 1} x', "line 1, column 10", "nothing may follow"),
-        ('{ /* "a": 1}', "line 1, column 3", "this comment has no end"),
-        ("[]", "line 1, column 1", "must be an object"),
-        ('{"plugin": "x"}', "line 1, column 12", '"plugin" must be a list'),
-        ('{"plugin": null}', "line 1, column 12", '"plugin" must be a list'),
-        ('{"a": 1,\n"a": 2}', "line 1, column 2 and line 2, column 1", "'a' stands twice"),
-        ("[" * (MAX_DEPTH + 1), f"line 1, column {MAX_DEPTH + 1}", "brackets inside each other"),
-    ],
-)
+DEEP = ["[" * (MAX_DEPTH + 1), f"line 1, column {MAX_DEPTH + 1}", "brackets inside each other"]
+
+
+@pytest.mark.parametrize(("text", "place", "words"), [*ROWS["faulty"], DEEP])
 def test_a_faulty_text_is_refused_with_its_place(text: str, place: str, words: str) -> None:
     """What opencode's own parser refuses is refused here, in words; so is what would be ambiguous."""
     for edit in (lambda: add_plugin(text, OURS), lambda: remove_plugin(text, is_ours)):
@@ -295,3 +214,41 @@ def test_a_large_text_is_quick() -> None:
     """50 KB of settings take about 0.2 s: time grows with the length, not faster."""
     text = "{" + "".join(f'"k{i}": {{"a": [1, 2, "x"]}}, // c\n' for i in range(1500)) + '"plugin": ["a"]}'
     assert add_plugin(text, OURS) == text[:-2] + f", {NEW}]}}"
+
+
+AB = ("a", "b")
+
+
+@pytest.mark.parametrize(("before", "after"), ROWS["put"])
+def test_a_member_is_put(before: str, after: str) -> None:
+    """Missing objects are made on the way, and nothing else moves."""
+    assert put(before, AB, 1) == after
+    assert read(after)["a"]["b"] == 1
+
+
+@pytest.mark.parametrize(("before", "after"), ROWS["take"])
+def test_a_member_is_taken(before: str, after: str) -> None:
+    """Objects that become empty go too, but not with a comment in them."""
+    assert take(before, AB) == after
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": 1}', '"a" must be an object'),
+        ("[]", "must be an object in braces"),
+        ('{"a": {"b": 1, "b": 2}}', "stands twice"),
+        ("{", "line 1|the end"),
+    ],
+)
+def test_what_has_no_such_member(text: str, words: str) -> None:
+    """Bad input: a ``UserError`` with the place."""
+    for edit in (lambda: put(text, AB, 1), lambda: take(text, AB), lambda: read(text, AB)):
+        with pytest.raises(UserError, match=words):
+            edit()
+
+
+def test_bare() -> None:
+    """Nothing is lost with an empty object; a comment would be."""
+    texts = ("", "\ufeff{\n}\n", "{ }", "{} // mine", '{"a": 1}')
+    assert [is_bare(text) for text in texts] == [True] * 3 + [False] * 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from daemon.files.learned_rules import LearnedRules
 from daemon.files.playbook import dumped
 from daemon.testing import FakeClock
 from tests.playbook.books import book, point
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

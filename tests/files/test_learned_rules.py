@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from typing import TYPE_CHECKING
 
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.files.playbook import dumped
 from daemon.files.rule_undo import undo
 from tests.files.rule_projects import Machine
-from tests.playbook.books import book, point
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path.resolve())
 
 
 def test_a_rule_is_learned(machine: Machine) -> None:
@@ -30,17 +18,16 @@ def test_a_rule_is_learned(machine: Machine) -> None:
     done = machine.learn("Always use TypeScript strict mode", signals=names)
     assert machine.text.startswith("# Ours\n\n## Learned Rules (via /reflect)\n")
     assert "- **[rule-001]** Always use TypeScript strict mode (learned: 2025-11-27)\n" in machine.text
-    assert machine.journal()["learned_rules"] == [
-        {
-            "id": "rule-001",
-            "content": "Always use TypeScript strict mode",
-            "source_signals": names,
-            "promoted_at": "2025-11-27",
-            "target": "claude_md",
-            "file": "CLAUDE.md",
-            "active": True,
-        }
-    ]
+    (entry,) = machine.journal()["learned_rules"]
+    assert entry == {
+        "id": "rule-001",
+        "content": "Always use TypeScript strict mode",
+        "source_signals": names,
+        "promoted_at": "2025-11-27",
+        "target": "claude_md",
+        "file": "CLAUDE.md",
+        "active": True,
+    }
     assert [machine.status_of(name) for name in names] == ["promoted", "promoted"]
     assert (done.rule["id"], done.change.number) == ("rule-001", 1)
     assert machine.rules.changes.all()[0].done
@@ -137,18 +124,6 @@ def test_a_file_that_was_edited_meanwhile_is_not_changed(machine: Machine) -> No
     assert [c.number for c in machine.rules.changes.all()] == [1]
 
 
-@pytest.mark.shows("RULES-13")
-def test_two_at_once_lose_nothing(machine: Machine) -> None:
-    """Both were asked before either wrote: both rules stand, with different numbers."""
-    (place,) = machine.rules.places()
-    seen = machine.mark()
-    machine.rules.learn("Use bun", place, seen)
-    machine.rules.learn("Run lint", place, seen)
-    assert machine.entries() == [("rule-001", "Use bun", True), ("rule-002", "Run lint", True)]
-    assert "[rule-001]** Use bun" in machine.text
-    assert "[rule-002]** Run lint" in machine.text
-
-
 def test_what_a_person_edits_by_hand_counts(machine: Machine) -> None:
     """A rule that they moved, deleted or wrote otherwise is shown as it is, and the journal follows."""
     for text in ("Use npm", "Run lint", "Use tabs"):
@@ -164,11 +139,7 @@ def test_what_a_person_edits_by_hand_counts(machine: Machine) -> None:
     assert [active for _, _, active in machine.entries()] == [True, True, True], "looking changes nothing"
     machine.rules.unlearn("rule-003", machine.mark(), reason="prettier decides")
     assert "- **[rule-003]** Use tabs, always (archived: 2025-11-27" in machine.text
-    assert machine.entries() == [
-        ("rule-001", "Use npm", False),
-        ("rule-002", "Run lint", False),
-        ("rule-003", "Use tabs", False),
-    ]
+    assert [active for _, _, active in machine.entries()] == [False, False, False]
 
 
 def test_another_s_rules_are_never_changed(machine: Machine) -> None:
@@ -191,6 +162,17 @@ def test_another_s_rules_are_never_changed(machine: Machine) -> None:
     assert "**[rule-001]** Use bun (archived" in machine.text
 
 
+@pytest.mark.shows("RULES-13")
+def test_two_at_once_lose_nothing(machine: Machine) -> None:
+    """Both were asked before either wrote: both rules stand, with different numbers."""
+    (place,) = machine.rules.places()
+    seen = machine.mark()
+    for text in ("Use bun", "Run lint"):
+        machine.rules.learn(text, place, seen)
+    assert machine.entries() == [("rule-001", "Use bun", True), ("rule-002", "Run lint", True)]
+    assert all(f"[rule-00{n}]** {text}" in machine.text for n, text in ((1, "Use bun"), (2, "Run lint")))
+
+
 def test_a_journal_that_was_thrown_away_comes_back(machine: Machine) -> None:
     """Its folder is called temp: what this person learned and what stands in the file is theirs again."""
     machine.learn("Use bun")
@@ -202,9 +184,7 @@ def test_a_journal_that_was_thrown_away_comes_back(machine: Machine) -> None:
 
 def test_a_point_that_says_the_same_becomes_the_rule(machine: Machine) -> None:
     """One fact, one home: it is taken out of the playbook, and comes back when the rule is undone."""
-    path = machine.project / ".reflection" / "playbook.json"
-    path.parent.mkdir()
-    path.write_bytes(dumped(book(point("pat-001", "Always use bun."), point("pat-002", "Use pathlib."))))
+    path = machine.points("Always use bun.", "Use pathlib.")
     done = machine.learn("use bun")
     assert done.told == ("pat-001 of the playbook became rule-001",)
     assert "pat-001" not in path.read_text()
@@ -226,25 +206,13 @@ def test_a_preference_is_kept_in_the_file(machine: Machine) -> None:
     assert "(archived: 2025-11-27, reason: no longer applies)" in path.read_text()
 
 
-def workshop(machine: Machine, script: str) -> Path:
-    """A program called workshop, and PATH with it. It notes its arguments."""
-    folder = machine.root / "bin"
-    folder.mkdir()
-    program = folder / "workshop"
-    program.write_text(f'#!/bin/sh\nfor a in "$@"; do echo "$a" >> {folder}/args; done\n{script}\n')
-    program.chmod(0o755)
-    machine.path = os.pathsep.join([str(folder), os.environ["PATH"]])
-    return folder / "args"
-
-
 @pytest.mark.shows("FR6")
 def test_workshop_is_told_where_it_is_installed(machine: Machine) -> None:
     """Argument by argument and without a shell; it injects its own, so no file is written."""
-    args = workshop(machine, "exit 0")
+    args = machine.workshop("exit 0")
     machine.learn("Prefer short answers", soft=True)
-    assert args.read_text().splitlines() == [
-        "--workspace", ".claude/memory", "preference", "Prefer short answers", "--category", "reflect",
-    ]  # fmt: skip
+    told = ["--workspace", ".claude/memory", "preference", "Prefer short answers", "--category", "reflect"]
+    assert args.read_text().splitlines() == told
     assert not (machine.project / ".claude" / "memory").exists()
     assert machine.journal()["learned_rules"][0]["file"] == "workshop"
     done = machine.rules.unlearn("rule-001", "")
@@ -254,12 +222,9 @@ def test_workshop_is_told_where_it_is_installed(machine: Machine) -> None:
 
 def test_what_workshop_refuses_is_kept_in_the_file(machine: Machine) -> None:
     """Another program of that name, or a version that does not know the category: told, and nothing lost."""
-    workshop(machine, "echo \"Invalid value for '--category'\" >&2; exit 2")
-    done = machine.learn("Prefer short answers", soft=True)
-    assert done.told == (
-        "Workshop refused it (2): Invalid value for '--category'. It is kept in "
-        ".claude/memory/preferences.md instead",
-    )
+    machine.workshop("echo \"Invalid value for '--category'\" >&2; exit 2")
+    (told,) = machine.learn("Prefer short answers", soft=True).told
+    assert "Workshop refused it (2): Invalid value" in told
     assert machine.entries() == [("rule-001", "Prefer short answers", True)]
     assert machine.journal()["learned_rules"][0]["file"] == ".claude/memory/preferences.md"
     assert [c.what for c in machine.rules.changes.all()] == ["learned rule-001"]

@@ -85,11 +85,9 @@ def test_a_broken_file_is_kept_aside_at_the_next_save(tmp_path: Path, raw: bytes
     found = load(path, sleep=pauses.append)
     assert found.playbook == empty()
     assert f"{path} is no playbook that can be used: " in found.problem
-    assert (
-        save(path, book(point("pat-001", "a")), NOW, sleep=pauses.append)
-        == tmp_path / f"playbook.json.corrupt-{NOW}"
-    )
-    assert (tmp_path / f"playbook.json.corrupt-{NOW}").read_bytes() == raw
+    aside = save(path, book(point("pat-001", "a")), NOW, sleep=pauses.append)
+    assert aside == tmp_path / f"playbook.json.corrupt-{NOW}"
+    assert aside.read_bytes() == raw
     assert said(load(path).playbook) == ["a"]
     assert pauses == [0.2, 0.2]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config import tighten
+from daemon.config import from_text, tighten
 from daemon.core.errors import UserError
 from daemon.core.settings import Settings
 from daemon.files.playbook import FILE, dumped
@@ -58,8 +58,6 @@ def test_a_record_that_cannot_be_used_counts_as_none(tmp_path: Path, text: str) 
 )  # fmt: skip
 def test_only_a_playbook_inside_the_project_can_be_named(tmp_path: Path, value: str) -> None:
     """No file of the person's own can be named, nor one outside the project."""
-    from daemon.config import from_text
-
     with pytest.raises(UserError, match=r"playbook.path must be a `playbook.json` inside the project"):
         from_text(f"[playbook]\npath = {json.dumps(value)}\n")
     if value not in {"./playbook.json", "a//playbook.json"}:  # a shell's ways to name one inside
@@ -77,9 +75,7 @@ def test_a_project_cannot_say_where_it_is() -> None:
 
 
 def test_everything_happens_in_the_file_that_was_named(project: Path) -> None:
-    """Points, names, revisions and undo; the other file and its revisions are left alone, and are there again
-    when it is named.
-    """
+    """Points, names, revisions and undo; the other file keeps its own, for when it is named again."""
     mine = opened(project)
     added(mine, "mine")
     before = mine.path.read_bytes()

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from daemon.files.playbook_state import APPROVED_KEPT, Known, StateFile
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW = 1_760_000_000_000
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from daemon.files.project_rules import DIRECTORIES_KEPT, LIMIT, ProjectRules, project_rule_lines
 from daemon.testing import FakeClock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RULE = "Always run `make check` before you commit.\n"
 LINE = "- Always run `make check` before you commit."
@@ -23,19 +21,11 @@ def test_all_three_files_count(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     (tmp_path / "AGENTS.md").write_text(RULE)
     (tmp_path / "CLAUDE.md").write_text(f"{RULE}\nTests must pass.\n")
-    (tmp_path / ".claude" / "CLAUDE.md").write_text("Never push to main.\n")
-    assert project_rule_lines(str(tmp_path)).splitlines() == [
-        LINE,
-        "- Tests must pass.",
-        "- Never push to main.",
-    ]
-
-
-def test_an_unclosed_fence_hides_nothing_of_the_next_file(tmp_path: Path) -> None:
-    """Each file is read for itself."""
+    (tmp_path / ".claude" / "CLAUDE.md").write_text("Never push to main.\n```python\nnever closed\n")
+    lines = [LINE, "- Tests must pass.", "- Never push to main."]
+    assert project_rule_lines(str(tmp_path)).splitlines() == lines
     (tmp_path / "AGENTS.md").write_text("```python\nnever closed\n")
-    (tmp_path / "CLAUDE.md").write_text(RULE)
-    assert project_rule_lines(str(tmp_path)) == LINE
+    assert project_rule_lines(str(tmp_path)).splitlines() == lines, "a fence hides nothing of the next file"
 
 
 def test_links_inside_the_workspace_only(tmp_path: Path) -> None:
@@ -58,16 +48,15 @@ def test_links_inside_the_workspace_only(tmp_path: Path) -> None:
 def test_what_is_no_text_counts_as_not_there(tmp_path: Path, kind: str) -> None:
     """A FIFO does not hang us, and 256 KB is the limit; the other file still counts."""
     file = tmp_path / "AGENTS.md"
-    if kind == "fifo":
-        os.mkfifo(file)
-    elif kind == "folder":
-        file.mkdir()
-    elif kind == "huge":
-        file.write_text(RULE + " " * LIMIT)
-    elif kind == "binary":
-        file.write_bytes(RULE.encode() + b"\xff\x00")
-    elif kind == "loop":
-        file.symlink_to(file)
+    make: dict[str, Callable[[], object]] = {
+        "fifo": lambda: os.mkfifo(file),
+        "folder": file.mkdir,
+        "huge": lambda: file.write_text(RULE + " " * LIMIT),
+        "binary": lambda: file.write_bytes(RULE.encode() + b"\xff\x00"),
+        "loop": lambda: file.symlink_to(file),
+        "none": lambda: None,
+    }
+    make[kind]()
     assert project_rule_lines(str(tmp_path)) == ""
     (tmp_path / "CLAUDE.md").write_text(RULE)
     assert project_rule_lines(str(tmp_path)) == LINE

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,15 +13,13 @@ from daemon.core.errors import UserError
 from daemon.files.playbook import dumped
 from daemon.files.playbook_state import folder_of
 from daemon.files.project_playbook import ProjectPlaybook
+from daemon.playbook.names import Names
 from daemon.playbook.operations import apply
-from daemon.playbook.points import each
+from daemon.playbook.points import Playbook, each
 from daemon.playbook.scoring import add, said_in
 from daemon.testing import FakeClock
+from harness.machine.sandbox import REPO
 from tests.playbook.books import book, names, point, said
-
-if TYPE_CHECKING:
-    from daemon.playbook.names import Names
-    from daemon.playbook.points import Playbook
 
 
 @pytest.fixture
@@ -94,8 +91,8 @@ def test_twins_of_a_merge_are_renamed_and_told(project: ProjectPlaybook) -> None
 
 
 @pytest.mark.shows("I43")
-def test_a_broken_file_is_kept_aside(project: ProjectPlaybook) -> None:
-    """And the person is told where; a dry run only says that it is broken."""
+def test_a_broken_file_is_kept_aside(project: ProjectPlaybook, tmp_path: Path) -> None:
+    """The person is told where. A clone's link counts as broken: its target is neither read nor changed."""
     project.path.parent.mkdir()
     project.path.write_text("{")
     assert "can be used" in project.change(lambda _b, _n: None, lambda _: "", dry_run=True).told[0]
@@ -106,13 +103,9 @@ def test_a_broken_file_is_kept_aside(project: ProjectPlaybook) -> None:
     changed = project.change(edit, lambda _: "added a")
     assert "it is kept as playbook.json.corrupt-1700000000000" in changed.told[0]
     assert said(project.read().playbook) == ["a"]
-
-
-def test_a_link_in_a_clone_is_neither_read_nor_followed(project: ProjectPlaybook, tmp_path: Path) -> None:
-    """It counts as broken: what it points at stays as it is."""
     mine = tmp_path / "mine.json"
     mine.write_bytes(dumped(book(point("pat-001", "secret"))))
-    project.path.parent.mkdir()
+    project.path.unlink()
     project.path.symlink_to(mine)
     assert said(project.read().playbook) == []
     added(project, "a")
@@ -170,8 +163,7 @@ for i in range(20):
 def test_two_writers_at_once_lose_nothing(project: ProjectPlaybook, tmp_path: Path) -> None:
     """Each reads what the other wrote: all points are there, each with its own name."""
     run = [sys.executable, "-c", WRITER, str(tmp_path / "work"), str(tmp_path / "state")]
-    root = Path(__file__).resolve().parents[2]
-    both = [subprocess.Popen([*run, who], cwd=root) for who in ("one", "two")]
+    both = [subprocess.Popen([*run, who], cwd=REPO) for who in ("one", "two")]
     assert [p.wait(timeout=300) for p in both] == [0, 0]
     found = project.read().playbook
     assert sorted(said(found)) == sorted(f"{who} {i}" for who in ("one", "two") for i in range(20))
@@ -194,10 +186,8 @@ def test_a_killed_writer_leaves_no_lock(project: ProjectPlaybook, tmp_path: Path
     added(project, "a")
     folder = folder_of(tmp_path / "state", tmp_path / "work")
     before = sorted(folder.iterdir())
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", HOLDER, str(folder)], cwd=root, stdout=subprocess.PIPE, check=False, timeout=90
-    )
+    run = [sys.executable, "-c", HOLDER, str(folder)]
+    done = subprocess.run(run, cwd=REPO, stdout=subprocess.PIPE, check=False, timeout=90)
     assert (done.stdout, done.returncode) == (b"held\n", -9)
     assert sorted(folder.iterdir()) == before
     assert added(project, "b") == ["pat-001", "pat-002"]

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from daemon.files.playbook import dumped
 from tests.files.rule_projects import Machine
-from tests.playbook.books import book, point
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LEARN = "rules.learn('Use bun', place, seen, signals=['sig-20251120-001'], replaces=['rule-001'])"
 MOST = 30  # renames of one change; there are fewer
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path.resolve())
 
 
 def agrees(machine: Machine) -> None:
@@ -33,35 +23,27 @@ def agrees(machine: Machine) -> None:
 @pytest.mark.shows("I42", "RULES-12")
 @pytest.mark.slow("kills a process between any two of its steps")
 def test_kill_between_any_two_steps_of_learning(machine: Machine) -> None:
-    """A rule that takes another's place, promotes a signal and retires a point is there whole, or not at all;
-    a second try after that makes it one rule and not two.
-    """
+    """A rule that replaces another, promotes a signal and retires a point is there whole, or not at all."""
     stops = 0
     for at in range(1, MOST):
         one = Machine(machine.root / str(at))
         one.learn("Use npm")
         one.signals("use bun")
-        points = one.project / ".reflection" / "playbook.json"
-        points.parent.mkdir()
-        points.write_bytes(dumped(book(point("pat-001", "Use bun."))))
+        points = one.points("Use bun.")
         if not one.killed(at, LEARN):
             break
         stops += 1
         told = one.learn("Run lint").told
-        if any("was interrupted; it is finished now" in line for line in told):
-            assert one.status_of("sig-20251120-001") == "promoted"
-            assert "pat-001" not in points.read_text()
-            assert [e[1:] for e in one.entries()] == [
-                ("Use npm", False),
-                ("Use bun", True),
-                ("Run lint", True),
-            ]
-        elif ("Use bun", True) in [e[1:] for e in one.entries()]:
-            assert one.status_of("sig-20251120-001") == "promoted"
+        learned = [e[1:] for e in one.entries()]
+        status = one.status_of("sig-20251120-001")
+        if ("Use bun", True) in learned:
+            assert status == "promoted"
         else:
-            assert one.status_of("sig-20251120-001") == "pending"
-            assert "pat-001" in points.read_text()
-            assert [e[1:] for e in one.entries()] == [("Use npm", True), ("Run lint", True)]
+            assert (status, "pat-001" in points.read_text()) == ("pending", True)
+            assert learned == [("Use npm", True), ("Run lint", True)]
+        if any("was interrupted; it is finished now" in line for line in told):
+            assert "pat-001" not in points.read_text()
+            assert learned == [("Use npm", False), ("Use bun", True), ("Run lint", True)]
         agrees(one)
         assert one.text.count("Use bun") <= 1
     assert 6 < stops < MOST - 1
@@ -118,19 +100,12 @@ def _before_the_journal(root: Path, at: int) -> bool:
 
 def test_whether_workshop_was_told_is_not_known_after_a_kill(machine: Machine) -> None:
     """The person is told where to look; nothing is claimed, and the number is not given again."""
-    folder = machine.root / "bin"
-    folder.mkdir()
-    (folder / "workshop").write_text("#!/bin/sh\nkill -9 $PPID\n")
-    (folder / "workshop").chmod(0o755)
-    machine.path = str(folder)
+    machine.workshop("kill -9 $PPID")
     code = "rules.learn('Prefer short answers', rules.places(soft=True)[0], '', soft=True)"
     assert machine.killed(1_000, code)
     machine.path = "/nonexistent"
-    told = machine.learn("Run lint").told
-    assert told == (
-        "reflectd was stopped while it told Workshop 'Prefer short answers': look with "
-        "`workshop preferences` whether it keeps it",
-    )
+    (told,) = machine.learn("Run lint").told
+    assert "was stopped while it told Workshop 'Prefer short answers'" in told
     assert machine.entries() == [("rule-002", "Run lint", True)]
 
 

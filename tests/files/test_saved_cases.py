@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from daemon.files.saved_cases import folders, newest_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = (
     "ses_a_1760000001000.json",

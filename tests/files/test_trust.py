@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import stat
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from daemon.core.errors import Unavailable
 from daemon.files.trust import LIMIT, PROJECTS_KEPT, Trust, digest
 from daemon.testing import FakeClock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROMPTS = {"judge": "be kind"}
 
@@ -63,23 +60,16 @@ def test_the_digest_knows_which_text_is_whose() -> None:
     assert digest({"a": "1", "b": "2"}) == digest({"b": "2", "a": "1"})
 
 
+ENTRY = b'{"/p": {"sha256": "x", "at": 1}}'
+CORRUPT = [
+    *(b"", b"{", b"[]", b"\xff", b'{"projects": []}', b'{"projects": {}, "git": []}', b"[" * 100_000),
+    *(b" " * (LIMIT + 1), b'{"projects": ' + ENTRY + b"}", b'{"projects": {}, "git": ' + ENTRY + b"}"),
+    b'{"projects": {"/p": {"sha256": "' + b"0" * 64 + b'"}}}',
+]
+
+
 @pytest.mark.shows("I43")
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b'{"projects": []}',
-        b'{"projects": {"/p": {"sha256": "x", "at": 1}}}',
-        b'{"projects": {}, "git": {"/p": {"sha256": "x", "at": 1}}}',
-        b'{"projects": {}, "git": []}',
-        b'{"projects": {"/p": {"sha256": "' + b"0" * 64 + b'"}}}',
-        b"\xff",
-        b"[" * 100_000,
-        b" " * (LIMIT + 1),
-    ],
-)
+@pytest.mark.parametrize("data", CORRUPT, ids=range(len(CORRUPT)))
 def test_a_corrupt_file_is_kept_aside_and_trusts_nothing(file: Path, tmp_path: Path, data: bytes) -> None:
     """The content is kept under another name, a message says where, and trusting again works."""
     file.parent.mkdir()
@@ -95,19 +85,14 @@ def test_a_corrupt_file_is_kept_aside_and_trusts_nothing(file: Path, tmp_path: P
     assert trust.trusts(tmp_path, PROMPTS) == (True, "")
 
 
-def test_a_file_that_is_not_ours_to_replace(file: Path, tmp_path: Path) -> None:
-    """A folder in the file's place trusts nothing, and the command says that it cannot."""
+def test_a_file_that_cannot_be(file: Path, tmp_path: Path) -> None:
+    """A folder or a file in the way trusts nothing, and a command fails with the folder's name."""
     file.mkdir(parents=True)
     trusted, problem = Trust(file, FakeClock()).trusts(tmp_path, PROMPTS)
-    assert not trusted
-    assert "no project is trusted" in problem
-
-
-def test_a_state_folder_that_cannot_be(tmp_path: Path) -> None:
-    """The command fails with the folder's name; nothing is trusted."""
-    (tmp_path / "state").write_text("a file")
-    trust = Trust(tmp_path / "state" / "trust.json", FakeClock())
-    with pytest.raises(Unavailable, match="state"):
+    assert (trusted, "no project is trusted" in problem) == (False, True)
+    (tmp_path / "other").write_text("a file")
+    trust = Trust(tmp_path / "other" / "trust.json", FakeClock())
+    with pytest.raises(Unavailable, match="other"):
         trust.grant(tmp_path, PROMPTS)
     assert trust.trusts(tmp_path, PROMPTS)[0] is False
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from daemon.core.errors import UserError
 from daemon.files.upward import project, upward
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

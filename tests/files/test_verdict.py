@@ -6,9 +6,9 @@ import json
 import os
 import stat
 import subprocess
-import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -53,31 +53,6 @@ def all_files(root: Path) -> set[str]:
     return {str(p.relative_to(root)) for p in root.rglob("*") if not p.is_dir()}
 
 
-@pytest.mark.shows("I22")
-def test_a_reader_never_sees_half_a_file(files: VerdictFiles, work: Path) -> None:
-    """While one writes and writes, every read gives a whole verdict, and one is always there."""
-    path = files.final(verdict(feedback="x" * 20_000), str(work), collides=False)
-    stop, seen, failed = threading.Event(), set[object](), list[Exception]()
-
-    def reads() -> None:
-        while not stop.is_set():
-            try:
-                seen.add(read(path)["timestamp"])
-            except (OSError, ValueError) as e:
-                failed.append(e)
-
-    reader = threading.Thread(target=reads)
-    reader.start()
-    for n in range(300):
-        files.final(verdict(at=AT + n, feedback="x" * (n * 97 % 20_000)), str(work), collides=False)
-        files.judging(Judging(SESSION, "msg_1", "msg_3", AT + n), str(work))
-    stop.set()
-    reader.join()
-    assert failed == []
-    assert len(seen) > 3
-    assert not [p for p in (work / ".reflection").iterdir() if p.suffix == ".tmp"]
-
-
 def test_private(files: VerdictFiles, work: Path) -> None:
     """0600 in a folder of ours, whatever the umask and the file that was there."""
     (work / ".reflection").mkdir()
@@ -94,23 +69,27 @@ def test_private(files: VerdictFiles, work: Path) -> None:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
-def test_nothing_before_there_is_a_verdict(files: VerdictFiles, work: Path) -> None:
-    """The folder is not made before there is something to say."""
-    del files
-    assert list(work.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["missing", "home", "root", "relative", "empty", "file", "blocked", "link", "home_link", "long", "nul"],
+UNUSABLE = (
+    "missing",
+    "home",
+    "root",
+    "relative",
+    "empty",
+    "file",
+    "blocked",
+    "link",
+    "home_link",
+    "long",
+    "nul",
 )
+
+
+@pytest.mark.parametrize("kind", UNUSABLE)
 def test_where_the_workspace_can_not_be_used(files: VerdictFiles, home: Path, work: Path, kind: str) -> None:
-    """Bad input: a workspace that is gone, ``$HOME``, ``/``, read-only or a trap gets its
-    files in the state folder; nothing is written through a link or anywhere else.
-    """
-    elsewhere = home / "elsewhere"
-    elsewhere.mkdir()
+    """Gone, ``$HOME``, ``/``, read-only or a trap: its files are in the state folder, nothing elsewhere."""
+    (home / "elsewhere").mkdir()
     (work / "a-file").write_text("x")
+    (work / "to-home").symlink_to(home)
     directory = {
         "missing": str(home / "gone"),
         "home": str(home),
@@ -125,9 +104,7 @@ def test_where_the_workspace_can_not_be_used(files: VerdictFiles, home: Path, wo
     if kind == "blocked":  # as read-only does for anyone but root: the folder can't be made
         (work / ".reflection").write_text("in the way")
     if kind == "link":
-        (work / ".reflection").symlink_to(elsewhere)
-    if kind == "home_link":
-        (work / "to-home").symlink_to(home)
+        (work / ".reflection").symlink_to(home / "elsewhere")
     before = all_files(home)
     path = files.final(verdict(), directory, collides=False)
     assert path.is_relative_to(home / "state" / "workspaces")
@@ -157,24 +134,13 @@ def test_a_link_in_place_of_the_file(files: VerdictFiles, work: Path, home: Path
     assert read(work / ".reflection" / f"verdict_{SESSION}.json")["complete"] is True
 
 
-@pytest.mark.parametrize(
-    "session",
-    [
-        "../../escape",
-        "/etc/passwd",
-        "..",
-        ".",
-        "a/b/c",
-        "nul\0",
-        "line\nbreak",
-        "💥💥",
-        "x" * 5_000,
-        "con:",
-        "-rf",
-        "",
-    ],
-    ids=ascii,
-)
+HOSTILE = [
+    "../../escape", "/etc/passwd", "..", ".", "a/b/c", "nul\0", "line\nbreak", "💥💥", "x" * 5_000, "con:",
+    "-rf", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("session", HOSTILE, ids=ascii)
 def test_hostile_session_ids_stay_inside(files: VerdictFiles, work: Path, home: Path, session: str) -> None:
     """Bad input: a session id is a name from outside; its files stay in the folder and hold the true id."""
     v = verdict(session=session)
@@ -185,24 +151,19 @@ def test_hostile_session_ids_stay_inside(files: VerdictFiles, work: Path, home: 
     assert all(f.startswith("work/.reflection/") for f in all_files(home))
 
 
+LOW = verdict("complete", severity=Severity.LOW)
+PROMPTING = verdict("incomplete", will_prompt=True)
+STALE = [verdict(state) for state in get_args(FinalState) if state != "complete"]
+
+
 @pytest.mark.shows("I22", "I23")
 @pytest.mark.parametrize(
     ("v", "collides", "fresh"),
     [
-        (verdict("complete"), False, True),
-        (verdict("complete", severity=Severity.LOW), False, True),
-        (verdict("complete"), True, False),
-        (verdict("incomplete", will_prompt=True), False, True),
-        (verdict("incomplete", will_prompt=True), True, False),
-        (verdict("incomplete"), False, False),
-        (verdict("awaiting_user"), False, False),
-        (verdict("stopped"), False, False),
-        (verdict("unscored"), False, False),
-        (verdict("error"), False, False),
-        (verdict("skipped"), False, False),
-        (Judging(SESSION, "msg_1", "msg_3", AT), False, False),
+        *((v, False, True) for v in (verdict("complete"), LOW, PROMPTING)),
+        *((v, True, False) for v in (verdict("complete"), PROMPTING)),
+        *((v, False, False) for v in (*STALE, Judging(SESSION, "msg_1", "msg_3", AT))),
     ],
-    ids=lambda v: getattr(v, "state", None) or str(v)[:12],
 )
 def test_when_the_alias_is_fresh(v: Verdict | Judging, collides: bool, fresh: bool) -> None:
     """Readers of the 8-character alias hear of complete, and of incomplete with feedback."""
@@ -220,12 +181,8 @@ def test_an_old_complete_is_never_fresh_for_a_new_turn(files: VerdictFiles, work
     files.final(verdict("complete"), str(work), collides=False)
     files.judging(Judging(SESSION, "msg_3", "msg_4", AT + 5), str(work))
     full, alias = read(folder / f"verdict_{SESSION}.json"), read(folder / f"verdict_{SESSION[:8]}.json")
-    assert (full["state"], full["complete"], full["timestamp"], full["turn"]) == (
-        "judging",
-        False,
-        AT + 5,
-        "msg_4",
-    )
+    judging = {"state": "judging", "complete": False, "timestamp": AT + 5, "turn": "msg_4"}
+    assert full | judging == full
     assert (alias["complete"], alias["timestamp"]) == (False, 0)
     files.final(verdict("incomplete", at=AT + 9, will_prompt=True), str(work), collides=False)
     assert read(folder / f"verdict_{SESSION[:8]}.json")["timestamp"] == AT + 9
@@ -264,9 +221,7 @@ def test_cases_are_bounded_in_bytes(files: VerdictFiles, work: Path) -> None:
 
 @pytest.mark.parametrize("cloned", [False, True])
 def test_git_sees_the_settings_and_nothing_of_a_run(files: VerdictFiles, work: Path, cloned: bool) -> None:
-    """``git add .`` takes config.toml, and no verdict, case or temporary file; also in a folder that
-    came with a clone.
-    """
+    """``git add .`` takes the settings, and no verdict, case or temporary file; in a clone's folder too."""
     folder = work / ".reflection"
     if cloned:
         folder.mkdir()
@@ -277,26 +232,22 @@ def test_git_sees_the_settings_and_nothing_of_a_run(files: VerdictFiles, work: P
         (folder / name).write_text("")
     git = ["git", "-C", str(work)]
     subprocess.run([*git, "init", "-q"], check=True)
-    listed = subprocess.run(
-        [*git, "status", "--porcelain", "--untracked-files=all"], check=True, capture_output=True, text=True
-    )
-    assert {line[3:] for line in listed.stdout.splitlines()} == {
-        ".reflection/config.toml",
-        ".reflection/playbook.json",
-    }
+    status = [*git, "status", "--porcelain", "--untracked-files=all"]
+    listed = subprocess.run(status, check=True, capture_output=True, text=True)
+    shown = {".reflection/config.toml", ".reflection/playbook.json"}
+    assert {line[3:] for line in listed.stdout.splitlines()} == shown
 
 
 @pytest.mark.shows("I46")
 def test_secrets_are_taken_out(files: VerdictFiles, work: Path) -> None:
     """Whatever stands in a verdict or a case, no key reaches a file."""
-    v = verdict(
-        "incomplete",
-        feedback=f"set {KEY}",
-        missing=(Missing(f"rotate {KEY}", f"export API_KEY={KEY}"),),
-        next_actions=(f"curl -H 'Authorization: Bearer {KEY}'",),
-        reason=f"because {KEY}",
-    )
-    files.final(v, str(work), collides=False)
+    missing = (Missing(f"rotate {KEY}", f"export API_KEY={KEY}"),)
+    said = {
+        "feedback": f"set {KEY}",
+        "missing": missing,
+        "next_actions": (f"curl -H 'Authorization: Bearer {KEY}'",),
+    }
+    files.final(verdict("incomplete", reason=f"because {KEY}", **said), str(work), collides=False)
     content = {
         "case": {"final": KEY, KEY: 1, "rows": [[{"text": f"x {KEY}"}]]},
         "prompts": [{"purpose": "judge", "system": KEY, "text": KEY}],
@@ -318,8 +269,5 @@ def test_verdicts_of_forgotten_sessions_go(files: VerdictFiles, work: Path) -> N
         then = path.stat().st_mtime - days * 86_400
         os.utime(path, (then, then))
     files.case("ses_a", 1_700_000_000_000, {}, str(work))
-    assert sorted(p.name for p in folder.glob("*.json")) == [
-        "notes.json",
-        "ses_a_1700000000000.json",
-        "verdict_ses_new.json",
-    ]
+    left = ["notes.json", "ses_a_1700000000000.json", "verdict_ses_new.json"]
+    assert sorted(p.name for p in folder.glob("*.json")) == left

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from daemon.files.watch import watch
 from harness.machine.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
 
 @asynccontextmanager
@@ -89,18 +86,6 @@ async def test_a_folder_that_goes_and_comes_again(tmp_path: Path) -> None:
                 await seen.wait()
             folder.mkdir()
             await noticed(seen, edit)
-
-
-async def test_the_loop_is_free_while_it_watches(tmp_path: Path) -> None:
-    """Waiting for changes happens elsewhere: other work of the loop goes on."""
-    async with watching(tmp_path) as seen:
-        await noticed(seen, edits(tmp_path / "x"))
-        seen.clear()
-        turns = 0
-        while turns < 1000:
-            await asyncio.sleep(0)
-            turns += 1
-        assert not seen.is_set()
 
 
 @pytest.mark.shows("I45")

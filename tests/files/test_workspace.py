@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +15,7 @@ from daemon.files.trust import Trust
 from daemon.files.workspace import Workspace
 from daemon.testing import FakeClock
 from harness.machine.waiting import PATIENCE_S
-from tests.support.machine.repository import Repository, Trap, booby_trap
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.support.machine.repository import Repository, Trap
 
 
 class Desk:
@@ -90,16 +87,6 @@ def test_a_filter_that_comes_later_does_not_run(
     assert trap.ran() == set()
 
 
-def test_a_hostile_repository_that_is_trusted_runs_nothing(desk: Desk, tmp_path: Path) -> None:
-    """Trust is the second wall, not the only one."""
-    trap = Trap(tmp_path / "trap")
-    booby_trap(desk.repository, trap)
-    desk.trusts()
-    desk.repository.write("new.txt", "new")
-    assert desk.listed() == [("??", b"new.txt")]
-    assert trap.ran() == set()
-
-
 def test_what_a_script_changed_since_the_start(desk: Desk) -> None:
     """A file changed before and again, one deleted, new ones with names of any kind; one stays as it was."""
     desk.repository.write("deleted.txt", "x")
@@ -143,13 +130,4 @@ def test_a_list_without_end_is_refused(desk: Desk) -> None:
     for n in range(workspace.MOST + 1):
         (desk.top / str(n)).touch()
     with pytest.raises(Unavailable, match="more than 2000"):
-        desk.listed()
-
-
-@pytest.mark.shows("I43")
-def test_a_corrupt_list_of_trust_trusts_nothing(desk: Desk) -> None:
-    """The reason says so."""
-    desk.trusts()
-    (desk.trust._file).write_text("{")
-    with pytest.raises(Unavailable, match="was corrupt"):
         desk.listed()

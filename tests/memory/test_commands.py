@@ -25,6 +25,7 @@ def same(stored: str, later: str) -> bool:
         ("git push --force origin main", "git push origin main --force"),
         ("git commit -m 'one'", "git add -A && git commit -m 'quite another'"),
         ("cd web && npm run build", "cd /repo/web && npm run build"),
+        ("python scripts/seed.py", "python3.12 scripts/seed.py --all"),
         ("make deploy", "sudo make deploy > log.txt"),
     ],
 )

@@ -73,10 +73,3 @@ def test_qg_ace_001_sections_load_and_stay(tmp_path: Path) -> None:
     assert path.read_text("utf-8").replace(found["last_updated"], "").rstrip("\n") == before
     assert is_read_by_the_plugin(path)
     assert "[pat-001] helpful=5 harmful=1 :: Use type hints\n[pat-004]" in format_playbook(found)
-
-
-@pytest.mark.shows("QG-ACE-001")
-def test_qg_ace_001_both_keys(tmp_path: Path) -> None:
-    """A file that an old and a new version wrote to: the sections count."""
-    path = written(tmp_path / "playbook.json", sections=SECTIONS, key_points=["old"])
-    assert load_playbook(path)["sections"] == SECTIONS

@@ -142,11 +142,3 @@ def test_a_curator_is_shown_pairs_that_may_say_the_same() -> None:
     assert len({asked(f"ses_{i}", 0) for i in range(5)}) == 5
     alone = curation({}, book(point("pat-001", "a")), nonce="n", template="", alike=[("pat-001", "pat-009")])
     assert alone == curation({}, book(point("pat-001", "a")), nonce="n", template="")
-
-
-def test_a_curator_without_a_limit_sees_everything() -> None:
-    """As the library asks."""
-    points = (point(f"pat-{i:03d}", "w " * 200) for i in range(1, 200))
-    case = curation({}, book(*points), nonce="n", template="")
-    assert case.points.count("[pat-") == 199
-    assert case.reflection == '{\n "analysis": "",\n "bullet_tags": []\n}'

@@ -13,7 +13,7 @@ from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply, Usage
 from daemon.playbook.case import curation, of_messages
 from daemon.playbook.flow import Flow, Outcome, curate, extract, reflect
-from tests.playbook.books import Json, book, point
+from tests.playbook.books import book, point
 from tests.playbook.test_case import TEMPLATES, task
 
 KEYS = st.sampled_from(["analysis", "bullet_tags", "confirmed", "name", "x"])
@@ -95,13 +95,3 @@ def test_inv_refl_002_any_reply_ends_in_the_agreed_form(said: str) -> None:
     assert found.output.keys() == {"analysis", "bullet_tags"}
     assert isinstance(found.output["analysis"], str)
     assert all(isinstance(tag, dict) for tag in found.output["bullet_tags"])
-
-
-@pytest.mark.shows("SCN-REFL-003-03")
-def test_an_empty_playbook_is_reflected_on_too() -> None:
-    """There is nothing to tag, and still something to say."""
-    case = of_messages([], book(), [], nonce="n", template=TEMPLATES.reflector)
-    empty: Json = {"analysis": "observed", "bullet_tags": []}
-    prompt, found = driven(reflect(case), json.dumps(empty))
-    assert found.output == empty
-    assert "--- the points n\n(none)\n" in prompt.text

@@ -28,12 +28,8 @@ def test_other_names_count_for_nothing(name: str) -> None:
 
 
 def test_names_are_given_once_and_above_their_mark() -> None:
-    """The lowest that nobody has, from the mark on."""
+    """The lowest that nobody has, from the mark on; the highest is kept so that no name comes back."""
+    assert highest(["pat-002", "pat-001", "kpt_010", "other"]) == {"pat": 2, "kpt": 10}
     given = Names(["pat-003", "pat-005"], {"pat": 1})
     assert [given.take("pat") for _ in range(3)] == ["pat-002", "pat-004", "pat-006"]
     assert given.take("mis") == "mis-001"
-
-
-def test_the_highest_number_of_each_kind() -> None:
-    """What is kept so that no name comes back."""
-    assert highest(["pat-002", "pat-001", "kpt_010", "other"]) == {"pat": 2, "kpt": 10}

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.playbook.names import Names
 from daemon.playbook.operations import MOST, apply
 from daemon.playbook.points import SECTION_SLUGS, each
 from tests.playbook.books import NAMES, TEXTS, Json, book, names, point, said
@@ -110,13 +109,6 @@ def test_operations_are_applied_in_order_and_at_most_ten() -> None:
     assert found.skipped == tuple(
         f"operation {i} (ADD) is skipped: only 10 operations count" for i in (11, 12)
     )
-
-
-def test_names_above_a_mark() -> None:
-    """The daemon passes in the numbers that were ever given."""
-    added = {"type": "ADD", "text": "new", "section": "MISTAKES TO AVOID"}
-    found = apply(start(), [added], names=Names([], {"mis": 41}))
-    assert names(found.playbook)[-1] == "mis-042"
 
 
 @pytest.mark.parametrize("operations", [None, {}, "ADD", 3, []])

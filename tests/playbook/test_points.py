@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from daemon.playbook.points import SECTION_SLUGS, each, empty, migrated, section_of
+from daemon.playbook.points import SECTION_SLUGS, each, migrated, section_of
 from tests.playbook.books import LEGACY, Json, names, point, said
 
 
@@ -52,13 +52,11 @@ def test_migration_of_mixed_formats() -> None:
 
 
 def test_names_that_are_there_are_reserved_before_one_is_given() -> None:
-    """A bare text takes the lowest number that nobody has, also when its owner comes later."""
+    """A bare text takes the lowest number that nobody has, also when its owner comes later, and none that was
+    given before.
+    """
     found = others("a", "b", {"name": "kpt_001", "text": "c"})
     assert [p["name"] for p in found] == ["kpt_002", "kpt_003", "kpt_001"]
-
-
-def test_no_name_is_given_below_the_mark() -> None:
-    """Numbers that were given before are not given again."""
     data = {"sections": {"OTHERS": ["new"], "MISTAKES TO AVOID": ["too"]}}
     assert names(migrated(data, {"oth": 7}).playbook) == ["mis-001", "oth-008"]
 
@@ -142,12 +140,6 @@ def test_what_is_no_playbook_is_refused(data: object) -> None:
     """So that its file is kept aside instead of being emptied."""
     with pytest.raises(ValueError, match="no "):
         migrated(data)
-
-
-def test_an_object_without_points_is_an_empty_playbook() -> None:
-    """Nothing is missing from it."""
-    assert migrated({}).playbook == empty()
-    assert migrated({"sections": None, "key_points": None}).playbook == empty()
 
 
 @pytest.mark.shows("INV-SCORE-001", "INV-SCORE-002", "INV-SCORE-004")

@@ -260,6 +260,8 @@ def test_it_stays_bounded() -> None:
         ({"signals": [{**SIGNAL, "first_seen": 3}]}, "first_seen of sig-001 is no day"),
         ({"signals": [{**SIGNAL, "sightings": {"a": "b"}}]}, "are no lists by session"),
         ({"signals": [SIGNAL, SIGNAL]}, "two entries of signals have the same id"),
+        ({"learned_rules": [{**RULE, "id": "1"}]}, "'1' is no id of a rule"),
+        ({"learned_rules": [{**RULE, "target": "elsewhere"}]}, "the target of rule-001"),
         ({"learned_rules": [{**RULE, "active": 1}]}, "neither true nor false"),
         ({"learned_rules": [{**RULE, "source_signals": [1]}]}, "no list of ids"),
     ],

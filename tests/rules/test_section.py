@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from daemon.core.errors import UserError
 from daemon.rules.markdown import joined, scan
-from daemon.rules.section import PREFERENCES, Document
+from daemon.rules.section import Document
 
 DAY = "2025-11-27"
 FR5 = """\
@@ -168,14 +168,6 @@ def test_two_sections_of_a_merge_are_both_read() -> None:
     changed = doc.archive(doc.rules[3], DAY, "ours counts").decode()
     assert "strict mode (learned" in changed
     assert "loose mode (archived" in changed
-
-
-def test_preferences_have_the_same_form() -> None:
-    """Under a heading of their own, which is no section of rules."""
-    data = Document(b"", PREFERENCES).append("rule-005", "Prefer short answers", DAY)
-    assert b"## Learned Preferences (via /reflect)\n" in data
-    assert b"\n### Active Preferences\n- **[rule-005]** Prefer short answers (learned" in data
-    assert not Document(data).there
 
 
 def test_a_next_heading_is_not_swallowed() -> None:

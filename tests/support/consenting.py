@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from harness.models.server import Later, Request, Step, Tool, text_of
+from harness.models.server import Later, Request, Tool, text_of
 
 Json = dict[str, Any]
 
@@ -26,73 +26,31 @@ def results(request: Request) -> list[str]:
     return found
 
 
-def printed(request: Request) -> Json:
-    """What the last command printed: the JSON in the newest result of a tool."""
-    for text in reversed(results(request)):
-        if found := re.search(r"\{\n.*\n\}", text, re.DOTALL):
-            loaded: Json = json.loads(found[0])
-            return loaded
-    raise AssertionError(f"no command printed JSON:\n{request.everything[-3000:]}")
+def printed(request: Request) -> list[Json]:
+    """The JSON that commands printed, oldest first."""
+    found = (re.search(r"\{\n.*\n\}", text, re.DOTALL) for text in results(request))
+    return [json.loads(each[0]) for each in found if each]
 
 
-def then(make: Callable[[Json], Step]) -> Later:
-    """A step that follows from what was printed last."""
-    return Later(lambda request: make(printed(request)))
+def question(request: Request) -> Json:
+    """The newest that a command printed: the question tool's ``input``, and ``tokens``."""
+    entries: list[Json] = [said["ask"][0] for said in printed(request) if said.get("ask")]
+    assert entries, f"no command printed a question:\n{request.everything[-3000:]}"
+    return entries[-1]
 
 
-def asks(tool: str, *, change: Callable[[Json], Json] = lambda given: given, entry: int = 0) -> Later:
-    """The question tool, with the input that was printed, byte for byte unless ``change`` changes it."""
-    return then(lambda said: Tool(tool, change(json.loads(json.dumps(said["ask"][entry]["input"])))))
+def asks(tool: str, words: str = "") -> Later:
+    """The question tool with the input that was printed, byte for byte, or with other ``words``."""
+
+    def make(request: Request) -> Tool:
+        entry = question(request)
+        if words:
+            entry["input"]["questions"][0]["question"] = f"{words}\n(reflectd {entry['tokens'][0]})"
+        return Tool(tool, entry["input"])
+
+    return Later(make)
 
 
-class Tokens:
-    """Remembers the tokens that were printed, because the answer to a question does not name them."""
-
-    def __init__(self) -> None:
-        self.known: list[str] = []
-        self.questions: list[Json] = []
-
-    def asks(self, tool: str, *, change: Callable[[Json], Json] = lambda given: given) -> Later:
-        """As ``asks``; the tokens and the questions are remembered."""
-
-        def make(said: Json) -> Step:
-            self._note(said)
-            return Tool(tool, change(json.loads(json.dumps(said["ask"][0]["input"]))))
-
-        return then(make)
-
-    def apply(self, shell: Callable[[str], Tool]) -> Later:
-        """`apply` with the tokens."""
-        return Later(lambda _: self._applied(shell, *self.known))
-
-    def apply_unasked(self, shell: Callable[[str], Tool]) -> Later:
-        """`apply` with the tokens that were just printed, which nobody was asked about."""
-
-        def make(said: Json) -> Step:
-            self._note(said)
-            return self._applied(shell, *self.known)
-
-        return then(make)
-
-    def apply_one(self, shell: Callable[[str], Tool], number: int) -> Later:
-        """`apply` with one of the tokens."""
-        return Later(lambda _: self._applied(shell, self.known[number]))
-
-    def asks_one(self, tool: str, number: int, words: str = "") -> Later:
-        """One of the questions, alone; with other ``words`` in front of its token."""
-
-        def make(_: Request) -> Step:
-            asked = dict(self.questions[number])
-            if words:
-                asked["question"] = f"{words}\n(reflectd {self.known[number]})"
-            return Tool(tool, {"questions": [asked]})
-
-        return Later(make)
-
-    def _note(self, said: Json) -> None:
-        self.known = said["ask"][0]["tokens"]
-        self.questions = said["ask"][0]["input"]["questions"]
-
-    @staticmethod
-    def _applied(shell: Callable[[str], Tool], *tokens: str) -> Tool:
-        return shell(f"reflectd reflect apply {' '.join(tokens)} --json")
+def apply(shell: Callable[[str], Tool]) -> Later:
+    """`apply` with the tokens that were printed."""
+    return Later(lambda r: shell(f"reflectd reflect apply {' '.join(question(r)['tokens'])} --json"))

@@ -9,71 +9,30 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.machine.sandbox import REPO, sandbox
-from harness.machine.waiting import PATIENCE_S, wait_until
-from harness.models.scripts import COMPLETE
-from harness.models.server import ModelServer, bash, text
+from harness.machine.waiting import PATIENCE_S
+from harness.models.server import ModelServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
-def ask(server: ModelServer, prompt: str, *, tools: bool = True, session: str = "ses_1") -> Any:
-    """One request of the OpenAI wire, not streamed; the whole answer."""
-    functions = [{"type": "function", "function": {"name": "bash"}}] if tools else []
-    body = {"model": "m", "messages": [{"role": "user", "content": prompt}], "tools": functions}
-    headers = {"content-type": "application/json", "x-session-affinity": session}
-    request = urllib.request.Request(f"{server.url}/chat/completions", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-        return json.load(answer)["choices"][0]
-
-
-def test_scripts_by_session_marker_and_order(server: ModelServer) -> None:
-    """The session's script comes first, then a marker's, then the default one."""
-    server.script(text("for anybody"))
-    server.script(text("for the marker"), marker="[x]")
-    server.script(text("for two"), session="ses_2")
-    assert ask(server, "[x]", session="ses_2")["message"]["content"] == "for two"
-    assert ask(server, "say [x]")["message"]["content"] == "for the marker"
-    assert ask(server, "hello")["message"]["content"] == "for anybody"
-    assert [r.session for r in server.requests] == ["ses_2", "ses_1", "ses_1"]
-
-
-def test_a_tool_call_and_a_judge(server: ModelServer) -> None:
-    """A tool step is a tool call; a request without tools is a judge's and gets its nonce back."""
-    server.script(bash("ls"))
-    server.judge(COMPLETE)
-    called = ask(server, "list")["message"]["tool_calls"][0]["function"]
-    assert (called["name"], json.loads(called["arguments"])["command"]) == ("bash", "ls")
-    assert (
-        '"nonce": "n1"' in ask(server, "The marker of this data is n1.\nx", tools=False)["message"]["content"]
-    )
-
-
-def test_what_nobody_scripted_is_refused_and_kept(server: ModelServer) -> None:
+def test_what_nobody_scripted_is_refused_and_kept() -> None:
     """One request too many can't pass unseen."""
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        ask(server, "more?")
-    refused.value.close()
-    assert refused.value.code == 400
-    assert [r.prompt for r in server.unscripted] == ["more?"]
-
-
-def test_waiting_says_what_it_saw() -> None:
-    """A time-out names what was wanted and what was there."""
-    with pytest.raises(AssertionError, match=r"no third apple within 0\.05 s; last seen:\n2 apples"):
-        wait_until(lambda: False, "third apple", lambda: "2 apples", within=0.05)
+    tools = [{"type": "function", "function": {"name": "bash"}}]
+    body = {"model": "m", "messages": [{"role": "user", "content": "more?"}], "tools": tools}
+    with ModelServer() as server:
+        url = f"{server.url}/chat/completions"
+        request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=PATIENCE_S)
+        refused.value.close()
+        assert refused.value.code == 400
+        assert [r.prompt for r in server.unscripted] == ["more?"]
 
 
 def test_a_sandbox_has_a_failing_test_and_no_reflectd() -> None:

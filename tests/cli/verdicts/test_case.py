@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,28 +12,10 @@ from daemon.clock import SystemClock
 from daemon.store import learning
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
-from harness.machine.sandbox import REPO, Sandbox
-from harness.machine.waiting import wait_until
-from tests.support.hosts.wire import WireHost, unfinished
+from harness.machine.sandbox import Sandbox
+from tests.cli.verdicts.folders import judged_in
+from tests.cli.verdicts.test_judge import put
 from tests.support.machine.command_line import reflectd, said
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
-DATA = REPO / "tests" / "data"
-GREEN = DATA / "judge" / "py_fix_with_green_suite.json"
-RED = DATA / "judge" / "jest_failures_called_minor.json"
-PLAN = DATA / "judge" / "plan_was_the_request.json"
-SAMPLE = REPO / ".reflection" / "samples" / "case.json"
-EXPORT = DATA / "exports" / "opencode_1.18.json"
-
-
-def put(box: Sandbox, session: str = "ses_one", at: int = 1_760_000_001_000) -> Path:
-    """A case as the daemon saves it, in the project's folder."""
-    found = json.loads(SAMPLE.read_text("utf-8"))
-    found["case"]["session"] = found["verdict"]["session"] = session
-    return box.file(f".reflection/{session}_{at}.json", json.dumps(found))
 
 
 def listed(box: Sandbox) -> list[dict[str, Any]]:
@@ -47,10 +29,8 @@ def test_dispute_and_undo(box: Sandbox) -> None:
     """One command makes the newest case a labelled one; twice replaces the label; one command undoes it."""
     put(box, "ses_old", 1_750_000_000_000)
     path = put(box)
-    dry = said(
-        reflectd(box, "dispute", "--should-be", "complete", "--dry-run"), 0, "would be kept", path.name
-    )
-    assert "undo" not in dry
+    dry = reflectd(box, "dispute", "--should-be", "complete", "--dry-run")
+    assert "undo" not in said(dry, 0, "would be kept", path.name)
     assert listed(box) == []
     assert not (box.state / "cases").exists()
     why = "The failure is old."
@@ -87,22 +67,30 @@ def test_a_dispute_takes_back_what_was_learned(box: Sandbox) -> None:
         assert "taken back" not in said(reflectd(box, "dispute", "--should-be", "complete"), 0)
 
 
-def test_case_and_dispute_in_a_sub_folder(box: Sandbox) -> None:
-    """The newest case of the nearest folder upward that has one; a running daemon also knows the project's
-    sessions in folders below. No case of another project.
+def test_which_case_is_meant(box: Sandbox) -> None:
+    """The newest of the nearest folder upward that has one. A running daemon also knows the sessions in
+    folders below, and from any folder where a session works that is named.
     """
-    deep, beside = box.project / "src" / "deep", box.root / "beside"
+    deep, beside, far = box.project / "src" / "deep", box.root / "beside", box.root / "far"
     deep.mkdir(parents=True)
     beside.mkdir()
     path = put(box)
-    said(reflectd(box, "dispute", "--should-be", "complete", "--dry-run", cwd=deep), 0, path.name)
+    dry = ("dispute", "--should-be", "complete", "--dry-run")
+    said(reflectd(box, *dry, cwd=deep), 0, path.name)
     said(reflectd(box, "case", "save", cwd=deep), 0, str(path))
+    said(reflectd(box, "case", "remove", path.stem), 0)
     path.unlink()
-    with Daemon(box) as daemon, WireHost(box.socket, deep, unfinished(deep)) as host:
-        host.send(host.turn("ses_deep"))
-        wait_until(lambda: [*(deep / ".reflection").glob("ses_deep_*.json")], "the case", daemon.log)
-        said(reflectd(box, "dispute", "--should-be", "complete", "--dry-run"), 0, "ses_deep")
+    with Daemon(box) as daemon:
+        judged_in(far, daemon, "ses_far")
+        said(reflectd(box, *dry), 2, "no saved case")
+        judged_in(deep, daemon, "ses_deep")
+        said(reflectd(box, *dry), 0, "ses_deep")
         said(reflectd(box, "case", "save", cwd=beside), 2, f"{beside} has no saved case")
+        said(reflectd(box, "dispute", "ses_f", "--should-be", "complete"), 0, "judged    incomplete")
+    (case,) = listed(box)
+    assert (case["session"], case["judged"], case["expect"]) == ("ses_far", "incomplete", "complete")
+    said(reflectd(box, "judge", case["path"]), 10, "Add a login page with tests")
+    said(reflectd(box, "dispute", "ses_far", "--should-be", "complete"), 2, "no saved case")
 
 
 def test_save_label_and_list(box: Sandbox) -> None:
@@ -110,9 +98,8 @@ def test_save_label_and_list(box: Sandbox) -> None:
     path = put(box)
     said(reflectd(box, "case", "list"), 0, "no cases")
     said(reflectd(box, "case", "save"), 0, "saved", str(box.state / "cases" / path.name))
-    said(
-        reflectd(box, "case", "label", path.stem, "--expect", "complete", "--why", "w"), 0, "expects complete"
-    )
+    label = reflectd(box, "case", "label", path.stem, "--expect", "complete", "--why", "w")
+    said(label, 0, "expects complete")
     said(reflectd(box, "case", "save", "ses_one"), 0, "saved already")
     said(reflectd(box, "case", "list"), 0, path.stem, "incomplete", "complete", "Reject an empty")
     said(reflectd(box, "case", "save", "--out", "mine.json"), 0, "mine.json")
@@ -135,19 +122,3 @@ def test_no_secret_comes_in_with_a_case(box: Sandbox) -> None:
     assert secret in path.read_text("utf-8")
     assert secret not in kept
     assert "Done with" in kept
-
-
-def test_the_daemon_knows_where_a_session_works(box: Sandbox) -> None:
-    """From any folder: the session's newest case is found by asking the daemon, or else in the folder."""
-    other = box.root / "other"
-    other.mkdir()
-    with Daemon(box) as daemon, WireHost(box.socket, other, unfinished(other)) as host:
-        host.send(host.turn("ses_far"))
-        wait_until(lambda: [*(other / ".reflection").glob("ses_far_*.json")], "the case", daemon.log)
-        said(reflectd(box, "dispute", "--should-be", "complete"), 2, "no saved case")
-        text = said(reflectd(box, "dispute", "ses_f", "--should-be", "complete"), 0, "ses_far")
-        assert "judged    incomplete" in text
-    (case,) = listed(box)
-    assert (case["session"], case["judged"], case["expect"]) == ("ses_far", "incomplete", "complete")
-    said(reflectd(box, "judge", case["path"]), 10, "Add a login page with tests")
-    said(reflectd(box, "dispute", "ses_far", "--should-be", "complete"), 2, "no saved case")

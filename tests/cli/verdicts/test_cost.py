@@ -28,10 +28,11 @@ CALLS = [
 ]
 
 
-def fill_ledger(box: Sandbox) -> None:
+def fill_ledger(box: Sandbox, *calls: tuple[Any, ...], columns: str = COLUMNS) -> None:
     """Calls as a daemon with models would have written them."""
+    rows = calls or CALLS
     with contextlib.closing(sqlite3.connect(box.state / "reflectd.sqlite3")) as db, db:
-        db.executemany(f"INSERT INTO ledger ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", CALLS)
+        db.executemany(f"INSERT INTO ledger ({columns}) VALUES ({', '.join('?' * len(rows[0]))})", rows)
 
 
 @pytest.mark.shows("I41")
@@ -48,13 +49,8 @@ def test_cost_with_and_without_a_daemon(box: Sandbox) -> None:
     by_file = cost(box)
     assert by_file == by_daemon
     sums = by_file["sums"]
-    assert (sums["calls"], sums["rules"], sums["answered"], sums["cancelled"], sums["failed"]) == (
-        6,
-        1,
-        3,
-        1,
-        1,
-    )
+    counts = {"calls": 6, "rules": 1, "answered": 3, "cancelled": 1, "failed": 1}
+    assert counts.items() <= sums.items()
     assert sums["cost"] == pytest.approx(0.015)
     assert (sums["unpriced"], sums["unpriced_tokens"]) == (1, 2200)
     assert by_file["spent_24h"] == {"usd": pytest.approx(0.015), "unpriced_tokens": 2200}
@@ -72,14 +68,12 @@ def test_cost_by_each_thing(box: Sandbox) -> None:
     """``--by``, ``--session`` and ``--days`` choose what is summed; an unknown price is not 0."""
     with Daemon(box):
         fill_ledger(box)
-    names = {
-        by: [g["name"] for g in cost(box, "--by", by)["groups"]] for by in ("session", "model", "purpose")
-    }
-    assert names == {
-        "session": ["ses_a", "ses_b", "ses_c"],
-        "model": ["m-1", "", "rules"],
-        "purpose": ["judge", "judge.second"],
-    }
+    for by, names in (
+        ("session", ["ses_a", "ses_b", "ses_c"]),
+        ("model", ["m-1", "", "rules"]),
+        ("purpose", ["judge", "judge.second"]),
+    ):
+        assert [g["name"] for g in cost(box, "--by", by)["groups"]] == names
     (unknown,) = [g for g in cost(box, "--by", "provider")["groups"] if g["name"] == "host"]
     assert (unknown["cost"], unknown["unpriced_tokens"]) == (None, 2200)
     assert cost(box, "--days", "30", "--session", "ses_a")["sums"]["cost"] == pytest.approx(5.015)
@@ -106,18 +100,13 @@ def test_what_a_person_asked_for_is_shown_apart(box: Sandbox) -> None:
     with Daemon(box, REFLECTD_OPENAI_BASE_URL="http://127.0.0.1:9", REFLECTD_JUDGE_PROVIDER="auto"):
         fill_ledger(box)
         assert "asked for" not in said(reflectd(box, "cost"), 0)
-        with contextlib.closing(sqlite3.connect(box.state / "reflectd.sqlite3")) as db, db:
-            row = (NOW, "asked.reflect", "ses_d", "anthropic", "m-1", 900, 90, 0.02, 1, "ok", "asked")
-            db.execute(
-                f"INSERT INTO ledger ({COLUMNS}, account) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
-            )
+        row = (NOW, "asked.reflect", "ses_d", "anthropic", "m-1", 900, 90, 0.02, 1, "ok", "asked")
+        fill_ledger(box, row, columns=f"{COLUMNS}, account")
         by_daemon = cost(box, "--by", "account")
         said(reflectd(box, "cost"), 0, "asked for      0.0200 USD in 24 hours, besides judging")
         said(reflectd(box, "status"), 0, "0.0150 of 2.00 USD", "besides, 0.0200 USD asked for")
-    assert {g["name"]: g["cost"] for g in by_daemon["groups"]} == {
-        "judging": pytest.approx(0.015),
-        "asked": 0.02,
-    }
+    costs = {g["name"]: g["cost"] for g in by_daemon["groups"]}
+    assert costs == {"judging": pytest.approx(0.015), "asked": 0.02}
     assert by_daemon["asked_24h"] == {"usd": 0.02, "unpriced_tokens": 0}
     assert cost(box, "--by", "account") == by_daemon
 
@@ -126,10 +115,8 @@ def test_amounts_in_two_currencies_are_never_added_up(box: Sandbox) -> None:
     """Each in its own place, in sums and in groups. A limit in USD counts the tokens of the others."""
     with Daemon(box):
         fill_ledger(box)
-        with contextlib.closing(sqlite3.connect(box.state / "reflectd.sqlite3")) as db, db:
-            row = (NOW, "judge", "ses_d", "anthropic", "m-1", 300, 30, 0.5, 1, "ok", "EUR", "/srv/shop")
-            names = f"{COLUMNS}, currency, directory"
-            db.execute(f"INSERT INTO ledger ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        row = (NOW, "judge", "ses_d", "anthropic", "m-1", 300, 30, 0.5, 1, "ok", "EUR", "/srv/shop")
+        fill_ledger(box, row, columns=f"{COLUMNS}, currency, directory")
         found = cost(box, "--by", "project")
         text = said(reflectd(box, "cost", "--by", "project"), 0, "/srv/shop", "0.50 EUR so far")
         assert "0.0150 + 0.5000 EUR" in text
@@ -145,8 +132,6 @@ def test_a_month_that_becomes_dear_is_told(box: Sandbox) -> None:
     """What it is expected to cost at its end, against ``spend.cents_per_month``, in `cost` and `status`."""
     with Daemon(box, REFLECTD_OPENAI_BASE_URL="http://127.0.0.1:9", REFLECTD_JUDGE_PROVIDER="auto"):
         assert "more than" not in said(reflectd(box, "cost"), 0)
-        with contextlib.closing(sqlite3.connect(box.state / "reflectd.sqlite3")) as db, db:
-            row = (NOW, "judge", "ses_d", "anthropic", "m-1", 300, 30, 11.0, 1, "ok")
-            db.execute(f"INSERT INTO ledger ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        fill_ledger(box, (NOW, "judge", "ses_d", "anthropic", "m-1", 300, 30, 11.0, 1, "ok"))
         said(reflectd(box, "cost"), 0, "11.00 USD so far", "more than 10.00 EUR (spend.cents_per_month)")
         said(reflectd(box, "status"), 0, "more than 10.00 EUR (spend.cents_per_month)")

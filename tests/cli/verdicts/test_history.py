@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pexpect
 import pyte
 import pytest
 
@@ -24,9 +23,11 @@ from daemon.store.db import Database
 from daemon.store.sessions import Sessions
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
-from harness.machine.waiting import PATIENCE_S, wait_until
+from harness.machine.waiting import wait_until
+from tests.cli.reflect.person import ended, typed
+from tests.cli.verdicts.folders import judged_in
 from tests.support.hosts.wire import WireHost, unfinished
-from tests.support.machine.command_line import case_files, environment, judged, reflectd, said
+from tests.support.machine.command_line import COMMAND, case_files, judged, reflectd, said
 
 SCREEN = Path(__file__).resolve().parents[2] / "data" / "screens" / "history.txt"
 COLUMNS, ROWS = 80, 24
@@ -72,17 +73,11 @@ async def stored(box: Sandbox, sessions: list[Session], found: list[Verdict], di
 
 def screen(box: Sandbox, *args: str) -> list[str]:
     """The lines that stand on a terminal of 80 x 24 when the command has ended."""
-    command = f"{sys.executable} -m daemon {' '.join(args)} 2>/dev/null"
-    env = environment(box, TERM="xterm", TZ="UTC")
-    child = pexpect.spawn(
-        "/bin/sh", ["-c", command], env=env, cwd=str(box.project), dimensions=(ROWS, COLUMNS)
-    )  # type: ignore[arg-type]
-    text = child.expect(pexpect.EOF, timeout=PATIENCE_S) == 0 and child.before
-    child.close()
-    assert isinstance(text, bytes)
-    assert child.exitstatus == 0
+    command = ["sh", "-c", f"{shlex.join([*COMMAND, *args])} 2>/dev/null"]
+    code, text = ended(typed(box, [], command=command, columns=COLUMNS, TERM="xterm", TZ="UTC"))
+    assert code == 0
     shown = pyte.Screen(COLUMNS, ROWS)
-    pyte.ByteStream(shown).feed(text)
+    pyte.Stream(shown).feed(text.replace("\n", "\r\n"))
     return [line.rstrip() for line in shown.display]
 
 
@@ -117,30 +112,16 @@ def test_the_screen_of_a_night(box: Sandbox) -> None:
 def test_sessions_of_this_project_or_of_all(box: Sandbox) -> None:
     """This project by default, also from a folder in it; ``--all``; one session; the same without daemon."""
     elsewhere, below = box.root / "elsewhere", box.project / "src" / "pages"
-    elsewhere.mkdir()
     below.mkdir(parents=True)
     said(reflectd(box, "history"), 1, "no database")
     with Daemon(box) as daemon:
-        assert "`reflectd history --all`" in said(
-            reflectd(box, "history"), 0, "nothing in ", str(box.project)
-        )
+        said(reflectd(box, "history"), 0, "nothing in ", str(box.project), "`reflectd history --all`")
         judged(box, daemon, "ses_here", title="A login page")
-        with WireHost(box.socket, elsewhere, unfinished(elsewhere), "host-2") as host:
-            host.send(host.turn("ses_there"))
-            wait_until(lambda: daemon.verdicts("ses_there"), "a verdict", daemon.log)
+        judged_in(elsewhere, daemon, "ses_there")
         shown = [reflectd(box, *args).stdout for args in ASKED]
         for folder in (box.project, below):
-            text = said(
-                reflectd(box, "history", cwd=folder),
-                0,
-                "ses_here",
-                "A login page",
-                "1 round",
-                "incomplete HIGH",
-            )
-            assert "ses_there" not in text
-        said(reflectd(box, "history", "nobody"), 2, "nobody")
-        said(reflectd(box, "history", "ses_"), 2, "ses_here", "ses_there")
+            words = ("ses_here", "A login page", "1 round", "incomplete HIGH")
+            assert "ses_there" not in said(reflectd(box, "history", cwd=folder), 0, *words)
     assert all(all(name in text for name in ("ses_here", "ses_there")) for text in shown[:2])
     assert "ses_there" in shown[2]
     assert "ses_here" not in shown[2]
@@ -206,12 +187,8 @@ def test_every_round_can_be_explained_and_disputed(box: Sandbox) -> None:
     said(reflectd(box, "dispute", "ses_two", "--round", "2", "--should-be", "complete"), 0, second.name)
     said(reflectd(box, "why", "--round", "3"), 2, "no round 3")
     first.unlink()
-    said(
-        reflectd(box, "dispute", "--round", "1", "--should-be", "complete"),
-        2,
-        "no saved case",
-        "reflectd why",
-    )
+    gone = reflectd(box, "dispute", "--round", "1", "--should-be", "complete")
+    said(gone, 2, "no saved case", "reflectd why")
     said(reflectd(box, "why", "--round", "1"), 0, "There is no case file")
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +23,7 @@ from harness.machine import processes
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
-from tests.support.hosts.wire import WireHost, unfinished
+from tests.cli.verdicts.folders import judged_in
 from tests.support.machine.command_line import COMMAND, environment, judged, reflectd, said
 
 NOW = int(time.time() * 1000)
@@ -67,67 +67,39 @@ class Watching:
 
 def test_watch_prints_a_line_per_verdict(box: Sandbox) -> None:
     """Of this folder and what is below it, not of another; a line for people, or JSON; Ctrl-C is 130."""
-    below, beside = box.project / "below", box.root / "beside"
-    below.mkdir()
-    beside.mkdir()
-    with Daemon(box) as daemon, Watching(box) as people:
-        for seen, folder in enumerate((beside, below, box.project)):
-            with WireHost(box.socket, folder, unfinished(folder), f"host-{folder.name}") as host:
-                host.send(host.turn(f"ses_{folder.name}"))
-                wait_until(partial(daemon.verdicts, f"ses_{folder.name}"), "a verdict", daemon.log)
-                lines = people.wait_lines(seen)
-        assert [
-            name for line in lines for name in ("ses_below", "ses_project", "ses_beside") if name in line
-        ] == [
-            "ses_below",
-            "ses_project",
-        ]
-        assert all("incomplete HIGH" in line and "pytest" in line for line in lines), lines
-        assert people.end() == 130
-        daemon.new_log()
-
-
-def test_watch_in_a_sub_folder(box: Sandbox) -> None:
-    """The project is watched, and the first line says so; with ``--dir`` the folder itself."""
     below = box.project / "below"
     below.mkdir()
-    with Daemon(box) as daemon, Watching(box, cwd=below) as watching:
-        assert f"watching {box.project};" in watching.errors
-        judged(box, daemon, "ses_above")
-        assert "ses_above" in watching.wait_lines(1)[0]
-        assert watching.end() == 130
-        with Watching(box, "--dir", ".", cwd=below) as only:
-            assert f"watching {below};" in only.errors
-            assert only.end() == 130
-
-
-def test_watch_says_which_session(box: Sandbox) -> None:
-    """One session, also one that nobody knows yet, is not called "every folder" alone."""
-    with Daemon(box), Watching(box, "ses_new") as watching:
-        assert "watching sessions whose id begins with ses_new in every folder" in watching.errors
+    with Daemon(box) as daemon, Watching(box, cwd=below) as people:
+        assert f"watching {box.project};" in people.errors, "from a folder below the project is watched"
+        for seen, folder in enumerate((box.root / "beside", below, box.project)):
+            judged_in(folder, daemon, f"ses_{folder.name}")
+            lines = people.wait_lines(seen)
+        assert [re.search(r"ses_(\w+)", line)[1] for line in lines] == ["below", "project"]  # type: ignore[index]
+        assert all("incomplete HIGH" in line and "pytest" in line for line in lines), lines
+        assert people.end() == 130
+        for args, words in (
+            (["--dir", "."], f"watching {below};"),
+            (["ses_new"], "watching sessions whose id begins with ses_new in every folder"),
+        ):
+            with Watching(box, *args, cwd=below) as other:
+                assert words in other.errors
+        daemon.new_log()
 
 
 def test_watch_everywhere_names_the_project_and_replays_the_last(box: Sandbox) -> None:
     """``--last``: verdicts from before, oldest first, no command run for them, then those that come."""
     elsewhere, ran = box.home / "elsewhere", box.root / "ran"
-    elsewhere.mkdir()
     with Daemon(box) as daemon:
         for number, folder in enumerate((box.project, elsewhere, box.project)):
-            with WireHost(box.socket, folder, unfinished(folder), f"host-{number}") as host:
-                host.send(host.turn(f"ses_{number}", title="A title"))
-                wait_until(partial(daemon.verdicts, f"ses_{number}"), "a verdict", daemon.log)
+            judged_in(folder, daemon, f"ses_{number}", title="A title")
         with Watching(box, "--all", "--last", "2", "--exec", f"echo >> {ran}") as watching:
             lines = watching.wait_lines(2)
             judged(box, daemon, "ses_new")
             lines = watching.wait_lines(3)
             wait_until(ran.exists, "the command", lambda: watching.errors)
-        for line, place, session in zip(
-            lines,
-            ("~/elsewhere", str(box.project), str(box.project)),
-            ("ses_1", "ses_2", "ses_new"),
-            strict=True,
-        ):
-            assert f"  {place}  {session}  " in line
+        places = ("~/elsewhere  ses_1", f"{box.project}  ses_2", f"{box.project}  ses_new")
+        for line, place in zip(lines, places, strict=True):
+            assert f"  {place}  " in line
             assert "incomplete HIGH (sent)" in line
         assert len(ran.read_text()) == 1
         with Watching(box, "--last", "9") as watching:
@@ -140,14 +112,9 @@ def test_watch_everywhere_names_the_project_and_replays_the_last(box: Sandbox) -
 
 def test_a_long_line_of_watch_hangs_below_the_time() -> None:
     """On a narrow terminal: no line is wider, and the times stand alone on the left."""
-    entry = {
-        "kind": "verdict",
-        "state": "incomplete",
-        "at": NOW,
-        "directory": "/srv/shop",
-        "feedback": "to do " * 20,
-    }
-    first, *more = told({"session": "ses_1", **entry}, Paint(width=60), everywhere=True).splitlines()
+    entry = {"session": "ses_1", "kind": "verdict", "state": "incomplete", "at": NOW}
+    entry |= {"directory": "/srv/shop", "feedback": "to do " * 20}
+    first, *more = told(entry, Paint(width=60), everywhere=True).splitlines()
     assert "/srv/shop  ses_1  incomplete" in first
     assert more
     assert all(line.startswith(" " * 10) and len(line) <= 60 for line in more)
@@ -199,16 +166,14 @@ def test_ctrl_c_just_before_a_wait(box: Sandbox) -> None:
 def test_watch_as_json_everywhere(box: Sandbox) -> None:
     """``--all --verbose --json``: judging and verdicts of every folder, each line an object."""
     with Daemon(box) as daemon, Watching(box, "--all", "--verbose", "--json") as watching:
-        elsewhere = box.root / "elsewhere"
-        elsewhere.mkdir()
-        with WireHost(box.socket, elsewhere, unfinished(elsewhere)) as host:
-            host.send(host.turn("ses_else"))
-            found = [json.loads(line) for line in watching.wait_lines(2)]
-        assert [(f["kind"], f["state"]) for f in found[:2]] == [
-            ("judging", "judging"),
-            ("verdict", "incomplete"),
-        ]
-        assert found[1]["feedback"]
+        judged_in(box.root / "elsewhere", daemon, "ses_else")
+        judging, verdict = [json.loads(line) for line in watching.wait_lines(2)][:2]
+        assert (judging["kind"], judging["state"]) == ("judging", "judging")
+        assert (verdict["kind"], verdict["state"], bool(verdict["feedback"])) == (
+            "verdict",
+            "incomplete",
+            True,
+        )
         assert watching.end(signal.SIGTERM) == 143
         daemon.new_log()
 
@@ -277,16 +242,10 @@ def alive(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        (
-            {"kind": "skip", "guard": "child_session", "reason": "a child\x1b[2J"},
-            ["left alone: child_session"],
-        ),
+        ({"kind": "skip", "guard": "child", "reason": "a child\x1b[2J"}, ["left alone: child"]),
         ({"kind": "verdict", "state": "unscored", "reason": "unscored: no reply"}, ["unscored", "no reply"]),
         ({"kind": "verdict", "state": "complete", "judge": {"cost": 0.0123}}, ["complete", "0.0123 USD"]),
-        (
-            {"kind": "verdict", "state": "stopped", "reason": "guard:aborted", "judge": None},
-            ["guard:aborted"],
-        ),
+        ({"kind": "verdict", "state": "stopped", "reason": "guard:aborted"}, ["guard:aborted"]),
         ({"kind": "judging"}, ["judging"]),
         ({"kind": "verdict", "at": 10**30, "state": 5, "judge": 7, "title": None}, ["?"]),
     ],

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import pty
-import subprocess
 import time
 
 import pytest
@@ -16,8 +13,9 @@ from daemon.cli.verdicts.why_text import explained
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
+from tests.cli.verdicts.folders import judged_in
 from tests.support.hosts.wire import WireHost, unfinished
-from tests.support.machine.command_line import COMMAND, case_files, environment, judged, reflectd, said
+from tests.support.machine.command_line import case_files, judged, reflectd, said
 
 NOW = int(time.time() * 1000)
 
@@ -36,49 +34,54 @@ def test_why_tells_the_whole_story(box: Sandbox) -> None:
         found = json.loads(reflectd(box, "why", "--json").stdout)
         assert found["case"]["case"]["session"] == found["session"]["session"] == "ses_told_1"
         assert found["verdicts"][0]["order"]["status"] == "done"
-        assert found["judge"] == {
-            "host": "opencode",
-            "setting": "judge.provider",
-            "chosen": "offline",
-            "asked": ["offline"],
-        }
+        judge = {"host": "opencode", "setting": "judge.provider"}
+        assert found["judge"] == judge | {"chosen": "offline", "asked": ["offline"]}
         assert "  judge    opencode -> the rules (no model, so they miss much" in text
         assert "  by       the rules, without a model, " in text
 
 
 @pytest.mark.shows("I16")
 def test_what_a_turn_waits_for_is_named() -> None:
-    """While a shell in the background holds a turn back, `why` says which; an escape sequence does
-    nothing.
-    """
-    session = {
-        "session": "ses_1",
-        "busy": True,
-        "phase": "open",
-        "waits_for": ["npm run dev", "sleep 9\x1b[2J"],
-    }
+    """A shell in the background that holds a turn back; an escape sequence does nothing."""
+    session = {"session": "ses_1", "busy": True, "phase": "open"}
+    session |= {"waits_for": ["npm run dev", "sleep 9\x1b[2J"]}
     lines = explained({"session": session, "daemon": True}, Paint())
     assert "  judging  waits for `npm run dev`, `sleep 9\\x1b[2J` in the background" in lines
     assert not [x for x in explained({"session": {**session, "waits_for": []}}, Paint()) if "waits" in x]
 
 
-def test_why_prefers_this_folder(box: Sandbox) -> None:
-    """The newest verdict of this folder, else the newest of all; ``--dir`` names another."""
-    elsewhere = box.root / "elsewhere"
-    elsewhere.mkdir()
+def test_which_verdict_is_meant(box: Sandbox) -> None:
+    """The newest of the project, from a folder below it and above where its host works; else the newest of
+    all, which stderr and the JSON say. ``--dir`` names a folder; a session is explained by its own case, also
+    where its id begins another's.
+    """
+    deep, part, elsewhere = box.project / "src" / "deep", box.root / "mono" / "part", box.root / "elsewhere"
+    for folder in (deep, part, elsewhere, part.parent / ".git"):
+        folder.mkdir(parents=True)
     with Daemon(box) as daemon:
-        judged(box, daemon, "ses_here")
-        with WireHost(box.socket, elsewhere, unfinished(elsewhere), "host-2") as host:
-            host.send(host.turn("ses_there"))
-            wait_until(lambda: daemon.verdicts("ses_there"), "a verdict", daemon.log)
-        for args, cwd, session in (
-            ([], box.project, "ses_here"),
-            ([], elsewhere, "ses_there"),
-            (["--dir", str(elsewhere)], box.project, "ses_there"),
-            ([], box.home, "ses_there"),
+        judged(box, daemon, "ses_1")
+        case = case_files(box, "ses_1")[0]
+        judged(box, daemon, "ses_10")
+        judged_in(part, daemon, "ses_part")
+        for args, cwd, session, other in (
+            ([], box.project, "ses_10", False),
+            ([], deep, "ses_10", False),
+            ([], part.parent, "ses_part", False),
+            ([], part, "ses_part", False),
+            (["--dir", str(part)], box.project, "ses_part", False),
+            ([], elsewhere, "ses_part", True),
+            (["ses_1"], elsewhere, "ses_1", False),
         ):
-            found = json.loads(reflectd(box, "why", "--json", *args, cwd=cwd).stdout)
-            assert found["session"]["session"] == session
+            done = reflectd(box, "why", "--json", *args, cwd=cwd)
+            found = json.loads(done.stdout)
+            assert (found["session"]["session"], found["elsewhere"]) == (session, other)
+            assert ("was judged; this is the newest of all, in " in done.stderr) is other
+        assert (found["case_file"], found["case"]["case"]["session"]) == (str(case), "ses_1")
+    text = said(reflectd(box, "why", cwd=deep), 0, "ses_10", "pytest -q", "Decision", "no daemon runs")
+    assert str(box.project / ".reflection") in text
+    found = json.loads(reflectd(box, "why", "--json").stdout)
+    assert (found["daemon"], found["case"]["case"]["session"]) == (False, "ses_10")
+    said(reflectd(box, "why", "ses_third"), 1, "ses_third")
 
 
 def test_no_severity_is_not_named() -> None:
@@ -90,44 +93,6 @@ def test_no_severity_is_not_named() -> None:
     assert "Verdict  complete, " in text
     assert "reply 1: complete, 0 missing" in text
     assert "NONE" not in text.replace(answer, "")
-
-
-def test_why_in_a_sub_folder(box: Sandbox) -> None:
-    """The project's newest verdict, from a folder below it and above where its host works; without a daemon
-    the newest case of the nearest folder upward.
-    """
-    deep = box.project / "src" / "deep"
-    deep.mkdir(parents=True)
-    part = box.root / "mono" / "part"
-    part.mkdir(parents=True)
-    (part.parent / ".git").mkdir()
-    with Daemon(box) as daemon:
-        with WireHost(box.socket, part, unfinished(part), "host-2") as host:
-            host.send(host.turn("ses_part"))
-            wait_until(lambda: [*(part / ".reflection").glob("ses_part_*.json")], "a case", daemon.log)
-        judged(box, daemon, "ses_here")
-        for cwd, session in ((deep, "ses_here"), (part.parent, "ses_part"), (part, "ses_part")):
-            done = reflectd(box, "why", "--json", cwd=cwd)
-            found = json.loads(done.stdout)
-            assert (found["session"]["session"], found["elsewhere"], done.stderr) == (session, False, "")
-        assert json.loads(reflectd(box, "why", "--json", cwd=deep).stdout)["project"] == str(box.project)
-    text = said(reflectd(box, "why", cwd=deep), 0, "ses_here", "no daemon runs")
-    assert str(box.project / ".reflection") in text
-
-
-def test_why_says_when_it_explains_another_project(box: Sandbox) -> None:
-    """One line on stderr names the folders, and the JSON says it; not for a session that is named."""
-    elsewhere = box.root / "elsewhere"
-    elsewhere.mkdir()
-    with Daemon(box) as daemon:
-        judged(box, daemon, "ses_here")
-        done = reflectd(box, "why", cwd=elsewhere)
-        said(done, 0, "ses_here")
-        assert done.stderr == (
-            f"reflectd: nothing in {elsewhere} was judged; this is the newest of all, in {box.project}\n"
-        )
-        assert json.loads(reflectd(box, "why", "--json", cwd=elsewhere).stdout)["elsewhere"] is True
-        assert reflectd(box, "why", "ses_here", cwd=elsewhere).stderr == ""
 
 
 def test_why_of_what_is_not_there(box: Sandbox) -> None:
@@ -144,27 +109,11 @@ def test_why_of_what_is_not_there(box: Sandbox) -> None:
         daemon.new_log()
 
 
-def test_why_without_a_daemon(box: Sandbox) -> None:
-    """The newest case file of this folder, and it says so; a session chooses among them."""
-    with Daemon(box) as daemon:
-        judged(box, daemon, "ses_first")
-        judged(box, daemon, "ses_second")
-    done = reflectd(box, "why")
-    said(done, 0, "ses_second", "pytest -q", "Decision")
-    assert "no daemon" in done.stderr
-    said(reflectd(box, "why", "ses_fir"), 0, "ses_first")
-    said(reflectd(box, "why", "ses_third"), 1, "ses_third")
-    found = json.loads(reflectd(box, "why", "--json").stdout)
-    assert (found["daemon"], found["case"]["case"]["session"]) == (False, "ses_second")
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "",
-        "null",
         "[1]",
-        '{"version": 2}',
         "[" * 100_000,
         "\ufeff{}",
         '{"version": 1}',
@@ -183,10 +132,7 @@ def test_why_reads_a_strange_file(box: Sandbox, text: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "said_of_it"),
     [
-        (
-            {"names": ["a.py", "b\n"], "since_task": True, "more": 3},
-            "since the task began: a.py, b and 3 more\n",
-        ),
+        ({"names": ["a\n"], "since_task": True, "more": 3}, "since the task began: a and 3 more\n"),
         ({"names": [str(n) for n in range(25)], "since_task": False}, "older than the task: 0, 1, "),
         ({"names": 7, "since_task": "x", "more": {}}, "may be older than the task: nothing\n"),
     ],
@@ -225,52 +171,10 @@ def test_what_others_wrote_cannot_drive_the_terminal(box: Sandbox) -> None:
         assert "Add a page" in reflectd(box, "why").stdout
 
 
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_colours_only_on_a_terminal(box: Sandbox) -> None:
-    """Not in a pipe, and not with NO_COLOR."""
-    with Daemon(box) as daemon:
-        judged(box, daemon, "ses_colour")
-        assert "\x1b[" not in reflectd(box, "why").stdout
-        for env, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
-            assert ("\x1b[" in on_a_terminal(box, "why", **env)) is coloured
-
-
-def on_a_terminal(box: Sandbox, *args: str, **env: str) -> str:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *args],
-        env=environment(box, **({"TERM": "xterm"} | env)),
-        cwd=box.project,
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-    )
-    os.close(theirs)
-    text = b""
-    with contextlib.suppress(OSError):  # EIO: the other end is closed
-        while data := os.read(ours, 65536):
-            text += data
-    os.close(ours)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
-    return text.decode()
-
-
-def test_why_shows_no_other_sessions_case(box: Sandbox) -> None:
-    """A session whose id begins another's is explained by its own case file."""
-    with Daemon(box) as daemon:
-        judged(box, daemon, "ses_1")
-        judged(box, daemon, "ses_10")
-        found = json.loads(reflectd(box, "why", "ses_1", "--json").stdout)
-        assert found["case_file"] == str(case_files(box, "ses_1")[0])
-        assert found["case"]["case"]["session"] == "ses_1"
-
-
 def test_why_nothing_was_proven(box: Sandbox) -> None:
     """A turn that the rules can't tell: no model judged it, and it is quiet."""
-    asked = unfinished(
-        box.project, request="What does the cache do?", command="ls cache", final="It keeps pages."
-    )
+    words = {"request": "What does the cache do?", "command": "ls cache", "final": "It keeps pages."}
+    asked = unfinished(box.project, **words)
     with Daemon(box) as daemon, WireHost(box.socket, box.project, asked) as host:
         host.send(host.turn("ses_open"))
         wait_until(lambda: daemon.verdicts("ses_open"), "a verdict", daemon.log)

@@ -1,4 +1,4 @@
-"""What the final text offers; whether that had been asked for is shown in ``rules/test_offered``."""
+"""What the final text offers; whether that had been asked for is shown in ``rules/test_open_rows``."""
 
 from __future__ import annotations
 

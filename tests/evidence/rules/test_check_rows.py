@@ -18,16 +18,14 @@ ESLINT = (
     "/repo/scripts/old.js\n  4:7  error  'fs' is not used  no-unused\n\n✖ 1 problem (1 error, 0 warnings)"
 )
 LINT = bash("npx eslint .", ESLINT, 1)
-MYPY = "src/other.py:3: error: Missing argument\nFound 1 error in 1 file (checked 9 source files)"
 API = bash("cd api && npm test", "Tests: 1 failed, 1 total", 1)
 LATER = "test_x fails; on main it fails as well."
 ON_MAIN = bash("git worktree add -q /tmp/main main && cd /tmp/main && pytest -q", RED.output, 1)
-IN_MINE = bash("git worktree add -b fix /tmp/fix && cd /tmp/fix && pytest -q", RED.output, 1)
 BASE = "git stash -q && pytest -q; git stash pop -q"
 SAME = bash(BASE, "FAILED tests/test_a.py::test_x\n1 failed, 6 passed in 0.12s")
 MORE = bash("pytest -q", "FAILED tests/test_a.py::test_x\n2 failed, 5 passed in 0.12s", 1)
 OLD_TOO = "Done; test_x fails on the untouched code too."
-IGNORED = "21 examples, 2 failures\n\nmake: [Makefile:2: test] Error 1 (ignored)\nfinished\n"
+WRITE = "Write a failing test for the bug"
 TESTS = "/repo/tests/test_a.py"
 
 
@@ -80,51 +78,7 @@ def test_two_checks_in_one_call() -> None:
     assert [(r.command, r.outcome) for r in rows] == [("ruff check .", "passed"), ("pytest", "failed")]
 
 
-@pytest.mark.parametrize(
-    "calls",
-    [
-        (edit(), bash("grep -r foo .", "", 1)),
-        (edit(), bash("test -f x", "", 1)),
-        (edit(), bash("diff a b", "1c1", 1)),
-        (edit(), bash("pytest", "bash: pytest: command not found", 127)),
-        (edit(), bash("npm test", "npm error Missing script: test", 1)),
-        (edit(), bash("python repro.py", "Traceback", 1)),
-        (FAIL,),
-        (edit(), bash("pytest", "", None)),
-        (README, FAIL),
-        (edit(), FAIL, PASS, edit()),
-    ],
-)
-def test_nothing_open(calls: tuple[ToolCall, ...]) -> None:
-    """Look-ups, runs that never started, and runs without a change prove nothing."""
-    assert not evidence_of("Fix the bug", *calls).open
-
-
-FAILED_BY = {  # (request, calls, final text) → open, settled
-    "said to be old": ("Fix it", (edit(), FAIL), "Done. The 2 failing tests are pre-existing.", False, None),
-    "said of main": ("Fix it", (edit(), FAIL), "The remaining failures also fail on main.", False, None),
-    "wanted": ("Write a failing test for the bug", (edit(), FAIL), "Done.", False, None),
-    "wanted, without a fix": (
-        "Add a test that fails, and don't fix it",
-        (edit(), FAIL),
-        "Done.",
-        False,
-        None,
-    ),
-    "to be fixed": ("Fix the failing tests", (edit(), FAIL), "Done.", True, None),
-    "to be fixed, singular": ("Fix the test that fails", (edit(), FAIL), "Done.", True, None),
-    "to be made green": ("Make the red tests green", (edit(), FAIL), "Done.", True, None),
-    "passed before": ("Cache it", (TEST, edit(), RED), "The failure is unrelated to my change.", True, None),
-    "passed before, called old": (
-        "Cache it",
-        (TEST, edit(), RED),
-        "It is a pre-existing failure.",
-        True,
-        None,
-    ),
-    "failed before": ("Cache it", (RED, edit(), RED), "It is a pre-existing failure.", False, None),
-    "said unrelated": ("Cache it", (edit(), RED), "The failing `test_x` is unrelated.", False, None),
-    "said flaky": ("Cache it", (TEST, edit(), RED), "`test_x` is flaky.", False, None),
+SETTLED = {  # (request, calls, final text) → open, settled
     "lint of a file nobody wrote": ("Add a filter", (edit("src/a.js"), LINT), "Done.", False, True),
     "lint of a written file": ("Add a filter", (edit("scripts/old.js"), LINT), "Done.", True, False),
     "lint that was asked for": (
@@ -134,46 +88,24 @@ FAILED_BY = {  # (request, calls, final text) → open, settled
         True,
         False,
     ),
-    "types of an untouched file": ("Add a filter", (edit(), bash("mypy .", MYPY, 1)), "Done.", True, None),
-    "red test, no fix wanted": (
-        "Write a failing test for the bug, don't fix it",
-        (edit(TESTS), RED),
-        "It fails.",
-        False,
-        True,
-    ),
-    "red test, fix wanted": (
-        "Write a failing test for the bug, then fix it",
-        (edit(TESTS), RED),
-        "It fails.",
-        None,
-        False,
-    ),
-    "red test, code written": (
-        "Write a failing test for the bug",
-        (edit("/repo/src/a.py"), RED),
-        "It fails.",
-        None,
-        False,
-    ),
+    "red, no fix wanted": (f"{WRITE}, don't fix it", (edit(TESTS), RED), "It fails.", False, True),
+    "red, fix wanted": (f"{WRITE}, then fix it", (edit(TESTS), RED), "It fails.", False, False),
+    "red, code written": (WRITE, (edit(), RED), "It fails.", False, False),
     "the same without the work": ("Add an exporter", (edit(), RED, SAME), OLD_TOO, False, True),
     "more than without the work": ("Add an exporter", (edit(), MORE, SAME), OLD_TOO, None, False),
     "red in a worktree of main": ("Change x", (edit(), RED, ON_MAIN), LATER, False, True),
-    "red in a worktree of its own": ("Change x", (edit(), IN_MINE), "Done.", True, None),
-    "ignored by make": ("Change x", (edit(), bash("make test", IGNORED)), "Done.", True, None),
 }
 
 
 @pytest.mark.shows("I24", "I25")
-@pytest.mark.parametrize(("ask", "calls", "final", "is_open", "settled"), FAILED_BY.values(), ids=FAILED_BY)
-def test_whose_failure_it_is(
-    ask: str, calls: tuple[ToolCall, ...], final: str, is_open: bool | None, settled: bool | None
+@pytest.mark.parametrize(("ask", "calls", "final", "is_open", "settled"), SETTLED.values(), ids=SETTLED)
+def test_what_is_settled(
+    ask: str, calls: tuple[ToolCall, ...], final: str, is_open: bool | None, settled: bool
 ) -> None:
-    """Wanted, older or excused: left to a judge. What passed before the work was broken by it."""
+    """Old findings, a failure that was asked for, one that the untouched code has too."""
     row = the_check(*calls, ask=ask, final=final)
-    assert row.outcome == "failed"
+    assert (row.outcome, row.settled) == ("failed", settled)
     assert row.open is is_open or is_open is None
-    assert row.settled is settled or settled is None
 
 
 CLOCK = "FAILED tests/test_a.py::test_clock - assert 1 == 2\n1 failed, 9 passed in 2s"
@@ -212,31 +144,6 @@ def test_failed_tests_that_failed_before_the_first_edit() -> None:
     row = the_check(bash("pytest", CLOCK, 1), edit(), bash("pytest", BOTH, 1))
     assert "failed tests: tests/test_a.py::test_clock; tests/test_a.py::test_login" in row.text
     assert row.text.endswith("; failed before the first edit too: tests/test_a.py::test_clock")
-
-
-@pytest.mark.shows("I24")
-@pytest.mark.parametrize(
-    ("final", "is_open"),
-    [
-        ("One case (`Weld.AcrossBorder`) fails, a pre-existing quirk, unrelated.", True),
-        ("One case (`Weld.AcrossBorder`) is flaky and unrelated.", False),
-        ("One case (`Weld.AcrossBorder`) fails; I checked that it fails on main too; unrelated.", False),
-        ("One case (`Io.Reads`) fails, which is pre-existing.", False),
-    ],
-)
-def test_excuse_for_the_changed_file(final: str, *, is_open: bool) -> None:
-    """ "unrelated" without a run that backs it is no excuse for a test of the file that was changed."""
-    assert bool(evidence_of("Speed up welding", edit("/repo/src/weld.cpp"), RED, final=final).open) is is_open
-
-
-def test_errors_in_files_not_touched() -> None:
-    """Findings in files that the work never touched, and the text says so, are not open; own ones are."""
-    lint = bash("npx eslint .", "\u2716 3 problems (3 errors, 0 warnings)", 1)
-    old = "Done. eslint reports three errors in seed.js; they were there before, I didn't touch that file."
-    own = "Done. eslint reports three errors in `tickets`; they were there before."
-    for final, is_open in ((old, False), (own, True), ("Done.", True)):
-        found = evidence_of("Add a filter", edit("/repo/src/tickets.js"), lint, final=final)
-        assert bool(found.open) is is_open
 
 
 def test_flaky_runs_show() -> None:
@@ -286,9 +193,3 @@ def test_a_failure_that_is_older_than_the_work() -> None:
     """The same run failed with the changes stashed away: said, not open."""
     row = the_check(edit(), bash("git stash && pytest; git stash pop", TWO_FAILED, None), FAIL)
     assert (row.open, "stashed away" in row.text) == (False, True)
-
-
-@pytest.mark.shows("I24")
-def test_make_ignores_what_failed() -> None:
-    """Make says itself that it ignored a failure, whatever its exit code; without that it passed."""
-    assert not evidence_of("Change x", edit(), bash("make test", "21 examples, 2 failures\n")).open
