@@ -516,7 +516,7 @@ async def test_what_the_agents_rules_say_is_not_said_again(site: Site) -> None:
 
 @pytest.mark.shows("LEARN-03")
 async def test_the_agents_words_stay(site: Site) -> None:
-    """What stands in the agent's own words stays there, and a point that it repeats with its name is cited."""
+    """What stands in the agent's own words stays, and a point that it repeats with its name is cited."""
     site.vouched(TEXT)
     c, given = await site.opens("s1")
     line = given.splitlines()[-1]
