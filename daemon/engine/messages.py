@@ -51,10 +51,7 @@ class Messages:
         """The case of the transcript's last turn."""
         world = self._world
         changed = await self._workspaces.changed(s)
-        ours: dict[str, set[str]] = {}
-        for g in learning.given(world.db, s.id):
-            if g.call:
-                ours.setdefault(g.call, set()).update((g.text, g.heading))
+        ours = learning.behind_calls(world.db, s.id)
 
         def make() -> Case:
             return make_case(

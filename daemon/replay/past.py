@@ -8,7 +8,7 @@ files; the case of a task is computed anew, and no model is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -26,7 +26,7 @@ from ..playbook.case import REFLECTOR_TOKENS, of_task
 from ..playbook.stretch import Judged, Stretch, ended, stretch_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from ..core.transcript import Transcript
     from ..core.verdict import FinalState
@@ -43,9 +43,11 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the daemon knows of the session: the texts that it was given, and its verdicts by turn."""
+    """What the daemon knows of the session: the texts that it was given behind results of calls, by the
+    call's id, and its verdicts by turn.
+    """
 
-    given: frozenset[str] = frozenset()
+    given: Mapping[str, Collection[str]] = field(default_factory=dict)
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
 
 

@@ -10,8 +10,18 @@ import pytest
 
 from harness.hosts.opencode import OpencodeRun, opencode_run
 from harness.machine.reflectd import Daemon, alias_file, verdict_file
-from harness.models.scripts import CLAIM, DONE, HEADING, REQUEST, finished, unfinished
-from harness.models.server import slow, text
+from harness.models.scripts import (
+    CLAIM,
+    COMPLETE,
+    DONE,
+    HEADING,
+    INCOMPLETE,
+    REQUEST,
+    UNDEFENDED,
+    finished,
+    unfinished,
+)
+from harness.models.server import slow, text, tool
 
 if TYPE_CHECKING:
     from harness.machine.sandbox import Sandbox
@@ -115,3 +125,20 @@ def test_a_lone_run_is_heard_by_the_readers_of_the_alias(own_box: Sandbox, llm: 
         done["timestamp"],
         session[:8],
     )
+
+
+@pytest.mark.shows("I38")
+@pytest.mark.main("headless: an agent that talks before its calls")
+def test_a_sentence_before_each_call_is_no_question(own_box: Sandbox, llm: ModelServer) -> None:
+    """On Anthropic's wire a text is complete before the call that follows it. Only the last one is judged,
+    and the agent is sent back.
+    """
+    talks = [tool("bash", say=f"Step {n}.", command="make test || true", description="s") for n in range(4)]
+    llm.script(*talks, text(CLAIM), *finished())
+    llm.judge(INCOMPLETE, UNDEFENDED, always=COMPLETE)
+    with Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host") as daemon:
+        ran = opencode_run(own_box, llm.url, REQUEST, "--model", "fakeant/fake-1")
+        daemon.wait_verdict(the_session(llm), "complete")
+    assert (ran.returncode, DONE in ran.stdout) == (0, True), ran
+    assert any(r.prompt.startswith(HEADING) for r in llm.of("main"))
+    assert len(llm.of("judge")) == 3, "no call is paid for a text in mid-turn"

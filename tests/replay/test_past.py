@@ -18,11 +18,13 @@ HOST = "claude-code"
 LINE = "[pat-001] helpful=1 harmful=0 :: Run make db first."
 
 
-def task(request: str = "Do it", *, calls: int = 3, final: str = "Done.", **more: str) -> tuple[Message, ...]:
+def task(
+    request: str = "Do it", *, calls: int = 3, final: str = "Done.", output: str = "ok", **more: str
+) -> tuple[Message, ...]:
     """What was asked, some calls, and the answer."""
     n = next(_ids)
     made = tuple(
-        ToolCall(f"c{n}.{i}", "bash", "completed", {"command": f"make step-{i}"}, "ok", exit=0)
+        ToolCall(f"c{n}.{i}", "bash", "completed", {"command": f"make step-{i}"}, output, exit=0)
         for i in range(calls)
     )
     return (
@@ -90,18 +92,23 @@ def test_it_is_read_again_by_the_tasks_that_were_chosen() -> None:
 
 
 def test_a_verdict_of_then_is_told_and_what_was_given_is_taken_out() -> None:
-    """Where the daemon judged it, its verdict counts, and so does its guard; our own words prove nothing."""
-    good, ended = task("Good", final=f"{LINE} Done."), task("Ended")
+    """Where the daemon judged it, its verdict counts, and so does its guard; our own words behind a result
+    prove nothing, and what the agent wrote stays.
+    """
+    good, ended = task("Good", final="make db, done.", output=f"ok\n\n{LINE}"), task("Ended")
     turn, other = good[-1].id, ended[-1].id
     bad = Verdict("s", "t", turn, "incomplete", 1, Severity.HIGH, missing=(Missing("The tests fail"),))
-    known = Known(frozenset({LINE}), {turn: bad, other: Verdict("s", "t", other, "stopped", 1)})
+    known = Known(
+        {c.id: {LINE} for c in good[1].calls}, {turn: bad, other: Verdict("s", "t", other, "stopped", 1)}
+    )
     found = looked(session(good, ended), known).stretch
     assert found is not None
     assert found.requests == ("Good",)
     assert found.ended == "incomplete, severity HIGH; reward -0.6; open: The tests fail"
     assert found.lowest == -0.6
     assert found.cited == ()
-    assert "make db" not in found.final
+    assert "make db" in found.final
+    assert LINE not in repr(found.evidence)
 
 
 @pytest.mark.shows("I46")

@@ -123,6 +123,6 @@ class Reader:
         from ...store import learning
         from ...store.verdicts import Verdicts
 
-        given = frozenset(text for g in learning.given(self._db, session) for text in (g.text, g.heading))
+        given = learning.behind_calls(self._db, session)
         verdicts = (kept.verdict for kept in Verdicts(self._db).newest(session, VERDICTS))
         return Known(given, {v.turn: v for v in verdicts})
