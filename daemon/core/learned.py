@@ -122,10 +122,10 @@ def cited_ids(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def without(transcript: Transcript, given: Mapping[str, Collection[str]]) -> Transcript:
-    """The transcript without the texts that were given behind results of calls, by the call: words of
-    reflectd prove nothing. Each is taken out once, where it stands last, of the result of that call, or of
-    the next one: a host that has no place behind a call that failed puts it there. What people and agents
-    wrote stays, also where it is word for word the same.
+    """The transcript without the texts that were given behind results of calls, by the call's id: what we
+    said ourselves proves nothing. Each is taken out once, where it stands last, of the result of that call,
+    or of the next one: a host that has no place behind a call that failed puts it there. What people and
+    agents wrote stays, also where it is word for word the same.
     """
     if not given:
         return transcript

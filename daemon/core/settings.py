@@ -292,7 +292,11 @@ class Run:
     """`opencode run`, which exits at idle."""
 
     gate: bool = _setting(True, "judge before `opencode run` ends, so that it can go on", tighten="off")
-    gate_timeout_s: int = _setting(20, "seconds `opencode run` waits for that", range=(1, 120))
+    gate_timeout_s: int = _setting(
+        20,
+        "seconds `opencode run` waits for that, for all texts together until the agent is sent back",
+        range=(1, 120),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class Messages:
         """The case of the transcript's last turn."""
         world = self._world
         changed = await self._workspaces.changed(s)
-        ours = learning.given_by_call(world.db, s.id)
+        ours = learning.behind_calls(world.db, s.id)
 
         def make() -> Case:
             return make_case(

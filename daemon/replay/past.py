@@ -43,8 +43,8 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the daemon knows of the session: the texts that it was given behind results of calls, by the id of
-    the call, and its verdicts by turn.
+    """What the daemon knows of the session: the texts that it was given behind results of calls, by the
+    call's id, and its verdicts by turn.
     """
 
     given: Mapping[str, Collection[str]] = field(default_factory=dict)

@@ -404,18 +404,18 @@ def first_after(db: Reads, session: str) -> list[str]:
     return [name for (name,) in rows]
 
 
-def given_by_call(db: Reads, session: str) -> dict[str, set[str]]:
-    """The texts that the session was given behind the result of a call, by the call's id."""
-    found: dict[str, set[str]] = {}
-    for g in given(db, session):
-        if g.call:
-            found.setdefault(g.call, set()).update((g.text, g.heading))
-    return found
-
-
 def given(db: Reads, session: str) -> list[Given]:
     """What the session was given, in any order."""
     rows = db.read(
         "SELECT offer, kind, name, heading, text, call FROM injections WHERE session = ?", (session,)
     )
     return [Given(*row) for row in rows]
+
+
+def behind_calls(db: Reads, session: str) -> dict[str, set[str]]:
+    """The texts that the session was given behind results of calls, by the call's id."""
+    found: dict[str, set[str]] = {}
+    for g in given(db, session):
+        if g.call:
+            found.setdefault(g.call, set()).update((g.text, g.heading))
+    return found

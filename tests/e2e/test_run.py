@@ -22,7 +22,7 @@ from harness.models.scripts import (
     finished,
     unfinished,
 )
-from harness.models.server import slow
+from harness.models.server import slow, text, tool
 from tests.support.machine.state import wait_ledger
 
 if TYPE_CHECKING:
@@ -103,6 +103,23 @@ def test_with_a_daemon_that_hangs(own_box: Sandbox, llm: ModelServer) -> None:
         ran = opencode_run(own_box, llm.url, REQUEST)
     assert (ran.returncode, CLAIM in ran.stdout) == (0, True), ran
     assert "reflect" not in (ran.stdout + ran.stderr).lower()
+
+
+@pytest.mark.shows("I38")
+@pytest.mark.main("headless: an agent that talks before its calls")
+def test_a_sentence_before_each_call_is_no_question(own_box: Sandbox, llm: ModelServer) -> None:
+    """On Anthropic's wire a text is complete before the call that follows it. Only the last one is judged,
+    and the agent is sent back.
+    """
+    talks = [tool("bash", say=f"Step {n}.", command="make test || true", description="s") for n in range(4)]
+    llm.script(*talks, text(CLAIM), *finished())
+    llm.judge(INCOMPLETE, UNDEFENDED, always=COMPLETE)
+    with Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host") as daemon:
+        ran = opencode_run(own_box, llm.url, REQUEST, "--model", "fakeant/fake-1")
+        daemon.wait_verdict(the_session(llm), "complete")
+    assert (ran.returncode, DONE in ran.stdout) == (0, True), ran
+    assert any(r.prompt.startswith(HEADING) for r in llm.of("main"))
+    assert len(llm.of("judge")) == 3, "no call is paid for a text in mid-turn"
 
 
 # --- a model as the judge: its session lives inside a process that wants to end --------------------------

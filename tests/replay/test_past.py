@@ -11,7 +11,6 @@ import pytest
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.core.verdict import Missing, Severity, Verdict
 from daemon.playbook.case import REFLECTOR_TOKENS
-from daemon.playbook.stretch import Stretch
 from daemon.replay.past import BYTES, NOT_JUDGED, TASKS, Known, Past, past_of, prompt_tokens
 
 _ids = count()
@@ -19,11 +18,15 @@ HOST = "claude-code"
 LINE = "[pat-001] helpful=1 harmful=0 :: Run make db first."
 
 
-def task(request: str = "Do it", *, calls: int = 3, final: str = "Done.", **more: str) -> tuple[Message, ...]:
+def task(
+    request: str = "Do it", *, calls: int = 3, final: str = "Done.", output: str = "ok", **more: str
+) -> tuple[Message, ...]:
     """What was asked, some calls, and the answer."""
     n = next(_ids)
-    given = [{"command": f"make step-{i}"} for i in range(calls)]
-    made = tuple(ToolCall(f"c{n}.{i}", "bash", "completed", g, "ok", exit=0) for i, g in enumerate(given))
+    made = tuple(
+        ToolCall(f"c{n}.{i}", "bash", "completed", {"command": f"make step-{i}"}, output, exit=0)
+        for i in range(calls)
+    )
     return (
         Message(f"u{n}", "user", n, request, human=True),
         Message(f"w{n}", "assistant", n, calls=made, finish="tool-calls"),
@@ -37,13 +40,6 @@ def session(*tasks: tuple[Message, ...], name: str = "s") -> Transcript:
 
 def looked(transcript: Transcript, known: Known | None = None, **more: object) -> Past:
     return past_of(transcript, HOST, known or Known(), **more)  # type: ignore[arg-type]
-
-
-def stretch(transcript: Transcript, known: Known | None = None, **more: object) -> Stretch:
-    """What the session teaches."""
-    found = looked(transcript, known, **more).stretch
-    assert found is not None
-    return found
 
 
 def test_all_tasks_of_a_session_become_one_stretch() -> None:
@@ -80,7 +76,7 @@ def test_a_copy_of_another_session_teaches_nothing_twice() -> None:
     first = session(task("One"), task("Two"))
     seen = looked(first).marks
     fork = session(first.messages, task("Three"), name="fork")
-    assert stretch(fork, seen=seen).requests == ("Three",)
+    assert looked(fork, seen=seen).stretch.requests == ("Three",)  # type: ignore[union-attr]
     renamed = tuple(replace(m, id=f"new-{m.id}") for m in first.messages)
     assert looked(session(renamed, name="copy"), seen=seen).why == "no task of its own was brought to an end"
     same_words = session(task("One"), task("Two"), name="other")
@@ -96,21 +92,23 @@ def test_it_is_read_again_by_the_tasks_that_were_chosen() -> None:
 
 
 def test_a_verdict_of_then_is_told_and_what_was_given_is_taken_out() -> None:
-    """Where the daemon judged it, its verdict counts, and so does its guard. What was given behind the result
-    of a call proves nothing.
+    """Where the daemon judged it, its verdict counts, and so does its guard; our own words behind a result
+    prove nothing, and what the agent wrote stays.
     """
-    good, ended = task("Good"), task("Ended")
-    first, *rest = good[1].calls
-    good = (good[0], replace(good[1], calls=(replace(first, output=f"ok\n{LINE}"), *rest)), good[2])
+    good, ended = task("Good", final="make db, done.", output=f"ok\n\n{LINE}"), task("Ended")
     turn, other = good[-1].id, ended[-1].id
     bad = Verdict("s", "t", turn, "incomplete", 1, Severity.HIGH, missing=(Missing("The tests fail"),))
-    known = Known({first.id: {LINE}}, {turn: bad, other: Verdict("s", "t", other, "stopped", 1)})
-    found = stretch(session(good, ended), known)
+    known = Known(
+        {c.id: {LINE} for c in good[1].calls}, {turn: bad, other: Verdict("s", "t", other, "stopped", 1)}
+    )
+    found = looked(session(good, ended), known).stretch
+    assert found is not None
     assert found.requests == ("Good",)
     assert found.ended == "incomplete, severity HIGH; reward -0.6; open: The tests fail"
     assert found.lowest == -0.6
     assert found.cited == ()
-    assert "make db" not in repr(found)
+    assert "make db" in found.final
+    assert LINE not in repr(found.evidence)
 
 
 @pytest.mark.shows("I46")
@@ -136,5 +134,5 @@ def test_a_long_session_has_bounds() -> None:
     assert large.stretch.requests[-1].startswith(f"{TASKS - 1} line")
     assert large.left_out == TASKS - len(large.stretch.requests)
     template = "{nonce} {transcript} {playbook} {cited_ids}"
-    small = prompt_tokens(stretch(session(task())), template)
+    small = prompt_tokens(looked(session(task())).stretch, template)  # type: ignore[arg-type]
     assert 1_100 < small < 2_000 < prompt_tokens(large.stretch, template) <= REFLECTOR_TOKENS

@@ -123,6 +123,6 @@ class Reader:
         from ...store import learning
         from ...store.verdicts import Verdicts
 
+        given = learning.behind_calls(self._db, session)
         verdicts = (kept.verdict for kept in Verdicts(self._db).newest(session, VERDICTS))
-        given = learning.given_by_call(self._db, session)
         return Known(given, {v.turn: v for v in verdicts})

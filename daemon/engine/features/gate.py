@@ -2,7 +2,8 @@
 
 The host asks with a text that may be its last. What would follow that text is judged now. Feedback is
 committed and handed to the shim, which sends it when the step really ends (``stop``). When a tool call
-follows instead, the shim answers ``stale``, and the round is taken back as if it had not been.
+follows instead, the shim takes the question back, or answers ``stale``, and the round is as if it had not
+been.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from ..hosts.host import Instance
 
 KEPT = 200
-ASKS_PER_ROUND = 2
+ASKS_PER_ROUND = 2  # about texts that ended their turn, as far as anybody knows
+MOST_ASKS = 6  # in a round, about any texts
 
 
 class Gate(Feature):
@@ -42,27 +44,50 @@ class Gate(Feature):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._world = parts.world
-        self._asked: OrderedDict[tuple[str, str, int], int] = OrderedDict()
+        self._asked: OrderedDict[tuple[str, str, int], list[str]] = OrderedDict()
+        self._thinks: dict[tuple[str, str], asyncio.Future[dict[str, Any] | None]] = {}
 
     def questions(self) -> Sequence[Question]:
-        """``ask gate``: the feedback order that should follow a text, or null."""
+        """``ask gate``: the feedback order that should follow a text, or null. Without a text: a call
+        followed the one that was asked about, so nobody waits for the answer.
+        """
         return (Question("gate", self._answer),)
 
     async def _answer(self, instance: Instance, data: Mapping[str, str]) -> Mapping[str, Any]:
-        order = await self.ask(instance, data["session"], data["message"], data["text"])
-        return {"feedback": order}
+        session, message = data["session"], data["message"]
+        if not data["text"]:
+            self._withdraw(session, message)
+            return {"feedback": None}
+        return {"feedback": await self.ask(instance, session, message, data["text"])}
+
+    def _withdraw(self, session: str, message: str) -> None:
+        """The text did not end its turn: stop thinking, and count no question."""
+        asking = self._thinks.pop((session, message), None)
+        if asking is not None:
+            asking.cancel()
+        for asked in self._asked.values():
+            if message in asked:
+                asked.remove(message)
 
     async def ask(self, instance: Instance, session: str, message: str, text: str) -> dict[str, Any] | None:
         """The feedback order that should follow ``text``, or None. Every failure is None."""
         asking = asyncio.ensure_future(self._ask(instance, session, message, text))
+        self._thinks[session, message] = asking
+        asking.add_done_callback(lambda _: self._thought(session, message, asking))
         try:
             return await asyncio.shield(asking)
-        except asyncio.CancelledError:  # the host waits no longer: what comes now is taken back
-            self._world.spawn(self._unheard(asking), "gate")
+        except asyncio.CancelledError:
+            if asking.cancelled():
+                return None
+            self._world.spawn(self._unheard(asking), "gate")  # the host waits no longer: it is taken back
             raise
         except ReflectdError as e:
             self._world.log.info("gate", session=session, answer="nothing", error=str(e))
             return None
+
+    def _thought(self, session: str, message: str, asking: asyncio.Future[Any]) -> None:
+        if self._thinks.get((session, message)) is asking:
+            del self._thinks[session, message]
 
     async def _unheard(self, asking: asyncio.Future[dict[str, Any] | None]) -> None:
         order = await asking
@@ -83,7 +108,7 @@ class Gate(Feature):
             return None
         s = reconcile(replace(now, busy=False), transcript)
         no = may_judge_messages(s, transcript, limits) or too_many_prompts(s, world.clock.now_ms(), limits)
-        if no is not None or self._too_often(s):
+        if no is not None or self._too_often(s, transcript, message):
             return None
         s = judging(s, message)
         formed = await self.parts.asking.judge(await messages.case(transcript, s), s)
@@ -98,6 +123,7 @@ class Gate(Feature):
         if not any(isinstance(o, SendFeedback) for o in decision.orders):
             self.parts.foretold.keep(session, formed)
             return None
+        self._thinks.pop((session, message), None)  # too late to be cancelled: the order may prove stale
         decision = replace(decision, session=replace(decision.session, busy=True))
         verdict = decision.verdict
         rows = await self.parts.commit.decide(
@@ -130,15 +156,21 @@ class Gate(Feature):
             return False
         return True
 
-    def _too_often(self, s: Session) -> bool:
-        """A model is asked at most twice per round; rules cost nothing and may look each time."""
+    def _too_often(self, s: Session, transcript: Transcript, message: str) -> bool:
+        """A model is asked at most twice per round, texts after which the agent called a tool not counted;
+        rules cost nothing and may look each time.
+        """
         if self._world.calls.judges.get(s.host) == ("offline",):
             return False
         key = (s.id, s.task, s.attempts)
-        self._asked[key] = self._asked.get(key, 0) + 1
+        asked = self._asked.setdefault(key, [])
         while len(self._asked) > KEPT:
             self._asked.popitem(last=False)
-        return self._asked[key] > ASKS_PER_ROUND
+        in_mid_turn = {m.id for m in transcript.messages if m.finish == "tool-calls"}
+        if len([a for a in asked if a not in in_mid_turn]) >= ASKS_PER_ROUND or len(asked) >= MOST_ASKS:
+            return True
+        asked.append(message)
+        return False
 
 
 def as_if_final(transcript: Transcript, message: str, text: str) -> Transcript:

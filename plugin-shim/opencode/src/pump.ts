@@ -16,6 +16,9 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
+/** As `sleep`, where the host itself waits: with nothing else to do, Bun does not wake for a timer without a ref. */
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
 export class Pump {
   readonly #step: () => Promise<boolean> | false
   readonly #recover: (error: unknown) => Promise<boolean>

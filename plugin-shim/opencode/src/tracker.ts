@@ -3,7 +3,7 @@
  * `stale` in the same tick as a prompt; the daemon keeps the full state.
  */
 import { BoundedMap, BoundedSet } from "./bounded.ts"
-import { sleep } from "./pump.ts"
+import { pause } from "./pump.ts"
 import type { Json } from "./wire.ts"
 
 export type Status = "busy" | "idle" | "retry"
@@ -141,7 +141,7 @@ export class Tracker {
     const typed = this.peek(id)?.typed
     if (!typed) return
     const end = typed.at + ANSWERED_MS
-    while (this.peek(id)?.typed === typed && Date.now() < end) await sleep(20)
+    while (this.peek(id)?.typed === typed && Date.now() < end) await pause(20)
   }
 
   /**

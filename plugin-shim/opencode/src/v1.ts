@@ -74,6 +74,7 @@ export class SiteV1 extends Site {
         else await this.#contexts.system(text(input.sessionID), system)
       }),
       ...(mode === "run" && {
+        "tool.execute.before": this.#safe((input) => this.#gate.called(text(record(input)["sessionID"]))),
         "experimental.text.complete": this.#safe(async (input, output) => {
           if (!this.#isNew(output)) return
           await this.#gate.textComplete(text(input.sessionID), text(input.messageID), text(output.text))

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict"
 import { beforeEach, test } from "node:test"
 import { Gate } from "../src/gate.ts"
+import { sleep } from "../src/pump.ts"
 import { Tracker } from "../src/tracker.ts"
 import type { HookState, Json, Order } from "../src/wire.ts"
 
@@ -20,9 +21,13 @@ let connected: boolean
 let state: HookState
 let tracker: Tracker
 let gate: Gate
+let asked: number[]
+let thinks: Promise<unknown>
 
 beforeEach(() => {
   log = []
+  asked = []
+  thinks = Promise.resolve()
   answer = { feedback }
   connected = true
   state = { gate: true, gate_ms: 1000, context: false }
@@ -35,13 +40,18 @@ beforeEach(() => {
       return state
     },
     flushed: async () => true,
-    ask: async (what: string) => (log.push(what), answer),
+    ask: async (what: string, data: Json, ms: number) => {
+      log.push(data["text"] ? what : "withdraw")
+      asked.push(ms)
+      await thinks
+      return answer
+    },
   }
   const orders = {
     accept: (raw: unknown, busy?: boolean) => void log.push(`accept ${(raw as Order).id} ${busy}`),
     refuse: (order: Order, why: string) => void log.push(`refuse ${order.id}: ${why}`),
   }
-  gate = new Gate(link, orders, tracker)
+  gate = new Gate(link, orders, tracker, 5)
 })
 
 const part = (fields: Json, messageID = M) =>
@@ -57,6 +67,36 @@ test("feedback is queued when the step ends the turn, not before, and once", asy
   finish("stop")
   finish("stop")
   assert.deepEqual(log, ["gate", "accept fb true"])
+})
+
+// shows: I38
+test("a text that a call follows is no question, and none any more when the call comes late", async () => {
+  const early = complete()
+  gate.called(S)
+  await early
+  assert.deepEqual(log, [])
+  thinks = new Promise(() => {})
+  const late = complete()
+  while (log.length === 0) await sleep(1)
+  gate.called("ses_other")
+  gate.called(S)
+  await late
+  assert.deepEqual(log, ["gate", "withdraw"])
+})
+
+test("what is waited for in vain counts against one time for all texts, until the agent is sent back", async () => {
+  answer = null
+  for (let n = 0; n < 2; n++) {
+    thinks = sleep(300)
+    await complete()
+  }
+  const [first = 0, second = 0] = asked
+  assert.ok(first === 1000 && second < 1000, `${asked}`)
+  answer = { feedback }
+  await complete()
+  finish("stop")
+  await complete()
+  assert.equal(asked[3], 1000)
 })
 
 test("a tool call of the same message makes it stale", async () => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,25 @@ async def test_an_order_that_was_void_and_is_carried_out_all_the_same(run: Run) 
     await run.w.sim.settle()
     assert run.w.verdict("ses_a")["state"] == "incomplete"
     assert daemon.world.verdicts.unfiled() == []
+
+
+@pytest.mark.shows("I38")
+async def test_only_a_text_that_ended_its_turn_is_a_question(run: Run) -> None:
+    """The agent says a sentence before each call, and the call comes while the judge thinks or after it:
+    neither takes the question from the text that ends the turn.
+    """
+    run.w.llm.hold = asyncio.Event()
+    run.w.llm.add(INCOMPLETE, COMPLETE, COMPLETE, INCOMPLETE)
+    thinking = asyncio.ensure_future(run.says("Let me see."))
+    await run.w.until_asked()
+    message = run.w.host.last("ses_a")
+    took_back = {"session": "ses_a", "message": message, "text": ""}
+    await run.w.sim.daemon.engine.intake.ask(run.instance, "gate", took_back)
+    assert (await thinking)[1] is None
+    run.w.llm.hold.set()
+    for text in ("Now this.", "And that."):
+        assert (await run.says(text))[1] is None
+        run.w.host.sessions["ses_a"].messages[-1]["info"]["finish"] = "tool-calls"
+    second, order = await run.says("All done.")
+    assert order is not None
+    assert order["if"]["turn"] == second
