@@ -135,11 +135,9 @@ class OpencodeServe:
             return json.loads(text)
         return text
 
-    def create_session(
-        self, *, title: str = "", parent: str = "", agent: str = "", model: Json | None = None
-    ) -> Session:
+    def create_session(self, *, title: str = "", agent: str = "", model: Json | None = None) -> Session:
         """A new session, whose prompts go to ``agent`` and ``model`` unless they say otherwise."""
-        body = {k: v for k, v in {"title": title, "parentID": parent}.items() if v}
+        body = {"title": title} if title else {}
         return Session(self, self.request("POST", "/session", body)["id"], agent, model)
 
     def sessions(self) -> list[Json]:

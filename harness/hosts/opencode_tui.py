@@ -43,11 +43,6 @@ class OpencodeTui(Terminal):
         self._key(b"\x18n")
         self.wait_for(READY)
 
-    def sessions(self) -> str:
-        """Open the list of sessions (Ctrl-X l); gives the screen."""
-        self._key(b"\x18l")
-        return self.wait_for("Sessions")
-
     def interrupt(self) -> None:
         """Esc twice, as opencode wants it."""
         self.escape()

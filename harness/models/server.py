@@ -160,8 +160,8 @@ def text(words: Reply, *, tokens_in: int = 100, stop: str = "end_turn", **usage:
     return Text(words, tokens_in, stop=stop, **usage)
 
 
-def tool(name: str, /, *, say: str = "", **args: Any) -> Tool:
-    return Tool(name, args, say)
+def tool(name: str, /, **args: Any) -> Tool:
+    return Tool(name, args)
 
 
 def bash(command: str) -> Tool:
@@ -172,12 +172,6 @@ def bash(command: str) -> Tool:
 def write(path: str, content: str) -> Tool:
     """opencode's write tool."""
     return Tool("write", {"filePath": path, "content": content})
-
-
-def todos(*entries: tuple[str, str]) -> Tool:
-    """opencode's todowrite tool, of (text, status) pairs."""
-    rows = [{"id": str(i), "content": c, "status": s, "priority": "high"} for i, (c, s) in enumerate(entries)]
-    return Tool("todowrite", {"todos": rows})
 
 
 def slow(words: str = "Thinking") -> Slow:
@@ -210,7 +204,6 @@ class ModelServer:
         self.url = ""
         self.requests: list[Request] = []
         self.unscripted: list[Request] = []
-        self.judge_marker = ""
         self.judge_else: Step | None = None
         self._scripts: dict[str, deque[Step]] = {}
         self._default: deque[Step] = deque()
@@ -255,11 +248,6 @@ class ModelServer:
         with self._lock:
             return [r for r in self.requests if r.kind == kind and session in {"", r.session}]
 
-    def left(self, session: str = "") -> int:
-        """How many scripted steps nobody took yet."""
-        with self._lock:
-            return len(self._scripts.get(session, ())) if session else len(self._default)
-
     def reset(self) -> None:
         """Forget the scripts and requests; let every slow answer end. Sessions seen so far are retired."""
         with self._lock:
@@ -274,7 +262,6 @@ class ModelServer:
             self._judge.clear()
             self._api.clear()
             self._agents.clear()
-            self.judge_marker = ""
             self.judge_else = None
 
     def __enter__(self) -> Self:
@@ -359,8 +346,6 @@ class ModelServer:
         if CLAUDE_SESSION in raw.headers:
             return _kind_of_claude(system, tools, prompt, raw.headers.get(CLAUDE_AGENT, ""))
         session = _session(raw)
-        if self.judge_marker and (self.judge_marker in system or self.judge_marker in prompt):
-            return "judge"
         if system.startswith("You are a title generator"):
             return "title"
         if tools:

@@ -12,19 +12,13 @@ from daemon.files.bounded import read_text, reason
 
 
 def test_a_text_and_no_file(tmp_path: Path) -> None:
-    """UTF-8 without its BOM; None when there is no file, or no folder."""
+    """UTF-8 without its BOM, up to exactly the limit; None when there is no file, or no folder."""
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbf\xc3\xbc\n")
-    assert read_text(tmp_path / "a", 10) == "ü\n"
+    assert read_text(tmp_path / "a", 6) == "ü\n"
+    with pytest.raises(ValueError, match="larger than 5 bytes"):
+        read_text(tmp_path / "a", 5)
     assert read_text(tmp_path / "b", 10) is None
     assert read_text(tmp_path / "a" / "c", 10) is None
-
-
-def test_the_limit_is_exact(tmp_path: Path) -> None:
-    """A file of the limit is read, one byte more is refused."""
-    (tmp_path / "a").write_text("x" * 10)
-    assert read_text(tmp_path / "a", 10) == "x" * 10
-    with pytest.raises(ValueError, match="larger than 9 bytes"):
-        read_text(tmp_path / "a", 9)
 
 
 def test_what_is_no_text_file(tmp_path: Path) -> None:

@@ -106,14 +106,9 @@ def documents_without_list(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 
 @given(documents())
-def test_what_is_read(doc: Document) -> None:
-    """Whatever stands around and between, the entries are those of the top-level list."""
-    assert plugins(doc.text) == doc.entries
-
-
-@given(documents())
 def test_add_then_remove_gives_the_same_bytes(doc: Document) -> None:
     """Adding changes only the list, only by insertion, and removing again restores every byte."""
+    assert plugins(doc.text) == doc.entries
     grown = add_plugin(doc.text, OURS)
     assert plugins(grown) == [*doc.entries, OURS]
     assert grown.startswith(doc.before)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,11 @@ from daemon.files.rules_file import chosen, every, places
 from daemon.rules.section import RULES, Document
 
 
-@dataclass
 class Project:
     """A project below a home folder, and the environment of a person there."""
 
-    root: Path
-    env: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.home = self.root / "home"
+    def __init__(self, root: Path) -> None:
+        self.home = root / "home"
         self.path = self.home / "work"
         self.path.mkdir(parents=True)
         (self.home / ".claude").mkdir()
@@ -46,29 +41,33 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path.resolve())
 
 
-def test_one_file_that_is_there(project: Project) -> None:
-    """CLAUDE.md, the one below .claude where only that exists, or AGENTS.md; each is read for what it is."""
-    project.file(".claude/CLAUDE.md")
-    assert project.found() == [".claude/CLAUDE.md"]
-    project.file("CLAUDE.md")
-    assert project.found() == ["CLAUDE.md"]
-    (project.path / "CLAUDE.md").unlink()
-    (project.path / ".claude/CLAUDE.md").unlink()
-    project.file("AGENTS.md")
+LAYOUTS: dict[str, tuple[dict[str, str], str]] = {
+    "only below .claude": ({".claude/CLAUDE.md": "#"}, ".claude/CLAUDE.md"),
+    "both CLAUDE.md": ({".claude/CLAUDE.md": "#", "CLAUDE.md": "#"}, "CLAUDE.md"),
+    "only AGENTS.md": ({"AGENTS.md": "#"}, "AGENTS.md"),
+    "nothing": ({}, "CLAUDE.md"),
+    "nothing, and only opencode": ({"opencode.json": "{}"}, "AGENTS.md"),
+    "nothing, and both hosts": ({"opencode.json": "{}", ".claude/settings.json": "{}"}, "CLAUDE.md"),
+    "an import": ({"CLAUDE.md": "@AGENTS.md\n", "AGENTS.md": "#"}, "AGENTS.md"),
+    "an import in a sentence": (
+        {"CLAUDE.md": "# Ours\n\nSee @./AGENTS.md, and more.\n", "AGENTS.md": "#"},
+        "AGENTS.md",
+    ),
+    "an import from below": ({".claude/CLAUDE.md": "@../AGENTS.md\n", "AGENTS.md": "#"}, "AGENTS.md"),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), LAYOUTS.values(), ids=LAYOUTS)
+def test_one_file(project: Project, files: dict[str, str], expected: str) -> None:
+    """The one that is there or is imported; else CLAUDE.md, which both hosts read, or opencode's own."""
+    for name, text in files.items():
+        project.file(name, text)
     (place,) = places(project.path, project.env)
-    assert place.name == "AGENTS.md"
-    assert "@AGENTS.md" in place.note
-    assert place.read() == b"# Rules\n"
-
-
-def test_none_is_there(project: Project) -> None:
-    """CLAUDE.md is made, which both hosts read; AGENTS.md in a project that only opencode works in."""
-    assert project.found() == ["CLAUDE.md"]
-    assert places(project.path, project.env)[0].read() == b""
-    project.file("opencode.json", "{}")
-    assert project.found() == ["AGENTS.md"]
-    project.file(".claude/settings.json", "{}")
-    assert project.found() == ["CLAUDE.md"]
+    assert place.name == expected
+    assert place.read().decode() == files.get(expected, "")
+    if "AGENTS.md" in files:  # the person reads why it is this one, or how Claude Code would read it
+        assert ("imports it" in place.note) is (len(files) == 2)
+        assert ("@AGENTS.md" in place.note) is (len(files) == 1)
 
 
 @pytest.mark.parametrize(("link", "target"), [("CLAUDE.md", "AGENTS.md"), ("AGENTS.md", "CLAUDE.md")])
@@ -78,22 +77,6 @@ def test_a_link_makes_them_one(project: Project, link: str, target: str) -> None
     (project.path / link).symlink_to(target)
     (place,) = places(project.path, project.env)
     assert (place.name, place.path) == (target, project.path / target)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("CLAUDE.md", "@AGENTS.md\n"),
-        ("CLAUDE.md", "# Ours\n\nSee @./AGENTS.md, and more.\n"),
-        (".claude/CLAUDE.md", "@../AGENTS.md\n"),
-    ],
-)
-def test_an_import_makes_them_one(project: Project, name: str, text: str) -> None:
-    """Both hosts read AGENTS.md then, so the rules go there; the note says why."""
-    project.file(name, text)
-    project.file("AGENTS.md")
-    (place,) = places(project.path, project.env)
-    assert (place.name, place.note) == ("AGENTS.md", f"{name} imports it")
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,7 @@ def test_the_nearest_mark_counts_and_a_known_folder_before_it(home: Path) -> Non
 
 
 def test_home_is_no_project_of_what_is_in_it(home: Path) -> None:
-    """Dotfiles in a repository at home do not make one project of everything; standing there is another
-    matter.
-    """
+    """Dotfiles in a repository at home make no project of what is in it; standing there is another matter."""
     (home / ".git").mkdir()
     (home / ".reflection").mkdir()
     assert upward(home / "notes" / "today") == (home / "notes" / "today", home / "notes")

@@ -50,26 +50,14 @@ def edits(file: Path) -> Callable[[], object]:
 
 
 async def test_edits_are_noticed(tmp_path: Path) -> None:
-    """A file in the folder, one in a folder below, one made while watching."""
-    (tmp_path / "prompts").mkdir()
-    async with watching(tmp_path) as seen:
-        await noticed(seen, edits(tmp_path / "config.toml"))
-        await noticed(seen, edits(tmp_path / "prompts" / "judge.txt"))
-        (tmp_path / "later").mkdir()
-        await noticed(seen, edits(tmp_path / "later" / "x.txt"))
-
-
-async def test_a_folder_that_is_made_later(tmp_path: Path) -> None:
-    """Nobody has ~/.config/reflectd at first."""
+    """In a folder that is made later, in one below, in one made while watching."""
     folder = tmp_path / "config" / "reflectd"
-
-    def make() -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        edit()
-
-    edit = edits(folder / "judge.txt")
+    edit = edits(folder / "config.toml")
     async with watching(folder) as seen:
-        await noticed(seen, make)
+        await noticed(seen, lambda: (folder.mkdir(parents=True, exist_ok=True), edit()))
+        for name in ("prompts", "later"):
+            (folder / name).mkdir()
+            await noticed(seen, edits(folder / name / "x.txt"))
 
 
 async def test_a_folder_that_goes_and_comes_again(tmp_path: Path) -> None:

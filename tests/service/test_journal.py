@@ -5,21 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-import structlog
 
 from daemon import log
 from daemon.core.settings import Log, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    """Other tests find structlog as it was."""
-    yield
-    structlog.reset_defaults()
 
 
 def logged(path: Path, settings: Settings) -> list[str]:

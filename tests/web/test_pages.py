@@ -232,32 +232,24 @@ def test_a_dispute_keeps_the_case_as_the_command_does(daemon: Daemon, browser: B
 
 
 @pytest.mark.parametrize(
-    ("change", "status"),
+    "change",
     [
-        ({"should_be": "fine"}, 400),
-        ({"why": "x" * 2_001}, 400),
-        ({"round": 0}, 400),
-        ({"round": "one"}, 400),
-        ({"round": 7}, 400),
-        ({"session": "nobody"}, 400),
+        {"should_be": "fine"},
+        {"why": "x" * 2_001},
+        {"round": 0},
+        {"round": "one"},
+        {"round": 7},
+        *({"session": name} for name in ("nobody", "", "ses_e", None, "ses_\ud800", "ses_\0")),
     ],
+    ids=str,
 )
-def test_a_dispute_that_makes_no_sense(browser: Browser, change: dict[str, object], status: int) -> None:
-    """Bad input: said in a sentence, nothing is kept."""
+def test_a_dispute_that_makes_no_sense(browser: Browser, change: dict[str, object]) -> None:
+    """Bad input: said in a sentence, nothing is kept; a part of a session's name is not guessed at."""
     body = {"session": "ses_evil", "round": 1, "should_be": "complete", "why": ""} | change
     page = browser.post("/dispute", body)
-    assert page.status == status
+    assert page.status == 400
     assert page.json["error"]
     assert "You keep this case" not in browser.get("/verdict/ses_evil/1").text
-
-
-@pytest.mark.parametrize(
-    ("session", "status"), [("", 400), ("ses_p", 400), (None, 400), ("ses_\ud800", 400), ("ses_\0", 400)]
-)
-def test_a_click_names_the_whole_session(browser: Browser, session: object, status: int) -> None:
-    """What could be meant is not guessed, and what can't be stored is refused."""
-    body = {"session": session, "round": 1, "should_be": "complete", "why": ""}
-    assert browser.post("/dispute", body).status == status
 
 
 def test_what_is_no_body_is_refused(browser: Browser) -> None:

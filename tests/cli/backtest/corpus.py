@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from harness.machine.sandbox import Sandbox
 from tests.support.hosts.claude_code_past import begun, kept
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.machine.sandbox import Sandbox
 
 
 def session(box: Sandbox, number: int, *, passed: bool = False, then: str = "") -> Path:

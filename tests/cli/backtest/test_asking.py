@@ -7,34 +7,27 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pexpect
 import pytest
 
 from harness.machine.reflectd import Daemon
-from harness.machine.waiting import PATIENCE_S, wait_until
-from harness.models.api_servers import MODEL, Fails, Hangs, LlmServer, Says, Step, llm_server
+from harness.machine.sandbox import Sandbox
+from harness.machine.waiting import wait_until
+from harness.models.api_servers import Fails, Hangs, LlmServer, Says, llm_server
 from tests.cli.backtest.corpus import session, sessions
+from tests.cli.reflect.model import Answers, with_a_key
+from tests.cli.reflect.person import at_a_terminal, ended, typed
 from tests.support.hosts.claude_code_past import begun as begun_at
 from tests.support.hosts.claude_code_past import kept
-from tests.support.machine.command_line import COMMAND, Done, environment, reflectd, said
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from aiohttp import web
-
-    from harness.machine.sandbox import Sandbox
-    from harness.models.api_servers import Wire
+from tests.support.machine.command_line import Done, reflectd, said
 
 Json = dict[str, Any]
-KEY = "sk-ant-api03-1234567890abcdefghijKLMNOP"
 DONE = {"complete": True, "severity": "NONE", "feedback": "", "missing": [], "next_actions": []}
 OPEN = {
     "complete": False,
@@ -45,36 +38,13 @@ OPEN = {
 }
 
 
-@dataclass(frozen=True)
-class Judges(Step):
-    """A verdict or a defence, with the nonce of its call."""
-
-    says: Json
-    asked: list[str] = field(default_factory=list)
-
-    async def play(self, wire: Wire, body: Json, request: web.Request) -> web.StreamResponse:
-        text = json.dumps(body, ensure_ascii=False)
-        nonce = re.search(r"The marker of this data is (\w+)\.", text)
-        assert nonce is not None, text
-        self.asked.append(text)
-        return await replace(Says(), text=json.dumps({"nonce": nonce[1], **self.says})).play(
-            wire, body, request
-        )
-
-
 @asynccontextmanager
 async def site(
     box: Sandbox, *, daemon: bool, **more: str
 ) -> AsyncIterator[tuple[LlmServer, dict[str, str], Daemon]]:
     """A model's API, the settings that lead to it, and a daemon, which runs where it is asked for."""
     async with llm_server() as server:
-        env = {
-            "ANTHROPIC_API_KEY": KEY,
-            "ANTHROPIC_BASE_URL": server.url,
-            "REFLECTD_ANTHROPIC_MODEL": MODEL["anthropic"],
-            "REFLECTD_JUDGE_PROVIDER": "auto",
-            **more,
-        }
+        env = with_a_key(server.url) | more
         process = Daemon(box, **env)
         if daemon:
             await asyncio.to_thread(process.start)
@@ -85,33 +55,24 @@ async def site(
             await asyncio.to_thread(process.stop)
 
 
+ASK = ["backtest", "--provider", "anthropic"]
+
+
 def begun(box: Sandbox, env: dict[str, str], *args: str) -> pexpect.spawn[str]:
     """The command at a terminal."""
-    return pexpect.spawn(
-        COMMAND[0],
-        [*COMMAND[1:], "backtest", "--provider", "anthropic", *args],
-        env=environment(box, **{"TERM": "dumb", **env}),  # type: ignore[arg-type]
-        cwd=str(box.project),
-        encoding="utf-8",
-        timeout=PATIENCE_S,
-        dimensions=(60, 110),
-    )
+    return typed(box, [*ASK, *args], columns=110, **env)
 
 
-def answered(box: Sandbox, env: dict[str, str], answer: str, *args: str) -> tuple[int, str]:
+async def answered(box: Sandbox, env: dict[str, str], answer: str, *args: str) -> tuple[int, str]:
     """Exit code and screen; ``answer`` to the question, nothing typed where it is empty."""
-    child = begun(box, env, *args)
-    screen = ""
-    try:
-        if answer:
-            child.expect(r"\[y/N\] ")
-            screen = f"{child.before}{child.after}"
-            child.send(f"{answer}\r")
-        child.expect(pexpect.EOF)
-        screen += str(child.before)
-    finally:
-        child.close()
-    return int(child.exitstatus if child.exitstatus is not None else -1), " ".join(screen.split())
+    answers = [answer] if answer else []
+    code, screen = await asyncio.to_thread(at_a_terminal, box, [*ASK, *args], *answers, columns=110, **env)
+    return code, " ".join(screen.split())
+
+
+async def run(box: Sandbox, env: dict[str, str], *args: str) -> Done:
+    """The command where no terminal is."""
+    return await asyncio.to_thread(reflectd, box, *ASK, *args, **env)
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
@@ -119,17 +80,14 @@ async def test_no_model_without_a_yes(box: Sandbox) -> None:
     """The estimate asks nobody; without a terminal, with a no and with --json nothing is asked."""
     sessions(box, 3)
     async with site(box, daemon=False) as (_, env, _):
-
-        async def run(*args: str) -> Done:
-            return await asyncio.to_thread(reflectd, box, "backtest", "--provider", "anthropic", *args, **env)
-
-        said(await run("--dry-run"), 0, "to ask", "3 stops", "3 to 6 calls", "tokens in", "no daemon runs")
-        said(await run(), 2, "there is no terminal to ask on", "Nothing was asked")
-        said(await run("--json"), 2, "there is no terminal to ask on")
-        found = json.loads((await run("--dry-run", "--json")).stdout)["estimate"]
+        told = ("to ask", "3 stops", "3 to 6 calls", "tokens in", "no daemon runs")
+        said(await run(box, env, "--dry-run"), 0, *told)
+        said(await run(box, env), 2, "there is no terminal to ask on", "Nothing was asked")
+        said(await run(box, env, "--json"), 2, "there is no terminal to ask on")
+        found = json.loads((await run(box, env, "--dry-run", "--json")).stdout)["estimate"]
         assert (found["stops"], found["calls"]) == (3, [3, 6])
         assert found["tokens_in"] > 3 * 2 * 1_000
-        code, screen = await asyncio.to_thread(answered, box, env, "n")
+        code, screen = await answered(box, env, "n")
         assert (code, "Nothing was asked." in screen) == (1, True)
         no_key = await asyncio.to_thread(reflectd, box, "backtest", "--provider", "openai", "--dry-run")
         said(no_key, 0, "3 to 6 calls", "nobody can be asked yet: no key for OpenAI")
@@ -143,19 +101,15 @@ async def test_two_at_once_pay_once(box: Sandbox) -> None:
     for n in (1, 2):
         session(box, n, passed=True)
     async with site(box, daemon=False) as (server, env, _):
-        server.script(*[Judges(DONE)] * 2)
+        server.script(*[Answers(DONE)] * 2)
         first = begun(box, env)
-        try:
-            await asyncio.to_thread(first.expect, r"\[y/N\] ")
-            code, screen = await asyncio.to_thread(answered, box, env, "")
-            assert (code, "another `reflectd backtest` asks a model" in screen) == (1, True), screen
-            assert (await asyncio.to_thread(answered, box, env, "", "--dry-run"))[0] == 0
-            first.send("y\r")
-            await asyncio.to_thread(first.expect, pexpect.EOF)
-        finally:
-            first.close()
-        assert first.exitstatus == 0, first.before
-        code, screen = await asyncio.to_thread(answered, box, env, "")
+        await asyncio.to_thread(first.expect, r"\[y/N\] ")
+        code, screen = await answered(box, env, "")
+        assert (code, "another `reflectd backtest` asks a model" in screen) == (1, True), screen
+        assert (await answered(box, env, "", "--dry-run"))[0] == 0
+        first.send("y\r")
+        assert (await asyncio.to_thread(ended, first))[0] == 0
+        code, screen = await answered(box, env, "")
         assert (code, "[y/N]" in screen) == (0, False), screen
 
 
@@ -166,35 +120,31 @@ async def test_a_model_judges_after_a_yes(box: Sandbox) -> None:
     """
     for n in (1, 2, 3):
         session(box, n, passed=True)
-    look = Judges({"defended": False, "why": "it is open"})
+    look = Answers({"defended": False, "why": "it is open"})
     async with site(box, daemon=False) as (server, env, _):
-        server.script(Judges(DONE), Judges(OPEN), look, Judges(DONE))
-        code, screen = await asyncio.to_thread(answered, box, env, "y", "--no-pager")
+        server.script(Answers(DONE), Answers(OPEN), look, Answers(DONE))
+        code, screen = await answered(box, env, "y", "--no-pager")
         assert code == 0
         for words in ("3 sessions, 3 stops", "Anthropic", "complete 2 67%", "sent back 1 33%", "4.0 calls"):
             assert words in screen
         assert "Still open" not in screen
-        code, screen = await asyncio.to_thread(answered, box, env, "")
+        code, screen = await answered(box, env, "")
         assert (code, "3 sessions, 3 stops" in screen) == (0, True)
-        found = json.loads(
-            (
-                await asyncio.to_thread(reflectd, box, "backtest", "--provider", "anthropic", "--json", **env)
-            ).stdout
-        )
+        found = json.loads((await run(box, env, "--json")).stdout)
         assert (found["judge"], found["calls"], found["sent"], found["tokens"]) == ("anthropic", 4, 1, 480)
         rules = json.loads((await asyncio.to_thread(reflectd, box, "backtest", "--json")).stdout)
         assert (rules["judge"], rules["calls"], rules["sent"]) == ("offline", 0, 0)
         session(box, 3, passed=True, then="Thanks, now the changelog")
-        server.script(Judges(DONE))  # only for the new stop
-        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        server.script(Answers(DONE))  # only for the new stop
+        code, screen = await answered(box, env, "y")
         assert (code, "about 1 stop?" in screen, "3 sessions, 4 stops" in screen) == (0, True, True)
         path = session(box, 4, passed=True)
         (path.parent / "fork.jsonl").write_bytes(path.read_bytes())
-        server.script(Judges(DONE))  # a copy is not asked about
-        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        server.script(Answers(DONE))  # a copy is not asked about
+        code, screen = await answered(box, env, "y")
         assert (code, "about 1 stop?" in screen, "4 sessions, 5 stops" in screen) == (0, True, True)
         os.utime(path, (1, 1))  # read anew, and nothing is left to ask: there is no question, and no call
-        code, screen = await asyncio.to_thread(answered, box, env, "")
+        code, screen = await answered(box, env, "")
         assert (code, "4 sessions, 5 stops" in screen) == (0, True)
 
 
@@ -214,11 +164,11 @@ async def test_only_the_last_days_are_asked_about(box: Sandbox) -> None:
     now = time.time()
     os.utime(path, (now, now))
     async with site(box, daemon=False) as (server, env, _):
-        server.script(Judges(DONE))
-        code, screen = await asyncio.to_thread(answered, box, env, "y", "--days", "2")
+        server.script(Answers(DONE))
+        code, screen = await answered(box, env, "y", "--days", "2")
         assert (code, "about 1 stop?" in screen, "1 session, 1 stop" in screen) == (0, True, True)
-        server.script(Judges(DONE))
-        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        server.script(Answers(DONE))
+        code, screen = await answered(box, env, "y")
         assert (code, "about 1 stop?" in screen, "1 session, 2 stops" in screen) == (0, True, True)
 
 
@@ -229,16 +179,13 @@ async def test_no_more_calls_than_were_agreed_to(box: Sandbox) -> None:
     async with site(box, daemon=False) as (server, env, _):
         broken = Says("no JSON at all")
         server.script(broken, broken)
-        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        code, screen = await answered(box, env, "y")
         assert (code, "unscored 1 100%" in screen) == (0, True), "two calls: that is what was agreed to"
         session(box, 2, passed=True)
-        server.script(broken, Judges(OPEN))
-        code, screen = await asyncio.to_thread(answered, box, env, "y")
-        assert (code, "more calls than the estimate said" in screen, "1 session, 1 stop" in screen) == (
-            0,
-            True,
-            True,
-        )
+        server.script(broken, Answers(OPEN))
+        code, screen = await answered(box, env, "y")
+        for words in ("more calls than the estimate said", "1 session, 1 stop"):
+            assert (code, words in screen) == (0, True), screen
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
@@ -246,8 +193,8 @@ async def test_through_the_daemon_it_is_in_the_ledger(box: Sandbox) -> None:
     """Where a daemon runs it asks: account `asked`, purpose `asked.judge`; no host hears of it."""
     session(box, 1, passed=True)
     async with site(box, daemon=True) as (server, env, daemon):
-        server.script(Judges(DONE))
-        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        server.script(Answers(DONE))
+        code, screen = await answered(box, env, "y")
         assert (code, "it ends before 2.00 USD" in screen) == (0, True)
         wait_until(lambda: daemon.call("GET", "/v1/ledger?by=account")["groups"], "a row", daemon.log)
         groups = daemon.call("GET", "/v1/ledger?by=account")["groups"]
@@ -264,13 +211,10 @@ async def test_a_limit_ends_it_and_keeps_what_was_done(box: Sandbox) -> None:
     for n in (1, 2):
         session(box, n, passed=True)
     async with site(box, daemon=True, REFLECTD_SPEND_TOKENS_PER_DAY="4000") as (server, env, _):
-        server.script(Judges(DONE))
-        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        server.script(Answers(DONE))
+        code, screen = await answered(box, env, "y")
         assert (code, "It ended early: " in screen, "limit" in screen) == (1, True, True)
-        done = await asyncio.to_thread(
-            reflectd, box, "backtest", "--provider", "anthropic", "--dry-run", **env
-        )
-        said(done, 0, "1 stop;")
+        said(await run(box, env, "--dry-run"), 0, "1 stop;")
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
@@ -279,10 +223,10 @@ async def test_a_model_that_is_silent_ends_it(box: Sandbox) -> None:
     session(box, 1, passed=True)
     async with site(box, daemon=False) as (server, env, _):
         server.script(Fails(401))
-        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        code, screen = await answered(box, env, "y")
         assert (code, "It ended early: anthropic" in screen) == (1, True)
-        server.script(Judges(DONE))
-        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        server.script(Answers(DONE))
+        code, screen = await answered(box, env, "y")
         assert (code, "complete 1 100%" in screen) == (0, True)
 
 
@@ -292,23 +236,21 @@ async def test_ctrl_c_and_a_kill_pay_for_nothing_twice(box: Sandbox) -> None:
     for n in (1, 2):
         session(box, n, passed=True)
     async with site(box, daemon=True) as (server, env, daemon):
-        server.script(Judges(DONE), Hangs())
+        server.script(Answers(DONE), Hangs())
         child = begun(box, env)
         await asyncio.to_thread(child.expect, r"\[y/N\] ")
         child.send("y\r")
         await asyncio.to_thread(wait_until, lambda: server.left == 0, "the second call", daemon.log)
         child.send("\x03")
-        await asyncio.to_thread(child.expect, pexpect.EOF)
-        child.close()
-        assert child.exitstatus == 130
+        assert (await asyncio.to_thread(ended, child))[0] == 130
 
-        def ended() -> bool:
+        def counted() -> bool:
             groups = daemon.call("GET", "/v1/ledger?by=account")["groups"]
             return [(g["answered"], g["cancelled"]) for g in groups] == [(1, 1)]
 
-        await asyncio.to_thread(wait_until, ended, "the end of the call", daemon.log)
-        server.script(Judges(DONE))
-        code, screen = await asyncio.to_thread(answered, box, env, "y")
+        await asyncio.to_thread(wait_until, counted, "the end of the call", daemon.log)
+        server.script(Answers(DONE))
+        code, screen = await answered(box, env, "y")
         assert (code, "Ask the model about 1 stop?" in screen, "complete 2 100%" in screen) == (0, True, True)
 
 
@@ -316,10 +258,5 @@ async def test_a_provider_that_the_daemon_does_not_have(box: Sandbox) -> None:
     """It says so before anything is asked; an estimate needs nobody."""
     session(box, 1, passed=True)
     async with site(box, daemon=True, REFLECTD_JUDGE_PROVIDER="offline") as (_, env, _):
-        done = await asyncio.to_thread(
-            reflectd, box, "backtest", "--provider", "anthropic", "--dry-run", **env
-        )
-        said(done, 0, "to ask", "nobody can be asked yet", "anthropic")
-        done = await asyncio.to_thread(reflectd, box, "backtest", "--provider", "anthropic", **env)
-        said(done, 2, "the daemon that runs may not ask it", "anthropic")
-    assert os.environ.get("ANTHROPIC_API_KEY") is None
+        said(await run(box, env, "--dry-run"), 0, "to ask", "nobody can be asked yet", "anthropic")
+        said(await run(box, env), 2, "the daemon that runs may not ask it", "anthropic")

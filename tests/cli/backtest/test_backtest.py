@@ -12,21 +12,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from daemon.cli.backtest.reading import files_of
 from daemon.core.errors import UserError
 from daemon.store.backtests import FILE
-from harness.machine.sandbox import REPO
+from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
 from tests.cli.backtest.corpus import session, sessions
 from tests.support.hosts.claude_code_past import folder_of
 from tests.support.machine.command_line import COMMAND, environment, reflectd, said
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
 
 Json = dict[str, Any]
 DATA = REPO / "tests" / "data"
@@ -52,31 +49,18 @@ def report(box: Sandbox, *args: str, **env: str) -> Json:
 
 def watched(box: Sandbox, *args: str) -> tuple[str, int]:
     """The sockets and programs that the command opened, and its peak memory in MB."""
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED, "backtest", *args],
-        env=environment(box),
-        cwd=box.project,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=True,
-    )
+    given = {"env": environment(box), "cwd": box.project, "capture_output": True, "timeout": PATIENCE_S}
+    command = [sys.executable, "-c", WATCHED, "backtest", *args]
+    done = subprocess.run(command, text=True, check=True, **given)
     opened, _, peak = done.stderr.strip().rpartition(" ")
     return opened, int(peak)
 
 
 def begins(box: Sandbox, *args: str) -> subprocess.Popen[str]:
     """The command, while it runs."""
-    return subprocess.Popen(
-        [*COMMAND, "backtest", *args],
-        env=environment(box),
-        cwd=box.project,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    given = {"env": environment(box), "cwd": box.project, "start_new_session": True}
+    return subprocess.Popen([*COMMAND, "backtest", *args], text=True, **given, **pipes)
 
 
 @pytest.mark.main("a back-test")
@@ -108,11 +92,7 @@ def test_recorded_sessions_of_both_hosts(box: Sandbox) -> None:
     mixed = report(box, str(folder))
     assert mixed["hosts"] == {"claude-code": 10, "opencode": 2}
     names = [os.path.basename(p["file"]) for p in mixed["problems"]]
-    assert names == [
-        "broken.json",
-        "other.json",
-        "pipe.jsonl",
-    ]
+    assert names == ["broken.json", "other.json", "pipe.jsonl"]
     said(reflectd(box, "backtest", str(folder)), 0, "left out", "pipe.jsonl", "is not a regular file")
 
 
@@ -199,13 +179,6 @@ def test_what_was_judged_is_not_judged_again(box: Sandbox) -> None:
     session(box, 3, passed=True, then="Thanks, that is right!")
     grown = report(box)
     assert (grown["stops"], grown["sessions"]) == (first["stops"] + 1, 3)
-
-
-def test_a_fork_counts_once(box: Sandbox) -> None:
-    """A session that begins with the lines of another one adds only its own stops."""
-    path = session(box, 1)
-    (path.parent / "fork.jsonl").write_bytes(path.read_bytes())
-    assert report(box)["stops"] == 1
 
 
 def test_only_the_last_days(box: Sandbox) -> None:

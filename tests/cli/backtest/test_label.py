@@ -3,46 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
-import pexpect
 import pytest
 
-from harness.machine.waiting import PATIENCE_S
+from harness.machine.sandbox import Sandbox
 from tests.cli.backtest.corpus import sessions
-from tests.support.machine.command_line import COMMAND, environment, reflectd, said
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
-
-DOWN = "\x1b[B"
+from tests.cli.reflect.person import ended, typed
+from tests.support.machine.command_line import reflectd, said
 
 
 def labelled(box: Sandbox, keys: str, *, term: str = "xterm", end: str = "") -> tuple[int, str]:
     """Exit code and all that was on the screen. Each key is typed when its feedback is there."""
-    child = pexpect.spawn(
-        COMMAND[0],
-        [*COMMAND[1:], "backtest", "--label"],
-        env=environment(box, TERM=term, NO_COLOR="1"),  # type: ignore[arg-type]
-        cwd=str(box.project),
-        encoding="utf-8",
-        timeout=PATIENCE_S,
-        dimensions=(60, 110),
-    )
+    child = typed(box, ["backtest", "--label"], columns=110, TERM=term, NO_COLOR="1")
     screen = ""
-    try:
-        for key in keys:
-            child.expect("Stop here" if term != "dumb" else r"Enter is \d\): ")
-            screen += f"{child.before}{child.after}"
-            child.send(key if term != "dumb" else f"{key}\r")
-        if end:
-            child.expect("Stop here")
-            child.send(end)
-        child.expect(pexpect.EOF)
-        screen += str(child.before)
-    finally:
-        child.close()
-    return int(child.exitstatus if child.exitstatus is not None else -1), screen
+    for key in [*keys, *([end] if end else [])]:
+        child.expect("Stop here" if term != "dumb" else r"Enter is \d\): ")
+        screen += f"{child.before}{child.after}"
+        child.send(key if term != "dumb" else f"{key}\r")
+    return ended(child, screen)
 
 
 def cases(box: Sandbox) -> list[tuple[str, str]]:
@@ -57,14 +35,7 @@ def test_one_key_for_each_answer(box: Sandbox) -> None:
     sessions(box, 6)  # four of them are sent back
     code, screen = labelled(box, "rwtd")
     assert code == 0
-    for words in (
-        "1 of 4",
-        "4 of 4",
-        "you asked",
-        "Fix the rounding",
-        "Reflection-3: Task Incomplete",
-        "HIGH",
-    ):
+    for words in ("1 of 4", "4 of 4", "you asked", "Fix the rounding", "Task Incomplete", "HIGH"):
         assert words in screen
     assert "1 of 3 looked at were right: 6–79 %" in " ".join(screen.split())  # noqa: RUF001
     assert 'judge.mode = "observe"' in screen

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +17,6 @@ from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, sandbox
 from tests.support.hosts.claude_code_story import Story
 from tests.support.hosts.played import PlayedClaude, play_export
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 Json = dict[str, Any]
 RECORDED = sorted((REPO / "tests" / "data" / "claude").glob("*.jsonl"))

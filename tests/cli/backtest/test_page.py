@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 import stat
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from harness.machine.sandbox import Sandbox
 from tests.cli.backtest.corpus import session
 from tests.support.hosts.claude_code_past import begun, kept
 from tests.support.machine.command_line import reflectd, said
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.machine.sandbox import Sandbox
 
 SECRET = "sk-ant-api03-1234567890abcdefghijKLMNOP"
 HOSTILE = "<script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \"'&"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,12 +12,8 @@ from daemon import paths
 from daemon.cli.backtest.past import OLD, past_of, stops_of_past
 from daemon.core.errors import BadReply, Unavailable
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from tests.support.hosts.wire import WireHost
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.machine.sandbox import Sandbox
 
 Json = dict[str, Any]
 NOW = int(time.time() * 1000)
@@ -72,13 +68,6 @@ def test_page_by_page(box: Sandbox, daemon: Daemon) -> None:
     assert (read, stop.transcript.session) == (["ses_1"], "ses_1")
 
 
-def test_without_a_daemon_or_an_opencode(box: Sandbox) -> None:
-    """There is nothing."""
-    assert past_of(where(box)) == []
-    with Daemon(box):
-        assert past_of(where(box)) == []
-
-
 @pytest.mark.parametrize(
     ("answer", "error", "words"),
     [
@@ -90,20 +79,17 @@ def test_without_a_daemon_or_an_opencode(box: Sandbox) -> None:
 def test_what_is_no_session(
     box: Sandbox, daemon: Daemon, answer: object, error: type[Exception], words: str
 ) -> None:
-    """A plugin of an older version, and one that answers nonsense."""
+    """A plugin of an older version, and one that answers nonsense. Without an opencode there is none, and one
+    that was deleted meanwhile has no stops.
+    """
+    assert past_of(where(box)) == []
     with host(daemon, history=listed, read=lambda _: answer):
         past = past_of(where(box))[0]
         with pytest.raises(error, match=words):
             list(stops_of_past(past))
-
-
-def test_a_session_that_was_deleted_meanwhile_has_no_stops(box: Sandbox, daemon: Daemon) -> None:
-    """It is no error."""
     with host(daemon, history=listed, read=lambda _: {"missing": True}):
         assert list(stops_of_past(past_of(where(box))[0])) == []
-
-
-def test_a_list_that_is_none(box: Sandbox, daemon: Daemon) -> None:
-    """It is said, and the command goes on without opencode."""
     with host(daemon, history=lambda _: {"sessions": 3}), pytest.raises(Unavailable, match="no list"):
         past_of(where(box))
+    daemon.stop()
+    assert past_of(where(box)) == []

@@ -9,24 +9,15 @@ from typing import Any
 import pytest
 
 from harness.machine.sandbox import REPO, Sandbox
-from tests.cli.reflect.person import typed
+from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 
 TASKS = REPO / "tests" / "data" / "memory" / "tuning.jsonl"
 WORDS = {"REFLECTD_EMBED_PROVIDER": "none"}
-STORED = {
-    "id": "a", "language": "en", "text": "Fix the parser", "group": "g", "lesson": "Run its tests.",
-    "stored": True,
-}  # fmt: skip
+STORED = {"id": "a", "language": "en", "text": "Fix the parser", "group": "g", "stored": True}
+STORED |= {"lesson": "Run its tests."}
 ASKED = {"id": "b", "language": "en", "text": "Repair the parser", "group": "g"}
 OTHER = {"id": "c", "language": "en", "text": "Write a letter"}
-
-
-def written(folder: Path, *rows: Any) -> Path:
-    """A file of tasks."""
-    file = folder / "tasks.jsonl"
-    file.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
-    return file
 
 
 def test_the_curve_of_many_tasks(box: Sandbox) -> None:
@@ -44,9 +35,8 @@ def test_the_curve_of_many_tasks(box: Sandbox) -> None:
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_a_person_sees_a_chart(box: Sandbox) -> None:
     """Eighty columns, a row a line, with the line that counts now."""
-    child = typed(box, ["memory", "calibrate", str(TASKS), "--no-pager"], columns=80, **WORDS)
-    shown = str(child.read())
-    child.close()
+    code, shown = at_a_terminal(box, ["memory", "calibrate", str(TASKS), "--no-pager"], columns=80, **WORDS)
+    assert code == 0
     assert "words alone" in shown
     assert "█" in shown
     assert "now" in shown
@@ -57,17 +47,15 @@ def test_a_person_sees_a_chart(box: Sandbox) -> None:
     ("rows", "words"),
     [
         ((STORED, ASKED), "there must be tasks"),
-        ((OTHER,), "there must be tasks"),
         (({"id": 1},), "line 1"),
+        ((), "can't be read"),
+        ((STORED, ASKED, OTHER), "How often a task gets its lesson"),
     ],
+    ids=["two", "no task", "no file", "three will do"],
 )
-def test_a_file_that_measures_nothing(box: Sandbox, tmp_path: Path, rows: Any, words: str) -> None:
-    """Code 2, with what is wrong and where."""
-    said(reflectd(box, "memory", "calibrate", written(tmp_path, *rows), **WORDS), 2, words)
-
-
-def test_a_small_file_will_do(box: Sandbox, tmp_path: Path) -> None:
-    """Three tasks; a file that is not there is named."""
-    file = written(tmp_path, STORED, ASKED, OTHER)
-    said(reflectd(box, "memory", "calibrate", file, **WORDS), 0, "How often a task gets its lesson")
-    said(reflectd(box, "memory", "calibrate", tmp_path / "none", **WORDS), 2, "can't be read")
+def test_a_small_file(box: Sandbox, tmp_path: Path, rows: Any, words: str) -> None:
+    """Three tasks will do; else code 2, with what is wrong and where."""
+    file = tmp_path / "tasks.jsonl"
+    if rows:
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    said(reflectd(box, "memory", "calibrate", file, **WORDS), 0 if OTHER in rows else 2, words)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-import pexpect
 import pytest
 
 from harness.machine.reflectd import Daemon
-from tests.cli.reflect.person import typed
+from harness.machine.sandbox import Sandbox
+from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from harness.machine.sandbox import Sandbox
 
 TASK, LESSON = "Run the database migration", "Stop the workers before the migration starts."
 
@@ -36,11 +32,9 @@ def asked(box: Sandbox, *args: str | Path, code: int = 0, **given: Any) -> dict[
 
 def on_a_terminal(box: Sandbox, *args: str) -> str:
     """What a person sees who types it."""
-    child = typed(box, ["memory", *args])
-    child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 0, child.before
-    return str(child.before)
+    code, screen = at_a_terminal(box, ["memory", *args])
+    assert code == 0, screen
+    return screen
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
@@ -50,12 +44,6 @@ def test_only_a_person_makes_a_lesson_count(up: Sandbox) -> None:
     asked(up, "add", "Deploy the site", "Wait for the lock file first.")
     found = asked(up, "stats")["episodes"]
     assert (found["confirmed"], found["quarantined"]) == (1, 1)
-
-
-def test_without_a_daemon(box: Sandbox) -> None:
-    """One line says what to do."""
-    said(reflectd(box, "memory", "stats"), 1, "no daemon answers", "reflectd start")
-    said(reflectd(box, "memory", "search", "x"), 1, "no daemon answers")
 
 
 @pytest.mark.full("a pseudo-terminal is driven")

@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from daemon.clock import SystemClock
 from daemon.core.compose import Offer, compose
-from daemon.core.verdict import Verdict
+from daemon.core.verdict import FinalState, Verdict
 from daemon.store import learning, verdicts
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from tests.support.machine.command_line import reflectd, said
-
-if TYPE_CHECKING:
-    from daemon.core.verdict import FinalState
-    from harness.machine.sandbox import Sandbox
 
 
 def lived(box: Sandbox) -> None:
@@ -46,8 +42,11 @@ def lived(box: Sandbox) -> None:
 
 def test_what_the_points_were_worth(box: Sandbox) -> None:
     """Counts of each point, both sides with their intervals, and a claim that the numbers carry."""
-    lived(box)
     said(reflectd(box, "playbook", "report"), 1, "no daemon answers")
+    with Daemon(box):
+        nothing = ("no session was given a point yet", "no task was judged", "no session was held out")
+        said(reflectd(box, "playbook", "report"), 0, *nothing)
+    lived(box)
     with Daemon(box):
         shown = said(reflectd(box, "playbook", "report"), 0)
         assert "pat-001   given to 20 sessions, cited in 1, helped in 1, harmed in 0" in shown
@@ -56,12 +55,3 @@ def test_what_the_points_were_worth(box: Sandbox) -> None:
         assert "sessions with points were complete at their first verdict more often" in shown
         found = json.loads(reflectd(box, "playbook", "report", "--json").stdout)
         assert (found["with_points"]["tasks"], found["held_out"]["complete"]) == (20, 0)
-
-
-def test_without_sessions_it_claims_nothing(box: Sandbox) -> None:
-    """No session, nobody held out."""
-    with Daemon(box):
-        shown = said(reflectd(box, "playbook", "report"), 0)
-    assert "no session was given a point yet" in shown
-    assert "no task was judged" in shown
-    assert "no session was held out (playbook.holdout_percent)" in shown

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
-import pexpect
 import pytest
 
 from daemon.clock import SystemClock
@@ -13,13 +11,12 @@ from daemon.files.playbook import FILE, dumped
 from daemon.files.playbook_place import ACE
 from daemon.files.project_playbook import ProjectPlaybook
 from harness.machine.reflectd import Daemon
-from harness.machine.waiting import PATIENCE_S, wait_until
+from harness.machine.sandbox import Sandbox
+from harness.machine.waiting import wait_until
+from tests.cli.reflect.person import at_a_terminal
 from tests.playbook.books import book, point
 from tests.support.hosts.wire import WireHost, send
-from tests.support.machine.command_line import COMMAND, environment, reflectd, said
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
+from tests.support.machine.command_line import reflectd, said
 
 OFFER = f"{ACE} of this project has 2 points that its playbook lacks"
 THEIRS = {
@@ -36,21 +33,7 @@ def theirs(box: Sandbox) -> None:
 
 def answered(box: Sandbox, answer: str, *args: str) -> tuple[int, str]:
     """Exit code and screen of a `playbook use` whose question a person answers."""
-    child = pexpect.spawn(
-        COMMAND[0],
-        [*COMMAND[1:], "playbook", "use", *args],
-        env=environment(box, TERM="dumb"),
-        cwd=str(box.project),
-        encoding="utf-8",
-        timeout=PATIENCE_S,
-        dimensions=(50, 300),
-    )
-    child.expect_exact("[y/N] ")
-    screen = str(child.before)
-    child.sendline(answer)
-    child.expect(pexpect.EOF)
-    child.close()
-    return int(child.exitstatus or 0), screen + str(child.before)
+    return at_a_terminal(box, ["playbook", "use", *args], answer, columns=300)
 
 
 @pytest.mark.shows("LEARN-15")
@@ -85,17 +68,16 @@ def test_it_is_used_only_after_a_persons_yes(box: Sandbox) -> None:
     theirs(box)
     said(reflectd(box, "playbook", "add", "Mine."), 0)
     before = (box.project / ACE).read_bytes()
-    said(reflectd(box, "playbook", "use", ACE, stdin=b"y\n"), 2, "on a terminal")
-    said(reflectd(box, "playbook", "use", ACE, "--json"), 2, "leave out --json")
-    said(
-        reflectd(box, "playbook", "use", ACE, "--dry-run"),
-        0,
-        "would use",
-        "2 points of it you did not approve",
-    )
-    said(reflectd(box, "playbook", "use", "CLAUDE.md"), 2, "must be a playbook.json inside it")
-    said(reflectd(box, "playbook", "use", "../playbook.json"), 2, "must be a playbook.json inside it")
-    said(reflectd(box, "playbook", "use", "docs/playbook.json"), 2, "there is no file")
+    would = reflectd(box, "playbook", "use", ACE, "--dry-run")
+    said(would, 0, "would use", "2 points of it you did not approve")
+    for args, words in (
+        ([ACE], "on a terminal"),
+        ([ACE, "--json"], "leave out --json"),
+        (["CLAUDE.md"], "must be a playbook.json inside it"),
+        (["../playbook.json"], "must be a playbook.json inside it"),
+        (["docs/playbook.json"], "there is no file"),
+    ):
+        said(reflectd(box, "playbook", "use", *args, stdin=b"y\n"), 2, words)
     code, screen = answered(box, "", ACE)
     assert (code, "Nothing was changed." in screen) == (1, True)
     assert "Mine." in said(reflectd(box, "playbook", "show"), 0)
