@@ -219,6 +219,7 @@ def _become(asked: dict[str, Any], streams: list[int]) -> None:
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever started the tests may ignore it
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if asked["session"]:
             os.setsid()

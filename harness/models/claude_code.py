@@ -35,6 +35,12 @@ def structured(**data: Any) -> Tool:
 
 
 def said(request: Request) -> list[str]:
-    """What the user role said, oldest first, without Claude Code's reminders and tool results."""
-    texts = (REMINDER.sub("", text_of(m["content"])) for m in request.messages if m["role"] == "user")
+    """What the user role said, oldest first, without Claude Code's reminders and tool results. Since 2.1.331
+    the words of a Stop hook come in the system role.
+    """
+    texts = (
+        REMINDER.sub("", text_of(m["content"]))
+        for m in request.messages
+        if m["role"] == "user" or text_of(m["content"]).startswith("Stop hook")
+    )
     return [t for t in texts if t.strip()]
