@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, sync_playwright
 
 from harness.machine.sandbox import REPO
 from harness.machine.waiting import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import BrowserContext, ConsoleMessage, Page
 
 AXE = REPO / "tests" / "web" / "node_modules" / "axe-core" / "axe.min.js"
 """Put into the page by the debugger, so that the page's content policy need not allow it."""

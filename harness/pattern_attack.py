@@ -16,16 +16,14 @@ import re
 import resource
 import signal
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from multiprocessing.connection import Connection
-
-    from harness.patterns import Place
+from harness.patterns import Place
 
 SMALL: Final = 1_000  # characters of the texts that each pattern sees first
 WORST: Final = 6  # texts of a pattern that are seen longer

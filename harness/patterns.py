@@ -10,12 +10,10 @@ import importlib
 import pkgutil
 import re
 import types
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+from pathlib import Path
+from typing import Any, Final
 
 _WALKED: Final = 8  # containers in containers
 _METHODS: Final = frozenset({"search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split"})

@@ -12,13 +12,10 @@ import platform
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from harness.machine import processes
 from harness.machine.sandbox import REPO, Sandbox
-
-if TYPE_CHECKING:
-    pass
 
 HOSTS = REPO / "tests" / "e2e" / "hosts" / "node_modules"
 KEY = "sk-ant-api03-dummy-key-of-the-tests-0123456789"

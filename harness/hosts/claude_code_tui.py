@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextlib
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from harness.hosts.claude_code import ClaudeCode
 from harness.machine.sandbox import REPO
 from harness.machine.terminal import Terminal
 from harness.machine.waiting import wait_until
-
-if TYPE_CHECKING:
-    from harness.hosts.claude_code import ClaudeCode
 
 READY = "\u276f"  # the heavy angle before the input line
 BUSY = "esc to interrupt"

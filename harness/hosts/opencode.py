@@ -19,14 +19,12 @@ import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import Any, Self
 
 from harness.machine import processes
 from harness.machine.sandbox import REPO, Sandbox, opencode_env
 from harness.machine.waiting import PATIENCE_S, wait_until
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 HOSTS = REPO / "tests" / "e2e" / "hosts" / "node_modules"
 Json = dict[str, Any]

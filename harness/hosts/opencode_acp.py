@@ -7,15 +7,13 @@ import itertools
 import json
 import subprocess
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import Any, Self
 
 from harness.hosts.opencode import binary
 from harness.machine import processes
 from harness.machine.sandbox import Sandbox, opencode_env
 from harness.machine.waiting import PATIENCE_S, wait_until
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 Json = dict[str, Any]
 

@@ -22,11 +22,9 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 REPO: Final = Path(__file__).resolve().parents[2]
 PREPARED: Final = (

@@ -8,17 +8,15 @@ import signal
 import subprocess
 import time
 import uuid
-from typing import IO, TYPE_CHECKING, Self
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
 
 import psutil
 
 from harness.machine.forked import FORKER, Forked
 from harness.machine.waiting import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-    from types import TracebackType
 
 MARK = "E2E_RUN"
 RUN = uuid.uuid4().hex

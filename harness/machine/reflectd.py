@@ -9,16 +9,14 @@ import os
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
 
 from harness.machine import processes
 from harness.machine.forked import FORKER, Forked
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
 
 Json = dict[str, Any]
 SERVE = ("-m", "daemon", "serve")

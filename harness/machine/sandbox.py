@@ -8,14 +8,12 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.machine import processes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REPO = Path(__file__).resolve().parents[2]
 SHIM = REPO / "plugin-shim" / "opencode" / "src"

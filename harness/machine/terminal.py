@@ -9,20 +9,17 @@ import select
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import pexpect
 import pyte
+from pyte.screens import Char
 
 from harness.hosts.opencode import plain
 from harness.machine.waiting import PATIENCE_S, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-    from types import TracebackType
-
-    from pyte.screens import Char
 
 COLUMNS, ROWS = 120, 40
 _ENTER_S = 5.0

@@ -6,10 +6,8 @@ Patience is one number for everything that is expected. It costs nothing when al
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 

@@ -11,14 +11,12 @@ import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from aiohttp import web
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
 
 Wire = Literal["anthropic", "openai"]
 MODEL = {"anthropic": "claude-sonnet-5", "openai": "gpt-4.1"}

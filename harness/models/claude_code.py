@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.models.server import Tool, text_of
-
-if TYPE_CHECKING:
-    from harness.models.server import Request
+from harness.models.server import Request, Tool, text_of
 
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from harness.hosts.claude_code import ClaudeCode
 from harness.machine.sandbox import REPO
 from harness.models.claude_code import bash, write
 from harness.models.scripts import CLAIM, DONE
-from harness.models.server import text
-
-if TYPE_CHECKING:
-    from harness.hosts.claude_code import ClaudeCode
-    from harness.models.server import Step
+from harness.models.server import Step, text
 
 PLUGIN: Final = REPO / "plugin-shim" / "claude-code"
 HEADLESS: Final = {"REFLECTD_HEADLESS": "1"}

@@ -11,13 +11,10 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.machine.processes import MARK, RUN, end_group
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CONTEXT = 4_096
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from harness.models.server import bash, text, write
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from harness.models.server import Request, Step
+from harness.models.server import Request, Step, bash, text, write
 
 HEADING = "## Reflection-3: Task Incomplete"
 REQUEST = "Write hello.py; make test must pass"

@@ -17,14 +17,12 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from types import TracebackType
+from typing import Any, Literal, Self
 
 from aiohttp import ClientConnectionResetError, web
 
 from harness.machine.waiting import PATIENCE_S
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 Kind = Literal["main", "agent", "title", "compaction", "judge", "api"]
 TITLE = "A scripted title"

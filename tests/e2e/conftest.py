@@ -6,8 +6,8 @@ test opens its own. Tests that kill something take the ``own_…`` fixtures.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +17,6 @@ from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox, sandbox
 from harness.models.server import ModelServer
 from tests.support.hosts.witness import toasts_shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 EARLIER: set[str] = set()

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from harness.hosts.opencode_acp import OpencodeAcp
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.scripts import HEADING, REQUEST, finished, unfinished
-
-if TYPE_CHECKING:
-    from harness.machine.reflectd import Daemon
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
+from harness.models.server import ModelServer
 
 
 @pytest.mark.shows("I2", "I5", "I34", "I35")
 def test_a_session_of_an_editor_is_judged(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """opencode loads the plugin twice under ``acp``, and only the second load hears events. There is one
-    connection all the same, unfinished work goes on after feedback, and finished work is left alone. The
-    editor reads nothing on its pipe but the protocol, and leaves at once.
-    """
+    """One connection though the plugin is loaded twice, feedback, and nothing else on the editor's pipe."""
     with OpencodeAcp(box, llm.url) as editor:
         session = editor.new_session()
         llm.script(*unfinished(), *finished(), session=session)

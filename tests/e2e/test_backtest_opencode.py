@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from harness.hosts.opencode import OpencodeServe
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.scripts import REQUEST, finished, unfinished
+from harness.models.server import ModelServer
 from tests.support.machine.command_line import reflectd
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
 
 SESSIONS = 105  # more than a page lists
 
@@ -32,9 +29,7 @@ def module_daemon(box: Sandbox) -> Iterator[Daemon]:
 def test_the_same_verdicts_as_live(
     box: Sandbox, host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """Every stop of its sessions, page by page, judged as when it came. The model is asked nothing, and the
-    sessions stay as they are; a second run asks opencode only which sessions there are.
-    """
+    """Page by page as when it came; no model is asked, no session changes, and a second run says the same."""
     talk = host.create_session(title="talk")
     llm.script(*unfinished(), *finished(), session=talk.id)
     talk.prompt(REQUEST)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -11,15 +10,12 @@ import pytest
 from daemon.engine.hosts.claude_code_mod import JUDGING
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.claude_code_scripts import HEADLESS
 from harness.models.scripts import CLAIM, COMPLETE, DONE, REQUEST
-from harness.models.server import slow, text
+from harness.models.server import ModelServer, slow, text
 from tests.e2e.test_claude_tui import finished, model_daemon, reflectd, set_up, unfinished
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
 
 pytestmark = pytest.mark.needs("claude")
 HELLO, AGAIN = "Say hello", "Say it again"
@@ -67,9 +63,7 @@ def test_what_the_person_sees_and_asks_without_the_model(own_box: Sandbox, llm: 
 
 @pytest.mark.shows("I11", "I13")
 def test_esc_ends_the_task_at_once(own_box: Sandbox, llm: ModelServer) -> None:
-    """The mod tells of Esc while the agent works: the task has its verdict before anything else happens, and
-    no model is asked.
-    """
+    """The mod tells of Esc while the agent works: the task has its verdict, and no model is asked."""
     held = slow("Working")
     llm.script(*unfinished(own_box, held))
     with model_daemon(own_box, llm) as daemon, ClaudeTui(set_up(own_box, llm)) as tui:
@@ -111,9 +105,7 @@ def test_a_daemon_that_hangs_or_dies_in_the_session(own_box: Sandbox, llm: Model
 
 
 def test_nobody_is_held_up_where_nobody_sits(own_box: Sandbox, llm: ModelServer) -> None:
-    """A request without an answer would hold up the end of `claude -p` by 30 s: the mod is loaded there,
-    marks the hooks, and sends nothing by itself. A command is answered there too.
-    """
+    """Under `claude -p` the mod marks the hooks and sends nothing by itself; a command is answered."""
     llm.script(text(CLAIM))
     llm.api(COMPLETE)
     claude = set_up(own_box, llm)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.machine.reflectd import Daemon, verdict_file
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.claude_code import said
 from harness.models.claude_code_scripts import HEADLESS, PLUGIN, mended, unfinished
 from harness.models.scripts import CLAIM, DONE, HEADING, REQUEST
-from harness.models.server import SUMMARY, text
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
+from harness.models.server import SUMMARY, ModelServer, text
 
 pytestmark = pytest.mark.needs("claude")
 ORDER = re.compile(r"\(reflectd (rfl_[0-9a-f]{20})\)")
@@ -54,9 +50,7 @@ def states(daemon: Daemon, session: str) -> list[str]:
 @pytest.mark.shows("I2", "I5", "I6", "I39")
 @pytest.mark.main("feedback arrives, newest and oldest Claude Code")
 def test_the_round_trip(claude: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """In both versions the plugin loads, the turn is judged and woken with feedback, and passes then; both
-    rounds are of one task.
-    """
+    """In both versions the turn is judged, woken with feedback, and passes, as one task."""
     llm.script(*unfinished(claude), *mended())
     ran = claude.run(REQUEST, **HEADLESS)
     assert (ran.code, ran.result, ran.stderr) == (0, DONE, "")
@@ -90,9 +84,7 @@ def test_each_message_of_an_sdk_session_has_one_result(
 @pytest.mark.shows("I7")
 @pytest.mark.main("carried over a compaction")
 def test_an_automatic_compaction(newest: ClaudeCode, daemon: Daemon, llm: ModelServer) -> None:
-    """The context is compacted between two rounds: what was asked and what is open is given to the agent
-    beside the summary; the task goes on and its next round passes.
-    """
+    """Between two rounds the agent is given what was asked and what is open; the task goes on."""
     llm.script(*unfinished(newest, text(CLAIM, tokens_in=60_000)), *mended())
     ran = newest.run(REQUEST, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE="2", **HEADLESS)
     assert (ran.code, ran.result, ran.stderr) == (0, DONE, "")

@@ -5,23 +5,17 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from harness.hosts.claude_code import ClaudeCode
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon
-from harness.machine.sandbox import REPO
+from harness.machine.sandbox import REPO, Sandbox
 from harness.models.claude_code import bash, write
 from harness.models.scripts import CLAIM, REQUEST
-from harness.models.server import text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
+from harness.models.server import ModelServer, text
 
 pytestmark = pytest.mark.needs("claude")
 PLUGIN = REPO / "plugin-shim" / "claude-code"
@@ -41,9 +35,7 @@ def patient(box: Sandbox) -> Path:
 
 
 def test_the_status_line_is_about_the_session(own_box: Sandbox, llm: ModelServer) -> None:
-    """Claude Code runs the snippet's command again and again: sent back once, and then it is the person's
-    turn.
-    """
+    """Claude Code runs the page's command again and again: sent back once, then the person's turn."""
     page = (REPO / "docs" / "status-line.md").read_text("utf-8")
     (snippet,) = re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     path = f"{patient(own_box)}:{own_box.env()['PATH']}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -11,15 +10,12 @@ import pytest
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.claude_code import bash
 from harness.models.claude_code_scripts import HEADLESS, PLUGIN, mended, unfinished
 from harness.models.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED
-from harness.models.server import Tool, slow, text
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
+from harness.models.server import ModelServer, Tool, slow, text
 
 pytestmark = pytest.mark.needs("claude")
 SERVER = "sleep 987"
@@ -50,9 +46,7 @@ def told(llm: ModelServer) -> list[str]:
 @pytest.mark.shows("I16")
 @pytest.mark.main("a server in the background")
 def test_a_server_in_the_background_silences_nobody(claude: ClaudeCode, llm: ModelServer) -> None:
-    """The turn that starts a server waits for it, and `status` and `why` name it; the turns after it are
-    judged and woken as if it were not there.
-    """
+    """The turn that starts a server waits for it and says so; those after it are judged as ever."""
     llm.script(bash(SERVER, run_in_background=True), text("The server runs."))
     llm.script(*unfinished(claude), *mended(), GONE)
     llm.api(INCOMPLETE, UNDEFENDED, COMPLETE)
@@ -88,9 +82,7 @@ def test_a_call_that_nobody_allowed_is_the_persons_turn(claude: ClaudeCode, llm:
 @pytest.mark.shows("I35")
 @pytest.mark.main("crash of the host")
 def test_a_prompt_that_the_host_dropped(newest: ClaudeCode, llm: ModelServer) -> None:
-    """Claude Code is killed while the judge thinks: its hook lives on and is answered. `why` does not say
-    that the feedback reached the agent.
-    """
+    """Claude Code is killed while the judge thinks: `why` does not say that the feedback arrived."""
     thinking = slow("Hm")
     llm.script(*unfinished(newest))
     llm.api(thinking, UNDEFENDED)

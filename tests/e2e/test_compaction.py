@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.hosts.opencode import text_of
+from harness.hosts.opencode import OpencodeServe, Session, text_of
+from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import MODEL
 from harness.machine.waiting import PATIENCE_S, wait_until
 from harness.models.scripts import (
@@ -22,13 +22,8 @@ from harness.models.scripts import (
     nonce_of,
     unfinished,
 )
-from harness.models.server import SUMMARY, bash, slow, text
+from harness.models.server import SUMMARY, ModelServer, Request, bash, slow, text
 from tests.support.hosts.witness import quiet
-
-if TYPE_CHECKING:
-    from harness.hosts.opencode import OpencodeServe, Session
-    from harness.machine.reflectd import Daemon
-    from harness.models.server import ModelServer, Request
 
 SETTINGS = {"REFLECTD_JUDGE_PROVIDER": "host"}
 
@@ -47,9 +42,7 @@ def nudged(session: Session) -> list[str]:
 @pytest.mark.shows("I4", "I5", "I32")
 @pytest.mark.main("carried over a compaction")
 def test_a_person_compacts_unfinished_work(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """`/compact` while the agent works on feedback. The host compacts when that answer is there and stops;
-    the agent is helped on once, knows the request again, and what it does then is judged.
-    """
+    """`/compact` while the agent works on feedback: it is helped on once, and judged as the same task."""
     session, working = host.create_session(), slow("Looking at it")
     fixing = [bash("echo 42 > answer.txt && make test"), text(DONE)]
     llm.script(*unfinished(), working, *fixing, session=session.id)

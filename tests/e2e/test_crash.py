@@ -6,7 +6,7 @@ One ``serve`` outlives the daemons of this module.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,13 +14,8 @@ from harness.hosts.opencode import OpencodeServe, Session, text_of
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.waiting import wait_until
 from harness.models.scripts import COMPLETE, INCOMPLETE, REQUEST, UNDEFENDED, finished, unfinished
-from harness.models.server import slow, text
+from harness.models.server import ModelServer, slow, text
 from tests.support.hosts.witness import quiet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.models.server import ModelServer
 
 KILLS = 6
 
@@ -45,9 +40,7 @@ def connected(host: OpencodeServe, daemon: Daemon) -> None:
 @pytest.mark.shows("I1", "I37", "I42")
 @pytest.mark.main("crash of the daemon")
 def test_killed_while_judging(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """SIGKILL while the judge thinks; the restarted daemon judges the turn again once and sends one feedback.
-    The judge session of the dead daemon is neither judged nor left behind.
-    """
+    """SIGKILL while the judge thinks: judged again once, one feedback, and no judge session is left."""
     daemon.restart(REFLECTD_JUDGE_PROVIDER="host")
     try:
         connected(host, daemon)
@@ -78,9 +71,7 @@ def test_killed_while_judging(host: OpencodeServe, daemon: Daemon, llm: ModelSer
 @pytest.mark.shows("I35", "I42")
 @pytest.mark.parametrize("moment", range(KILLS))
 def test_killed_at_any_moment(host: OpencodeServe, daemon: Daemon, llm: ModelServer, moment: int) -> None:
-    """SIGKILL at some moment around the idle, then a restart: one feedback, no more and no less, and the task
-    is completed.
-    """
+    """SIGKILL around the idle, then a restart: one feedback, no more and no less."""
     connected(host, daemon)
     session = host.create_session()
     llm.script(*unfinished(), *finished(), session=session.id)
@@ -96,9 +87,7 @@ def test_killed_at_any_moment(host: OpencodeServe, daemon: Daemon, llm: ModelSer
 @pytest.mark.shows("I34", "I35")
 @pytest.mark.main("a dead daemon is not felt")
 def test_a_dead_daemon_is_not_felt(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """After a crash turns go on, at their usual speed, and nothing is printed; the next daemon judges what it
-    missed.
-    """
+    """Turns go on at their usual speed, nothing is printed, and the next daemon judges what it missed."""
     connected(host, daemon)
 
     def two_turns() -> tuple[Session, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from daemon import app, config, log, paths
 from daemon.clock import SystemClock
@@ -11,13 +10,11 @@ from daemon.core.guards import Limits
 from daemon.core.llm import Prompt
 from daemon.core.transcript import Model
 from daemon.engine.fast import HostModels
+from daemon.engine.instances import Instance
 from harness.hosts.opencode import OpencodeServe
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import PATIENCE_S
-
-if TYPE_CHECKING:
-    from daemon.engine.instances import Instance
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
+from harness.models.server import ModelServer
 
 SETTINGS = """
 judge.provider = "host"
@@ -35,9 +32,7 @@ def connected(daemon: app.Daemon, session: str) -> Instance | None:
 async def test_the_real_host_says_what_it_offers_and_is_asked_for_it(
     own_box: Sandbox, llm: ModelServer
 ) -> None:
-    """Issue 4, part 2: `client.config.providers` of the real binary, ids only; the judge session of a quick
-    question runs on the first that is there, not on the session's own model.
-    """
+    """A quick question runs on the first model of the setting that the real host lists."""
     daemon = app.Daemon(config.from_text(SETTINGS), paths.resolve(own_box.env()))
     ready = asyncio.Event()
     serving = asyncio.create_task(daemon.serve(ready.set))

@@ -7,19 +7,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.hosts.opencode import OpencodeServe, binary
 from harness.machine import reflectd
-from harness.machine.sandbox import REPO, SHIM, sandbox
+from harness.machine.sandbox import REPO, SHIM, Sandbox, sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
 from harness.models.scripts import HEADING, REQUEST, finished, unfinished
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
+from harness.models.server import ModelServer
 
 REFLECTD = Path(sys.executable).with_name("reflectd")
 
@@ -65,9 +61,7 @@ def round_trip(box: Sandbox, host: OpencodeServe, llm: ModelServer) -> None:
 @pytest.mark.shows("I45")
 @pytest.mark.main("one command sets it up")
 def test_one_line_and_everything_works(llm: ModelServer) -> None:
-    """The outcome: one command adds the line, opencode starts the daemon itself, the session is judged; after
-    `reflectd stop` nobody starts it again, and `setup --remove` leaves no trace.
-    """
+    """One command adds the line, opencode starts the daemon, `stop` holds, `--remove` leaves no trace."""
     with sandbox() as box:
         config = box.home / ".config" / "opencode" / "opencode.json"
         config.parent.mkdir(parents=True, exist_ok=True)
@@ -101,9 +95,7 @@ def test_one_line_and_everything_works(llm: ModelServer) -> None:
 
 
 def test_two_copies_of_the_plugin_are_one(llm: ModelServer) -> None:
-    """Loaded from two places, as by a global and a project's line: both copies hear every event, and each
-    event counts once. A second idle would be a person's Esc, and nothing would follow.
-    """
+    """A global and a project's line: each event counts once, or a second idle would be an Esc."""
     with sandbox() as box, reflectd.Daemon(box) as daemon:
         copy, loaded = box.root / "copy", box.root / "loaded"
         shutil.copytree(SHIM, copy)

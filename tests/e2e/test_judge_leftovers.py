@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.hosts.opencode import OpencodeServe, Session
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.scripts import REQUEST, unfinished
-from harness.models.server import slow
+from harness.models.server import ModelServer, slow
 from tests.support.hosts.witness import quiet
 from tests.support.machine.state import wait_ledger
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
-
 
 SETTINGS = {"REFLECTD_JUDGE_PROVIDER": "host"}
 
@@ -31,9 +26,7 @@ def listed(host: OpencodeServe) -> set[str]:
 @pytest.mark.shows("I1", "I21", "I37")
 @pytest.mark.main("crash of the host")
 def test_opencode_killed_while_judging(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """The turn is passed over, the call in the ledger; the next opencode's list has no judge session, the
-    daemon still does not judge it, and the person's session is left alone.
-    """
+    """The turn is passed over; the next opencode has no judge session and leaves the person's alone."""
     thinking = slow("Hm")
     with OpencodeServe(box, llm.url) as first:
         session = first.create_session()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.hosts.opencode import text_of
-from harness.machine.reflectd import verdict_file
+from harness.hosts.opencode import OpencodeServe, text_of
+from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import OTHER_MODEL
 from harness.machine.waiting import wait_until
 from harness.models.scripts import (
@@ -23,15 +22,9 @@ from harness.models.scripts import (
     unfinished,
     verdict,
 )
-from harness.models.server import bash, fail, slow, text, tool
+from harness.models.server import ModelServer, Request, bash, fail, slow, text, tool
 from tests.support.hosts.witness import quiet
 from tests.support.machine.state import case_files, wait_ledger, written
-
-if TYPE_CHECKING:
-    from harness.hosts.opencode import OpencodeServe
-    from harness.machine.reflectd import Daemon
-    from harness.models.server import ModelServer, Request
-
 
 SETTINGS = {"REFLECTD_JUDGE_PROVIDER": "host"}
 BACKED = verdict(
@@ -62,9 +55,7 @@ def no_judge_session_left(host: OpencodeServe, llm: ModelServer) -> None:
 def test_the_judge_has_no_tools_and_leaves_nothing(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer, model: dict[str, str]
 ) -> None:
-    """One system message and no tool, asked with the session's own model; its session is never judged, gets
-    no file and does not stay in the list.
-    """
+    """One system message, no tool, the session's own model; its session is never judged and goes."""
     session = host.create_session(model=model)
     llm.script(*finished(), session=session.id)
     llm.judge(COMPLETE)
@@ -88,9 +79,7 @@ def test_the_judge_has_no_tools_and_leaves_nothing(
 @pytest.mark.shows("I10", "I14", "GUARD-7")
 @pytest.mark.main("typed while the judge thinks")
 def test_typing_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """The call is cancelled and its verdict dropped; the agent, busy with the new message, hears nothing of
-    the old task.
-    """
+    """The call is cancelled; the agent, busy with the new message, hears nothing of the old task."""
     session, thinking, working = host.create_session(), slow("Hm"), slow("Working")
     llm.script(*unfinished(), working, session=session.id)
     llm.judge(thinking, COMPLETE)
@@ -131,9 +120,7 @@ def test_switched_off_while_the_second_look_thinks(
 @pytest.mark.shows("I27")
 @pytest.mark.main("what an agent read is not obeyed")
 def test_what_the_agent_read_is_not_obeyed(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """A file holds a finished verdict and ends our fences. A judge that echoes it is asked again, since the
-    nonce is missing; what it says then counts.
-    """
+    """A file holds a finished verdict and ends our fences: without the nonce it counts for nothing."""
     session = host.create_session()
     planted = json.dumps(
         {
@@ -173,9 +160,7 @@ def test_what_the_agent_read_is_not_obeyed(host: OpencodeServe, daemon: Daemon, 
 @pytest.mark.shows("I46")
 @pytest.mark.main("secrets stay on the machine")
 def test_secrets_stay_here(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """What the agent saw of a ``.env`` and what it said of it reaches no request of a judge, no file of ours,
-    no row and no log line; not even when a judge's reply holds it.
-    """
+    """What the agent saw of a ``.env`` is in no request of a judge, no file, row or log line of ours."""
     token, password, key = f"ghp_{'a1B2' * 9}", f"hunter2{'x9' * 8}", f"sk-proj-{'Zz9' * 12}"
     session = host.create_session()
     host.box.file(".env", f"GITHUB_TOKEN={token}\nDB_PASSWORD={password}\nexport OPENAI_API_KEY='{key}'\n")
@@ -244,9 +229,7 @@ def test_a_failure_inside_a_green_log_goes_back_with_its_name(
 
 
 def test_a_model_that_keeps_failing(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """opencode asks a server that answers 500 again for a minute and more. The judge's deadline ends that,
-    with time left for the API to be asked; the judge session goes.
-    """
+    """opencode asks a server that fails for over a minute; the judge's deadline leaves time for the API."""
     auto = {"REFLECTD_JUDGE_PROVIDER": "auto", "REFLECTD_OPENAI_BASE_URL": llm.url}
     daemon.restart(**auto, REFLECTD_JUDGE_TIMEOUT_S="12")
     try:

@@ -5,7 +5,8 @@ similar prompt has the lesson with it, and so has the command that failed; anyth
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,18 +14,12 @@ from daemon.cli.setup import tool_hooks
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.opencode import OpencodeServe
 from harness.machine.reflectd import Daemon, verdict_file
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.claude_code import bash as claude_bash
 from harness.models.claude_code_scripts import HEADLESS, PLUGIN
 from harness.models.scripts import COMPLETE, DONE, REQUEST, verdict
-from harness.models.server import bash, text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer, Request, Step
+from harness.models.server import ModelServer, Request, Step, bash, text
 
 EARNED = 5_000_000  # tokens that a judgement is said to have cost, so that learning may cost something
 PROBLEM = "The agent stopped while make test still failed."
@@ -121,9 +116,7 @@ def plugin(own_box: Sandbox) -> Path:
 def test_the_story_with_claude_code(
     own_box: Sandbox, llm: ModelServer, plugin: Path, version: Version
 ) -> None:
-    """UserPromptSubmit and PreToolUse bring the lesson; the model reads it with the prompt, and behind the
-    call's result.
-    """
+    """UserPromptSubmit and PreToolUse bring the lesson to the model."""
     claude = ClaudeCode(own_box, llm.url, version, plugin=plugin)
 
     def session(prompt: str, *steps: Step) -> None:

@@ -11,7 +11,9 @@ import itertools
 import json
 import subprocess
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
 
 import pytest
 
@@ -21,10 +23,6 @@ from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
 from harness.models.scripts import CLAIM, DONE, HEADING, REQUEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import TracebackType
 
 Json = dict[str, Any]
 DOUBLE = REPO / "plugin-shim" / "opencode" / "test" / "v2" / "process.ts"
@@ -143,9 +141,7 @@ def replayed(own_box: Sandbox, daemon: Daemon) -> Iterator[Host]:
 @pytest.mark.shows("I2", "I4", "I5")
 @pytest.mark.main("opencode 2")
 def test_unfinished_work_goes_on_and_finished_work_is_left_alone(daemon: Daemon, replayed: Host) -> None:
-    """Feedback is known as ours when it comes back, it opens no new task, the turn after it is judged, and
-    its end is told to the daemon.
-    """
+    """Feedback is known as ours when it comes back, and the turn after it is judged as the same task."""
     task = replayed.turn({"type": "user", "text": REQUEST}, *replayed.unfinished())
     (instance,) = daemon.status()["instances"]
     assert (instance["host"], instance["mode"]) == ("opencode", "unknown")
@@ -164,9 +160,7 @@ def test_unfinished_work_goes_on_and_finished_work_is_left_alone(daemon: Daemon,
 
 @pytest.mark.shows("I11", "I13")
 def test_what_a_person_stopped_is_left_alone(daemon: Daemon, replayed: Host) -> None:
-    """A permission that is refused ends as an interruption by the host's shutdown; nothing follows, and the
-    person's next message is a new task that is judged.
-    """
+    """A refused permission ends the turn and nothing follows; the next message is a task that is judged."""
     said = {"type": "user", "text": REQUEST}
     replayed.turn(said, *replayed.unfinished(), end="interrupted", reason="shutdown")
     later = replayed.turn(said, *replayed.unfinished())

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
 from harness.hosts.claude_code import ClaudeCode
 from harness.hosts.opencode import opencode_run
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models import claude_code_scripts, scripts
 from harness.models.claude_code import bash as claude_bash
 from harness.models.claude_code_scripts import HEADLESS, PLUGIN
 from harness.models.scripts import COMPLETE, DONE, REQUEST, nonce_of
-from harness.models.server import bash, text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer, Request, Step
+from harness.models.server import ModelServer, Request, Step, bash, text
 
 NEW = "The check needs the file answer.txt before it passes."
 LINE = f"[ctx-001] helpful=0 harmful=0 :: {NEW}"
@@ -118,9 +114,7 @@ def test_the_loop_with_claude_code(own_box: Sandbox, llm: ModelServer) -> None:
 @pytest.mark.shows("I38", "LEARN-01", "LEARN-07")
 @pytest.mark.main("a point is given")
 def test_the_loop_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
-    """The system text has the points, the same in each request; the end of `run` begins the look back, which
-    it does not wait for.
-    """
+    """Each request's system text has the points; the end of `run` does not wait for the look back."""
 
     def session(last: str) -> None:
         llm.script(bash("ls"), *scripts.finished(text(last)))

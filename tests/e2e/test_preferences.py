@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from harness.hosts.claude_code import ClaudeCode
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.models.claude_code import bash
 from harness.models.claude_code_scripts import HEADLESS, PLUGIN, finished
 from harness.models.scripts import COMPLETE, DONE, REQUEST
-from harness.models.server import text
+from harness.models.server import ModelServer, text
 from tests.cli.reflect.person import at_a_terminal
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
 
 TEXT = "Prefer tables over long prose"
 

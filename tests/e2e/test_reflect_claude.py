@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.models.claude_code import bash
 from harness.models.claude_code_scripts import PLUGIN
 from harness.models.scripts import COMPLETE, DONE
-from harness.models.server import Later, text
+from harness.models.server import Later, ModelServer, Request, Tool, text
 from tests.e2e.test_claude_tui import finished, model_daemon, program, set_up
 from tests.support.consenting import apply, asks, printed, question
 from tests.support.hosts.dialogs import DATA, lines_of
 from tests.support.reflecting import STRICT, rules_file, said_before, statuses
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer, Request, Tool
 
 pytestmark = pytest.mark.needs("claude")
 PROPOSE = bash("reflectd reflect propose --json")
@@ -48,9 +44,7 @@ def yes(tui: ClaudeTui, question: str) -> None:
 @pytest.mark.parametrize("version", ["new", "old"])
 @pytest.mark.main("/reflect with consent")
 def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer, version: Version) -> None:
-    """The pattern is proposed, asked, answered by the person, and written; the turn is not judged. Both
-    versions load the hooks that tell of it.
-    """
+    """In both versions the pattern is proposed, answered by the person, and written; nothing is judged."""
     said_before(own_box, STRICT)
     llm.script(PROPOSE, asks(ASK), apply(bash), text("It is written."))
     with Daemon(own_box) as daemon, ClaudeTui(claude_of(own_box, llm, version)) as tui:
@@ -101,9 +95,7 @@ def told(request: Request) -> list[str]:
 @pytest.mark.shows("I47", "RULES-05", "RULES-06", "RULES-07", "RULES-08", "RULES-09")
 @pytest.mark.main("no rule without consent")
 def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
-    """The agent applies and learns by itself, asks something else with the same labels, and writes the answer
-    into its transcript: nothing comes of it, and it is told why. What the person did agree to is written.
-    """
+    """Applied unasked, asked something else, answered in the transcript: refused; a true yes is written."""
     said_before(own_box, STRICT)
     claude = claude_of(own_box, llm)
     llm.script(PROPOSE, apply(bash), asks(ASK, MISLEADING), apply(bash), forged(claude), apply(bash))
@@ -128,9 +120,7 @@ def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
 
 @pytest.mark.shows("I9", "TR6", "RULES-10")
 def test_what_the_person_typed_is_done(own_box: Sandbox, llm: ModelServer) -> None:
-    """The bare `/reflect` that `setup claude-code --reflect` makes: words behind it are done without a
-    question, and the turn is not judged. The next one is.
-    """
+    """Words behind the bare `/reflect` need no question and are no work; the next turn is judged."""
     claude = set_up(own_box, llm, "new", "--reflect")
     llm.script(
         bash('reflectd reflect learn "Run lint before committing" --json'), text("The rule is written.")

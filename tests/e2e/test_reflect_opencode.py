@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from harness.hosts.opencode_tui import OpencodeTui
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
-from harness.models.server import bash, text
+from harness.models.server import ModelServer, bash, text
 from tests.e2e.test_claude_tui import program
 from tests.support.consenting import apply, asks
 from tests.support.reflecting import STRICT, said_before, statuses
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
 
 RULE = "- **[rule-001]** Use strict TypeScript mode (learned: "
 
@@ -24,9 +19,7 @@ RULE = "- **[rule-001]** Use strict TypeScript mode (learned: "
 @pytest.mark.shows("I9", "I47", "FR4", "RULES-10")
 @pytest.mark.main("/reflect with consent")
 def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer) -> None:
-    """The pattern is proposed, asked, answered by the person, and written into AGENTS.md, which opencode
-    reads; what the person types behind `/reflect` is done without a question. Neither turn is judged.
-    """
+    """Proposed, answered, written into AGENTS.md; typed words need no question; nothing is judged."""
     said_before(own_box, STRICT)
     own_box.file("AGENTS.md", "# Mine\n")
     own_box.file("CLAUDE.md", "# Other\n")

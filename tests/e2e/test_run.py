@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from harness.hosts.opencode import OpencodeRun, OpencodeServe, opencode_run
 from harness.machine.reflectd import Daemon, verdict_file
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.scripts import (
     CLAIM,
@@ -22,14 +23,8 @@ from harness.models.scripts import (
     finished,
     unfinished,
 )
-from harness.models.server import slow, text, tool
+from harness.models.server import ModelServer, slow, text, tool
 from tests.support.machine.state import wait_ledger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
 
 
 def the_session(llm: ModelServer) -> str:
@@ -49,9 +44,7 @@ def clean(box: Sandbox) -> Sandbox:
 @pytest.mark.parametrize("model", ["fake/fake-1", "fakeant/fake-1"])
 @pytest.mark.main("headless: opencode run")
 def test_the_round_trip(clean: Sandbox, daemon: Daemon, llm: ModelServer, model: str) -> None:
-    """The same run prints both answers and ends with 0. The feedback was queued before the only idle; the
-    second round is judged before the process ends.
-    """
+    """One run prints both answers: feedback is queued before the only idle, and both rounds are judged."""
     llm.script(*unfinished(), *finished())
     ran = opencode_run(clean, llm.url, REQUEST, "--model", model)
     assert ran.returncode == 0, ran
@@ -148,9 +141,7 @@ def only_the_session_is_left(box: Sandbox, daemon: Daemon, llm: ModelServer) -> 
 @pytest.mark.shows("I5", "I27", "I34", "I37", "I38")
 @pytest.mark.main("the gate of opencode run")
 def test_the_gate(clean: Sandbox, modelled: Daemon, llm: ModelServer) -> None:
-    """Both looks happen before the only idle; the same run prints both answers. Every judge saw one system
-    message and no tool, and no judge session stays.
-    """
+    """Both looks happen before the only idle, without a tool, and leave no judge session."""
     llm.script(*unfinished(), *finished())
     llm.judge(INCOMPLETE, UNDEFENDED, COMPLETE)
     ran = opencode_run(clean, llm.url, REQUEST)
@@ -171,9 +162,7 @@ def test_the_gate(clean: Sandbox, modelled: Daemon, llm: ModelServer) -> None:
 
 @pytest.mark.shows("I21", "I35", "I37")
 def test_a_judge_slower_than_the_gate(clean: Sandbox, modelled: Daemon, llm: ModelServer) -> None:
-    """The run waits as long as it was told to and ends as it would without us. The call ends with it, the
-    turn is closed, and the judge session does not stay.
-    """
+    """The run waits as long as it was told to; the call ends with it, and its session goes."""
     modelled.restart(REFLECTD_RUN_GATE_TIMEOUT_S="10")  # the judge is asked within it, on a busy machine too
     thinking, more = slow("Hm"), slow("Hm hm")
     llm.script(*unfinished())

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from harness.hosts.opencode import is_feedback, text_of
-from harness.machine.reflectd import verdict_file
+from harness.hosts.opencode import OpencodeServe, is_feedback, text_of
+from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import MODEL
 from harness.machine.waiting import wait_until
 from harness.models.scripts import HEADING, REQUEST, finished, unfinished
-from harness.models.server import bash, slow, text, tool
+from harness.models.server import ModelServer, bash, slow, text, tool
 from tests.support.hosts.witness import a_later_turn, quiet
-
-if TYPE_CHECKING:
-    from harness.hosts.opencode import OpencodeServe
-    from harness.machine.reflectd import Daemon
-    from harness.models.server import ModelServer
 
 
 @pytest.mark.shows("I2", "I4", "I5", "I24")
@@ -26,9 +19,7 @@ if TYPE_CHECKING:
 def test_incomplete_then_feedback_then_complete(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer, agent: str, provider: str
 ) -> None:
-    """The feedback arrives in the same session with the person's agent and model; the round after it is
-    judged, as the same task; then a toast and nothing more.
-    """
+    """The person's agent and model are told what failed; the next round, of the same task, ends it."""
     session = host.create_session(agent=agent, model={"providerID": provider, "modelID": "fake-2"})
     llm.script(*unfinished(), *finished(), session=session.id)
     session.prompt(REQUEST)
@@ -78,9 +69,7 @@ def test_awaiting_user(host: OpencodeServe, daemon: Daemon, llm: ModelServer) ->
 def test_the_same_items_three_times_stop_the_task(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """Rounds two and three are judged too; when they change nothing the person is told once, and the agent is
-    left alone.
-    """
+    """Rounds that change nothing end it: the person is told once, and the agent is left alone."""
     session = host.create_session()
     llm.script(*unfinished(), *unfinished(), *unfinished(), session=session.id)
     session.prompt(REQUEST)
@@ -94,9 +83,7 @@ def test_the_same_items_three_times_stop_the_task(
 @pytest.mark.shows("I3", "I11", "I13", "GUARD-1")
 @pytest.mark.main("Esc is final")
 def test_abort_before_the_idle(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """Esc while the agent works, pressed three times: no feedback for that task although its tests fail and
-    the host goes idle twice. The next message, at once, is a new task and is judged.
-    """
+    """Esc while the agent works, three times: no feedback; the next message, at once, is judged."""
     session, working = host.create_session(), slow("Working")
     llm.script(*unfinished(working), session=session.id)
     session.prompt_async(REQUEST)
@@ -150,9 +137,7 @@ def test_idles_in_a_burst_give_one_round(host: OpencodeServe, daemon: Daemon, ll
 @pytest.mark.shows("I17", "GUARD-3")
 @pytest.mark.main("a sub-agent is not judged")
 def test_a_child_session_is_not_judged(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:
-    """A sub-agent that stops with failing tests gets no feedback, no verdict, no toast; its parent is judged,
-    also by what the sub-agent left.
-    """
+    """A sub-agent gets no feedback, verdict or toast; its parent is judged by what it left, too."""
     session = host.create_session()
     job = {"description": "a part", "prompt": "[a child's job] make test", "subagent_type": "general"}
     mended = bash("echo 42 > answer.txt && make test")
@@ -177,9 +162,7 @@ def test_a_child_session_is_not_judged(host: OpencodeServe, daemon: Daemon, llm:
 def test_messages_queued_while_busy_are_judged_as_one(
     host: OpencodeServe, daemon: Daemon, llm: ModelServer
 ) -> None:
-    """The person types again while the agent works. The agent isn't prompted in between; the message belongs
-    to the task. The rules alone can't tell whether each part of it is done.
-    """
+    """The agent isn't prompted in between; what is typed meanwhile belongs to the task."""
     session, working = host.create_session(), slow("Working")
     llm.script(working, *unfinished(), *finished(), session=session.id)
     session.prompt_async("First this")

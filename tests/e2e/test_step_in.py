@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from harness.hosts.opencode import OpencodeServe
 from harness.hosts.opencode_tui import OpencodeTui
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.models.scripts import (
     CLAIM,
     COMPLETE,
@@ -19,14 +20,8 @@ from harness.models.scripts import (
     finished,
     unfinished,
 )
-from harness.models.server import bash, slow, text
+from harness.models.server import ModelServer, bash, slow, text
 from tests.support.hosts.witness import a_later_turn, quiet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
 
 SETTINGS = {"REFLECTD_JUDGE_PROVIDER": "host"}
 ASKS = {
@@ -61,9 +56,7 @@ def test_esc_at_idle_while_the_judge_thinks(host: OpencodeServe, daemon: Daemon,
 
 
 def test_esc_at_idle_in_the_terminal_is_not_told(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
-    """README: opencode's terminal UI keeps an Esc to itself while the agent is idle: the toast of the judge
-    stays the only word, and its feedback is sent. A message in its place ends the next judgement.
-    """
+    """README: an idle terminal UI keeps an Esc to itself, and feedback comes; a message ends a judgement."""
     first, second = slow("Hm"), slow("Hm")
     llm.script(*unfinished(), text(CLAIM), text("It prints hello."))
     llm.judge(first, UNDEFENDED, second, COMPLETE)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from harness.hosts.opencode_tui import OpencodeTui
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.scripts import CLAIM, DONE, HEADING, REQUEST, finished, unfinished
-from harness.models.server import slow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.machine.reflectd import Daemon
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import ModelServer
+from harness.models.server import ModelServer, slow
 
 
 @pytest.fixture(scope="module")

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
 from daemon.core.embeddings import Embedded
+from daemon.core.ports import Embedder
 from daemon.embed.minilm import MiniLM
 from daemon.embed.openai_compat import BATCH, OpenAIEmbedder
 from harness.models.api_servers import Embeds, Hangs, llm_server
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from daemon.core.ports import Embedder
 
 A, B = "apple pie with cream", "the database migration fails"
 

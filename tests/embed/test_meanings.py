@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from operator import mul
-from typing import TYPE_CHECKING
 
 import pytest
 
 from daemon.config import from_text
 from daemon.core.embeddings import embedded
+from daemon.core.settings import Settings
 from daemon.embed.meanings import FEW, Compared, compared, near
 from harness.models.api_servers import Embeds, Fails, LlmServer
-
-if TYPE_CHECKING:
-    from daemon.core.settings import Settings
 
 NONE = from_text("[embed]\nprovider = 'none'")
 # of the same letters, so the scripted model gives them one vector

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from daemon.core.embeddings import Embedded
 from daemon.core.errors import BadReply, Unavailable, UserError
 from daemon.embed.openai_compat import BATCH, MOST_CHARS, OpenAIEmbedder
 from harness.models.api_servers import Cuts, Embeds, Fails, Hangs, LlmServer, Sends, Step, letters
-
-if TYPE_CHECKING:
-    from daemon.core.embeddings import Embedded
 
 KEY = "sk-proj-1234567890abcdefghijKLMNOP"
 

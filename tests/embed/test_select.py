@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from daemon.embed import minilm
 from daemon.embed.minilm import MiniLM
 from daemon.embed.openai_compat import OpenAIEmbedder
 from daemon.embed.select import choose, embedder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HERE = "[embed]\nbase_url = 'http://127.0.0.1:9/v1'\n"
 INSTALLED = not minilm.missing()

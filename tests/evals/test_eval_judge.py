@@ -27,9 +27,7 @@ def outcome(expect: str, got: str, **more: Any) -> Outcome:
 
 
 def test_the_tuning_part_by_rules() -> None:
-    """The table: each class with its figures, counts and intervals, coverage, the prompts' tokens, cost,
-    latency, and the invariant at 0. The held-out part stays closed.
-    """
+    """The table with its figures, which the page has too; the held-out part stays closed."""
     done = evaluate("judge")
     assert done.returncode == 0, done
     lines = done.stdout.splitlines()
@@ -101,9 +99,7 @@ def test_cases_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_the_held_out_part(tmp_path: Path) -> None:
-    """It is left out unless it is named, opening it is said on stderr, and only it has aims. A missed aim is
-    an error for ``--strict`` alone.
-    """
+    """Only it has aims, and opening it is said; a missed one is an error for ``--strict`` alone."""
     case = json.loads((REPO / ".reflection" / "samples" / "case.json").read_text("utf-8"))
     for split, expect in (("tuning", "incomplete"), ("fresh", "complete")):
         of = case | {"split": split, "label": {"expect": expect}}

@@ -65,9 +65,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_every_prompt_is_a_file(cases: Path, dumped: Path) -> None:
-    """System text and data stand apart, as a model gets them, fenced alike at each dump; others can't read
-    them. A second dump of the same cases changes nothing.
-    """
+    """System text and data apart, fenced alike at each dump, for nobody else to read."""
     before = files(dumped)
     assert set(before) == {f"{name}/{file}" for name in NAMES for file in FIRST}
     assert dumped.stat().st_mode & 0o077 == 0
@@ -82,9 +80,7 @@ def test_every_prompt_is_a_file(cases: Path, dumped: Path) -> None:
 
 
 def test_replies_are_judged_as_any_models_are(cases: Path, dumped: Path) -> None:
-    """No reply, some, and all of them: who has no reply yet is pending, and is in no figure. Feedback that no
-    row proves needs a second look, whose prompt is written when the first reply is there.
-    """
+    """Who has no reply yet is pending, in no figure; a second look's prompt follows the first reply."""
     for name in NAMES:
         (dumped / name / "1-judge.reply.txt").write_text("\n")  # what a failed command leaves behind
     found = judged(cases, dumped)

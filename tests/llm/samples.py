@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from daemon.core.fast import lists_of
 from daemon.core.llm import Prompt
@@ -10,13 +11,9 @@ from daemon.core.settings import Fast
 from daemon.core.transcript import Model
 from daemon.llm.anthropic import AnthropicProvider
 from daemon.llm.openai_compat import OpenAIProvider
+from daemon.llm.sdk import SdkProvider
 from harness.machine.waiting import PATIENCE_S
 from harness.models.api_servers import MODEL, Wire
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from daemon.llm.sdk import SdkProvider
 
 QUICK = Prompt("stuck", "fast", "Is it stuck?", "The evidence.", session="ses_a")
 BIG = Model("anthropic", "claude-opus-5")

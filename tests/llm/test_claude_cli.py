@@ -9,11 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from daemon.core.errors import BadReply, ReflectdError, Unavailable
+from daemon.core.errors import BadReply, Fault, ReflectdError, Unavailable
 from daemon.core.policy import POLICIES
 from daemon.llm.claude_cli import THINKING_TOKENS, ClaudeCliProvider
 from daemon.llm.claude_result import TOO_OLD
@@ -24,12 +26,6 @@ from harness.machine.waiting import PATIENCE_S
 from harness.models.claude_code import said, structured
 from harness.models.server import Fail, ModelServer, Step, fail, slow, text
 from tests.llm.samples import LONG, SCHEMA, prompt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from daemon.core.errors import Fault
 
 pytestmark = [pytest.mark.needs("claude"), pytest.mark.slow("each call starts the real Claude Code")]
 
@@ -84,9 +80,7 @@ async def failure(made: ClaudeCliProvider, **changes: Any) -> ReflectdError:
 @pytest.mark.shows("I27")
 @pytest.mark.main("Claude Code judges")
 async def test_one_answer(claude: ClaudeCode, llm: ModelServer) -> None:
-    """One request with our system prompt and text, without a tool that does anything, on the person's login;
-    the object, its usage and what it cost come back, and no session is left.
-    """
+    """One request on the person's login, without tools; object, usage and cost; no session is left."""
     llm.judge(structured(complete=True, why="seen"))
     made = provider(claude)
     reply = await made.complete(prompt(schema=SCHEMA, max_tokens=1_234), LONG)
@@ -169,9 +163,7 @@ async def test_long_text_and_every_kind_of_character(claude: ClaudeCode, llm: Mo
 async def test_failures_have_their_fault(
     claude: ClaudeCode, llm: ModelServer, steps: list[Step], fault: Fault, words: str
 ) -> None:
-    """What the API refuses is a fault with words for a person, and Claude Code does not try again where that
-    is our policy's to decide.
-    """
+    """A fault with words for a person; Claude Code does not try again where our policy decides."""
     llm.judge(*steps)
     failed = await failure(provider(claude))
     assert isinstance(failed, Unavailable)

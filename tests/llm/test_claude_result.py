@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.errors import BadReply, ReflectdError, Unavailable
+from daemon.core.errors import BadReply, Fault, ReflectdError, Unavailable
 from daemon.llm import claude_result
 from daemon.llm.claude_cli import child_env, find
 from daemon.llm.faults import Asked
 from tests.llm.samples import KEY, program
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from daemon.core.errors import Fault
-
 
 ASKED = Asked("claude-cli", "Claude Code", "sonnet", "")
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec import Raw
 
 from daemon.core.errors import Unavailable
+from daemon.core.fast import Offered
+from daemon.core.orders import RunJudge
 from daemon.core.transcript import Model
 from daemon.llm.host import HostProvider
 from daemon.llm.offered import KEEP_S
 from daemon.testing import FakeClock
-
-if TYPE_CHECKING:
-    from daemon.core.fast import Offered
-    from daemon.core.orders import RunJudge
 from tests.llm.samples import BIG, LISTS, LONG, QUICK
 
 

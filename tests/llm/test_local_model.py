@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import jsonschema
 import pytest
@@ -11,13 +11,9 @@ from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt
 from daemon.llm.anthropic import AnthropicProvider
 from daemon.llm.openai_compat import OpenAIProvider
+from daemon.llm.sdk import SdkProvider
 from harness.machine.waiting import PATIENCE_S
 from harness.models.local import CONTEXT, local_model
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from daemon.llm.sdk import SdkProvider
 
 pytestmark = [pytest.mark.needs("local model"), pytest.mark.slow("a real model of 130 MB is loaded")]
 

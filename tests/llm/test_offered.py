@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from daemon.keys import Keys
 from daemon.llm.anthropic import AnthropicProvider
 from daemon.llm.offered import FAILED_S, KEEP_S, FastOfApi, Fresh
 from daemon.llm.openai_compat import OpenAIProvider
+from daemon.llm.sdk import SdkProvider
 from daemon.llm.sdk_client import HEADERS
 from daemon.llm.select import providers
 from daemon.testing import FakeClock
@@ -27,14 +29,9 @@ from harness.models.api_servers import (
     LlmServer,
     Says,
     Sends,
+    Step,
     Wire,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from daemon.llm.sdk import SdkProvider
-    from harness.models.api_servers import Step
 from tests.llm.samples import KEY, LONG, QUICK
 
 
@@ -226,9 +223,7 @@ async def test_the_settings_lists_reach_the_apis(wire: Wire, server: LlmServer) 
 async def test_when_the_list_cannot_be_had(
     official: bool, refused: tuple[str, ...], model: str, clock: FakeClock
 ) -> None:
-    """The vendor's own API likely has what the settings name, until all are refused. A server of
-    one's own has only the usual model.
-    """
+    """The vendor's API likely has what the settings name, until all are refused; another has the usual."""
 
     async def load() -> tuple[str, ...]:
         raise Unavailable("no list")

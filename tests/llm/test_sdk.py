@@ -7,7 +7,8 @@ import json
 import logging
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from daemon.core.errors import BadReply, Unavailable, UserError
 from daemon.core.llm import Usage
 from daemon.llm.faults import Asked
 from daemon.llm.prices import cost_usd
-from daemon.llm.sdk import THINKING_TOKENS, Answer
+from daemon.llm.sdk import THINKING_TOKENS, Answer, SdkProvider
 from daemon.llm.sdk_client import HEADERS
 from harness.models.api_servers import (
     MODEL,
@@ -30,11 +31,6 @@ from harness.models.api_servers import (
     Wire,
     llm_server,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from daemon.llm.sdk import SdkProvider
 from tests.llm.samples import DATA, KEY, LONG, SCHEMA, make, prompt
 
 
@@ -132,9 +128,7 @@ async def test_no_temperature_when_none_is_wanted(provider: SdkProvider, server:
 
 @pytest.mark.shows("I41")
 async def test_tokens_from_the_cache(wire: Wire, provider: SdkProvider, server: LlmServer) -> None:
-    """Every input token counts, whether the API reports cached ones apart or as a part. The price of what an
-    address of loopback leads to is unknown, not 0.
-    """
+    """Every input token counts, reported apart or as a part; a price at loopback is unknown, not 0."""
     server.script(Says(input=1_000, output=10, cached=600, written=300 if wire == "anthropic" else 0))
     usage = (await provider.complete(prompt(), LONG)).usage
     assert (usage.input, usage.output, usage.cached, usage.cost) == (1_000, 10, 600, None)

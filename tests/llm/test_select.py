@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +15,6 @@ from daemon.llm.anthropic import AnthropicProvider
 from daemon.llm.claude_cli import ClaudeCliProvider
 from daemon.llm.openai_compat import OpenAIProvider
 from daemon.llm.select import providers
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 from tests.llm.samples import program
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import sandbox
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 from tests.server.asking import KEY, check_alive, hello
 
 

@@ -8,7 +8,8 @@ import json
 import resource
 import socket
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +17,6 @@ from harness.machine import processes
 from harness.machine.reflectd import call
 from harness.machine.sandbox import REPO, Sandbox, sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MANY = 1_000
 
@@ -97,9 +94,7 @@ def limited(limits: str) -> Iterator[Sandbox]:
 
 @pytest.mark.usefixtures("descriptors")
 def test_a_thousand_connections_under_a_small_limit() -> None:
-    """Bad input, 1,000 connections: each says hello and sends events at the same time; none is refused, also
-    where a shell allows 256 descriptors, as macOS does by default.
-    """
+    """Bad input, 1,000 connections: none is refused, also where a shell allows 256 descriptors."""
     with limited("256,r.getrlimit(n)[1]") as box:
         assert asyncio.run(storm(box.socket)) == {(200, 200)}
         status = call(box.socket, "GET", "/v1/status")
@@ -111,9 +106,7 @@ def test_a_thousand_connections_under_a_small_limit() -> None:
 
 @pytest.mark.shows("I44")
 def test_out_of_descriptors_it_waits_and_comes_back() -> None:
-    """With more connections than descriptors one line says so, and what is connected is served; when
-    connections close it goes on.
-    """
+    """One line says so, what is connected is served, and when connections close it goes on."""
     with limited("128,128") as box, contextlib.ExitStack() as stack:
         new = (socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(400))
         many = [stack.enter_context(contextlib.closing(each)) for each in new]

@@ -10,8 +10,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -24,9 +24,6 @@ from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox, sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
 from tests.support.hosts.wire import WireHost, unfinished
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
 

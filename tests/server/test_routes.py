@@ -102,9 +102,7 @@ def test_an_unknown_instance_is_told_to_say_hello(
 
 
 def test_the_first_preference_reaches_a_process_that_runs(daemon: Daemon) -> None:
-    """A host says hello once, in the morning; the person states their first preference at noon. The next
-    events are refused once, so that the shim says hello again, and hears that it is to ask.
-    """
+    """The next events are refused once, so that a shim says hello again and hears that it is to ask."""
     project = daemon.box.root / "first"
     project.mkdir()
     here = HELLO | {"instance": "noon", "directory": str(project)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox, sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
 from tests.support.hosts.wire import WireHost, unfinished
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import stat
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -23,9 +23,6 @@ from harness.machine.reflectd import call
 from harness.machine.sandbox import REPO, Sandbox, sandbox
 from harness.machine.waiting import wait_until
 from tests.support.machine.command_line import reflectd, said
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

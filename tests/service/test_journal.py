@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from daemon import log
 from daemon.core.settings import Log, Settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def logged(path: Path, settings: Settings) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,9 +12,6 @@ from daemon.service.notify import Notifier, without
 from harness.machine import processes
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox, sandbox
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

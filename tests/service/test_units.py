@@ -39,9 +39,7 @@ def test_an_edit_is_noticed(tmp_path: Path, name: str) -> None:
 
 
 def test_the_digest_comes_off_again() -> None:
-    """What was sealed is read back; a text that nobody sealed, or that was changed since, counts as
-    edited.
-    """
+    """What was sealed is read back; a text that nobody sealed, or that was changed, counts as edited."""
     for text in (systemd.render(PLAN)[SERVICE], launchd.render(PLAN)[launchd.FILE], ""):
         sealed = units.seal(text)
         assert units.unsealed(sealed) == text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +14,6 @@ from harness.machine import processes
 from harness.machine.sandbox import sandbox
 from harness.machine.waiting import wait_until
 from tests.service.user_manager import UserManager, user_manager, why_not
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "it can")
 CONNECT = "import socket, sys; s = socket.socket(1); s.settimeout(60); s.connect(sys.argv[1]); s.recv(1)"
@@ -115,9 +112,7 @@ def test_it_is_restarted_when_killed_and_when_it_hangs(manager: UserManager) -> 
 
 @pytest.mark.shows("I45")
 def test_a_restart_and_an_upgrade_under_systemd(manager: UserManager) -> None:
-    """`restart` has systemd start a new process. After a daemon that left for the program on the disk, the
-    first who connects gets the next one: its end is no failure, and the socket listens all the while.
-    """
+    """`restart` has systemd start a process; after a daemon that left, the first who connects gets the next."""
     manager.reflectd("service", "install")
     drop_in = manager.units / "reflectd.service.d" / "fast.conf"
     drop_in.parent.mkdir()

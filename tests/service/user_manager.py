@@ -11,19 +11,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
 from harness.machine import processes
-from harness.machine.sandbox import REPO
+from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.machine.sandbox import Sandbox
 
 SYSTEMD = next((p for p in ("/lib/systemd/systemd", "/usr/lib/systemd/systemd") if Path(p).exists()), "")
 CGROUPS = Path("/sys/fs/cgroup")

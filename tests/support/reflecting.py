@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
 from daemon.files.learned_rules import LearnedRules
 from daemon.files.rule_plan import marks_of
 from daemon.hosts.claude_code.sessions import named, projects
-from daemon.rules.journal import Adding, Journal, Seen
+from daemon.rules.journal import Adding, Journal, Seen, Severity
+from harness.machine.sandbox import Sandbox
 from harness.machine.terminal import Terminal
 from harness.machine.waiting import wait_until
 from tests.support.machine.command_line import COMMAND, environment
-
-if TYPE_CHECKING:
-    from daemon.rules.journal import Severity
-    from harness.machine.sandbox import Sandbox
 
 DAY = "2025-11-27"
 DAYS = ("2025-11-20", "2025-11-24", DAY)

@@ -9,16 +9,13 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from harness.machine.sandbox import REPO, sandbox
 from harness.machine.waiting import PATIENCE_S
 from harness.models.server import ModelServer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_what_nobody_scripted_is_refused_and_kept() -> None:

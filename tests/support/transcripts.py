@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
+from daemon.core.evidence import Evidence, Row
 from daemon.core.transcript import Message, Todo, ToolCall, Transcript
 from daemon.evidence.collect import collect
-
-if TYPE_CHECKING:
-    from daemon.core.evidence import Evidence, Row
 
 _ids = itertools.count()
 

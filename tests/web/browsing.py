@@ -9,12 +9,10 @@ import socket
 import time
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from harness.machine.reflectd import Daemon
 from harness.machine.waiting import PATIENCE_S
-
-if TYPE_CHECKING:
-    from harness.machine.reflectd import Daemon
 
 
 @dataclass

@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 
@@ -16,9 +17,6 @@ from harness.machine.sandbox import Sandbox, sandbox
 from harness.machine.waiting import wait_until
 from tests.support.hosts.wire import WireHost, unfinished
 from tests.support.machine.command_line import judged, reflectd, said
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.needs("chromium")
 

@@ -7,14 +7,11 @@ import contextlib
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
 from daemon.web.connections import Connections
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 class Echo(asyncio.Protocol):

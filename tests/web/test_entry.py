@@ -6,7 +6,8 @@ import json
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -23,10 +24,6 @@ from tests.support.hosts.claude_code_sim import until
 from tests.support.machine.command_line import reflectd, said
 from tests.support.machine.shifted import ShiftedDaemon
 from tests.web.browsing import Browser
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 BEHIND = ("/history", "/cost", "/health", "/verdict/ses_1/1", "/stream", "/static/dashboard.js", "/nothing")
 
@@ -169,9 +166,7 @@ def test_every_answer_has_the_headers(browser: Browser, door: Browser) -> None:
 
 
 def test_the_verb(daemon: ShiftedDaemon, browser: Browser) -> None:
-    """A second `reflectd dashboard` gives another link to the same dashboard; `--stop` closes it, and what
-    was entered before is worth nothing afterwards.
-    """
+    """A second link leads to the same dashboard; `--stop` closes it, and old cookies are worth nothing."""
     box = daemon.box
     link = said(reflectd(box, "dashboard"), 0, f"{browser.origin}/#", "works once").split()[0]
     again = json.loads(reflectd(box, "dashboard", "--json").stdout)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
@@ -29,9 +29,6 @@ from harness.machine.sandbox import Sandbox, sandbox
 from harness.machine.waiting import wait_until
 from tests.playbook.books import book, point
 from tests.web.browsing import Browser, Page, Read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TEXT = "The tests need a running database, else all of them fail."
 MARKUP = "Use <script>alert(1)</script> & \x1b[31mred\u202e."
@@ -107,9 +104,7 @@ def test_what_an_agent_wrote_is_text(person: Person) -> None:
 
 
 def test_only_a_click_reaches_what_changes_files(person: Person) -> None:
-    """The socket, which an agent's shell can reach, does not have these routes; without the cookie nothing is
-    done either.
-    """
+    """The socket, which an agent's shell can reach, has no such routes; a cookie is needed."""
     route, body = person.button("/do/rules/unlearn", "rule-003")
     for name in ("rules/unlearn", "rules/undo", "playbook/approve", "playbook/dismiss", "playbook/remove"):
         with pytest.raises(AssertionError, match="404"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -13,9 +14,6 @@ from harness.machine import processes
 from harness.machine.reflectd import Daemon, call
 from harness.machine.sandbox import Sandbox, sandbox
 from tests.web.test_learned import fill, rules_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.needs("axe-core")]
 

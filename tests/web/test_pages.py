@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from urllib.parse import quote, unquote
 
 import pytest
@@ -18,9 +18,6 @@ from harness.machine.waiting import wait_until
 from tests.support.hosts.wire import Json, WireHost, unfinished
 from tests.support.machine.command_line import case_files, judged, reflectd, said
 from tests.web.browsing import Browser, Read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)> \u202egpj.exe \x1b[31mred\x1b[0m \x9bm \u2066x"
 MANY = 75
@@ -151,9 +148,7 @@ def test_what_is_not_there(browser: Browser, path: str, status: int) -> None:
 
 
 def test_a_verdict_shows_what_it_stands_on(daemon: Daemon, browser: Browser) -> None:
-    """Requirements with the rows that show them, log, changes, prompt, reply, feedback, cost; each link leads
-    to a place on the page.
-    """
+    """Rows, log, changes, prompt, reply, feedback and cost; each link leads to a place on the page."""
     page = Read(browser.get("/verdict/ses_plain/1").text)
     for words in (
         "the task is not done",

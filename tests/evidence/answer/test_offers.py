@@ -24,6 +24,21 @@ def test_an_offer(text: str, topic: str | None, step: int, *, goes_on: bool) -> 
     assert (offer.topic, offer.step, offer.goes_on, offer.listed) == (topic, step, goes_on, False)
 
 
+REAL = [
+    "Should I commit this or squash it into the last one?",
+    "Shall I delete the production tables now?",
+    "That would delete 41 backups for good. Shall I go ahead?",
+    "I need the API token. Can you send it?",
+    "All tests pass.",
+]
+
+
+@pytest.mark.shows("I15")
+def test_no_offer() -> None:
+    """A choice, something destructive, a credential: a real question is no offer."""
+    assert [text for text in REAL if offers(text)] == []
+
+
 def test_a_list_of_next_steps() -> None:
     """Each item is an offer, unless the list calls itself optional."""
     (offer,) = offers("Fixed.\n\n## Next steps\n- Add a test for the fix")

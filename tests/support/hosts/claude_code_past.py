@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from harness.machine.sandbox import Sandbox
 from tests.support.hosts.claude_code_story import Story
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.machine.sandbox import Sandbox
 
 OLD = 1_760_000_000  # when the files were written to, seconds
 

@@ -7,21 +7,16 @@ its type), the request lines, and usage; paths of this machine are replaced.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from harness.hosts.claude_code import KEY, ClaudeCode, Version
 from harness.machine.reflectd import Daemon
-from harness.machine.sandbox import REPO, sandbox
+from harness.machine.sandbox import REPO, Sandbox, sandbox
 from harness.models.claude_code import sub_agent
 from harness.models.claude_code_scripts import HEADLESS, PLUGIN, finished, mended, unfinished
 from harness.models.scripts import CLAIM, DONE, REQUEST
-from harness.models.server import ModelServer, text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import Step
+from harness.models.server import ModelServer, Step, text
 
 Json = dict[str, Any]
 DATA: Final = REPO / "tests" / "data" / "claude"

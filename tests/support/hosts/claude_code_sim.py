@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from daemon.app import Daemon
-    from daemon.testing import FakeClock
+from daemon.app import Daemon
+from daemon.testing import FakeClock
 
 
 @dataclass

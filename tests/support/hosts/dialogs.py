@@ -11,13 +11,11 @@ import json
 import os
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from harness.machine.sandbox import Sandbox
 from tests.support.hosts.wire import send
 from tests.support.machine.command_line import Done, reflectd
-
-if TYPE_CHECKING:
-    from harness.machine.sandbox import Sandbox
 
 Json = dict[str, Any]
 DATA = Path(__file__).parents[2] / "data" / "consent"

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from harness.machine.reflectd import Daemon
 from harness.machine.waiting import wait_until
 from tests.support.hosts.wire import Answer, WireHost, send
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.machine.reflectd import Daemon
 
 Json = dict[str, Any]
 ORDER = re.compile(rb"rfl_[0-9a-f]{20}")

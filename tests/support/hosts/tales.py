@@ -7,14 +7,12 @@ the same verbs, so that a test shows a shape once for both hosts.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from daemon.core.transcript import Transcript
 from daemon.hosts.claude_code.transcript import transcript_of
 from daemon.hosts.opencode.messages import parse_transcript
 from tests.support.hosts.claude_code_story import FOLDER, Story
-
-if TYPE_CHECKING:
-    from daemon.core.transcript import Transcript
 
 Json = dict[str, Any]
 

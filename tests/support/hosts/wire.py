@@ -8,13 +8,11 @@ import json
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 from harness.machine.waiting import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 Json = dict[str, Any]
 

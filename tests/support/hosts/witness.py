@@ -7,17 +7,13 @@ host's events reach the daemon in their order.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
 
+from harness.hosts.opencode import OpencodeServe, Session
+from harness.machine.reflectd import Daemon
 from harness.machine.waiting import wait_until
-from harness.models.server import fail
+from harness.models.server import ModelServer, fail
 from tests.support.hosts.wire import WireHost, unfinished
 from tests.support.machine.state import open_orders
-
-if TYPE_CHECKING:
-    from harness.hosts.opencode import OpencodeServe, Session
-    from harness.machine.reflectd import Daemon
-    from harness.models.server import ModelServer
 
 
 def a_later_turn(host: OpencodeServe, daemon: Daemon, llm: ModelServer) -> None:

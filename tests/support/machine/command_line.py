@@ -5,17 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from harness.machine.forked import FORKER, Forked
+from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
 from tests.support.hosts.wire import WireHost, unfinished
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.machine.reflectd import Daemon
 
 Done = subprocess.CompletedProcess[str]
 COMMAND = [sys.executable, "-m", "daemon"]

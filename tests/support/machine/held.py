@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from daemon.app import Daemon
-    from daemon.store.db import Statement
+from daemon.app import Daemon
+from daemon.store.db import Statement
 
 
 class Held:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.machine.sandbox import Sandbox
 
 
 class ShiftedDaemon(Daemon):

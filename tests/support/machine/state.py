@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.machine.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.models.api_servers import Says, Step
+from aiohttp import web
 
-if TYPE_CHECKING:
-    from aiohttp import web
-
-    from harness.models.api_servers import Wire
+from harness.models.api_servers import Says, Step, Wire
 
 Json = dict[str, Any]
 ROLES = {"You look back": "reflector", "You keep the playbook": "curator"}

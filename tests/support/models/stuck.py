@@ -7,21 +7,17 @@ import json
 import re
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+from harness.hosts.opencode import OpencodeServe, Session
 from harness.machine import processes
-from harness.machine.sandbox import REPO
+from harness.machine.reflectd import Daemon
+from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
+from harness.models.server import Request
 from tests.support.machine.state import database
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from harness.hosts.opencode import OpencodeServe, Session
-    from harness.machine.reflectd import Daemon
-    from harness.machine.sandbox import Sandbox
-    from harness.models.server import Request
 
 Json = dict[str, Any]
 
