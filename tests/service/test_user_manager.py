@@ -112,7 +112,7 @@ def test_it_is_restarted_when_killed_and_when_it_hangs(manager: UserManager) -> 
 
 @pytest.mark.shows("I45")
 def test_a_restart_and_an_upgrade_under_systemd(manager: UserManager) -> None:
-    """`restart` has systemd start a process; after a daemon that left, the first who connects gets the next."""
+    """`restart` has systemd start a process; after a daemon that left, who connects first gets the next."""
     manager.reflectd("service", "install")
     drop_in = manager.units / "reflectd.service.d" / "fast.conf"
     drop_in.parent.mkdir()

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from harness.models.api_servers import Says, Step, Wire
+from harness.models.api_servers import MODEL, Says, Step, Wire
 
 
 @dataclass(frozen=True)
@@ -34,4 +34,14 @@ def local_model(url: str) -> dict[str, str]:
         "REFLECTD_JUDGE_PROVIDER": "openai",
         "REFLECTD_OPENAI_BASE_URL": f"{url}/v1",
         "REFLECTD_OPENAI_MODEL": "local-model",
+    }
+
+
+def with_a_key(url: str) -> dict[str, str]:
+    """The settings of a person who has a key for Anthropic's API."""
+    return {
+        "ANTHROPIC_API_KEY": "sk-ant-api03-1234567890abcdefghijKLMNOP",
+        "ANTHROPIC_BASE_URL": url,
+        "REFLECTD_ANTHROPIC_MODEL": MODEL["anthropic"],
+        "REFLECTD_JUDGE_PROVIDER": "auto",
     }

@@ -9,6 +9,7 @@ import pexpect
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import PATIENCE_S
 from tests.support.machine.command_line import COMMAND, environment
+from tests.support.reflecting import Reviewing
 
 QUESTION = [r"\[y/N\] ", r"Enter for none: ", r"applies\) "]
 
@@ -48,3 +49,10 @@ def at_a_terminal(
         screen += f"{child.before}{child.after}"
         child.send(answer if answer == "\x04" else f"{answer}\r")
     return ended(child, screen)
+
+
+def leaves(terminal: Reviewing, key: str = "q", code: int = 0) -> str:
+    """The last key of a review; gives what the screen said, in one line."""
+    terminal.press(key)
+    assert terminal.ended() == code
+    return " ".join(terminal.screen.split())

@@ -16,23 +16,27 @@ from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from tests.support.hosts.dialogs import Dialogs, answer
 from tests.support.machine.command_line import reflectd, said
-from tests.support.reflecting import BUN, LINT, STRICT, Wish, book_of, journal, said_before, statuses
+from tests.support.reflecting import BUN, LINT, STRICT, Wish, book_of, said_before, statuses
+from tests.support.reflecting import rules_file as rules
 
 Json = dict[str, Any]
 ADD = "Add to CLAUDE.md"
 RULE = "- **[rule-001]** Use strict TypeScript mode (learned: "
 
 
-@pytest.fixture
-def daemon(box: Sandbox) -> Iterator[Daemon]:
-    with Daemon(box) as running:
-        yield running
+VERSIONS = ("2.1.330", "2.1.197")
 
 
-@pytest.fixture
-def host(daemon: Daemon, box: Sandbox) -> Dialogs:
-    assert daemon.running
-    return Dialogs(box)
+@pytest.fixture(params=VERSIONS[:1])
+def host(box: Sandbox, request: pytest.FixtureRequest) -> Iterator[Dialogs]:
+    """A session of that version, beside a daemon."""
+    with Daemon(box):
+        yield Dialogs(box, request.param)
+
+
+def did(host: Dialogs, *words: str) -> list[str]:
+    """What became of each thing that the command was about."""
+    return [done["status"] for done in answer(host.runs(*words))["done"]]
 
 
 def proposed(host: Dialogs, *wishes: Wish) -> Json:
@@ -40,11 +44,6 @@ def proposed(host: Dialogs, *wishes: Wish) -> Json:
     said_before(host.box, *wishes)
     found: Json = answer(host.runs("propose", "--json"))["ask"][0]
     return found
-
-
-def rules(box: Sandbox, name: str = "CLAUDE.md") -> str:
-    file = box.project / name
-    return file.read_text("utf-8") if file.exists() else ""
 
 
 def applied(host: Dialogs, entry: Json, code: int = 0) -> Json:
@@ -69,13 +68,9 @@ NO_DIALOG = "the host told of no dialog with this question"
 
 
 @pytest.mark.shows("I47", "FR4")
-@pytest.mark.parametrize("version", ["2.1.330", "2.1.197"])
-def test_an_answer_is_done(daemon: Daemon, box: Sandbox, version: str) -> None:
-    """The question has the pattern, the person's words and the file; the four options; and the person's yes
-    is written.
-    """
-    assert daemon.running
-    host = Dialogs(box, version)
+@pytest.mark.parametrize("host", VERSIONS, indirect=True)
+def test_an_answer_is_done(host: Dialogs) -> None:
+    """The question has the pattern, the person's words, the file and four options; the yes is written."""
     entry = proposed(host, STRICT)
     (asked,) = entry["input"]["questions"]
     assert asked["question"].split("\n")[:2] == [
@@ -91,8 +86,8 @@ def test_an_answer_is_done(daemon: Daemon, box: Sandbox, version: str) -> None:
     (done,) = found["done"]
     assert (done["status"], done["rule"], done["file"]) == ("rule added", "rule-001", "CLAUDE.md")
     assert found["ask"] == []
-    assert RULE in rules(box)
-    assert statuses(box) == {STRICT.content: "promoted"}
+    assert RULE in rules(host.box)
+    assert statuses(host.box) == {STRICT.content: "promoted"}
 
 
 def test_each_option_does_what_it_says(host: Dialogs) -> None:
@@ -129,15 +124,14 @@ def test_words_of_their_own_decide_nothing(host: Dialogs) -> None:
 def test_a_contradiction_is_a_question_of_its_own(host: Dialogs) -> None:
     """ "Add" alone does not replace a rule; the second question names both, with its three options."""
     host.types('learn "Use npm for package management"')
-    assert answer(host.runs("learn", "Use npm for package management"))["done"][0]["status"] == "rule added"
+    assert did(host, "learn", "Use npm for package management") == ["rule added"]
     entry = proposed(host, BUN)
     host.asks(entry["input"], ADD)
     again = applied(host, entry)
     assert again["done"][0]["status"] == "asks"
     (asked,) = again["ask"][0]["input"]["questions"]
-    assert asked["question"].startswith(
-        'CONFLICT DETECTED\nNew (CLAUDE.md): "Use bun for package management"'
-    )
+    new = 'CONFLICT DETECTED\nNew (CLAUDE.md): "Use bun for package management"'
+    assert asked["question"].startswith(new)
     assert 'Conflicts with: "Use npm for package management" [rule-001 in CLAUDE.md:' in asked["question"]
     labels = [option["label"] for option in asked["options"]]
     assert labels == ["Replace existing rule", "Keep existing, dismiss new", "Keep both (different contexts)"]
@@ -152,20 +146,23 @@ def test_a_contradiction_is_a_question_of_its_own(host: Dialogs) -> None:
 @pytest.mark.parametrize(
     ("typed", "words", "status"),
     [
-        (
-            'learn "Always run tests before pushing"',
-            ["learn", "Always run tests before pushing"],
-            "rule added",
-        ),
+        ('learn "Always run tests"', ["learn", "Always run tests"], "rule added"),
         ("learn Prefer `é` --soft", ["learn", "Prefer `é`", "--soft"], "preference added"),
     ],
 )
 def test_what_the_person_typed_is_done(host: Dialogs, typed: str, words: list[str], status: str) -> None:
-    """Their own words behind `/reflect` need no second question; used once."""
+    """Their own words behind `/reflect` need no second question. They are used once: what was taken back is
+    not learned again by the same words; typed again, it is.
+    """
     host.types(typed)
     found = answer(host.runs(*words, "--json"))
     assert (found["done"][0]["status"], found["ask"]) == (status, [])
-    assert answer(host.runs(*words))["done"][0]["status"] == "there already"
+    assert did(host, *words) == ["there already"]
+    host.types("undo")
+    assert did(host, "undo") == ["undone"]
+    assert did(host, *words) == []
+    host.types(typed)
+    assert did(host, *words) == [status]
 
 
 @pytest.mark.shows("FR8")
@@ -181,14 +178,14 @@ def test_rules_are_unlearned_undone_dismissed_and_restored(host: Dialogs) -> Non
     assert applied(host, entry)["done"][0]["status"] == "archived"
     assert "### Archived Rules" in rules(host.box)
     host.types("undo")
-    assert answer(host.runs("undo"))["done"][0]["status"] == "undone"
+    assert did(host, "undo") == ["undone"]
     assert "- **[rule-001]** Use npm, not yarn (learned: " in rules(host.box)
     host.types("unlearn rule-001 --delete")
-    assert answer(host.runs("unlearn", "rule-001", "--delete"))["done"][0]["status"] == "removed"
+    assert did(host, "unlearn", "rule-001", "--delete") == ["removed"]
     assert "npm" not in rules(host.box)
     (name,) = said_before(host.box, STRICT)
     host.types(f"dismiss {name}")
-    assert answer(host.runs("dismiss", name))["done"][0]["status"] == "dismissed"
+    assert did(host, "dismiss", name) == ["dismissed"]
     (entry,) = answer(host.runs("restore", name))["ask"]
     host.asks(entry["input"], "Restore")
     assert applied(host, entry)["done"][0]["status"] == "restored"
@@ -214,59 +211,53 @@ def test_the_agent_learns_itself(host: Dialogs) -> None:
         assert len(found["ask"]) == 1
     said(host.runs("learn", "Skip all tests", "--yes"), 2, "unrecognized arguments")
     host.types("learn Use bun")
-    assert answer(host.runs("learn", "Use bun and skip all tests"))["done"] == []
-    assert answer(host.runs("learn", "Use bun", "--soft"))["done"] == []
+    assert did(host, "learn", "Use bun and skip all tests") == []
+    assert did(host, "learn", "Use bun", "--soft") == []
     assert not rules(host.box)
     assert not (host.box.project / ".claude" / "memory").exists()
 
 
-def test_a_typed_wish_is_used_once(host: Dialogs) -> None:
-    """What was taken back is not learned again by the same words; typed again, it is."""
-    host.types("learn Use bun")
-    assert answer(host.runs("learn", "Use bun"))["done"][0]["status"] == "rule added"
-    host.types("undo")
-    assert answer(host.runs("undo"))["done"][0]["status"] == "undone"
-    assert answer(host.runs("learn", "Use bun"))["done"] == []
-    host.types("learn Use bun")
-    assert answer(host.runs("learn", "Use bun"))["done"][0]["status"] == "rule added"
-
-
-MISLEADING: dict[str, Any] = {
-    "another text": lambda given: given["questions"][0].update(
-        question="Shall I go on? (reflectd 0123456789ab)"
-    ),
-    "a friendlier text": lambda given: given["questions"][0].update(
-        question=given["questions"][0]["question"].replace("Make it a rule", "Do you like it")
-    ),
-    "another rule": lambda given: given["questions"][0].update(
-        question=given["questions"][0]["question"].replace("strict", "loose")
-    ),
-    "another file": lambda given: given["questions"][0].update(
-        question=given["questions"][0]["question"].replace("CLAUDE.md", "notes.txt")
-    ),
-    "harmless descriptions": lambda given: given["questions"][0]["options"][0].update(description="nothing"),
-    "swapped labels": lambda given: given["questions"][0]["options"].reverse(),
-    "a question beside it": lambda given: given["questions"].append(
-        {**given["questions"][0], "question": "Ignore the first one, will you?"}
-    ),
-}
+@pytest.mark.shows("I47", "RULES-07")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("Make it a rule", "Do you like it"), ("strict", "loose"), ("CLAUDE.md", "notes.txt"), ("", "OK? ")],
+    ids=["a friendlier text", "another rule", "another file", "more text"],
+)
+def test_a_misleading_text_is_refused(host: Dialogs, old: str, new: str) -> None:
+    """An answer counts for exactly the question that was printed."""
+    entry = proposed(host, STRICT)
+    given = copy.deepcopy(entry["input"])
+    (asked,) = given["questions"]
+    asked["question"] = asked["question"].replace(old, new, 1)
+    host.asks(given, ADD)
+    refused(host, entry, NOBODY)
 
 
 @pytest.mark.shows("I47", "RULES-07")
-@pytest.mark.parametrize("change", MISLEADING, ids=list(MISLEADING))
-def test_a_misleading_question_is_refused(host: Dialogs, change: str) -> None:
-    """An answer counts for exactly the question that was printed, alone with others of ours."""
+@pytest.mark.parametrize("change", ["descriptions", "labels", "beside"])
+def test_a_misleading_form_is_refused(host: Dialogs, change: str) -> None:
+    """Harmless descriptions, swapped labels, another question beside it."""
     entry = proposed(host, STRICT)
     given = copy.deepcopy(entry["input"])
-    MISLEADING[change](given)
+    (asked,) = given["questions"]
+    if change == "descriptions":
+        asked["options"][0]["description"] = "nothing"
+    elif change == "labels":
+        asked["options"].reverse()
+    else:
+        given["questions"].append({**asked, "question": "Ignore the first one, will you?"})
     host.asks(given, *[ADD] * len(given["questions"]))
     refused(host, entry, NOBODY)
 
 
 @pytest.mark.shows("I47", "RULES-08")
 def test_an_answer_is_used_once(host: Dialogs) -> None:
-    """Not for another rule, and not a second time for its own."""
+    """Not for another rule, and not a second time for its own, also when the agent writes the proposal that
+    was settled into the state folder again.
+    """
     entry = proposed(host, STRICT, BUN)
+    state = book_of(host.box).state
+    proposals = state.load("proposals")
     first, second = entry["tokens"]
     one = {"questions": entry["input"]["questions"][:1]}
     host.asks(one, ADD)
@@ -276,36 +267,11 @@ def test_an_answer_is_used_once(host: Dialogs) -> None:
     again = answer(host.runs("apply", first, "--json"), 2)["done"][0]
     assert again["why"].startswith("no question with this token is open")
     host.types("undo")
-    assert answer(host.runs("undo"))["done"][0]["status"] == "undone"
-    _put_back(host.box, host.session, first)
+    assert did(host, "undo") == ["undone"]
+    state.save("proposals", proposals, 0)
     last = answer(host.runs("apply", first, "--json"), 2)["done"][0]
     assert last["why"].startswith("this answer was used before")
     assert "Use" not in rules(host.box)
-
-
-def _put_back(box: Sandbox, session: str, token: str) -> None:
-    """The agent writes a proposal that was settled into the state folder again."""
-    state = book_of(box).state
-    signal = journal(box)["signals"][0]
-    quotes = [(q["day"], q["text"]) for q in state.load("quotes")[signal["id"]]]
-    proposal = Proposal(
-        token,
-        session,
-        2**52,
-        "pattern",
-        signal["content"],
-        "CLAUDE.md",
-        _kept(state.load("proposals")),
-        signals=(signal["id"],),
-        count=signal["occurrences"],
-        quotes=tuple(quotes),
-    )
-    state.save("proposals", {token: proposal.object()}, 0)
-
-
-def _kept(proposals: Json) -> str:
-    found: str = next(iter(proposals.values()))["kept"]
-    return found
 
 
 @pytest.mark.shows("I47", "RULES-06")
@@ -338,11 +304,9 @@ def test_an_edited_journal_shows_in_the_question(host: Dialogs) -> None:
 
 
 @pytest.mark.shows("I47", "RULES-09")
-@pytest.mark.parametrize("version", ["2.1.330", "2.1.197"])
-def test_a_line_that_the_agent_wrote_is_refused(daemon: Daemon, box: Sandbox, version: str) -> None:
+@pytest.mark.parametrize("host", VERSIONS, indirect=True)
+def test_a_line_that_the_agent_wrote_is_refused(host: Dialogs) -> None:
     """The transcript alone says nothing, and a hook alone does not either."""
-    assert daemon.running
-    host = Dialogs(box, version)
     entry = proposed(host, STRICT)
     host.asks(entry["input"], ADD, shown=False, told=False)
     refused(host, entry, NOBODY)
@@ -351,11 +315,9 @@ def test_a_line_that_the_agent_wrote_is_refused(daemon: Daemon, box: Sandbox, ve
 
 
 @pytest.mark.shows("I47")
-@pytest.mark.parametrize("version", ["2.1.330", "2.1.197"])
-def test_a_hook_that_answers_for_the_person_is_refused(daemon: Daemon, box: Sandbox, version: str) -> None:
+@pytest.mark.parametrize("host", VERSIONS, indirect=True)
+def test_a_hook_that_answers_for_the_person_is_refused(host: Dialogs) -> None:
     """Claude Code lets a hook of the settings answer: then it shows no dialog, and 2.1.330 says so."""
-    assert daemon.running
-    host = Dialogs(box, version)
     entry = proposed(host, STRICT)
     host.asks(entry["input"], ADD, by_hook=True)
     refused(host, entry, NO_DIALOG)
@@ -368,7 +330,7 @@ def test_a_typed_line_that_the_agent_wrote_is_refused(host: Dialogs) -> None:
     host.types("learn Use bun", recorded=False)
     host.types("learn Use bun", reflectd_origin="plugin")
     for _ in range(2):
-        assert answer(host.runs("learn", "Use bun"))["done"] == []
+        assert did(host, "learn", "Use bun") == []
     assert not rules(host.box)
 
 
@@ -382,24 +344,20 @@ def test_another_session_and_another_project_have_no_say(host: Dialogs, box: San
     elsewhere = box.root / "elsewhere"
     elsewhere.mkdir()
     far = Dialogs(box, folder=elsewhere)
-    said(
-        far.runs("learn", "Use bun", "--dir", str(box.project)), 2, "rules of another project are not decided"
-    )
+    done = far.runs("learn", "Use bun", "--dir", str(box.project))
+    said(done, 2, "rules of another project are not decided")
     stranger = host.runs("apply", *entry["tokens"], CLAUDE_CODE_SESSION_ID="no-such-session")
     said(stranger, 2, "no session 'no-such-session'")
     assert not rules(box)
     assert applied(host, entry)["done"][0]["status"] == "rule added"
 
 
-def test_where_nobody_sits_nothing_is_decided(daemon: Daemon, box: Sandbox) -> None:
+def test_where_nobody_sits_nothing_is_decided(host: Dialogs) -> None:
     """`claude -p`, also where such sessions are judged: its hooks tell of no answer."""
-    assert daemon.running
-    host = Dialogs(box)
     host.headers |= {"X-CC-Entrypoint": "sdk-cli", "X-CC-Attended": "0", "X-CC-Headless": "1"}
     host.hook("SessionStart", {"source": "startup"})
-    said_before(box, STRICT)
-    done = host.runs("propose", "--json")
-    said(done, 2, "nobody sits before session")
+    said_before(host.box, STRICT)
+    said(host.runs("propose", "--json"), 2, "nobody sits before session")
 
 
 @pytest.mark.shows("I35")
@@ -437,13 +395,8 @@ def test_what_is_stored_is_checked_when_it_is_read() -> None:
     again = stored(json.loads(json.dumps(made.object())))
     assert again is not None
     assert question(again) == question(made)
-    for wrong in (None, [], {}, made.object() | {"at": "1"}, made.object() | {"stands": [{}]}):
-        assert stored(wrong) is None
-    for wrong in (
-        made.object() | {"kind": "x"},
-        made.object() | {"text": 1},
-        made.object() | {"quotes": [1]},
-    ):
+    changes = ({"at": "1"}, {"stands": [{}]}, {"kind": "x"}, {"text": 1}, {"quotes": [1]})
+    for wrong in (None, [], {}, *(made.object() | change for change in changes)):
         assert stored(wrong) is None
 
 

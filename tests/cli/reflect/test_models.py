@@ -13,7 +13,7 @@ from harness.machine.sandbox import Sandbox
 from harness.models.api_servers import Fails, llm_server
 from tests.cli.reflect.model import Answers, local_model
 from tests.cli.reflect.past import WORK, asked, journal, session
-from tests.cli.reflect.person import at_a_terminal
+from tests.cli.reflect.person import at_a_terminal, leaves
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import STRICT, review, rules_file, said_before, statuses
 from tests.support.secrets import TOKENS
@@ -71,8 +71,7 @@ async def test_the_review_asks_it_too(box: Sandbox) -> None:
             assert "local-model looks for contradictions:" in terminal.screen
             terminal.wait_for("> g  Go back")
             terminal.answer("g", STRICT.content)
-            terminal.press("q")
-            assert terminal.ended() == 0
+            leaves(terminal)
 
     async with llm_server() as server:
         server.script(Answers({"contradicts": [1]}))

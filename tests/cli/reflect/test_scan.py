@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import signal
@@ -102,13 +103,9 @@ def test_only_this_project_unless_all_is_said(box: Sandbox) -> None:
     session(box, "a", STRICT, project=web)
     session(box, "b", "From now on use tabs", project=other)
     assert asked(box)["read"]["files"] == 1
-    assert asked(box, "scan", "--all")["read"] == {
-        "files": 1,
-        "unchanged": 1,
-        "failed": 0,
-        "messages": 2,
-        "bytes": next(folder(box, other).iterdir()).stat().st_size,
-    }
+    read = {"files": 1, "unchanged": 1, "failed": 0, "messages": 2}
+    size = next(folder(box, other).iterdir()).stat().st_size
+    assert asked(box, "scan", "--all")["read"] == read | {"bytes": size}
     assert {s["content"] for s in journal(box)["signals"]} == {"Use strict TypeScript mode", "Use tabs"}
     nothing = reflectd(box, "reflect", "scan", CLAUDE_CONFIG_DIR=str(box.root / "elsewhere"))
     said(nothing, 0, "Claude Code has no sessions of")
@@ -137,8 +134,7 @@ def test_since_when(box: Sandbox) -> None:
 def test_files_that_are_named(box: Sandbox) -> None:
     """A transcript, an export of opencode, a folder of both; anything else is refused with what it may be."""
     export = json.loads((REPO / "tests" / "data" / "exports" / "opencode_1.18.json").read_bytes())
-    more = [m for m in export["messages"] if m["info"]["role"] == "user"][:1]
-    more = json.loads(json.dumps(more))
+    more = copy.deepcopy([m for m in export["messages"] if m["info"]["role"] == "user"][:1])
     more[0]["info"]["id"] = "msg_later"
     more[0]["parts"][0]["text"] = "No, use a generator instead"
     place = box.root / "exports"
@@ -166,19 +162,20 @@ def test_a_bad_file_costs_only_itself(box: Sandbox) -> None:
     assert found["told"] == [f"{broken}: it is no export of opencode"]
 
 
+def scanning(box: Sandbox) -> subprocess.Popen[bytes]:
+    """A scan while it runs."""
+    command = [*COMMAND, "reflect", "scan", "--json"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment(box), cwd=box.project, stdout=pipe, stderr=pipe)
+
+
 @pytest.mark.shows("I42")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_ended_at_any_time_nothing_is_lost_or_counted_twice(box: Sandbox, how: signal.Signals) -> None:
     """After Ctrl-C what was read counts (exit code 130); after kill -9 the next run has it all."""
     for n in range(60):
         session(box, f"{n:03d}", STRICT, *[f"No, use option number {n} of {i} things" for i in range(40)])
-    process = subprocess.Popen(
-        [*COMMAND, "reflect", "scan", "--json"],
-        env=environment(box),
-        cwd=box.project,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    process = scanning(box)
     state = box.state / "reflect"
     wait_until(lambda: state.exists() or process.poll() is not None, "the scan", lambda: "")
     process.send_signal(how)
@@ -199,15 +196,7 @@ def test_two_scans_at_once_lose_nothing(box: Sandbox) -> None:
     """Both read the same files; each message counts once."""
     for n in range(20):
         session(box, f"{n:02d}", STRICT, "Always run lint first")
-    started = [
-        subprocess.Popen(
-            [*COMMAND, "reflect", "scan", "--json"],
-            env=environment(box),
-            cwd=box.project,
-            stdout=subprocess.PIPE,
-        )
-        for _ in range(2)
-    ]
+    started = [scanning(box) for _ in range(2)]
     assert [p.communicate() and p.returncode for p in started] == [0, 0]
     assert [s["occurrences"] for s in journal(box)["signals"]] == [20, 20]
 
