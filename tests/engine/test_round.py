@@ -256,7 +256,7 @@ async def rounds_with_progress(w: World, most: int) -> int:
     return len(w.host.prompts) - before
 
 
-@pytest.mark.shows("I4", "I5", "I8", "GUARD-10")
+@pytest.mark.shows("I4", "I5", "I8", "GUARD-10", "I49")
 async def test_eight_prompts_an_hour_whatever_begins_a_task(w: World) -> None:
     """A program puts words in while the agent works, and the daemon dies in between: the eighth prompt within
     the hour is the last one, and the person is told once. Then they type, and it begins again.
