@@ -1,18 +1,23 @@
-"""The mod beside the hooks, in the real Claude Code: what it adds, and what it never holds up."""
+"""The mod and the status line in the real Claude Code: what they show, and what they never hold up."""
 
 from __future__ import annotations
 
+import json
+import re
 import signal
+import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
 from daemon.engine.hosts.claude_code_mod import JUDGING
+from harness.hosts.claude_code import ClaudeCode
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon
-from harness.machine.sandbox import Sandbox
+from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
-from harness.models.claude_code_scripts import HEADLESS
+from harness.models.claude_code_scripts import HEADLESS, PLUGIN
 from harness.models.scripts import CLAIM, COMPLETE, DONE, REQUEST
 from harness.models.server import ModelServer, slow, text
 from tests.e2e.test_claude_tui import finished, model_daemon, reflectd, set_up, unfinished
@@ -120,3 +125,31 @@ def test_nobody_is_held_up_where_nobody_sits(own_box: Sandbox, llm: ModelServer)
     assert "hooks module reflectd@reflectd classic.Stop settled" in said
     assert "$.http.fetch (reflectd)" not in said
     assert len(llm.of("main")) == 1
+
+
+def patient(box: Sandbox) -> Path:
+    """A folder for PATH with a ``reflectd`` that waits longer for its daemon, as this machine may be busy."""
+    folder = box.root / "bin"
+    folder.mkdir()
+    file = folder / "reflectd"
+    more = '[ "$1" = line ] && set -- "$@" --wait 10000'
+    file.write_text(
+        f'#!/bin/sh\n{more}\nPYTHONPATH="{REPO}" exec "{sys.executable}" -m daemon "$@"\n', "utf-8"
+    )
+    file.chmod(0o755)
+    return folder
+
+
+def test_the_status_line_is_about_the_session(own_box: Sandbox, llm: ModelServer) -> None:
+    """Claude Code runs the page's command again and again: sent back once, then the person's turn."""
+    page = (REPO / "docs" / "status-line.md").read_text("utf-8")
+    (snippet,) = re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    path = f"{patient(own_box)}:{own_box.env()['PATH']}"
+    claude = ClaudeCode(own_box, llm.url, plugin=PLUGIN, settings=json.loads(snippet), PATH=path)
+    question = "The tests want a file. Shall I make answer.txt?"
+    llm.script(*unfinished(own_box), text(question))
+    with Daemon(own_box), ClaudeTui(claude) as tui:
+        tui.ask(REQUEST)
+        tui.wait_for(question)
+        tui.wait_for("waiting for you · round 1 · agent <0.01 USD")
+        assert tui.quit() == 0

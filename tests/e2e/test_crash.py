@@ -1,10 +1,9 @@
-"""The daemon is killed, restarted, late or not there at all; the real opencode goes on as if nothing were.
-
-One ``serve`` outlives the daemons of this module.
-"""
+"""The daemon is killed and the real opencode goes on as if nothing were; or opencode itself is killed."""
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 
@@ -12,10 +11,12 @@ import pytest
 
 from harness.hosts.opencode import OpencodeServe, Session, text_of
 from harness.machine.reflectd import Daemon, verdict_file
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.scripts import COMPLETE, INCOMPLETE, REQUEST, UNDEFENDED, finished, unfinished
 from harness.models.server import ModelServer, slow, text
 from tests.support.hosts.witness import quiet
+from tests.support.machine.state import wait_ledger
 
 KILLS = 6
 
@@ -105,3 +106,34 @@ def test_a_dead_daemon_is_not_felt(host: OpencodeServe, daemon: Daemon, llm: Mod
     assert len(session.users()) == 2
     daemon.start()
     daemon.wait_verdict(session.id, "unscored")
+
+
+def listed(host: OpencodeServe) -> set[str]:
+    return {s["id"] for s in host.sessions()}
+
+
+@pytest.mark.shows("I1", "I21", "I37")
+@pytest.mark.main("crash of the host")
+def test_opencode_killed_while_judging(own_box: Sandbox, llm: ModelServer) -> None:
+    """The turn is passed over; the next opencode has no judge session and leaves the person's alone."""
+    thinking = slow("Hm")
+    with Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host") as daemon:
+        with OpencodeServe(own_box, llm.url) as first:
+            session = first.create_session()
+            llm.script(*unfinished(), session=session.id)
+            llm.judge(thinking)
+            session.prompt(REQUEST)
+            thinking.wait_started()
+            os.killpg(first.pid, signal.SIGKILL)
+        thinking.wait_hung_up()
+        (asked,) = llm.of("judge")
+        assert daemon.wait_verdict(session.id, "skipped")["reason"] == "guard:host_gone"
+        wait_ledger(own_box, session.id, ("judge", "host", "error"))
+        with OpencodeServe(own_box, llm.url) as second:
+            assert session.id in listed(second)
+            wait_until(lambda: asked.session not in listed(second), "end of the judge session", daemon.log)
+            left = Session(second, session.id)
+            quiet(left, daemon, llm, users=1)
+            assert len(llm.of("judge")) == 1
+            assert daemon.session(asked.session) == {}
+        daemon.new_log()

@@ -1,4 +1,4 @@
-"""The playbook with both real hosts and a model on loopback: learned, confirmed, given, counted."""
+"""Points and preferences with both real hosts: learned, confirmed, given, counted."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from harness.models.claude_code import bash as claude_bash
 from harness.models.claude_code_scripts import HEADLESS, PLUGIN
 from harness.models.scripts import COMPLETE, DONE, REQUEST, nonce_of
 from harness.models.server import ModelServer, Request, Step, bash, text
+from tests.cli.reflect.person import at_a_terminal
 
 NEW = "The check needs the file answer.txt before it passes."
 LINE = f"[ctx-001] helpful=0 harmful=0 :: {NEW}"
@@ -95,20 +96,42 @@ def loop(box: Sandbox, llm: ModelServer, session: Callable[..., None]) -> None:
         assert "(cited) [ctx-001]" in asked.prompt
 
 
-@pytest.mark.shows("LEARN-01")
-@pytest.mark.needs("claude")
-@pytest.mark.main("a point is given")
-def test_the_loop_with_claude_code(own_box: Sandbox, llm: ModelServer) -> None:
-    """SessionStart gives the points, SessionEnd begins the look back; each session is its own process."""
-    claude = ClaudeCode(own_box, llm.url, plugin=PLUGIN)
+def claude_sessions(box: Sandbox, llm: ModelServer) -> Callable[..., None]:
+    """What runs a session of Claude Code, each its own process."""
+    claude = ClaudeCode(box, llm.url, plugin=PLUGIN)
 
-    def session(last: str) -> None:
-        (own_box.project / "hello.py").unlink(missing_ok=True)
+    def session(last: str = DONE) -> None:
+        (box.project / "hello.py").unlink(missing_ok=True)
         llm.script(claude_bash("ls"), *claude_code_scripts.finished(claude, text(last)))
         ran = claude.run(REQUEST, **HEADLESS)
         assert (ran.code, ran.result) == (0, last), ran
 
-    loop(own_box, llm, session)
+    return session
+
+
+@pytest.mark.shows("LEARN-01")
+@pytest.mark.needs("claude")
+@pytest.mark.main("a point is given")
+def test_the_loop_with_claude_code(own_box: Sandbox, llm: ModelServer) -> None:
+    """SessionStart gives the points, SessionEnd begins the look back."""
+    loop(own_box, llm, claude_sessions(own_box, llm))
+
+
+@pytest.mark.needs("claude")
+@pytest.mark.main("a preference is given")
+def test_claude_code_is_given_a_preference(own_box: Sandbox, llm: ModelServer) -> None:
+    """By SessionStart, with the daemon's default settings but for the judge."""
+    session, words = claude_sessions(own_box, llm), "Prefer tables over long prose"
+    with Daemon(own_box, REFLECTD_JUDGE_PROVIDER="openai", REFLECTD_OPENAI_BASE_URL=llm.url):
+        llm.api(text(COMPLETE), text(COMPLETE))
+        session()
+        assert not any(words in r.everything for r in llm.of("main"))
+        before = len(llm.of("main"))
+        assert at_a_terminal(own_box, ["reflect", "learn", words, "--soft"], "y")[0] == 0
+        session()
+        given = [f"- {words}" in r.everything for r in llm.of("main")[before:]]
+        assert given
+        assert all(given)
 
 
 @pytest.mark.shows("I38", "LEARN-01", "LEARN-07")
