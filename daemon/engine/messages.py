@@ -33,8 +33,9 @@ class Messages:
         self._workspaces = workspaces
 
     async def read(self, s: Session, instance: Instance) -> Transcript:
-        """The session's messages: the truth, within bounds, because no text may stop the loop. Raises
-        ``Unavailable`` or ``BadReply``. The settings of its project are as new as they.
+        """The session's messages: the truth, within bounds, because no text may stop the loop, and without
+        what is recorded as given behind results of calls. Raises ``Unavailable`` or ``BadReply``. The
+        settings of its project are as new as they.
 
         After a restart hundreds of sessions may have to be read. Each waits for its turn here, so that the
         time that the host has for one is not used up by the others.
@@ -44,6 +45,7 @@ class Messages:
                 raise Unavailable(f"{instance.id} went away before it was asked")
             found = replace(await instance.host.read(s, instance), begun=s.task)
         await self._world.projects.read(s.directory)
+        found = without(found, learning.behind_calls(self._world.db, s.id))
         few = len(found.messages) < FEW and len(found.calls) < FEW
         return bounded(found) if few else await asyncio.to_thread(bounded, found)
 
@@ -51,11 +53,10 @@ class Messages:
         """The case of the transcript's last turn."""
         world = self._world
         changed = await self._workspaces.changed(s)
-        ours = learning.behind_calls(world.db, s.id)
 
         def make() -> Case:
             return make_case(
-                without(transcript, ours),
+                transcript,
                 at=world.clock.now_ms(),
                 nonce=world.nonce(),
                 templates=world.templates(s.directory),

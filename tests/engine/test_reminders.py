@@ -190,6 +190,15 @@ async def test_opencode_asks(site: Site) -> None:
         (f"reminder:{id_}", "lesson", id_),
     }
     assert {f"{g.heading}\n{g.text}" for g in noted} == {GIVEN}
+    assert {g.call for g in noted} == {"", "c"}
+    output = f"1 failed\n\n{GIVEN}\n\nOf another plugin"
+    ran = {"tool": "bash", "state": {"status": "completed", "input": {}, "output": output, "exit": 1}}
+    site.llm.add({"complete": True, "severity": "NONE"})
+    await host.works("ses_1", tools=({**ran, "callID": "c"},))
+    await site.sim.settle()
+    (prompt,) = site.llm.prompts
+    assert "Of another plugin" in prompt.text
+    assert not any(line in prompt.text for line in GIVEN.splitlines())
 
 
 def instance_of(engine: Any) -> Instance:

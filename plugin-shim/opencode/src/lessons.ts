@@ -68,10 +68,7 @@ export class Lessons {
       .filter(Boolean)
       .map((one) => `\n\n${one}`)
       .join("")
-    if (!added) return
-    output["output"] += added
-    // so that it is taken out again before anybody judges or learns from this result
-    output["metadata"] = { ...record(output["metadata"]), reflectd: { added: added.length } }
+    output["output"] += added // the daemon has recorded it, and takes it out again before anybody judges
   }
 
   /** An event of the host: perhaps of a tool call that failed. */

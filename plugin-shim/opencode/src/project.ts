@@ -254,9 +254,7 @@ function projectState(value: unknown, limits: Limits): Json {
   const state = record(value)
   const metadata = record(state["metadata"])
   const time = record(state["time"])
-  const added = number(record(metadata["reflectd"])["added"]) ?? 0 // our own words behind it (`Lessons`)
-  const own = text(state["output"]).slice(0, added > 0 ? -added : undefined)
-  const output = cutOutput(own || text(metadata["output"]), limits.output)
+  const output = cutOutput(text(state["output"]) || text(metadata["output"]), limits.output)
   const error = cut(text(state["error"]), limits.output).text
   return {
     status: text(state["status"]) || "pending",

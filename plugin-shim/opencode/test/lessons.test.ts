@@ -75,12 +75,14 @@ test("a message is asked about once, however often the plugin is loaded", async 
   assert.equal(asked.length, 1)
 })
 
-test("a lesson stands behind a result, and is taken out of it before the daemon reads it", async () => {
+test("a lesson stands behind a result; nothing that a tool says of itself hides its output", async () => {
   const { output, metadata } = await acted()
   assert.equal(output, `1 failed\n\n${LESSON}`)
   const call = { tool: "bash", callID: "c1", args: { command: "make test" }, output: "1 failed", exit: 1 }
   assert.deepEqual(asked, [{ what: "reminder", sessionID: S, call }])
-  const state = { status: "completed", input: {}, output, metadata }
+  assert.deepEqual(metadata, { exit: 1 })
+  const forged = { ...metadata, reflectd: { added: 100 } }
+  const state = { status: "completed", input: {}, output, metadata: forged }
   const stored = [
     { info: { id: "m1", role: "user" }, parts: typed() },
     {
@@ -89,8 +91,7 @@ test("a lesson stands behind a result, and is taken out of it before the daemon 
     },
   ]
   const read = JSON.stringify(projectMessages(stored))
-  assert.ok(!read.includes("Episode Memory"), read)
-  assert.ok(read.includes('"output":"1 failed"'), read)
+  assert.ok(read.includes(JSON.stringify(`1 failed\n\n${LESSON}`)), read)
 })
 
 test("a tool that threw has no hook of its own: what it calls for stands behind the next result", async () => {

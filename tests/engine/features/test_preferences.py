@@ -83,10 +83,10 @@ async def test_a_tool_call_is_no_start(person: Person, event: str) -> None:
     """A preference that is new is given to sessions that begin after it, never in the middle of a call."""
     assert await person.opens("s1") == ""
     person.learns(TEXT)
+    assert await person.opens("s2") == f"{HEADING}\n- {TEXT}"
     c = ClaudeSim(person.sim.daemon, person.clock, person.project, "s1")
     bash = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t1"}
     assert (await c.hook(event, **bash)).status == 204
-    assert await person.opens("s2") == f"{HEADING}\n- {TEXT}"
 
 
 @pytest.mark.shows("I51")
