@@ -25,7 +25,7 @@ GLUE: Final = [
     " ", "\n", "\r\n", "\t", "\\n", "=", ": ", "; ", "|", ",", '"', "'", "-", "/", "(", "{", "<", ">", "@",
     "é", "x", "1", "aB3", " is ", "abc123x", "a:b@", " -u a:b ", "curl", "mysql", "A" * 20 + " ",
     "aB1" * 8 + " ", "AKIA", "eyJ", "sk-", "Zm9vOmJhcg" * 3 + " ",
-    "-----BEGIN PRIVATE KEY-----", "[redacted:named]",
+    "-----BEGIN PRIVATE KEY-----", "[redacted:named]", "\x1b[0m", "\u200b", "\\\n",
 ]  # fmt: skip
 
 

@@ -105,6 +105,7 @@ _ARGUMENTS: Final = re.compile(
 _APP_PASSWORD: Final = re.compile(r"(?:[a-z]{4} ){3}[a-z]{4}")
 _SCHEMELESS: Final = re.compile(r"(?<![\w.+%/:-])[\w.+%-]{1,64}:(?P<value>[^\s\"'`@:/,;(){}<>]{4,100})$")
 _BYTES: Final = re.compile(r"\[(?:\s{0,4}[0-9]{1,3},){31,63}\s{0,4}[0-9]{1,3}\s{0,4}\]")
+_USER_BEFORE: Final = re.compile(r"(?i)(?:user|name|login|account|e-?mail)[ ]{0,2}[/|+&][ ]{0,2}$")
 _LOGIN_PAIR: Final = re.compile(
     r"[^\n/:]{0,24}?[\s\"'`(:=]{1,3}[\w.@+-]{2,40}[\"'`]?[ ]?[/:|][ ]?[\"'`]?(?P<value>[^\s\"'`,/)]{5,80})"
 )
@@ -233,6 +234,12 @@ def _pair(text: str, at: int) -> Iterator[Span]:
         yield Span(found.start("value"), found.start("value") + len(value), "login")
 
 
+def _user_and_password(text: str, at: int) -> Iterator[Span]:
+    """``user / password: root / X``: the label says what stands in which place."""
+    if _USER_BEFORE.search(text[max(0, at - 20) : at]):
+        yield from _pair(text, at)
+
+
 # what is searched for, and what looks there
 COMMANDS: Final[tuple[tuple[bytes, Callable[[str, int], Iterator[Span]]], ...]] = (
     (b"-stdin", _piped),
@@ -254,6 +261,7 @@ COMMANDS: Final[tuple[tuple[bytes, Callable[[str, int], Iterator[Span]]], ...]] 
     (b"login", _pair),
     (b"login ", _command),
     (b"log in", _pair),
+    (b"pass", _user_and_password),
     (b"credential", _pair),
     (b"pass", _written),
     (b"secret", _written),

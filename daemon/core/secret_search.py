@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from .secret_names import SHORT_STEMS, STEMS, mark
-from .secret_places import LITERALS, places
+from .secret_places import LABELS, LITERALS, places
 from .secret_text import Span, Text, part_of
 from .secret_tokens import LEAST, tokens
 from .secret_values import named
@@ -68,8 +68,12 @@ def _pass(text: str, rate: float, changed: list[int] | None) -> tuple[str, list[
         starts, ends = [0, *(end for _, end in unseen)], [*(start for start, _ in unseen), len(text)]
         at = list(accumulate((end - start for start, end in zip(starts, ends, strict=True)), initial=0))
         shown = "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
+        if changed is not None:
+            changed = [
+                at[i] + place - starts[i] for place in changed for i in [bisect_right(starts, place) - 1]
+            ]
         found = []
-        for start, end, kind in _found(shown, rate, None):
+        for start, end, kind in _found(shown, rate, changed):
             first, last = bisect_right(at, start) - 1, bisect_left(at, end) - 1
             found.append(Span(starts[first] + start - at[first], starts[last] + end - at[last], kind))
     if not found:
@@ -96,7 +100,7 @@ def _found(text: str, rate: float, changed: list[int] | None) -> list[Span]:
     view = Text(text, rate, changed)
     if len(text) < SHORT:
         view.present = frozenset().union(*(_BESIDE[word] for word in set(_ANY_WORD.findall(view.low))))
-        if not view.present and not view.has_run(LEAST):
+        if not view.present and not view.has_run(LEAST) and not any(label in text for label in LABELS):
             return []
     found = [*tokens(view), *places(view), *named(view)]
     for start, end in view.dense():

@@ -54,6 +54,9 @@ _LABEL: Final = re.compile(
     r"current|repeat|is|should|cannot|can't|passwor[dt]|token|key|secret|failed|missing)\b"
 )
 _SENTENCE: Final = re.compile(r"(?i)\b(?:the|for|to|a|and|or|of|not|with|in)\b")
+_FETCH: Final = re.compile(
+    r"[\"']?:[ ]{0,4}[\"'](?:include|same-origin|omit)[\"']"
+)  # the values of an option of fetch()
 _RATE: Final = re.compile(r"[0-9]{1,9}/[a-z]{1,10}")
 _TAG: Final = re.compile(r"<[\w:.]{0,40}$")
 _ATTRIBUTE: Final = re.compile(r"<\w[^<>]{0,80}$")
@@ -182,7 +185,12 @@ def _value(view: Text, start: int, end: int) -> tuple[int, int] | None:
         level = "weak"  # of a login that was sent back: only what looks random
     if level and text[start - 1 : start] == ":" and _ARN.search(text, max(0, start - 120), start):
         return None
-    if not level or text.endswith("[redacted:", 0, start) or _GONE.match(text, end):
+    if (
+        not level
+        or text.endswith("[redacted:", 0, start)
+        or _GONE.match(text, end)
+        or (name == "credentials" and _FETCH.match(text, end))
+    ):
         return None
     if not view.affords(start, VALUE_COST):
         return None

@@ -307,7 +307,6 @@ async def test_at_most_a_days_worth_is_deleted_in_a_day(site: Site) -> None:
     assert _instances(site) == left - 2
 
 
-@pytest.mark.main("clock")
 @pytest.mark.shows("I52")
 async def test_a_clock_that_jumps_deletes_nothing(site: Site) -> None:
     """Five years ahead for a moment and back, with a restart in between: nothing is too old for a day, also
