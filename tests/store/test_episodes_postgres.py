@@ -191,6 +191,16 @@ async def test_another_cannot_confirm_for_a_reader(people: People, postgres: Pos
     assert states == {hexed(1): "quarantined", hexed(2): "confirmed"}
 
 
+@pytest.mark.shows("I51")
+async def test_a_lost_key_deletes_nothing(people: People, tmp_path: Path) -> None:
+    """With a new key the reader vouches for no row, also for none of its own, and all rows are there."""
+    await people("ada").add(rich(1))
+    (tmp_path / "ada" / "key").unlink()
+    (found,) = await people("ada").page(None)
+    assert (found.vouched, found.episode.proof, found.episode.state) == (False, "", "quarantined")
+    assert found.episode.lesson == rich(1).lesson
+
+
 async def test_daemons_that_start_at_once_migrate_once(people: People, postgres: Postgres) -> None:
     """They wait for each other, and then find it done."""
     stores = [people(f"p{n}") for n in range(6)]
