@@ -59,8 +59,6 @@ def test_what_looks_goes_on(box: Sandbox, broken: Path, args: tuple[str, ...]) -
     [
         (("learn", "Answer in English"), ("y",), "**[rule-003]** Answer in English (learned"),
         (("unlearn", "npm"), ("y", ""), f"**[rule-001]** {RULES[0]} (archived"),
-        (("learn", "Use bun for package management"), ("1",), "reason: replaced by rule-003)"),
-        (("learn", "Run lint before each commit to main"), ("1",), "commit to main (learned"),
         (("undo",), ("y",), ""),
     ],
 )
