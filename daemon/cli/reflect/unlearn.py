@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from ...rules.rows import Standing
 
 REASON: Final = "no longer applies"
-ABOUT: Final = frozenset({"rule", "preference", "about", "concerning", "on", "which", "says", "say", "one"})
+ABOUT: Final = frozenset(
+    {"the", "rule", "preference", "about", "concerning", "on", "which", "says", "say", "one"}
+)
 
 
 _WORD: Final = re.compile(r"\w+")  # a search, whose hits the person is asked about

@@ -22,6 +22,7 @@ from tests.support.reflecting import (
     said_before,
     statuses,
     teaches,
+    worked,
 )
 from tests.support.secrets import TOKENS
 
@@ -59,7 +60,7 @@ def test_a_model_reads_words_and_groups_messages(box: Sandbox, llm: ModelServer)
     llm.api(teaches(*TAUGHT))
     code, screen = typed(box, llm, SCAN, "y")
     assert code == 0, screen
-    assert re.search(r"5 messages for local-model: 1 call with [\d,]+ tokens, at most unknown", screen)
+    assert re.search(r"6 messages for local-model: 1 call with [\d,]+ tokens, at most unknown", screen)
     assert contents(box) == {"Always use pnpm": 1, "Use strict TypeScript mode": 2}
     assert [s["content"] for s in asked(box)["suggested"]] == [
         "Always use pnpm",
@@ -81,7 +82,7 @@ def test_it_is_told_what_stands(box: Sandbox, llm: ModelServer) -> None:
     """
     learned(box, "Use npm")
     said_before(box, STRICT)
-    session(box, "a", "strict!", "pnpm!")
+    worked(box, "0-session", "2099-01-01", ("I ran npm.", "strict!"), ("I ran it again.", "pnpm!"))
     llm.api(teaches(*TAUGHT, against="Use npm"))
     assert typed(box, llm, SCAN, "y")[0] == 0
     assert contents(box) == {STRICT.content: 4, "Always use pnpm": 1}

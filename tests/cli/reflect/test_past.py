@@ -121,7 +121,7 @@ def test_a_scan_reads_them_once_and_goes_on_where_it_stopped(box: Sandbox) -> No
         opencode.said("004:c", ALWAYS)
         last = asked(box)
         assert opencode.asked[3:] == ["002:b", "003:b"]
-    assert sessions(last) == 4
+    assert sessions(last) == 3
 
 
 def sessions(found: Json) -> int:

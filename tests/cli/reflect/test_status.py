@@ -12,7 +12,7 @@ from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
 from daemon.rules.journal import Adding, Journal, Polarity, Seen, Severity, Type, archive, promote
 from harness.machine.sandbox import Sandbox
-from tests.cli.reflect.past import asked, journal, session
+from tests.cli.reflect.past import asked, journal
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import learned
@@ -116,8 +116,8 @@ def test_worn_rules_are_listed_and_nothing_follows(box: Sandbox) -> None:
 
 def test_foreign_text_does_nothing_to_the_terminal(box: Sandbox) -> None:
     """What a person pasted may hold control characters."""
-    session(box, "a", "Always run \x1b[2Jlint\x07 first")
-    text = said(reflectd(box, "reflect", "scan"), 0, "lint")
+    heard(box, ("Always run \x1b[2Jlint\x07 first", "high"))
+    text = said(reflectd(box, "reflect", "status"), 0, "lint")
     assert "\x1b" not in text
     assert "\x07" not in text
 
