@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
+from daemon.memory.margin import MOST_FALSE, Task, line_of, outcomes_of, texts_of, trials
+from daemon.memory.weights import BY_TASK, WITH_MEANING, WITHOUT_MEANING
 
 from daemon.core.errors import UserError
 from daemon.core.shares import Share, wilson
 from daemon.embed.minilm import MODEL, MiniLM, missing
-from daemon.memory.margin import MOST_FALSE, Task, line_of, outcomes_of, texts_of, trials
-from daemon.memory.weights import BY_TASK, WITH_MEANING, WITHOUT_MEANING
 from evals.memory_actions import Pair, as_json_of, reminded, table_of
 from evals.report import counted
 

@@ -44,10 +44,10 @@ class Call(msgspec.Struct):
 class Pair(msgspec.Struct):
     """One case."""
 
-    id: str
     stored: Failure
     call: Call
     should_remind: bool
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,8 @@ POLICIES: Final[dict[str, Policy]] = {
     "asked.judge.second": ASKED,
     "haiku_reflexion": REFLEXION,
     "haiku_eval": REFLEXION,
+    # one call for a task that a person gave: what comes late is of no use
+    "lessons": replace(LEARNING, attempts=1, call_s=20.0),
     # `reflectd reflect scan --model`
     "signals": LEARNING,
     # `reflectd reflect learn`, and the review: somebody waits at the terminal

@@ -27,7 +27,7 @@ from ..memory.triggers import triggers_of
 from ..store import failures, learning
 from ..store import jobs as job_rows
 from .calls import OVER_LIMIT
-from .recall import FAULT, is_there
+from .find_lessons import FAULT, is_there
 from .repositories import project_of
 
 if TYPE_CHECKING:

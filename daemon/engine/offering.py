@@ -19,7 +19,7 @@ from ..store import learning
 if TYPE_CHECKING:
     from ..core.compose import When
     from ..core.session import Session
-    from ..core.transcript import ToolCall, Transcript
+    from ..core.transcript import Model, ToolCall, Transcript
     from .features.registry import Features
     from .hosts.host import Instance
     from .messages import Messages
@@ -49,10 +49,12 @@ class Offering:
         *,
         anew: bool = False,
         call: ToolCall | None = None,
+        model: Model | None = None,
     ) -> str:
         """What the agent is to read now; empty when nothing is offered. Never fails.
 
-        ``anew``: the agent does not remember what it was given before, as after a compaction.
+        ``anew``: the agent does not remember what it was given before, as after a compaction. ``model``: the
+        one that answers a prompt, where the host says.
         """
         world = self._world
         # after Esc a person types, and the daemon hears of that last
@@ -66,7 +68,7 @@ class Offering:
             except (Unavailable, BadReply) as e:
                 world.log.info("nothing offered", session=s.id, when=when, error=str(e))
                 return ""
-        moment = Moment(when, text, transcript, call)
+        moment = Moment(when, text, transcript, call, model)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s(s, when)):
                 await self._features.ready(s, moment)

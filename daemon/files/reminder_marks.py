@@ -1,42 +1,43 @@
-"""Marks for the hooks of a host without a stream of orders: at which words of a tool call a lesson may wait.
+"""Marks for the hooks of a host without a stream of orders: at which tool calls of a session a lesson may
+wait.
 
-One file for each session in ``<state folder>/reminders``, a word a line. ``hook.sh`` asks the daemon about a
-tool call only if the session has a file and the call holds one of its words; so a session without lessons
-costs no request. What can't be written is left out: then nothing is asked. It blocks: call it in a thread.
+One file for each session in ``<state folder>/reminders``: ``any`` while a lesson for its task waits to be
+given, ``failed`` where the project has lessons that a failed call may bring back. ``hook.sh`` asks the daemon
+about no other call; so a session without lessons costs no request. It blocks: call it in a thread.
 """
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.errors import Unavailable
 from .atomic import write_atomic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
+At = Literal["any", "failed"]
 FOLDER: Final = "reminders"
-MOST: Final = 200  # words of one session
 KEPT_S: Final = 7 * 86_400
 
 
-def mark(state_dir: Path, session: str, words: Iterable[str]) -> None:
-    """The words of this session; without any there is no file. Raises ``Unavailable``."""
+def mark(state_dir: Path, session: str, at: At | None) -> None:
+    """At which calls of this session a hook asks; None: at none, and there is no file. Raises
+    ``Unavailable``.
+    """
     file = state_dir / FOLDER / session
     if not _is_name(session):
         return
-    found = list(dict.fromkeys(w for w in words if w and w.isprintable()))[:MOST]
     try:
-        if not found:
+        if at is None:
             file.unlink(missing_ok=True)
             return
         file.parent.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise Unavailable(f"can't write {file}: {error.strerror}") from error
-    write_atomic(file, "".join(f"{word}\n" for word in found), durable=False)
+    write_atomic(file, f"{at}\n", durable=False)
 
 
 def remove_old(state_dir: Path) -> None:

@@ -78,11 +78,14 @@ class Result(Struct, forbid_unknown_fields=True):
 
 
 class Asked(Struct):
-    """The data of a question. ``call``: the tool call that ``reminder`` is about."""
+    """The data of a question. ``call``: the tool call that ``reminder`` is about. ``model``: to which a
+    prompt goes, as ``provider/model``.
+    """
 
     session: Name = msgspec.field(name="sessionID", default="")
     message: Name = msgspec.field(name="messageID", default="")
     text: str = ""
+    model: Name = ""
     call: Raw = Raw(b"null")
 
 

@@ -183,7 +183,7 @@ class Routes:
         a = await read(await request.read(), Ask)
         instance = self._known(a.instance)
         data = {"session": a.data.session, "message": a.data.message, "text": a.data.text}
-        data["call"] = json_text(a.data.call)
+        data |= {"model": a.data.model, "call": json_text(a.data.call)}
         return answer(**await self._intake.ask(instance, a.what, data))
 
     async def hook(self, request: web.Request) -> web.Response:

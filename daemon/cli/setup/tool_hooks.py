@@ -1,4 +1,5 @@
-"""The hooks of Claude Code's plugin at its tool calls, for lessons at the action (``memory.at_action``).
+"""The hooks of Claude Code's plugin at its tool calls, for lessons at a failed call and for those
+that a model chose after the prompt was on its way.
 
 Whoever does not want these lessons has no such hook on the disk: the plugin's copy has them only while the
 settings say so (``copies``).
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 EVENTS: Final = ("PreToolUse", "PostToolUseFailure")
-MATCHER: Final = "Bash|Edit|Write"
+MATCHER: Final = "*"
 SCRIPT: Final = "${CLAUDE_PLUGIN_ROOT}/scripts/hook.sh"
 
 
 def are_wanted(env: Mapping[str, str]) -> bool:
     """What the settings say. A file with mistakes in it still says it."""
     settings = config.load(env, paths.config_file(env), left_out=[])
-    return settings.memory.enabled and settings.memory.at_action
+    return settings.memory.enabled and (settings.memory.at_prompt or settings.memory.at_action)
 
 
 def with_them(named: bytes) -> bytes:

@@ -33,22 +33,14 @@ case $state in
 esac
 case $state in /*) ;; *) exit 0 ;; esac
 
-# A tool call: the daemon is asked only where a lesson of this session waits for a word that the call holds.
-holds_word() {
-    [ "${#body}" -lt 20000 ] || return 0
-    while IFS= read -r word; do
-        case $body in *"$word"*) return 0 ;; esac
-    done <"$words"
-    return 1
-}
+# A tool call: the daemon is asked only where a lesson of this session waits for any call, or for a failed one.
 case $event in
 PreToolUse | PostToolUseFailure)
-    words=${CLAUDE_CODE_SESSION_ID-}
-    case $words in '' | *[!A-Za-z0-9_-]*) exit 0 ;; esac
-    words=$state/reminders/$words
-    [ -s "$words" ] && [ ! -e "$state/silent" ] || exit 0
-    body=$(cat)
-    holds_word || exit 0
+    mark=${CLAUDE_CODE_SESSION_ID-} at=''
+    case $mark in '' | *[!A-Za-z0-9_-]*) exit 0 ;; esac
+    mark=$state/reminders/$mark
+    [ -s "$mark" ] && [ ! -e "$state/silent" ] && IFS= read -r at <"$mark" || exit 0
+    case $at:$event in any:* | failed:PostToolUseFailure) ;; *) exit 0 ;; esac
     ;;
 esac
 
@@ -222,7 +214,7 @@ SessionStart | Stop) # these may wait for a daemon that is being started
     fi
     ;;
 PreToolUse | PostToolUseFailure)
-    out=$(printf '%s' "$body" | send)
+    out=$(send)
     failed=$?
     ;;
 *)

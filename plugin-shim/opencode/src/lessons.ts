@@ -1,7 +1,7 @@
 /**
- * Lessons from tasks that ended badly, brought back by the daemon: with a person's prompt, and behind the result
- * of a tool call at which something went wrong before. The daemon decides what is given; here it is only put in
- * its place. A prompt and a tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set
+ * Lessons from tasks that ended badly, given by the daemon: with a person's prompt, and behind the result of a tool
+ * call, when the choice for the prompt came late or the call failed as one did before. The daemon decides what is
+ * given; here it is only put in its place. A prompt and a tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set
  * anything else); without an answer by then there is none.
  *
  * opencode 1.18.33 calls no hook when a tool throws. What such a call calls for stands behind the next result.
@@ -33,14 +33,14 @@ export class Lessons {
   }
 
   /** A person's message: what is given is one more part of it, which nobody typed. */
-  async prompted(sessionID: string, messageID: string, parts: unknown[]): Promise<void> {
+  async prompted(sessionID: string, messageID: string, parts: unknown[], model = ""): Promise<void> {
     const ms = this.#link.state.lessons ?? 0
     if (!ms || !this.#isAgent(sessionID) || !this.#prompted.add(messageID)) return
     const end = Date.now() + ms
     if (!(await this.#link.flushed(ms))) return // the daemon must know the session before it is asked about it
     const left = end - Date.now()
-    const given =
-      left > 0 ? await this.#ask("lessons", { sessionID, messageID, text: typedIn(parts) }, left) : ""
+    const asked = { sessionID, messageID, text: typedIn(parts), ...(model && { model }) }
+    const given = left > 0 ? await this.#ask("lessons", asked, left) : ""
     if (given)
       parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", text: given, synthetic: true })
   }

@@ -1,8 +1,10 @@
-"""Finds lessons again: for a task, for an action, and for whoever asks (AC-2.6.4).
+"""Finds lessons: those that may belong to a task, those that have triggers, and those similar to a text for
+whoever asks (AC-2.6.4).
 
-``lookup`` and ``triggers`` give only what may be put in front of an agent in this project now: proven or
-confirmed, not refused, with all that the lesson cites still there. ``similar`` answers the API and MCP by
-similarity alone. A store that can't be reached is a fault that is set once, and cleared when it answers.
+``for_task`` and ``triggered`` give only lessons that may be put in front of an agent in this project now:
+proven or confirmed, not refused, with all that the lesson cites still there. ``similar`` answers the API and
+MCP by similarity alone. A store that can't be reached is a fault that is set once, and cleared when it
+answers.
 """
 
 from __future__ import annotations
@@ -19,20 +21,20 @@ from ..core.episodes import SIMILAR, TOP_K
 from ..core.errors import Unavailable
 from ..files.bounded import read_text
 from ..memory.decide import may_show
-from ..memory.rank import Query, Ranked, rank, worth_showing
+from ..memory.lessons import SHOWN
 from ..memory.stale import gone
 from .repositories import project_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Iterable
 
-    from ..core.episodes import Candidate, Episode, Episodes, Vector
+    from ..core.episodes import Candidate, Episode, Episodes
     from .vectors import Vectors
     from .world import World
 
 FAULT: Final = "episodes"
-FOUND: Final = 50  # of one search, by meaning and by words
-SHARE: Final = 0.35  # of the time that a prompt waits, for its vector
+FEW: Final = 5 * SHOWN
+"""Of a project with fewer episodes all are looked at; of one with more those that a search finds."""
 PROJECTS_KEPT: Final = 50
 ROOTS_KEPT: Final = 5
 MAKEFILE_BYTES: Final = 200_000
@@ -41,15 +43,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An episode that was asked for. ``ranked``: its place by the ranking. ``shows``: whether its lesson may
-    be put in front of an agent here.
-    """
+    """An episode that was asked for. ``shows``: whether its lesson may be put in front of an agent here."""
 
-    ranked: Ranked
+    candidate: Candidate
     shows: bool
 
 
-class Recall:
+class FindLessons:
     """One for the daemon. ``home``: a folder that is no project."""
 
     def __init__(self, world: World, store: Episodes, vectors: Vectors, home: str) -> None:
@@ -57,7 +57,6 @@ class Recall:
         self._store = store
         self._vectors = vectors
         self._home = home
-        self._warming = False
         self._roots: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
     async def project(self, directory: str) -> str:
@@ -74,72 +73,39 @@ class Recall:
                 self._roots.popitem(last=False)
         return project
 
-    async def lookup(
-        self,
-        project: str,
-        text: str,
-        *,
-        files: Sequence[str] = (),
-        errors: Sequence[str] = (),
-        limit: int = TOP_K,
-    ) -> list[Ranked]:
-        """The lessons for a task that are worth showing, best first. Raises ``Unavailable``.
-
-        While the model for embeddings is not loaded, or slow, they are found by their words.
+    async def for_task(self, project: str, text: str, given: Collection[str] = ()) -> list[Episode]:
+        """At most ``SHOWN`` lessons for a model to choose from, without those of the ids ``given``: all that
+        there are, else the nearest to the text by meaning and, where vectors are missing, by words. Raises
+        ``Unavailable``.
         """
-        vector = await self._in_time(text)
-        found = await self._search(project, text, vector, FOUND)
-        shown = [c for c in found if may_show(c.episode, project)]
-        ranked = worth_showing(rank(Query(text, project, files, errors), shown), len(shown))
-        kept = list[Ranked]()
-        for one in ranked:
-            if len(kept) == limit:
-                break
-            if await self.stands(one.candidate.episode, project):
-                kept.append(one)
-        return kept
 
-    async def warm(self) -> None:
-        """Load what the next prompt needs: the model and the vectors. Does nothing while that is under way.
-        Never raises.
-        """
-        if self._warming:
-            return
-        self._warming = True
-        try:
-            await self._vectors.warm()
-            if self._vectors.loaded:
-                await self._asked(lambda: self._store.warm(self._vectors.model))
-        except Unavailable as e:
-            self._world.log.info("not warmed", error=str(e))
-        finally:
-            self._warming = False
+        def usable(candidates: Iterable[Candidate]) -> list[Episode]:
+            episodes = (c.episode for c in candidates)
+            return [e for e in episodes if e.id not in given and may_show(e, project)]
 
-    async def _in_time(self, text: str) -> Vector | None:
-        """The vector of a prompt, or None when it is not there soon: then its words must do."""
-        if not self._vectors.loaded or not self._store.warmed(self._vectors.model):
-            self._world.spawn(self.warm(), "vectors")
-            return None
-        try:
-            async with asyncio.timeout(self._world.settings.memory.prompt_ms / 1000 * SHARE):
-                return await self._vectors.one(text)
-        except TimeoutError:
-            return None
+        where = self._projects(project)
+        all_ = await self._asked(lambda: self._store.page(where, limit=FEW))
+        found = usable(all_)
+        if len(found) > SHOWN or len(all_) == FEW:
+            vector = await self._vectors.one(text)
+            near = await self._search(project, text, FEW) if vector is not None else []
+            found = usable(near)
+            if len(found) < SHOWN:
+                more = await self._asked(lambda: self._store.search(text, None, where, FEW))
+                known = {e.id for e in found}
+                found += [e for e in usable(more) if e.id not in known]
+        standing = await asyncio.to_thread(lambda: [e for e in found if not self._gone(e, project)])
+        return standing[:SHOWN]
 
     async def stands(self, episode: Episode, project: str) -> bool:
         """Whether all that the lesson cites is there, in the project in which it would be shown."""
         return not episode.cites or not await asyncio.to_thread(self._gone, episode, project)
 
-    async def triggers(self, project: str) -> list[Candidate]:
+    async def triggered(self, project: str) -> list[Episode]:
         """The lessons that may be shown and have triggers. Raises ``Unavailable``."""
         found = await self._asked(lambda: self._store.triggered([project]))
-        shown = [c for c in found if may_show(c.episode, project)]
-        left = await asyncio.to_thread(lambda: [c for c in shown if not self._gone(c.episode, project)])
-        return list(left)
-
-    async def told(self, id_: str, session: str) -> None:
-        """A session was given this lesson."""
-        await self.counted((id_,), session, "given")
+        shown = [c.episode for c in found if may_show(c.episode, project)]
+        return await asyncio.to_thread(lambda: [e for e in shown if not self._gone(e, project)])
 
     async def counted(self, ids: Collection[str], session: str, outcome: Any) -> None:  # noqa: ANN401 - a Literal
         """Count an outcome of these lessons. What can't be counted is not."""
@@ -157,29 +123,29 @@ class Recall:
         *,
         least: float = SIMILAR,
         limit: int = TOP_K,
-        ranked: bool = False,
+        by_words: bool = False,
         vouched: bool = False,
     ) -> list[Found]:
-        """The episodes of this project that are like ``text``: by similarity above ``least``, or all that
-        were found in their ranking. Without a model for embeddings the ranking decides. ``vouched``: only
+        """The episodes of this project whose similarity to ``text`` is above ``least``, best first. Without a
+        model for embeddings none, or with ``by_words`` those that share words with it. ``vouched``: only
         those. Raises ``Unavailable``.
         """
         vector = await self._vectors.one(text)
-        found = await self._search(project, text, vector, max(FOUND, limit))
+        if vector is None and not by_words:
+            return []
+        found = await self._search(project, text, max(FEW, limit))
         wanted = [c for c in found if c.episode.state != "dismissed" and (c.vouched or not vouched)]
-        places = await asyncio.to_thread(rank, Query(text, project), wanted)
-        if ranked:
-            chosen = places
-        elif vector is None:
-            chosen = worth_showing(places, limit)
-        else:
-            near = [r for r in places if (r.candidate.similarity or -1.0) > least]
-            chosen = sorted(near, key=lambda r: -(r.candidate.similarity or 0.0))
-        return [Found(r, may_show(r.candidate.episode, project)) for r in chosen[:limit]]
+        if vector is not None:
+            wanted = [c for c in wanted if (c.similarity or -1.0) > least]
+        return [Found(c, may_show(c.episode, project)) for c in wanted[:limit]]
 
-    async def _search(self, project: str, text: str, vector: Vector | None, limit: int) -> list[Candidate]:
-        projects = None if self._world.settings.memory.scope == "all" else [project]
-        return await self._asked(lambda: self._store.search(text, vector, projects, limit))
+    async def _search(self, project: str, text: str, limit: int) -> list[Candidate]:
+        """By meaning, and without a model by words."""
+        vector, where = await self._vectors.one(text), self._projects(project)
+        return await self._asked(lambda: self._store.search(text, vector, where, limit))
+
+    def _projects(self, project: str) -> list[str] | None:
+        return None if self._world.settings.memory.scope == "all" else [project]
 
     async def _asked(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
