@@ -15,6 +15,7 @@ from tests.support.transcripts import failed as other_tool
 
 ASK = "Add a login throttle and keep the tests green"
 ERROR = "sqlalchemy.exc.ProgrammingError: no table 'users'"
+LOCKED = "DeployLockedError: locked by 'ci'"
 MIGRATE = f'relation "users" does not exist\n{ERROR}'
 
 
@@ -36,7 +37,7 @@ MENDED = (bash("pytest -q", FAILED, 1), edit(), REFUSED, bash("pytest -q", PASSE
         ((edit("b.py"), bash("pytest -q tests/a.py", "2 failed", 1)), {("command", "pytest -q tests/a.py")}),
         ((bash("cd web && timeout 60 npm run x > log", "", 2),), {("command", "npm run x")}),
         ((bash("alembic upgrade head", MIGRATE, 1),), {("error", ERROR)}),
-        ((other_tool("deploy", "DeployLockedError: locked by 'ci'"),), {("error", "DeployLockedError: locked by 'ci'")}),
+        ((other_tool("deploy", LOCKED),), {("error", LOCKED)}),
         (MENDED, set()),
         ((read(),), set()),
     ],
