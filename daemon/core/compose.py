@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from .transcript import Model, ToolCall, Transcript
+from .transcript import Model, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ class Moment:
     when: When
     text: str = ""
     transcript: Transcript | None = None
-    call: ToolCall | None = None
+    call: str = ""
     model: Model | None = None
 
     @property

@@ -16,7 +16,7 @@ State = Literal["quarantined", "confirmed", "dismissed"]
 """``quarantined``: kept apart until another session or a person confirms it. ``dismissed``: a person took it
 back, or the verdict that it rests on was disputed; it is kept so that it is not learned again.
 """
-TriggerKind = Literal["command", "error"]
+TriggerKind = Literal["command"]
 SIMILAR: Final = 0.70
 """The similarity above which the API and MCP call an episode similar (AC-2.6.4)."""
 TOP_K: Final = 3
@@ -24,7 +24,7 @@ TOP_K: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What a failure hung on. ``text``: the command, or the line that names the error, as it is compared."""
+    """What a failure hung on: the command of a check that failed to the end."""
 
     kind: TriggerKind
     text: str

@@ -429,9 +429,6 @@ class Memory:
         "have the fast model choose lessons for each task that you give, in projects that have some",
         tighten="off",
     )
-    at_action: bool = _setting(
-        True, "give a lesson when a command fails just as it did before", tighten="off"
-    )
     prompt_ms: int = _setting(
         60,
         "milliseconds that a prompt waits for these lessons at most; later ones stand behind the first tool "
@@ -440,7 +437,7 @@ class Memory:
         tighten="lower",
     )
     action_ms: int = _setting(
-        20, "milliseconds that a tool call waits for a lesson at most", range=(5, 5_000), tighten="lower"
+        20, "milliseconds that a tool call waits for a late lesson at most", range=(5, 5_000), tighten="lower"
     )
     scope: Literal["project", "all"] = _setting(
         "project",

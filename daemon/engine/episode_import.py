@@ -110,6 +110,6 @@ def _triggers(one: Mapping[str, Any]) -> tuple[Trigger, ...]:
     for t in value[:LISTED]:
         kind, text = (t.get("kind"), t.get("text")) if isinstance(t, dict) else (None, None)
         if kind not in KINDS or not isinstance(text, str):
-            raise BadReply("a trigger has a kind (command, error) and a text")
+            raise BadReply("a trigger has a kind (command) and a text")
         found.append(Trigger(cast("TriggerKind", kind), redact(text[:1_000])))
     return tuple(found)

@@ -27,7 +27,7 @@ from .large import redacted
 from .memory import REFLECT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..core.episodes import Candidate, Episodes, State
     from .find_lessons import FindLessons, Found
@@ -42,7 +42,7 @@ Json = dict[str, Any]
 
 
 class EpisodeRoutes:
-    """One for the daemon. ``changed``: told when other lessons may be shown than before."""
+    """One for the daemon."""
 
     def __init__(
         self,
@@ -50,13 +50,11 @@ class EpisodeRoutes:
         store: Episodes,
         vectors: Vectors,
         find: FindLessons,
-        changed: Callable[[], None],
     ) -> None:
         self._world = world
         self._store = store
         self._vectors = vectors
         self._find = find
-        self._changed = changed
 
     def all(self) -> Sequence[Route]:
         """The routes, by name."""
@@ -151,9 +149,7 @@ class EpisodeRoutes:
         """``directory``, ``episodes`` as ``list`` gives them, ``dry_run``: store those that are not here."""
         project = await self._project(body)
         dry_run = body.get("dry_run") is True
-        done = await taken(self._store, project, body.get("episodes"), dry_run=dry_run)
-        self._changed()
-        return done
+        return await taken(self._store, project, body.get("episodes"), dry_run=dry_run)
 
     async def settle(self, body: Mapping[str, Any]) -> Json:
         """``ids`` and ``yes``: whether these lessons count from now on."""
@@ -165,14 +161,12 @@ class EpisodeRoutes:
                 if why := refusal(c.episode.lesson):
                     raise BadReply(f"{c.episode.id} may not be offered to agents: {why}")
         changed = await self._store.settle(ids, "confirmed" if yes else "dismissed")
-        self._changed()
         return {"ids": ids, "changed": changed, "yes": yes, "said": "confirmed" if yes else "dismissed"}
 
     async def forget(self, body: Mapping[str, Any]) -> Json:
         """``ids``: delete these episodes for good."""
         ids = await self._ids(body)
         gone = await self._store.forget(ids)
-        self._changed()
         return {"ids": ids, "forgotten": gone, "said": "forgotten" if gone else "it was gone already"}
 
     async def withdraw(self, body: Mapping[str, Any]) -> Json:
@@ -187,9 +181,7 @@ class EpisodeRoutes:
         db = self._world.db
         await db.commit(failures.drop(REFLECT, session), durable=True)
         ids = [identity(session, task) for task in failures.tasks(db, session)]
-        done = await self._store.settle(ids, "dismissed") if ids else 0
-        self._changed()
-        return done
+        return await self._store.settle(ids, "dismissed") if ids else 0
 
     async def log(self, body: Mapping[str, Any]) -> Json:
         """``api_name``, ``model``, ``input_tokens``, ``output_tokens``, ``cost``, ``currency``: a call that a

@@ -1,7 +1,6 @@
-"""Finds lessons: those that may belong to a task, those that have triggers, and those similar to a text for
-whoever asks (AC-2.6.4).
+"""Finds lessons: those that may belong to a task, and those similar to a text for whoever asks (AC-2.6.4).
 
-``for_task`` and ``triggered`` give only lessons that may be put in front of an agent in this project now:
+``for_task`` gives only lessons that may be put in front of an agent in this project now:
 proven or confirmed, not refused, with all that the lesson cites still there. ``similar`` answers the API and
 MCP by similarity alone. A store that can't be reached is a fault that is set once, and cleared when it
 answers.
@@ -96,16 +95,6 @@ class FindLessons:
                 found += [e for e in usable(more) if e.id not in known]
         standing = await asyncio.to_thread(lambda: [e for e in found if not self._gone(e, project)])
         return standing[:SHOWN]
-
-    async def stands(self, episode: Episode, project: str) -> bool:
-        """Whether all that the lesson cites is there, in the project in which it would be shown."""
-        return not episode.cites or not await asyncio.to_thread(self._gone, episode, project)
-
-    async def triggered(self, project: str) -> list[Episode]:
-        """The lessons that may be shown and have triggers. Raises ``Unavailable``."""
-        found = await self._asked(lambda: self._store.triggered([project]))
-        shown = [c.episode for c in found if may_show(c.episode, project)]
-        return await asyncio.to_thread(lambda: [e for e in shown if not self._gone(e, project)])
 
     async def counted(self, ids: Collection[str], session: str, outcome: Any) -> None:  # noqa: ANN401 - a Literal
         """Count an outcome of these lessons. What can't be counted is not."""

@@ -206,12 +206,12 @@ class Intake:
             model = Model(provider, name) if provider and name else None
             text = data["text"]
             return {"text": await self._offering.text(s, "prompt", instance, text, model=model) if s else ""}
-        if what == "reminder":
-            call = instance.host.call(data["call"])
+        if what == "late_lessons":
+            call = data.get("call", "")
             return {"text": await self._offering.text(s, "action", instance, call=call) if s else ""}
         question = self._questions.get(what)
         if question is None:
-            known = ", ".join(sorted({"settle", "context", "lessons", "reminder", *self._questions}))
+            known = ", ".join(sorted({"settle", "context", "lessons", "late_lessons", *self._questions}))
             raise BadReply(f"`what` must be one of {known}, not {what[:ID_CHARS]!r}")
         return await question.answer(instance, data)
 

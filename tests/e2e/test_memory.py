@@ -1,6 +1,6 @@
-"""Lessons with both real hosts and a model on loopback: a bad verdict, a reflexion, an episode; then a task for
-which the fast model names the lesson has it, with the prompt or, when the answer is late, with the first tool
-result; so has the command that fails again. Anything else has nothing.
+"""Lessons with both real hosts and a model on loopback: a bad verdict, a reflexion, an episode; then a task
+for which the fast model names the lesson has it, with the prompt or, when the answer is late, with the first
+tool result. Another task has nothing.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def given(request: Request) -> int:
 
 
 def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: Callable[[str], Step]) -> None:
-    """Four sessions, each of its own. ``session`` runs one: the prompt, then what its agent does. The last one
-    has a daemon for which the model's answer is always late.
+    """Four sessions, each of its own. ``session`` runs one: the prompt, then what its agent does. The last
+    one has a daemon for which the model's answer is always late.
     """
     answer = box.project / "answer.txt"
 
@@ -102,10 +102,8 @@ def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: C
         assert set(seen) == {1}, "once a session"
 
         llm.api(picks(), judged)
-        seen = asked(OTHER, shell("ls"), shell("make test"), shell("make test"), text("It means: the same."))
-        assert seen[:2] == [0, 0], "another task, another command"
-        assert seen[2] == 1, "the command that failed then"
-        assert seen[3] == 1, "once a session"
+        seen = asked(OTHER, shell("ls"), text("It means: the same."))
+        assert set(seen) == {0}, "another task"
 
         daemon.new_log()
 
@@ -139,7 +137,7 @@ def plugin(own_box: Sandbox) -> Path:
 def test_the_story_with_claude_code(
     own_box: Sandbox, llm: ModelServer, plugin: Path, version: Version
 ) -> None:
-    """UserPromptSubmit, PreToolUse and PostToolUseFailure bring the lesson to the model."""
+    """UserPromptSubmit and PreToolUse bring the lesson to the model."""
     claude = ClaudeCode(own_box, llm.url, version, plugin=plugin)
 
     def session(prompt: str, *steps: Step) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from daemon import config
-from daemon.core.episodes import Episode, Trigger
+from daemon.core.episodes import Episode
 from daemon.engine.features.memory import Memory
-from daemon.files.reminder_marks import FOLDER
+from daemon.files.lesson_marks import FOLDER
 from daemon.memory.decide import MARK as HEADING
 from daemon.store import ledger
 from daemon.testing import FakeClock, ScriptedLLM
@@ -25,7 +25,6 @@ ON = f"[memory]\nenabled = true\n{WAITS}"
 TASK = "Fix the parser so that its fixture tests pass"
 LESSON = "The parser tests need the fixture that the generator writes; run that one first."
 GIVEN = f"{HEADING}\nPast experience from similar query suggests: {LESSON}"
-COMMAND = Trigger("command", "pytest tests/parser")
 FIRST = {"lessons": [1]}
 NONE: dict[str, Any] = {"lessons": []}
 
@@ -54,7 +53,6 @@ class Site:
     async def knows(
         self,
         lesson: str = LESSON,
-        *triggers: Trigger,
         query: str = TASK,
         state: State = "confirmed",
         name: str = "a",
@@ -71,12 +69,10 @@ class Site:
             lesson,
             "",
             state,
-            triggers or (COMMAND,),
             cites=cites,
             at=1,
         )
         assert await self.memory.store.add(e)
-        self.memory._give.forget()
         return e.id
 
     async def session(self, name: str = "s1", project: Path | None = None) -> ClaudeSim:
@@ -95,20 +91,15 @@ class Site:
         """What the model was asked about lessons for tasks."""
         return [p for p in self.llm.prompts if p.purpose == "lessons"]
 
-    async def acts(self, c: ClaudeSim, command: str, error: str = "Exit code 1\n1 failed") -> str:
-        """What it is given at a command, after it failed, or with ``error`` "" before it runs."""
-        event = "PostToolUseFailure" if error else "PreToolUse"
-        more: dict[str, Any] = {"error": error} if error else {}
-        heard = await c.hook(
-            event, tool_name="Bash", tool_input={"command": command}, tool_use_id="t", **more
-        )
+    async def acts(self, c: ClaudeSim, command: str = "ls") -> str:
+        """What it is given at a tool call."""
+        heard = await c.hook("PreToolUse", tool_name="Bash", tool_input={"command": command}, tool_use_id="t")
         await self.sim.settle()
         return context(heard)
 
-    def mark(self, c: ClaudeSim) -> str:
-        """At which tool calls this session's hooks ask."""
-        file = self.sim.folder / "state" / FOLDER / c.session
-        return file.read_text().strip() if file.exists() else ""
+    def mark(self, c: ClaudeSim) -> bool:
+        """Whether this session's hook asks at tool calls."""
+        return (self.sim.folder / "state" / FOLDER / c.session).exists()
 
 
 def context(heard: Heard) -> str:

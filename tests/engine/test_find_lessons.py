@@ -15,7 +15,6 @@ from tests.engine.lessons import FIRST, GIVEN, LESSON, NONE, ON, TASK, Site
 from tests.store.episodes import vector
 
 EVERYWHERE = f'{ON}scope = "all"\n'
-COMMAND = "pytest tests/parser"
 
 
 @pytest.fixture
@@ -37,14 +36,11 @@ def another(site: Site, text: str = "") -> Path:
 
 @pytest.mark.parametrize("site", [EVERYWHERE], indirect=True)
 async def test_a_confirmed_lesson_is_shown_in_all_projects_where_the_person_says_so(site: Site) -> None:
-    """`memory.scope = "all"`: in another project with a prompt, never at an action; one that waits for a yes
-    stays where it was learned.
-    """
+    """`memory.scope = "all"`: in another project too; one that waits for a yes stays where it was learned."""
     await site.knows()
     other = another(site)
     there = await site.session("s1", other)
     assert await site.asked(there, TASK, FIRST) == GIVEN
-    assert await site.acts(there, COMMAND) == "", "the same command in another project is another one"
     here = await site.session("s2")
     assert await site.asked(here, TASK, FIRST) == GIVEN
     (found,) = await site.memory.store.page(None)
@@ -68,7 +64,7 @@ async def test_a_project_s_file_opens_no_other_project(site: Site, text: str) ->
 
 
 async def test_a_lesson_whose_file_is_gone_is_not_shown(site: Site) -> None:
-    """With real files, at the prompt and at the action, at once; when the file is back, so is the lesson."""
+    """With real files, at once; when the file is back, so is the lesson."""
     cited = site.project / "tests" / "data" / "fixture.json"
     cited.parent.mkdir(parents=True)
     cited.write_text("{}")
@@ -77,11 +73,9 @@ async def test_a_lesson_whose_file_is_gone_is_not_shown(site: Site) -> None:
         cited.write_text("{}")
         c = await site.session(f"there-{n}")
         assert await site.asked(c, TASK, FIRST) == GIVEN
-        c = await site.session(f"fails-{n}")
-        assert await site.acts(c, COMMAND) == GIVEN
         cited.unlink()
         c = await site.session(f"gone-{n}")
-        assert (await site.asked(c, TASK), await site.acts(c, COMMAND)) == ("", "")
+        assert await site.asked(c, TASK) == ""
 
 
 async def test_a_lesson_whose_command_is_gone_is_not_shown(site: Site) -> None:
@@ -106,7 +100,7 @@ async def test_what_a_lesson_cites_must_be_there_where_it_is_shown(site: Site) -
 
 
 async def test_a_project_s_file_may_switch_lessons_off(site: Site) -> None:
-    """It can only take away: no lesson is given there, and elsewhere nothing changes."""
+    """It can only take away: no lesson is given there, and no model is asked."""
     await site.knows()
     c = await site.session("s1")
     (site.project / PROJECT_FILE).parent.mkdir(exist_ok=True)
@@ -114,7 +108,7 @@ async def test_a_project_s_file_may_switch_lessons_off(site: Site) -> None:
     site.clock.advance(TTL_MS / 1000)
     c = await site.session("s2")
     assert await site.asked(c, TASK) == ""
-    assert await site.acts(c, COMMAND) == GIVEN
+    assert site.questions() == []
 
 
 @pytest.mark.parametrize("by", ["meaning", "words"])

@@ -1,18 +1,14 @@
-"""Lessons in front of an agent, for a task and at a failed call: episodes in a real store, simulated hosts, a
-scripted model.
-"""
+"""Lessons in front of an agent for its task: episodes in a real store, simulated hosts, a scripted model."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from daemon.core.episodes import Trigger
 from daemon.core.errors import Unavailable
 from daemon.memory.decide import MARK as HEADING
 from daemon.store import learning
@@ -23,7 +19,6 @@ if TYPE_CHECKING:
     from daemon.engine.hosts.host import Instance
 
 COMPLETE = {"complete": True, "severity": "NONE"}
-COMMAND = "pytest tests/parser"
 SOON = "[memory]\nenabled = true\nprompt_ms = 30\naction_ms = 5000\n"
 
 
@@ -61,21 +56,22 @@ async def test_a_task_has_the_lesson_that_the_model_names_once(site: Site) -> No
 
 @pytest.mark.parametrize("site", [SOON], indirect=True)
 async def test_a_late_answer_comes_with_the_first_tool_result(site: Site) -> None:
-    """The prompt does not wait for it. Hooks ask at any call until it is given, then only at failed ones."""
+    """The prompt does not wait for it. Hooks ask at tool calls until it is given, and not before or after."""
     await site.knows()
     site.llm.hold = asyncio.Event()
     c = await site.session()
     assert await site.asked(c, TASK, FIRST) == ""
-    assert site.mark(c) == "failed"
+    assert not site.mark(c)
     heard = await c.hook("PreToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="t")
     assert heard.status == 204, "the model still thinks"
     site.llm.hold.set()
     await site.sim.settle()
-    assert site.mark(c) == "any"
-    assert await site.acts(c, "ls", "") == GIVEN
-    assert await site.acts(c, "ls", "") == ""
-    assert site.mark(c) == "failed"
-    assert await site.acts(c, COMMAND) == "", "once a session"
+    assert site.mark(c)
+    assert await site.acts(c) == GIVEN
+    assert not site.mark(c)
+    assert await site.acts(c) == "", "once a session"
+    noted = learning.given(site.sim.daemon.db, c.session)
+    assert [f"{g.heading}\n{g.text}" for g in noted] == [GIVEN]
 
 
 @pytest.mark.parametrize("site", [SOON], indirect=True)
@@ -90,7 +86,7 @@ async def test_an_answer_for_a_task_that_is_over_is_not_given(site: Site) -> Non
     await site.sim.settle()
     assert await site.asked(c, "Write a letter") == ""
     await site.sim.settle()
-    assert await site.acts(c, "ls", "") == ""
+    assert await site.acts(c) == ""
     assert len(site.questions()) == 2
 
 
@@ -122,39 +118,23 @@ async def test_a_project_without_lessons_asks_nothing(site: Site) -> None:
     assert await site.asked(await site.session("s1"), TASK) == ""
     await site.knows(state="quarantined")
     await site.knows(state="dismissed", name="b")
-    c = await site.session("s2")
-    assert await site.asked(c, TASK) == ""
-    assert await site.acts(c, COMMAND) == ""
-    assert site.mark(c) == ""
+    assert await site.asked(await site.session("s2"), TASK) == ""
     assert site.questions() == []
 
 
-async def test_the_same_failure_has_the_lesson_once(site: Site) -> None:
-    """By the command or by the error, once a session, and never a decision."""
-    error = Trigger("error", "parser.FixtureMissingError: no fixture")
-    await site.knows("Write the fixture before the parser runs.", error, name="b")
+@pytest.mark.parametrize("site", [SOON], indirect=True)
+async def test_a_mark_goes_with_the_session(site: Site) -> None:
+    """A lesson that waits for a session that ended is given to nobody."""
     await site.knows()
+    site.llm.hold = asyncio.Event()
     c = await site.session()
-    assert await site.acts(c, "npm test") == ""
-    assert await site.acts(c, COMMAND, "") == "", "it has not failed"
-    assert await site.acts(c, f"cd . && {COMMAND}") == GIVEN
-    assert await site.acts(c, COMMAND) == ""
-    said = await site.acts(c, "make all", "Exit code 1\nparser.FixtureMissingError: no fixture")
-    assert said.endswith("Write the fixture before the parser runs.")
-
-
-async def test_hooks_know_at_which_calls_to_ask(site: Site) -> None:
-    """The mark is there when the session's first hook is answered, follows what is stored, and goes with the
-    session.
-    """
-    c = await site.session()
-    assert site.mark(c) == ""
-    await site.knows()
+    assert await site.asked(c, TASK, FIRST) == ""
+    site.llm.hold.set()
     await site.sim.settle()
-    assert site.mark(c) == "failed"
+    assert site.mark(c)
     await c.hook("SessionEnd", reason="other")
     await site.sim.settle()
-    assert site.mark(c) == ""
+    assert not site.mark(c)
 
 
 async def test_what_steers_or_goes_on_asks_nothing(site: Site) -> None:
@@ -183,7 +163,7 @@ async def test_a_lesson_that_instructs_or_holds_a_secret_is_refused(site: Site, 
     await site.knows(lesson)
     c = await site.session()
     assert await site.asked(c, TASK) == ""
-    assert await site.acts(c, COMMAND) == ""
+    assert site.questions() == []
 
 
 async def test_at_most_three_and_short(site: Site) -> None:
@@ -195,43 +175,37 @@ async def test_at_most_three_and_short(site: Site) -> None:
     assert [line[-2] for line in said.splitlines()[1:]] == ["a", "b", "c"]
     assert said.count(HEADING) == 1
     assert len(said) < 1_500
-    assert (await site.acts(c, COMMAND)).count("Past experience") == 2
 
 
 @pytest.mark.parametrize(
-    ("text", "for_task", "at_action"),
+    ("text", "on"),
     [
-        ("[memory]\nenabled = false\n", False, False),
-        (f"[memory]\nenabled = true\nat_prompt = false\n{WAITS}", False, True),
-        (f"{ON}at_action = false\n", True, False),
-        (f"{ON}[offer]\nenabled = false\n", False, False),
+        (ON, True),
+        ("[memory]\nenabled = false\n", False),
+        (f"[memory]\nenabled = true\nat_prompt = false\n{WAITS}", False),
+        (f"{ON}[offer]\nenabled = false\n", False),
     ],
 )
-async def test_switches(tmp_path: Path, text: str, for_task: bool, at_action: bool) -> None:
-    """`memory.at_prompt` and `memory.at_action`; off means not one byte: no question to a model, no mark, no
-    key in hello, 204.
+async def test_switches(tmp_path: Path, text: str, on: bool) -> None:
+    """On with `memory.enabled`, unless `memory.at_prompt` is off; off means not one byte: no question to a
+    model, no key in hello, 204.
     """
     site = Site(tmp_path, text)
     await site.start()
     await site.knows()
-    says = [FIRST] if for_task else []
-    assert bool(await site.asked(await site.session("s1"), TASK, *says)) is for_task
-    c = await site.session("s2")
-    assert bool(await site.acts(c, COMMAND)) is at_action
-    assert bool(site.mark(await site.session("s3"))) is at_action
+    assert bool(await site.asked(await site.session("s1"), TASK, *([FIRST] if on else []))) is on
     places = site.sim.daemon.engine.features.places(str(site.project))
-    assert ("lessons" in places, "reminders" in places) == (for_task, for_task or at_action)
-    assert len(site.questions()) == for_task
+    assert set(places) == ({"lessons", "late_lessons"} if on else set())
+    assert len(site.questions()) == on
     await site.sim.stop()
 
 
+@pytest.mark.parametrize("site", [SOON], indirect=True)
 async def test_opencode_asks(site: Site) -> None:
-    """`/v1/ask`: `lessons` with what was typed and to which model it goes, `reminder` with a call that ended;
-    what is given is noted, so that it is taken out again before anything is judged.
+    """`/v1/ask`: `lessons` with what was typed and to which model it goes, `late_lessons` behind a call. What
+    is given is noted with the call, so that it is taken out again before anything is judged.
     """
     id_ = await site.knows()
-    error = Trigger("error", "parser.FixtureMissingError: no fixture")
-    other = await site.knows("Write the fixture first.", error, name="b")
     host = SimHost(str(site.project), site.clock)
     await host.connect(site.sim.daemon)
     await host.create("ses_1")
@@ -239,41 +213,30 @@ async def test_opencode_asks(site: Site) -> None:
     engine = site.sim.daemon.engine
 
     async def ask(what: str, session: str = "ses_1", **data: str) -> str:
-        found = await engine.intake.ask(
-            instance_of(engine), what, {"session": session, "text": "", "call": "null"} | data
-        )
+        found = await engine.intake.ask(instance_of(engine), what, {"session": session, "text": "", **data})
         text: str = found["text"]
         return text
 
-    call = {
-        "tool": "bash",
-        "callID": "c",
-        "args": {"command": "make all"},
-        "output": "parser.FixtureMissingError: no fixture",
-        "exit": 1,
-    }
-    given = f"{HEADING}\nPast experience from similar query suggests: Write the fixture first."
-    site.llm.add({"lessons": [2]})
-    assert await ask("lessons", text=TASK, model="acme/large") == GIVEN
+    site.llm.hold = asyncio.Event()
+    site.llm.add(FIRST, COMPLETE)
+    assert await ask("lessons", text=TASK, model="acme/large") == ""
+    assert await ask("late_lessons", call="b") == "", "the model still thinks"
+    site.llm.hold.set()
+    await site.sim.settle()
     (question,) = site.questions()
     assert (question.model.provider, question.model.model) == ("acme", "large")  # type: ignore[union-attr]
-    assert await ask("reminder", call=json.dumps(call)) == given
-    assert await ask("reminder", call=json.dumps(call)) == ""
+    assert await ask("late_lessons", call="c") == GIVEN
+    assert await ask("late_lessons", call="d") == ""
     assert await ask("lessons", session="ses_unknown", text=TASK) == ""
-    noted = learning.given(site.sim.daemon.db, "ses_1")
-    assert {(g.offer, g.kind, g.name) for g in noted} == {
-        (f"lesson:{id_}", "lesson", id_),
-        (f"lesson:{other}", "lesson", other),
-    }
-    assert {g.call for g in noted} == {"", "c"}
-    output = f"1 failed\n\n{given}\n\nOf another plugin"
+    (noted,) = learning.given(site.sim.daemon.db, "ses_1")
+    assert (noted.offer, noted.kind, noted.name, noted.call) == (f"lesson:{id_}", "lesson", id_, "c")
+    output = f"1 failed\n\n{GIVEN}\n\nOf another plugin"
     ran = {"tool": "bash", "state": {"status": "completed", "input": {}, "output": output, "exit": 1}}
-    site.llm.add(COMPLETE)
     await host.works("ses_1", tools=({**ran, "callID": "c"},))
     await site.sim.settle()
     prompt = next(p for p in site.llm.prompts if p.purpose == "judge")
     assert "Of another plugin" in prompt.text
-    assert not any(line in prompt.text for line in given.splitlines())
+    assert not any(line in prompt.text for line in GIVEN.splitlines())
 
 
 def instance_of(engine: Any) -> Instance:

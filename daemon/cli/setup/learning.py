@@ -141,8 +141,8 @@ def _ask(settings: Settings, env: Mapping[str, str]) -> bool:
         "You see, edit and undo all of it: `reflectd playbook`. "
     )
     lessons = (
-        "It draws a lesson from each task that ended badly. A small model chooses which of them an agent is "
-        "given for a task, and a command that fails just so again brings its lesson back: `reflectd memory`."
+        "It draws a lesson from each task that ended badly, and a small model chooses which of them an agent "
+        "is given for a task: `reflectd memory`."
     )
     told = (points if POINTS in asks else "") + (lessons if LESSONS in asks else "")
     say(f"\nShall reflectd learn from your sessions? {told}\n")

@@ -62,7 +62,7 @@ class Memory(Feature):
         self._upkeep = EpisodeUpkeep(world, parts.jobs, self.store, self._vectors)
         self.find = FindLessons(world, self.store, self._vectors, self._home)
         self._give = GiveLessons(world, parts.asking, self.find)
-        self._routes = EpisodeRoutes(world, self.store, self._vectors, self.find, self._give.forget)
+        self._routes = EpisodeRoutes(world, self.store, self._vectors, self.find)
         self._page = LessonsPage(parts, self._routes)
         self._counts: Mapping[str, int] = {}
 
@@ -82,15 +82,11 @@ class Memory(Feature):
         """Now it can be reflected on."""
         return (self._reflexions.soon(task.session, task.task),) if self.enabled else ()
 
-    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - as above
-        """What a bad turn hung on is found out; the first verdict after lessons were given says whether they
-        helped.
-        """
+    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - the seam
+        """The first verdict after lessons were given says whether they helped."""
         if not self.enabled or verdict.state not in JUDGED or verdict.reward is None:
             return
         bad = should_reflect(verdict.reward, self._world.settings.memory.threshold)
-        if bad and case is not None:
-            self._world.spawn(self._reflexions.look(verdict, case), "memory")
         given = learning.first_after(self._world.db, verdict.session)
         if given:
             done = self.find.counted(given, verdict.session, "failed" if bad else "helped")
@@ -127,7 +123,6 @@ class Memory(Feature):
     async def work(self, job: Job) -> None:
         """Reflect, or keep what is there in order."""
         await (self._upkeep if job.kind == TIDY else self._reflexions).work(job)
-        self._give.forget()
         await self._count()
 
     async def _count(self) -> None:

@@ -33,16 +33,11 @@ case $state in
 esac
 case $state in /*) ;; *) exit 0 ;; esac
 
-# A tool call: the daemon is asked only where a lesson of this session waits for any call, or for a failed one.
-case $event in
-PreToolUse | PostToolUseFailure)
-    mark=${CLAUDE_CODE_SESSION_ID-} at=''
-    case $mark in '' | *[!A-Za-z0-9_-]*) exit 0 ;; esac
-    mark=$state/reminders/$mark
-    [ -s "$mark" ] && [ ! -e "$state/silent" ] && IFS= read -r at <"$mark" || exit 0
-    case $at:$event in any:* | failed:PostToolUseFailure) ;; *) exit 0 ;; esac
-    ;;
-esac
+# A tool call: the daemon is asked only where a lesson waits for this session.
+if [ "$event" = PreToolUse ]; then
+    case ${CLAUDE_CODE_SESSION_ID-} in '' | *[!A-Za-z0-9_-]*) exit 0 ;; esac
+    [ -f "$state/lessons/$CLAUDE_CODE_SESSION_ID" ] && [ ! -e "$state/silent" ] || exit 0
+fi
 
 entrypoint=${CLAUDE_CODE_ENTRYPOINT-} attended=${CLAUDE_CODE_SESSION_ATTENDED-} pid=${CLAUDE_PID-}
 # `claude -p` and the SDKs: a process for one result. A session in the background (cli, not attended) lives on.
@@ -60,7 +55,7 @@ case $event in
 Stop) seconds=110 ;;
 SessionEnd) seconds=1 ;;
 UserPromptSubmit) seconds=1 ;;
-PreToolUse | PostToolUseFailure) seconds=1 ;;
+PreToolUse) seconds=1 ;;
 *) seconds=2 ;;
 esac
 # A daemon that was silent once is not waited for that long again, until it answers.
@@ -213,7 +208,7 @@ SessionStart | Stop) # these may wait for a daemon that is being started
         done
     fi
     ;;
-PreToolUse | PostToolUseFailure)
+PreToolUse)
     out=$(send)
     failed=$?
     ;;

@@ -53,7 +53,6 @@ export class SiteV1 extends Site {
           if (kind === "session.compacted") this.#contexts.compacted(text(data["sessionID"]))
         }
         this.#gate.see(event)
-        this.#lessons.see(event)
       }),
       "chat.message": this.#safe(async (input, { message, parts }) => {
         this.hears(load)

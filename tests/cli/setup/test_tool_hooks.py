@@ -11,7 +11,7 @@ import pytest
 from daemon.cli.setup import copies, tool_hooks
 from daemon.paths import shipped
 
-OFF = "[memory]\nenabled = true\nat_prompt = false\nat_action = false\n"
+OFF = "[memory]\nenabled = true\nat_prompt = false\n"
 SHIPPED = shipped("shims/claude-code") / "hooks" / "hooks.json"
 
 
@@ -43,15 +43,14 @@ def test_off_is_not_one_byte_more(env: dict[str, str], text: str) -> None:
 
 
 @pytest.mark.shows("I39")
-@pytest.mark.parametrize("without", ["at_prompt", "at_action"])
-def test_on_adds_two_hooks(env: dict[str, str], without: str) -> None:
-    """For each of the two ways to give lessons. A change counts when the copy is brought up to date."""
+def test_on_adds_a_hook(env: dict[str, str]) -> None:
+    """At every tool. A change counts when the copy is brought up to date, both ways."""
     before = json.loads(SHIPPED.read_bytes())
-    settings(env, f"[memory]\nenabled = true\n{without} = false\n")
+    settings(env, "[memory]\nenabled = true\n")
     found = copied(env)
     assert copies.state(env, "claude-code") == "current"
     added = {e: found["hooks"][e] for e in found["hooks"] if found["hooks"][e] != before["hooks"].get(e)}
-    assert set(added) == set(tool_hooks.EVENTS)
+    assert set(added) == {tool_hooks.EVENT}
     for event, entries in added.items():
         (entry,) = entries
         (hook,) = entry["hooks"]
@@ -68,7 +67,7 @@ def test_without_the_mod_too(env: dict[str, str]) -> None:
     settings(env, "[memory]\nenabled = true\n[claude_code]\nmod = false\n")
     found = copied(env)
     assert "modules" not in found
-    assert set(tool_hooks.EVENTS) <= set(found["hooks"])
+    assert tool_hooks.EVENT in found["hooks"]
 
 
 def test_beside_hooks_that_are_there() -> None:

@@ -125,7 +125,7 @@ async def test_a_bad_task_becomes_one_episode(site: Site) -> None:
     assert e.reflection == SAID
     assert e.proof, "a failed check of its own case"
     assert e.project == str(site.project)
-    assert [t.text for t in e.triggers if t.kind == "command"] == ["pytest -q tests/parser"]
+    assert [t.text for t in e.triggers] == ["pytest -q tests/parser"]
     status = site.memory.status()
     assert (status["episodes"]["quarantined"], status["stored"], status["waiting"]) == (1, 1, 0)
 
@@ -208,7 +208,6 @@ async def test_a_lesson_with_proof_is_shown_here_and_nowhere_else(site: Site, tm
     other = tmp_path / "other"
     other.mkdir()
     assert await find.for_task(await find.project(str(other)), "Make the parser's tests pass") == []
-    assert [e.lesson for e in await find.triggered(project)] == [LESSON]
 
 
 async def test_an_opinion_waits_for_a_person(site: Site) -> None:
@@ -269,19 +268,19 @@ async def test_what_others_wrote_reaches_no_agent_without_a_yes(postgres: Postgr
     await another.add(theirs)
     find, project = site.memory.find, str(git)
 
-    async def given() -> tuple[int, int]:
-        return len(await find.for_task(project, TASK)), len(await find.triggered(project))
+    async def given() -> int:
+        return len(await find.for_task(project, TASK))
 
-    assert await given() == (0, 0)
+    assert await given() == 0
     assert [c.episode.id for c in await site.episodes()] == [theirs.id], "a person can see it"
     await site.closes(await site.fails("s1"), SAID)
     states = {c.episode.session: (c.episode.state, c.vouched) for c in await site.episodes()}
     assert states == {"x": ("quarantined", False), "s1": ("quarantined", True)}
-    assert [e.session for e in await find.triggered(project)] == ["s1"]
+    assert [e.session for e in await find.for_task(project, TASK)] == ["s1"]
     found = await find.similar(project, TASK, least=-1.0, by_words=True, vouched=True)
     assert [f.candidate.episode.session for f in found] == ["s1"]
     await site.memory.store.settle([theirs.id], "confirmed")
-    assert {e.session for e in await find.triggered(project)} == {"s1", "x"}
+    assert {e.session for e in await find.for_task(project, TASK)} == {"s1", "x"}
     await another.close()
     await site.sim.stop()
 
