@@ -1,8 +1,8 @@
 """``python -m evals.memory``: does a task get the lessons that belong to it?
 
 A model chooses: ``--dump`` writes the prompts as files, ``--replies`` reads the answers from there
-(``evals.replies``). A case is one JSON object on a line: a project with its lessons, and tasks with the ids of
-the lessons that they want. Exit code 2 for wrong arguments, cases or files.
+(``evals.replies``). A case is one JSON object on a line: a project with its lessons, and tasks with the ids
+of the lessons that they want. Exit code 2 for wrong arguments, cases or files.
 """
 
 from __future__ import annotations

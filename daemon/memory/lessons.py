@@ -10,8 +10,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from ..core.cuts import head_and_tail
 from ..core.episodes import TOP_K
 from ..core.errors import BadReply, Unavailable
@@ -42,16 +40,13 @@ SCHEMA: Final[dict[str, object]] = {
 }
 
 
-class Lesson(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Lesson:
     """A lesson as the model reads it. ``task``: what went wrong; "" when nobody knows."""
 
     id: str
     text: str
     task: str = ""
-
-
-class _Reply(msgspec.Struct):
-    lessons: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +116,10 @@ def pick(prompt: Prompt, lessons: Sequence[Lesson]) -> Generator[Prompt, Reply, 
 
 def _numbers(reply: Reply, nonce: str, many: int) -> list[int]:
     """Each once, in the model's order. Raises ``BadReply``, also for a lesson that was not shown."""
-    try:
-        found = msgspec.convert(wanted_object(reply, nonce, "lessons", what="lessons"), _Reply).lessons
-    except msgspec.ValidationError as e:
-        raise BadReply(f"the lessons are no list of numbers: {e}", raw=reply.text) from None
-    if strange := [n for n in found if not 1 <= n <= many]:
-        raise BadReply(f"there is no lesson {strange[0]}", raw=reply.text)
-    return list(dict.fromkeys(found))
+    found = wanted_object(reply, nonce, "lessons", what="lessons").get("lessons")
+    if not isinstance(found, list):
+        raise BadReply("the lessons are no list", raw=reply.text)
+    numbers = [n for n in found if type(n) is int and 1 <= n <= many]
+    if len(numbers) != len(found):
+        raise BadReply("the list names a lesson that was not shown", raw=reply.text)
+    return list(dict.fromkeys(numbers))

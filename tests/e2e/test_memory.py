@@ -107,8 +107,8 @@ def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: C
 
         daemon.new_log()
 
-    with remembers(box, llm, prompt_ms=10) as daemon:
-        llm.api(picks(1, after_s=0.5), judged)
+    with remembers(box, llm, prompt_ms=300) as daemon:
+        llm.api(picks(1, after_s=1.5), judged)
         seen = asked(REQUEST, shell("ls"), *mended)
         assert seen[:2] == [0, 1], "the answer was late, and came with the first tool result"
         assert set(seen[1:]) == {1}, "once a session"
