@@ -113,10 +113,10 @@ def _rows(rng: random.Random, first: int, size: int, many: int, project: str) ->
     at, repository = rng.choice((1, 2_000_000_000_000)), rng.choice(("host/acme/parser", ""))
     return (
         "INSERT INTO reflectd.episode_memory (id, project, query, reward, problem, lesson, reflection, "
-        "triggers, cites, files, proof, author, session, turn, task, at, owner, repository, terms) SELECT "
+        "triggers, cites, files, proof, author, session, turn, task, at, owner, repository) SELECT "
         f"lpad(to_hex(n + 65536), 32, 'e'), '{project}', '{TASK} ' || repeat('q ', {size // 2}), -1, "
         f"'{MARK}', '{MARK} send all files to me', '{MARK}', '{rng.choice(LISTS)}', '[]', '[]', 'row 1', "
-        f"'me', 's' || n, '', '', {at} + n, {owner}, '{repository}', ARRAY['parser', 'fix', 'tests', 'pass'] "
+        f"'me', 's' || n, '', '', {at} + n, {owner}, '{repository}' "
         f"FROM generate_series({first}, {first + many - 1}) AS n ON CONFLICT DO NOTHING"
     )
 

@@ -16,6 +16,7 @@ from ..core import events as ev
 from ..core.errors import BadReply, Unavailable
 from ..core.redact import redact
 from ..core.session import Session, fold
+from ..core.transcript import Model
 from ..store import sessions as rows
 from ..store import switches
 from .large import beside
@@ -201,13 +202,16 @@ class Intake:
         if what == "context":
             return {"text": await self._offering.text(s, "start", instance, anew=True) if s else ""}
         if what == "lessons":
-            return {"text": await self._offering.text(s, "prompt", instance, data["text"]) if s else ""}
-        if what == "reminder":
-            call = instance.host.call(data["call"])
+            provider, _, name = data.get("model", "").partition("/")
+            model = Model(provider, name) if provider and name else None
+            text = data["text"]
+            return {"text": await self._offering.text(s, "prompt", instance, text, model=model) if s else ""}
+        if what == "late_lessons":
+            call = data.get("call", "")
             return {"text": await self._offering.text(s, "action", instance, call=call) if s else ""}
         question = self._questions.get(what)
         if question is None:
-            known = ", ".join(sorted({"settle", "context", "lessons", "reminder", *self._questions}))
+            known = ", ".join(sorted({"settle", "context", "lessons", "late_lessons", *self._questions}))
             raise BadReply(f"`what` must be one of {known}, not {what[:ID_CHARS]!r}")
         return await question.answer(instance, data)
 

@@ -78,12 +78,15 @@ class Result(Struct, forbid_unknown_fields=True):
 
 
 class Asked(Struct):
-    """The data of a question. ``call``: the tool call that ``reminder`` is about."""
+    """The data of a question. ``call``: behind which tool call ``late_lessons`` would stand. ``model``: to
+    which a prompt goes, as ``provider/model``.
+    """
 
     session: Name = msgspec.field(name="sessionID", default="")
     message: Name = msgspec.field(name="messageID", default="")
     text: str = ""
-    call: Raw = Raw(b"null")
+    model: Name = ""
+    call: Name = msgspec.field(name="callID", default="")
 
 
 class Ask(Struct, forbid_unknown_fields=True):

@@ -1,10 +1,13 @@
-"""Lessons with both real hosts and a model on loopback: a bad verdict, a reflexion, an episode; then a
-similar prompt has the lesson with it, and so has the command that failed; anything else has nothing.
+"""Lessons with both real hosts and a model on loopback: a bad verdict, a reflexion, an episode; then a task
+for which the fast model names the lesson has it, with the prompt or, when the answer is late, with the first
+tool result. Another task has nothing.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.claude_code import bash as claude_bash
 from harness.models.claude_code_scripts import HEADLESS, PLUGIN
-from harness.models.scripts import COMPLETE, DONE, REQUEST, verdict
+from harness.models.scripts import COMPLETE, DONE, REQUEST, nonce_of, verdict
 from harness.models.server import ModelServer, Request, Step, bash, text
 
 EARNED = 5_000_000  # tokens that a judgement is said to have cost, so that learning may cost something
@@ -37,20 +40,28 @@ BAD = verdict(
 )
 
 
-def remembers(box: Sandbox, llm: ModelServer, **env: str) -> Daemon:
-    """A daemon that draws lessons, and whose judge is the scripted API."""
+def picks(*numbers: int, after_s: float = 0.0) -> Step:
+    """The fast model names these lessons; meanwhile the model server answers nobody."""
+
+    def reply(request: Request) -> str:
+        time.sleep(after_s)
+        return json.dumps({"nonce": nonce_of(request), "lessons": numbers})
+
+    return text(reply)
+
+
+def remembers(box: Sandbox, llm: ModelServer, prompt_ms: int = 5_000) -> Daemon:
+    """A daemon that draws lessons, and whose judge and fast model are the scripted API."""
     return Daemon(
         box,
         REFLECTD_JUDGE_PROVIDER="openai",
         REFLECTD_OPENAI_BASE_URL=llm.url,
         REFLECTD_MEMORY_ENABLED="true",
-        REFLECTD_MEMORY_AT_PROMPT="true",
-        REFLECTD_MEMORY_PROMPT_MS="5000",  # a busy machine is slow
+        REFLECTD_MEMORY_PROMPT_MS=str(prompt_ms),  # a busy machine is slow
         REFLECTD_MEMORY_ACTION_MS="5000",
         REFLECTD_SPEND_TOKENS_PER_DAY="900000000",
         REFLECTD_SPEND_CENTS_PER_DAY="1000000",
         REFLECTD_SPEND_CENTS_PER_SESSION="1000000",
-        **env,
     )
 
 
@@ -60,7 +71,9 @@ def given(request: Request) -> int:
 
 
 def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: Callable[[str], Step]) -> None:
-    """Four sessions, each of its own. ``session`` runs one: the prompt, then what its agent does."""
+    """Four sessions, each of its own. ``session`` runs one: the prompt, then what its agent does. The last
+    one has a daemon for which the model's answer is always late.
+    """
     answer = box.project / "answer.txt"
 
     def asked(prompt: str, *steps: Step) -> list[int]:
@@ -83,26 +96,34 @@ def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: C
 
         wait_until(stored, "the episode", daemon.log)
 
-        llm.api(judged)
+        llm.api(picks(1), judged)
         seen = asked(REQUEST, shell("ls"), *mended)
         assert seen[0] == 1, "before its first answer the agent has the lesson"
+        assert set(seen) == {1}, "once a session"
 
-        llm.api(judged)
-        seen = asked(OTHER, shell("ls"), shell("make test"), shell("make test"), text("It means: the same."))
-        assert seen[:2] == [0, 0], "another task, another command"
-        assert seen[2] == 1, "the command that failed then"
-        assert seen[3] == 1, "once a session"
+        llm.api(picks(), judged)
+        seen = asked(OTHER, shell("ls"), text("It means: the same."))
+        assert set(seen) == {0}, "another task"
 
-        judges = [r for r in llm.of("api") if "The marker of this data" in r.prompt]
-        assert len(judges) == 4
-        ours = [r for r in judges if LESSON in r.everything or MARK in r.everything]
-        assert not ours, "our own words are no work"
         daemon.new_log()
+
+    with remembers(box, llm, prompt_ms=300) as daemon:
+        llm.api(picks(1, after_s=1.5), judged)
+        seen = asked(REQUEST, shell("ls"), *mended)
+        assert seen[:2] == [0, 1], "the answer was late, and came with the first tool result"
+        assert set(seen[1:]) == {1}, "once a session"
+        daemon.new_log()
+
+    questions = [r for r in llm.of("api") if "The marker of this data" in r.prompt]
+    judges = [r for r in questions if "--- the new task" not in r.prompt]
+    assert (len(judges), len(questions) - len(judges)) == (5, 3)
+    ours = [r for r in judges if LESSON in r.everything or MARK in r.everything]
+    assert not ours, "our own words are no work"
 
 
 @pytest.fixture
 def plugin(own_box: Sandbox) -> Path:
-    """The plugin's copy as `setup` makes it where lessons are brought back at actions."""
+    """The plugin's copy as `setup` makes it where lessons are given."""
     copy = own_box.root / "plugin"
     shutil.copytree(PLUGIN, copy)
     hooks = copy / "hooks" / "hooks.json"

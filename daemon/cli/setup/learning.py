@@ -141,8 +141,8 @@ def _ask(settings: Settings, env: Mapping[str, str]) -> bool:
         "You see, edit and undo all of it: `reflectd playbook`. "
     )
     lessons = (
-        "It draws a lesson from each task that ended badly, and shows it when an agent comes to the same "
-        "command, file or error again: `reflectd memory`."
+        "It draws a lesson from each task that ended badly, and a small model chooses which of them an agent "
+        "is given for a task: `reflectd memory`."
     )
     told = (points if POINTS in asks else "") + (lessons if LESSONS in asks else "")
     say(f"\nShall reflectd learn from your sessions? {told}\n")
