@@ -17,7 +17,6 @@ from ..core import events as ev
 from ..core.compose import Offer
 from ..core.errors import Unavailable
 from ..core.learned import refusal
-from ..evidence.words import words
 from ..files import reminder_marks
 from ..memory.triggers import Index, words_of
 from ..store import learning
@@ -160,7 +159,7 @@ class Reminders:
     # --- choosing ---------------------------------------------------------------------------------
 
     async def _for_task(self, s: Session, text: str) -> tuple[Offer, ...]:
-        if len(words(text)) < FEWEST_WORDS:
+        if len(text.split()) < FEWEST_WORDS:
             return ()
         project = await self._project(s.directory)
         if not project:

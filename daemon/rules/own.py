@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..evidence.request.requirements import prose
-
 MAX_READ: Final = 4_000
 MAX_SENTENCES: Final = 40
 MAX_SENTENCE: Final = 400
@@ -78,7 +76,7 @@ def sentences(text: str) -> list[str]:
     """The sentences that the person wrote themselves, in order. None of them is empty."""
     if _OURS.search(text[:400]) or len(_HEADING.findall(text[: 4 * MAX_READ])) > 1:
         return []  # our own feedback, copied, or a document
-    said = prose(_FENCED.sub(BLOCK, _TAG.sub("\n", text[: 4 * MAX_READ])))[:MAX_READ]
+    said = (_FENCED.sub(BLOCK, _TAG.sub("\n", text[: 4 * MAX_READ])))[:MAX_READ]
     found: list[str] = []
     lines = [line for line in said.split("\n") if line.strip()]
     pasted = [bool(_PASTED.match(line) or _CODE_END.search(line)) for line in lines]
