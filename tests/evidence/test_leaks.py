@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from daemon.evidence.leaks import MAX_NAMES, is_secret
 
 from daemon.core.evidence import Evidence, Row
 from daemon.core.llm import Prompt
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.evidence.collect import collect
-from daemon.evidence.rules.leaks import MAX_NAMES, is_secret
 from daemon.llm.offline import judge
 from tests.support.hosts.tales import TALES, Tale
 from tests.support.transcripts import PUSH, TEST, bash, edit, evidence_of, failed
