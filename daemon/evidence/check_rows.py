@@ -111,11 +111,13 @@ def _is_old(run: Run, work: Work) -> bool:
 
 
 def _no_worse(now: Outcome, before: Outcome) -> bool:
+    counts = _FAILED_COUNT.search(now.summary), _FAILED_COUNT.search(before.summary)
+    if counts[0] and counts[1] and _count(counts[0]) > _count(counts[1]):
+        return False
     if now.tests and before.tests:
         return set(now.tests) <= set(before.tests)
-    counts = _FAILED_COUNT.search(now.summary), _FAILED_COUNT.search(before.summary)
     if counts[0] and counts[1]:
-        return _count(counts[0]) <= _count(counts[1])
+        return True
     if now.failing and before.failing:
         return set(now.failing) <= set(before.failing)
     return not (now.tests or now.failing)  # in doubt it is no proof

@@ -80,7 +80,7 @@ SETTLED = {  # calls → open, settled
     "more than without the work": ((edit(), MORE, SAME), True, False),
     "red in a worktree of main": ((edit(), RED, ON_MAIN), False, True),
     "the same before the first edit": ((BEFORE, edit(), BEFORE), False, True),
-    "more than before the first edit": ((BEFORE, edit(), MORE), False, True),
+    "more than before the first edit": ((BEFORE, edit(), MORE), True, False),
     "red without an edit": ((RED,), False, False),
     "red after a document": ((README, RED), False, False),
 }
