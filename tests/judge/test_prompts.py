@@ -41,7 +41,7 @@ def test_the_prompt_holds_rows_messages_and_the_end() -> None:
 def test_the_log_and_the_changes_are_there() -> None:
     """Calls with their lines, changed files with theirs; empty lists say so."""
     log = (
-        Act("A1", "bash `pytest -q` → exit 1", ("| FAILED test_a.py::test_x", "| 1 failed"), 0),
+        Act("A1", "bash `pytest -q` → exit 1", ("| FAILED test_a.py::test_x", "| 1 failed"), rank=0),
         Act("A2-A4", "3 looks, read: a.py", calls=3),
     )
     files = (FileChange("src/a.py", "edited", ("A5", "A7"), 3, 1, ("- x = 1", "+ x = 2")),)
@@ -179,13 +179,13 @@ def test_what_stands_elsewhere_is_no_row() -> None:
 
 
 def calls(count: int, **more: Any) -> tuple[Act, ...]:
-    """So many calls, each with a line that decides and twenty that were printed."""
+    """So many calls, each with a line that decides and twelve that were printed."""
     return tuple(
         Act(
             f"A{n}",
             f"bash `step {n}` → exit 0",
             (f"| short {n}",),
-            tuple(f"| raw {n} {'.' * 90}" for _ in range(20)),
+            tuple(f"| raw {n} {'.' * 40}" for _ in range(12)),
             2,
             **more,
         )
