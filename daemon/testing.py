@@ -109,7 +109,7 @@ TEMPLATES = Templates(
 def make_case(**changes: Any) -> Case:  # noqa: ANN401 - any field of Case
     """A case with one request and one failed check (``E2``); change what the test is about."""
     rows = (
-        Row("E1", "requirement", "Add a login page and run the tests"),
+        Row("E1", "write", "files written: src/login.py; last write: src/login.py (edit)"),
         Row("E2", "check", "`pytest -q` failed: 2 failed", "failed", "after_last_write", open=True),
     )
     values: dict[str, Any] = {

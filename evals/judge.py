@@ -15,13 +15,14 @@ import json
 import os
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon import config, log, paths
 from daemon.core.errors import ReflectdError, UserError
+from daemon.core.fast import needs_second_look
 from daemon.core.ports import Client
-from daemon.evidence import collect
 from daemon.files.labelled_cases import read_bytes
 from daemon.files.prompts import read_layer
 from daemon.judge import prompts
@@ -35,7 +36,6 @@ from evals.report import as_json, counted, table
 from evals.score import PENDING, Outcome, Score, score
 
 if TYPE_CHECKING:
-    from daemon.core.evidence import Row
     from daemon.core.ports import Provider
     from daemon.core.settings import Settings
     from daemon.replay.run import Replayed
@@ -69,13 +69,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--split", default=TUNING, choices=(TUNING, FRESH, "all"), help="which part (tuning)")
     parser.add_argument("--cases", type=Path, default=CASES, metavar="DIR", help=f"where they are ({CASES})")
     parser.add_argument("--jobs", type=int, default=4, metavar="N", help="cases at once, for models (4)")
-    parser.add_argument("--without", choices=rules(), metavar="RULE", help=f"one of: {', '.join(rules())}")
     parser.add_argument("--json", action="store_true", help="print figures and outcomes as JSON")
     parser.add_argument("--strict", action="store_true", help="exit code 1 when an aim is missed")
     args = parser.parse_args(argv)
     try:
-        if args.without:
-            setattr(collect, args.without, _no_rows)
         cases = read_cases(args.cases, args.split)
         if any(c.loaded.split == FRESH for c in cases):
             print(f"evals: {HELD_OUT}", file=sys.stderr)
@@ -131,16 +128,6 @@ def show(outcomes: list[Outcome], provider: str, args: argparse.Namespace) -> in
     return 1 if missed and args.strict else 0
 
 
-def rules() -> list[str]:
-    """The names of the rules that ``--without`` can leave out, to see what one is worth."""
-    package = f"{collect.__package__}.rules."
-    return sorted(n for n, f in vars(collect).items() if getattr(f, "__module__", "").startswith(package))
-
-
-def _no_rows(*_facts: object, **_more: object) -> list[Row]:
-    return []
-
-
 def read_cases(folder: Path, split: str) -> list[Labelled]:
     """The labelled cases of a folder, by name, with the prompts that are shipped. Raises ``UserError``."""
     shipped, found = Templates.of(read_layer(paths.shipped("prompts")).texts), []
@@ -172,7 +159,7 @@ async def judge_all(
                 case.loaded.case,
                 *judges,
                 timeout_s=float(settings.judge.timeout_s),
-                second_look=settings.judge.second_look,
+                second_look=partial(needs_second_look, settings),
             )
         done += 1
         end = "\r" if sys.stderr.isatty() and done < len(cases) else "\n"

@@ -31,7 +31,7 @@ def test_defaults_need_no_file_and_no_environment(tmp_path: Path) -> None:
     settings = config.load({}, tmp_path / "missing.toml")
     assert settings == Settings()
     assert settings.judge == Judge(
-        "act", "auto", "", second_look=True, timeout_s=180, max_attempts=16, max_idle_age_s=600
+        "act", "auto", "", second_look="auto", timeout_s=180, max_attempts=16, max_idle_age_s=600
     )
     assert settings.run == Run(gate=True, gate_timeout_s=20)
     assert settings.daemon == Daemon("", 0, "")
@@ -215,10 +215,10 @@ def test_a_project_never_loosens() -> None:
 
 
 @pytest.mark.shows("I41")
-@pytest.mark.parametrize("wish", ["true", "false", "'yes'"])
+@pytest.mark.parametrize("wish", ["'always'", "'never'", "true"])
 def test_a_project_never_makes_judging_cost_more(wish: str) -> None:
     """The second look is a call that the person pays, so a clone neither brings it back nor takes it away."""
-    for base in (Settings(), config.from_text("[judge]\nsecond_look = false")):
+    for base in (Settings(), config.from_text("[judge]\nsecond_look = 'never'")):
         settings, problems = config.tighten(base, f"[judge]\nsecond_look = {wish}")
         assert settings == base
         assert problems == [".reflection/config.toml: a project may not set judge.second_look; ignored"]

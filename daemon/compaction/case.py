@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.cuts import argument_in_short, head_and_tail
-from ..core.evidence import Topic
 from ..core.redact import redact, redact_head, redact_tail
 from ..core.transcript import Message, Model
 from ..core.verdict import FinalState
@@ -61,8 +60,7 @@ class Case:
 
     ``task``: empty when nobody asked for anything. ``tools``: ``bash x12``, most used first. ``recent``: the
     last calls in short. ``todos``: those that are not done. ``open_items`` and ``phase``: the missing items
-    and the state of the task's last verdict, empty without a verdict. ``forbids``: kinds of work that the
-    person forbade (I26).
+    and the state of the task's last verdict, empty without a verdict.
     """
 
     session: str
@@ -82,7 +80,6 @@ class Case:
     todos: tuple[str, ...] = ()
     open_items: tuple[str, ...] = ()
     phase: FinalState | Literal[""] = ""
-    forbids: tuple[Topic, ...] = ()
     agent: str = ""
     model: Model | None = None
 
@@ -116,8 +113,6 @@ def make_case(
 
     Raises ``ValueError`` without a summary; ``decide.wanted`` has ruled that out.
     """
-    from ..evidence.request.requirements import requirements, topics  # many patterns, seldom needed
-
     found, task, last = compacted(transcript), transcript.task, verdict_of(transcript, last)
     if found is None:
         raise ValueError("a case needs a summary")
@@ -144,7 +139,6 @@ def make_case(
         todos=_left(t.text for t in transcript.todos if t.status in {"pending", "in_progress"}),
         open_items=_left(m.text for m in last.missing) if last else (),
         phase=last.state if last else "",
-        forbids=topics(requirements([m.text for m in requests]))[1],
         agent=task.agent if task else "",
         model=task.model if task else None,
     )

@@ -7,7 +7,6 @@ gets a toast (I2).
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
 Wanted = Literal["act", "toast", "nothing"]
 SURE: Final = 0.5  # below this confidence no prompt is sent
 _DONE: Final[frozenset[FinalState]] = frozenset({"complete", "stopped", "awaiting_user"})
-_NO_COMMENTS: Final = re.compile(
-    r"(?:\b(?:do not|never|without|no)|n['\u2019]t)\b[^.;\n]{0,40}\b(?:comment|post|repl)", re.IGNORECASE
-)
-_SENTENCE: Final = re.compile(r"(?<=[.;!?])\s|\n|, then | and then ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +90,7 @@ def decide(session: Session, case: Case, outcome: Outcome, limits: Limits, *, gi
     prompted = session.attempts + session.nudges
     if prompted >= limits.max_attempts:
         return Decision(why=f"{prompted} prompts on this task already (guard 5)")
-    message = _allowed(outcome.message, case)
+    message = outcome.message
     target = _target(case) if github and action == "needs_github_update" else None
     if target is not None:
         text = github_text(case, message, target)
@@ -123,25 +118,11 @@ def _moved_on(session: Session, case: Case) -> str:
 
 
 def _target(case: Case) -> Reference | None:
-    """The pull request or issue for a comment: only one that a command named, and None if the person forbade
-    it (I26).
-    """
+    """The pull request or issue for a comment: only one that a command named."""
     target = case.github.target
     if target is None or target.source != "tool" or target.number <= 0:
         return None
-    forbidden = "pr" in case.forbids or any(_NO_COMMENTS.search(text) for text in case.requests)
-    return None if forbidden or target.kind == "unknown" else target
-
-
-def _allowed(message: str, case: Case) -> str:
-    """The model's note without what the person forbade (I26)."""
-    if not case.forbids:
-        return message
-    from ..evidence.request.topics import read_clause  # many patterns, seldom needed
-
-    forbidden = set(case.forbids)
-    kept = (s for s in _SENTENCE.split(message) if not read_clause(s).asks & forbidden)
-    return "\n".join(kept)
+    return None if target.kind == "unknown" else target
 
 
 def _toast(session: Session, limits: Limits, message: str, variant: Variant) -> tuple[ShowToast, ...]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-Ending = Literal["statement", "question", "next_steps", "announced", "cut_off", "empty"]
+Ending = Literal["statement", "question", "cut_off", "empty"]
 CheckKind = Literal["test", "build", "lint"]
 RowKind = Literal[
-    "requirement",  # one thing the person asked for; these rows are R1, R2 …
-    "project_rule",  # a line of the project's own rules that asks for a check
     "write",  # files written, and where the last write is
     "tests_changed",  # tests deleted, skipped or loosened, or their exit code hidden
     "check",  # a test, build or lint run
@@ -18,27 +16,11 @@ RowKind = Literal[
     "todo",  # an open entry of the agent's own list
     "denied",  # the person rejected a permission
     "tool_error",  # a failed tool call nothing answered
-    "unmet",  # something asked for that nothing shows as done
+    "unmet",  # a stand-in for code, an edit that failed, a command that was killed
     "leak",  # a commit holds secrets, or files that nobody asked for
-    "claim",  # the final text says that something was done, and no call shows it
-    "offer",  # the final text asks leave for, or puts off, what was asked for
-    "ending",  # how the final text ends
+    "ending",  # the host cut the last answer off, or there is none
 ]
-Topic = Literal[
-    "tests",  # run them
-    "new_tests",  # write them
-    "build",
-    "lint",
-    "commit",
-    "push",
-    "pr",
-    "ci",
-    "deploy",
-    "docs",
-    "changelog",
-    "browser",  # try it by hand; only ever claimed
-]
-Wants = Literal["change", "answer", "plan", "unclear"]
+QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e", "\u055e")  # in any script
 Position = Literal["", "before_last_write", "after_last_write"]
 Outcome = Literal["", "passed", "failed", "unknown"]
 
@@ -59,8 +41,7 @@ class Row:
     detail: str = ""
     command: str = ""  # a check's command, as it can be typed again
     check: CheckKind | Literal[""] = ""
-    topic: Topic | Literal[""] = ""
-    settled: bool = False  # a failure or a change of tests that was wanted, is proven old, or was overtaken
+    settled: bool = False  # a failure that the runs prove to be old, or that a later run overtook
     cites: tuple[str, ...] = ()  # the rows this one rests on
 
 
@@ -69,14 +50,17 @@ class Act:
     """One line of the activity log: a tool call, several reads in a row, or a mark between them.
 
     ``id``: what a judge cites (``A12``; ``A3-A9`` for several; empty for a mark). ``said``: the lines of its
-    output that decide, each one line. ``rank``: what is left out first when there is no room (3 before 0).
-    ``calls``: how many calls it stands for.
+    output that decide, each one line; ``raw``: its output as it was printed, first and last lines, shown
+    instead where there is room. ``rank``: what is left out first when there is no room (3 before 0).
+    ``verifies``: it ran after the last edit of code. ``calls``: how many calls it stands for.
     """
 
     id: str
     text: str
     said: tuple[str, ...] = ()
+    raw: tuple[str, ...] = ()
     rank: int = 3
+    verifies: bool = False
     calls: int = 1
 
 
@@ -98,11 +82,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All rows of one case, in the order of ``RowKind``, the log of what was done, and what it changed.
-
-    ``asks`` and ``forbids``: what the task's messages and the project's rules want and rule out, never both;
-    the latest word counts. Nothing is asked of the agent that ``asks`` lacks (I26).
-    """
+    """All rows of one case, the log of what was done, and what it changed."""
 
     rows: tuple[Row, ...] = ()
     ending: Ending = "statement"
@@ -110,11 +90,6 @@ class Evidence:
     writes: int = 0
     code_writes: int = 0  # writes that a check can say something about: no documents
     delegated: bool = False  # a sub-agent may have written
-    asks: tuple[Topic, ...] = ()
-    forbids: tuple[Topic, ...] = ()
-    wants: Wants = "unclear"
-    messages: int = 1  # that the person typed for this task
-    request_bytes: int = 0  # of all of them, in UTF-8
     log: tuple[Act, ...] = ()
     files: tuple[FileChange, ...] = ()
 
@@ -126,3 +101,15 @@ class Evidence:
     def open(self) -> tuple[Row, ...]:
         """The rows that prove unfinished work."""
         return tuple(r for r in self.rows if r.open)
+
+
+def ending(text: str, finish: str = "") -> Ending:
+    """How an answer ends, as far as its form tells. ``finish``: why the model stopped, as the host names
+    it.
+    """
+    if finish in {"length", "max_tokens"}:
+        return "cut_off"
+    end = text.rstrip(" \t\r\n*_`\"')\u00bb\u201d\u2019")
+    if not end:
+        return "empty"
+    return "question" if end.endswith(QUESTION_MARKS) else "statement"

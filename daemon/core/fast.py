@@ -10,12 +10,18 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from .settings import names
 from .transcript import Model
 
 if TYPE_CHECKING:
-    from .settings import Fast
+    from .settings import Fast, Settings
+
+LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+LOCAL_PROVIDERS: Final = frozenset(
+    {"ollama", "lmstudio", "llamacpp", "llama.cpp", "local"}
+)  # opencode's names
 
 Lists = Mapping[str, tuple[str, ...]]
 """The host's provider id to model names, best first. The order of the providers counts too."""
@@ -80,6 +86,19 @@ def first_offered(wanted: tuple[str, ...], ids: tuple[str, ...]) -> str:
                 key=lambda i: (i == name, not rest[i], "latest" in rest[i], "preview" not in rest[i], i),
             )
     return ""
+
+
+def needs_second_look(settings: Settings, provider: str, model: str) -> bool:
+    """Whether feedback that only this judge wants is asked about once more (``judge.second_look``): by
+    default where it is one of the small models, or a model on the person's own machine.
+    """
+    if settings.judge.second_look != "auto":
+        return settings.judge.second_look == "always"
+    base = {"openai": settings.openai.base_url, "anthropic": settings.anthropic.base_url}.get(provider, "")
+    if urlsplit(base).hostname in LOCAL_HOSTS or model.partition("/")[0] in LOCAL_PROVIDERS:
+        return True
+    small = tuple(name for each in lists_of(settings.fast).values() for name in each)
+    return bool(first_offered(small, (model,)))
 
 
 def _plain(name: str) -> str:

@@ -145,7 +145,12 @@ class Judge:
         choices=("", "claude-cli", "anthropic", "openai", "offline"),
     )
     model: str = _setting("", "which model the host asks; empty means the session's own", form="model")
-    second_look: bool = _setting(True, "ask once more before feedback that only a model wants")
+    second_look: Literal["auto", "always", "never"] = _setting(
+        "auto",
+        'ask once more before feedback that only a model wants: "auto" where the judge is a small model or '
+        "one on this machine",
+        choices=("auto", "always", "never"),
+    )
     git_status: bool = _setting(
         False, "also show the judge which files git lists as changed, in repositories trusted for it"
     )

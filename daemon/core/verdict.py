@@ -36,7 +36,9 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A judge's answer after parsing, before ``decide`` has checked it."""
+    """A judge's answer after parsing, before ``decide`` has checked it. ``excused``: failed checks that the
+    person wanted or excluded, or that are older than the work: the row, and what shows it.
+    """
 
     complete: bool
     severity: Severity = Severity.NONE
@@ -44,6 +46,7 @@ class Judgement:
     missing: tuple[Missing, ...] = ()
     next_actions: tuple[str, ...] = ()
     requires_human_action: bool = False
+    excused: tuple[Missing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

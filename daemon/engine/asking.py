@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from ..core.fast import needs_second_look
 from ..core.orders import ShowToast
 from ..core.redact import redact_head
 from ..judge.flow import judge
@@ -78,7 +79,8 @@ class Asking:
         world, started = self._world, self._world.clock.monotonic()
         settings = world.project(s.directory).judge
         longest = min(settings.timeout_s, world.limits(s).wait_s)
-        opinion = await self.run(judge(case, second_look=settings.second_look), s, float(longest))
+        second_look = partial(needs_second_look, world.project(s.directory))
+        opinion = await self.run(judge(case, second_look=second_look), s, float(longest))
         return Formed(case, opinion, int((world.clock.monotonic() - started) * 1000))
 
     def _keep_dead_letters(self, s: Session, bad: tuple[BadForm, ...]) -> None:

@@ -1,4 +1,5 @@
-"""The activity log: every tool call of the task in order, one line each, with what decides of its output.
+"""The activity log: every tool call of the task in order, one line each, with what it printed: the lines that
+decide, and the first and last lines as they are.
 
 A judge that reads it knows what happened: no line means that it did not happen. So nothing is left out
 without a line that counts it. The log shows what the calls say, and judges nothing.
@@ -8,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..core.evidence import Act
 from ..core.refusals import is_denied, looks_up
 from . import outputs
-from .calls.actions import Check, Deed
+from .calls.actions import Action, Check, Deed
 from .calls.failures import was_stopped
 from .calls.shell import steps
 from .calls.tools import AGENT_TOOLS, SHELL_TOOLS, TODO_TOOLS, WRITE_TOOLS, questions_of, text_of
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..core.transcript import Message, ToolCall, Transcript
-    from .calls.actions import Action
 
 MAX_CALLS: Final = 500  # the last calls of a task that get a line; those before are counted
-MAX_COMMAND: Final = 260  # characters
+MAX_COMMAND: Final = 500  # characters
 MAX_INNER: Final = 30  # calls of one sub-agent that get a line
+INNER_RAW: Final = 3  # the last of them, with what they printed
+FIRST_LINES: Final = 6  # of an output,
+LAST_LINES: Final = 12  # and
 MAX_NAMES: Final = 8
 AFTER_EDIT: Final = "(after this line: after the last edit of code)"
 _GIT_DEEDS: Final = frozenset({"commit", "push", "pr", "issue", "ci"})
@@ -53,7 +57,8 @@ def activity(transcript: Transcript, work: Work) -> tuple[Act, ...]:
     messages = transcript.work
     calls = [c for m in messages for c in m.calls]
     number, skip = 0, max(0, len(calls) - MAX_CALLS)
-    looks = _Looks(work, transcript.directory.rstrip("/") + "/", _telling(calls[skip:]))
+    edited = int(work.last_code_call.partition(".")[0].removeprefix("A") or 0)
+    looks = _Looks(work, work.actions, transcript.directory.rstrip("/") + "/", _telling(calls[skip:]), edited)
     for message in messages:
         if message.role == "user":
             _collapse(reads, acts)
@@ -62,7 +67,7 @@ def activity(transcript: Transcript, work: Work) -> tuple[Act, ...]:
             number += 1
             if number <= skip:
                 continue
-            if _only_reads(call):
+            if _only_reads(call) and not (looks.edited and number > looks.edited):
                 reads.append((number, call))
             else:
                 _collapse(reads, acts)
@@ -70,6 +75,7 @@ def activity(transcript: Transcript, work: Work) -> tuple[Act, ...]:
                 if work.last_code_call == f"A{number}":
                     acts.append(Act("", AFTER_EDIT, rank=0, calls=0))
     _collapse(reads, acts)
+    acts = [_verifying(act) if looks.edited and _number(act) > looks.edited else act for act in acts]
     if skip:
         early = Counter(c.tool for c in calls[:skip]).most_common(MAX_NAMES)
         counts = ", ".join(f"{n} {one_line(tool, 40)}" for tool, n in early)
@@ -80,12 +86,23 @@ def activity(transcript: Transcript, work: Work) -> tuple[Act, ...]:
 @dataclass(frozen=True, slots=True)
 class _Looks:
     """What the lines are made with. ``root``: the session's folder; ``telling``: the ids of the calls whose
-    output may tell of a failure.
+    output may tell of a failure; ``edited``: the number of the call with the last edit of code, 0 for none.
     """
 
     work: Work
+    actions: Mapping[str, tuple[Action, ...]]
     root: str
     telling: frozenset[str]
+    edited: int
+
+
+def _verifying(act: Act) -> Act:
+    """A call after the last edit of code: it shows whether the work holds."""
+    return replace(act, verifies=True, rank=min(act.rank, 1))
+
+
+def _number(act: Act) -> int:
+    return int(act.id[1:].partition("-")[0].partition(".")[0] or 0)
 
 
 def _telling(calls: Sequence[ToolCall]) -> frozenset[str]:
@@ -123,7 +140,7 @@ def _collapse(reads: list[tuple[int, ToolCall]], acts: list[Act]) -> None:
 
 def _act(number: str, call: ToolCall, looks: _Looks) -> Act:
     tool = call.tool.lower()
-    actions = looks.work.actions.get(number, ())
+    actions = looks.actions.get(number, ())
     if tool in SHELL_TOOLS:
         return _shell(number, call, actions, looks)
     if tool in AGENT_TOOLS:
@@ -139,11 +156,13 @@ def _act(number: str, call: ToolCall, looks: _Looks) -> Act:
         return Act(number, f"{name} → {_outcome(call)}", rank=3)
     if asked := questions_of(call):
         said = [line for _, line in outputs.last_lines(clean(call.output), 2)]
-        return Act(number, f"{name} {one_line(' / '.join(asked), 300)} → {_outcome(call)}", _quoted(said), 1)
+        text = f"{name} {one_line(' / '.join(asked), 300)} → {_outcome(call)}"
+        return Act(number, text, _quoted(said), rank=1)
     target = one_line(text_of(call, *_ARGUMENTS) or _any_text(call), 160)
-    said = [line for _, line in outputs.last_lines(clean(call.output), 0 if looks_up(tool) else 2)]
+    text = clean(call.output)
+    said = [line for _, line in outputs.last_lines(text, 0 if looks_up(tool) else 2)]
     rank = 1 if call.status == "error" else 3 if looks_up(tool) else 2
-    return Act(number, f"{name} {target} → {_outcome(call)}", _quoted(said), rank)
+    return Act(number, f"{name} {target} → {_outcome(call)}", _quoted(said), _raw(text), rank)
 
 
 def _shell(number: str, call: ToolCall, actions: Sequence[Action], looks: _Looks) -> Act:
@@ -157,14 +176,14 @@ def _shell(number: str, call: ToolCall, actions: Sequence[Action], looks: _Looks
     harmless = call.exit == 0 and not actions
     last = outputs.last_lines(text, int(bool(call.exit)) if shows else 1 if harmless else 3 if checks else 2)
     lines = [line for _, line in sorted({*failures, *git, *last})]
-    said = list(_quoted(lines))
-    if more:
-        said.append(f"({more} more lines tell of failures)")
+    notes = [f"({more} more lines tell of failures)"] if more else []
     if call.cut:
-        said.append(f"({call.cut} characters of this output were not kept)")
+        notes.append(f"({call.cut} characters of this output were not kept)")
+    said = (*_quoted(lines), *notes)
+    raw = (*_raw(text, [*failures, *git]), *notes)
     failed = call.exit not in {0, None} or call.status == "error" or bool(failures and not shows)
     rank = 0 if failed and not shows else 1 if checks or git else 2 if not shows else 3
-    return Act(number, f"{call.tool.lower()} `{_command(script)}` → {_outcome(call)}", tuple(said), rank)
+    return Act(number, f"{call.tool.lower()} `{_command(script)}` → {_outcome(call)}", said, raw, rank)
 
 
 def _agent(number: str, call: ToolCall, looks: _Looks) -> Act:
@@ -172,25 +191,26 @@ def _agent(number: str, call: ToolCall, looks: _Looks) -> Act:
     kind = one_line(text_of(call, "subagent_type", "agent", "subagent"), 40)
     task = one_line(text_of(call, "description", "prompt"), 160)
     said: list[str] = []
-    for i, inner in enumerate(call.inner, 1):
-        if _only_reads(inner):
-            continue
-        if len(said) >= MAX_INNER:
-            said.append(f"({len(call.inner) - i + 1} more calls of the sub-agent)")
-            break
+    raw: list[str] = []
+    own = [(i, inner) for i, inner in enumerate(call.inner, 1) if not _only_reads(inner)]
+    if early := len(own[:-MAX_INNER]):
+        said.append(f"({early} calls of the sub-agent before these have no line)")
+    raw += said
+    for at, (i, inner) in enumerate(own[-MAX_INNER:], 1):
         act = _act(f"{number}.{i}", inner, looks)
-        said.append(f"{act.id} {act.text}")
-        said += act.said[:3]
+        last = at > min(len(own), MAX_INNER) - INNER_RAW
+        said += [f"{act.id} {act.text}", *act.said[:3]]
+        raw += [f"{act.id} {act.text}", *(act.raw if last and act.raw else act.said[:3])]
         if looks.work.last_code_call == act.id:
             said.append(AFTER_EDIT)
-    if call.inner_cut:
-        said.append(f"({call.inner_cut} more calls of the sub-agent were not read)")
+            raw.append(AFTER_EDIT)
+    notes = [f"({call.inner_cut} more calls of the sub-agent were not read)"] if call.inner_cut else []
     if not call.inner and not call.inner_cut:
-        said.append("(what the sub-agent did is not known)")
-    words = one_line(clean(call.output)[-1_200:], 500)
-    if words:
-        said.append(f"its last words: {words}")
-    return Act(number, f"sub-agent {kind}: {task} → {_outcome(call)}", tuple(said), rank=1)
+        notes.append("(what the sub-agent did is not known)")
+    words = clean(call.output).strip()
+    said += [*notes, f"its last words: {one_line(words[-1_200:], 500)}"] if words else notes
+    raw += [*notes, f"its last words: {one_line(words[-3_000:], 1_500)}"] if words else notes
+    return Act(number, f"sub-agent {kind}: {task} → {_outcome(call)}", tuple(said), tuple(raw), rank=1)
 
 
 def _outcome(call: ToolCall) -> str:
@@ -218,6 +238,15 @@ def _command(script: str) -> str:
 
 def _any_text(call: ToolCall) -> str:
     return next((v for v in call.input.values() if isinstance(v, str) and v.strip()), "")
+
+
+def _raw(text: str, picked: Sequence[tuple[int, str]] = ()) -> tuple[str, ...]:
+    """The first and the last lines of an output as they were printed, the ``picked`` ones between them, and
+    how many lines each gap has.
+    """
+    return tuple(
+        line if gap else f"| {line}" for line, gap in outputs.ends(text, FIRST_LINES, LAST_LINES, picked)
+    )
 
 
 def _quoted(lines: Sequence[str]) -> tuple[str, ...]:

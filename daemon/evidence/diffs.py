@@ -1,17 +1,19 @@
 """The net change of the task per file, from edits, writes, patches and here-documents.
 
-An edit of text that an earlier edit wrote is merged with it, so what was tried and taken back is not shown.
+An edit of text that an earlier edit wrote is merged with it, and what git put back is dropped, so what was
+tried and taken back is not shown.
 Files are never read: what a write replaced is known only where a call showed it before.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ..core.evidence import FileChange
-from .calls.reading import numbered
+from .calls.actions import Write
 from .calls.shell import steps
 from .calls.tools import SHELL_TOOLS, WRITE_TOOLS, text_of
 from .calls.weakened import edits, patch_of
@@ -23,14 +25,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..core.transcript import ToolCall
-    from .calls.work import Work
+    from .calls.work import Seen, Work
 
 MAX_FILES: Final = 60
 MAX_HUNKS: Final = 40  # of one file
 MAX_MERGED: Final = 12  # of them that a later edit is compared with
+MAX_OVERLAP: Final = 60  # lines that two edits share
+TELLING: Final = 12  # characters of a line that stands in few places
 MAX_TEXT: Final = 100_000  # characters of one edit that are looked at
-MAX_LINES: Final = 60  # lines of one file that are kept; the prompt shows fewer
+MAX_LINES: Final = 80  # lines of one file that are kept; the prompt shows fewer
 MAX_LINE: Final = 160
+_PUT_BACK: Final = frozenset({"git checkout", "git restore", "git reset"})
 _REMOVERS: Final = frozenset({"rm", "unlink", "git rm"})
 _FRAME: Final = re.compile(r"<(?:content|file)>\n")
 _FRAME_END: Final = re.compile(r"(?:\n\n\((?:End|File|Output|Showing)[^\n]{0,400}\))?\n</(?:content|file)>")
@@ -73,18 +78,26 @@ class _Files:
         file.by.setdefault(number)
         return file
 
+    def put_back(self, path: str) -> None:
+        """Git put ``path`` back as it was: a file, a folder, or all that git knows."""
+        whole = path in {".", "./", ":/", "git reset", "git checkout", "git restore"}
+        name = "" if whole else posixpath.normpath(_relative(path, self.directory))
+        for known, file in self.by_name.items():
+            if not file.new and (whole or known == name or known.startswith(f"{name}/")):
+                file.hunks, file.by_command, file.deleted = [], False, False
 
-def file_changes(calls: tuple[ToolCall, ...], work: Work, directory: str) -> tuple[FileChange, ...]:
+
+def file_changes(work: Work, directory: str) -> tuple[FileChange, ...]:
     """What the task changed, by file, in the order of the first change."""
     files = _Files(directory)
-    for number, call in numbered(calls):
-        if call.status != "completed":
+    for seen in work.calls:
+        if seen.call.status != "completed":
             continue
-        tool = call.tool.lower()
+        tool = seen.call.tool.lower()
         if tool in WRITE_TOOLS:
-            _edited(number, call, files, work)
+            _edited(seen.number, seen.call, files, work)
         elif tool in SHELL_TOOLS:
-            _commanded(number, call, files, work)
+            _commanded(seen, files, work)
     found = (_change(path, f) for path, f in files.by_name.items())
     return tuple(c for c in found if c is not None)
 
@@ -106,13 +119,17 @@ def _edited(number: str, call: ToolCall, files: _Files, work: Work) -> None:
             _merge(file.hunks, old[:MAX_TEXT], new[:MAX_TEXT])
 
 
-def _commanded(number: str, call: ToolCall, files: _Files, work: Work) -> None:
+def _commanded(seen: Seen, files: _Files, work: Work) -> None:
+    call = seen.call
     bodies = dict(_here_documents(call)) if "<<" in text_of(call, "command", "cmd") else {}
-    for action in work.actions.get(number, ()):
-        path = getattr(action, "path", "")
-        if not path:
+    for action in seen.actions:
+        if not isinstance(action, Write):
             continue
-        file = files.of(path, number)
+        path = action.path
+        if action.by in _PUT_BACK and call.exit in {0, None}:
+            files.put_back(path)
+            continue
+        file = files.of(path, seen.number)
         if file is None:
             continue
         if path in bodies and not BY_SCRIPT.search(path):
@@ -121,7 +138,7 @@ def _commanded(number: str, call: ToolCall, files: _Files, work: Work) -> None:
                 _merge(file.hunks, "", body[:MAX_TEXT])
             else:
                 _write(file, path, body, work)
-        elif getattr(action, "by", "") in _REMOVERS:
+        elif action.by in _REMOVERS:
             file.deleted, file.hunks = True, []
         else:
             file.by_command = True
@@ -175,8 +192,34 @@ def _merge(hunks: list[list[str]], old: str, new: str) -> None:
         if now and now in old:
             hunk[:] = old.replace(now, before, 1), new
             return
+    for hunk in reversed(hunks[-MAX_MERGED:]):
+        if old and len(hunk[1]) <= room and (joined := _joined(hunk[0], hunk[1], old, new)):
+            hunk[:] = joined
+            return
     if len(hunks) < MAX_HUNKS:
         hunks.append([old, new])
+
+
+def _joined(before: str, now: str, old: str, new: str) -> tuple[str, str] | None:
+    """Two edits of which the second begins or ends inside what the first wrote, as one; None if they
+    don't.
+    """
+    wrote, taken = now.split("\n"), old.split("\n")
+    if k := _overlap(wrote, taken):
+        rest = "\n".join(["", *taken[k:]])
+        return before + rest, "\n".join([*wrote[:-k], new])
+    if k := _overlap(taken, wrote):
+        rest = "\n".join([*taken[:-k], ""])
+        return rest + before, "\n".join([new, *wrote[k:]])
+    return None
+
+
+def _overlap(first: list[str], second: list[str]) -> int:
+    """How many lines at the end of ``first`` are the beginning of ``second``, where they say anything."""
+    for k in range(min(len(first), len(second), MAX_OVERLAP), 0, -1):
+        if first[-k:] == second[:k] and any(len(line.strip()) >= TELLING for line in second[:k]):
+            return k
+    return 0
 
 
 def _change(path: str, file: _File) -> FileChange | None:

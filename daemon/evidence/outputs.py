@@ -103,6 +103,17 @@ def one_line(text: str, limit: int = MAX_LINE) -> str:
     return f"{line[: limit - tail - 1]}…{line[-tail:]}"
 
 
+def raw_line(text: str, limit: int = MAX_LINE) -> str:
+    """A line of output as it was printed, runs of blanks too, without control characters; its middle left out
+    when it is too long.
+    """
+    line = text.rstrip()
+    if len(line) > limit:
+        tail = limit // 4
+        line = f"{line[: limit - tail - 1]}…{line[-tail:]}"
+    return line if line.isprintable() else _CONTROL.sub(" ", line.replace("\t", "    "))[:limit]
+
+
 def code_line(text: str, limit: int = MAX_LINE) -> str:
     """As ``one_line``, with its indentation."""
     indent = len(text) - len(text.lstrip(" \t"))
@@ -117,7 +128,7 @@ def failure_lines(text: str, *, strong_only: bool = False) -> tuple[list[tuple[i
     """
     strong: list[tuple[int, str]] = []
     weak: list[tuple[int, str]] = []
-    for start, line in _marked(text):
+    for start, line in marked(text):
         if _FINE.search(line) and not re.search(r"\b[1-9]\d{0,6} (?:failed|failures?|errors?)", line):
             continue
         if _STRONG.search(line):
@@ -165,6 +176,29 @@ def last_lines(text: str, count: int) -> list[tuple[int, str]]:
     return found[::-1]
 
 
+def ends(text: str, first: int, last: int, picked: Sequence[tuple[int, str]] = ()) -> list[tuple[str, bool]]:
+    """(line, whether it counts a gap): the first and last lines of ``text`` without empty ones, and between
+    them the lines that start at the places of ``picked``.
+    """
+    found: list[tuple[int, str]] = []
+    at = 0
+    for line in text.split("\n"):
+        if line.strip() and not _TAG.fullmatch(line[:200]):
+            found.append((at, line))
+        at += len(line) + 1
+    kept = set(range(min(first, len(found)))) | set(range(max(0, len(found) - last), len(found)))
+    places = {place for place, _ in picked}
+    kept |= {i for i, (place, _) in enumerate(found) if place in places} if places else set()
+    shown: list[tuple[str, bool]] = []
+    before = -1
+    for i in sorted(kept):
+        if gap := i - before - 1:
+            shown.append((f"({gap} lines)", True))
+        shown.append((raw_line(found[i][1]), False))
+        before = i
+    return shown
+
+
 def failed_tests(output: str) -> tuple[str, ...]:
     """The names of the tests that a runner's output calls failed, each once, at most ``MAX_TESTS``."""
     names: dict[str, None] = {}
@@ -181,7 +215,7 @@ def _ends(found: Sequence[tuple[int, str]], limit: int) -> list[tuple[int, str]]
     return list(found) if len(found) <= limit else [*found[:half], *found[-half:]]
 
 
-def _marked(text: str) -> Iterator[tuple[int, str]]:
+def marked(text: str) -> Iterator[tuple[int, str]]:
     """(position, line) of the lines with one of ``_MARKS``, in order."""
     low = text.lower()
     low = low if len(low) == len(text) else text  # a letter whose small form is longer moves all places

@@ -1,6 +1,5 @@
-"""The rows that state what is there: requirements, writes, commits and runs, todos, refusals, errors.
-
-Only the wording of rows; what counts was decided where the request and the calls were read.
+"""The rows that state what is there: writes, weakened tests, commits and runs, todos, refusals, errors, and
+what the calls left unfinished. What counts was decided where the calls were read.
 """
 
 from __future__ import annotations
@@ -13,31 +12,22 @@ from ..core.refusals import is_denied, looks_up
 from .calls.actions import Deed, Write
 from .calls.commands import read_script
 from .calls.tools import LASTING_SHELL, SHELL_TOOLS, TODO_TOOLS, text_of
+from .calls.weakened import describe, is_test
 from .calls.writes import file_name, written_by_tool
 from .words import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ..core.transcript import Todo, ToolCall
     from .calls.actions import Action
     from .calls.work import Done, Work
-    from .request.requirements import Requirement
 
 _NAME: Final = re.compile(r"[\w-]{1,80}+\.\w{1,20}")
 MAX_ROWS: Final = 20  # of one kind
+MAX_UNFINISHED: Final = 6
 MAX_RUNS_SHOWN: Final = 5
 _PROGRAM: Final = re.compile(r"[\w-]{0,60}[./][\w./-]{2,120}|(?<=-m )[\w.]{2,60}|(?<=run )[\w:-]{2,40}")
-
-
-def requirement_rows(found: Sequence[Requirement]) -> list[Row]:
-    """``R1`` …, with a mark where a later message changed it."""
-    rows: list[Row] = []
-    for i, r in enumerate(found, 1):
-        by = f"R{r.by + 1}" if r.by >= 0 else ""
-        text = f"(changed or taken back by {by}) {r.text}" if by else r.text
-        rows.append(Row(f"R{i}", "requirement", text, detail=f"superseded by {by}" if by else ""))
-    return rows
 
 
 def write_rows(work: Work) -> list[Row]:
@@ -74,10 +64,10 @@ def _overtaken(done: Done, work: Work) -> bool:
 def _deed_row(done: Done, work: Work) -> Row:
     when = "after" if done.at > work.last_code else "before"
     kind = done.deed.kind
-    said = {"passed": "done", "failed": "failed", "unknown": "ran, its outcome is not visible", "": "ran"}[
+    said = {"passed": "done", "failed": "failed", "unknown": f"ran (see {done.call})", "": "ran"}[
         done.outcome
     ]
-    text = f"{kind}: `{shorten(done.deed.text, 160)}` {said}, {when} the last edit"
+    text = f"{kind} at {done.call}: `{shorten(done.deed.text, 160)}` {said}, {when} the last edit"
     named = f": {shorten(done.named, 200)}" if done.named else ""
     row_kind = "run" if kind in {"run", "deploy"} else "git"
     return Row(
@@ -118,8 +108,9 @@ def denied_rows(calls: tuple[ToolCall, ...], work: Work) -> list[Row]:
     found: list[Row] = []
     succeeded: set[str] = set()
     done: dict[str, str] = {}
+    actions = work.actions
     for i, call in reversed([*enumerate(calls, 1)]):
-        aims = _aims(work.actions.get(f"A{i}") or _wanted(call))
+        aims = _aims(actions.get(f"A{i}") or _wanted(call))
         if is_denied(call):
             again = next((done[aim] for aim in aims if aim in done), "")
             if (again or call.tool not in succeeded) and len(found) < MAX_ROWS:
@@ -159,6 +150,54 @@ def error_rows(calls: tuple[ToolCall, ...], *, asked: bool) -> list[Row]:
             text = f"{call.tool}{_target(call)} failed and nothing came after it: {error}"
             found.append(Row("", "tool_error", text, open=not asked, detail=f"{call.tool}{_target(call)}"))
     return found[::-1]
+
+
+def weakened_rows(work: Work) -> list[Row]:
+    """Tests that the work made weaker. Closed: whether that was wanted, a model reads."""
+    bent = not (work.blind_writes or work.delegated) and all(is_test(w.path) for w in work.writes)
+    rows: list[Row] = []
+    for what, after_failure in dict.fromkeys((w.what, w.after_failure) for w in work.weak):
+        if what.change == "expected" and not (after_failure and bent):
+            continue  # new behaviour has new values
+        said = describe(what)
+        when = " while a test run had failed" if after_failure else ""
+        rows.append(Row("", "tests_changed", shorten(f"{said}{when}", 300), detail=shorten(said, 200)))
+    return rows[-MAX_ROWS:]
+
+
+def unfinished_rows(work: Work, errors: Collection[str], *, denied: bool) -> list[Row]:
+    """Stand-ins for code, edits that failed, commands that were killed. ``errors``: the calls that failed at
+    the very end, which have rows of their own.
+    """
+    if denied:
+        return []
+    return [*_stubs(work), *_failed_edits(work, errors), *_killed(work)][:MAX_UNFINISHED]
+
+
+def _stubs(work: Work) -> Iterator[Row]:
+    for path, marks in work.stubs.items():
+        solid = [m for m in marks if not m.hollow]
+        for mark in sorted(solid, key=lambda s: not s.elided)[:1]:
+            what = "in place of the code" if mark.elided else "in it"
+            text = f'{file_name(path)} was written with "{shorten(mark.line)}" {what}'
+            yield Row("", "unmet", text, open=mark.elided, detail=text)
+
+
+def _failed_edits(work: Work, errors: Collection[str]) -> Iterator[Row]:
+    if work.delegated or work.blind_writes:
+        return
+    for edit in {e.path: e for e in work.failures.edits}.values():
+        name = file_name(edit.path)
+        if any(name in error for error in errors):
+            continue
+        text = f"the edit of {shorten(edit.path)} failed and was not done again"
+        yield Row("", "unmet", text, detail=f"The edit of {name} failed and was not done again")
+
+
+def _killed(work: Work) -> Iterator[Row]:
+    for script in work.failures.killed[-2:]:
+        text = f"`{shorten(script)}` was stopped before its end and not run again"
+        yield Row("", "unmet", text, detail=f"`{shorten(script)}` was stopped before its end")
 
 
 def _target(call: ToolCall) -> str:

@@ -33,7 +33,7 @@ class ProjectRules:
         self._lock = threading.Lock()  # judgements make their cases in threads
 
     def lines(self, directory: str) -> str:
-        """At most 1,500 characters, "" when the project demands nothing. Never raises."""
+        """At most 2,400 characters, "" where the project has no rules. Never raises."""
         now = self._clock.monotonic()
         known = self._known.get(directory)
         if known is not None and now - known[0] < TTL_S:
@@ -51,7 +51,7 @@ def project_rule_lines(directory: str) -> str:
     """The project rules of the workspace as its files are now. Never raises."""
     if not directory:
         return ""
-    from ..evidence.request.project_rules import select  # its patterns take 20 ms to build
+    from ..evidence.project_rules import select
 
     return select(*(text for name in FILES if (text := _read(directory, name))))
 

@@ -126,7 +126,7 @@ def make_case(
         requests=tuple(m.text for m in requests),
         earlier=tuple(before[-EARLIER_REQUESTS:]),
         final=turn.text,
-        evidence=collect(transcript, project),
+        evidence=collect(transcript),
         templates=templates,
         agent=task.agent,
         model=task.model,

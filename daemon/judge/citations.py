@@ -1,4 +1,4 @@
-"""What a judgement rests on: the rows and quotes that its items cite, and what the person forbade.
+"""What a judgement rests on: the rows and quotes that its items cite.
 
 A model may invent. An item counts only where it names a row of the case or quotes the request.
 """
@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ..core.errors import BadReply
-from ..core.verdict import Severity
 
 if TYPE_CHECKING:
     from ..core.verdict import Judgement, Missing
@@ -30,7 +29,6 @@ _DESTROYS: Final = re.compile(
 )
 _NEVER: Final = re.compile(r"\b(?:never|don'?t|do not|without|not|no)\b", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+")
-_CLAUSE_END: Final = re.compile(r"[.;\n]\s|, then | and then ")
 
 
 def cited_rows(missing: Missing, case: Case) -> tuple[str, ...]:
@@ -39,10 +37,26 @@ def cited_rows(missing: Missing, case: Case) -> tuple[str, ...]:
     return tuple(name for name in _ROW.findall(missing.cites[:ITEM_CHARS]) if name in known)
 
 
+def named_rows(missing: Missing, case: Case) -> tuple[str, ...]:
+    """The rows that an excuse is about: those that its item names."""
+    known = {row.id for row in case.evidence.rows}
+    return tuple(name for name in _ROW.findall(missing.text[:ITEM_CHARS]) if name in known)
+
+
+def is_excuse(missing: Missing, case: Case) -> bool:
+    """The excuse quotes the person's words, or cites a message or a call: another row of ours is none."""
+    return _names_more(missing, case) or _quotes(missing, case)
+
+
 def is_cited(missing: Missing, case: Case) -> bool:
     """The item names an evidence row, a message or a line of the log, or quotes the request word for word."""
     if cited_rows(missing, case) or _names_more(missing, case):
         return True
+    return _quotes(missing, case)
+
+
+def _quotes(missing: Missing, case: Case) -> bool:
+    """The item quotes the request word for word."""
     wanted = " ".join(missing.cites.strip(" \n\"'“”`.").casefold().split())
     if len(wanted) < QUOTE_MIN:
         return False
@@ -80,24 +94,3 @@ def without_destruction(found: Judgement, case: Case) -> Judgement:
     if not (found.complete or any(kept)):
         raise BadReply("the judge asks only to rewrite or delete what others have")
     return replace(found, feedback=feedback, next_actions=actions, missing=missing)
-
-
-def without_forbidden(found: Judgement, case: Case) -> Judgement:
-    """The judgement without what the person forbade. Raises ``BadReply`` when nothing else is left of it."""
-    if not case.evidence.forbids or (found.complete and found.severity is not Severity.BLOCKER):
-        return found
-    from ..evidence.request.topics import read_clause  # many patterns, seldom needed
-
-    forbidden = set(case.evidence.forbids)
-
-    def fine(text: str) -> bool:
-        return not any(read_clause(clause).asks & forbidden for clause in _CLAUSE_END.split(text))
-
-    missing = tuple(m for m in found.missing if fine(m.text))
-    actions = tuple(action for action in found.next_actions if fine(action))
-    if found.missing and not missing:
-        raise BadReply("the judge asks only for what the person forbade")
-    feedback = found.feedback if fine(found.feedback) else ""
-    if found.feedback and not (feedback or missing or actions):
-        raise BadReply("the judge asks only for what the person forbade")
-    return replace(found, missing=missing, next_actions=actions, feedback=feedback)

@@ -1,23 +1,24 @@
 """The judge as a flow: ``case -> Generator[Prompt, Reply, Opinion]`` (design/judge.md).
 
 One call in most cases, none where the outcome is certain. Once more where the reply broke the form, or called
-a turn complete against a failed check. A second look only before feedback that no row proves. Failures of the
-provider are thrown in by the driver and end the flow unscored, never as a verdict (I18). At most four calls.
+a turn complete against a failed check. A second look before feedback that no row proves, where the judge is a
+small or a local model. Failures of the provider are thrown in by the driver and end the flow unscored, never
+as a verdict (I18). At most four calls.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..core.errors import BadReply, Unavailable
+from ..core.evidence import ending
 from ..core.llm import Prompt, Reply
 from ..core.reply import BadForm, Talk
 from ..core.verdict import Defence, Judgement, Missing, Severity
 from . import prompts
-from .citations import cited_rows, is_cited, without_destruction, without_forbidden
+from .citations import cited_rows, is_cited, is_excuse, named_rows, without_destruction
 from .parse import parse, parse_defence
 
 if TYPE_CHECKING:
@@ -27,17 +28,14 @@ if TYPE_CHECKING:
 Asking = Generator[Prompt, Reply, "Judgement | None"]
 RULES: Final = "offline"
 PROOF: Final[frozenset[RowKind]] = frozenset({"check", "todo", "tool_error", "leak"})
-_QUESTION: Final = re.compile(
-    r"\s*(?:what|why|how|when|where|who|which|is|are|was|were|does|do|did|has|have|had|explain|describe"
-    r"|tell me)\b"
-    r"[^\n]{0,600}\?\s*$",
-    re.IGNORECASE,
-)
-_CHANGE: Final = re.compile(
-    r"\b(?:fix|add|implement|create|write|refactor|rename|update|remove|delete|migrate|convert|replace|change|make)"
-    r" (?:it|them|this|that|the|a|an|all|every|my|our)\b",
-    re.IGNORECASE,
-)
+SecondLook = Callable[[str, str], bool]
+"""Whether the answer of this provider and model is looked at once more before feedback that no row proves."""
+
+
+def always(provider: str, model: str) -> bool:
+    """A second look for every judge."""
+    del provider, model
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +74,23 @@ def _opinion(talk: Talk, judgement: Judgement | None, why: str = "") -> Opinion:
     )
 
 
-def judge(case: Case, *, second_look: bool = True) -> Generator[Prompt, Reply, Opinion]:
+def judge(case: Case, *, second_look: SecondLook = always) -> Generator[Prompt, Reply, Opinion]:
     """Judge one turn. Yields prompts, returns the opinion."""
     if (sure := certain(case)) is not None:
         return replace(Opinion(sure), why="a question was answered", provider="rules", cost=0.0)
     talk = Talk()
     try:
         found = yield from _judgement(case, talk, prompts.first(case))
-        if found is not None and found.complete and (rows := contradicting(case)):
+        if found is not None and found.complete and (rows := contradicting(case, found)):
             found = yield from _reconsider(case, talk, rows)
         if found is None:
             return _opinion(talk, None)
-        by_rules = talk.replies[-1].provider == RULES  # they say only what a row proves
-        if by_rules or not second_look or not _needs_second_look(case, found):
+        by = talk.replies[-1]  # the rules say only what a row proves
+        if (
+            by.provider == RULES
+            or not _needs_second_look(case, found)
+            or not second_look(by.provider, by.model)
+        ):
             return _opinion(talk, found)
         return (yield from _second_look(case, talk, found))
     except Unavailable as e:
@@ -96,24 +98,29 @@ def judge(case: Case, *, second_look: bool = True) -> Generator[Prompt, Reply, O
 
 
 def certain(case: Case) -> Judgement | None:
-    """The outcome where no call is needed: a question that was answered without a tool."""
+    """The outcome where no call is needed: the person's one message is a question, no tool was called, and
+    there is an answer. A turn without tools after anything else is judged.
+    """
     if case.evidence.tool_calls or case.evidence.ending != "statement" or len(case.requests) != 1:
         return None
-    asked = case.requests[0]
-    plain = case.evidence.wants == "answer" and _QUESTION.match(asked) and not _CHANGE.search(asked)
-    if not plain or not case.final.strip():
-        return None
-    return Judgement(complete=True)
+    return Judgement(complete=True) if ending(case.requests[0]) == "question" else None
 
 
-def contradicting(case: Case) -> tuple[Row, ...]:
+def contradicting(case: Case, found: Judgement | None = None) -> tuple[Row, ...]:
     """Failed checks without a later write that nothing answered, and secrets in a commit: with them a turn
-    cannot be complete.
+    cannot be complete, unless ``found`` cites what excuses them.
     """
     failed = (
         r for r in case.evidence.of("check") if r.outcome == "failed" and r.position != "before_last_write"
     )
-    return tuple(r for r in (*failed, *case.evidence.of("leak")) if r.open)
+    excused = {
+        name
+        for m in (found.excused if found is not None else ())
+        if is_excuse(m, case)
+        for name in named_rows(m, case)
+    }
+    rows = (r for r in (*failed, *case.evidence.of("leak")) if r.open)
+    return tuple(r for r in rows if r.id not in excused)
 
 
 def backed(case: Case, found: Judgement) -> tuple[Missing, ...]:
@@ -130,7 +137,7 @@ def _judgement(case: Case, talk: Talk, prompt: Prompt, tries: int = 2) -> Asking
         reply = yield from talk.ask(prompt)
         if reply is not None:
             try:
-                return without_destruction(without_forbidden(parse(reply, case.nonce), case), case)
+                return without_destruction(parse(reply, case.nonce), case)
             except BadReply as e:
                 if reply.data is not None and "unscored" in reply.data:
                     talk.why = str(reply.data["unscored"])[:300]
@@ -144,9 +151,13 @@ def _reconsider(case: Case, talk: Talk, rows: tuple[Row, ...]) -> Asking:
     """Called complete against a failed check: once more, with the decisive row. Twice is unscored."""
     said = "; ".join(f"{r.id}: {r.text[:300]}" for r in rows)
     what = "a commit holds secrets" if rows[0].kind == "leak" else "a check failed and no later run passed"
-    why = f"You called this complete, but {what}: {said}."
+    why = (
+        f"You called this complete, but {what}: {said}. If the person wanted or excluded that, or it is "
+        "older than the work, name the row in `excused` and quote the person's words or cite the call that "
+        "shows it."
+    )
     found = yield from _judgement(case, talk, prompts.again(case, why), tries=1)
-    if found is not None and found.complete:
+    if found is not None and found.complete and contradicting(case, found):
         talk.why = f"the judge calls it complete against {rows[0].id}"
         return None
     return found

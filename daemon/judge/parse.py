@@ -61,6 +61,7 @@ def _judgement(data: Mapping[str, object]) -> Judgement:
             _text(item, "next_actions") for item in _items(data.get("next_actions"), "next_actions")
         ),
         requires_human_action=human,
+        excused=tuple(_missing(item) for item in _items(data.get("excused"), "excused")),
     )
 
 

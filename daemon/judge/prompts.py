@@ -29,8 +29,11 @@ PROJECT: Final = 0.1  # the project's rules,
 EARLIER: Final = 0.08  # and open items; the rest and what these leave is for rows, log and changes
 ROW_CHARS: Final = 400
 FIRST_LINES: Final = 8  # of a changed file; the others only where there is much room
-BESIDE: Final[frozenset[RowKind]] = frozenset({"requirement", "project_rule", "write", "run", "git"})
-"""Kinds of rows that the messages, the rules, the log and the changes show already."""
+LARGEST: Final = 3  # files whose first lines are never left out,
+LARGEST_LINES: Final = 20  # that many of them
+NEWEST: Final = 5  # calls of which the raw output is shown first
+BESIDE: Final[frozenset[RowKind]] = frozenset({"write", "run", "git"})
+"""Kinds of rows that the log and the changes show already."""
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
 
@@ -54,6 +57,7 @@ VERDICT: Final = _object(
     missing={"type": "array", "items": _object(item=_TEXT, cites=_TEXT)},
     next_actions=_TEXTS,
     requires_human_action={"type": "boolean"},
+    excused={"type": "array", "items": _object(item=_TEXT, cites=_TEXT)},
     feedback=_TEXT,
 )
 DEFENCE: Final = _object(reasons=_TEXT, nonce=_TEXT, defended={"type": "boolean"})
@@ -155,26 +159,35 @@ def _row(r: Row) -> Item:
 
 
 def _log(acts: tuple[Act, ...]) -> list[Item]:
-    """A line for each entry, and one item for the lines of its output."""
+    """A line for each entry, and one item for the lines of its output: as they were printed for the newest
+    calls, for those after the last edit and wherever there is room, else those that decide.
+    """
+    newest = [act.id for act in acts if act.id][-NEWEST:]
     items: list[Item] = []
     for act in acts:
-        items.append(Item(f"{act.id} {act.text}".strip(), act.rank, says=act.id or act.text))
-        if act.said:
-            said = "\n".join(f"    {line}" for line in act.said)
-            items.append(Item(said, act.rank, needs=len(items) - 1))
+        first = act.id in newest
+        rank = 0 if first else act.rank
+        items.append(Item(f"{act.id} {act.text}".strip(), rank, says=act.id or act.text))
+        said, raw = ("\n".join(f"    {line}" for line in part) for part in (act.said, act.raw))
+        if said or raw:
+            full = 0 if first else 1 if act.verifies else act.rank + 2
+            items.append(Item(said, rank, needs=len(items) - 1, full=raw, full_rank=full))
     return items
 
 
 def _changes(files: tuple[FileChange, ...], changed: ChangedFiles | None) -> list[Item]:
-    """A line for each file, then its first lines, then the others."""
+    """A line for each file, then its first lines, then the others; of the largest files more."""
+    largest = sorted(files, key=lambda f: -len(f.lines))[:LARGEST]
     items: list[Item] = []
     for f in files:
         by = ", ".join(f.by[:6]) + (" …" if len(f.by) > 6 else "")
         counts = f" +{f.added} -{f.removed}" if f.added or f.removed else ""
         how = {"by_command": "changed by a command, how is not visible", "new": "new file"}.get(f.how, f.how)
-        head = len(items)
-        items.append(Item(f"{f.path}: {how}{counts} ({by})", 2, says=f.path))
-        for rank, part in ((3, f.lines[:FIRST_LINES]), (4, f.lines[FIRST_LINES:])):
+        where = " (outside of the session's folder)" if f.path.startswith(("/", "~", "../")) else ""
+        head, large = len(items), f in largest
+        items.append(Item(f"{f.path}{where}: {how}{counts} ({by})", 1 if large else 2, says=f.path))
+        first = LARGEST_LINES if large else FIRST_LINES
+        for rank, part in ((1 if large else 3, f.lines[:first]), (4, f.lines[first:])):
             if part:
                 items.append(Item("\n".join(f"    {line}" for line in part), rank, needs=head))
         left = f.added + f.removed - len(f.lines)

@@ -157,7 +157,6 @@ def context_of(evidence: Evidence, most: int = CONTEXT_TOKENS) -> tuple[str, ...
             f"{row.id} [{f'{row.kind} {row.outcome}'.strip()}] {head_and_tail(row.text, LINE_CHARS)}",
         )
         for row in evidence.rows
-        if row.kind != "requirement"
     ]
     for act in evidence.log:
         if act.rank <= DECISIVE:

@@ -211,7 +211,6 @@ def _rows(evidence: Evidence) -> list[tuple[int, str]]:
             f"{row.id} [{f'{row.kind} {row.outcome}'.strip()}] {head_and_tail(row.text, ROW_CHARS)}",
         )
         for row in evidence.rows
-        if row.kind != "requirement"
     ]
 
 

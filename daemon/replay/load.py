@@ -10,11 +10,12 @@ from __future__ import annotations
 import secrets
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 
 from ..core.errors import BadReply, UserError
+from ..core.evidence import Ending, RowKind
 from ..core.guards import Limits, may_judge_messages
 from ..core.session import Session
 from ..core.transcript import Transcript
@@ -33,8 +34,8 @@ Source = Literal["saved", "labelled", "export", "transcript"]
 Json = dict[str, Any]
 T = TypeVar("T")
 VERSION: Final = 1
-RENAMED: Final = {"request": "requirement", "gate": "project_rule"}  # kinds of rows
-DROPPED: Final = frozenset({"claim"})  # kinds of rows that older versions made by other rules
+KINDS: Final = frozenset(get_args(RowKind))
+ENDINGS: Final = frozenset(get_args(Ending))
 FORMS: Final = (
     "a case that the daemon saved (<folder>/.reflection/<session>_<time>.json), a labelled case "
     "(see tests/data/judge/README.md), what `opencode export SESSION` prints, or a transcript of Claude Code "
@@ -190,16 +191,13 @@ def _make(
 
 
 def _today(evidence: object) -> object:
-    """Stored evidence with its rows by the names of today, without those of ``DROPPED``."""
+    """Stored evidence without the rows and the kinds of endings that only older versions made."""
     rows = evidence.get("rows") if isinstance(evidence, dict) else None
     if not isinstance(evidence, dict) or not isinstance(rows, list):
         return evidence
-    renamed = [
-        {**r, "kind": RENAMED.get(str(r.get("kind")), r.get("kind"))}
-        for r in rows
-        if isinstance(r, dict) and r.get("kind") not in DROPPED
-    ]
-    return {**evidence, "rows": renamed}
+    known = [r for r in rows if isinstance(r, dict) and r.get("kind") in KINDS]
+    end = evidence.get("ending")
+    return {**evidence, "rows": known, "ending": end if end in ENDINGS else "statement"}
 
 
 def _json(data: bytes, name: str) -> object:

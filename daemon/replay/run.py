@@ -14,7 +14,7 @@ from ..engine.calls import Calls
 from ..engine.drive import drive
 from ..judge.case import Case
 from ..judge.decide import Decision, Round, decide
-from ..judge.flow import Opinion, judge
+from ..judge.flow import Opinion, SecondLook, always, judge
 from ..store.ledger import Entry
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ async def replay(
     *providers: Provider,
     timeout_s: float = 180.0,
     limits: Limits | None = None,
-    second_look: bool = True,
+    second_look: SecondLook = always,
 ) -> Replayed:
     """Judge ``case`` with the first of ``providers`` that answers. A failure ends unscored."""
     clock, entries = SystemClock(), list[Entry]()

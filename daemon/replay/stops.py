@@ -21,7 +21,7 @@ from ..core.verdict import JudgedBy
 from ..engine.loops import naming_loop, silent
 from ..judge.case import PROMPT_TOKENS, Case, make_case
 from ..judge.decide import Decision, Round, decide, skip
-from ..judge.flow import judge
+from ..judge.flow import SecondLook, always, judge
 from ..llm import offline
 from ..stuck.decide import may_go_on
 from ..stuck.signals import Loop, loop_in
@@ -114,7 +114,7 @@ class Walk:
         return decision
 
 
-def driven(case: Case, ask: Callable[[Prompt], Reply], *, second_look: bool = True) -> Opinion:
+def driven(case: Case, ask: Callable[[Prompt], Reply], *, second_look: SecondLook = always) -> Opinion:
     """The opinion, with ``ask`` as the one who answers. What it raises as ``Unavailable`` or ``BadReply`` the
     judge takes as a failure of the provider; anything else ends it.
     """

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..core.cuts import argument_in_short, head_and_tail
-from ..core.evidence import Ending
+from ..core.evidence import Ending, ending
 from ..core.redact import redact
 from ..core.transcript import Model
-from ..evidence.answer.endings import ending
 from .signals import Loop
 
 if TYPE_CHECKING:

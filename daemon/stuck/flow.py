@@ -84,7 +84,7 @@ def certain(case: Case) -> Assessment | None:
         return Assessment("working", "a sub-agent works")
     if not seen.busy and case.agent in PLAN_AGENTS:
         return Assessment("waiting_for_user", "a plan waits for the person")
-    if case.loop is not None and (seen.busy or case.ending in {"cut_off", "empty", "announced"}):
+    if case.loop is not None and (seen.busy or case.ending in {"cut_off", "empty"}):
         return Assessment("genuinely_stuck", f"it repeats itself: {case.loop.what}", nudge=True)
     if not seen.busy and case.ending == "question":
         return Assessment("waiting_for_user", "the answer ends with a question")

@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from ..core.evidence import ending
 from ..core.redact import redact, redact_head
 from ..core.refusals import looks_up
-from ..evidence.answer.endings import ending
 from ..evidence.calls.tools import AGENT_TOOLS, SHELL_TOOLS, TODO_TOOLS, WRITE_TOOLS
 from .digests import digest, fault_of, figures, of_input, of_output, sketch
 from .scripts import Script, Sort, script_of

@@ -25,7 +25,6 @@ CITES: Final = 20
 SHORT, MIDDLE, LONG = 300, 2_000, 100_000  # characters: of a reference or a line, of a row, of a message
 _CITED: Final = re.compile(r"\b([REAM]\d{1,4})\b", re.ASCII)
 _SEVERAL: Final = re.compile(r"A(\d{1,4})-A(\d{1,4})", re.ASCII)
-_ASKED: Final = frozenset({"requirement", "project_rule"})
 
 
 class _Cited:
@@ -51,8 +50,8 @@ class _Cited:
         return [{"id": name, "text": self._texts[name]} for name in names[:CITES] if name in self._texts]
 
 
-def shown(found: Json, missing: list[Json]) -> Json:
-    """The parts of a case for its page. ``missing``: the verdict's open items, ``{"item", "cites"}``."""
+def shown(found: Json) -> Json:
+    """The parts of a case for its page."""
     case = _object(found.get("case"))
     evidence = _object(case.get("evidence"))
     rows = [_row(_object(r)) for r in _list(evidence.get("rows"))[:ROWS]]
@@ -64,8 +63,8 @@ def shown(found: Json, missing: list[Json]) -> Json:
     return {
         "requests": requests,
         "final": _text(case.get("final"), LONG),
-        "requirements": _by_judge(replies, cited) or _by_rows(rows, missing, cited),
-        "rows": [r for r in rows if r["kind"] not in _ASKED],
+        "requirements": _by_judge(replies, cited),
+        "rows": rows,
         "log": log,
         "log_more": max(0, len(_list(evidence.get("log"))) - ROWS),
         "files": _files(_list(evidence.get("files"))[:ROWS]),
@@ -105,24 +104,6 @@ def _by_judge(replies: list[Json], cited: _Cited) -> list[Json]:
             texts = [_text(s) for s in said[:ROWS]]
             return [{"id": "", "text": t, "open": None, "refs": cited.in_text(t)} for t in texts]
     return []
-
-
-def _by_rows(rows: list[Json], missing: list[Json], cited: _Cited) -> list[Json]:
-    """Each thing that was asked, with the rows that rest on it, and whether one of them is open."""
-    named = {name for m in missing for name in _CITED.findall(_text(m.get("cites")))}
-    found = []
-    for asked in (r for r in rows if r["kind"] in _ASKED):
-        by = [r for r in rows if _is_about(r, asked)]
-        is_open = asked["open"] or asked["id"] in named or any(r["open"] for r in by)
-        refs = cited.by_name([r["id"] for r in by])
-        found.append({"id": asked["id"], "text": asked["text"], "open": is_open, "refs": refs})
-    return found
-
-
-def _is_about(r: Json, asked: Json) -> bool:
-    """Whether one of them cites the other, or the row is of a check that the request names."""
-    named = r["kind"] == "check" and r["command"] and r["command"] in asked["text"]
-    return bool(named) or asked["id"] in r["cites"] or r["id"] in asked["cites"]
 
 
 def _row(r: Json) -> Json:

@@ -92,7 +92,7 @@ def _case(path: str, missing: Any) -> tuple[Json | None, Any, str]:  # noqa: ANN
             case = read_case(Path(path))
         except Unavailable as e:
             problem = str(e)
-    return shown(case, missing) if case is not None else None, missing_items(missing, case), problem
+    return shown(case) if case is not None else None, missing_items(missing, case), problem
 
 
 def _kept(state_dir: Path, path: str) -> Json | None:

@@ -68,13 +68,6 @@ def test_many_calls_and_items_are_bounded() -> None:
     assert all(len(line) < 200 for line in found.recent)
 
 
-@pytest.mark.shows("I26")
-def test_what_the_person_forbade_is_kept() -> None:
-    """A request that rules out commits and pull requests says so in the case."""
-    asked = Message(TASK, "user", text="Add a login page. Do not commit, do not open a PR.", human=True)
-    assert {"commit", "pr"} <= set(made(asked, *MESSAGES[3:]).forbids)
-
-
 def test_without_a_person_there_is_no_task() -> None:
     """A session that nobody typed in can still be compacted."""
     found = made(*MESSAGES[3:])

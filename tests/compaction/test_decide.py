@@ -69,14 +69,12 @@ NO_UPDATE: dict[str, dict[str, Any]] = {
     "no target": {"found": WORKED},
     "only text": {"found": TEXTED},
     "a target from text": {"github": GithubWork(target=Reference("pr", 99, "text"))},  # none is made today
-    "forbidden": {"forbids": ("pr",)},
-    "no comments": {"requests": ("Fix the bug of PR 12, but don't write on GitHub or post anything",)},
 }
 
 
 @pytest.mark.parametrize("why", NO_UPDATE)
 def test_no_github_update_without_leave_and_a_number(why: str) -> None:
-    """A setting, a number from a tool result, and no word of the person against it; else the work goes on."""
+    """A setting, and a number from a tool result; else the work goes on."""
     found, outcome = case(**NO_UPDATE[why]), said("needs_github_update")
     decision = decide(session(), found, outcome, Limits(), github=why != "setting")
     assert decision.action == "continue_task"

@@ -10,7 +10,7 @@ from daemon.compaction.decide import decide
 from daemon.compaction.flow import Outcome
 from daemon.compaction.texts import NOTE_CHARS, clean
 from daemon.core.guards import Limits
-from tests.compaction.samples import SECRET, case, decided, nudge, said, session
+from tests.compaction.samples import SECRET, case, decided, nudge, session
 
 
 @pytest.mark.shows("I27", "I46")
@@ -57,12 +57,3 @@ def test_the_person_is_quoted_within_bounds() -> None:
     short = nudge(decided("continue_task", requests=("go on",))).text
     assert "You were asked before:\n> Look at the shop first\n" in short
     assert "You were asked before:" not in nudge(decided("continue_task")).text
-
-
-@pytest.mark.shows("I26")
-def test_the_note_never_asks_for_what_was_forbidden() -> None:
-    """A sentence that asks for a commit is left out where the person ruled commits out."""
-    outcome = said("continue_task", message="The page works. Commit the changes. Tests are next.")
-    text = nudge(decide(session(), case(forbids=("commit",)), outcome, Limits(), github=True)).text
-    assert "The page works. Tests are next." in text
-    assert "Commit the changes" not in text

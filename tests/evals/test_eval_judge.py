@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evals.judge import aims_missed, rules
+from evals.judge import aims_missed
 from evals.report import table
 from evals.score import Outcome, score
 from tests.evals.running import REPO, evaluate
@@ -73,16 +73,6 @@ def test_the_same_as_json() -> None:
     assert tuning["coverage"]["of"] - tuning["coverage"]["hits"] == tuning["unscored"]
     prompts, chars = tuning["prompt_tokens"], [o["data_chars"] for o in tuning["outcomes"]]
     assert (prompts["counted"], prompts["data"]["max"]) == (0, math.ceil(max(chars) / 4))
-
-
-def test_without_one_rule() -> None:
-    """The ablation: every rule can be left out, and the figures show what it is worth."""
-    assert {"leftovers", "named_files", "topics_unmet"} <= set(rules())
-    whole, less = (
-        json.loads(evaluate("judge", "--json", *args).stdout)["splits"]["tuning"]["right"]
-        for args in ((), ("--without", "topics_unmet"))
-    )
-    assert less < whole
 
 
 def test_cases_of_ones_own(tmp_path: Path) -> None:

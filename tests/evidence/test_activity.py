@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from daemon.core.evidence import Act, Evidence
 from daemon.core.transcript import Message, ToolCall
-from daemon.evidence.activity import AFTER_EDIT, MAX_CALLS, MAX_COMMAND, MAX_INNER, MAX_NAMES
+from daemon.evidence.activity import (
+    AFTER_EDIT,
+    FIRST_LINES,
+    LAST_LINES,
+    MAX_CALLS,
+    MAX_COMMAND,
+    MAX_INNER,
+    MAX_NAMES,
+)
 from daemon.evidence.collect import collect
 from daemon.evidence.outputs import MAX_LINE
 from tests.support.hosts.tales import TALES, Tale
@@ -129,18 +137,22 @@ def test_refused_and_then_done_another_way(tale: Tale) -> None:
 
 
 def test_looks_collapse_and_are_counted(tale: Tale) -> None:
-    """Reads in a row are one line with their numbers; an edit ends the row of them."""
+    """Reads in a row are one line with their numbers; after the last edit each has its own, with its
+    output.
+    """
     for name in ("a.py", "b.py", "c.py"):
         tale.reads(name, "x = 1")
     tale.edits("a.py", "x = 1", "x = 2")
     tale.reads("a.py", "x = 2")
     found = ended(tale).log
-    assert [(a.id, a.text.lower(), a.calls) for a in found] == [
-        ("A1-A3", "3 looks, read: a.py, b.py, c.py", 3),
-        ("A4", "edit a.py → done", 1),
-        ("", AFTER_EDIT, 0),
-        ("A5", "read: a.py", 1),
+    assert [(a.id, a.calls, a.verifies) for a in found] == [
+        ("A1-A3", 3, False),
+        ("A4", 1, False),
+        ("", 0, False),
+        ("A5", 1, True),
     ]
+    assert found[0].text.lower() == "3 looks, read: a.py, b.py, c.py"
+    assert any("x = 2" in line for line in found[-1].raw)
 
 
 def test_looks_that_are_many_or_failed() -> None:
@@ -183,7 +195,7 @@ def test_sub_agents_leave_lines_and_their_checks_count(tool: str) -> None:
 def test_what_of_a_sub_agent_is_not_known_is_said() -> None:
     """Calls beyond the limit, calls that were not read, or none at all."""
     (act,) = log_of(replace(AGENT, inner=(bash("true"),) * (MAX_INNER + 4), inner_cut=3))
-    assert "(4 more calls of the sub-agent)" in act.said
+    assert "(4 calls of the sub-agent before these have no line)" in act.said
     assert "(3 more calls of the sub-agent were not read)" in act.said
     (act,) = log_of(replace(AGENT, inner=()))
     assert "(what the sub-agent did is not known)" in act.said
@@ -314,3 +326,27 @@ def test_binary_output_and_a_line_of_a_megabyte() -> None:
     )
     assert binary.said == ("| red \ufffd 0m end",)
     assert [len(line) for line in long.said] == [MAX_LINE + 2]
+
+
+@pytest.mark.parametrize("lines", [18, 40])
+def test_an_output_as_it_was_printed(lines: int) -> None:
+    """The first and the last lines with their blanks, and how many stand between them; a line that tells of a
+    failure is shown there too.
+    """
+    rows = [f"{i:<4}  | value {i}" for i in range(lines)]
+    rows[12] = "ERROR: the twelfth"
+    (act,) = log_of(bash("./report.sh", "\n".join(rows), 1))
+    shown = [line.removeprefix("| ") for line in act.raw]
+    assert shown[:FIRST_LINES] == rows[:FIRST_LINES]
+    assert shown[-LAST_LINES:] == rows[-LAST_LINES:]
+    assert "ERROR: the twelfth" in shown
+    gaps = [line for line in act.raw if not line.startswith("|")]
+    assert gaps == ([] if lines == FIRST_LINES + LAST_LINES else ["(6 lines)", "(15 lines)"])
+
+
+def test_what_a_sub_agent_printed_last() -> None:
+    """Its last calls with their output, and more of its last words than in short."""
+    words = "word " * 200
+    (act,) = log_of(replace(AGENT, output=words, inner=(bash("ls", "a\nb\nc\nd\ne"), bash("pytest", PASSED))))
+    assert f"| {PASSED}" in act.raw
+    assert len(act.raw[-1]) > len(act.said[-1])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from daemon.core.transcript import Message, Todo, ToolCall, Transcript
+from daemon.core.transcript import Todo, ToolCall, Transcript
 from daemon.evidence.collect import collect
 from tests.support.hosts.tales import TALES, Tale
 from tests.support.transcripts import bash, edit, evidence_of, failed, task
@@ -19,24 +19,6 @@ TODO_CALL = ToolCall("todo", "todowrite", "completed", {})
 
 def session(*calls: ToolCall, ask: str = "Fix the bug", final: str = "Done.", **more: Any) -> Transcript:
     return task(ask, *calls, final=final, **more)
-
-
-@pytest.mark.shows("I4", "I28")
-def test_requests_are_numbered_and_cut() -> None:
-    """Steering in the middle of a turn belongs to the request; feedback doesn't."""
-    messages = (
-        Message("u1", "user", 1, "x" * 900, human=True),
-        Message("a1", "assistant", 2, "", finish="tool-calls", calls=(edit(),)),
-        Message("u2", "user", 3, "and Y", human=True),
-        Message("a2", "assistant", 4, "Done.", finish="stop"),
-        Message("f1", "user", 5, "## Reflection-3: Task Incomplete", order="o1"),
-        Message("a3", "assistant", 6, "Really done.", finish="stop"),
-    )
-    rows = collect(Transcript("ses", messages)).rows
-    assert [r.kind for r in rows] == ["requirement", "requirement", "write", "ending"]
-    assert len(rows[0].text) == 300
-    assert rows[1].text == "and Y"
-    assert [r.id for r in rows] == ["R1", "R2", "E1", "E2"]
 
 
 def test_writes() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from daemon.core.errors import BadReply, Unavailable
-from daemon.core.evidence import Evidence, Row
+from daemon.core.evidence import Evidence, Row, ending
 from daemon.core.llm import Prompt, Reply
 from daemon.core.verdict import Severity
 from daemon.judge.flow import Opinion, judge
@@ -144,8 +143,10 @@ def test_no_second_look_where_nothing_unproven_is_sent(first: dict[str, Any]) ->
 
 
 def test_the_second_look_can_be_switched_off() -> None:
-    """`judge.second_look = false` saves the call."""
-    opinion, asked = run(judge(make_case(evidence=QUIET), second_look=False), UNPROVEN)
+    """`judge.second_look = "never"` saves the call."""
+    opinion, asked = run(
+        judge(make_case(evidence=QUIET), second_look=lambda provider, model: False), UNPROVEN
+    )
     assert purposes(asked) == ["judge"]
     assert opinion.judgement is not None
     assert not opinion.judgement.complete
@@ -174,10 +175,12 @@ def test_complete_twice_against_a_failed_check_is_unscored() -> None:
     ("asked", "tools", "final", "calls"),
     [
         ("What does this function return?", 0, "A list.", 0),
+        ('"What does this function return?"', 0, "A list.", 0),
+        ("この関数は何を返しますか\uff1f", 0, "リストです。", 0),
+        ("ماذا تعيد هذه الدالة\u061f", 0, "قائمة.", 0),
         ("What does this function return?", 2, "A list.", 1),
+        ("What does this function return?", 0, "Which one?", 1),
         ("Why does it fail? Fix it, please", 0, "A list.", 1),
-        ("How do I remove the cache?", 0, "Delete it.", 1),
-        ("Can you add a page?", 0, "Yes.", 1),
         ("Add a page", 0, "Done.", 1),
         ("What is it?", 0, " ", 1),
     ],
@@ -185,48 +188,32 @@ def test_complete_twice_against_a_failed_check_is_unscored() -> None:
 def test_a_question_answered_without_tools_costs_nothing(
     asked: str, tools: int, final: str, calls: int
 ) -> None:
-    """A plain question that was answered is complete without a call; a request is not."""
-    rows = (Row("R1", "requirement", asked),)
-    wants = "answer" if asked.endswith("?") else "change"
-    evidence = Evidence(rows=rows, tool_calls=tools, wants=wants)  # type: ignore[arg-type]
-    case = make_case(requests=(asked,), final=final, evidence=evidence)
+    """One message that ends with a question mark, no tool, an answer: complete without a call. Anything else
+    is judged.
+    """
+    case = make_case(
+        requests=(asked,), final=final, evidence=Evidence(tool_calls=tools, ending=ending(final))
+    )
     opinion, prompts = run(judge(case), *[COMPLETE] * calls)
     assert len(prompts) == calls
     assert opinion.judgement is not None
     assert (opinion.provider == "rules") is (calls == 0)
 
 
-@pytest.mark.shows("I26")
-@pytest.mark.parametrize(
-    ("missing", "actions", "kept"),
-    [
-        (["Tests were not run", "The page is missing"], ["Run `pytest`.", "Write it."], ["Write it."]),
-        (["The page is missing"], ["Write it. Then run the tests."], []),
-    ],
-)
-def test_what_the_person_forbade_is_never_asked_for(
-    missing: list[str], actions: list[str], kept: list[str]
-) -> None:
-    """Actions that the person ruled out are taken out of what the judge wants."""
-    said = UNPROVEN | {
-        "missing": [{"item": m, "cites": "Add a login page"} for m in missing],
-        "next_actions": actions,
-    }
-    evidence = replace(QUIET, forbids=("tests",))
-    opinion, _ = run(judge(make_case(evidence=evidence)), said, {"defended": False, "reasons": "No."})
-    assert opinion.judgement is not None
-    assert list(opinion.judgement.next_actions) == kept
-
-
-@pytest.mark.shows("I26")
-def test_a_judge_that_wants_only_what_is_forbidden_is_unscored() -> None:
-    """Nothing is left of its "incomplete": asked once more, then unscored, and nothing is sent."""
-    said = UNPROVEN | {"missing": [{"item": "Run the tests", "cites": "run the tests"}]}
-    evidence = replace(QUIET, forbids=("tests",))
-    opinion, asked = run(judge(make_case(evidence=evidence)), said, said)
+@pytest.mark.shows("I24")
+def test_a_failed_check_that_the_person_excluded() -> None:
+    """Complete against a failed check stands where the judge cites the person's words for it, at once or
+    when it is asked again; a mere repetition does not.
+    """
+    excused = COMPLETE | {"excused": [{"item": "E2", "cites": "run the tests"}]}
+    opinion, asked = run(judge(make_case()), excused)
+    assert (purposes(asked), opinion.judgement and opinion.judgement.complete) == (["judge"], True)
+    opinion, asked = run(judge(make_case()), COMPLETE, excused)
     assert purposes(asked) == ["judge", "judge.again"]
+    assert opinion.judgement is not None
+    made_up = COMPLETE | {"excused": [{"item": "E2", "cites": "the tests are flaky"}]}
+    opinion, _ = run(judge(make_case()), COMPLETE, made_up)
     assert opinion.judgement is None
-    assert "forbade" in opinion.why
 
 
 def test_what_rules_prove_needs_no_second_look() -> None:
@@ -336,17 +323,9 @@ def test_a_stop_defended_because_a_person_is_needed_waits() -> None:
     assert (found.complete, found.requires_human_action, found.missing) == (False, True, ())
 
 
-@pytest.mark.parametrize("cites", ["E2", "[E2]", "E2, R1", '"E2"', "E2: pytest failed", "see E2"])
+@pytest.mark.parametrize("cites", ["E2", "[E2]", "E2, M1", '"E2"', "E2: pytest failed", "see E2"])
 def test_rows_are_found_in_what_is_cited(cites: str) -> None:
     """Models write a row's id in many ways; each counts, and a proven one needs no second look."""
     said = PROVEN | {"missing": [{"item": "Tests fail", "cites": cites}]}
     _, asked = run(judge(make_case()), said)
     assert purposes(asked) == ["judge"]
-
-
-@pytest.mark.shows("I26")
-def test_only_advice_that_is_forbidden() -> None:
-    """Nothing cited, and what it says is ruled out: an empty order is never sent."""
-    said = UNPROVEN | {"missing": [], "feedback": "Run the tests.", "next_actions": ["Run the tests."]}
-    opinion, _ = run(judge(make_case(evidence=replace(QUIET, forbids=("tests",)))), said, said)
-    assert opinion.judgement is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from daemon.core.cuts import tokens
 from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.core.verdict import Judgement, Missing
 from daemon.core.workspace import ChangedFiles
-from daemon.judge.prompts import EARLIER_CHARS, first, second
+from daemon.judge.prompts import EARLIER_CHARS, LARGEST_LINES, NEWEST, first, second
 from daemon.testing import TEMPLATES, make_case
 
 
@@ -40,7 +41,7 @@ def test_the_prompt_holds_rows_messages_and_the_end() -> None:
 def test_the_log_and_the_changes_are_there() -> None:
     """Calls with their lines, changed files with theirs; empty lists say so."""
     log = (
-        Act("A1", "bash `pytest -q` → exit 1", ("| FAILED test_a.py::test_x", "| 1 failed"), 0),
+        Act("A1", "bash `pytest -q` → exit 1", ("| FAILED test_a.py::test_x", "| 1 failed"), rank=0),
         Act("A2-A4", "3 looks, read: a.py", calls=3),
     )
     files = (FileChange("src/a.py", "edited", ("A5", "A7"), 3, 1, ("- x = 1", "+ x = 2")),)
@@ -116,7 +117,9 @@ def test_data_with_braces_and_fences_stays_data() -> None:
 def test_the_prompt_is_bounded(rows: int, size: int, letter: str, requests: list[int]) -> None:
     """A huge transcript makes no prompt over the limit: all its parts are cut, with a count."""
     found = tuple(Row(f"E{n}", "check", "y" * size) for n in range(rows))
-    log = tuple(Act(f"A{n}", "w" * (size // 10), ("| x" * (size // 20),), n % 4) for n in range(rows))
+    log = tuple(
+        Act(f"A{n}", "w" * (size // 10), ("| x" * (size // 20),), ("| r" * size,), n % 4) for n in range(rows)
+    )
     files = tuple(
         FileChange(f"{n}.py", "edited", (), size, 0, ("+ v" * (size // 50),) * 10) for n in range(rows)
     )
@@ -161,10 +164,8 @@ def test_a_prompt_of_ones_own_may_lack_the_log() -> None:
 
 
 def test_what_stands_elsewhere_is_no_row() -> None:
-    """Messages, rules, writes, runs and git deeds have sections of their own; a failed deed stays a row."""
+    """Writes, runs and git deeds have sections of their own; a failed deed stays a row."""
     rows = (
-        Row("R1", "requirement", "Add a page"),
-        Row("E1", "project_rule", "the project's rules: run `make check`"),
         Row("E2", "write", "files written: a.py"),
         Row("E3", "run", "run: `x` done"),
         Row("E4", "git", "push: `git push` done", "passed"),
@@ -175,7 +176,57 @@ def test_what_stands_elsewhere_is_no_row() -> None:
     text = first(make_case(evidence=Evidence(rows=rows), project="Run `make check`.")).text
     assert text.count("make check") == 1
     assert [i for i in range(1, 8) if f"E{i} [" in text] == [5, 7]
-    assert "R1" not in text
+
+
+def calls(count: int, **more: Any) -> tuple[Act, ...]:
+    """So many calls, each with a line that decides and twelve that were printed."""
+    return tuple(
+        Act(
+            f"A{n}",
+            f"bash `step {n}` → exit 0",
+            (f"| short {n}",),
+            tuple(f"| raw {n} {'.' * 40}" for _ in range(12)),
+            2,
+            **more,
+        )
+        for n in range(1, count + 1)
+    )
+
+
+def test_the_newest_calls_show_what_they_printed() -> None:
+    """The last five always; others as long as the usual size is not reached, the newest first; else the
+    lines that decide.
+    """
+    text = first(make_case(evidence=Evidence(log=calls(100)))).text
+    raw = [n for n in range(1, 101) if f"raw {n} " in text]
+    assert raw == list(range(raw[0], 101))
+    assert len(raw) >= NEWEST
+    assert "| short 1\n" in text
+    assert f"| short {raw[-1]}\n" not in text
+
+
+def test_calls_that_verify_come_before_others() -> None:
+    """Those after the last edit may use the largest size, so a long work leaves none of them out."""
+    before, after = calls(200)[:100], calls(200, verifies=True)[100:103]
+    text = first(make_case(evidence=Evidence(log=(*before, *after, *calls(200)[103:])))).text
+    assert all(f"raw {n} " in text for n in (101, 102, 103))
+    assert "raw 100 " not in text
+
+
+def test_the_newest_state_of_the_largest_files() -> None:
+    """More lines of them than of others, and never left out for want of room."""
+    small = tuple(FileChange(f"s{n}.py", "new", ("A1",), 8, 0, ("+ small",) * 8) for n in range(57))
+    large = FileChange("main.py", "new", ("A2",), 60, 0, tuple(f"+ main {n}" for n in range(60)))
+    text = first(make_case(evidence=Evidence(log=calls(300), files=(*small, large)))).text
+    assert all(f"+ main {n}\n" in text for n in range(LARGEST_LINES))
+
+
+def test_a_file_outside_of_the_session_is_named_so() -> None:
+    """A copy elsewhere is no change of the project."""
+    text = first(
+        make_case(evidence=Evidence(files=(FileChange("/opt/copy/a.py", "edited", ("A1",), 1),)))
+    ).text
+    assert "/opt/copy/a.py (outside of the session's folder): edited" in text
 
 
 def test_the_second_look_sees_the_same_data() -> None:

@@ -69,7 +69,7 @@ def answered(found: Case, reply: str | Exception | dict[str, Any]) -> tuple[Asse
         (case(Seen(busy=True, silent_ms=40_000, children=True)), "working", "sub-agent"),
         (case(OLD, agent="plan"), "waiting_for_user", "plan"),
         (case(BUSY, loop=LOOP), "genuinely_stuck", "npm test"),
-        (case(OLD, loop=LOOP), "genuinely_stuck", "npm test"),
+        (case(OLD, "", loop=LOOP), "genuinely_stuck", "npm test"),
         (case(OLD, "Which database should I use?"), "waiting_for_user", "question"),
     ],
 )

@@ -66,18 +66,14 @@ def task(
     return Transcript("ses", messages, todos=todos, directory=directory)
 
 
-def evidence_of(
-    ask: str | tuple[str, ...], *calls: ToolCall, final: str = "Done.", project: str = ""
-) -> Evidence:
-    """The evidence of one task; ``project``: the project's rules."""
-    return collect(task(ask, *calls, final=final), project)
+def evidence_of(ask: str | tuple[str, ...], *calls: ToolCall, final: str = "Done.") -> Evidence:
+    """The evidence of one task."""
+    return collect(task(ask, *calls, final=final))
 
 
-def opened(
-    ask: str | tuple[str, ...], *calls: ToolCall, final: str = "Done.", project: str = ""
-) -> list[Row]:
+def opened(*calls: ToolCall, ask: str = "Fix the bug", final: str = "Done.") -> list[Row]:
     """The open rows of one task."""
-    return list(evidence_of(ask, *calls, final=final, project=project).open)
+    return list(evidence_of(ask, *calls, final=final).open)
 
 
 TEST = bash("pytest -q", PASSED)

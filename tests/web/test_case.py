@@ -60,23 +60,15 @@ def refs(found: dict[str, Any]) -> list[list[str]]:
 
 def test_the_judge_says_what_shows_each_requirement() -> None:
     """Each of its sentences leads to the rows and log lines that it names."""
-    found = shown(case(ANSWER), [])
+    found = shown(case(ANSWER))
     assert refs(found) == [["E2"], ["A4", "E1"], ["A1-A3"], []]
     assert [r["open"] for r in found["requirements"]] == [None] * 4
     assert found["requirements"][1]["refs"][0]["text"] == "bash `pytest`"
 
 
-def test_without_such_a_list_the_rows_say_it() -> None:
-    """The rules' own verdict: each thing that was asked, with the rows that rest on it."""
-    found = shown(case(), [{"item": "run them", "cites": "R2"}])
-    assert [(r["id"], r["open"]) for r in found["requirements"]] == [("R1", True), ("R2", True)]
-    assert refs(found) == [["E2"], []]
-    assert [r["id"] for r in found["rows"]] == ["E1", "E2"]
-
-
 def test_both_looks_are_read() -> None:
     """The first look, the second, and a reply that could not be used."""
-    found = shown(case(ANSWER, DEFENCE, {"nonce": "n"}), [])
+    found = shown(case(ANSWER, DEFENCE, {"nonce": "n"}))
     first, second, useless = (r["read"] for r in found["replies"])
     assert first == "first look: incomplete, HIGH, 1 missing"
     assert second == "second look: the stop can be defended"
@@ -95,14 +87,14 @@ def test_missing_items_lead_to_what_they_cite() -> None:
 @given(st.dictionaries(st.sampled_from(("case", "prompts", "replies", "why")), JSON))
 def test_any_json_can_be_shown(found: dict[str, Any]) -> None:
     """Bad input: a case that came with a clone."""
-    assert shown(found, [])["log_more"] == 0
+    assert shown(found)["log_more"] == 0
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), JSON), st.dictionaries(st.sampled_from(NAMES), JSON), JSON)
 def test_any_evidence_can_be_shown(outer: dict[str, Any], evidence: dict[str, Any], row: object) -> None:
     """Bad input: fields of a wrong type at each depth."""
     whole = {"case": outer | {"evidence": evidence | {"rows": [row, outer], "log": [row], "files": [outer]}}}
-    assert isinstance(shown(whole, [])["requirements"], list)
+    assert isinstance(shown(whole)["requirements"], list)
     assert missing_items([{"item": row, "cites": row}], whole)
 
 
@@ -117,7 +109,7 @@ def test_a_hostile_case_makes_no_large_page() -> None:
     }
     hostile["case"] |= {"requests": ["z" * 500_000] * 100, "files": [{"lines": ["l" * 9_000] * 9_000}] * 9}
     hostile |= {"prompts": [{"text": "p" * 900_000}] * 100}
-    found = shown(hostile, [])
+    found = shown(hostile)
     assert len(json.dumps(found)) < 25_000_000
     assert "characters more in the case file]" in found["requirements"][0]["refs"][0]["text"]
 
@@ -128,7 +120,7 @@ def test_a_hostile_log_costs_no_time() -> None:
         log = [{"id": name if n else f"{name}x", "text": "t"} for n in range(400)]
         hostile = case(ANSWER | {"requirements": [" ".join(f"A{n}" for n in range(100))] * 400})
         hostile["case"]["evidence"] = {"rows": [], "log": log}
-        found = shown(hostile, [])["requirements"]
+        found = shown(hostile)["requirements"]
         assert len(found) == 400
         assert [r["id"] for r in found[0]["refs"]] == (["A1-A9999"] if name == "A1-A9999" else [])
 
@@ -137,16 +129,4 @@ def test_odd_seconds_are_not_shown() -> None:
     """A number that no float can hold."""
     odd = case(ANSWER)
     odd["replies"][0]["seconds"] = 10**400
-    assert shown(odd, [])["replies"][0]["seconds"] == ""
-
-
-def test_a_check_that_the_request_names_speaks_of_it() -> None:
-    """By its command, also where the row cites nothing."""
-    found = case()
-    found["case"]["evidence"] = {
-        "rows": [
-            {"id": "R1", "kind": "requirement", "text": "`make test` must pass."},
-            {"id": "E1", "kind": "check", "text": "`make test` passed", "command": "make test"},
-        ]
-    }
-    assert refs(shown(found, [])) == [["E1"]]
+    assert shown(odd)["replies"][0]["seconds"] == ""

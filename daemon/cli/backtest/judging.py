@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ... import __version__
 from ...clock import SystemClock
+from ...core.fast import needs_second_look
 from ...core.guards import Limits
 from ...engine.budget import likely_tokens
 from ...engine.hosts.host import capabilities
@@ -58,6 +60,7 @@ class Judging:
         self._prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
         self._rules = ProjectRules(clock)
         self._judge = settings.judge
+        self._second_look = partial(needs_second_look, settings)
         self._models = {"anthropic": settings.anthropic.model, "openai": settings.openai.model}
         self._models["claude-cli"] = settings.claude_cli.model
         self.templates = self._templates("")
@@ -108,7 +111,7 @@ class Judging:
                 yield Judged(mark, found, found.decided, result_of(found, host, found.decided))
             elif found.case is not None:
                 whom = ask if found.case.at >= since else rules
-                opinion = known(mark) or driven(found.case, whom, second_look=self._judge.second_look)
+                opinion = known(mark) or driven(found.case, whom, second_look=self._second_look)
                 decision = walk.decide(found, opinion)
                 result = result_of(found, host, decision, opinion)
                 tokens = sum(likely_tokens(t) for p in opinion.prompts[:1] for t in (p.system, p.text))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.errors import UserError
+from ...core.fast import needs_second_look
 from ..render import Paint, count, money, plain, print_json, severity, short
 from ..settings import add_flags, load
 from ..terminal import say
@@ -222,7 +223,7 @@ async def _replayed(loaded: Loaded, judges: tuple[Provider, ...], settings: Sett
 
     if loaded.decided is not None:
         return Replayed(loaded.case, Opinion(None), loaded.decided, ())
-    timeout_s, second = float(settings.judge.timeout_s), settings.judge.second_look
+    timeout_s, second = float(settings.judge.timeout_s), partial(needs_second_look, settings)
     return await replay(loaded.case, *judges, timeout_s=timeout_s, second_look=second)
 
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from ...core import events as ev
 from ...core.errors import BadReply, ReflectdError, Unavailable
+from ...core.evidence import ending
 from ...core.guards import Skip
 from ...core.orders import SendFeedback, ShowToast
 from ...core.pending import Pending
 from ...core.verdict import NO_PROOF
-from ...evidence.answer.endings import ending
 from ...files.verdict import Stalled
 from ...store import outbox
 from ...stuck.case import Case, Seen, Templates, make_case

@@ -35,6 +35,7 @@ class Run:
     code_at: int
     check: Check
     outcome: Outcome
+    call: str = ""  # its number in the activity log
     flaky: int = 0  # earlier runs that failed on the same files, nothing written in between
     edit_at: int = -1
 

@@ -1,6 +1,8 @@
 """How a check ended: from the exit code where that speaks for the check, else from the runner's own summary.
 
-Reads only the tail of an output (``MAX_TAIL`` characters). Where the two disagree or say nothing: unknown.
+Reads the tail of an output (``MAX_TAIL`` characters), and of what stands before it the lines that tell of a
+failure: a workflow of several commands may end well after a failed test. Where exit code and output disagree
+or say nothing: unknown.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from ..outputs import failed_tests
+from ..outputs import failed_tests, marked
 from ..words import last_match
 from .summaries import LINES, Line
 
@@ -77,6 +79,8 @@ def judge_check(check: Check, output: str, exit_code: int | None) -> Outcome:
     """The outcome of one check whose call printed ``output`` and ended with ``exit_code``."""
     tail = _ANSI.sub("", output[-MAX_TAIL:]).replace("\r\n", "\n")
     said, summary = _summary(check, tail)
+    if said != "failed" and exit_code in {0, None} and len(output) > MAX_TAIL:
+        said, summary = _earlier(check, output, (said, summary))
     if _STOPPED.search(tail[-1000:]) or exit_code in _STOP_CODES:
         return Outcome("unknown")
     result: Result = "unknown"
@@ -97,6 +101,13 @@ def judge_check(check: Check, output: str, exit_code: int | None) -> Outcome:
         failed_tests(output[-MAX_OUTPUT:]) if check.kind == "test" and (result == "failed" or hidden) else ()
     )
     return Outcome(result, summary if said == result or hidden else "", failing, places, tests)
+
+
+def _earlier(check: Check, output: str, late: tuple[Result, str]) -> tuple[Result, str]:
+    """``late`` is what the tail says; a runner that said "failed" before it is not overruled."""
+    lines = "\n".join([line for _, line in marked(output[-MAX_OUTPUT:-MAX_TAIL])])[:MAX_TAIL]
+    early = _summary(check, _ANSI.sub("", lines)) if lines else late
+    return early if early[0] == "failed" else late
 
 
 def _summary(check: Check, tail: str) -> tuple[Result, str]:

@@ -1,8 +1,10 @@
-"""Reads the task's tool calls once, in order, into one ``Work``. Knows nothing about what was asked."""
+"""Reads the task's tool calls once, in order, into one ``Work``: rows, log and changes are views of it."""
 
 from __future__ import annotations
 
+import posixpath
 import re
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +17,8 @@ from .gitfiles import taken_in
 from .outcomes import judge_check
 from .stubs import hollow, stubs
 from .tools import AGENT_TOOLS, LASTING_SHELL, SHELL_TOOLS, TODO_TOOLS, WRITE_TOOLS, text_of
-from .weakened import Weakening, edits, has_tests, is_test, weakenings
-from .work import BY_SCRIPT, Done, Weak, Work
+from .weakened import Weakening, edits, is_test, weakenings
+from .work import BY_SCRIPT, Done, Seen, Weak, Work
 from .writes import file_name, is_prose, matters, may_be_data, written_by_tool
 
 if TYPE_CHECKING:
@@ -32,26 +34,23 @@ MAX_CACHED: Final = 2_000  # characters of a script whose reading is kept
 MAX_TREES: Final = 4
 MAX_SHOWN: Final = 100  # files
 _BROWSER: Final = re.compile(r"browser|playwright|puppeteer|chrome|screenshot", re.IGNORECASE)
-_TESTISH: Final = re.compile(r"test|spec|check|verif|valid|smoke", re.IGNORECASE)
-_TESTS_SHOWN: Final = re.compile(  # a runner behind a target or a script whose name doesn't tell
-    r"^[ \t]{0,8}(?:[>$+] )?(?:pytest|go test|cargo test|vitest|jest|mocha|rspec|phpunit|ctest|mvn"
-    r"|npm test)\b"
-    r"|\b\d{1,9} (?:passed|passing)\b|^ok[ \t]{1,8}\S{1,200}[ \t]{1,8}[\d.]{1,12}s|\bTests run: \d",
-    re.MULTILINE,
-)
 _TREE: Final = re.compile(  # of a commit that was there before
     r"\bworktree add (?!(?:\S{1,60} ){0,4}-[bB]\b)(?:-{1,2}[\w-]{1,20} ){0,3}"
     r"(?P<path>[~.\w/-][\w./~-]{1,160})"
     r" (?:(?:origin|upstream)/)?(?:main|master|HEAD\S{0,6}|develop|trunk|[0-9a-f]{7,40})\b"
 )
 _REMOVERS: Final = frozenset({"rm", "unlink", "git rm"})
+_MAKERS: Final = frozenset({"cat", "tee", "touch", "echo", "printf", "cp", "shell"})
+_BINARY: Final = re.compile(
+    r"\.(?:zip|tar|tgz|gz|bz2|xz|zst|whl|egg|jar|war|deb|rpm|dmg|apk|exe|dll|dylib|so|o|a|class|wasm|bin|db|sqlite3?)$"
+)
 _TEST_FOLDERS: Final = frozenset({"tests", "test", "spec", "specs", "__tests__"})
 
 
 def read(calls: tuple[ToolCall, ...], directory: str) -> Work:
     """Everything the finished calls did."""
     work, at, stashed, lasting = Work(), 0, False, directory or None
-    created: set[str] = set()
+    created = _Created(directory)
     trees: tuple[str, ...] = ()
     for number, call in numbered(calls):
         shell = call.tool.lower() in SHELL_TOOLS
@@ -61,12 +60,12 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Work:
             script, workdir = text_of(call, "command", "cmd"), text_of(call, "workdir", "cwd")
             if shell:
                 start = workdir or (lasting if call.tool == LASTING_SHELL else directory)
-                actions = _script(script, start, work)
+                actions = _known(script, start) if len(script) <= MAX_CACHED else read_script(script, start)
                 lasting = final_cwd(script, start) if call.tool == LASTING_SHELL else lasting
             else:
                 actions = written_by_tool(call.tool, call.input)
-                _other_tool(call, at + 1, work)
-        work.actions[number] = actions
+                _other_tool(number, call, at + 1, work, created)
+        work.calls.append(Seen(number, call, actions))
         work.failures.take(call, script if shell else "", actions)
         checks = [a for a in actions if isinstance(a, Check)]
         trees = _trees(script, trees) if shell else trees
@@ -79,9 +78,9 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Work:
             elif isinstance(action, Check):
                 output = f"{call.output}\n{call.error}" if _speaks_for(checks, action) else ""
                 outcome = judge_check(action, output, call.exit)
-                work.runs.add(Run(at, work.last_code, action, outcome, edit_at=work.last_edit))
+                work.runs.add(Run(at, work.last_code, action, outcome, number, edit_at=work.last_edit))
             elif isinstance(action, Deed):
-                _deed(action, at, call, work, alone=len(actions) == 1)
+                _deed(action, at, number, call, work, alone=len(actions) == 1)
             elif matters(action.path, directory):
                 _write(action, at, number, work, created)
         if shell:
@@ -106,19 +105,45 @@ def _ran(call: ToolCall) -> bool:
     )
 
 
-def _script(script: str, start: str | None, work: Work) -> tuple[Action, ...]:
-    """The actions of a shell script, which is kept as typed."""
-    work.scripts.add(script)
-    return _known(script, start) if len(script) <= MAX_CACHED else read_script(script, start)
-
-
 @lru_cache(maxsize=256)
 def _known(script: str, start: str | None) -> tuple[Action, ...]:
     """``read_script`` for the short commands that agents repeat."""
     return read_script(script, start)
 
 
-def _write(write: Write, at: int, call: str, work: Work, created: set[str]) -> None:
+@dataclass(slots=True)
+class _Created:
+    """The files that this task made itself: deleting one of them is no loss."""
+
+    directory: str
+    paths: set[str] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)  # files that a call read or changed before
+
+    def name(self, path: str) -> str:
+        return posixpath.normpath(
+            path.removeprefix(f"{self.directory.rstrip('/')}/") if self.directory else path
+        )
+
+    def touch(self, path: str, *, whole: bool) -> None:
+        """A call read or changed ``path``. ``whole``: it wrote the whole text of it."""
+        name = self.name(path)
+        if whole and name not in self.known:
+            self.paths.add(name)
+        self.known.add(name)
+
+    def holds(self, path: str) -> bool:
+        """Whether ``path`` is such a file, or a folder in which all that is known is."""
+        name = self.name(path)
+        inside = [n for n in self.known if n.startswith(f"{name}/")]
+        return name in self.paths or (bool(inside) and all(n in self.paths for n in inside))
+
+
+def _write(write: Write, at: int, call: str, work: Work, created: _Created) -> None:
+    removed = write.by in _REMOVERS
+    if not removed and write.by not in WRITE_TOOLS:
+        created.touch(write.path, whole=write.by in _MAKERS)
+    if removed and _BINARY.search(write.path):
+        return  # a build product that is cleared away changes no code
     work.writes.append(write)
     work.last_edit = at
     if may_be_data(write.path):
@@ -129,52 +154,47 @@ def _write(write: Write, at: int, call: str, work: Work, created: set[str]) -> N
     work.blind_writes = work.blind_writes or bool(BY_SCRIPT.search(write.path))
     if not is_prose(write.path):
         work.last_code, work.last_code_call, work.code_writes = at, call, work.code_writes + 1
-    if write.by in _REMOVERS and write.path not in created:
+    if removed and not created.holds(write.path):
         folder = file_name(write.path)
         if (is_test(write.path) or folder in _TEST_FOLDERS) and len(work.weak) < MAX_WEAKENINGS:
             work.weak.append(Weak(at, Weakening("deleted", write.path), work.runs.failing_tests))
 
 
-def _edited(call: ToolCall, at: int, work: Work, created: set[str]) -> None:
-    """What an edit tool's texts say: tests beside the code, tests made weaker."""
-    texts = list(edits(call))
-    for path, old, new in texts:
-        if not old:
-            created.add(path)
-        work.inline_tests = work.inline_tests or (has_tests(new) and not has_tests(old))
+def _edited(call: ToolCall, at: int, work: Work, created: _Created) -> None:
+    """What an edit tool's texts say: stand-ins for code, tests made weaker."""
+    for path, old, new in edits(call):
+        created.touch(path, whole=not old)
         _stubs(path, old, new, work)
     room = MAX_WEAKENINGS - len(work.weak)
-    work.weak.extend(Weak(at, w, work.runs.failing_tests) for w in weakenings(call)[: max(room, 0)])
+    made = (w for w in weakenings(call) if not created.holds(w.path))
+    work.weak.extend(Weak(at, w, work.runs.failing_tests) for w in list(made)[: max(room, 0)])
 
 
-def _deed(done: Deed, at: int, call: ToolCall, work: Work, *, alone: bool) -> None:
-    if done.kind in {"unknown", "run"}:
-        work.opaque.append(done.text.lower())
-        if _TESTISH.search(done.text) or _TESTS_SHOWN.search(call.output[-4000:]):
-            work.testish = at
-    del work.opaque[:-MAX_DEEDS]
+def _deed(done: Deed, at: int, number: str, call: ToolCall, work: Work, *, alone: bool) -> None:
     if done.kind == "unknown" or len(work.done) >= MAX_DEEDS:
         return
     outcome, named = result(done, f"{call.output}\n{call.error}", call.exit, alone=alone)
-    work.done.append(Done(at, done, outcome, named))
+    work.done.append(Done(at, number, done, outcome, named))
 
 
-def _other_tool(call: ToolCall, at: int, work: Work) -> None:
+def _other_tool(number: str, call: ToolCall, at: int, work: Work, created: _Created) -> None:
     """Tools that neither edit nor look: sub-agents, browsers, other servers' tools."""
     name = call.tool.lower()
     if name in WRITE_TOOLS or name in TODO_TOOLS:
         return
-    if name == "read" and len(work.shown) < MAX_SHOWN:
-        work.shown.setdefault(text_of(call, "filePath", "file_path", "path"), call.output)
+    if name == "read":
+        path = text_of(call, "filePath", "file_path", "path")
+        created.touch(path, whole=False)
+        if len(work.shown) < MAX_SHOWN:
+            work.shown.setdefault(path, call.output)
     if name in AGENT_TOOLS:
         kind = text_of(call, "subagent_type", "agent", "subagent").lower()
         seen = bool(call.inner) and not call.inner_cut
         work.delegated = work.delegated or not (seen or kind in {"explore", "plan"})
     elif _BROWSER.search(name):
         if len(work.done) < MAX_DEEDS:
-            work.done.append(Done(at, Deed("run", call.tool), "unknown"))
+            work.done.append(Done(at, number, Deed("run", call.tool), "unknown"))
     elif not looks_up(call.tool):
-        work.opaque.append(name)
         work.blind_writes = True
 
 

@@ -1,6 +1,6 @@
 """Written code that stands in for work: "not implemented", empty bodies, "… rest of the file unchanged".
 
-Looks at one edit at a time. ``rules.unfinished_calls`` decides whether the request wanted such a stand-in.
+Looks at one edit at a time. Whether such a stand-in was asked for, a model reads.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from ..words import words
 from .weakened import is_test
 from .writes import is_prose
 
 MAX_TEXT: Final = 20_000  # characters of one edit
 MAX_MARKS: Final = 20  # of one edit
-_ABOVE: Final = 240  # characters before the mark that say what it stands for
 _COMMENT: Final = r"(?:#|//|--|;|%|/\*|<!--|\{/\*|\"\"\"|\*)"
 _STUB: Final = re.compile(
     r"raise NotImplementedError|\b(?:todo|unimplemented)!\("
@@ -81,11 +79,12 @@ _ABSTRACT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """One stand-in: ``line`` as written, ``words`` of it and the lines above; ``elided``: code cut away."""
+    """One stand-in: ``line`` as written. ``elided``: code was cut away. ``hollow``: a body that is a
+    remark.
+    """
 
     path: str
     line: str
-    words: frozenset[str]
     elided: bool = False
     hollow: bool = False
 
@@ -104,12 +103,12 @@ def stubs(path: str, old: str, new: str) -> tuple[Stub, ...]:
             end = text.find("\n", m.end())
             line = text[start : end if end >= 0 else len(text)].strip()[:200]
             if line and line not in old and len(found) < MAX_MARKS:
-                found.append(Stub(path, line, words(f"{_above(text, start)} {line}"), elided))
+                found.append(Stub(path, line, elided))
     return tuple(found)
 
 
 def hollow(path: str, old: str, new: str) -> tuple[Stub, ...]:
-    """Functions whose whole body is a remark; ``words`` are those of their names and their file only."""
+    """Functions whose whole body is a remark."""
     if is_prose(path) or is_test(path) or not any(mark in new for mark in ("//", "#", "/*")):
         return ()
     text, found = new[:MAX_TEXT], list[Stub]()
@@ -118,12 +117,5 @@ def hollow(path: str, old: str, new: str) -> tuple[Stub, ...]:
     for m in (*_HOLLOW.finditer(text), *_HOLLOW_PY.finditer(text)):
         line = next((part.strip() for part in m[0].split("\n")[1:] if part.strip()), m["name"])[:200]
         if not _MEANT.search(m[0]) and line not in old and len(found) < MAX_MARKS:
-            found.append(Stub(path, line, words(m["name"]), hollow=True))
+            found.append(Stub(path, line, hollow=True))
     return tuple(found)
-
-
-def _above(text: str, start: int) -> str:
-    """What stands before a mark, down from the last function that starts there."""
-    before = text[max(0, start - _ABOVE) : start]
-    head = max(before.rfind(mark) for mark in ("def ", "function ", "fn ", "func ", "fun ", "\n\n"))
-    return before[max(head, 0) :]

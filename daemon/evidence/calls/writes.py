@@ -26,6 +26,7 @@ _IN_PLACE: Final = re.compile(r"-[a-zA-Z]*i(?:\..*)?$|--in-place")
 _GIT_WRITES: Final = frozenset(
     ["apply", "am", "revert", "merge", "rebase", "cherry-pick", "pull", "mv", "rm", "restore"]
 )
+_GIT_NAMES_FILES: Final = frozenset(["mv", "rm", "restore", "apply"])  # the others name branches and commits
 _JS_VERBS: Final = frozenset(["add", "install", "i", "remove", "uninstall", "up", "update", "upgrade"])
 _MANIFESTS: Final[dict[str, tuple[frozenset[str], str]]] = {
     "go": (frozenset(["get"]), "go.mod"),
@@ -103,11 +104,18 @@ def _git(words: tuple[str, ...], rest: list[str]) -> tuple[Action, ...]:
         if what in {"push", "save"}:
             return (Stash(away=True),)
         return (Stash(away=False),) if what in {"pop", "apply"} else ()
-    back = (verb == "checkout" and "--" in words) or (verb == "reset" and "--hard" in words)
-    if back or (verb in _GIT_WRITES and not {"--check", "--cached", "--staged", "--abort"} & set(words)):
+    back = verb == "checkout" and "--" in words
+    named = back or verb in _GIT_NAMES_FILES
+    if (
+        back
+        or (verb == "reset" and "--hard" in words)
+        or (verb in _GIT_WRITES and not {"--check", "--cached", "--staged", "--abort"} & set(words))
+    ):
         if verb == "rm" and len(rest) > 1:
             return tuple(Write(path, "git rm") for path in rest[1:])
-        return (Write(rest[-1] if len(rest) > 1 else f"git {verb}", f"git {verb}"),)
+        path = rest[-1] if len(rest) > 1 and named else f"git {verb}"
+        other = back and words[words.index(verb) + 1] != "--"  # the state of another commit
+        return (Write(path, f"git {verb} of a commit" if other else f"git {verb}"),)
     return ()
 
 

@@ -36,4 +36,4 @@ def test_runs_and_deployments_are_bounded() -> None:
     calls = [bash(f"python run_{i}.py") for i in range(30)] + [bash("npm run deploy", "", 0)]
     rows = evidence_of("Fix it", *calls).of("run")
     assert len(rows) == 5
-    assert rows[-1].text.startswith("deploy: `npm run deploy` done")
+    assert rows[-1].text.startswith("deploy at A31: `npm run deploy` done")

@@ -10,10 +10,10 @@ from daemon.core.evidence import Evidence, Row
 from daemon.core.llm import Prompt
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.evidence.collect import collect
-from daemon.evidence.rules.leaks import MAX_NAMES, is_secret
+from daemon.evidence.leaks import MAX_NAMES, is_secret
 from daemon.llm.offline import judge
 from tests.support.hosts.tales import TALES, Tale
-from tests.support.transcripts import PUSH, TEST, bash, edit, evidence_of, failed
+from tests.support.transcripts import PUSH, bash, edit, evidence_of, failed
 
 COMMITTED = "[main 1a2b3c4] Fix\n 2 files changed, 5 insertions(+)\n create mode 100644 {}"
 
@@ -104,12 +104,6 @@ def test_what_is_no_longer_tracked_is_settled() -> None:
         (row,) = leak(*calls)
         assert (row.open, row.settled, row.command) == (is_open, settled, path)
         assert ("the person has to rotate it" in row.text) is (PUSH in calls)
-    verdicts = [
-        verdict(evidence_of("Fix it and commit", edit("src/a.py"), commit(".env"), *pushed, *gone, TEST))
-        for pushed in ((), (PUSH,))
-    ]
-    assert verdicts[0]["complete"] is True, "taken back before anyone saw it: the rest counts"
-    assert "unscored" in verdicts[1]
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from ...core.evidence import Row
-from ..calls.gitfiles import forgotten
-from ..calls.writes import file_name
-from ..words import shorten
+from ..core.evidence import Row
+from .calls.gitfiles import forgotten
+from .calls.writes import file_name
+from .words import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..calls.work import Commit, Work
+    from .calls.work import Commit, Work
 
 MAX_NAMES: Final = 6
 _SECRET: Final = re.compile(

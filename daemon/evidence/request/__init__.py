@@ -1,1 +1,0 @@
-"""What the person and the project's rules asked for."""
