@@ -21,7 +21,7 @@ from demo.show import shown
 
 Json = dict[str, Any]
 
-EXPECTED = ("incomplete", "complete")
+EXPECTED = ("incomplete", "unscored")
 FOLDER = ".reflection"
 NEXT = {
     "uv tool install .": "installs the command (or: pipx install .)",

@@ -37,7 +37,8 @@ class _Page:
         """The whole page."""
         yield self._styled("reflectd demo", "bold")
         yield f"A real session ({found['host']}), recorded once, was played to a real daemon on its socket."
-        yield f"The judge is `{found['judge']}`: fixed rules. No model, no network, no key was used."
+        yield f"The judge is `{found['judge']}`: no model, no network, no key was used. It says what the"
+        yield 'calls prove: a failed check sends the agent on. "complete" is for a model to say.'
         for number, this in enumerate(found["rounds"], 1):
             yield from self._round(number, this, found["request"] if number == 1 else "")
         yield from self._files(found["files"])
@@ -73,7 +74,7 @@ class _Page:
         yield from self._labelled(
             "verdict",
             f"{verdict['state']}{severity} (judge: {by['provider']}, {by['ms']} ms)",
-            "green" if verdict["complete"] else "red",
+            "red" if verdict["state"] == "incomplete" else "green",
         )
         data = order["data"]
         if order["kind"] == "feedback":

@@ -101,10 +101,10 @@ def test_shows_both_rounds(clone: Path) -> None:
         "incomplete, severity HIGH (judge: offline",
         "| ## Reflection-3: Task Incomplete (HIGH)",
         "bash: make test (exit code 0)",
-        "complete (judge: offline",
-        "toast: Task complete",
+        "unscored (judge: offline",
+        "toast: Stopped; no model judged it",
         "verdict_ses_",
-        '"state": "complete"',
+        '"state": "unscored"',
         "reflectd setup opencode",
     ]
     places = [out.find(words) for words in wanted]

@@ -32,10 +32,8 @@ MADE = {
     "core/template.py:fill": "names of slots, escaped, no repeat",
     "evidence/calls/shell.py:_heredoc_end": "a line end, spaces and an escaped word",
     "evidence/calls/summaries.py:_line": "called for constants while the module is imported",
-    "evidence/request/project_rules.py:_words": "called for constants while the module is imported",
-    "evidence/request/topic_words.py:_any": "called for constants while the module is imported",
     "judge/progress.py:_names": "an escaped file name, no repeat",
-    "evidence/rules/leaks.py:_names": "an escaped file name, no repeat",
+    "evidence/leaks.py:_names": "an escaped file name, no repeat",
     "files/toml_text.py:_edits": "reads one line of a person's own settings",
 }
 

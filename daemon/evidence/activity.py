@@ -183,7 +183,8 @@ def _shell(number: str, call: ToolCall, actions: Sequence[Action], looks: _Looks
     raw = (*_raw(text, [*failures, *git]), *notes)
     failed = call.exit not in {0, None} or call.status == "error" or bool(failures and not shows)
     rank = 0 if failed and not shows else 1 if checks or git else 2 if not shows else 3
-    return Act(number, f"{call.tool.lower()} `{_command(script)}` → {_outcome(call)}", said, raw, rank)
+    shown = () if raw == said else raw
+    return Act(number, f"{call.tool.lower()} `{_command(script)}` → {_outcome(call)}", said, shown, rank)
 
 
 def _agent(number: str, call: ToolCall, looks: _Looks) -> Act:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.fast import choose, first_offered, lists_of
+from daemon import config
+from daemon.core.fast import choose, first_offered, lists_of, needs_second_look
 from daemon.core.settings import Fast
 from daemon.core.transcript import Model
 
@@ -134,3 +135,21 @@ def test_any_names_at_all(names: list[str], ids: list[str]) -> None:
     assert found in {*ids, ""}
     if names and names[0] in ids:
         assert found == names[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "provider", "model", "wanted"),
+    [
+        ("", "anthropic", "claude-sonnet-5-5", False),
+        ("", "anthropic", "claude-haiku-4-5-20251001", True),
+        ("", "host", "ollama/qwen3:8b", True),
+        ("", "host", "anthropic/claude-opus-5", False),
+        ("[openai]\nbase_url = 'http://127.0.0.1:11434/v1'", "openai", "llama", True),
+        ("[openai]\nbase_url = 'https://gateway.example/v1'", "openai", "gpt-5.4", False),
+        ("[judge]\nsecond_look = 'always'", "anthropic", "claude-opus-5", True),
+        ("[judge]\nsecond_look = 'never'", "openai", "gpt-5-mini", False),
+    ],
+)
+def test_which_judge_gets_a_second_look(text: str, provider: str, model: str, *, wanted: bool) -> None:
+    """By default a small model or one on this machine; else as the setting says."""
+    assert needs_second_look(config.from_text(text), provider, model) is wanted

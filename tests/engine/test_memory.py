@@ -132,7 +132,7 @@ async def remembers(box: Sandbox, **env: str) -> AsyncIterator[Site]:
             "REFLECTD_ANTHROPIC_MODEL": MODEL["anthropic"],
             "REFLECTD_JUDGE_PROVIDER": "anthropic",
             "REFLECTD_MEMORY_ENABLED": "true",
-            "REFLECTD_JUDGE_SECOND_LOOK": "false",
+            "REFLECTD_JUDGE_SECOND_LOOK": "never",
             "REFLECTD_SPEND_TOKENS_PER_DAY": "900000000",
         }
         daemon = Daemon(box, **access | env)

@@ -161,7 +161,7 @@ async def test_offline_rules_through_the_engine(tmp_path: Path) -> None:
     green = bash("pytest -q", 0, "5 passed in 0.1s")
     await world.host.works("ses_a", tools=(write("a.py"), write("tests/test_a.py"), green))
     await world.sim.settle()
-    assert world.verdict("ses_a")["state"] == "complete"
+    assert world.verdict("ses_a")["reason"] == "no_proof: no row proves that work is left"
     assert len(world.host.prompts) == 1
     await world.host.disconnect()
     await world.sim.stop()
@@ -291,7 +291,7 @@ async def test_words_that_a_program_puts_in_begin_no_task(w: World) -> None:
     await w.host.create("ses_a")
     task = await w.host.types("ses_a")
     for n in range(6):
-        w.llm.add({**INCOMPLETE, "feedback": f"Do it {n}.", "missing": [{"item": f"x{n}", "cites": "R1"}]})
+        w.llm.add({**INCOMPLETE, "feedback": f"Do it {n}.", "missing": [{"item": f"x{n}", "cites": "M1"}]})
         if not w.host.sessions["ses_a"].busy:
             break
         await w.host.answers("ses_a", "", "tool-calls", (bash(f"echo {n} > seen-{n}.md"),))
@@ -528,7 +528,7 @@ async def test_no_proof_is_quiet_and_never_stops_the_task(tmp_path: Path) -> Non
         await world.sim.settle()
         found = world.verdict("ses_a")
         assert (found["state"], found["reward"]) == ("unscored", None)
-        assert found["reason"] == "no_proof: no check passed after the last edit"
+        assert found["reason"] == "no_proof: no row proves that work is left"
     assert set(world.host.toasts) == {"Stopped; no model judged it"}
     assert world.host.prompts == []
     await world.host.works("ses_a", tools=(bash("pytest -q", 1, "2 failed, 3 passed in 0.1s"),))
@@ -877,8 +877,13 @@ async def test_dead_letters_are_kept_and_counted(w: World) -> None:
 
 
 @pytest.mark.shows("I2")
-async def test_feedback_that_only_a_model_wants_gets_a_second_look(w: World) -> None:
-    """The stop was defended: a toast names what was found, and nobody is prompted."""
+async def test_feedback_that_only_a_model_wants_gets_a_second_look(tmp_path: Path) -> None:
+    """Where the setting wants one, the stop was defended: a toast names what was found, and nobody is
+    prompted.
+    """
+    w = World(tmp_path)
+    w.sim.settings = config.from_text("[judge]\nsecond_look = 'always'")
+    await w.host.connect(await w.sim.start())
     w.llm.add(INCOMPLETE)
     w.llm.second = {"defended": True, "reasons": "It was optional."}
     await w.host.create("ses_a")
@@ -889,3 +894,5 @@ async def test_feedback_that_only_a_model_wants_gets_a_second_look(w: World) -> 
     assert w.verdict("ses_a")["state"] == "complete"
     assert w.host.toasts == ["Task complete: do it"]
     assert not w.host.prompts
+    await w.host.disconnect()
+    await w.sim.stop()

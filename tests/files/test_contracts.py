@@ -30,6 +30,15 @@ SIBLING = "ses_58c3c7a02ffeJd8NvBpQy1Gs5M"  # the same first eight characters, s
 RED = bash("pytest -q", 1, "1 failed, 11 passed in 0.4s")
 GREEN = bash("pytest -q", 0, "12 passed in 0.4s")
 Json = dict[str, Any]
+INCOMPLETE = {
+    "complete": False,
+    "severity": "HIGH",
+    "feedback": "`pytest -q` failed after the last edit (E2). Fix it and run `pytest -q` again.",
+    "missing": [{"item": "`pytest -q` failed after the last edit", "cites": "E2"}],
+    "next_actions": ["Fix it and run `pytest -q` again."],
+    "requires_human_action": False,
+}
+WAITS = {"complete": False, "severity": "NONE", "feedback": "The agent asks.", "requires_human_action": True}
 
 
 @dataclass
@@ -76,8 +85,10 @@ class Bench:
 
 
 async def produced(folder: Path) -> dict[str, Json]:
-    """Every kind of file, by the name of its sample, made by the engine with the offline judge."""
-    async with Bench(folder / "rounds") as b:
+    """Every kind of file, by the name of its sample, made by the engine with a scripted judge."""
+    said = ScriptedLLM()
+    said.add(INCOMPLETE, {"complete": True, "severity": "NONE"}, WAITS)
+    async with Bench(folder / "rounds", said) as b:
         await b.asks(SESSION)
         await b.works(SESSION, "Done, empty addresses are rejected.", write("login.py"), RED)
         b.keep("verdict.incomplete", f"verdict_{SESSION}.json")

@@ -12,7 +12,7 @@ from daemon.files.project_rules import DIRECTORIES_KEPT, LIMIT, ProjectRules, pr
 from daemon.testing import FakeClock
 
 RULE = "Always run `make check` before you commit.\n"
-LINE = "- Always run `make check` before you commit."
+LINE = "Always run `make check` before you commit."
 
 
 @pytest.mark.shows("I26")
@@ -22,10 +22,8 @@ def test_all_three_files_count(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text(RULE)
     (tmp_path / "CLAUDE.md").write_text(f"{RULE}\nTests must pass.\n")
     (tmp_path / ".claude" / "CLAUDE.md").write_text("Never push to main.\n```python\nnever closed\n")
-    lines = [LINE, "- Tests must pass.", "- Never push to main."]
+    lines = [LINE, "Tests must pass.", "Never push to main.", "never closed"]
     assert project_rule_lines(str(tmp_path)).splitlines() == lines
-    (tmp_path / "AGENTS.md").write_text("```python\nnever closed\n")
-    assert project_rule_lines(str(tmp_path)).splitlines() == lines, "a fence hides nothing of the next file"
 
 
 def test_links_inside_the_workspace_only(tmp_path: Path) -> None:

@@ -153,7 +153,6 @@ def test_a_verdict_shows_what_it_stands_on(daemon: Daemon, browser: Browser) -> 
     for words in (
         "the task is not done",
         "it reached the agent",
-        "the request asks for tests; no test was written",
         "bash `pytest -q` → exit 1",
         "+ x = 1",
         "first look: incomplete, HIGH",

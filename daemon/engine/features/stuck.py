@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from ...core import events as ev
 from ...core.errors import BadReply, ReflectdError, Unavailable
-from ...core.evidence import ending
 from ...core.guards import Skip
 from ...core.orders import SendFeedback, ShowToast
 from ...core.pending import Pending
@@ -128,6 +127,7 @@ class Stuck(Feature):
 
     def judged(self, verdict: Verdict, case: JudgedCase | None, *, sent: bool) -> None:
         """A turn has its verdict: after feedback, or where nothing could be said, look again in a while."""
+        del case
         world = self._world
         s = world.sessions.get(verdict.session)
         if s is None or s.busy or s.task != verdict.task or not world.project(s.directory).stuck.enabled:
@@ -142,10 +142,7 @@ class Stuck(Feature):
         if verdict.state == "incomplete" and sent and s.phase == "incomplete" and s.turn == verdict.turn:
             self._timers.arm(Pending(s.id, "nudge", s.task, s.turn, now + length, length))
         elif (
-            verdict.state == "unscored"
-            and s.phase == "unscored"
-            and not verdict.reason.startswith(NO_PROOF)
-            and (case is None or ending(case.final) != "statement")  # who ends with one did not break off
+            verdict.state == "unscored" and s.phase == "unscored" and not verdict.reason.startswith(NO_PROOF)
         ):
             due = max(now, s.idle_at + length)
             self._timers.arm(Pending(s.id, "idle", s.task, s.turn, due, length))

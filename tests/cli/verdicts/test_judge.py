@@ -34,7 +34,7 @@ def test_judge_a_labelled_case(box: Sandbox) -> None:
     text = said(reflectd(box, "judge", RED), 10, *words)
     assert "missing" in text
     assert "\n            E" in text  # the row behind the item
-    said(reflectd(box, "judge", GREEN), 0, "complete  session", "0.00 USD")
+    said(reflectd(box, "judge", GREEN), 11, "unscored  session", "0.00 USD")
 
 
 def test_judge_as_json_is_the_verdict_object(box: Sandbox) -> None:
@@ -50,7 +50,7 @@ def test_judge_as_json_is_the_verdict_object(box: Sandbox) -> None:
 
 def test_judge_an_export_from_stdin(box: Sandbox) -> None:
     """`opencode export | reflectd judge -` needs neither a daemon nor its folders."""
-    said(reflectd(box, "judge", "-", stdin=EXPORT.read_bytes()), 0, "complete", "Write hello.py")
+    said(reflectd(box, "judge", "-", stdin=EXPORT.read_bytes()), 11, "unscored", "Write hello.py")
     assert not box.state.exists() or not list(box.state.iterdir())
 
 
@@ -105,7 +105,7 @@ def test_judge_says_when_no_rule_decides(box: Sandbox) -> None:
     found = json.loads(SAMPLE.read_text("utf-8"))
     found["case"]["transcript"] = None
     found["case"]["evidence"] |= {"rows": [], "ending": "empty"}
-    said(reflectd(box, "judge", "-", stdin=json.dumps(found).encode()), 11, "unscored", "no final text")
+    said(reflectd(box, "judge", "-", stdin=json.dumps(found).encode()), 11, "unscored", "no row proves")
 
 
 @pytest.mark.shows("I46")

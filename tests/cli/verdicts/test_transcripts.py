@@ -43,7 +43,7 @@ def test_judge_a_transcript(box: Sandbox) -> None:
     """
     text = said(reflectd(box, "judge", RED, "--provider", "offline"), 10, "incomplete HIGH", "pytest -q")
     assert "Fix the rounding" in text
-    said(reflectd(box, "judge", GREEN, "--provider", "offline"), 0, "complete  session")
+    said(reflectd(box, "judge", GREEN, "--provider", "offline"), 11, "unscored  session")
     done = reflectd(box, "judge", "-", "--provider", "offline", stdin=RED.read_bytes())
     said(done, 10, "incomplete HIGH")
     found = json.loads(reflectd(box, "judge", STOPPED, *OFFLINE, "--json").stdout)
@@ -79,7 +79,7 @@ def test_all_judges_a_folder(box: Sandbox) -> None:
     folder = keep(box, GREEN, RED, STOPPED)
     text = said(reflectd(box, "judge", "--all"), 0, "incomplete", "stopped", "33%", "sessions")
     assert "NONE" not in text
-    assert len(re.findall(r"^(?:complete|incomplete|stopped) .*_2\.1\.", text, re.MULTILINE)) == 3
+    assert len(re.findall(r"^(?:unscored|incomplete|stopped) .*_2\.1\.", text, re.MULTILINE)) == 3
     odd = {"type": "user", "uuid": "u", "sessionId": "s", "promptSource": ["typed"]}
     odd |= {"message": {"role": "user", "content": "Do it"}}
     (folder / "odd.jsonl").write_text(json.dumps(odd) + "\n", "utf-8")
@@ -96,7 +96,7 @@ def test_all_as_json_is_a_line_each(box: Sandbox) -> None:
     folder = keep(box, GREEN, RED)
     done = reflectd(box, "judge", "--all", folder, "--json")
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [f["state"] for f in found] == ["complete", "incomplete"]
+    assert [f["state"] for f in found] == ["unscored", "incomplete"]
     assert found[1]["file"].endswith(RED.name)
     assert found[1]["request"].startswith("Fix the rounding")
     assert any(r["open"] for r in found[1]["evidence"])
@@ -121,4 +121,4 @@ def test_a_last_line_without_its_end_counts(box: Sandbox) -> None:
     story.say("Which language?")
     path = box.project / "s.jsonl"
     path.write_bytes(story.data().rstrip(b"\n"))
-    said(reflectd(box, "judge", path, "--provider", "offline"), 0, "awaiting_user")
+    said(reflectd(box, "judge", path, "--provider", "offline"), 11, "ends with a question")

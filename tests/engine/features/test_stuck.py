@@ -461,16 +461,6 @@ async def test_a_nudge_is_no_human_message(w: World) -> None:
     assert w.verdict()["state"] == "complete"
 
 
-async def test_a_turn_that_ends_with_a_statement_costs_no_look(w: World) -> None:
-    """The judge was useless, and the agent plainly did not break off: no model is asked a second time."""
-    await w.begin()
-    await w.unscored("The route is there, and the tests pass.")
-    asked = len(w.llm.prompts)
-    await w.sim.later(31)
-    assert len(w.llm.prompts) == asked
-    assert not w.nudges
-
-
 @pytest.mark.shows("I8")
 async def test_at_most_three_nudges_for_a_task(w: World) -> None:
     """Nudges are counted per task; then the person is told."""
