@@ -27,7 +27,7 @@ Outcome = Literal["", "passed", "failed", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One fact. ``id`` is what a judge cites (``R1`` …, ``E1`` …), unique within a case.
+    """One fact. ``id`` is what a judge cites (``E1`` …), unique within a case.
 
     ``open``: this row alone proves that something is not finished. All other rows are closed.
     """
@@ -42,7 +42,6 @@ class Row:
     command: str = ""  # a check's command, as it can be typed again
     check: CheckKind | Literal[""] = ""
     settled: bool = False  # a failure that the runs prove to be old, or that a later run overtook
-    cites: tuple[str, ...] = ()  # the rows this one rests on
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ REQUESTS: Final = 50
 LINES: Final = 4_000  # of all files together
 CALLS: Final = 20
 CITES: Final = 20
+PRINTED: Final = 40  # lines of a call's output
 SHORT, MIDDLE, LONG = 300, 2_000, 100_000  # characters: of a reference or a line, of a row, of a message
 _CITED: Final = re.compile(r"\b([REAM]\d{1,4})\b", re.ASCII)
 _SEVERAL: Final = re.compile(r"A(\d{1,4})-A(\d{1,4})", re.ASCII)
@@ -44,10 +45,6 @@ class _Cited:
         names = islice(dict.fromkeys(_CITED.findall(text[:LONG])), CITES)
         keys = dict.fromkeys(key for name in names if (key := self._keys.get(name)))
         return [{"id": key, "text": self._texts[key]} for key in keys]
-
-    def by_name(self, names: list[str]) -> list[Json]:
-        """Those with exactly these ids."""
-        return [{"id": name, "text": self._texts[name]} for name in names[:CITES] if name in self._texts]
 
 
 def shown(found: Json) -> Json:
@@ -108,18 +105,14 @@ def _by_judge(replies: list[Json], cited: _Cited) -> list[Json]:
 
 def _row(r: Json) -> Json:
     found: Json = {k: _text(r.get(k)) for k in ("id", "kind", "text", "outcome", "command")}
-    return {
-        **found,
-        "open": r.get("open") is True,
-        "cites": [_text(c) for c in _list(r.get("cites"))[:CITES]],
-    }
+    return {**found, "open": r.get("open") is True}
 
 
 def _act(a: Json) -> Json:
     return {
         "id": _text(a.get("id")),
         "text": _text(a.get("text")),
-        "said": [_text(s, SHORT) for s in _list(a.get("said"))[:CITES]],
+        "said": [_text(s, SHORT) for s in (_list(a.get("raw")) or _list(a.get("said")))[:PRINTED]],
     }
 
 
