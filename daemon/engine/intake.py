@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 ID_CHARS = 200
 SETTLE_S = 1.4
+AWAY_S = 15.0  # a plugin that lives opens its stream again after 12.5 s at most
 
 
 class Wire(NamedTuple):
@@ -273,13 +274,30 @@ class Intake:
         self.events += 1
         for event in found:
             if isinstance(event, ev.InstanceDisposed):
-                self._instances.gone(instance, "it ends")
-                self._ended(instance, event.t)
+                self._left(instance, event.t, "it ends")
             elif len(event.session) <= ID_CHARS:
                 self._session_event(instance, event)
 
-    def _ended(self, instance: Instance, t: int) -> None:
+    def sweep(self) -> None:
+        """A host whose process is gone without a goodbye has left: its goodbye can be lost. Call it every few
+        seconds.
+        """
+        now = self._world.clock.monotonic()
+        for instance in self._instances:
+            if instance.host not in self._hosts.values() or instance.connected or instance.left:
+                continue
+            if instance.away_at is None:
+                instance.away_at = now
+            if now - instance.away_at < AWAY_S or instance.alive:
+                continue
+            self._world.log.info("a host is gone without a goodbye", instance=instance.id)
+            self._left(instance, self._world.clock.now_ms(), "its process is gone")
+            self._world.spawn(self._store(), "a host is gone")
+
+    def _left(self, instance: Instance, t: int, why: str) -> None:
         """With its process each of its sessions ends, as far as anybody works on them."""
+        instance.left = True
+        self._instances.gone(instance, why)
         for s in self._world.sessions.in_memory():
             if s.instance == instance.id and not s.deleted:
                 self._session_event(instance, ev.SessionEnded(s.id, t))
