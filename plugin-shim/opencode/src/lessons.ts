@@ -1,11 +1,15 @@
 /**
  * Lessons from tasks that ended badly, given by the daemon: with a person's prompt, and, when its model answered later,
  * behind the result of a tool call. The daemon decides what is given; here it is only put in its place. A prompt and a
- * tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set anything else).
+ * tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set anything else). What a prompt is
+ * given is stored as `ignored`, which no request has, and only the agent's requests are shown it: the title and the
+ * summary of a compaction have no use for it.
  */
-import { BoundedSet } from "./bounded.ts"
+import { BoundedMap, BoundedSet } from "./bounded.ts"
 import type { Link } from "./link.ts"
+import { pause } from "./pump.ts"
 import type { Tracker } from "./tracker.ts"
+import { isGiven } from "./project.ts"
 import { isRecord, list, record, text } from "./wire.ts"
 import type { Json } from "./wire.ts"
 
@@ -18,6 +22,8 @@ export class Lessons {
   readonly #tracker: Pick<Tracker, "isChild" | "isJudge">
   readonly #prompted = new BoundedSet<string>(1000)
   readonly #called = new BoundedSet<string>(2000)
+  /** Sessions whose next request is that of a compaction. */
+  readonly #compacting = new BoundedMap<string, true>(1000)
 
   constructor(
     link: Pick<Link, "ask" | "connected" | "flushed" | "state">,
@@ -36,8 +42,30 @@ export class Lessons {
     const left = end - Date.now()
     const asked = { sessionID, messageID, text: typedIn(parts), ...(model && { model }) }
     const given = left > 0 ? await this.#ask("lessons", asked, left) : ""
-    if (given)
-      parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", text: given, synthetic: true })
+    if (!given) return
+    const ours = { text: given, synthetic: true, ignored: true, metadata: { reflectd: { given: true } } }
+    parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", ...ours })
+  }
+
+  /** The session is about to be compacted: its messages are the next that become a request. */
+  compacting(sessionID: string): void {
+    this.#compacting.set(sessionID, true)
+  }
+
+  /**
+   * The messages of one request, of the agent or of a compaction. opencode begins the request for the title at the
+   * same time and takes its messages from the same list: it is let go first, and messages are replaced, not changed.
+   */
+  async requested(messages: unknown[]): Promise<void> {
+    const sessionID = text(record(record(messages[0])["info"])["sessionID"])
+    if (this.#compacting.delete(sessionID)) return
+    await pause(0)
+    messages.forEach((message, at) => {
+      const parts = list(record(message)["parts"])
+      if (!parts.some(isGiven)) return
+      const shown = parts.map((part) => (isGiven(part) ? { ...record(part), ignored: false } : part))
+      messages[at] = { ...record(message), parts: shown }
+    })
   }
 
   /** A tool call has ended: what is given stands behind its result. */
