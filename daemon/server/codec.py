@@ -136,14 +136,6 @@ async def read(body: bytes, kind: type[T]) -> T:
     return await beside(len(body), lambda: decode(body, kind))
 
 
-def json_text(raw: Raw) -> str:
-    """A value that stays JSON, as text. Raises ``BadReply``: what is kept raw was not looked at before."""
-    try:
-        return bytes(raw).decode()
-    except UnicodeDecodeError as e:
-        raise BadReply(f"the body is not UTF-8: {e.reason}") from None
-
-
 def number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
     """A whole number of the query. Raises ``BadReply``."""
     text = query.get(name, str(default))

@@ -50,15 +50,15 @@ def picks(*numbers: int, after_s: float = 0.0) -> Step:
     return text(reply)
 
 
-def remembers(box: Sandbox, llm: ModelServer, prompt_ms: int = 5_000) -> Daemon:
+def remembers(box: Sandbox, llm: ModelServer, prompt_ms: int) -> Daemon:
     """A daemon that draws lessons, and whose judge and fast model are the scripted API."""
     return Daemon(
         box,
         REFLECTD_JUDGE_PROVIDER="openai",
         REFLECTD_OPENAI_BASE_URL=llm.url,
         REFLECTD_MEMORY_ENABLED="true",
-        REFLECTD_MEMORY_PROMPT_MS=str(prompt_ms),  # a busy machine is slow
-        REFLECTD_MEMORY_ACTION_MS="5000",
+        REFLECTD_MEMORY_PROMPT_MS=str(prompt_ms),
+        REFLECTD_MEMORY_ACTION_MS="5000",  # a busy machine is slow
         REFLECTD_SPEND_TOKENS_PER_DAY="900000000",
         REFLECTD_SPEND_CENTS_PER_DAY="1000000",
         REFLECTD_SPEND_CENTS_PER_SESSION="1000000",
@@ -70,9 +70,16 @@ def given(request: Request) -> int:
     return request.everything.replace("\\n", "\n").count(GIVEN)
 
 
-def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: Callable[[str], Step]) -> None:
-    """Four sessions, each of its own. ``session`` runs one: the prompt, then what its agent does. The last
-    one has a daemon for which the model's answer is always late.
+def story(
+    box: Sandbox,
+    llm: ModelServer,
+    session: Callable[..., None],
+    shell: Callable[[str], Step],
+    prompt_ms: int,
+    late_s: float,
+) -> None:
+    """Four sessions, each of its own. ``session`` runs one: the prompt, then what its agent does. In the last
+    one the model thinks for ``late_s``, longer than a prompt waits.
     """
     answer = box.project / "answer.txt"
 
@@ -85,7 +92,7 @@ def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: C
 
     judged = text(COMPLETE, tokens_in=EARNED)
     mended = shell("echo 42 > answer.txt && make test"), text(DONE)
-    with remembers(box, llm) as daemon:
+    with remembers(box, llm, prompt_ms) as daemon:
         llm.api(text(BAD, tokens_in=EARNED), judged, text(f"Problem: {PROBLEM}\nLesson: {LESSON}"))
         failed = shell("echo 'print(1)' > hello.py"), shell("make test"), text("All done.")
         assert set(asked(REQUEST, *failed, *mended)) == {0}, "nothing is known yet"
@@ -105,10 +112,7 @@ def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: C
         seen = asked(OTHER, shell("ls"), text("It means: the same."))
         assert set(seen) == {0}, "another task"
 
-        daemon.new_log()
-
-    with remembers(box, llm, prompt_ms=300) as daemon:
-        llm.api(picks(1, after_s=1.5), judged)
+        llm.api(picks(1, after_s=late_s), judged)
         seen = asked(REQUEST, shell("ls"), *mended)
         assert seen[:2] == [0, 1], "the answer was late, and came with the first tool result"
         assert set(seen[1:]) == {1}, "once a session"
@@ -145,7 +149,7 @@ def test_the_story_with_claude_code(
         ran = claude.run(prompt, **HEADLESS)
         assert ran.code == 0, ran
 
-    story(own_box, llm, session, claude_bash)
+    story(own_box, llm, session, claude_bash, prompt_ms=950, late_s=1.5)  # its hook waits a second
 
 
 @pytest.mark.main("a lesson is given")
@@ -167,7 +171,7 @@ def test_the_story_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
         s.delete()
 
     try:
-        story(own_box, llm, session, bash)
+        story(own_box, llm, session, bash, prompt_ms=4_000, late_s=6.0)
         titles = llm.of("title")
         assert titles
         assert not any(MARK in r.everything for r in titles), "a lesson is for the agent alone"
