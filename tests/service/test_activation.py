@@ -22,7 +22,6 @@ from harness.machine import processes
 from harness.machine.reflectd import call
 from harness.machine.sandbox import REPO, Sandbox, sandbox
 from harness.machine.waiting import wait_until
-from tests.support.machine.command_line import reflectd, said
 
 
 @pytest.fixture
