@@ -57,8 +57,8 @@ bench: setup $(BENCH_NEEDS)  ## medians and ratios: QUICK=1 (two minutes) JSON=f
 attack: setup             ## attacks the real daemon for up to half an hour each: KILLS=200 SESSIONS=10000 REQUESTS=100000 TRANSCRIPTS=5000 TEXTS=200 CHANGES=200 ROWS=5000 JUMPS=20 STREAMS=300 SECONDS=1800 SEED=1 ONLY=kills|api|transcripts|stalls|telling|clock|inject|shared|damage|load
 	@$(BIN)/python -m attack $(if $(KILLS),--kills $(KILLS)) $(if $(SESSIONS),--sessions $(SESSIONS)) $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(TRANSCRIPTS),--transcripts $(TRANSCRIPTS)) $(if $(TEXTS),--texts $(TEXTS)) $(if $(CHANGES),--changes $(CHANGES)) $(if $(ROWS),--rows $(ROWS)) $(if $(JUMPS),--jumps $(JUMPS)) $(if $(STREAMS),--streams $(STREAMS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
-eval-judge: setup         ## how often the judge is right: PROVIDER=offline|anthropic|openai|auto SPLIT=tuning|fresh|all CASES=dir WITHOUT=rule DUMP=dir REPLIES=dir
-	@$(BIN)/python -m evals.judge $(if $(PROVIDER),--provider $(PROVIDER)) $(if $(SPLIT),--split $(SPLIT)) $(if $(CASES),--cases $(CASES)) $(if $(WITHOUT),--without $(WITHOUT)) $(if $(DUMP),--dump $(DUMP)) $(if $(REPLIES),--replies $(REPLIES))
+eval-judge: setup         ## how often the judge is right: PROVIDER=offline|anthropic|openai|auto SPLIT=tuning|fresh|all CASES=dir DUMP=dir REPLIES=dir
+	@$(BIN)/python -m evals.judge $(if $(PROVIDER),--provider $(PROVIDER)) $(if $(SPLIT),--split $(SPLIT)) $(if $(CASES),--cases $(CASES)) $(if $(DUMP),--dump $(DUMP)) $(if $(REPLIES),--replies $(REPLIES))
 
 eval-stuck: setup         ## how often the loop detectors are right: SPLIT=tuning|heldout|all
 	@$(BIN)/python -m evals.stuck --split $(or $(SPLIT),all)
