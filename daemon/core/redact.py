@@ -24,11 +24,25 @@ MAX_DEPTH: Final = 100  # of nested JSON
 KEY: Final = 64  # characters of a key of JSON that is looked up: a few keys come in every file
 
 
-def redact(text: str) -> str:
-    """``text`` with every secret replaced by ``[redacted:<kind>]``."""
+def redact(text: str, name: Numbers | None = None) -> str:
+    """``text`` with every secret replaced by ``[redacted:<kind>]``, or by a mark of ``name``."""
     from .secret_search import without_secrets  # hundreds of patterns, not needed by most commands
 
-    return without_secrets(text)
+    return without_secrets(text, name)
+
+
+class Numbers:
+    """Numbers the secrets of one case, so that equal ones look equal: ``[redacted:token #2, 40
+    characters]``.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def __call__(self, kind: str, secret: str) -> str:
+        """The mark of a secret."""
+        number = self._known.setdefault(secret, len(self._known) + 1)
+        return mark(f"{kind} #{number}, {len(secret)} characters")
 
 
 def redact_head(text: str, limit: int) -> str:
@@ -50,36 +64,38 @@ def redact_tail(text: str, limit: int) -> str:
     return redact(text)[-limit:]
 
 
-def redact_value(value: object, repeated: Iterable[str] = ()) -> object:
+def redact_value(value: object, repeated: Iterable[str] = (), name: Numbers | None = None) -> object:
     """A JSON value with every text redacted. The whole value under a secret's name is replaced.
 
     A text that stands there several times is searched once: in a case more than half of them do.
     ``repeated`` are texts that stand in many values, such as a system prompt: the newest of them are searched
     once for all values.
     """
-    return _nested(value, 0, {text: _repeated(text) for text in repeated})
+    return _nested(value, 0, {text: _repeated(text) for text in repeated}, name)
 
 
-def _nested(value: object, depth: int, done: dict[str, str]) -> object:
+def _nested(value: object, depth: int, done: dict[str, str], name: Numbers | None) -> object:
     """``done``: the texts that were redacted already, and what became of them."""
     if isinstance(value, str):
         clean = done.get(value)
         if clean is None:
-            clean = done[value] = redact(value)
+            clean = done[value] = redact(value, name)
         return clean
     if depth >= MAX_DEPTH and isinstance(value, dict | list | tuple):
         return mark("depth")
     if isinstance(value, dict):
-        found = {}
+        found: dict[object, object] = {}
         for key, inner in value.items():
-            name, secret = key, False
+            shown, secret = key, False
             if isinstance(key, str):
-                name, secret = _key(key) if len(key) <= KEY else (redact(key), is_secret_name(key))
-            hidden = secret and _holds_something(inner)
-            found[name] = mark("named") if hidden else _nested(inner, depth + 1, done)
+                shown, secret = _key(key) if len(key) <= KEY else (redact(key), is_secret_name(key))
+            if secret and _holds_something(inner):
+                found[shown] = name("named", inner) if name and isinstance(inner, str) else mark("named")
+            else:
+                found[shown] = _nested(inner, depth + 1, done, name)
         return found
     if isinstance(value, list | tuple):
-        return [_nested(inner, depth + 1, done) for inner in value]
+        return [_nested(inner, depth + 1, done, name) for inner in value]
     return value
 
 

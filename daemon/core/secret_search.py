@@ -14,7 +14,9 @@ from .secret_tokens import LEAST, tokens
 from .secret_values import named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    Naming = Callable[[str, str], str]
 
 RATES: Final = (0.16, 0.05, 0.02)
 """Units of work a character in each pass (see ``Text``). Two passes were enough for all that fuzzing found; the
@@ -49,17 +51,21 @@ _BESIDE: Final = {
 }
 
 
-def without_secrets(text: str) -> str:
-    """``text`` with every secret replaced by a mark. Redacting again what this returns changes nothing."""
+def without_secrets(text: str, name: Naming | None = None) -> str:
+    """``text`` with every secret replaced by a mark. Redacting again what this returns changes nothing.
+    ``name``: makes the mark from the kind and the secret.
+    """
     changed: list[int] | None = None
     for rate in RATES:
-        text, changed = _pass(text, rate, changed)
+        text, changed = _pass(text, rate, changed, name)
         if not changed:
             break
     return text
 
 
-def _pass(text: str, rate: float, changed: list[int] | None) -> tuple[str, list[int]]:
+def _pass(
+    text: str, rate: float, changed: list[int] | None, name: Naming | None = None
+) -> tuple[str, list[int]]:
     """``text`` with what one pass finds replaced by marks, and where those stand in it."""
     unseen = [gap.span() for gap in _UNSEEN.finditer(text)]
     if not unseen:
@@ -86,7 +92,8 @@ def _pass(text: str, rate: float, changed: list[int] | None) -> tuple[str, list[
         if end <= done:
             continue
         if start >= done:
-            kept += [text[done:start], mark(kind)]
+            said = mark(kind) if name is None or kind == _DENSE else name(kind, text[start:end])
+            kept += [text[done:start], said]
             size += start - done
             if kind != _DENSE:  # around these nothing is left
                 marks.append(size)

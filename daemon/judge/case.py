@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from ..core.bounds import bounded
 from ..core.evidence import Evidence
 from ..core.learned import cited_ids
-from ..core.redact import redact, redact_value
+from ..core.redact import Numbers, redact, redact_value
 from ..core.transcript import Message, Model, ToolCall, Transcript
 from ..core.workspace import ChangedFiles, for_a_case
 
@@ -109,8 +109,9 @@ def make_case(
         collect,  # half of the core's start-up time, not needed to answer a host
     )
 
-    transcript = _redacted_transcript(bounded(transcript))
-    project = redact(project)
+    numbers = Numbers()
+    transcript = _redacted_transcript(bounded(transcript), numbers)
+    project = redact(project, numbers)
     task, turn = transcript.task, transcript.turn
     if task is None or turn is None:
         raise ValueError("a case needs a human message and an answer")
@@ -164,32 +165,32 @@ def _rounds(transcript: Transcript) -> tuple[str, ...]:
     return tuple(found[-MAX_ROUNDS:])
 
 
-def _redacted_transcript(transcript: Transcript) -> Transcript:
+def _redacted_transcript(transcript: Transcript, numbers: Numbers) -> Transcript:
     """The transcript without secrets, for the case file and for replay."""
     return replace(
         transcript,
-        title=redact(transcript.title),
-        messages=tuple(_redacted_message(m) for m in transcript.messages),
-        todos=tuple(replace(t, text=redact(t.text)) for t in transcript.todos),
+        title=redact(transcript.title, numbers),
+        messages=tuple(_redacted_message(m, numbers) for m in transcript.messages),
+        todos=tuple(replace(t, text=redact(t.text, numbers)) for t in transcript.todos),
     )
 
 
-def _redacted_message(m: Message) -> Message:
+def _redacted_message(m: Message, numbers: Numbers) -> Message:
     return replace(
         m,
-        text=redact(m.text),
-        error_message=redact(m.error_message),
-        calls=tuple(_redacted_call(c) for c in m.calls),
+        text=redact(m.text, numbers),
+        error_message=redact(m.error_message, numbers),
+        calls=tuple(_redacted_call(c, numbers) for c in m.calls),
     )
 
 
-def _redacted_call(call: ToolCall) -> ToolCall:
+def _redacted_call(call: ToolCall, numbers: Numbers) -> ToolCall:
     return replace(
         call,
-        input=cast("dict[str, object]", redact_value(call.input)),
-        output=redact(call.output),
-        error=redact(call.error),
-        inner=tuple(_redacted_call(c) for c in call.inner),
+        input=cast("dict[str, object]", redact_value(call.input, name=numbers)),
+        output=redact(call.output, numbers),
+        error=redact(call.error, numbers),
+        inner=tuple(_redacted_call(c, numbers) for c in call.inner),
     )
 
 

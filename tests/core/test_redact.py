@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daemon.core import secret_values
-from daemon.core.redact import MAX_DEPTH, redact, redact_head, redact_tail, redact_value
+from daemon.core.redact import MAX_DEPTH, Numbers, redact, redact_head, redact_tail, redact_value
 from tests.support.secrets import ALL_TOKENS, LOW, MIXED, PEM, SECRET_LINES, TOKENS
 
 
@@ -280,6 +280,25 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
 
 
 @pytest.mark.shows("I46")
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_numbered_marks_stay_as_they_are(text: str) -> None:
+    """What was numbered for a case is found again neither by the same numbers nor without any."""
+    numbers = Numbers()
+    once = redact(text, numbers)
+    assert redact(once, numbers) == redact(once) == once
+
+
+def test_equal_secrets_look_equal() -> None:
+    """Within a case a secret has one number, wherever it stands, and its length is said."""
+    numbers, first, other = Numbers(), "ghp_" + "a1B2" * 9, "ghp_" + "c3D4" * 9
+    assert redact(f"x {first} y {other}", numbers) == (
+        "x [redacted:github #1, 40 characters] y [redacted:github #2, 40 characters]"
+    )
+    assert redact_value({"command": [first, other]}, name=numbers) == {
+        "command": ["[redacted:github #1, 40 characters]", "[redacted:github #2, 40 characters]"]
+    }
+
+
 @given(
     st.sampled_from(ALL_TOKENS),
     st.text(max_size=40).filter(lambda t: not t[-1:].isalnum() and t[-1:] not in {"-", "_"}),

@@ -231,3 +231,12 @@ def test_no_output_leaves_its_fence(kind: type[Tale]) -> None:
         heads.append([line for line in text.splitlines() if line.startswith(("--- ", "The marker"))])
         assert not [line for line in text.splitlines() if line.startswith("A99")]
     assert heads[0] == heads[1]
+
+
+def test_equal_secrets_look_equal_to_the_judge() -> None:
+    """The key that was set and the key that was sent have one number, in the request and in outputs."""
+    key = "ghp_" + "a1B2" * 9
+    said = task(f"Use {key}", bash(f"echo {key}", f"sent {key}\nthen ghp_{'c3D4' * 9}"))
+    text = first(make_case(said, at=1, nonce="n", templates=TEMPLATES)).text
+    assert text.count("[redacted:github #1, 40 characters]") >= 2
+    assert "[redacted:github #2, 40 characters]" in text
