@@ -37,7 +37,10 @@ USUAL: Final = (
     f"{REFLECTOR_TOKENS:,} and {CURATOR_TOKENS:,} tokens."
 )
 """As docs/cost.md says it; a test compares them."""
-FAILED: Final = "It asks a small model once after a task that ended badly, with at most 5,000 tokens."
+FAILED: Final = (
+    "It asks a small model once after a task that ended badly, with at most 5,000 tokens, and once for each "
+    "task that you give in a project that has lessons, with at most 10,000."
+)
 """Likewise."""
 INDENT, WIDTH = "     ", 101
 
