@@ -52,7 +52,7 @@ class Daemon:
         self._extra |= env
         where: list[str | Path] = ["--socket", self.box.socket, "--state-dir", self.box.state]
         command: list[str | Path] = [sys.executable, *self.program, *where]
-        settings = {"PYTHONPATH": str(REPO), "PYTHONUNBUFFERED": "1", "REFLECTD_JUDGE_PROVIDER": "offline"}
+        settings = {"PYTHONPATH": str(REPO), "PYTHONUNBUFFERED": "1"}
         settings["REFLECTD_STUCK_AFTER_S"] = "3600"  # a slow machine is no silent agent
         env = self.box.env(**settings) | self._extra
         with self._log.open("ab") as log, open(os.devnull, "rb") as nothing:

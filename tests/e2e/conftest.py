@@ -15,11 +15,13 @@ from harness.hosts.opencode import OpencodeServe
 from harness.machine.processes import none_left_over
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox, sandbox
+from harness.models.facts_judge import FactsJudge
 from harness.models.server import ModelServer
 from tests.support.hosts.witness import toasts_shown
 
 HERE = Path(__file__).parent
 EARLIER: set[str] = set()
+JUDGE = FactsJudge()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -62,7 +64,7 @@ def llm(model_server: ModelServer) -> Iterator[ModelServer]:
 @pytest.fixture(scope="module")
 def box(nothing_left_running: None) -> Iterator[Sandbox]:
     """The module's machine."""
-    with sandbox() as made:
+    with sandbox(**JUDGE.env) as made:
         yield made
 
 
@@ -101,5 +103,5 @@ def host(module_host: OpencodeServe, module_daemon: Daemon, llm: ModelServer) ->
 @pytest.fixture
 def own_box(nothing_left_running: None) -> Iterator[Sandbox]:
     """A machine of the test's own."""
-    with sandbox() as made:
+    with sandbox(**JUDGE.env) as made:
         yield made

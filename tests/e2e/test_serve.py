@@ -98,7 +98,7 @@ def test_abort_before_the_idle(host: OpencodeServe, daemon: Daemon, llm: ModelSe
     llm.script(*unfinished(), *finished(), session=session.id)
     session.prompt("Again, please: " + REQUEST)
     assert is_feedback(session.wait_users(3)[2])
-    judged = daemon.wait_verdict(session.id, "unscored")  # Esc left two messages: the rules can't tell
+    judged = daemon.wait_verdict(session.id, "complete")
     assert judged["task"] != aborted["task"]
 
 
@@ -170,7 +170,7 @@ def test_messages_queued_while_busy_are_judged_as_one(
     session.prompt_async("And then: " + REQUEST)
     session.wait_users(2)
     working.release("done.")
-    done = daemon.wait_verdict(session.id, "unscored")
+    done = daemon.wait_verdict(session.id, "complete")
     assert [is_feedback(m) for m in session.users()] == [False, False, True]
     assert done["task"] == session.users()[0]["info"]["id"]
 
