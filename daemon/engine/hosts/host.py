@@ -172,8 +172,8 @@ class Instance:
     orders that it opened. ``answers``: shared by all instances. ``reading``: held while it is asked for the
     messages of a session. ``told``: the state that its last hello was answered with. ``mod``: whether our
     code that Claude Code runs beside its hooks is there; None where nothing says so. ``away_at``: when it was
-    first seen without its stream (monotonic seconds), None while it is connected. ``left``: it said goodbye, or
-    its process is gone.
+    first seen without its stream (monotonic seconds), None while it is connected. ``left``: it said goodbye,
+    or its process is gone.
     """
 
     id: str
