@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...core.errors import Fault
     from ...core.events import Event
     from ...core.fast import Offered
-    from ...core.orders import CallOrder, ResultStatus, StoredOrder
+    from ...core.orders import CallOrder, RenewContext, ResultStatus, StoredOrder
     from ...core.session import Session
     from ...core.transcript import ToolCall, Transcript
 
@@ -216,7 +216,7 @@ class Instance:
         """Hand it a stored order, whose outcome comes through ``delivery``. Raises ``Unavailable``."""
         self.host.take(self, identity, order)
 
-    def tell(self, order: StoredOrder) -> None:
+    def tell(self, order: StoredOrder | RenewContext) -> None:
         """Hand it an order that is not worth storing; it is lost when the host does not listen."""
         with contextlib.suppress(Unavailable):
             self.host.take(self, self.answers.new_id(), order)
