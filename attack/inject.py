@@ -15,6 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from attack.outcome import SHOWN, Deadline, Outcome
+from daemon import config
 from daemon.testing import FakeClock, ScriptedLLM
 from harness.machine.sandbox import sandbox
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash
@@ -103,7 +104,8 @@ async def attack(streams: int, seed: int, deadline: Deadline, folder: Path) -> O
     found = Outcome("inject", streams)
     clock, llm, work = FakeClock(), ScriptedLLM(), folder / "work"
     work.mkdir()
-    sim, host = SimDaemon(folder, clock, llm), SimHost(str(work), clock)
+    settings = config.from_text("[spend]\ntokens_per_day = 900000000\n")  # a limit would end all judging
+    sim, host = SimDaemon(folder, clock, llm, settings), SimHost(str(work), clock)
     await host.connect(await sim.start())
     most = sim.daemon.world.settings.judge.max_per_hour
     put_in = longest = hourly = 0

@@ -10,6 +10,7 @@
  */
 import { BoundedMap, BoundedSet } from "./bounded.ts"
 import type { Link } from "./link.ts"
+import { pause } from "./pump.ts"
 import type { Tracker } from "./tracker.ts"
 import { isGiven } from "./project.ts"
 import { isRecord, list, number, record, text } from "./wire.ts"
@@ -56,10 +57,14 @@ export class Lessons {
     this.#compacting.set(sessionID, true)
   }
 
-  /** The messages of one request, of the agent or of a compaction; copies, because the title has the same ones. */
-  requested(messages: unknown[]): void {
+  /**
+   * The messages of one request, of the agent or of a compaction. opencode begins the request for the title at the
+   * same time and takes its messages from the same list: it is let go first, and messages are replaced, not changed.
+   */
+  async requested(messages: unknown[]): Promise<void> {
     const sessionID = text(record(record(messages[0])["info"])["sessionID"])
     if (this.#compacting.delete(sessionID)) return
+    await pause(0)
     messages.forEach((message, at) => {
       const parts = list(record(message)["parts"])
       if (!parts.some(isGiven)) return

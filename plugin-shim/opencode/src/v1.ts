@@ -71,8 +71,8 @@ export class SiteV1 extends Site {
         if (only !== undefined) system.splice(0, system.length, only)
         else await this.contexts.system(text(input.sessionID), system)
       }),
-      "experimental.chat.messages.transform": this.#safe((_, { messages }) => {
-        this.#lessons.requested(messages)
+      "experimental.chat.messages.transform": this.#safe(async (_, { messages }) => {
+        await this.#lessons.requested(messages)
       }),
       "experimental.session.compacting": this.#safe((input) => {
         this.#lessons.compacting(text(input.sessionID))

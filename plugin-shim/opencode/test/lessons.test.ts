@@ -73,13 +73,13 @@ test("only the agent's requests are shown a lesson: not the title, not the summa
   const seen = (messages: Json[]) =>
     messages.flatMap((message) => message["parts"] as Json[]).filter((part) => part["ignored"] !== true)
       .length
-  const request = () => {
+  const request = async () => {
     const messages = [...title]
-    lessons.requested(messages)
+    await lessons.requested(messages)
     return [seen(messages), seen(title)]
   }
   assert.deepEqual(
-    [request(), request()],
+    [await request(), await request()],
     [
       [2, 1],
       [2, 1],
@@ -87,7 +87,7 @@ test("only the agent's requests are shown a lesson: not the title, not the summa
   )
   lessons.compacting(S)
   assert.deepEqual(
-    [request(), request()],
+    [await request(), await request()],
     [
       [1, 1],
       [2, 1],
