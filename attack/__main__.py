@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from attack import api, clock, damage, kills, load, shared, stalls, telling, transcripts
+from attack import api, clock, damage, inject, kills, load, shared, stalls, telling, transcripts
 from attack.outcome import SHOWN, Deadline, Outcome
 from bench.stand import Table
 
@@ -30,6 +30,7 @@ def main(argv: list[str]) -> int:
         ("texts", 200, "long and hostile texts"),
         ("changes", 200, "changes of a shared store by somebody else"),
         ("jumps", 20, "jumps of the clock"),
+        ("streams", 300, "sessions into which another plugin puts messages"),
         ("rows", 5_000, "texts with telling names in each row"),
         ("seconds", 1_800, "each attack stops after so many"),
         ("seed", 1, "what is random follows from it"),
@@ -38,7 +39,18 @@ def main(argv: list[str]) -> int:
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{words} ({default})")
     parser.add_argument("--rate", type=float, default=12.0, help="sessions a second (12)")
     parser.add_argument("--p99-ms", type=float, default=15.0, help="how long an event may take (15)")
-    names = ("kills", "api", "transcripts", "stalls", "telling", "clock", "shared", "damage", "load")
+    names = (
+        "kills",
+        "api",
+        "transcripts",
+        "stalls",
+        "telling",
+        "clock",
+        "inject",
+        "shared",
+        "damage",
+        "load",
+    )
     parser.add_argument("--only", action="append", choices=names, help="one of them; may be repeated")
     args = parser.parse_args(argv)
     attacks: dict[str, Callable[[Deadline], Outcome]] = {
@@ -48,6 +60,7 @@ def main(argv: list[str]) -> int:
         "stalls": lambda d: stalls.run(args.texts, args.seed, d),
         "telling": lambda d: telling.run(args.rows, args.seed, d),
         "clock": lambda d: clock.run(args.jumps, args.seed, d),
+        "inject": lambda d: inject.run(args.streams, args.seed, d),
         "shared": lambda d: shared.run(args.changes, args.seed, d),
         "damage": lambda d: damage.run(args.seconds, d),
         "load": lambda d: load.run(args.sessions, args.events, args.rate, args.p99_ms, d),

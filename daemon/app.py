@@ -321,6 +321,7 @@ class Daemon:
                 engine.jobs.wake()
             looks = (
                 engine.claude.sweep,
+                engine.intake.sweep,
                 engine.filing.retry,
                 engine.abandoned.sweep,
                 self.upgrade.sweep,

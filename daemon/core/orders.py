@@ -78,6 +78,13 @@ class CancelOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class RenewContext:
+    """Ask again for what this session is given, because reflectd was switched off or on for it."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteSessions:
     """Delete judge sessions that a crash left behind (I37)."""
 
@@ -113,4 +120,13 @@ class ReadHistory:
 
 Prompting = SendFeedback | SendNudge
 StoredOrder = Prompting | ShowToast
-CallOrder = ReadMessages | RunJudge | CancelOrder | DeleteSessions | ReadProviders | ReadRecord | ReadHistory
+CallOrder = (
+    ReadMessages
+    | RunJudge
+    | CancelOrder
+    | RenewContext
+    | DeleteSessions
+    | ReadProviders
+    | ReadRecord
+    | ReadHistory
+)

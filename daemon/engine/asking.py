@@ -5,10 +5,12 @@ Replies that broke the form are kept. A person is told once when a limit on spen
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from ..core.errors import Unavailable
 from ..core.orders import ShowToast
 from ..core.redact import redact_head
 from ..judge.flow import judge
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from .instances import Instances
     from .world import World
 
+OFF = "reflectd was switched off while the model was asked"
+
 
 class Outcome(Protocol):
     """What a flow ends with."""
@@ -50,6 +54,7 @@ class Asking:
         self._world = world
         self._instances = instances
         self._told_limits: set[tuple[int, str, str]] = set()
+        self._calls: dict[str, set[asyncio.Task[Reply]]] = {}  # those under way, by session
 
     async def run(
         self,
@@ -66,12 +71,30 @@ class Asking:
         within, tell = limits or world.limits(s), on_limit or partial(self._over_limit, s)
 
         async def ask(prompt: Prompt, left_s: float) -> Reply:
-            return await world.calls.ask(replace(prompt, host=s.host), left_s, within, tell)
+            call = asyncio.ensure_future(world.calls.ask(replace(prompt, host=s.host), left_s, within, tell))
+            under_way = self._calls.setdefault(s.id, set())
+            under_way.add(call)
+            try:
+                return await call
+            except asyncio.CancelledError:
+                me = asyncio.current_task()
+                if me is not None and me.cancelling():
+                    raise
+                raise Unavailable(OFF, "gone") from None
+            finally:
+                under_way.discard(call)
+                if not under_way:
+                    self._calls.pop(s.id, None)
 
         found = await drive(flow, ask, world.clock, deadline_s)
         await world.projects.read(s.directory)  # a model takes its time
         self._keep_dead_letters(s, found.bad)
         return found
+
+    def stop(self, session: str) -> None:
+        """Switched off: the calls about it are cancelled. Their flows go on as if no model had answered."""
+        for call in self._calls.get(session, ()):
+            call.cancel()
 
     async def judge(self, case: Case, s: Session) -> Formed:
         """The judge's opinion. Over the limit on spending the rules judge, and the person is told once."""

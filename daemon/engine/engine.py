@@ -115,6 +115,7 @@ def assemble(
         Reconnect(world, persist, instances, messages, delivery, schedule, timers, every),
         workspaces,
         offering,
+        asking,
     )
     claude = ClaudeCode(world, instances, intake, schedule, offering)
     return Engine(

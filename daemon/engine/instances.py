@@ -76,7 +76,7 @@ class Instances:
         """The stream of orders, with a blank line as heartbeat. A newer stream ends this one."""
         instance.stream += 1
         mine, queue = instance.stream, instance.renew()
-        instance.connected = True
+        instance.connected, instance.left, instance.away_at = True, False, None
         try:
             yield b"\n"
             while instance.stream == mine:

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import events as ev
 from ..core.errors import BadReply, Unavailable
+from ..core.guards import may_judge
+from ..core.orders import RenewContext
 from ..core.redact import redact
-from ..core.session import Session, fold
+from ..core.session import FINAL_FOR_TASK, Session, fold, unread_turn
+from ..core.verdict import Verdict
 from ..store import sessions as rows
 from ..store import switches
 from .large import beside
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from ..core.orders import ResultStatus
+    from .asking import Asking
     from .commit import Commit
     from .delivery import Delivery
     from .features.registry import Features
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
 
 ID_CHARS = 200
 SETTLE_S = 1.4
+AWAY_S = 15.0  # a plugin that lives opens its stream again after 12.5 s at most
 
 
 class Wire(NamedTuple):
@@ -71,6 +76,7 @@ class Intake:
         reconnect: Reconnect,
         workspaces: Workspaces,
         offering: Offering,
+        asking: Asking,
     ) -> None:
         """``hosts``: those that say hello, by name."""
         self._world = world
@@ -86,6 +92,7 @@ class Intake:
         self._reconnect = reconnect
         self._workspaces = workspaces
         self._offering = offering
+        self._asking = asking
         self._questions = features.questions()
         self._wanted: set[str] = set()
         self._closed_some = False
@@ -242,12 +249,20 @@ class Intake:
             if not on:
                 self._schedule.cancel(each, "switched off")
                 self._schedule.supersede(s, "off")
+                self._asking.stop(each)
                 self._delivery.expire(each)
             if s is not None:
                 self._features.switched(s, on=on)
+                self._renew(s)
         await self._persist.flush()
         world.log.info("switch", on=on, target=session or directory)
         return done
+
+    def _renew(self, s: Session) -> None:
+        """Its next request has what it is given now: nothing when it was switched off."""
+        instance = self._instances.get(s.instance)
+        if instance is not None and instance.can.order_stream:
+            instance.tell(RenewContext(s.id))
 
     def recheck_all(self) -> None:
         """After a clock jump (sleep): every connected host's open sessions are re-read."""
@@ -273,13 +288,30 @@ class Intake:
         self.events += 1
         for event in found:
             if isinstance(event, ev.InstanceDisposed):
-                self._instances.gone(instance, "it ends")
-                self._ended(instance, event.t)
+                self._left(instance, event.t, "it ends")
             elif len(event.session) <= ID_CHARS:
                 self._session_event(instance, event)
 
-    def _ended(self, instance: Instance, t: int) -> None:
+    def sweep(self) -> None:
+        """A host whose process is gone without a goodbye has left: its goodbye can be lost. Call it every few
+        seconds.
+        """
+        now = self._world.clock.monotonic()
+        for instance in self._instances:
+            if instance.host not in self._hosts.values() or instance.connected or instance.left:
+                continue
+            if instance.away_at is None:
+                instance.away_at = now
+            if now - instance.away_at < AWAY_S or instance.alive:
+                continue
+            self._world.log.info("a host is gone without a goodbye", instance=instance.id)
+            self._left(instance, self._world.clock.now_ms(), "its process is gone")
+            self._world.spawn(self._store(), "a host is gone")
+
+    def _left(self, instance: Instance, t: int, why: str) -> None:
         """With its process each of its sessions ends, as far as anybody works on them."""
+        instance.left = True
+        self._instances.gone(instance, why)
         for s in self._world.sessions.in_memory():
             if s.instance == instance.id and not s.deleted:
                 self._session_event(instance, ev.SessionEnded(s.id, t))
@@ -335,6 +367,7 @@ class Intake:
             case ev.SessionDeleted():
                 self._schedule.cancel(after.id, "the session was deleted")
                 self._schedule.supersede(before, "deleted")
+                self._unread(before)
                 if after.parent:
                     self._want_again(after.parent)
                 self._delivery.expire(after.id)
@@ -347,6 +380,22 @@ class Intake:
                 self._persist.add(rows.judge_created(after.id, after.directory, now))
             case _:
                 pass
+
+    def _unread(self, before: Session | None) -> None:
+        """The session was deleted before the messages of its last turn were read: nobody can judge that turn
+        any more, and its verdict says so (I21).
+        """
+        if before is None or not before.recheck or before.busy or not before.task:
+            return
+        if before.turn not in {"", before.final}:
+            return  # it has its verdict by ``supersede``
+        no = may_judge(before, self._world.clock.now_ms(), self._world.limits(before))
+        if (no is None or no.wait) and before.phase not in FINAL_FOR_TASK:
+            at = self._world.clock.now_ms()
+            skipped = Verdict(
+                before.id, before.task, unread_turn(before), "skipped", at, reason="guard:deleted"
+            )
+            self._world.spawn(self._commit.record(skipped, before.directory), "record")
 
     def _want_again(self, session: str) -> None:
         s = self._world.sessions.get(session)

@@ -147,6 +147,9 @@ def test_the_story_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
 
     try:
         story(own_box, llm, session, bash)
+        titles = llm.of("title")
+        assert titles
+        assert not any(MARK in r.everything for r in titles), "a lesson is for the agent alone"
     finally:
         for host in hosts:
             host.__exit__(None, None, None)

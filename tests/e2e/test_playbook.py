@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.hosts.claude_code import ClaudeCode
-from harness.hosts.opencode import opencode_run
+from harness.hosts.opencode import OpencodeServe, opencode_run
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
@@ -17,8 +17,9 @@ from harness.models import claude_code_scripts, scripts
 from harness.models.claude_code import bash as claude_bash
 from harness.models.claude_code_scripts import HEADLESS, PLUGIN
 from harness.models.scripts import COMPLETE, DONE, REQUEST, nonce_of
-from harness.models.server import ModelServer, Request, Step, bash, text
+from harness.models.server import Kind, ModelServer, Request, Step, bash, text
 from tests.cli.reflect.person import at_a_terminal
+from tests.support.machine.command_line import reflectd, said
 
 NEW = "The check needs the file answer.txt before it passes."
 LINE = f"[ctx-001] helpful=0 harmful=0 :: {NEW}"
@@ -132,6 +133,37 @@ def test_claude_code_is_given_a_preference(own_box: Sandbox, llm: ModelServer) -
         given = [f"- {words}" in r.everything for r in llm.of("main")[before:]]
         assert given
         assert all(given)
+
+
+@pytest.mark.shows("I40", "LEARN-09")
+def test_opencode_is_given_a_preference_until_it_is_switched_off(own_box: Sandbox, llm: ModelServer) -> None:
+    """Also to a person's own agent, whatever its prompt says; not with the request for the title. `off` and
+    `on` count from the next request of a running session.
+    """
+    words = "Prefer tables over long prose"
+    agent = {"mode": "primary", "prompt": "You are a writer who summarizes what others wrote."}
+
+    def given(kind: Kind) -> list[bool]:
+        return [words in r.everything for r in llm.of(kind)]
+
+    with Daemon(own_box) as daemon:
+        assert at_a_terminal(own_box, ["reflect", "learn", words, "--soft"], "y")[0] == 0
+        with OpencodeServe(own_box, llm.url, config={"agent": {"writer": agent}}) as host:
+            s = host.create_session(agent="writer")
+
+            def asks() -> None:
+                llm.script(text("Hello."), session=s.id)
+                s.prompt("Say hello.")
+
+            wait_until(lambda: daemon.status()["instances"], "its plugin", daemon.log)
+            asks()
+            wait_until(lambda: llm.of("title"), "the request for the title")
+            assert (given("main"), set(given("title"))) == ([True], {False})
+            said(reflectd(own_box, "off"), 0)
+            asks()
+            said(reflectd(own_box, "on"), 0)
+            asks()
+            assert given("main") == [True, False, True]
 
 
 @pytest.mark.shows("I38", "LEARN-01", "LEARN-07")

@@ -671,6 +671,41 @@ async def test_off_switch_hits_only_its_session_and_project(w: World) -> None:
     assert len(w.llm.prompts) == 2
 
 
+@pytest.mark.shows("I40")
+@pytest.mark.parametrize("target", ["session", "directory"])
+async def test_the_off_switch_reaches_the_host(w: World, target: str) -> None:
+    """Switched off and on again, it asks again for what its session is given."""
+    where: dict[str, Any] = {"session": "ses_a"} if target == "session" else {"directory": str(w.workspace)}
+    await w.host.create("ses_a")
+    for on in (False, True):
+        await w.sim.daemon.engine.intake.switch(on=on, **where)
+        await w.sim.settle()
+    await asyncio.sleep(0)
+    renewed = [o["session"] for o in w.host.orders if o["kind"] == "renew"]
+    assert renewed == ["ses_a", "ses_a"]
+
+
+@pytest.mark.shows("I21")
+async def test_a_session_that_is_deleted_as_soon_as_it_is_idle_has_its_verdict(w: World) -> None:
+    """Both come in one batch, so its messages can't be read any more. A judged turn keeps its verdict."""
+    w.llm.add(COMPLETE)
+    for name in ("ses_a", "ses_b"):
+        await w.host.create(name)
+        await w.host.types(name)
+    await w.host.works("ses_b")
+    await w.sim.settle()
+    w.host.mute = True
+    await w.host.works("ses_a")
+    for name in ("ses_a", "ses_b"):
+        await w.host.emit("session.deleted", sessionID=name)
+    w.host.mute = False
+    await w.host.flush()
+    await w.sim.settle()
+    assert (w.verdict("ses_a")["state"], w.verdict("ses_a")["reason"]) == ("skipped", "guard:deleted")
+    assert w.verdict("ses_b")["state"] == "complete"
+    assert len(w.llm.prompts) == 1
+
+
 async def test_an_old_idle_is_not_acted_on(w: World) -> None:
     """Events replayed an hour late end in a verdict file and prompt nobody."""
     await w.host.create("ses_a")

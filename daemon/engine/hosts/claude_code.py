@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -249,7 +248,7 @@ class ClaudeCode:
             session = _session_of(instance)
             if instance.host is not self or not instance.connected or session in self._ending:
                 continue
-            if not _alive(instance.pid):
+            if not instance.alive:
                 self._ends(instance, [ev.SessionEnded(session, self._world.clock.now_ms())])
 
     async def _stop(self, hook: Hook, instance: Instance, *, strict: bool) -> Answer:
@@ -491,15 +490,3 @@ def _toasted(stop: _Stop) -> Answer:
     if stop.toasts:
         return Answer(200, msgspec.json.encode({"systemMessage": f"reflectd: {stop.toasts[-1]}"}))
     return NOTHING
-
-
-def _alive(pid: int) -> bool:
-    if pid <= 0:
-        return True  # not told: an end of the session will say so
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ...core.errors import Fault
     from ...core.events import Event
     from ...core.fast import Offered
-    from ...core.orders import CallOrder, ResultStatus, StoredOrder
+    from ...core.orders import CallOrder, RenewContext, ResultStatus, StoredOrder
     from ...core.session import Session
     from ...core.transcript import ToolCall, Transcript
 
@@ -170,7 +171,9 @@ class Instance:
     with many. ``seq``: the highest number of its events that was folded. ``stream``: counts the streams of
     orders that it opened. ``answers``: shared by all instances. ``reading``: held while it is asked for the
     messages of a session. ``told``: the state that its last hello was answered with. ``mod``: whether our
-    code that Claude Code runs beside its hooks is there; None where nothing says so.
+    code that Claude Code runs beside its hooks is there; None where nothing says so. ``away_at``: when it was
+    first seen without its stream (monotonic seconds), None while it is connected. ``left``: it said goodbye,
+    or its process is gone.
     """
 
     id: str
@@ -184,6 +187,8 @@ class Instance:
     seq: int = 0
     stream: int = 0
     connected: bool = False
+    away_at: float | None = None
+    left: bool = False
     told: dict[str, Any] = field(default_factory=dict)
     mod: bool | None = None
     queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(QUEUE))
@@ -194,11 +199,24 @@ class Instance:
         """What its host can do."""
         return capabilities(self.host.name)
 
+    @property
+    def alive(self) -> bool:
+        """Its process runs. One that did not tell its id is alive until it says goodbye."""
+        if self.pid <= 0:
+            return True
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            return True
+        return True
+
     def send(self, identity: str, order: StoredOrder) -> None:
         """Hand it a stored order, whose outcome comes through ``delivery``. Raises ``Unavailable``."""
         self.host.take(self, identity, order)
 
-    def tell(self, order: StoredOrder) -> None:
+    def tell(self, order: StoredOrder | RenewContext) -> None:
         """Hand it an order that is not worth storing; it is lost when the host does not listen."""
         with contextlib.suppress(Unavailable):
             self.host.take(self, self.answers.new_id(), order)

@@ -14,6 +14,7 @@ from ...core.orders import (
     ReadMessages,
     ReadProviders,
     ReadRecord,
+    RenewContext,
     RunJudge,
     SendFeedback,
     SendNudge,
@@ -63,6 +64,8 @@ def _call(order: CallOrder) -> tuple[str, dict[str, Any]]:
             return "evaluate", data | ({"model": _model(order.model)} if order.model is not None else {})
         case CancelOrder():
             return "cancel", {"order": order.order}
+        case RenewContext():
+            return "renew", {}
         case DeleteSessions():
             return "delete", {"sessions": list(order.sessions)}
         case ReadProviders():

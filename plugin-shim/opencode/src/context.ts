@@ -4,18 +4,18 @@
  * model's cache of the prompt stays good. The first request waits for it, at most 60 ms; without an answer by
  * then the session goes without.
  */
+import type { PluginInput } from "@opencode-ai/plugin"
 import { BoundedMap } from "./bounded.ts"
 import type { Link } from "./link.ts"
 import { sleep } from "./pump.ts"
 import type { Tracker } from "./tracker.ts"
-import { text } from "./wire.ts"
+import { list, record, text } from "./wire.ts"
+import type { Json } from "./wire.ts"
 
 /** How long the first request of a session waits. */
 export const WAIT_MS = 60
 const ASK_MS = 5000
 const CATCH_UP_MS = 1000
-/** How the system texts of the host's own agents begin that only name or summarise a session. */
-const HELPERS = /^\s*You are (?:a title generator|[^\n]{0,80}\bsummari[sz])/i
 
 export class Contexts {
   readonly #link: Pick<Link, "ask" | "connected" | "flushed" | "state">
@@ -23,13 +23,17 @@ export class Contexts {
   readonly #asked = new BoundedMap<string, Promise<string>>(1000)
   /** What a session is given; it does not change any more. */
   readonly #given = new BoundedMap<string, string>(1000)
+  readonly #client: Pick<PluginInput["client"], "app">
+  #hidden: Promise<Json[]> | undefined
 
   constructor(
     link: Pick<Link, "ask" | "connected" | "flushed" | "state">,
     tracker: Pick<Tracker, "isChild" | "isJudge">,
+    client: Pick<PluginInput["client"], "app">,
   ) {
     this.#link = link
     this.#tracker = tracker
+    this.#client = client
   }
 
   /** A message came in: an agent will be asked soon. */
@@ -38,16 +42,20 @@ export class Contexts {
     if (!this.#asked.has(sessionID)) this.#asked.set(sessionID, this.#ask(sessionID))
   }
 
-  /** The host compacted the context: what the session was given is gone. */
-  compacted(sessionID: string): void {
+  /** The host compacted the context, or a person switched reflectd: what the session was given is over. */
+  renew(sessionID: string): void {
     this.#asked.delete(sessionID)
     this.#given.delete(sessionID)
     this.heard(sessionID)
   }
 
-  /** Add the text to the system texts of one request, which waits at most `ms` for it. */
-  async system(sessionID: string, system: string[], ms = WAIT_MS): Promise<void> {
-    if (!sessionID || !this.#isAgent(sessionID) || HELPERS.test(system[0] ?? "")) return
+  /**
+   * Add the text to the system texts of one request, which waits at most `ms` for it. `agent`: whose request it
+   * is, where the host says so.
+   */
+  async system(sessionID: string, system: string[], ms = WAIT_MS, agent = ""): Promise<void> {
+    if (!sessionID || !this.#isAgent(sessionID)) return
+    if (await this.#isHidden(system[0] ?? "", agent)) return
     let given = this.#given.get(sessionID)
     if (given === undefined) {
       this.heard(sessionID)
@@ -61,6 +69,25 @@ export class Contexts {
 
   #isAgent(sessionID: string): boolean {
     return !this.#tracker.isJudge(sessionID) && !this.#tracker.isChild(sessionID)
+  }
+
+  /**
+   * Whether a request is one of the host's own hidden agents, which name and summarise sessions. opencode 1 does
+   * not say whose request it is; the system text of such an agent is its prompt, as the host lists it.
+   */
+  async #isHidden(system: string, agent: string): Promise<boolean> {
+    const hidden = await (this.#hidden ??= this.#listHidden())
+    return hidden.some(({ name, prompt }) =>
+      agent ? agent === name : text(prompt) !== "" && system.startsWith(text(prompt)),
+    )
+  }
+
+  async #listHidden(): Promise<Json[]> {
+    const agents = (await this.#client.app.agents().catch(() => undefined))?.data
+    if (agents === undefined) this.#hidden = undefined // the next request asks again
+    return list(agents)
+      .map(record)
+      .filter((one) => one["hidden"] === true)
   }
 
   async #ask(sessionID: string): Promise<string> {

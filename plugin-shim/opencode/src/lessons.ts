@@ -2,13 +2,17 @@
  * Lessons from tasks that ended badly, brought back by the daemon: with a person's prompt, and behind the result
  * of a tool call at which something went wrong before. The daemon decides what is given; here it is only put in
  * its place. A prompt and a tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set
- * anything else); without an answer by then there is none.
+ * anything else); without an answer by then there is none. What a prompt is given is stored as `ignored`, which no
+ * request has, and only the agent's requests are shown it: the title and the summary of a compaction have no use
+ * for it.
  *
  * opencode 1.18.33 calls no hook when a tool throws. What such a call calls for stands behind the next result.
  */
 import { BoundedMap, BoundedSet } from "./bounded.ts"
 import type { Link } from "./link.ts"
+import { pause } from "./pump.ts"
 import type { Tracker } from "./tracker.ts"
+import { isGiven } from "./project.ts"
 import { isRecord, list, number, record, text } from "./wire.ts"
 import type { Json } from "./wire.ts"
 
@@ -21,6 +25,8 @@ export class Lessons {
   readonly #tracker: Pick<Tracker, "isChild" | "isJudge">
   readonly #prompted = new BoundedSet<string>(1000)
   readonly #called = new BoundedSet<string>(2000)
+  /** Sessions whose next request is that of a compaction. */
+  readonly #compacting = new BoundedMap<string, true>(1000)
   /** The last call of a session that failed without a hook. */
   readonly #failed = new BoundedMap<string, Json>(1000)
 
@@ -41,8 +47,30 @@ export class Lessons {
     const left = end - Date.now()
     const given =
       left > 0 ? await this.#ask("lessons", { sessionID, messageID, text: typedIn(parts) }, left) : ""
-    if (given)
-      parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", text: given, synthetic: true })
+    if (!given) return
+    const ours = { text: given, synthetic: true, ignored: true, metadata: { reflectd: { given: true } } }
+    parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", ...ours })
+  }
+
+  /** The session is about to be compacted: its messages are the next that become a request. */
+  compacting(sessionID: string): void {
+    this.#compacting.set(sessionID, true)
+  }
+
+  /**
+   * The messages of one request, of the agent or of a compaction. opencode begins the request for the title at the
+   * same time and takes its messages from the same list: it is let go first, and messages are replaced, not changed.
+   */
+  async requested(messages: unknown[]): Promise<void> {
+    const sessionID = text(record(record(messages[0])["info"])["sessionID"])
+    if (this.#compacting.delete(sessionID)) return
+    await pause(0)
+    messages.forEach((message, at) => {
+      const parts = list(record(message)["parts"])
+      if (!parts.some(isGiven)) return
+      const shown = parts.map((part) => (isGiven(part) ? { ...record(part), ignored: false } : part))
+      messages[at] = { ...record(message), parts: shown }
+    })
   }
 
   /** A tool call has ended: what is given stands behind its result. */

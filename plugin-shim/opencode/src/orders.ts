@@ -5,6 +5,7 @@
  */
 import type { PluginInput } from "@opencode-ai/plugin"
 import { BoundedMap } from "./bounded.ts"
+import type { Contexts } from "./context.ts"
 import { History } from "./history.ts"
 import type { Judges } from "./judge.ts"
 import {
@@ -39,6 +40,7 @@ export class Orders {
   readonly #client: PluginInput["client"]
   readonly #tracker: Tracker
   readonly #judges: Judges
+  readonly #contexts: Pick<Contexts, "renew">
   readonly #history: History
   readonly #answer: (result: Result) => void
   readonly #done = new BoundedMap<string, Result>(500)
@@ -48,11 +50,13 @@ export class Orders {
     client: PluginInput["client"],
     tracker: Tracker,
     judges: Judges,
+    contexts: Pick<Contexts, "renew">,
     answer: (result: Result) => void,
   ) {
     this.#client = client
     this.#tracker = tracker
     this.#judges = judges
+    this.#contexts = contexts
     this.#history = new History(client)
     this.#answer = answer
   }
@@ -108,6 +112,9 @@ export class Orders {
         return { status: "done", data: await this.#judges.evaluate(order) }
       case "cancel":
         this.#judges.cancel(text(order.data["order"]))
+        return { status: "done" }
+      case "renew":
+        this.#contexts.renew(order.session)
         return { status: "done" }
       case "delete":
         return this.#delete(list(order.data["sessions"]).map(text).filter(Boolean))

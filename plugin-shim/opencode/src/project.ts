@@ -114,6 +114,10 @@ export const orderOf = (part: unknown): string =>
 
 const isOurs = (part: unknown) => isRecord(record(record(part)["metadata"])["reflectd"])
 
+/** What was given with a person's prompt: a part of their message, which nobody typed. */
+export const isGiven = (part: unknown): boolean =>
+  record(record(record(part)["metadata"])["reflectd"])["given"] === true
+
 const TYPED = new Set(["text", "file", "agent", "subtask"])
 
 const isTyped = (part: unknown) => {
@@ -123,7 +127,8 @@ const isTyped = (part: unknown) => {
 
 /** Whether a person sent this user message: words, files or a command's subtask, and no part of ours. */
 export const isHuman = (parts: unknown[]): boolean =>
-  parts.some(isTyped) && !parts.some((part) => isOurs(part) || record(part)["type"] === "compaction")
+  parts.some(isTyped) &&
+  !parts.some((part) => (isOurs(part) && !isGiven(part)) || record(part)["type"] === "compaction")
 
 /** Whether a person's shell command (`!ls`) made this user message. */
 export const isOwnCommand = (parts: unknown[]): boolean =>

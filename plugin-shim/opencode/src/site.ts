@@ -5,6 +5,7 @@
  * through the load that heard something last.
  */
 import type { PluginInput } from "@opencode-ai/plugin"
+import { Contexts } from "./context.ts"
 import { findSocket, isAbsent, startDaemon } from "./daemon.ts"
 import { Judges } from "./judge.ts"
 import { Link } from "./link.ts"
@@ -29,6 +30,7 @@ export class Site {
   protected readonly tracker = new Tracker()
   protected readonly link: Link
   protected readonly judges: Judges
+  protected readonly contexts: Contexts
   protected readonly orders: Orders
   /** The loads that live; the last one heard something last. */
   #loads: Load[] = []
@@ -62,7 +64,10 @@ export class Site {
       get: (_, name) => record(this.#loads.at(-1)?.client)[name as string],
     })
     this.judges = new Judging(client, this.tracker, this.link)
-    this.orders = new Orders(client, this.tracker, this.judges, (result) => this.link.result(result))
+    this.contexts = new Contexts(this.link, this.tracker, client)
+    this.orders = new Orders(client, this.tracker, this.judges, this.contexts, (result) =>
+      this.link.result(result),
+    )
     this.link.open()
   }
 

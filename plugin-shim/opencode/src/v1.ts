@@ -4,7 +4,6 @@
  */
 import type { Hooks } from "@opencode-ai/plugin"
 import { BoundedSet } from "./bounded.ts"
-import { Contexts } from "./context.ts"
 import { chatMessage, factsOf } from "./events.ts"
 import { Gate } from "./gate.ts"
 import { AGENT } from "./judge.ts"
@@ -21,7 +20,6 @@ const mode = modeOf(process.argv)
 
 export class SiteV1 extends Site {
   readonly #gate = new Gate(this.link, this.orders, this.tracker)
-  readonly #contexts = new Contexts(this.link, this.tracker)
   readonly #lessons = new Lessons(this.link, this.tracker)
   /** Ids of the host's events. */
   readonly #events = new BoundedSet<string>(5000)
@@ -50,7 +48,7 @@ export class SiteV1 extends Site {
         if (!(text(id) ? this.#events.add(text(id)) : this.#isNew(properties))) return
         for (const { kind, data } of factsOf(event, this.tracker)) {
           this.link.emit(kind, data)
-          if (kind === "session.compacted") this.#contexts.compacted(text(data["sessionID"]))
+          if (kind === "session.compacted") this.contexts.renew(text(data["sessionID"]))
         }
         this.#gate.see(event)
         this.#lessons.see(event)
@@ -71,7 +69,13 @@ export class SiteV1 extends Site {
       "experimental.chat.system.transform": this.#safe(async (input, { system }) => {
         const only = this.judges.system(text(input.sessionID))
         if (only !== undefined) system.splice(0, system.length, only)
-        else await this.#contexts.system(text(input.sessionID), system)
+        else await this.contexts.system(text(input.sessionID), system)
+      }),
+      "experimental.chat.messages.transform": this.#safe(async (_, { messages }) => {
+        await this.#lessons.requested(messages)
+      }),
+      "experimental.session.compacting": this.#safe((input) => {
+        this.#lessons.compacting(text(input.sessionID))
       }),
       ...(mode === "run" && {
         "tool.execute.before": this.#safe((input) => this.#gate.called(text(record(input)["sessionID"]))),
@@ -94,7 +98,7 @@ export class SiteV1 extends Site {
     if (!fact && !typed) return
     if (typed || fact?.data["human"]) this.#gate.heard(sessionID)
     if (fact) this.link.emit(fact.kind, fact.data)
-    this.#contexts.heard(sessionID)
+    this.contexts.heard(sessionID)
     if (typed) await this.#lessons.prompted(sessionID, messageID, parts)
   }
 

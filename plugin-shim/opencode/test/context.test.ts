@@ -3,6 +3,7 @@ import { beforeEach, test } from "node:test"
 import { Contexts } from "../src/context.ts"
 import { sleep } from "../src/pump.ts"
 import type { Json } from "../src/wire.ts"
+import { HostDouble } from "./host-double.ts"
 
 type Link = ConstructorParameters<typeof Contexts>[0]
 
@@ -12,6 +13,9 @@ let answer: (n: number) => Promise<Json | null>
 let link: { -readonly [K in keyof Link]: Link[K] }
 let children: Set<string>
 let contexts: Contexts
+let host: HostDouble
+const TITLE = "You are a title generator. You output ONLY a thread title."
+const COMPACT = "You are an anchored context summarization agent."
 
 beforeEach(() => {
   asked = []
@@ -23,7 +27,16 @@ beforeEach(() => {
     flushed: async () => true,
     ask: async (what: string, data: Json) => answer(asked.push({ what, ...data })),
   }
-  contexts = new Contexts(link, { isChild: (id) => children.has(id), isJudge: (id) => id === "judge" })
+  host = new HostDouble()
+  host.agents = [
+    { name: "build", mode: "primary" },
+    { name: "mine", mode: "primary", prompt: "You are a writer who summarizes what others wrote." },
+    { name: "title", mode: "primary", hidden: true, prompt: TITLE },
+    { name: "compaction", mode: "primary", hidden: true, prompt: COMPACT },
+    { name: "reflectd-judge", mode: "subagent", hidden: true },
+  ]
+  const tracker = { isChild: (id: string) => children.has(id), isJudge: (id: string) => id === "judge" }
+  contexts = new Contexts(link, tracker, host.client)
 })
 
 async function request(id = S, first = "You are opencode."): Promise<string[]> {
@@ -50,7 +63,7 @@ test("requests at the same time get the same", async () => {
 
 test("after a compaction it is asked for again", async () => {
   await request()
-  contexts.compacted(S)
+  contexts.renew(S)
   assert.deepEqual(await request(), ["Points 2"])
 })
 
@@ -68,15 +81,40 @@ test("a daemon that is slow is not waited for, and the session goes without from
 test("titles, summaries, judges and sub-agents get nothing", async () => {
   children.add("child")
   for (const [id, first] of [
-    [S, "You are a title generator. You output ONLY a thread title."],
-    [S, "You are a helpful AI assistant tasked with summarizing conversations."],
-    [S, "You are an anchored context summarization agent."],
+    [S, TITLE],
+    [S, `${COMPACT}\nAnswer in German.`],
     ["judge", "You are opencode."],
     ["child", "You are opencode."],
     ["", "You are opencode."],
   ] as const)
     assert.deepEqual(await request(id, first), [], first)
   assert.deepEqual(asked, [])
+})
+
+test("a person's own agent has it, whatever its prompt says", async () => {
+  assert.deepEqual(await request(S, "You are a writer who summarizes what others wrote.\n<env>"), [
+    "Points 1",
+  ])
+  assert.equal(host.named("agents").length, 1)
+})
+
+test("the agents are asked for again until the host lists them", async () => {
+  const { agents } = host
+  host.agents = undefined as unknown as Json[]
+  assert.deepEqual(await request(), ["Points 1"])
+  host.agents = agents
+  assert.deepEqual(await request(S, TITLE), [])
+})
+
+// shows: I40
+test("switched off and on again, the next request has nothing, and the one after has it", async () => {
+  assert.deepEqual(await request(), ["Points 1"])
+  answer = async () => ({ text: "" })
+  contexts.renew(S)
+  assert.deepEqual(await request(), [])
+  answer = async (n) => ({ text: `Points ${n}` })
+  contexts.renew(S)
+  assert.deepEqual(await request(), ["Points 3"])
 })
 
 // shows: I34, I35

@@ -49,18 +49,50 @@ async function acted(callID = "c1", sessionID = S): Promise<Output> {
 
 const never = () => new Promise<null>(() => {})
 
-test("a lesson is one more part of the person's message, which stays theirs", async () => {
+test("a lesson is one more part of the person's message, which stays theirs and no request has", async () => {
   const parts = typed()
   await lessons.prompted(S, "msg_1", parts)
   const [person, ours] = parts
   assert.equal(person?.["text"], "Fix the parser")
   assert.deepEqual(
     { ...ours, id: "" },
-    { id: "", sessionID: S, messageID: "msg_1", type: "text", text: LESSON, synthetic: true },
+    {
+      ...{ id: "", sessionID: S, messageID: "msg_1", type: "text", text: LESSON, synthetic: true },
+      ...{ ignored: true, metadata: { reflectd: { given: true } } },
+    },
   )
   assert.ok(String(ours?.["id"]) > String(person?.["id"]), "behind it")
   assert.ok(isHuman(parts))
   assert.deepEqual(asked, [{ what: "lessons", sessionID: S, messageID: "msg_1", text: "Fix the parser" }])
+})
+
+test("only the agent's requests are shown a lesson: not the title, not the summary of a compaction", async () => {
+  const parts = typed()
+  await lessons.prompted(S, "msg_1", parts)
+  const title = [{ info: { id: "msg_1", role: "user", sessionID: S }, parts }]
+  const seen = (messages: Json[]) =>
+    messages.flatMap((message) => message["parts"] as Json[]).filter((part) => part["ignored"] !== true)
+      .length
+  const request = async () => {
+    const messages = [...title]
+    await lessons.requested(messages)
+    return [seen(messages), seen(title)]
+  }
+  assert.deepEqual(
+    [await request(), await request()],
+    [
+      [2, 1],
+      [2, 1],
+    ],
+  )
+  lessons.compacting(S)
+  assert.deepEqual(
+    [await request(), await request()],
+    [
+      [1, 1],
+      [2, 1],
+    ],
+  )
 })
 
 test("what nobody typed is not asked about", async () => {

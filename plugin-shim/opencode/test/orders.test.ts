@@ -19,6 +19,7 @@ let tracker: Tracker
 let link: Link
 let judges: Judges
 let orders: Orders
+let renewed: string[]
 let next = 0
 
 beforeEach(async () => {
@@ -32,7 +33,9 @@ beforeEach(async () => {
     onOrder: (order) => orders.accept(order),
   })
   judges = new Judges(host.client, tracker, link)
-  orders = new Orders(host.client, tracker, judges, (result) => link.result(result))
+  renewed = []
+  const contexts = { renew: (id: string) => void renewed.push(id) }
+  orders = new Orders(host.client, tracker, judges, contexts, (result) => link.result(result))
   link.open()
   await until(() => daemon.listening)
 })
@@ -54,6 +57,11 @@ async function resultOf(id: string) {
   const { instance: _, ...result } = daemon.results.findLast((one) => one.id === id) ?? assert.fail()
   return result
 }
+
+test("a session whose context is renewed is asked about again", async () => {
+  const { status } = await send("renew")
+  assert.deepEqual([status, renewed], ["done", [S]])
+})
 
 const only = { if: { task: "msg_1", turn: "msg_2" } }
 const finishTurn = () => {

@@ -50,6 +50,15 @@ def test_judge_a_transcript(box: Sandbox) -> None:
     assert (found["state"], found["reason"]) == ("stopped", "guard:aborted")
 
 
+def test_the_name_of_a_folder_reaches_no_terminal_as_it_stands(box: Sandbox) -> None:
+    """A folder may be called so that a terminal would obey: its name is printed escaped."""
+    hostile = box.project / "\x1b[31mred\x07"
+    hostile.mkdir()
+    done = reflectd(box, "judge", "--last", *OFFLINE, cwd=hostile)
+    said(done, 2, "no session of", r"\x1b[31mred\x07")
+    assert not {"\x1b", "\x07"} & set(done.stdout + done.stderr)
+
+
 def test_last_is_the_newest_of_this_project(box: Sandbox) -> None:
     """Also from a folder below it, where no repository is, and where Claude Code keeps its files elsewhere.
     No file of a sub-agent; what can't be judged (empty, a pipe) is named and left out.

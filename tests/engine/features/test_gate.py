@@ -126,6 +126,21 @@ async def gone(_order: dict[str, Any]) -> dict[str, Any]:
     return {"status": "failed", "error": "disposed"}
 
 
+@pytest.mark.shows("I40")
+async def test_switched_off_while_the_gate_asks_ends_the_call(run: Run) -> None:
+    """Nobody wants to know any more: the call is cancelled, and the host goes on at once."""
+    run.w.llm.add(INCOMPLETE)
+    run.w.llm.hold = asyncio.Event()
+    asked = asyncio.create_task(run.says("All done."))
+    while not run.w.llm.prompts:
+        await asyncio.sleep(0.001)
+    await run.w.sim.daemon.engine.intake.switch(on=False, session="ses_a")
+    async with asyncio.timeout(5):
+        assert (await asked)[1] is None
+    await run.w.sim.settle()
+    assert run.w.sim.daemon.db.read("SELECT outcome FROM ledger") == [("cancelled",)]
+
+
 async def test_a_model_is_asked_twice_per_round_at_most(run: Run) -> None:
     """The third text of a round costs nothing."""
     run.w.llm.add(COMPLETE, COMPLETE)

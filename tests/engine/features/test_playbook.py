@@ -645,6 +645,36 @@ async def test_a_claude_code_that_is_gone_has_ended(site: Site) -> None:
     assert site.purposes() == ["reflect", "curate"]
 
 
+@pytest.mark.shows("CON-ACE-001")
+async def test_an_opencode_whose_goodbye_was_lost_has_ended(site: Site) -> None:
+    """It is looked back on when its process is gone; a closed stream of one that runs says nothing."""
+    host, intake = SimHost(str(site.project), site.clock), site.sim.daemon.engine.intake
+    await host.connect(site.sim.daemon)
+    instance = site.sim.daemon.engine.instances.get(host.id)
+    assert instance is not None
+    await host.create("ses_a")
+    site.llm.add(COMPLETE)
+    await host.types("ses_a")
+    await host.works("ses_a", tools=(oc_write("a.py"), oc_bash("make db"), oc_bash("pytest -q")))
+    await site.sim.settle()
+    site.llm.add(NOTHING, NO_CHANGE)
+    await host.disconnect()
+    with subprocess.Popen(["sleep", "600"]) as process:
+        instance.pid = process.pid
+
+        async def look(seconds: float) -> list[str]:
+            site.clock.advance(seconds)
+            intake.sweep()
+            await site.sim.settle()
+            await site.looks()
+            return site.purposes()
+
+        assert await look(0) == await look(60) == [], "it may come back"
+        process.kill()
+    assert await look(5) == ["reflect", "curate"]
+    assert await look(60) == ["reflect", "curate"], "once"
+
+
 async def test_a_person_approves_or_dismisses_what_waits(site: Site) -> None:
     """A yes counts at once, whoever confirms it or not, and protects the point; a no is for good."""
     other = "Views convert dates to the zone of the reader."

@@ -306,7 +306,7 @@ class SimHost:
                 if not self.ignores:
                     await self.busy(s.id)
                 return {"status": "done"}
-            case "cancel" | "delete":
+            case "cancel" | "delete" | "renew":
                 return {"status": "done"}
             case "record":
                 name = order["data"]["call"] or order["data"]["message"]

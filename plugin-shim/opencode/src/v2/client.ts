@@ -111,14 +111,18 @@ export function clientOf(context: unknown): Client {
     }
     return { data: { providers: [...found].map(([id, models]) => ({ id, models })) } }
   }
-  /** `[{name, permission: [{permission, pattern, action}]}]`. */
+  /** `[{name, hidden, permission: [{permission, pattern, action}]}]`. */
   async function agents(): Promise<Answer> {
     const got = await ask("agent.list", {})
     if (got.error) return got
     return {
       data: list(got.data)
         .map(record)
-        .map(({ id, permissions }) => ({ name: id, permission: list(permissions).map(oldRule) })),
+        .map(({ id, hidden, permissions }) => ({
+          name: id,
+          hidden,
+          permission: list(permissions).map(oldRule),
+        })),
     }
   }
   const toast = { error: { name: "Missing", message: "opencode 2 shows no toasts of a plugin" } }

@@ -5,7 +5,7 @@
  */
 import { resolve } from "node:path"
 import { BoundedSet } from "../bounded.ts"
-import { Contexts, WAIT_MS } from "../context.ts"
+import { WAIT_MS } from "../context.ts"
 import { chatMessage, factsOf } from "../events.ts"
 import { sleep } from "../pump.ts"
 import { Site } from "../site.ts"
@@ -29,7 +29,6 @@ export class SiteV2 extends Site {
   readonly #directory: string
   readonly #translator = new Translator()
   readonly #seen = new BoundedSet<string>(5000)
-  readonly #contexts = new Contexts(this.link, this.tracker)
   /** Requests that were seen: the host gives all loads the same object. */
   readonly #requests = new WeakSet<object>()
 
@@ -55,25 +54,25 @@ export class SiteV2 extends Site {
   /** A request to the model, before it leaves. An error here would cost the turn. */
   async #request(event: unknown): Promise<void> {
     try {
-      const { sessionID, system } = record(event)
+      const { sessionID, system, agent } = record(event)
       const id = text(sessionID)
       if (!isRecord(event) || this.#requests.has(event)) return
       this.#requests.add(event)
       if (this.tracker.isJudge(id)) (this.judges as JudgesV2).context(event)
-      else if (Array.isArray(system)) await this.#give(id, system)
+      else if (Array.isArray(system)) await this.#give(id, system, text(agent))
     } catch (error) {
       this.log(`hook: ${error}`)
     }
   }
 
   /** What was learned, as one system text more. The events that tell of the session may come after the hook. */
-  async #give(sessionID: string, system: unknown[]): Promise<void> {
+  async #give(sessionID: string, system: unknown[], agent: string): Promise<void> {
     const end = Date.now() + (this.link.connected && this.link.state.context ? WAIT_MS : 0)
     while (!this.#translator.knows(sessionID) && Date.now() < end) await sleep(STEP_MS)
     if (!this.#isOurs(sessionID)) return
     const texts = system.map((part) => text(record(part)["text"]))
     const before = texts.length
-    await this.#contexts.system(sessionID, texts, Math.max(0, end - Date.now()))
+    await this.contexts.system(sessionID, texts, Math.max(0, end - Date.now()), agent)
     system.push(...texts.slice(before).map((added) => ({ type: "text", text: added })))
   }
 
@@ -117,8 +116,8 @@ export class SiteV2 extends Site {
     for (const event of events)
       for (const { kind, data } of this.#facts(event)) {
         this.link.emit(kind, data)
-        if (kind === "session.compacted") this.#contexts.compacted(sessionID)
-        if (kind === "chat.message") this.#contexts.heard(sessionID)
+        if (kind === "session.compacted") this.contexts.renew(sessionID)
+        if (kind === "chat.message") this.contexts.heard(sessionID)
       }
   }
 

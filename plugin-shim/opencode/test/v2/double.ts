@@ -71,6 +71,7 @@ export class ContextDouble {
           permissions: ["edit", "shell"].map((action) => ({ action, resource: "*", effect: "deny" })),
         },
         { id: "build", permissions: [{ action: "*", resource: "*", effect: "allow" }] },
+        { id: "title", hidden: true, permissions: [] },
       ],
       "model.list": async () => [
         { providerID: "fake", id: "fake-1", status: "active" },
@@ -92,11 +93,11 @@ export class ContextDouble {
   }
 
   /** A request to the model, as far as the hook `context` sees it: its system texts after the hook. */
-  async request(sessionID: string, system = ["You are opencode."]): Promise<string[]> {
+  async request(sessionID: string, agent = "build"): Promise<string[]> {
     const event = {
       sessionID,
-      agent: "build",
-      system: system.map((text) => ({ type: "text", text })),
+      agent,
+      system: [{ type: "text", text: "You are opencode." }],
       tools: {},
     }
     await this.hooks.get("context")?.(event)
