@@ -1,4 +1,5 @@
-"""The keys of APIs: each with the address that it may be sent to, from the same place.
+"""The keys of APIs: each with the address that it may be sent to, from the same place; and a login of Claude
+Code's, if it is a token.
 
 A key is never logged and never shown. One that can't be read is a ``UserError``.
 """
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .core.settings import Anthropic, Embed, OpenAI, Settings
 
 KEY_LIMIT: Final = 4 * 1024  # bytes
+TOKEN: Final = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 - the name of a variable
 
 
 class Access(NamedTuple):
@@ -37,13 +39,14 @@ class Keys(NamedTuple):
     """The API keys. They are never logged and never shown.
 
     ``by_host``: a host starts the daemon. ``unused``: provider -> the variable of the environment whose key
-    is not used because of that.
+    is not used because of that. ``claude``: the token with which Claude Code itself is logged in.
     """
 
     anthropic: Access = Access()
     openai: Access = Access()
     by_host: bool = False
     unused: Mapping[str, str] = MappingProxyType({})
+    claude: Access = Access()
 
     @property
     def apis(self) -> dict[str, Access]:
@@ -80,7 +83,7 @@ def load_keys(env: Mapping[str, str], settings: Settings, *, by_host: bool = Fal
         for name, api in apis.items()
         if by_host and not (found[name].place or api.base_url) and env.get(VARIABLES[name].key, "").strip()
     }
-    return Keys(found["anthropic"], found["openai"], by_host, unused)
+    return Keys(found["anthropic"], found["openai"], by_host, unused, _claude(env, settings))
 
 
 def embed_access(env: Mapping[str, str], settings: Settings, *, by_host: bool = False) -> Access:
@@ -88,6 +91,15 @@ def embed_access(env: Mapping[str, str], settings: Settings, *, by_host: bool = 
     OpenAI's. Raises ``UserError``.
     """
     return _access("embed", settings.embed, env, VARIABLES["openai"], by_host=by_host)
+
+
+def _claude(env: Mapping[str, str], settings: Settings) -> Access:
+    """Claude Code takes the variable out of the environment of its hooks, so a file counts first."""
+    if settings.claude_cli.token_file:
+        place = "claude_cli.token_file"
+        return Access(_in_file(place, settings.claude_cli.token_file), place=place)
+    token = env.get(TOKEN, "").strip()
+    return Access(token, place=f"{TOKEN} of the environment" if token else "")
 
 
 def _access(
@@ -99,7 +111,7 @@ def _access(
     by_host: bool,
 ) -> Access:
     if api.key_file:
-        return Access(_in_file(section, api.key_file), api.base_url, f"{section}.key_file")
+        return Access(_in_file(f"{section}.key_file", api.key_file), api.base_url, f"{section}.key_file")
     if api.key_env and not api.base_url:
         raise UserError(f"{section}.key_env needs {section}.base_url, the address that gets the key")
     if api.key_env:
@@ -111,12 +123,12 @@ def _access(
     return Access(key, address, f"{usual.key}{f' and {usual.address}' if address else ''} of the environment")
 
 
-def _in_file(section: str, name: str) -> str:
+def _in_file(setting: str, name: str) -> str:
     path = Path(name).expanduser()
     try:
         found = read_text(path, KEY_LIMIT).strip()
     except (OSError, ValueError) as error:
-        raise UserError(f"{section}.key_file: {path} can't be read: {words(error)}") from None
+        raise UserError(f"{setting}: {path} can't be read: {words(error)}") from None
     if not found:
-        raise UserError(f"{section}.key_file: {path} is missing or empty; put the key there or unset it")
+        raise UserError(f"{setting}: {path} is missing or empty; put the key there or unset it")
     return found

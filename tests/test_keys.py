@@ -8,7 +8,8 @@ import pytest
 
 from daemon import config
 from daemon.core.errors import UserError
-from daemon.keys import Access, load_keys
+from daemon.core.settings import Settings
+from daemon.keys import TOKEN, Access, load_keys
 
 
 @pytest.mark.shows("I46")
@@ -60,3 +61,19 @@ def test_a_key_file_that_holds_no_key(tmp_path: Path, content: str | bytes | Non
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UserError, match=r"openai.key_file: .*key"):
         load_keys({}, config.from_text(f"[openai]\nkey_file = '{file}'"))
+
+
+@pytest.mark.shows("I46")
+def test_a_login_of_claude_code_comes_from_a_file_or_the_environment(tmp_path: Path) -> None:
+    """The file counts first, because the variable reaches no daemon that Claude Code starts."""
+    file = tmp_path / "token"
+    file.write_text("of-the-file\n")
+    env = {TOKEN: "of-the-variable"}
+    named = load_keys(env, config.from_text(f"[claude_cli]\ntoken_file = '{file}'"), by_host=True)
+    assert (named.claude.key, named.claude.place) == ("of-the-file", "claude_cli.token_file")
+    assert load_keys(env, Settings()).claude.key == "of-the-variable"
+    assert load_keys({}, Settings()).claude == ("", "", "")
+    assert "of-the" not in repr(named)
+    file.unlink()
+    with pytest.raises(UserError, match=r"claude_cli\.token_file: .* is missing or empty"):
+        load_keys(env, config.from_text(f"[claude_cli]\ntoken_file = '{file}'"))

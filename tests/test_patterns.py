@@ -27,6 +27,7 @@ RECORDED: Final = REPO / "tests" / "data" / "patterns.json"
 RECORD: Final = ".venv/bin/python -m tests.test_patterns"
 # Patterns that are made while the program runs, and why none of them is slow.
 MADE = {
+    "cli/setup/claude_code.py:_is_listed": "an organisation's own pattern, on the path of one folder",
     "core/secret_tokens.py:_one_pattern": "called while the module is imported: attacked with the others",
     "core/secret_values.py:_until": "called while the module is imported: attacked with the others",
     "core/template.py:fill": "names of slots, escaped, no repeat",

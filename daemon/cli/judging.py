@@ -72,6 +72,35 @@ def allows(provider: str, variable: str) -> str:
     return f"{variable} is not used: `{command}`, run where it is set, allows it"
 
 
+def lost_login(env: Mapping[str, str], place: str) -> str:
+    """What to do where the only login of Claude Code is a token in the variable of this shell, which the
+    daemon does not have; else empty. ``place``: where the daemon has a token from.
+    """
+    from ..keys import TOKEN
+
+    if place or not env.get(TOKEN, "").strip() or _is_logged_in(env):
+        return ""
+    return (
+        f"{TOKEN} is set in this shell, and Claude Code has no other login: a daemon that Claude Code or a "
+        "service starts does not see it. Put the token into a file of mode 0600 and set claude_cli.token_file"
+    )
+
+
+def _is_logged_in(env: Mapping[str, str]) -> bool:
+    """Whether Claude Code stored a login: in its folder, on macOS in the keychain."""
+    import platform
+    import subprocess
+
+    from ..hosts.claude_code.sessions import projects
+
+    if projects(env).with_name(".credentials.json").exists():
+        return True
+    if platform.system() != "Darwin":
+        return False
+    named = ["/usr/bin/security", "find-generic-password", "-s", "Claude Code-credentials"]
+    return subprocess.run(named, capture_output=True, check=False, timeout=10).returncode == 0  # noqa: S603 - a fixed command of macOS
+
+
 def missing(host: str, chosen: str) -> str:
     """What the chosen provider lacks."""
     from ..llm.select import MISSING

@@ -232,6 +232,12 @@ class ClaudeCli:
 
     path: str = _setting("", "the program; empty means `claude` from `PATH`", form="path")
     model: str = _setting("sonnet", "which model judges", form="name")
+    token_file: str = _setting(
+        "",
+        "a file with a token of `claude setup-token`, where that is the login: a daemon that Claude Code or "
+        "a service starts does not see `CLAUDE_CODE_OAUTH_TOKEN`",
+        form="path",
+    )
 
 
 @dataclass(frozen=True, slots=True)

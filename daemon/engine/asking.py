@@ -1,6 +1,7 @@
 """Has a flow's questions answered by a model.
 
-Replies that broke the form are kept. A person is told once when a limit on spending is reached.
+Replies that broke the form are kept. A person is told once when a limit on spending is reached, and when a
+judge is refused again and again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..core.redact import redact_head
 from ..judge.flow import judge
 from ..store import dead_letters
 from ..store.dead_letters import RAW_CHARS, DeadLetter
+from .calls import REFUSED
 from .drive import drive
 from .foretold import Formed
 from .world import DAY_MS
@@ -55,6 +57,7 @@ class Asking:
         self._instances = instances
         self._told_limits: set[tuple[int, str, str]] = set()
         self._calls: dict[str, set[asyncio.Task[Reply]]] = {}  # those under way, by session
+        self._told_refused: set[str] = set()
 
     async def run(
         self,
@@ -89,6 +92,7 @@ class Asking:
         found = await drive(flow, ask, world.clock, deadline_s)
         await world.projects.read(s.directory)  # a model takes its time
         self._keep_dead_letters(s, found.bad)
+        self._tell_refused(s)
         return found
 
     def stop(self, session: str) -> None:
@@ -137,3 +141,18 @@ class Asking:
         instance = self._instances.connected(s.instance)
         if instance is not None and no.tell and self._world.limits(s).toasts:
             instance.tell(ShowToast(s.id, no.tell, "warning"))
+
+    def _tell_refused(self, s: Session) -> None:
+        """A judge of the session's was refused several times in a row: a person is told once, until it works
+        again. Nobody sits before a `run`.
+        """
+        calls, instance = self._world.calls, self._instances.connected(s.instance)
+        refused = calls.refused
+        self._told_refused &= refused.keys()
+        if instance is None or instance.mode == "run" or not self._world.limits(s).toasts:
+            return
+        for name in calls.judges.get(s.host, ()):
+            if name in refused and name not in self._told_refused:
+                self._told_refused.add(name)
+                text = f"The judge was refused {REFUSED} times in a row. {refused[name]}"
+                instance.tell(ShowToast(s.id, text[:300], "error"))

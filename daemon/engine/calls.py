@@ -34,6 +34,7 @@ LEAST_S: Final = 2.0
 LOOK_S: Final = 10.0
 LASTING: Final[frozenset[Fault]] = frozenset({"auth", "billing", "model"})
 HOLDS_KEPT: Final = 1_000
+REFUSED: Final = 3  # times in a row: then it is no passing fault of the server
 OVER_LIMIT: Final = "over the spend limit"
 
 
@@ -74,6 +75,7 @@ class Calls:
     random: Random = field(default_factory=Random)
     _held: dict[tuple[str, str], float] = field(default_factory=dict)
     _fallen: dict[str, str] = field(default_factory=dict)
+    _refusals: dict[str, int] = field(default_factory=dict)
 
     async def ask(
         self, prompt: Prompt, left_s: float, limits: Limits, on_limit: OnLimit | None = None
@@ -293,11 +295,15 @@ class Calls:
             while len(self._held) > HOLDS_KEPT:
                 del self._held[next(iter(self._held))]
         who = _who(provider, prompt)
-        if len(self._serving(prompt)) > 1 and who not in self._fallen:
-            self._fallen[who] = str(error)
-            self.log.warning("a judge does not answer; the next one is asked", provider=who, error=str(error))
+        if error.fault == "auth":
+            self._refusals[who] = self._refusals.get(who, 0) + 1
+        if who not in self._fallen:
+            others = len(self._serving(prompt)) > 1
+            self.log.warning("a judge does not answer", provider=who, others=others, error=str(error))
+        self._fallen[who] = str(error)
 
     def _answered(self, who: str) -> None:
+        self._refusals.pop(who, None)
         if self._fallen.pop(who, None) is not None:
             self.log.info("a judge answers again", provider=who)
 
@@ -305,6 +311,11 @@ class Calls:
     def down(self) -> dict[str, str]:
         """Providers that did not answer when last asked, and why."""
         return dict(self._fallen)
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Those of them that were refused ``REFUSED`` times in a row, for want of a login or a valid key."""
+        return {who: self._fallen[who] for who, times in self._refusals.items() if times >= REFUSED}
 
 
 def _at_most(reserved: Reserved | None) -> Usage | None:

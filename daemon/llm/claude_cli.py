@@ -28,6 +28,7 @@ import msgspec
 
 from ..core.errors import BadReply, Unavailable
 from ..core.llm import Reply
+from ..keys import TOKEN
 from . import claude_result, faults
 from .faults import Asked
 from .sdk import encodable
@@ -43,7 +44,7 @@ FAST_MODEL: Final = "haiku"
 TURNS: Final = 3  # one, and two more when the object has a wrong form
 THINKING_TOKENS: Final = 8_000
 END_S: Final = 5.0
-KEPT: Final = frozenset({"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN"})
+KEPT: Final = frozenset({"CLAUDE_CONFIG_DIR", TOKEN})
 DROPPED: Final = ("CLAUDE", "ANTHROPIC_")
 GUARDS: Final = {"disableAllHooks": True, "permissions": {"deny": ["Read"]}}
 PLACES: Final = (".local/bin/claude", ".claude/local/claude")  # not in the PATH of a service

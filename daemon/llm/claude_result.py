@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN_CHARS: Final = 200
 RAW_CHARS: Final = 4_000
-LOGIN: Final = "Claude Code is not logged in here. Run `claude` and type /login"
+LOGIN: Final = "Claude Code is not logged in here. Run `claude` and type /login, or set claude_cli.token_file"
 TOO_OLD: Final = "this Claude Code is too old to be asked (2.1.169 or newer is needed). Run `claude update`"
 _LOGIN: Final = re.compile(
     r"not logged in|/login|failed to authenticate|invalid (?:api key|bearer)", re.IGNORECASE

@@ -37,6 +37,7 @@ _UNKNOWN = re.compile(
     r"model_?not_?found|unknown model|no such model|throughput isn.t supported"
     r"|model[^\n]{0,120}(?:not found|does not exist|not supported|not available|not enabled)"
 )
+_AUTH = ("ProviderAuthError", "APIError 401", "APIError 403")  # as the plugin names opencode's errors
 
 
 class _Tokens(Struct):
@@ -122,6 +123,8 @@ class HostProvider:
             if prompt.tier == "fast" and model is not None and _UNKNOWN.search(str(e)[:ERROR_CHARS].lower()):
                 self._refused.add(model)
                 e.fault = "model"
+            elif not e.fault and any(name in str(e)[:ERROR_CHARS] for name in _AUTH):
+                e.fault = "auth"
             raise
         try:
             found = _decode(data)

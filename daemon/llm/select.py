@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..core.errors import UserError
 from ..core.fast import lists_of
 from ..core.policy import AUTO
+from ..keys import TOKEN
 from .host import HostProvider
 from .offline import OfflineProvider
 
@@ -45,7 +46,7 @@ def providers(
     isn't set up.
     """
     if name == "claude-cli":
-        return (_claude(settings, folder),)
+        return (_claude(settings, keys, folder),)
     if name != "auto":
         found = _one(name, settings, keys, run, look)
         if found is None:
@@ -76,14 +77,15 @@ def estimate_usd(vendor: str, model: str, tokens_in: int, tokens_out: int) -> fl
     return prices.estimate_usd(vendor, model, tokens_in, tokens_out)
 
 
-def _claude(settings: Settings, folder: Path | None) -> Provider:
+def _claude(settings: Settings, keys: Keys, folder: Path | None) -> Provider:
     """Made only when it is named in the settings: using the person's own login must be their choice."""
     from .claude_cli import ClaudeCliProvider, find
 
     program = find(settings.claude_cli.path, os.environ)
     if program is None or folder is None:
         raise UserError(MISSING["claude-cli"])
-    return ClaudeCliProvider(program, settings.claude_cli.model, folder)
+    env = {**os.environ, TOKEN: keys.claude.key} if keys.claude.key else None
+    return ClaudeCliProvider(program, settings.claude_cli.model, folder, env)
 
 
 def _one(name: str, settings: Settings, keys: Keys, run: Run | None, look: Look | None) -> Provider | None:

@@ -10,7 +10,7 @@ import pytest
 from daemon import config
 from daemon.store import ledger
 from daemon.testing import FakeClock
-from harness.models.api_servers import Says, llm_server
+from harness.models.api_servers import Fails, Says, llm_server
 from tests.support.hosts.claude_code_sim import ClaudeSim
 from tests.support.hosts.claude_code_sim import write as wrote
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, write
@@ -112,3 +112,57 @@ async def test_a_limit_of_nothing_means_the_rules(tmp_path: Path, limit: str) ->
     wanted = {"setting": f"spend.{limit}", "chosen": "0", "asked": ("offline",)}
     assert (await told(folder, text))["claude-code"] == wanted
     assert (await asked(tmp_path, text))["claude-code"] == {"offline"}
+
+
+@pytest.mark.parametrize("where", ["opencode", "claude-code", "claude-code strict"])
+async def test_a_judge_that_is_refused_again_and_again_is_told_once(tmp_path: Path, where: str) -> None:
+    """Three refusals in a row: the person reads it once, with what to do, until the judge works again."""
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    strict = "strict" in where
+    async with llm_server() as server:
+        text = f'[judge]\nprovider = "openai"\n[openai]\nbase_url = "{server.url}/v1"\n'
+        sim = SimDaemon(
+            tmp_path,
+            FakeClock(),
+            None,
+            config.from_text(f"{text}[claude_code]\nstrict = {str(strict).lower()}"),
+        )
+        daemon = await sim.start()
+        host = SimHost(str(workspace), sim.clock)
+        await host.connect(daemon)
+        await host.create("ses_o")
+        claude = ClaudeSim(daemon, sim.clock, workspace, "ses_c")
+        claude.strict = strict
+        await claude.start()
+        read: list[str] = []
+
+        async def turn(*answers: Fails | Says) -> None:
+            server.script(*answers)
+            if where == "opencode":
+                await host.types("ses_o")
+                await host.works("ses_o", tools=(write("a.py"),))
+                await sim.settle()
+                read[:] = [toast for toast in host.toasts if "refused" in toast]
+                return
+            await claude.types()
+            stopped = await claude.works(tools=(wrote("a.py"),))
+            await sim.settle()
+            answers_read = (claude.heard, stopped)
+            read.extend(a.json["systemMessage"] for a in answers_read if "refused" in a.text)
+
+        try:
+            for refused in range(1, 6):
+                await turn(Fails(401, "invalid api key", "invalid_api_key"))
+                assert list(daemon.status.status()["providers_refused"]) == ["openai"] * (refused >= 3)
+            (told,) = read
+            assert "refused 3 times in a row. openai: " in told
+            assert "Check the API key" in told
+            await turn(Says(COMPLETE))
+            assert (daemon.status.status()["providers_refused"], len(read)) == ([], 1)
+            for _ in range(4):
+                await turn(Fails(403, "forbidden"))
+            assert len(read) == 2
+        finally:
+            await host.disconnect()
+            await sim.stop()

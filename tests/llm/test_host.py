@@ -114,3 +114,20 @@ async def test_another_failure_is_not_the_models(said: str, clock: FakeClock) ->
         await provider.complete(await provider.chosen(replace(QUICK, model=BIG)), LONG)
     assert caught.value.fault == ""
     assert (await provider.chosen(replace(QUICK, model=BIG))).model == Model("anthropic", "claude-haiku-4-5")
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        ("APIError 401: invalid x-api-key", "auth"),
+        ("APIError 403: no", "auth"),
+        ("ProviderAuthError: log in", "auth"),
+        ("APIError 500: 401 files", ""),
+    ],
+)
+async def test_a_host_without_a_key_says_so(said: str, fault: str, clock: FakeClock) -> None:
+    """The status that the plugin tells, not the words of the provider, says that the key was refused."""
+    host = Host(None, {"anthropic/claude-opus-5"}, said)
+    with pytest.raises(Unavailable) as caught:
+        await host.provider(clock).complete(replace(QUICK, tier="judge", model=BIG), LONG)
+    assert caught.value.fault == fault

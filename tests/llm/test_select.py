@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from daemon.config import from_text
-from daemon.core.errors import UserError
+from daemon.core.errors import Unavailable, UserError
 from daemon.core.llm import Prompt
 from daemon.core.policy import POLICIES
-from daemon.keys import VARIABLES, Access, Keys
+from daemon.keys import VARIABLES, Access, Keys, load_keys
 from daemon.llm.anthropic import AnthropicProvider
 from daemon.llm.claude_cli import ClaudeCliProvider
 from daemon.llm.openai_compat import OpenAIProvider
@@ -49,3 +49,15 @@ def test_quick_questions_go_to_the_small_model(tmp_path: Path) -> None:
     judge, quick = (Prompt("judge", tier, "", "") for tier in ("judge", "fast"))
     assert made.model_for(judge) == ("anthropic", "opus")
     assert made.model_for(quick) == ("anthropic", "haiku")
+
+
+async def test_a_token_in_a_file_is_the_login(tmp_path: Path) -> None:
+    """The judge `claude-cli` gets it from the daemon, whose environment has none."""
+    program, token = tmp_path / "claude", tmp_path / "token"
+    program.write_text('#!/bin/sh\nprintf "token %s" "$CLAUDE_CODE_OAUTH_TOKEN" >&2\nexit 1\n')
+    program.chmod(0o755)
+    token.write_text("t0ken\n")
+    settings = from_text(f"[claude_cli]\npath = '{program}'\ntoken_file = '{token}'")
+    (made,) = providers("claude-cli", settings, load_keys({}, settings), folder=tmp_path / "judge")
+    with pytest.raises(Unavailable, match="token t0ken"):
+        await made.complete(Prompt("judge", "judge", "Judge.", "Data."), 30.0)

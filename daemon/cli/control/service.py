@@ -20,6 +20,7 @@ from ...core.errors import Unavailable, UserError
 from ...core.settings import SETTINGS
 from ...files.folders import remove_empty
 from ...keys import VARIABLES
+from ..judging import lost_login
 from ..settings import add_flags, load
 from ..terminal import say
 from .service_report import Report, tell
@@ -291,6 +292,9 @@ def _unseen(env: Mapping[str, str], settings: Settings | None) -> Iterator[str]:
         variable = VARIABLES[name].key
         if env.get(variable) and not api.key_file:
             yield f"{variable}: the service does not see it; put the key into a file and set {name}.key_file"
+    asked = {settings.judge.provider, settings.judge.claude_code} if settings else set()
+    if settings and "claude-cli" in asked and (way := lost_login(env, settings.claude_cli.token_file)):
+        yield way
 
 
 def _stamp() -> str:

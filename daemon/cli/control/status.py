@@ -199,7 +199,11 @@ def _models(status: dict[str, Any]) -> list[tuple[str, str]]:
 
     After an update, a daemon of the older version may not tell all of it.
     """
-    facts = [("silent", f"{name}: {short(e, 200)}") for name, e in status.get("providers_down", {}).items()]
+    refused = status.get("providers_refused", ())
+    facts = [
+        ("REFUSED" if name in refused else "silent", f"{name}: {short(e, 200)}")
+        for name, e in status.get("providers_down", {}).items()
+    ]
     spent, limits, dead = status["spent_today"], status.get("limits"), status.get("dead_letters")
     if limits and status["providers"] != ["offline"]:
         unknown = f", {spent['tokens']:,} of {limits['tokens_per_day']:,} unpriced tokens"

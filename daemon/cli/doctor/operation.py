@@ -147,10 +147,14 @@ def providers(about: About) -> Iterator[Check]:
         yield Check(
             "keys", "ok", f"in the environment of a daemon that a host starts, {allows(name, variable)}"
         )
+    refused = (about.status or {}).get("providers_refused", ())
     for name, error in (about.status or {}).get("providers_down", {}).items():
-        yield Check(
-            "providers", "warn", f"{name} did not answer when last asked: {error}", "reflectd doctor --online"
-        )
+        if name in refused:
+            mend = "give it a valid key or login, then reflectd restart"
+            yield Check("providers", "fail", f"{name} is refused again and again: {error}", mend)
+        else:
+            text = f"{name} did not answer when last asked: {error}"
+            yield Check("providers", "warn", text, "reflectd doctor --online")
 
 
 def _by_host(about: About) -> bool:
@@ -161,7 +165,7 @@ def _by_host(about: About) -> bool:
 def judges(about: About) -> Iterator[Check]:
     """Who judges the sessions of each host: as the running daemon says, else as the settings say."""
     from ...core.words import HOSTS
-    from ..judging import CHOOSE, found, read, who_judges
+    from ..judging import CHOOSE, found, lost_login, read, who_judges
 
     by_settings = found(about.settings, about.env, by_host=_by_host(about))
     used = {"opencode": True, "claude-code": _with_claude_code(about)}
@@ -183,6 +187,17 @@ def judges(about: About) -> Iterator[Check]:
             yield Check("judge", "warn", text, CHOOSE[host])
         else:
             yield Check("judge", "ok", text)
+        if "claude-cli" in now.asked and (way := lost_login(about.env, _token_place(about))):
+            yield Check("judge", "fail", f"{HOSTS[host]}'s judge has no login", way)
+
+
+def _token_place(about: About) -> str:
+    """Where the running daemon has a token of Claude Code's from. Where none runs, Claude Code will start it:
+    then only a file counts.
+    """
+    if about.status is not None:
+        return str(about.status.get("claude_token", ""))
+    return "claude_cli.token_file" if about.settings.claude_cli.token_file else ""
 
 
 def learning(about: About) -> Iterator[Check]:

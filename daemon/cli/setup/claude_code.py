@@ -11,6 +11,7 @@ A file that is no settings file is a ``UserError`` and is not changed.
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -238,6 +239,7 @@ def silenced(env: Mapping[str, str], folder: Path, managed: Sequence[Path] = MAN
     those of an organisation (``managed``), switch off.
     """
     ruled = [file for place in managed for file in (place, *sorted(place.with_suffix(".d").glob("*.json")))]
+    loaded = [path for _, path, on in enabled_in(env, folder) if on and path is not None]
     for file in (*ruled, *read_in(env, folder)):
         with suppress(UserError, Unavailable, OSError):
             settings = load(file)[1] if file.is_file() else {}
@@ -247,11 +249,42 @@ def silenced(env: Mapping[str, str], folder: Path, managed: Sequence[Path] = MAN
                 yield f"{file}: allowManagedHooksOnly is true, so only hooks of the organisation run"
             elif file in ruled and _is_refused(settings):
                 yield f"{file}: the organisation switches the plugin off"
+            elif file in ruled and (key := _keeps_out(settings, loaded)):
+                yield f"{file}: {key} keeps out the plugin's marketplace, the folder {', '.join(loaded)}"
 
 
 def _is_refused(settings: Mapping[str, Any]) -> bool:
     plugins = settings.get(ENABLED[0])
     return isinstance(plugins, dict) and plugins.get(PLUGIN) is False
+
+
+def _keeps_out(settings: Mapping[str, Any], folders: Sequence[str]) -> str:
+    """The key of an organisation's settings by which Claude Code loads no plugin from one of ``folders``. An
+    allowlist that is no list allows nothing.
+    """
+    for key in (
+        "strictKnownMarketplaces",
+        "allowedMarketplaces",
+    ):  # the second is read where the first is not
+        if key in settings:
+            if any(not _is_listed(settings[key], folder) for folder in folders):
+                return key
+            break
+    blocked = settings.get("blockedMarketplaces")
+    return "blockedMarketplaces" if any(_is_listed(blocked, folder) for folder in folders) else ""
+
+
+def _is_listed(sources: object, folder: str) -> bool:
+    """Whether a list of marketplaces names the folder, by its path or by a pattern."""
+    for source in sources if isinstance(sources, list) else ():
+        match source:
+            case {"source": "directory", "path": str(path)} if path == folder:
+                return True
+            case {"source": "pathPattern", "pathPattern": str(pattern)}:
+                with suppress(re.error):
+                    if re.search(pattern, folder):
+                        return True
+    return False
 
 
 def _others(env: Mapping[str, str], file: Path) -> list[Path]:

@@ -21,7 +21,7 @@ from ...core.errors import UserError
 from ...core.policy import Judging
 from ...core.settings import Settings
 from ...keys import VARIABLES, Keys, load_keys
-from ..judging import cost, found, missing, names, who_judges
+from ..judging import cost, found, lost_login, missing, names, who_judges
 from ..terminal import NARROWEST_TEXT, attended, say, width
 from .edit import check_editable, diff, read_text, write
 
@@ -121,7 +121,8 @@ def decide(
         except (EOFError, KeyboardInterrupt):
             print("\nThe plugin is set up. Who judges was not changed.")
     if not chosen:
-        return Outcome(known.now, known.settings, paths.config_file(env))
+        notes = _login_notes(known.settings, known.now, env)
+        return Outcome(known.now, known.settings, paths.config_file(env), notes=notes)
     return _write(args, known, chosen, now)
 
 
@@ -240,7 +241,8 @@ def _write(args: argparse.Namespace, known: _Known, chosen: str, now: Callable[[
     """Set the value in the person's file, unless it is there or this is a dry run."""
     file, old, new = _edited(args, known, chosen)
     settings = config.from_text(new, name=str(file), env=known.env)
-    judging, notes = found(settings, known.env, by_host=True)[HOST], tuple(_notes(settings, chosen))
+    judging = found(settings, known.env, by_host=True)[HOST]
+    notes = (*_notes(settings, chosen), *_login_notes(settings, judging, known.env))
     backup = None if args.dry_run or new == old else write(file, old, new, now)
     return Outcome(judging, settings, file, diff(file, old, new), backup, notes)
 
@@ -257,3 +259,11 @@ def _notes(settings: Settings, chosen: str) -> list[str]:
             f"{api.base_url}; a service does not see it and needs {chosen}.key_file"
         )
     return notes
+
+
+def _login_notes(settings: Settings, judging: Judging, env: Mapping[str, str]) -> tuple[str, ...]:
+    """That the judge `claude-cli` will have no login."""
+    if "claude-cli" not in judging.asked:
+        return ()
+    way = lost_login(env, settings.claude_cli.token_file)
+    return (way,) if way else ()

@@ -108,7 +108,8 @@ class ClaudeCode:
         self._asides: set[str] = set()
         self._ending: set[str] = set()
         self._escaped: set[str] = set()  # the mod told of Esc, which the file may not have yet
-        self._told: dict[str, str] = {}  # session -> what the person has not read yet
+        # session -> what the person has not read yet: the newest news, and the newest error
+        self._told: dict[str, dict[bool, str]] = {}
         self._mods = Mods()
 
     async def hook(self, event: str, body: bytes, headers: Mapping[str, str], *, strict: bool) -> Answer:
@@ -344,7 +345,7 @@ class ClaudeCode:
         """A message for the person: by the mod if it asks; more than news also with the next prompt."""
         self._mods.show(session, toast.message)
         if toast.variant != "info":
-            self._told[session] = toast.message
+            self._told.setdefault(session, {})[toast.variant == "error"] = toast.message
 
     def _goes_on(self, session: str) -> None:
         """What waits for the end of the session's last turn waits in vain."""
@@ -466,7 +467,7 @@ class ClaudeCode:
         s = self._world.sessions.get(hook.session)
         text = await self._offering.text(s, when, instance, prompt) if s is not None else ""
         output = _context(hook, text) if text else {}
-        told = self._told.pop(hook.session, "") if when == "prompt" else ""
+        told = "; ".join(self._told.pop(hook.session, {}).values()) if when == "prompt" else ""
         if told and hook.typed and not hook.one_shot:  # a wake says itself what became of the turn
             output["systemMessage"] = f"reflectd, on the last turn: {told}"
         return Answer(200, msgspec.json.encode(output)) if output else NOTHING
@@ -488,5 +489,5 @@ def _woken(text: str, *, strict: bool) -> Answer:
 
 def _toasted(stop: _Stop) -> Answer:
     if stop.toasts:
-        return Answer(200, msgspec.json.encode({"systemMessage": f"reflectd: {stop.toasts[-1]}"}))
+        return Answer(200, msgspec.json.encode({"systemMessage": f"reflectd: {'; '.join(stop.toasts)}"}))
     return NOTHING

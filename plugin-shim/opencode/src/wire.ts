@@ -90,10 +90,12 @@ export function order(value: unknown): Order | undefined {
   }
 }
 
-/** One short line for an error of host or daemon, of whatever type. */
+/** One short line for an error of host or daemon, of whatever type: its name, the HTTP status, its words. */
 export function reason(error: unknown): string {
   if (error instanceof Error) return error.message.slice(0, 2000) || error.name
   const { name, message, data } = record(error)
   const said = text(message) || text(record(data)["message"])
-  return [text(name), said].filter(Boolean).join(": ").slice(0, 2000) || String(error).slice(0, 2000)
+  const status = number(record(data)["statusCode"])
+  const what = status === undefined ? text(name) : `${text(name)} ${status}`.trim()
+  return [what, said].filter(Boolean).join(": ").slice(0, 2000) || String(error).slice(0, 2000)
 }

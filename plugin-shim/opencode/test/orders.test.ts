@@ -339,6 +339,10 @@ test("a judge that fails, hangs or is cancelled is deleted and answered", async 
     data: { info: { error: { name: "APIError", data: { message: "quota" } } }, parts: [] },
   })
   assert.equal((await send("evaluate", evaluate)).error, "APIError: quota")
+  host.prompt = () => ({
+    data: { info: { error: { name: "APIError", data: { message: "no key", statusCode: 401 } } }, parts: [] },
+  })
+  assert.equal((await send("evaluate", evaluate)).error, "APIError 401: no key")
   host.prompt = () => Promise.reject(new Error("boom"))
   assert.equal((await send("evaluate", evaluate)).error, "boom")
   host.prompt = () => new Promise(() => {})
@@ -349,7 +353,7 @@ test("a judge that fails, hangs or is cancelled is deleted and answered", async 
   assert.equal((await send("cancel", { order: "slow" })).status, "done")
   assert.deepEqual(await resultOf("slow"), { id: "slow", status: "failed", error: "cancelled" })
   assert.equal(host.named("abort").length, 2)
-  assert.equal(host.named("delete").length, 4)
+  assert.equal(host.named("delete").length, 5)
   assert.equal(host.sessions.size, 1)
 })
 

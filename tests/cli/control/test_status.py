@@ -6,8 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from daemon import paths
 from daemon.cli.control.status import render
+from daemon.cli.doctor.finding import About
+from daemon.cli.doctor.operation import providers
 from daemon.cli.render import Paint
+from daemon.core.settings import Settings
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from tests.cli.test_screens import SCREENS
@@ -113,3 +117,20 @@ def test_status_names_the_judge_of_each_host(box: Sandbox) -> None:
             named = "REFLECTD_JUDGE_CLAUDE_CODE" in env
             assert found["claude-code"]["setting"] == ("judge.claude_code" if named else "judge.provider")
     assert "this judge is not set up" in daemon.log()
+
+
+def test_status_and_doctor_name_a_judge_that_is_refused(box: Sandbox) -> None:
+    """A judge that only failed once is silent, one without a key is refused; each is named with its words."""
+    with Daemon(box) as daemon:
+        status = daemon.status()
+        status["providers_down"] = {"openai": "answered 401", "anthropic": "no answer"}
+        status["providers_refused"] = ["openai"]
+        lines = render(status, [], Paint(), 0)
+        assert "  REFUSED  openai: answered 401" in lines
+        assert "  silent   anthropic: no answer" in lines
+        about = About({}, Settings(), paths.resolve(box.env()), status)
+        found = [c[:3] for c in providers(about) if "answer" in c.text]
+    assert found == [
+        ("providers", "fail", "openai is refused again and again: answered 401"),
+        ("providers", "warn", "anthropic did not answer when last asked: no answer"),
+    ]

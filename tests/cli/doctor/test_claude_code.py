@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from daemon import paths
+from daemon import config, paths
 from daemon.cli.doctor import claude_code
 from daemon.cli.doctor.finding import About
+from daemon.cli.doctor.operation import judges
 from daemon.cli.setup.agents import look
 from daemon.cli.setup.claude_code import silenced
 from daemon.core.settings import Settings
+from daemon.keys import TOKEN
 from tests.support.hosts.claude_code_settings import Desk
 
 
@@ -104,6 +106,49 @@ def test_an_organisation_s_settings_are_read(
     assert says in why
 
 
+OURS = {"source": "directory", "path": "FOLDER"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"strictKnownMarketplaces": []}, "strictKnownMarketplaces"),
+        ({"strictKnownMarketplaces": "none"}, "strictKnownMarketplaces"),
+        (
+            {"strictKnownMarketplaces": [{"source": "hostPattern", "hostPattern": ".*"}]},
+            "strictKnownMarketplaces",
+        ),
+        (
+            {"strictKnownMarketplaces": [{"source": "pathPattern", "pathPattern": "^/opt/"}]},
+            "strictKnownMarketplaces",
+        ),
+        (
+            {"strictKnownMarketplaces": [{"source": "pathPattern", "pathPattern": "("}]},
+            "strictKnownMarketplaces",
+        ),
+        ({"allowedMarketplaces": []}, "allowedMarketplaces"),
+        ({"blockedMarketplaces": [{"source": "pathPattern", "pathPattern": ".*"}]}, "blockedMarketplaces"),
+        ({"strictKnownMarketplaces": [OURS], "blockedMarketplaces": [OURS]}, "blockedMarketplaces"),
+        ({"strictKnownMarketplaces": [OURS]}, ""),
+        ({"strictKnownMarketplaces": [OURS], "allowedMarketplaces": []}, ""),
+        ({"strictKnownMarketplaces": [{"source": "pathPattern", "pathPattern": "plugins/claude"}]}, ""),
+        ({"blockedMarketplaces": [{"source": "github", "repo": "a/b"}]}, ""),
+    ],
+)
+def test_an_organisation_s_lists_of_marketplaces_are_read(
+    desk: Desk, settings: dict[str, object], key: str
+) -> None:
+    """As Claude Code 2.1.331 does with each of these: it loads the plugin or refuses its marketplace."""
+    desk()
+    file = desk.root / "etc" / "managed-settings.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps(settings).replace("FOLDER", desk.folder))
+    named = [f"{file}: {key} keeps out the plugin's marketplace, the folder {desk.folder}"] if key else []
+    assert list(silenced(desk.env, desk.project, (file,))) == named
+    assert desk("--remove") == 0
+    assert list(silenced(desk.env, desk.project, (file,))) == []
+
+
 def test_doctor_looks_at_our_entries(desk: Desk) -> None:
     """Our plugin is enabled, exists and is this installation's; and the hooks have the programs they need."""
     a_program(desk, "curl", "")
@@ -154,3 +199,32 @@ def test_doctor_says_whether_the_mod_runs(desk: Desk) -> None:
     assert about_mod(desk, lacks, settings=off).startswith("switched off (claude_code.mod)")
     a_program(desk, "claude", "2.1.197 (Claude Code)")
     assert about_mod(desk) == "this version loads none; the hooks do all the work"
+
+
+def test_doctor_says_which_login_the_daemon_lacks(desk: Desk) -> None:
+    """The daemon's environment counts, not that of the shell: a token that only the shell has is no login."""
+    desk()
+    a_program(desk, "claude", "2.1.331 (Claude Code)")
+    desk.env[TOKEN] = "k" * 40
+    settings = config.from_text('[judge]\nclaude_code = "claude-cli"')
+
+    def lacking(status: dict[str, object] | None, settings: Settings = settings) -> list[str]:
+        about = About(desk.env, settings, paths.resolve(desk.env, socket="/r.sock"), status)
+        return [c.mend for c in judges(about) if c.text == "Claude Code's judge has no login"]
+
+    for status in (None, {"claude_token": ""}):
+        (way,) = lacking(status)
+        assert "set claude_cli.token_file" in way
+        assert "kkkk" not in way
+    assert lacking({"claude_token": "claude_cli.token_file"}) == []
+    assert lacking({"claude_token": f"{TOKEN} of the environment"}) == []
+    token = desk.write("t0ken", desk.root / "token")
+    assert (
+        lacking(
+            None,
+            config.from_text(f'[judge]\nclaude_code = "claude-cli"\n[claude_cli]\ntoken_file = "{token}"'),
+        )
+        == []
+    )
+    desk.write("{}", desk.file.with_name(".credentials.json"))
+    assert lacking({"claude_token": ""}) == []

@@ -12,7 +12,7 @@ import pytest
 
 from daemon import config
 from daemon.cli.setup.judge import CHOICES, USUAL
-from daemon.keys import load_keys
+from daemon.keys import TOKEN, load_keys
 from harness.machine.sandbox import REPO
 from tests.support.hosts.claude_code_settings import Desk
 
@@ -287,3 +287,28 @@ def test_the_figure_is_that_of_the_page_on_cost() -> None:
     """How much a judged turn takes is measured in one place; the choices are those of the setting."""
     assert USUAL in " ".join((REPO / "docs" / "cost.md").read_text("utf-8").replace("**", "").split())
     assert set(CHOICES) == set(config.SETTINGS["judge.claude_code"].choices) - {""}
+
+
+def test_a_login_that_no_hook_has_is_said(desk: Desk) -> None:
+    """The only login is a token in this shell's variable: each run says the way, until it is taken. A login
+    that Claude Code stored is enough.
+    """
+    a_claude(desk)
+    desk.env[TOKEN] = "sk-ant-oat01-" + "k" * 40
+    for argv in (("--judge", "claude-cli"), ()):
+        assert desk(*argv) == 0
+        assert "set claude_cli.token_file" in desk.out
+        assert "kkkk" not in desk.out + desk.err
+    for file, env in (
+        (desk.file.with_name(".credentials.json"), {}),
+        (desk.root / "token", {"REFLECTD_CLAUDE_CLI_TOKEN_FILE": str(desk.root / "token")}),
+    ):
+        desk.write("{}", file)
+        desk.env |= env
+        assert desk() == 0
+        assert "token_file" not in desk.out
+        file.unlink()
+        desk.env = {k: v for k, v in desk.env.items() if k not in env}
+    del desk.env[TOKEN]
+    assert desk() == 0
+    assert "token_file" not in desk.out
