@@ -21,39 +21,43 @@ _WITH_NAME = r"[ =]?(?P<quote>[\"'])?(?P<user>[^\s:%\"']{1,100})[:%](?P<value>(?
 _ALONE = r"[ =]{1,3}(?P<quote>[\"'])?(?P<value>(?(quote)[^\"'\n]{1,200}|[^\s\"'`|;&)]{1,200}))"
 _ATTACHED = r"(?P<quote>[\"'])?(?P<value>(?(quote)[^\"'\n]{1,200}|[^\s\"'`|;&)]{1,200}))"
 # after " -": the flag, the command before it, what follows it
+_FLAGGED: Final = (
+    ("u", _CLIENTS, _WITH_NAME),
+    ("U", _CLIENTS, _WITH_NAME),
+    ("u", r"lftp\b", r"[ ][\"']?[^\s,\"']{1,100},(?P<value>[^\s\"'`]{1,200})"),
+    ("a", r"https?\b", _WITH_NAME),
+    ("c", r"snmp\w*\b", _ALONE),
+    ("N", r"ssh-keygen\b", _ALONE),
+    ("b", _CLIENTS, r"[ ][\"']?[\w.%$-]{1,80}=(?P<value>[^;\s\"']{6,4096})"),
+    ("b", r"gh[ ]secret\b", _ALONE),
+    ("-body", r"gh[ ]secret\b", _ALONE),
+    ("-user", _CLIENTS, _WITH_NAME),
+    ("-proxy-user", _CLIENTS, _WITH_NAME),
+    ("p", r"(?:mysql\w*|maria\w*|mycli|sshpass|7z[az]?|xtrabackup|mydumper|rar)\b", _ATTACHED),
+    ("p", _LOGIN, _ALONE),
+    ("P", r"(?:zip|unzip|sqlcmd|bcp|isql|ncat|mosquitto_\w+|ipmitool)\b", _ALONE),
+    ("a", r"(?:redis-cli|valkey-cli|keydb-cli)\b", _ALONE),
+    ("w", r"ldap\w+\b", _ALONE),
+    ("k", r"openssl\b", _ALONE),
+    ("K", r"openssl\b", _ALONE),
+    ("pw", r"(?:plink|pscp|psftp|putty)\b", _ALONE),
+    ("pass", r"openssl\b", r"(?:in|out)?[ ]pass:" + _ATTACHED),
+    (
+        "b",
+        r"htpasswd\b",
+        r"[A-Za-z]{0,4}(?:[ ]-[A-Za-z]{1,4}){0,3}[ ][^\s]{1,200}[ ][^\s]{1,80}" + _ALONE,
+    ),
+    ("nb", r"htpasswd\b", r"[A-Za-z]{0,4}[ ][^\s]{1,80}" + _ALONE),
+    ("P", r"(?:smb\w*|snmp\w*)\b", _ALONE),
+    ("A", r"snmp\w*\b", _ALONE),
+    ("X", r"snmp\w*\b", _ALONE),
+)
+_STARTS: Final = r"(?:^|[\s/|;&(`\"'$])"
 _FLAGS: Final = tuple(
-    (flag, re.compile(rf"(?:^|[\s/|;&(`\"'$]){command}"), re.compile(flag + value))
-    for flag, command, value in (
-        ("u", _CLIENTS, _WITH_NAME),
-        ("U", _CLIENTS, _WITH_NAME),
-        ("u", r"lftp\b", r"[ ][\"']?[^\s,\"']{1,100},(?P<value>[^\s\"'`]{1,200})"),
-        ("a", r"https?\b", _WITH_NAME),
-        ("c", r"snmp\w*\b", _ALONE),
-        ("N", r"ssh-keygen\b", _ALONE),
-        ("b", _CLIENTS, r"[ ][\"']?[\w.%$-]{1,80}=(?P<value>[^;\s\"']{6,4096})"),
-        ("b", r"gh[ ]secret\b", _ALONE),
-        ("-body", r"gh[ ]secret\b", _ALONE),
-        ("-user", _CLIENTS, _WITH_NAME),
-        ("-proxy-user", _CLIENTS, _WITH_NAME),
-        ("p", r"(?:mysql\w*|maria\w*|mycli|sshpass|7z[az]?|xtrabackup|mydumper|rar)\b", _ATTACHED),
-        ("p", _LOGIN, _ALONE),
-        ("P", r"(?:zip|unzip|sqlcmd|bcp|isql|ncat|mosquitto_\w+|ipmitool)\b", _ALONE),
-        ("a", r"(?:redis-cli|valkey-cli|keydb-cli)\b", _ALONE),
-        ("w", r"ldap\w+\b", _ALONE),
-        ("k", r"openssl\b", _ALONE),
-        ("K", r"openssl\b", _ALONE),
-        ("pw", r"(?:plink|pscp|psftp|putty)\b", _ALONE),
-        ("pass", r"openssl\b", r"(?:in|out)?[ ]pass:" + _ATTACHED),
-        (
-            "b",
-            r"htpasswd\b",
-            r"[A-Za-z]{0,4}(?:[ ]-[A-Za-z]{1,4}){0,3}[ ][^\s]{1,200}[ ][^\s]{1,80}" + _ALONE,
-        ),
-        ("nb", r"htpasswd\b", r"[A-Za-z]{0,4}[ ][^\s]{1,80}" + _ALONE),
-        ("P", r"(?:smb\w*|snmp\w*)\b", _ALONE),
-        ("A", r"snmp\w*\b", _ALONE),
-        ("X", r"snmp\w*\b", _ALONE),
-    )
+    (flag, re.compile(_STARTS + command), re.compile(flag + value)) for flag, command, value in _FLAGGED
+)
+_COMMAND: Final = re.compile(
+    f"{_STARTS}(?:{'|'.join(dict.fromkeys(command for _, command, _ in _FLAGGED))})".encode()
 )
 _FLAG: Final = re.compile(rb" -(?=%b)" % "|".join(sorted({flag for flag, _, _ in _FLAGS})).lower().encode())
 FLAG_COST: Final = 16  # see ``Text.affords``
@@ -113,7 +117,10 @@ _LOGIN_PAIR: Final = re.compile(
 
 def flags(view: Text) -> Iterator[Span]:
     """``curl -u user:X``, ``mysql -pX``."""
-    for found in _FLAG.finditer(view.low):
+    first = _FLAG.search(view.low)
+    if first is None or _COMMAND.search(view.low) is None:
+        return  # builds have thousands of flags and none of these commands
+    for found in _FLAG.finditer(view.low, first.start()):
         if view.affords(found.start(), FLAG_COST):
             yield from _flag(view.text, found.start())
 

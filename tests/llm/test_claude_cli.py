@@ -240,6 +240,7 @@ async def test_a_cancelled_call_is_killed(claude: ClaudeCode, llm: ModelServer) 
 ASK = """
 import asyncio, os, sys
 from pathlib import Path
+from daemon.core.llm import Prompt
 from daemon.llm.claude_cli import ClaudeCliProvider
 
 made = ClaudeCliProvider(Path(sys.argv[1]), "sonnet", Path(sys.argv[2]))

@@ -22,7 +22,6 @@ from harness.machine import processes
 from harness.machine.reflectd import call
 from harness.machine.sandbox import REPO, Sandbox, sandbox
 from harness.machine.waiting import wait_until
-from tests.support.machine.command_line import reflectd, said
 
 
 @pytest.fixture
@@ -83,22 +82,6 @@ def test_a_connection_starts_the_daemon(box: Sandbox) -> None:
         assert process.wait(60) == 0, log(box)
         assert other.stat().st_ino == inode
         assert (box.state / "socket").read_text() == f"{other}\n", "its address lasts as well"
-        assert "Traceback" not in log(box)
-
-
-@pytest.mark.needs("systemd-socket-activate")
-def test_a_restart_keeps_the_inherited_socket(box: Sandbox) -> None:
-    """The daemon becomes the program on the disk in its own process; the manager's socket outlives both."""
-    with activated(box, box.socket) as process:
-        before, inode = call(box.socket, "GET", "/v1/status"), box.socket.stat().st_ino
-        said(reflectd(box, "restart"), 0, "restarted", f"pid {process.pid}")
-        after = call(box.socket, "GET", "/v1/status")
-        assert after["pid"] == before["pid"] == process.pid
-        assert after["started_at"] > before["started_at"]
-        process.terminate()
-        assert process.wait(60) == 0, log(box)
-        assert box.socket.stat().st_ino == inode
-        assert (box.state / "socket").read_text() == f"{box.socket}\n"
         assert "Traceback" not in log(box)
 
 
