@@ -66,8 +66,8 @@ eval-stuck: setup         ## how often the loop detectors are right: SPLIT=tunin
 eval-redact: setup        ## how many secrets the redaction finds, and what else it changes: CASES=dir
 	@$(BIN)/python -m evals.redact $(if $(CASES),--cases $(CASES))
 
-eval-reflect: setup       ## how often a person's words are read right: CASES=dir
-	@$(BIN)/python -m evals.reflect $(if $(CASES),--cases $(CASES))
+eval-reflect: setup       ## how often a person's words are read right: CASES=dir DUMP=dir REPLIES=dir
+	@$(BIN)/python -m evals.reflect $(if $(CASES),--cases $(CASES)) $(if $(DUMP),--dump $(DUMP)) $(if $(REPLIES),--replies $(REPLIES))
 
 eval-memory: setup embed  ## how often a task gets its lesson, and one gets a lesson that is none: CASES=file WRONG=1
 	@$(BIN)/python -m evals.memory $(if $(CASES),--cases $(CASES)) $(if $(WRONG),--wrong)

@@ -103,11 +103,7 @@ def run(cases: list[Labelled], args: argparse.Namespace) -> list[Outcome]:
         check_dump(folder, names)
     files = Replies(folder, names, dump=args.dump is not None)
     outcomes = asyncio.run(judge_all([fenced(c) for c in cases], (files,), settings, 1))
-    if files.stale:
-        raise UserError(
-            f"{len(files.stale)} replies answer other prompts than these cases have now: remove them, or "
-            f"name another folder. The first is {min(files.stale)}"
-        )
+    files.check()
     waiting = files.pending
     return [replace(o, got=PENDING, why=str(waiting[o.name])) if o.name in waiting else o for o in outcomes]
 

@@ -1,9 +1,10 @@
-"""``python -m evals.reflect``: read labelled messages and say how often the rules were right about them.
+"""``python -m evals.reflect``: how well a small model reads what a person typed, and finds contradictions.
 
-Precision and recall of each class with 95 % intervals, of all signals together, and how often the instruction
-was worded alike. No model, no cost. A case is one JSON object on a line of a ``.jsonl`` file: ``text``,
-``prior_assistant``, ``type``, ``content``. Exit code 2 for wrong cases; with ``--strict`` 1 when an aim is
-missed.
+A folder has ``signals.jsonl`` ({"text", "prior_assistant", "type", "content"} a line) and
+``contradicts.jsonl`` ({"rule", "statements", "contradicts": numbers from 1}); one of them may be missing.
+``--dump`` writes the prompts as files and ``--replies`` reads the replies from there (``evals.replies``), so
+any model can be measured. Without either it says how many signals the keywords alone would show to a person.
+Messages are asked about in batches, as `/reflect` does. Exit code 2 for wrong cases or files.
 """
 
 from __future__ import annotations
@@ -13,147 +14,222 @@ import json
 import sys
 from collections import Counter
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from daemon.api.rules import classify
+from daemon import paths
 from daemon.core.errors import UserError
 from daemon.core.shares import Share, wilson
-from daemon.rules.patterns import alike, shape_of
-from daemon.rules.signals import Kind, Reading
+from daemon.core.transcript import Said
+from daemon.files.prompts import read_layer
+from daemon.rules import contradicts, signals
+from daemon.rules.candidates import Candidate, candidate_of, for_a_person
+from evals.replies import answered
 from evals.report import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
-CASES: Final = Path(__file__).resolve().parents[1] / "tests" / "data" / "reflect" / "tuning"
+    from daemon.core.llm import Prompt, Reply
+
+T = TypeVar("T")
+Json = dict[str, Any]
+CASES: Final = Path(__file__).resolve().parents[1] / "tests" / "data" / "reflect"
 SIGNALS: Final = ("correction", "instruction", "positive", "negative")
-PRECISION, RECALL = 0.85, 0.50  # of all signals, on messages that nobody tuned the rules on
 SHOWN: Final = 110  # characters of a message
 
 
-class Case(msgspec.Struct):
+class Message(msgspec.Struct):
     """One labelled message."""
 
     text: str
-    type: Kind
+    type: signals.Kind
     prior_assistant: str | None = ""
     content: str = ""
 
 
+class Rule(msgspec.Struct):
+    """One labelled rule. ``contradicts``: numbers of its statements, from 1."""
+
+    rule: str
+    statements: list[str]
+    contradicts: list[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was expected of a message, and what came."""
+    """What was expected of something, and what came; ``got`` is "" where a reply left it out."""
 
-    case: Case
-    got: Reading
-
-    @property
-    def right(self) -> bool:
-        """Whether it is of the right class."""
-        return self.got.type == self.case.type
+    text: str
+    expect: str
+    got: str
 
 
 def main(argv: list[str]) -> int:
     """Run it; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m evals.reflect", description=__doc__)
     parser.add_argument("--cases", type=Path, default=CASES, metavar="DIR", help=f"where they are ({CASES})")
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument("--dump", type=Path, metavar="DIR", help="ask nobody, write each prompt")
+    who.add_argument("--replies", type=Path, metavar="DIR", help="read the replies in a dump")
     parser.add_argument("--json", action="store_true", help="print figures and mistakes as JSON")
-    parser.add_argument("--strict", action="store_true", help="exit code 1 when an aim is missed")
     args = parser.parse_args(argv)
     try:
-        outcomes = [Outcome(c, classify(c.text, c.prior_assistant or "")) for c in read_cases(args.cases)]
+        messages = read_cases(args.cases / "signals.jsonl", Message)
+        rules = read_cases(args.cases / "contradicts.jsonl", Rule)
+        if not messages and not rules:
+            raise UserError(f"there is no labelled case in {args.cases}")
+        folder: Path | None = args.dump or args.replies
+        if folder is None:
+            print("\n".join(by_keyword(messages)))
+            return 0
+        return show(args, messages, rules, folder)
     except (UserError, OSError) as e:
         print(f"evals: {e}", file=sys.stderr)
         return 2
-    missed = aims_missed(outcomes)
+
+
+def show(args: argparse.Namespace, messages: Sequence[Message], rules: Sequence[Rule], folder: Path) -> int:
+    """Write the prompts, or print the figures by the replies."""
+    texts = read_layer(paths.shipped("prompts")).texts
+    batches = dict(named("signals", signals.batches(messages)))
+    pairs = dict(named("contradicts", rules))
+    flows: dict[str, Callable[[str], Generator[Prompt, Reply, signals.Read | contradicts.Compared]]]
+    flows = {name: partial(_read, batch, texts["signals"]) for name, batch in batches.items()}
+    flows |= {name: partial(_compare, rule, texts["contradicts"]) for name, rule in pairs.items()}
+    found = answered(folder, flows, dump=args.dump is not None)
+    if args.dump:
+        print(
+            f"{len(found.pending)} prompts of {len(messages)} messages and {len(rules)} rules are in {folder}"
+        )
+        print("Write each answer to <case>/1-<purpose>.reply.txt, then use --replies (make: REPLIES=DIR).")
+        return 0
+    read = [o for name, of in batches.items() for o in _said(of, found.results.get(name))]
+    compared = [o for name, of in pairs.items() for o in _met(of, found.results.get(name))]
     if args.json:
-        print(json.dumps({**as_json(outcomes), "aims_missed": missed}, indent=1, ensure_ascii=False))
+        print(json.dumps(as_json(read, compared, len(found.pending)), indent=1, ensure_ascii=False))
     else:
-        print("\n".join(table(outcomes)))
-        print("\n".join(f"AIM MISSED: {text}" for text in missed), end="\n" if missed else "")
-    return 1 if missed and args.strict else 0
+        print("\n".join(table(read, compared)))
+        print("\n".join(f"pending: {path}" for path in found.pending.values()))
+    return 0
 
 
-def read_cases(folder: Path) -> list[Case]:
-    """The cases of a folder or of one file. Raises ``UserError`` when one is wrong or none is there."""
-    cases: list[Case] = []
-    for path in [folder] if folder.is_file() else sorted(folder.glob("*.jsonl")):
-        for number, line in enumerate(path.read_bytes().splitlines(), 1):
-            try:
-                cases += [msgspec.json.decode(line, type=Case)] if line.strip() else []
-            except msgspec.MsgspecError as e:
-                raise UserError(f"{path}, line {number}: {e}") from None
-    if not cases:
-        raise UserError(f"there is no labelled message in {folder}")
+def named(name: str, found: Sequence[T]) -> list[tuple[str, T]]:
+    """Names of cases, by which a dump has folders."""
+    return [(f"{name}-{number:03d}", case) for number, case in enumerate(found, 1)]
+
+
+def read_cases(path: Path, form: type[T]) -> list[T]:
+    """The cases of a file; none where it is missing. Raises ``UserError`` when one is wrong."""
+    cases: list[T] = []
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
+        try:
+            cases += [msgspec.json.decode(line, type=form)] if line.strip() else []
+        except msgspec.MsgspecError as e:
+            raise UserError(f"{path}, line {number}: {e}") from None
     return cases
 
 
+def candidate(message: Message) -> Candidate:
+    """The message as `/reflect` keeps it, also one that is too long to be kept."""
+    found = candidate_of(Said(message.text, message.prior_assistant or "", session="s", message="m"))
+    return found or Candidate("", message.text, message.prior_assistant or "")
+
+
 def precision(outcomes: Sequence[Outcome], names: Sequence[str]) -> Share:
-    """Of the messages that the rules called one of these, those that are what they were called."""
-    said = [o for o in outcomes if o.got.type in names]
-    return wilson(sum(o.right for o in said), len(said))
+    """Of what was called one of these, what is what it was called."""
+    said = [o for o in outcomes if o.got in names]
+    return wilson(sum(o.got == o.expect for o in said), len(said))
 
 
 def recall(outcomes: Sequence[Outcome], names: Sequence[str]) -> Share:
-    """Of the messages that are one of these, those that the rules called so."""
-    there = [o for o in outcomes if o.case.type in names]
-    return wilson(sum(o.right for o in there), len(there))
+    """Of what is one of these, what was called so."""
+    there = [o for o in outcomes if o.expect in names]
+    return wilson(sum(o.got == o.expect for o in there), len(there))
 
 
-def false_alarms(outcomes: Sequence[Outcome]) -> Share:
-    """Of the messages that are no signal, those that the rules called one."""
-    none = [o for o in outcomes if o.case.type == "none"]
-    return wilson(sum(o.got.type != "none" for o in none), len(none))
+def by_keyword(messages: Sequence[Message]) -> list[str]:
+    """How many messages a person would be shown who has no model (TR3's keywords)."""
+    shown = [m for m in messages if for_a_person([candidate(m)])]
+    there = [m for m in messages if m.type in SIGNALS[:2]]
+    found = [m for m in shown if m.type in SIGNALS[:2]]
+    return [
+        "without a model, by the keywords of the requirements:",
+        f"  corrections and instructions shown: {counted(wilson(len(found), len(there)))}",
+        f"  of what is shown, one of them: {counted(wilson(len(found), len(shown)))}",
+    ]
 
 
-def worded(outcomes: Sequence[Outcome]) -> Share:
-    """Of the corrections and instructions that were found, those worded as the label has it."""
-    found = [o for o in outcomes if o.right and o.case.type in SIGNALS[:2] and o.case.content]
-    return wilson(sum(alike(shape_of(o.got.content), shape_of(o.case.content)) for o in found), len(found))
-
-
-def aims_missed(outcomes: Sequence[Outcome]) -> list[str]:
-    """Where the rules fall short, over all signals."""
-    exact, found = precision(outcomes, SIGNALS), recall(outcomes, SIGNALS)
-    missed = [f"precision is {exact.value or 0:.2f}, wanted {PRECISION}"] * ((exact.value or 0) < PRECISION)
-    return missed + [f"recall is {found.value or 0:.2f}, wanted {RECALL}"] * ((found.value or 0) < RECALL)
-
-
-def table(outcomes: Sequence[Outcome]) -> list[str]:
+def table(read: Sequence[Outcome], compared: Sequence[Outcome]) -> list[str]:
     """The figures for a person, then each mistake."""
-    cases: Counter[str] = Counter(o.case.type for o in outcomes)
-    lines = [f"{len(outcomes)} messages, {len(outcomes) - cases['none']} of them signals", ""]
+    cases: Counter[str] = Counter(o.expect for o in read)
+    lines = [f"{len(read)} messages, {len(read) - cases['none']} of them signals", ""]
     lines.append(f"{'class':<14}{'cases':>6}{'precision':>32}{'recall':>32}")
-    for name, of in (*((s, (s,)) for s in SIGNALS), ("all signals", SIGNALS)):
+    for name, of in classes():
         many = sum(cases[s] for s in of)
-        row = f"{counted(precision(outcomes, of)):>32}{counted(recall(outcomes, of)):>32}"
+        row = f"{counted(precision(read, of)):>32}{counted(recall(read, of)):>32}"
         lines.append(f"{name:<14}{many:>6}{row}")
-    lines += ["", f"false alarms on other messages: {counted(false_alarms(outcomes))}"]
-    lines.append(f"instructions worded alike: {counted(worded(outcomes))}")
-    wrong = [o for o in outcomes if not o.right]
+    met = ("contradicts",)
+    lines += ["", f"{len(compared)} pairs of a rule and a statement"]
+    lines.append(f"  precision {counted(precision(compared, met))}, recall {counted(recall(compared, met))}")
+    wrong = [o for o in (*read, *compared) if o.got != o.expect]
     lines += ["", "wrong:"] if wrong else ["", "nothing wrong"]
     for o in wrong:
-        text = " ".join(o.case.text.split())[:SHOWN]
-        lines.append(f"  {o.case.type} called {o.got.type} ({o.got.confidence:.2f}): {text}")
+        lines.append(f"  {o.expect} called {o.got or 'nothing'}: {' '.join(o.text.split())[:SHOWN]}")
     return lines
 
 
-def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def as_json(read: Sequence[Outcome], compared: Sequence[Outcome], pending: int) -> Json:
     """The same, for programs."""
-    classes = {
-        name: {"precision": asdict(precision(outcomes, of)), "recall": asdict(recall(outcomes, of))}
-        for name, of in (*((s, (s,)) for s in SIGNALS), ("all", SIGNALS))
+    met = ("contradicts",)
+    return {
+        "messages": len(read),
+        "classes": {
+            name: {"precision": asdict(precision(read, of)), "recall": asdict(recall(read, of))}
+            for name, of in classes()
+        },
+        "pairs": len(compared),
+        "contradicts": {
+            "precision": asdict(precision(compared, met)),
+            "recall": asdict(recall(compared, met)),
+        },
+        "pending": pending,
+        "wrong": [asdict(o) for o in (*read, *compared) if o.got != o.expect],
     }
-    wrong = [
-        {"text": o.case.text, "expect": o.case.type, "got": o.got.type, "confidence": o.got.confidence}
-        for o in outcomes
-        if not o.right
-    ]
-    shares = {"false_alarms": asdict(false_alarms(outcomes)), "worded": asdict(worded(outcomes))}
-    return {"cases": len(outcomes), "classes": classes, **shares, "wrong": wrong}
+
+
+def classes() -> Sequence[tuple[str, tuple[str, ...]]]:
+    """Each type of signal, and all of them."""
+    return (*((s, (s,)) for s in SIGNALS), ("all signals", SIGNALS))
+
+
+def _read(batch: Sequence[Message], template: str, nonce: str) -> Generator[Prompt, Reply, signals.Read]:
+    return signals.read([candidate(m) for m in batch], (), template, nonce)
+
+
+def _compare(rule: Rule, template: str, nonce: str) -> Generator[Prompt, Reply, contradicts.Compared]:
+    return contradicts.compare(rule.rule, rule.statements, template, nonce)
+
+
+def _said(batch: Sequence[Message], found: object) -> list[Outcome]:
+    if not isinstance(found, signals.Read):
+        return []
+    read: Mapping[int, signals.Reading] = found.readings
+    return [Outcome(m.text, m.type, read[at].type if at in read else "") for at, m in enumerate(batch)]
+
+
+def _met(rule: Rule, found: object) -> list[Outcome]:
+    if not isinstance(found, contradicts.Compared):
+        return []
+    outcomes = []
+    for at, statement in enumerate(rule.statements):
+        expect = "contradicts" if at + 1 in rule.contradicts else "none"
+        got = "" if found.why else "contradicts" if at in found.contradicts else "none"
+        outcomes.append(Outcome(f"{rule.rule} / {statement}", expect, got))
+    return outcomes
 
 
 if __name__ == "__main__":

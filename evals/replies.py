@@ -1,7 +1,7 @@
-"""The judge's prompts as files, and its replies from files: so any model or person can answer offline.
+"""Prompts as files, and replies from files: so any model or person can answer any question of ours offline.
 
 A folder has one folder a case, named for it. Call number N of a case for a purpose (``judge``,
-``judge.again``, ``judge.second``) is three files there:
+``judge.again``, ``signals``) is three files there:
 
 - ``N-<purpose>.system.txt`` and ``N-<purpose>.txt``: what a model is told, and the data;
 - ``N-<purpose>.reply.txt``: what it answered, as it came. An empty file is no answer yet.
@@ -13,20 +13,27 @@ the one asked now is *stale*. An ``OSError`` of the file system ends the run.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from daemon.clock import SystemClock
 from daemon.core.errors import Unavailable, UserError
 from daemon.core.llm import Reply, Usage
+from daemon.engine.drive import drive
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Generator
 
     from daemon.core.llm import Prompt
 
+T = TypeVar("T")
 PROVIDER: Final = "replies"
+NO_END_S: Final = 1e9  # a file answers at once
 
 
 class Replies:
@@ -60,6 +67,14 @@ class Replies:
         del deadline_s
         return Reply(self._answer(prompt, self._cases[prompt.nonce]), self.name, usage=Usage(cost=None))
 
+    def check(self) -> None:
+        """Raises ``UserError`` when a reply stands beside another prompt than the one that was asked."""
+        if self.stale:
+            raise UserError(
+                f"{len(self.stale)} replies answer other prompts than these cases have now: remove them, or "
+                f"name another folder. The first is {min(self.stale)}"
+            )
+
     def _answer(self, prompt: Prompt, case: str) -> str:
         self._calls[case] += 1
         folder, call = self._folder / case, f"{self._calls[case]}-{prompt.purpose}"
@@ -80,6 +95,36 @@ class Replies:
             self.pending[case] = data
             raise Unavailable(f"{data} waits for a reply")
         return said
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[T]):
+    """What the flows of the cases came to. ``pending``: by case, the prompt that waits for its reply."""
+
+    results: Mapping[str, T]
+    pending: Mapping[str, Path]
+
+
+def answered(
+    folder: Path, flows: Mapping[str, Callable[[str], Generator[Prompt, Reply, T]]], *, dump: bool
+) -> Answered[T]:
+    """Drive the flow of each case with the replies in ``folder``; with ``dump`` only write first prompts.
+
+    ``flows``: by the case's name, what makes its flow from the nonce. Raises ``UserError`` for a folder that
+    holds something else, and for replies to other prompts.
+    """
+    (make_dump if dump else check_dump)(folder, flows)
+    files = Replies(folder, flows, dump=dump)
+
+    async def one(case: str) -> T:
+        return await drive(flows[case](nonce_of(case)), files.complete, SystemClock(), NO_END_S)
+
+    async def every() -> dict[str, T]:
+        return {case: await one(case) for case in flows}
+
+    found = asyncio.run(every())
+    files.check()
+    return Answered({case: r for case, r in found.items() if case not in files.pending}, files.pending)
 
 
 def nonce_of(case: str) -> str:

@@ -37,7 +37,6 @@ MADE = {
     "evidence/request/topic_words.py:_any": "called for constants while the module is imported",
     "judge/progress.py:_names": "an escaped file name, no repeat",
     "evidence/rules/leaks.py:_names": "an escaped file name, no repeat",
-    "rules/grammar.py:any_of": "called for constants while the module is imported",
     "files/toml_text.py:_edits": "reads one line of a person's own settings",
 }
 

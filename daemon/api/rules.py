@@ -1,6 +1,7 @@
 """What a person keeps correcting, as a library: signals out of a transcript, without a daemon (docs/api.md).
 
-It reads and changes nothing. ``extract_signals`` gives what ``reflectd reflect`` counts.
+It reads and changes nothing, and asks no model: signals are found by the keywords of the requirements (TR3),
+and their content is what the person said. `reflectd reflect` has a model read and word them.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Unavailable, UserError, words
 from ..core.transcript import Said
-from ..rules.gather import signal_of
-from ..rules.signals import Reading, read
+from ..rules.candidates import by_keyword
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-__all__ = ["Said", "classify", "extract_signals"]
+__all__ = ["Said", "extract_signals"]
 
 
 def extract_signals(jsonl_path: str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -31,9 +31,8 @@ def extract_signals(jsonl_path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
 
     def take(said: Said) -> None:
-        reading = read(said)
-        if reading.type != "none":
-            found.append(signal_of(said, reading, path.name))
+        if (signal := by_keyword(said, path.name)) is not None:
+            found.append(signal)
 
     each_said(path, take)
     counted: dict[str, int] = {}
@@ -42,11 +41,6 @@ def extract_signals(jsonl_path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         counted[day] = counted.get(day, 0) + 1
         signal["id"] = f"sig-{day}-{counted[day]:03d}"
     return [{"id": signal.pop("id"), **signal} for signal in found]
-
-
-def classify(text: str, prior_assistant: str = "") -> Reading:
-    """What one message of a person is, with the agent's words before it."""
-    return read(Said(text, prior_assistant))
 
 
 def each_said(path: Path, take: Callable[[Said], object]) -> None:

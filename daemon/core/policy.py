@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Account = Literal["judging", "learning", "asked"]
 """What a call is paid from. Each account has its own limit (``engine/budget``). ``asked``: a person asked for
-it, after an estimate of what it costs.
+it: after an estimate of what it costs, or by typing `/reflect`.
 """
 PASSING: Final[frozenset[Fault]] = frozenset({"connection", "rate_limit", "overloaded", "server"})
 
@@ -61,6 +61,8 @@ REFLEXION: Final = Policy(
 """Four more calls after 1, 2, 4 and 8 s, and only after 429, 503 and a time-out, as the memory's requirements
 say.
 """
+REFLECT: Final = replace(LEARNING, attempts=2, first_delay_s=1.0, account="asked")
+"""The questions of `/reflect`. Inside a host its session runs, so the host's own models may answer too."""
 POLICIES: Final[dict[str, Policy]] = {
     "judge": Policy((*MODELS, "offline")),
     # the fixed rules have no second opinion: without a model there is no answer, and nothing is sent
@@ -81,10 +83,9 @@ POLICIES: Final[dict[str, Policy]] = {
     "asked.judge.second": ASKED,
     "haiku_reflexion": REFLEXION,
     "haiku_eval": REFLEXION,
-    # `reflectd reflect scan --model`
-    "signals": LEARNING,
-    # `reflectd reflect learn`, and the review: somebody waits at the terminal
-    "conflicts": replace(LEARNING, attempts=2, first_delay_s=1.0),
+    # `/reflect`: a person asked for it, and waits
+    "signals": REFLECT,
+    "contradicts": REFLECT,
 }
 
 

@@ -22,7 +22,6 @@ from ..playbook.learn import changed, known_part
 from ..playbook.points import each
 from ..playbook.scoring import harms
 from ..playbook.texts import line
-from ..rules.patterns import Groups
 from ..rules.section import Document
 from ..store import learning
 
@@ -119,15 +118,13 @@ class Playbooks:
         """Whether a text says what the person dismissed, or what is a rule of theirs by now: one fact, one
         home.
         """
-        groups = Groups()
         stones = ReflectState(self._state_dir, project).load("tombstones").values()
         said = [str(stone.get("content", "")) for stone in stones if isinstance(stone, dict)]
         for raw in rules_of(project):
             with suppress(UserError):
                 said += [rule.text for rule in Document(raw.encode()).rules if rule.active]
-        for i, text in enumerate(said):
-            groups.put(str(i), text)
-        return lambda text: bool(groups.find(text))
+        known = {folded(text) for text in said}
+        return lambda text: folded(text) in known
 
     def approve(self, project: str, text: str) -> None:
         """A person vouches for this text. Raises ``Unavailable``."""

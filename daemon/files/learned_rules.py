@@ -8,6 +8,7 @@ since. Another's rules are never changed. Nobody is asked here: who calls it kno
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import UserError
 from ..core.learned import refusal
 from ..core.redact import redact
-from ..evidence.words import split_line
 from ..rules import journal as journals
-from ..rules.conflicts import Statement
+from ..rules.contradicts import Statement
+from ..rules.journal import same
 from ..rules.markdown import joined
-from ..rules.rows import WORKSHOP, Standing, reconcile, same, standing
+from ..rules.rows import WORKSHOP, Standing, reconcile, standing
 from ..rules.rule_lines import Rule, checked
 from ..rules.section import PREFERENCES, RULES, Document
 from . import preferences, rules_file
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from ..core.ports import Clock
     from ..rules.journal import Entry, Journal
     from .rules_file import Place
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")  # cuts a paragraph into pieces that a question can quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class LearnedRules:
             for name, doc in documents
             for line in doc.own()
             if line.part != "archived"
-            for sentence in split_line(line.text)
+            for sentence in _SENTENCE_END.split(line.text)
         ]
         by_hand = [
             Statement(line.text, "", f"{name}:{line.line}", own=True)

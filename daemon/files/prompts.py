@@ -64,7 +64,7 @@ SLOTS: Mapping[str, Slots] = {
     "reflexion_rules": Slots(),  # the system prompt of a reflexion
     "evaluation": Slots(frozenset({"nonce", "query", "context", "answer"})),
     "signals": Slots(frozenset({"nonce", "messages"})),
-    "conflicts": Slots(frozenset({"nonce", "statements"})),
+    "contradicts": Slots(frozenset({"nonce", "statements"})),
     "playbook": Slots(frozenset({"key_points"})),  # what an agent is given
 }
 _SLOT = re.compile(r"\{([a-z][a-z0-9_]{0,30})\}")

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "reflect"  # in the state folder
 LIMIT: Final = 256 * 1024 * 1024
-Name = Literal["cursors", "quotes", "asked", "tombstones", "decided", "changes", "preferences", "proposals"]
+Name = Literal[
+    "cursors", "quotes", "candidates", "tombstones", "decided", "changes", "preferences", "proposals"
+]
 
 
 class ReflectState:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Group = Literal["complete", "sent", "awaiting", "unscored", "stopped"]
 GROUPS: Final[tuple[Group, ...]] = ("complete", "sent", "awaiting", "unscored", "stopped")
-SIGNS: Final[tuple[Sign, ...]] = ("again", "thanked", "went_on", "none")
+SIGNS: Final[tuple[Sign, ...]] = ("again", "went_on", "none")
 REQUEST: Final = 600  # characters that are kept
 FEEDBACK: Final = 4_000
 SAID: Final = 200

@@ -1,32 +1,28 @@
 """Each stop of a past session, judged as if it were now: the guards, the case, the opinion, the decision.
 
 What a session's state would be is carried from stop to stop, as the daemon does: a person's message begins a
-new task. What the person said next is read as a *sign* only: that the stop was wrong when they asked for the
-same once more or objected, that it was right when they thanked or went on. Pure: reads no files and asks no
-model.
+new task. What the person said next is a *sign* only: that the stop was wrong when they asked for the same
+once more, word for word. Pure: reads no files and asks no model.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..core.bounds import bounded
 from ..core.errors import BadReply, Unavailable
 from ..core.guards import Limits, may_judge_messages
+from ..core.learned import folded
 from ..core.session import FINAL_FOR_TASK, Session, judging, reconcile
 from ..core.stop import Stop
-from ..core.transcript import Said
 from ..core.verdict import JudgedBy
 from ..engine.loops import naming_loop, silent
 from ..judge.case import PROMPT_TOKENS, Case, make_case
 from ..judge.decide import Decision, Round, decide, skip
 from ..judge.flow import judge
 from ..llm import offline
-from ..rules.patterns import alike, shape_of
-from ..rules.signals import SURE, read
 from ..stuck.decide import may_go_on
 from ..stuck.signals import Loop, loop_in
 
@@ -39,13 +35,7 @@ if TYPE_CHECKING:
     from ..judge.case import Templates
     from ..judge.flow import Opinion
 
-Sign = Literal["again", "thanked", "went_on", "none"]
-SAID_CHARS: Final = 4_000
-_GO_ON: Final = re.compile(
-    r"\W{0,9}(?:please )?(?:continue|go on|keep going|carry on|proceed|finish (?:it|this|that)|try again"
-    r"|do it|not done(?: yet)?|you(?: are|'re) not done(?: yet)?)(?: please)?\W{0,9}",
-    re.IGNORECASE,
-)
+Sign = Literal["again", "went_on", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +154,5 @@ def sign_of(stop: Stop) -> Sign:
     said = stop.said.strip()
     if stop.after != "person" or not said:
         return "none"
-    turn = stop.transcript.turn
-    prior = turn.text if turn is not None else ""
-    found = read(Said(said[:SAID_CHARS], prior))
-    sure = found.confidence >= SURE
-    if sure and found.type in {"correction", "negative"}:
-        return "again"
-    if _GO_ON.fullmatch(said[:200]):
-        return "again"
-    asked = shape_of(said[:SAID_CHARS])
-    if any(alike(asked, shape_of(m.text[:SAID_CHARS])) for m in stop.transcript.requests if m.text):
-        return "again"
-    return "thanked" if sure and found.type == "positive" else "went_on"
+    asked = {folded(m.text) for m in stop.transcript.requests if m.text}
+    return "again" if folded(said) in asked else "went_on"

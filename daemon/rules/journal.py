@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ..core.errors import UserError
-from .patterns import Groups
+from ..core.learned import folded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 Journal = dict[str, Any]
 Entry = dict[str, Any]
@@ -35,6 +35,10 @@ MAX_SIGNALS: Final = 5_000
 MAX_SESSIONS: Final = 500  # of one signal
 MAX_MESSAGES: Final = 50  # of one signal in one session
 MAX_CONTENT: Final = 300
+MAX_AGAINST: Final = 20
+QUOTES: Final = 3
+THRESHOLDS: Final[dict[str, int]] = {"high": 1, "medium": 2, "low": 3}
+"""In how many sessions a signal of this severity must have come up before a rule is suggested (FR3)."""
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "type": get_args(Type),
@@ -46,7 +50,9 @@ _MEANT: Final = {"severity": "medium", "status": "pending"}
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Something that a person said, as the journal counts it. ``session`` and ``message``: digests."""
+    """Something that a person said, as the journal counts it. ``session`` and ``message``: digests.
+    ``against``: ids of rules that it contradicts.
+    """
 
     type: Type
     content: str
@@ -55,6 +61,7 @@ class Seen:
     session: str
     message: str
     polarity: Polarity = ""
+    against: tuple[str, ...] = ()
 
 
 def empty(project: str, created: str) -> Journal:
@@ -125,24 +132,42 @@ def _check_rule(rule: Entry) -> None:
         raise ValueError(f"active of {name} is neither true nor false")  # noqa: TRY004 - as above
 
 
+def same(a: str, b: str) -> bool:
+    """Whether two texts say the same word for word, but for case, blanks and the marks around them."""
+    return folded(a) == folded(b)
+
+
+def is_due(signal: Mapping[str, object]) -> bool:
+    """Whether a signal of the journal came up in enough sessions to be suggested as a rule (FR3)."""
+    if signal.get("status") != "pending" or signal.get("type") == "feedback":
+        return False
+    seen = signal.get("occurrences")
+    return isinstance(seen, int) and seen >= THRESHOLDS[str(signal.get("severity"))]
+
+
+def ranked(signals: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """What is suggested first: severe before mild, often before seldom, new before old."""
+    order = list(THRESHOLDS)
+    new_first = sorted(signals, key=lambda s: str(s.get("last_seen")), reverse=True)
+    return sorted(new_first, key=lambda s: (order.index(str(s["severity"])), -int(str(s["occurrences"]))))
+
+
 class Adding:
-    """Adds what was said to a journal, in place. Many at once are found by words, not one by one."""
+    """Adds what was said to a journal, in place. Equal texts are one signal."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.new: list[str] = []
         self._by_id = {s["id"]: s for s in journal["signals"]}
-        self._groups: dict[str, Groups] = {}
-        self._dead = Groups()
+        self._same: dict[tuple[str, str], str] = {}
+        self._dead = {folded(stone["content"]) for stone in journal["tombstones"]}
         self._highest: dict[str, int] = {}
         self._counted: dict[str, str] = {}
         for signal in journal["signals"]:
-            self._group(signal).put(signal["id"], signal["content"])
+            self._same.setdefault(_same_as(signal), signal["id"])
             self._counted.update((m, signal["id"]) for of in signal["sightings"].values() for m in of)
             day, number = _parts(signal["id"])
             self._highest[day] = max(number, self._highest.get(day, 0))
-        for at, stone in enumerate(journal["tombstones"]):
-            self._dead.put(str(at), stone["content"])
 
     def add(self, seen: Seen) -> tuple[str, bool]:
         """Count it: the id of the signal that it belongs to, and whether anything changed. A message counts
@@ -150,44 +175,46 @@ class Adding:
         """
         if (known := self._counted.get(seen.message)) is not None:
             return known, False
-        groups = self._group({"type": seen.type, "polarity": seen.polarity})
-        name = groups.find(seen.content)
+        key = _same_as({"type": seen.type, "polarity": seen.polarity, "content": seen.content})
+        name = self._same.get(key, "")
         if not name:
-            name = self._make(seen, groups)
+            name = self._same[key] = self._make(seen)
         elif not _count(self._by_id[name], seen):
             return name, False
         self._counted[seen.message] = name
         return name, True
 
-    def _make(self, seen: Seen, groups: Groups) -> str:
+    def _make(self, seen: Seen) -> str:
         day = seen.day.replace("-", "") if _DAY.fullmatch(seen.day) else "00000000"
         number = self._highest[day] = self._highest.get(day, 0) + 1
         name = f"sig-{day}-{number:03d}"
         signal: Entry = {"id": name, "type": seen.type}
         if seen.polarity:
             signal["polarity"] = seen.polarity
+        dead = seen.type != "feedback" and folded(seen.content) in self._dead
         signal |= {
             "content": seen.content,
             "occurrences": 1,
             "first_seen": seen.day,
             "last_seen": seen.day,
             "severity": seen.severity,
-            "status": "dismissed" if self._is_dead(seen) else "pending",
+            "status": "dismissed" if dead else "pending",
             "sightings": {seen.session: [seen.message]},
         }
+        if seen.against:
+            signal["against"] = list(seen.against)[:MAX_AGAINST]
         self.journal["signals"].append(signal)
         self._by_id[name] = signal
         self.new.append(name)
-        groups.put(name, seen.content)
         return name
 
-    def _is_dead(self, seen: Seen) -> bool:
-        return seen.type != "feedback" and bool(self._dead.find(seen.content))
 
-    def _group(self, signal: Entry) -> Groups:
-        """Corrections and instructions are of one kind: both say how things shall be done."""
-        kind = signal.get("polarity", "") or "feedback" if signal["type"] == "feedback" else "rule"
-        return self._groups.setdefault(kind, Groups())
+def _same_as(signal: Mapping[str, Any]) -> tuple[str, str]:
+    """What two signals that say the same have in common. Corrections and instructions are of one kind: both
+    say how things shall be done.
+    """
+    kind = signal.get("polarity", "") or "feedback" if signal["type"] == "feedback" else "rule"
+    return str(kind), folded(signal["content"])
 
 
 def _count(signal: Entry, seen: Seen) -> bool:
@@ -207,12 +234,15 @@ def _count(signal: Entry, seen: Seen) -> bool:
     signal["last_seen"] = max(signal["last_seen"], seen.day)
     if SEVERITIES.index(seen.severity) < SEVERITIES.index(signal["severity"]):
         signal["severity"] = seen.severity
+    if seen.against:
+        signal["against"] = list(dict.fromkeys([*against(signal), *seen.against]))[:MAX_AGAINST]
     return True
 
 
-def messages(journal: Journal) -> set[str]:
-    """The digests of all messages that were counted."""
-    return {m for s in journal["signals"] for of in s["sightings"].values() for m in of}
+def against(signal: Mapping[str, Any]) -> list[str]:
+    """The ids of the rules that a signal contradicts."""
+    found = signal.get("against", [])
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
 def trim(journal: Journal) -> list[str]:
@@ -273,12 +303,10 @@ def restore(journal: Journal, names: Iterable[str]) -> list[Entry]:
             raise UserError(f"{signal['id']} was not dismissed; it is {signal['status']}")
     for signal in found:
         signal["status"] = "pending"
-        one = Groups()
-        one.put(signal["id"], signal["content"])
         journal["tombstones"] = [
             stone
             for stone in journal["tombstones"]
-            if stone.get("signal") != signal["id"] and not one.find(stone["content"])
+            if stone.get("signal") != signal["id"] and not same(stone["content"], signal["content"])
         ]
     return found
 

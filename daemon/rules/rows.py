@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from .patterns import shape_of
 from .rule_lines import Rule
 from .section import PREFERENCES
 
@@ -102,11 +101,6 @@ def reconcile(
             entry.pop("reason", None)
         elif entry["active"] and not rule.active:
             entry |= {"active": False, "archived_at": rule.day or day, "reason": rule.reason}
-
-
-def same(a: str, b: str) -> bool:
-    """Whether two texts say the same: in the same words, but for those that carry nothing."""
-    return shape_of(a) == shape_of(b)
 
 
 def _claimed(entries: Sequence[Entry], files: Sequence[tuple[str, Document]]) -> dict[str, tuple[str, Rule]]:

@@ -1,7 +1,7 @@
 """How rules wear: contradicted by what the person said since, or not confirmed for long.
 
-It only counts, for a person to look at: nothing is archived by it. A signal that a person dismissed says
-nothing.
+A model said which rules a signal contradicts when it read it (``signals``); here that is only counted, for a
+person to look at. Nothing is archived by it. A signal that a person dismissed says nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from .conflicts import contradiction
-from .patterns import alike, shape_of
+from .journal import against, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,14 +48,13 @@ class Wear:
 def wear(row: Standing, signals: Iterable[Mapping[str, Any]], today: str) -> Wear:
     """How an active rule wore until today."""
     times, by, said = 0, list[str](), row.learned
-    shape = shape_of(row.text)
     for signal in signals:
         first, last = signal["first_seen"], signal["last_seen"]
         if signal["status"] == "dismissed" or signal["type"] == "feedback":
             continue
-        if signal["id"] in row.sources or alike(shape, shape_of(signal["content"])):
+        if signal["id"] in row.sources or same(row.text, signal["content"]):
             said = max(said, last)
-        elif last > row.learned and contradiction(row.text, signal["content"]):
+        elif last > row.learned and row.id in against(signal):
             times += signal["occurrences"] if first > row.learned else 1
             by.append(signal["id"])
     return Wear(times, tuple(by), said, _days(said, today))

@@ -37,7 +37,8 @@ from daemon.replay.backtest import Report, Result
 from daemon.replay.past import Past
 from daemon.replay.sample import Precision
 from daemon.replay.stops import Sign
-from daemon.rules.conflicts import Conflict, Statement
+from daemon.rules.candidates import Candidate, Sighting
+from daemon.rules.contradicts import Statement
 from daemon.rules.rows import Standing
 from harness.machine.sandbox import REPO
 
@@ -99,7 +100,7 @@ def bootstrap_lines(width: int) -> list[str]:
 
 
 def reflect_lines(width: int) -> list[str]:
-    """A review: a pattern with its quotes, a conflict, a rule that is nearly the same, the decisions."""
+    """A review: a pattern, words that nobody read, a conflict, a rule that says the same, the decisions."""
     said = ("No, use strict mode", "I said strict\x1b[2J TypeScript mode, in every package " * 4, "strict!")
     days = ("2025-11-20", "2025-11-24", "2025-11-27")
     quotes = [
@@ -111,8 +112,9 @@ def reflect_lines(width: int) -> list[str]:
     found, to = screens.pattern_of(signal, quotes), paint(width)
     npm = Statement("Use npm for package management", "rule-003", "CLAUDE.md:12")
     own = Statement("We install everything with npm, and commit its lock file.", "", "CLAUDE.md:4", own=True)
-    why = "they choose different package managers"
     near = Standing("rule-002", "Run lint before you commit", True, False, "CLAUDE.md")
+    seen = tuple(Sighting(f"{i}f2a9c1e-77b0", f"m{i}", day) for i, day in enumerate(days[:2]))
+    words = Candidate("0a1b2c", said[1], "I set strict to false\x07.", ("correction", "refused"), seen)
     made = [
         screens.Decision(found.id, "rule", found.content, "rule-004", "CLAUDE.md"),
         screens.Decision("sig-20251121-001", "preference", "Prefer short answers", "rule-005", "Workshop"),
@@ -126,14 +128,16 @@ def reflect_lines(width: int) -> list[str]:
         screens.Decision("sig-20251122-003", "skipped", "Write a test for each mistake that was found"),
     ]
     return [
-        *screens.opening(9, "~/shop", to),
+        *screens.opening(9, 0, "~/shop", to),
         *screens.pattern(found, found.content, (1, 9), "~/shop/AGENTS.md (CLAUDE.md is a link to it)", to),
         *screens.pattern(found, "Always use strict TypeScript mode", (1, 9), "~/shop/CLAUDE.md", to),
-        *screens.conflict("Use bun for package management", [Conflict(npm, why), Conflict(own, why)], to),
+        *screens.conflict("Use bun for package management", [npm, own], to),
         *screens.near("Run lint before committing", near, to),
         *(line for decision in made for line in screens.decided(decision, to)),
         *screens.summary([replace(made[0], changes=(3,)), *made[1:]], 3, to),
-        *screens.opening(0, "~/shop", to),
+        *screens.opening(0, 0, "~/shop", to),
+        *screens.opening(1, 2, "~/shop", to),
+        *screens.pattern(screens.words_of(words), "", (1, 2), "~/shop/CLAUDE.md", to),
     ]
 
 
@@ -145,7 +149,7 @@ def backtest_lines(width: int) -> list[str]:
         ("incomplete", "HIGH", "again"),
         ("incomplete", "MEDIUM", "none"),
         ("awaiting_user", "", "went_on"),
-        ("complete", "", "thanked"),
+        ("complete", "", "went_on"),
         ("unscored", "", "none"),
         ("stopped", "", "none"),
     )

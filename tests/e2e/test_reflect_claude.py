@@ -7,6 +7,8 @@ import shlex
 
 import pytest
 
+from daemon.files.findings import unread
+from daemon.rules.candidates import for_a_model
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon
@@ -16,12 +18,23 @@ from harness.models.claude_code_scripts import PLUGIN
 from harness.models.scripts import COMPLETE, DONE
 from harness.models.server import Later, ModelServer, Request, Tool, text
 from tests.e2e.test_claude_tui import finished, model_daemon, program, set_up
-from tests.support.consenting import apply, asks, printed, question
+from tests.support.consenting import apply, asks, printed, question, words_it
 from tests.support.hosts.dialogs import DATA, lines_of
-from tests.support.reflecting import STRICT, rules_file, said_before, statuses
+from tests.support.reflecting import (
+    DAY,
+    STRICT,
+    book_of,
+    compares,
+    rules_file,
+    said_before,
+    statuses,
+    teaches,
+    worked,
+)
 
 pytestmark = pytest.mark.needs("claude")
 PROPOSE = bash("reflectd reflect propose --json")
+SCAN = bash("reflectd reflect scan --json")
 ASK = "AskUserQuestion"
 RULE = "- **[rule-001]** Use strict TypeScript mode (learned: "
 MISLEADING, ENDED = "Shall I go on with the tests?", "That is all I tried."
@@ -60,6 +73,52 @@ def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer, versio
     written = (own_box.project / "CLAUDE.md").read_text("utf-8")
     assert RULE in written, llm.of("main")[-1].everything[-3000:]
     assert statuses(own_box) == {STRICT.content: "promoted"}
+
+
+SAID = "No, use strict mode, I told you"
+
+
+@pytest.mark.shows("FR4", "I47", "RULES-02", "RULES-10")
+@pytest.mark.main("/reflect without a model of our own")
+def test_the_agent_words_what_no_model_read(own_box: Sandbox, llm: ModelServer) -> None:
+    """The scan prints the person's words, the agent proposes a wording, the question shows both, and the
+    person's yes writes the rule.
+    """
+    worked(own_box, "0-old-session", DAY, ("I set strict to false.", SAID), ("Done.", "Add a page"))
+    llm.script(SCAN, words_it(bash, "strict", STRICT.content), asks(ASK), apply(bash), text("It is written."))
+    with Daemon(own_box) as daemon, ClaudeTui(claude_of(own_box, llm)) as tui:
+        tui.ask("/reflectd:reflect")
+        tui.wait_for("Make it a rule in CLAUDE.md?")
+        assert "use strict mode, I told you" in " ".join(tui.screen.split())
+        assert not rules_file(own_box)
+        yes(tui, "Make it a rule in CLAUDE.md?")
+        tui.wait_for("It is written.")
+        tui.wait_idle()
+        assert not daemon.verdicts(llm.of("main")[0].session)
+        assert tui.quit() == 0
+    assert RULE in rules_file(own_box), llm.of("main")[-1].everything[-3000:]
+    assert for_a_model(unread(book_of(own_box))) == []
+
+
+@pytest.mark.shows("FR4", "I41", "RULES-02")
+@pytest.mark.main("/reflect with a small model")
+def test_the_small_model_of_the_judge_reads_it(own_box: Sandbox, llm: ModelServer) -> None:
+    """The daemon asks it, once the person typed `/reflect`; what it words is asked about and written."""
+    worked(own_box, "0-old-session", DAY, ("I set strict to false.", SAID))
+    box_file = own_box.file("CLAUDE.md", "# Ours\n\nRun lint first.\n")
+    llm.script(SCAN, PROPOSE, asks(ASK), apply(bash), text("It is written."))
+    llm.api(teaches(("strict", STRICT.content, "high")), compares())
+    with model_daemon(own_box, llm) as daemon, ClaudeTui(claude_of(own_box, llm)) as tui:
+        tui.ask("/reflectd:reflect")
+        yes(tui, "Make it a rule in CLAUDE.md?")
+        tui.wait_for("It is written.")
+        tui.wait_idle()
+        assert not daemon.verdicts(llm.of("main")[0].session)
+        assert tui.quit() == 0
+    read, compared = llm.of("api")
+    assert SAID in read.prompt
+    assert "Run lint first." in compared.prompt
+    assert RULE in box_file.read_text("utf-8"), llm.of("main")[-1].everything[-3000:]
 
 
 def forged(claude: ClaudeCode) -> Later:

@@ -11,7 +11,7 @@ from harness.machine.waiting import wait_until
 from harness.models.server import ModelServer, bash, text
 from tests.e2e.test_claude_tui import program
 from tests.support.consenting import apply, asks
-from tests.support.reflecting import STRICT, said_before, statuses
+from tests.support.reflecting import DAY, STRICT, said_before, statuses, teaches, worked
 
 RULE = "- **[rule-001]** Use strict TypeScript mode (learned: "
 
@@ -44,3 +44,26 @@ def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer) -> Non
     assert "Run lint first" in rules
     assert (own_box.project / "CLAUDE.md").read_text("utf-8") == "# Other\n"
     assert statuses(own_box) == {STRICT.content: "promoted"}
+
+
+@pytest.mark.shows("FR4", "RULES-02", "RULES-10")
+@pytest.mark.main("/reflect with a model that opencode lends")
+def test_opencode_lends_its_small_model(own_box: Sandbox, llm: ModelServer) -> None:
+    """It reads the words of a past session in a judge session of its own, while the command runs."""
+    own_box.file("AGENTS.md", "# Mine\n")
+    worked(own_box, "0-old-session", DAY, ("I set strict to false.", "No, use strict mode"))
+    scan, propose = bash("reflectd reflect scan --json"), bash("reflectd reflect propose --json")
+    llm.script(scan, propose, asks("question"), apply(bash), text("It is written."))
+    llm.judge(teaches(("strict", STRICT.content, "high")))
+    path = f"{program(own_box)}:{own_box.env()['PATH']}"
+    lent = Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host")
+    with lent as daemon, OpencodeTui(own_box, llm.url, PATH=path) as tui:
+        tui.type("/reflect")
+        tui.enter_until(lambda: "Make it a rule in AGENTS.md?" in tui.screen, "the question")
+        tui.wait_for("esc dismiss")
+        tui.enter_until(lambda: "esc dismiss" not in tui.screen, "an answer")
+        tui.wait_for("It is written.")
+        assert not daemon.verdicts(llm.of("main")[0].session)
+    (read,) = llm.of("judge")
+    assert "No, use strict mode" in read.prompt
+    assert RULE in (own_box.project / "AGENTS.md").read_text("utf-8"), llm.of("main")[-1].everything[-3000:]

@@ -1,101 +1,125 @@
-"""``make eval-reflect``: the rules keep their aims on the labelled messages, which have their form."""
+"""``make eval-reflect``: the questions of `/reflect` measured by files, on cases that have their form."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from daemon.rules.signals import Reading
 from evals.reflect import (
     CASES,
     SIGNALS,
-    Case,
+    Message,
     Outcome,
-    aims_missed,
-    as_json,
-    false_alarms,
+    Rule,
+    by_keyword,
     precision,
     read_cases,
     recall,
     table,
-    worded,
 )
 from tests.evals.running import REPO, evaluate
 
+SAID = [
+    {"text": "No, use strict mode", "type": "correction", "content": "Use strict mode"},
+    {"text": "Add a page", "prior_assistant": None, "type": "none"},
+]
+MET = [{"rule": "Use bun", "statements": ["Use npm", "Run lint"], "contradicts": [1]}]
 
-def outcome(expect: str, got: str, content: str = "", said: str = "") -> Outcome:
-    """A figure, made without a rule: figures are figures."""
-    return Outcome(Case("t", expect, "", content), Reading(got, said, "low", 0.9))  # type: ignore[arg-type]
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    """A folder with two messages and a rule."""
+    for name, found in (("signals", SAID), ("contradicts", MET)):
+        lines = "".join(json.dumps(case) + "\n" for case in found)
+        (tmp_path / f"{name}.jsonl").write_text(lines, "utf-8")
+    return tmp_path
+
+
+def reply(folder: Path, **fields: Any) -> None:
+    """Answer the one prompt of a case."""
+    (prompt,) = (p for p in folder.glob("1-*.txt") if p.suffixes == [".txt"])
+    nonce = re.findall(r"(?m)^The marker of this data is (\w+)\.$", prompt.read_text("utf-8"))[0]
+    prompt.with_name(f"{prompt.stem}.reply.txt").write_text(json.dumps({"nonce": nonce, **fields}))
 
 
 @pytest.mark.shows("RULES-01")
-def test_the_aims_are_kept_on_the_messages_that_the_rules_were_made_with() -> None:
-    """A floor, not a proof: these were tuned on. Each class keeps its precision."""
-    done = evaluate("reflect", "--strict")
-    assert done.returncode == 0, done.stdout
-    assert "all signals" in done.stdout
-    found = json.loads(evaluate("reflect", "--json").stdout)
-    for name in SIGNALS:
-        assert found["classes"][name]["precision"]["value"] >= 0.9, name
-    assert found["false_alarms"]["value"] <= 0.03
+def test_any_model_is_measured_by_files(cases: Path, tmp_path: Path) -> None:
+    """Both questions are dumped with the shipped prompts, answered, and counted; what waits is named."""
+    dump = tmp_path / "dump"
+    done = evaluate("reflect", "--cases", str(cases), "--dump", str(dump))
+    assert done.stdout.startswith(f"2 prompts of 2 messages and 1 rules are in {dump}\n")
+    assert (dump / "signals-001" / "1-signals.system.txt").read_text("utf-8").startswith("You read messages")
+    entry = {"content": "", "severity": "low", "against": []}
+    first = {**entry, "n": 1, "type": "correction", "content": "Use strict mode", "group": 1}
+    reply(dump / "signals-001", signals=[first, {**entry, "n": 2, "type": "positive", "group": 2}])
+    args = ("--cases", str(cases), "--replies", str(dump), "--json")
+    found = json.loads(evaluate("reflect", *args).stdout)
+    assert (found["messages"], found["pairs"], found["pending"]) == (2, 0, 1)
+    assert found["classes"]["correction"]["recall"]["hits"] == 1
+    assert found["wrong"] == [{"text": "Add a page", "expect": "none", "got": "positive"}]
+    reply(dump / "contradicts-001", contradicts=[1, 2], same=[])
+    found = json.loads(evaluate("reflect", *args).stdout)
+    assert (found["contradicts"]["precision"]["hits"], found["contradicts"]["precision"]["of"]) == (1, 2)
+    assert (found["contradicts"]["recall"]["of"], found["pending"]) == (1, 0)
 
 
-def test_the_messages_have_their_form() -> None:
-    """Each once, about half of them no signal; what is one has an instruction, what is none has nothing."""
-    cases = read_cases(CASES)
-    assert len({(c.text, c.prior_assistant) for c in cases}) == len(cases) >= 150
-    kinds = Counter(c.type for c in cases)
-    assert 0.4 <= kinds["none"] / len(cases) <= 0.6
-    for case in cases:
-        assert bool(case.content) is (case.type in SIGNALS[:2]), case.text
+def test_a_reply_to_another_prompt_is_refused(cases: Path, tmp_path: Path) -> None:
+    """And a folder that holds no dump."""
+    dump = tmp_path / "dump"
+    evaluate("reflect", "--cases", str(cases), "--dump", str(dump))
+    reply(dump / "contradicts-001", contradicts=[1], same=[])
+    (cases / "contradicts.jsonl").write_text(json.dumps({**MET[0], "rule": "Use deno"}))
+    done = evaluate("reflect", "--cases", str(cases), "--replies", str(dump))
+    assert (done.returncode, "1 replies answer other prompts" in done.stderr) == (2, True)
+    shutil.rmtree(dump)
+    dump.mkdir()
+    done = evaluate("reflect", "--cases", str(cases), "--replies", str(dump))
+    assert (done.returncode, "holds no dump of these cases" in done.stderr) == (2, True)
+
+
+def test_the_cases_have_their_form() -> None:
+    """Each message once, about half of them no signal; what is a wish is worded; numbers stand for
+    statements.
+    """
+    messages = read_cases(CASES / "signals.jsonl", Message)
+    assert len({(m.text, m.prior_assistant) for m in messages}) == len(messages) >= 700
+    kinds = Counter(m.type for m in messages)
+    assert 0.4 <= kinds["none"] / len(messages) <= 0.6
+    for message in messages:
+        assert bool(message.content) is (message.type in SIGNALS[:2]), message.text
+    for rule in read_cases(CASES / "contradicts.jsonl", Rule):
+        assert set(rule.contradicts) <= set(range(1, len(rule.statements) + 1)), rule.rule
 
 
 def test_the_figures() -> None:
     """Precision is of what was called so, recall of what is so; a wrong class counts against both."""
-    found = [
-        outcome("correction", "correction", "Use strict mode", "use strict mode, please"),
-        outcome("correction", "correction", "Use tabs", "Use spaces"),
-        outcome("correction", "instruction"),
-        outcome("negative", "none"),
-        outcome("none", "positive"),
-        outcome("none", "none"),
-    ]
-    assert (precision(found, SIGNALS).hits, precision(found, SIGNALS).of) == (2, 4)
-    assert (recall(found, SIGNALS).hits, recall(found, SIGNALS).of) == (2, 4)
-    assert (false_alarms(found).hits, false_alarms(found).of) == (1, 2)
-    assert (worded(found).hits, worded(found).of) == (1, 2)
-    assert aims_missed(found) == ["precision is 0.50, wanted 0.85"]
-    assert aims_missed([outcome("negative", "none")]) == [
-        "precision is 0.00, wanted 0.85",
-        "recall is 0.00, wanted 0.5",
-    ]
-    assert "  none called positive (0.90): t" in table(found)
-    assert len(as_json(found)["wrong"]) == 3
+    found = [Outcome("t", *pair) for pair in (("correction", "correction"), ("correction", "instruction"))]
+    found += [Outcome("t", *pair) for pair in (("negative", ""), ("none", "positive"), ("none", "none"))]
+    assert (precision(found, SIGNALS).hits, precision(found, SIGNALS).of) == (1, 3)
+    assert (recall(found, SIGNALS).hits, recall(found, SIGNALS).of) == (1, 3)
+    assert "  none called positive: t" in table(found, [])
+    assert "  negative called nothing: t" in table(found, [])
 
 
-def test_wrong_cases_are_named(tmp_path: Path) -> None:
-    """The file, the line and what is wrong; one file may be named too."""
-    (tmp_path / "a.jsonl").write_text(
-        '{"text": "x", "type": "none", "prior_assistant": null}\n\n{"text": "y"}\n'
-    )
-    done = evaluate("reflect", "--cases", str(tmp_path))
-    assert done.returncode == 2
-    assert "a.jsonl, line 3" in done.stderr
-    assert evaluate("reflect", "--cases", str(tmp_path / "none")).returncode == 2
-    (tmp_path / "a.jsonl").write_text('{"text": "continue", "type": "none", "by": "somebody"}\n')
-    assert evaluate("reflect", "--cases", str(tmp_path / "a.jsonl")).returncode == 0
-
-
-@pytest.mark.shows("RULES-01")
-def test_the_page_has_the_figures_of_the_held_out_messages() -> None:
-    """`design/rules.md` says how well the rules read words that they were not written with."""
-    outcomes = evaluate("reflect", "--cases", str(CASES.parent / "heldout")).stdout.splitlines()
+@pytest.mark.shows("TR3")
+def test_the_page_says_what_keywords_alone_find() -> None:
+    """`design/rules.md` has the figures of a person without a model."""
     page = (REPO / "design" / "rules.md").read_text("utf-8")
-    rows = [re.findall(r"\d+ of \d+, \d\.\d\d \([^)]*\)", line) for line in outcomes]
-    figures = [row for row in rows if len(row) == 2]
-    assert len(figures) == len(SIGNALS) + 1
-    assert [row for row in figures if " | ".join(row) not in page] == []
+    lines = by_keyword(read_cases(CASES / "signals.jsonl", Message))
+    figures = [re.findall(r"\d+ of \d+, \d\.\d\d \([^)]*\)", line) for line in lines[1:]]
+    assert [f for (f,) in figures if f not in page] == []
+
+
+def test_wrong_cases_are_named(cases: Path, tmp_path: Path) -> None:
+    """The file, the line and what is wrong."""
+    (cases / "signals.jsonl").write_text('{"text": "x", "type": "none"}\n\n{"text": "y"}\n')
+    done = evaluate("reflect", "--cases", str(cases))
+    assert done.returncode == 2
+    assert "signals.jsonl, line 3" in done.stderr
+    assert evaluate("reflect", "--cases", str(tmp_path / "none")).returncode == 2

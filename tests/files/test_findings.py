@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from daemon.files.findings import MOST, Counted, count, known_cursors
+from daemon.core.errors import UserError
+from daemon.files.findings import MOST, Counted, count, drop, known_cursors, take_back, unread, word
 from daemon.files.journal import ProjectJournal
-from daemon.rules.gather import Finding, Quote
+from daemon.rules.candidates import Candidate, Finding, Quote, Sighting, stored
 from daemon.rules.journal import MAX_SIGNALS, Seen
 from daemon.testing import FakeClock
 
@@ -29,9 +30,15 @@ def counted(book: ProjectJournal, *given: Finding, **more: Any) -> Counted:
     return count(book, given, now_ms=1, **more).result
 
 
+def waiting(*keys: str) -> dict[str, Candidate]:
+    """Candidates of two sessions each."""
+    seen = {key: tuple(Sighting(s, f"{key}-{s}", "2025-11-27") for s in "ab") for key in keys}
+    return {key: Candidate(key, f"no, {key}", "I did not.", ("correction",), seen[key]) for key in keys}
+
+
 def test_journal_words_and_cursors_are_written_together(book: ProjectJournal) -> None:
     """New signals, and those that came up again; the same a second time is neither."""
-    assert counted(book, found(), cursors={"f": [1]}, asked={}).new == ["sig-20251127-001"]
+    assert counted(book, found(), cursors={"f": [1]}, kept={}).new == ["sig-20251127-001"]
     assert counted(book, found(session="b", message="2"), cursors={"g": [2]}).again == ["sig-20251127-001"]
     assert counted(book, found(), found(session="b", message="2")) == Counted()
     assert [q["session"] for q in book.state.load("quotes")["sig-20251127-001"]] == ["a", "b"]
@@ -55,7 +62,7 @@ def test_a_new_journal_is_filled_anew(book: ProjectJournal) -> None:
 
 def test_a_dry_run_leaves_everything(book: ProjectJournal) -> None:
     """Neither the journal nor anything in the state folder is written."""
-    assert counted(book, found(), cursors={"f": [1]}, asked={"k": {}}, dry_run=True).new
+    assert counted(book, found(), cursors={"f": [1]}, kept=waiting("k"), dry_run=True).new
     assert not book.path.exists()
     assert not book.state.folder.exists()
 
@@ -70,3 +77,39 @@ def test_what_is_stored_stays_bounded(book: ProjectJournal) -> None:
     names = [str(n) for n in range(MOST + 2)]
     counted(book, cursors=dict.fromkeys(names, 1), decided=dict.fromkeys(names, "none"))
     assert list(known_cursors(book, book.read().journal)) == list(book.state.load("decided")) == names[2:]
+
+
+def test_somebody_words_what_waits(book: ProjectJournal) -> None:
+    """The signal has the sessions and quotes of all of them, and they are not asked about again."""
+    counted(book, kept=waiting("one", "two", "three"))
+    signal = word(book, ["one", "two"], "Use strict  mode", 1)
+    assert (signal["content"], signal["type"], signal["occurrences"]) == ("Use strict mode", "instruction", 2)
+    assert {q["text"] for q in book.state.load("quotes")[signal["id"]]} <= {"no, one", "no, two"}
+    assert [c.key for c in unread(book)] == ["three"]
+    counted(book, kept=waiting("one", "two", "three"))
+    assert [c.key for c in unread(book)] == ["three"], "another scan read the same again"
+    with pytest.raises(UserError, match="no message 'two' waits"):
+        word(book, ["three", "two"], "x", 1)
+    assert [c.key for c in unread(book)] == ["three"]
+
+
+def test_what_teaches_nothing_is_dropped_until_that_is_taken_back(book: ProjectJournal) -> None:
+    """Nothing is counted, also by the next scan."""
+    counted(book, kept=waiting("one"))
+    (candidate,) = unread(book)
+    drop(book, ["one"], 1)
+    counted(book, kept=waiting("one"))
+    assert (unread(book), book.read().journal["signals"]) == ([], [])
+    take_back(book, candidate, 1)
+    assert unread(book) == [candidate]
+
+
+def test_with_a_new_journal_words_are_read_anew(book: ProjectJournal) -> None:
+    """What became a signal of the old one waits again; what taught nothing does not."""
+    counted(book, kept=waiting("one", "two"))
+    word(book, ["one"], "Use bun", 1)
+    drop(book, ["two"], 1)
+    book.path.unlink()
+    later = ProjectJournal(book.project, book.state.folder.parents[1], FakeClock(ms=1_800_000_000_000))
+    counted(later, kept=waiting("one", "two"))
+    assert list(stored(later.state.load("candidates"))) == ["one"]

@@ -46,17 +46,15 @@ def templates() -> Templates:
     [
         ("", "none"),
         ("Add a login page with tests!", "again"),
-        ("Please add the login page, with tests", "again"),
-        ("continue", "again"),
-        ("please go on.", "again"),
-        ("No, the tests still fail. Run them until they pass", "again"),
-        ("Perfect, thanks!", "thanked"),
+        ("  ADD a login page with tests ", "again"),
+        ("Please add the login page, with tests", "went_on"),
+        ("continue", "went_on"),
         ("Now rename the module to auth", "went_on"),
         ("What does the page do?", "went_on"),
     ],
 )
 def test_a_sign_is_what_the_person_said_next(said: str, sign: Sign) -> None:
-    """The same again or an objection, thanks, another thing, or nothing."""
+    """The same again, word for word, another thing, or nothing: no word is read."""
     assert sign_of(stop(REQUEST, *failed("a1"), after="person", said=said)) == sign
 
 

@@ -142,7 +142,7 @@ def test_counts_are_those_of_sessions(found: list[Seen]) -> None:
         sessions = {s.session for s in first.values() if s.content == signal["content"]}
         assert signal["occurrences"] == len(signal["sightings"]) == len(sessions)
     assert sum(len(m) for s in journal["signals"] for m in s["sightings"].values()) == len(first)
-    assert j.messages(journal) == set(first)
+    assert {m for s in journal["signals"] for of in s["sightings"].values() for m in of} == set(first)
 
 
 @given(found=st.lists(SEEN, max_size=30))
@@ -158,20 +158,20 @@ def test_a_journal_survives_being_written(found: list[Seen]) -> None:
 
 @given(before=st.lists(SEEN, max_size=12), later=st.lists(SEEN, max_size=12), lost=st.booleans())
 def test_what_is_dismissed_never_comes_back(before: list[Seen], later: list[Seen], lost: bool) -> None:
-    """Not in other words, not from other sessions, and not when only the tombstones are left."""
+    """Not from other sessions, and not when only the tombstones are left."""
     journal = new()
     names = added(journal, *before)
     dismissed = {s["content"] for s in j.dismiss(journal, names, "2026-01-03")}
     if lost:
         journal = {**new(), "tombstones": journal["tombstones"]}
-    added(journal, *later, seen("Always use strict mode", "z", "99"))
+    added(journal, *later, seen("use strict mode.", "z", "99"))
     for signal in journal["signals"]:
         if signal["content"] in dismissed:
             assert signal["status"] == "dismissed"
 
 
 def test_a_dismissal_is_taken_back() -> None:
-    """Status and tombstone are as before, and it is suggested again, also in other words."""
+    """Status and tombstone are as before, and it is suggested again."""
     journal = new()
     added(journal, seen(), seen("Run lint first", message="2"))
     before = copy.deepcopy(journal)
@@ -224,6 +224,45 @@ def test_a_rule_from_its_first_to_its_last_day() -> None:
     assert (learned["id"], learned["source_signals"]) == ("rule-006", [])
     with pytest.raises(UserError, match="there is no rule 'rule-099'"):
         j.archive(journal, "rule-099", reason="", day="d")
+
+
+@pytest.mark.shows("FR3")
+def test_severity_and_sessions_decide_what_is_suggested() -> None:
+    """High at once, medium from two sessions, low from three; praise never; what is decided no more."""
+    journal = new()
+    for severity, times in (("high", 1), ("medium", 2), ("low", 3)):
+        for n in range(times):
+            due = [s["content"] for s in journal["signals"] if j.is_due(s)]
+            assert severity not in due
+            added(journal, seen(severity, f"s{n}", f"{severity}{n}", severity=severity))
+    added(journal, seen("Great", message="f", type="feedback", polarity="positive", severity="high"))
+    due = [s for s in journal["signals"] if j.is_due(s)]
+    assert [s["content"] for s in due] == ["high", "medium", "low"]
+    assert [s["content"] for s in j.ranked(due[::-1])] == ["high", "medium", "low"]
+    j.dismiss(journal, [due[0]["id"]], "d")
+    assert not j.is_due(due[0])
+
+
+@pytest.mark.shows("FR3")
+def test_equal_texts_are_one_signal() -> None:
+    """But for case, blanks and the marks around them; corrections and instructions are of one kind."""
+    journal = new()
+    added(journal, seen("Use  Bun."), seen("use bun", "b", "2", type="instruction"))
+    added(journal, seen("use bun", "c", "3", type="feedback", polarity="positive"))
+    assert [s["occurrences"] for s in journal["signals"]] == [2, 1]
+    assert not j.same("Use bun", "Never use bun")
+
+
+@pytest.mark.shows("FR8")
+def test_a_signal_remembers_which_rules_it_contradicts() -> None:
+    """Each once, from all its sightings; whatever the file holds in that place."""
+    journal = new()
+    added(
+        journal, seen(against=("rule-001",)), seen(session="b", message="2", against=("rule-001", "rule-002"))
+    )
+    (signal,) = journal["signals"]
+    assert j.against(signal) == ["rule-001", "rule-002"]
+    assert (j.against({}), j.against({"against": "x"}), j.against({"against": [1]})) == ([], [], [])
 
 
 @pytest.mark.shows("I44")

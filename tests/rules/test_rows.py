@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from daemon.rules import journal as journals
-from daemon.rules.rows import reconcile, same, standing
+from daemon.rules.rows import reconcile, standing
 from daemon.rules.section import PREFERENCES, Document
 
 DAY = "2025-11-27"
@@ -69,10 +69,3 @@ def test_a_preference_is_no_rule() -> None:
     soft = Document(Document(b"", PREFERENCES).append("rule-001", "A one", DAY), PREFERENCES)
     rows = standing(journal(("rule-001", "A one", True)), [("preferences.md", soft)])
     assert [(r.soft, r.note) for r in rows] == [(False, "gone"), (True, "another")]
-
-
-def test_the_same_in_other_words_that_carry_nothing() -> None:
-    """Case, punctuation and "please" do not count; a negation and another word do."""
-    assert same("Please always use Bun.", "use bun")
-    assert not same("Use bun", "Never use bun")
-    assert not same("Use bun", "Use npm")

@@ -12,7 +12,7 @@ from daemon.rules.wear import Wear, wear
 ROW = Standing("rule-001", "Use npm", True, False, "CLAUDE.md", "2025-06-01", sources=("sig-001",))
 
 
-def signal(name: str, content: str, first: str, last: str, seen: int = 1, **more: str) -> dict[str, Any]:
+def signal(name: str, content: str, first: str, last: str, seen: int = 1, **more: Any) -> dict[str, Any]:
     return {
         "id": name, "type": "correction", "content": content, "status": "pending", "occurrences": seen,
         "first_seen": first, "last_seen": last, **more,
@@ -20,14 +20,16 @@ def signal(name: str, content: str, first: str, last: str, seen: int = 1, **more
 
 
 def test_only_what_came_later_contradicts() -> None:
-    """All sessions of a signal that began later, one of a signal that only went on."""
+    """All sessions of a signal that began later, one of a signal that only went on; as a model said."""
     signals = [
-        signal("sig-002", "Use bun", "2025-07-01", "2025-08-01", 3),
-        signal("sig-003", "Never use npm", "2025-01-01", "2025-07-01", 9),
-        signal("sig-004", "Use yarn", "2025-01-01", "2025-05-01", 9),
-        signal("sig-005", "Use pnpm", "2025-07-01", "2025-08-01", 9, status="dismissed"),
-        signal("sig-006", "Use pnpm", "2025-07-01", "2025-08-01", 9, type="feedback"),
-        signal("sig-007", "Run lint", "2025-07-01", "2025-08-01", 9),
+        signal("sig-002", "Use bun", "2025-07-01", "2025-08-01", 3, against=["rule-001"]),
+        signal("sig-003", "Never use npm", "2025-01-01", "2025-07-01", 9, against=["rule-001"]),
+        signal("sig-004", "Use yarn", "2025-01-01", "2025-05-01", 9, against=["rule-001"]),
+        signal(
+            "sig-005", "Use pnpm", "2025-07-01", "2025-08-01", 9, status="dismissed", against=["rule-001"]
+        ),
+        signal("sig-006", "Use pnpm", "2025-07-01", "2025-08-01", 9, type="feedback", against=["rule-001"]),
+        signal("sig-007", "Use bun", "2025-07-01", "2025-08-01", 9, against=["rule-002"]),
     ]
     assert wear(ROW, signals, "2025-08-01") == Wear(4, ("sig-002", "sig-003"), "2025-06-01", 61)
     assert wear(ROW, signals, "2025-08-01").worn

@@ -54,3 +54,16 @@ def asks(tool: str, words: str = "") -> Later:
 def apply(shell: Callable[[str], Tool]) -> Later:
     """`apply` with the tokens that were printed."""
     return Later(lambda r: shell(f"reflectd reflect apply {' '.join(question(r)['tokens'])} --json"))
+
+
+def words_it(shell: Callable[[str], Tool], part: str, wording: str) -> Later:
+    """`propose` with this wording for the message of the scan that has ``part``; the others teach nothing."""
+
+    def make(request: Request) -> Tool:
+        found = next(said["candidates"] for said in printed(request) if said.get("candidates"))
+        ids = [c["id"] for c in found if part in c["text"]]
+        others = [c["id"] for c in found if part not in c["text"]]
+        none = f" --none {','.join(others)}" if others else ""
+        return shell(f"reflectd reflect propose --rule {','.join(ids)} '{wording}'{none} --json")
+
+    return Later(make)

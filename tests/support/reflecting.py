@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from daemon.rules.journal import Adding, Journal, Seen, Severity
 from harness.machine.sandbox import Sandbox
 from harness.machine.terminal import Terminal
 from harness.machine.waiting import wait_until
+from harness.models.scripts import nonce_of
+from harness.models.server import Request
 from tests.support.machine.command_line import COMMAND, environment
 
 DAY = "2025-11-27"
@@ -38,6 +41,53 @@ STRICT = Wish(
 )
 BUN = Wish("Use bun for package management", ("use bun, not npm", "bun please"), "medium")
 LINT = Wish("Run lint before committing", ("lint first", "you did not lint", "lint before you commit"), "low")
+
+
+def model_of(url: str) -> dict[str, str]:
+    """The settings of a person who runs this model."""
+    return {
+        "REFLECTD_JUDGE_PROVIDER": "openai",
+        "REFLECTD_OPENAI_BASE_URL": url,
+        "REFLECTD_OPENAI_MODEL": "local-model",
+    }
+
+
+def teaches(
+    *taught: tuple[str, str, str], kind: str = "correction", against: str = ""
+) -> Callable[[Request], str]:
+    """A small model that reads messages. Each ``taught``: a part of a message, the wording, the severity; all
+    other messages are none. The same wording is one group. ``against``: a part of what they contradict.
+    """
+
+    def reply(request: Request) -> str:
+        lines = [json.loads(line) for line in request.prompt.splitlines() if line.startswith('{"n":')]
+        group = {line["stands"]: line["n"] for line in lines if "stands" in line}
+        met = [n for text, n in group.items() if against and against in text]
+        found = []
+        for line in lines:
+            if "person" in line:
+                said = next((t for t in taught if t[0] in line["person"]), None)
+                n, text = line["n"], said[1] if said else ""
+                entry = {"n": n, "type": kind if said else "none", "content": text}
+                entry |= {"severity": said[2] if said else "low", "against": met if said else []}
+                found.append(entry | {"group": group.setdefault(text, n) if said else n})
+        return json.dumps({"nonce": nonce_of(request), "signals": found})
+
+    return reply
+
+
+def compares(contradicts: str = "", same: str = "") -> Callable[[Request], str]:
+    """A small model that compares: parts of the statements that it names."""
+
+    def reply(request: Request) -> str:
+        lines = [json.loads(line) for line in request.prompt.splitlines() if line.startswith('{"n":')]
+        found = {
+            name: [line["n"] for line in lines if part and part in line["statement"]]
+            for name, part in (("contradicts", contradicts), ("same", same))
+        }
+        return json.dumps({"nonce": nonce_of(request), **found})
+
+    return reply
 
 
 def book_of(box: Sandbox) -> ProjectJournal:

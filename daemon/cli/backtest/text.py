@@ -105,19 +105,21 @@ def day_lines(report: Report) -> list[tuple[str, str]]:
 
 
 def _signs(report: Report, paint: Paint) -> list[str]:
-    rows: list[tuple[str, ...]] = [("", "asked again", "thanked", "went on", "nothing")]
+    rows: list[tuple[str, ...]] = [("", "asked again", "went on", "nothing")]
     for group in GROUPS:
         if report.total.groups[group]:
-            numbers = (report.signs[group, sign] for sign in ("again", "thanked", "went_on", "none"))
+            numbers = (report.signs[group, sign] for sign in ("again", "went_on", "none"))
             rows.append((f"  {TITLES[group]}", *(f"{n:,}" for n in numbers)))
     again = report.signs["sent", "again"]
     followed = report.total.groups["sent"] - report.signs["sent", "none"]
-    told = table(rows, right=(1, 2, 3, 4))
+    told = table(rows, right=(1, 2, 3))
     if followed:
         said = (
             f"after {again:,} of the {followed:,} that would have been sent back and that you answered, you "
         )
-        told += paint.row("  ", f"{said}asked for the same again, or objected: a sign that those were right.")
+        told += paint.row(
+            "  ", f"{said}asked for the same again, word for word: a sign that those were right."
+        )
     return told
 
 

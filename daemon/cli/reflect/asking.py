@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ...files.rule_steps import Done
     from ...files.rules_file import Place
-    from ...rules.conflicts import Conflict, Statement
+    from ...rules.contradicts import Statement
 
 
 def pick(question: str, options: Sequence[str]) -> int | None:
@@ -55,10 +55,9 @@ def which_file(found: Sequence[Place]) -> Place | None:
     return None if number is None else found[number]
 
 
-def told_conflict(conflict: Conflict, text: str) -> None:
+def told_conflict(there: Statement, text: str) -> None:
     """Say what contradicts what (FR7)."""
-    there = conflict.statement
-    say(f'CONFLICT DETECTED: {conflict.why}\n  New rule:       "{plain(text)}"')
+    say(f'CONFLICT DETECTED\n  New rule:       "{plain(text)}"')
     say(f'  Conflicts with: "{short(there.text, 300)}" {named(there)}')
 
 

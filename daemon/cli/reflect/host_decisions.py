@@ -1,7 +1,8 @@
 """Does what a person decided inside a host, and makes the proposals that are asked about there.
 
-A new rule is looked at once more when it is written: what contradicts it by then, and was not in the
-question, is a new question. Raises ``UserError`` and ``Unavailable``; nothing is changed then.
+Before a new rule is written a model says what it contradicts, where there is one; that is a new question.
+What the person said to that question is done if what stood in it still stands. Raises ``UserError`` and
+``Unavailable``; nothing is changed then.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import UserError
+from ...files import findings
 from ...files.rule_plan import marks_of, planned
 from ...files.rule_undo import undo, wanted
 from ...files.rules_file import chosen
@@ -20,6 +22,7 @@ from ...rules.section import RULES
 from . import screens
 from .decisions import Decisions, replaceable
 from .in_host import RULES_OF
+from .model import HostModel
 from .questions import Answer, Kind, Proposal, Stands
 from .unlearn import REASON, meant
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from ...files.rule_plan import Plan
     from ...files.rule_steps import Done
     from ...rules.journal import Journal
+    from ...rules.rows import Standing
     from .in_host import InHost
 
 Json = dict[str, Any]
@@ -60,6 +64,8 @@ class HostDecisions:
 
     def __init__(self, inside: InHost) -> None:
         self._rules = inside.rules
+        self._now = inside.now()
+        self._compare = HostModel(inside.session, inside.where).compare
         self._review = Decisions(inside.rules)
         place = self._review.rules_place
         if self._review.candidates and place is None:
@@ -82,9 +88,20 @@ class HostDecisions:
                 )
         return found[:MOST], len(found[MOST:])
 
+    def worded(self, keys: Sequence[str], text: str) -> Proposal | None:
+        """Candidates as the agent words them; None for what the person dismissed before."""
+        text = self._shown(self._rules.check(text))
+        signal = findings.word(self._rules.journal, keys, text, self._now)
+        if signal["status"] == "dismissed":
+            return None
+        kept = self._rules.journal.state.load("quotes").get(signal["id"], [])
+        found = screens.pattern_of(signal, [q for q in kept if isinstance(q, dict)])
+        quotes = tuple((quote.day, screens.one_line(quote.text)) for quote in found.quotes)
+        return replace(self._base, text=text, signals=(found.id,), count=found.occurrences, quotes=quotes)
+
     def learning(self, text: str, *, soft: bool) -> Proposal | Outcome:
         """A rule that somebody words. An outcome where there is nothing to ask."""
-        plan = planned(self._rules, self._shown(text), soft=soft)
+        plan = planned(self._rules, self._shown(text), soft=soft, compare=self._compare)
         if plan.same is not None:
             return Outcome("there already", text=plan.text, file=plan.same.where)
         return self._about(plan, (), "learn")
@@ -138,7 +155,7 @@ class HostDecisions:
 
     def write(self, text: str, signals: Sequence[str], *, soft: bool) -> Outcome:
         """A new rule or preference; a question instead where something contradicts it."""
-        plan = planned(self._rules, self._shown(text), soft=soft)
+        plan = planned(self._rules, self._shown(text), soft=soft, compare=self._compare)
         asks = self._about(plan, signals, "pattern")
         if asks.kind in {"conflict", "near"} and not (plan.same is not None and signals):
             return Outcome("asks", text=plan.text, ask=(asks,))
@@ -158,10 +175,7 @@ class HostDecisions:
         base = replace(self._base, text=plan.text, soft=plan.soft, signals=tuple(signals))
         if plan.conflicts:
             rows = {row.id for row in replaceable(plan)}
-            stands = tuple(
-                Stands(c.statement.id if c.statement.id in rows else "", c.statement.text, c.statement.where)
-                for c in plan.conflicts
-            )
+            stands = tuple(Stands(s.id if s.id in rows else "", s.text, s.where) for s in plan.conflicts)
             return replace(base, kind="conflict", stands=tuple(_lined(s) for s in stands))
         if plan.near is not None and plan.same is None:
             stands = (_lined(Stands(plan.near.id, plan.near.text, plan.near.file)),)
@@ -169,15 +183,19 @@ class HostDecisions:
         return replace(base, kind="learn" if kind == "learn" else "pattern")
 
     def _settled(self, p: Proposal, answer: Answer) -> Outcome:
-        """What the person said to a contradiction, if nothing else contradicts by now."""
+        """What the person said to a contradiction, if all that stood in the question still stands."""
         plan = planned(self._rules, p.text, soft=p.soft)
-        asks = self._about(plan, p.signals, "pattern")
-        if (asks.kind, asks.stands) != (p.kind, p.stands):
-            return Outcome(
-                "asks", ("what stands was changed while the person was asked",), p.text, ask=(asks,)
-            )
+        if p.kind == "near":
+            near = next((r for r in plan.look.rows if _lined(_of(r)) == p.stands[0]), None)
+            plan, there = replace(plan, near=near), near is not None
+        else:
+            asked = {(s.text, s.where) for s in p.stands}
+            found = [s for s in plan.look.statements if _line(s.text, s.where) in asked]
+            plan, there = replace(plan, conflicts=found), len(found) >= len(asked)
+        if not there:
+            raise UserError("what stands was changed while the person was asked: ask again")
         if answer == "reword":
-            assert plan.near is not None  # noqa: S101 - `_about` made it from this
+            assert plan.near is not None  # noqa: S101 - there is one
             seen = plan.marks.get(plan.near.file, "")
             done = self._rules.reword(plan.near.id, plan.text, seen, signals=p.signals)
             return self._outcome("reworded", done, plan.text, plan.near.file)
@@ -231,3 +249,11 @@ class HostDecisions:
 
 def _lined(s: Stands) -> Stands:
     return Stands(s.id, screens.one_line(s.text), screens.one_line(s.where))
+
+
+def _line(text: str, where: str) -> tuple[str, str]:
+    return screens.one_line(text), screens.one_line(where)
+
+
+def _of(row: Standing) -> Stands:
+    return Stands(row.id, row.text, row.file)

@@ -59,7 +59,7 @@ class InHost:
 
     def ask(self, wanted: Iterable[Proposal]) -> list[Json]:
         """Remember proposals as of now, and give the questions for the host's tool, some in each call."""
-        made = [replace(p, token=secrets.token_hex(6), session=self.session, at=self._now()) for p in wanted]
+        made = [replace(p, token=secrets.token_hex(6), session=self.session, at=self.now()) for p in wanted]
         if made:
             self._change(add=made)
         batches = [made[i : i + MAX_QUESTIONS] for i in range(0, len(made), MAX_QUESTIONS)]
@@ -107,13 +107,14 @@ class InHost:
         return str(said["label"])
 
     @staticmethod
-    def _now() -> int:
+    def now() -> int:
+        """Epoch ms."""
         return int(time.time() * 1000)
 
     def _proposals(self) -> list[Proposal]:
         """Those that still count, newest first."""
         found = (stored(each) for each in self.rules.journal.state.load("proposals").values())
-        since = self._now() - EXPIRES_MS
+        since = self.now() - EXPIRES_MS
         return sorted((p for p in found if p is not None and p.at > since), key=lambda p: -p.at)
 
     def _change(self, add: Sequence[Proposal] = (), drop: Iterable[str] = ()) -> None:
@@ -122,7 +123,7 @@ class InHost:
         state, gone = self.rules.journal.state, set(drop)
         with alone(state.folder):
             left = [p for p in (*add, *self._proposals()) if p.token not in gone][:KEPT]
-            state.save("proposals", {p.token: p.object() for p in left}, self._now())
+            state.save("proposals", {p.token: p.object() for p in left}, self.now())
 
 
 def opened(args: argparse.Namespace) -> InHost:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...files.rule_plan import Plan
     from ...files.rule_steps import Done
     from ...files.rules_file import Place
-    from ...rules.conflicts import Statement
+    from ...rules.contradicts import Statement
     from ...rules.rows import Standing
 
 
@@ -40,11 +40,13 @@ def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(args: argparse.Namespace) -> int:
     """Look, ask, write."""
     from ...files.rule_plan import planned
-    from .contradictions import model_for
+    from .model import own_model
 
     rules = rules_of(args)
-    also = None if args.json or args.dry_run else model_for(rules.journal.project, rules.state_dir)
-    plan = planned(rules, args.text, soft=args.soft, also=also)
+    asks = not (args.json or args.dry_run)
+    model = own_model(rules.journal.project, rules.state_dir) if asks else None
+    compare = model.compare if model is not None else None
+    plan = planned(rules, args.text, soft=args.soft, compare=compare)
     places = rules.places(soft=args.soft)
     if args.json:
         print_json(plan_object(rules, plan, places))
@@ -53,8 +55,6 @@ def run(args: argparse.Namespace) -> int:
         say(f"nothing to do, it stands there already: {plain(plan.same.text)} {named(plan.same)}")
         return 0
     if args.dry_run:
-        for conflict in plan.conflicts:
-            told_conflict(conflict, plan.text)
         where = " or ".join(shown(each.path) for each in places)
         say(f"you would be asked whether this is added to {_target(rules, plan, where)}: {plan.text}")
         return 0
@@ -78,8 +78,6 @@ def plan_object(rules: LearnedRules, plan: Plan, places: Sequence[Place]) -> dic
         "workshop": rules.workshop() if plan.soft else None,
         "files": [{"file": str(place.path), "note": place.note} for place in places],
         "same": plan.same and _statement(plan.same),
-        "near": plan.near and plan.near.id,
-        "conflicts": [{**_statement(c.statement), "why": c.why} for c in plan.conflicts],
         "changed": False,
     }
 
@@ -113,7 +111,7 @@ def _decided(rules: LearnedRules, plan: Plan, place: Place) -> Done | None:
     if replaces is None:
         return None
     if plan.near is not None and not plan.conflicts:
-        question = f'{plan.near.id} says nearly the same: "{plain(plan.near.text)}"'
+        question = f'{plan.near.id} says the same in other words: "{plain(plan.near.text)}"'
         number = pick(question, [UPDATE, KEEP_BOTH])
         if number is None:
             return None
@@ -136,9 +134,8 @@ def _settled(plan: Plan, target: str) -> list[Standing] | None:
     """The rules that the new one takes the place of; None when the person keeps those that stand."""
     rows = {row.id: row for row in plan.look.rows if row.note != "another"}
     replaces: list[Standing] = []
-    for conflict in plan.conflicts:
-        told_conflict(conflict, plan.text)
-        there = conflict.statement
+    for there in plan.conflicts:
+        told_conflict(there, plan.text)
         options = [KEEP_OLD, KEEP_BOTH] if there.own else [REPLACE, KEEP_OLD, KEEP_BOTH]
         if there.own:
             say(f"  reflectd never changes that line: to replace it, edit {there.where} yourself")

@@ -171,7 +171,10 @@ def _lines(p: Proposal) -> list[str]:
             goes = p.kept if p.soft else where
             return ["CONFLICT DETECTED", f"New ({goes}): {text}", *(f"Conflicts with: {s}" for s in stands)]
         case "near":
-            return [f"New ({p.kept if p.soft else where}): {text}", f"Nearly the same stands: {stands[0]}"]
+            return [
+                f"New ({p.kept if p.soft else where}): {text}",
+                f"The same stands in other words: {stands[0]}",
+            ]
         case "unlearn":
             return [f"Shall this rule no longer apply? {stands[0]}"]
         case "undo":

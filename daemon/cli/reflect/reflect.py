@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ACTIONS: Final[tuple[str, ...]] = (
     *("review", "scan", "status", "learn", "unlearn", "history", "undo"),
-    *("dismiss", "restore", "propose", "apply", "classify"),
+    *("dismiss", "restore", "propose", "apply"),
 )
 """The modules of the actions, in the order of the help."""
 BARE: Final = "review"

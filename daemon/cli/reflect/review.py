@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .menu import Asking
 
 Then = Literal["next", "again", "quit"]
+MOST_WORDS: Final = 20  # messages that nobody read, which one review asks about
 WHERE: Final = (
     "a review asks a person: run `reflectd reflect` on a terminal. `reflectd reflect --json` shows the "
     "patterns. Nothing was read or changed"
@@ -63,28 +64,30 @@ def run(args: argparse.Namespace) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that can't show all there is
-    _read_new(book, where)
+    _read_new(rules, where)
     return _reviewed(book, rules)
 
 
-def _read_new(book: ProjectJournal, where: Paths) -> None:
-    """Count what the person said in this project's sessions since the last time, with a bar: Claude Code's,
-    and opencode's while one is open in the project.
+def _read_new(rules: LearnedRules, where: Paths) -> None:
+    """Gather what the person said in this project's sessions since the last time, with a bar: Claude Code's,
+    and opencode's while one is open in the project. A model reads it, where there is one.
     """
-    from ...files.findings import known_cursors
-    from ...rules.gather import Gathering
+    from ...files.findings import gathering, known_cursors
     from .past import read_past
+    from .scan import ask_own_model
     from .scanning import Scan, read_all
     from .sources import of_project
 
-    cursors = known_cursors(book, book.read().journal)
-    scan = Scan(book, Gathering(book.state.load("asked")), cursors, 0, dry_run=False)
+    book = rules.journal
+    before = book.read().journal
+    scan = Scan(book, gathering(book, before), known_cursors(book, before), 0, dry_run=False)
     listed = of_project(book.project, os.environ, everywhere=False)
     try:
         read_all(scan, listed, quiet=False)
         asked = read_past(scan, where, quiet=False)
     finally:
-        scan.end()  # also after Ctrl-C: what was read is not read again
+        scan.count()  # also after Ctrl-C: what was read is not read again
+    ask_own_model(scan, rules)
     tell(dict.fromkeys(scan.told + scan.failed))
     if not (listed or asked):
         say(
@@ -98,13 +101,15 @@ def _read_new(book: ProjectJournal, where: Paths) -> None:
 
 def _reviewed(book: ProjectJournal, rules: LearnedRules) -> int:
     """Ask about each pattern, and say what was decided. Returns the exit code."""
-    from .contradictions import model_for
     from .decisions import Decisions
     from .menu import asking
+    from .model import own_model
 
-    decisions = Decisions(rules, model_for(book.project, rules.state_dir))
-    patterns = decisions.due()
-    Review.print(screens.opening(len(patterns), place(book.project), Paint()))
+    model = own_model(book.project, rules.state_dir)
+    decisions = Decisions(rules, model.compare if model is not None else None)
+    patterns, words = decisions.due(), decisions.unread()
+    Review.print(screens.opening(len(patterns), len(words), place(book.project), Paint()))
+    patterns += words[:MOST_WORDS]
     code = 0
     if patterns:
         review = Review(decisions, asking())
@@ -124,15 +129,12 @@ def _json(book: ProjectJournal, rules: LearnedRules) -> dict[str, Any]:
 
     decisions = Decisions(rules)
     found = decisions.due()
-    conflicts = decisions.conflicts([pattern.content for pattern in found])
     options = screens.choices(decisions.rules_name, "", undo=False)
     return {
         "project": str(book.project),
         "files": [str(p.path) for p in decisions.candidates],
-        "patterns": [
-            {**asdict(pattern), "conflicts": [{**asdict(c.statement), "why": c.why} for c in those]}
-            for pattern, those in zip(found, conflicts, strict=True)
-        ],
+        "patterns": [asdict(pattern) for pattern in found],
+        "unread": [asdict(pattern) for pattern in decisions.unread()],
         "options": [c.label for c in options if c.key in "awds"],
         "decide": WHERE,
     }
@@ -182,7 +184,7 @@ class Review:
             self._check(pattern)
             return self._asked(pattern)
         except _Elsewhere:
-            say(f"Decided elsewhere meanwhile: {screens.one_line(pattern.content)}")
+            say(f"Decided elsewhere meanwhile: {screens.one_line(pattern.content or pattern.quotes[0].text)}")
             self.open.pop(0)
             return "next"
 
@@ -195,14 +197,14 @@ class Review:
         """Ask until something is decided. What can't be done is told, and asked again. Raises
         ``_Elsewhere``.
         """
-        text, shown = pattern.content, ""
+        text, shown = pattern.content, None
         while True:
             if shown != text:
                 at = (self._of - len(self.open) + 1, self._of)
                 self.print(screens.pattern(pattern, text, at, self._decisions.target(), Paint()))
                 shown = text
             try:
-                answer = self._asking.choose(self._choices(), "s")
+                answer = self._asking.choose(self._choices(worded=bool(text)), "s")
                 if answer == "e":
                     text = self._edited(text)
                     continue
@@ -216,22 +218,22 @@ class Review:
                 say(f"reflectd: {plain(error)}")
                 continue
             if done is None:
-                shown = ""
+                shown = None
                 continue
             self.made.append(done)
             self.open.pop(0)
             self.print(screens.decided(done, Paint()))
             return "next"
 
-    def _choices(self) -> tuple[Choice, ...]:
+    def _choices(self, *, worded: bool) -> tuple[Choice, ...]:
         name, note = self._decisions.rules_name, self._decisions.soft_note()
-        return screens.choices(name, note, undo=bool(self.made))
+        return screens.choices(name, note, undo=bool(self.made), worded=worded)
 
     def _decide(self, answer: str, pattern: Pattern, text: str) -> Decision | None:
         """Do it; None where the person went back. Raises ``_Elsewhere``."""
         self._check(pattern)
         if answer == "s":
-            return Decision(pattern.id, "skipped", text)
+            return Decision(pattern.id, "skipped", text or pattern.quotes[0].text)
         if answer == "d":
             return self._decisions.dismiss(pattern)
         plan = self._decisions.planned(text, soft=answer == "w")
@@ -281,7 +283,8 @@ class Review:
         done = self.made[-1]
         told = self._decisions.take_back(done)
         self.made.pop()
-        again = next((p for p in self._decisions.due() if p.id == done.pattern), None)
+        waiting = (*self._decisions.due(), *self._decisions.unread())
+        again = next((p for p in waiting if p.id == done.pattern), None)
         self.open[:0] = [again] if again else []
         say("Undone.")
         for line in told:

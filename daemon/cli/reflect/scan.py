@@ -1,31 +1,34 @@
-"""``reflectd reflect scan``: reads what the person typed in past sessions, and counts signals in the journal.
+"""``reflectd reflect scan``: gathers what the person typed in past sessions, and has a model read it.
 
-Changes nothing but the journal and what belongs to it in the state folder. It suggests, and never writes a
-rule. After Ctrl-C what was read so far is counted.
+The model is asked on a terminal, after a yes to what it takes, and inside a host, where the person typed
+`/reflect`. Without one the messages are printed for whoever words them: the person, or their agent. Changes
+nothing but the journal and what belongs to it in the state folder. After Ctrl-C what was read is counted.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ...core.errors import UserError
+from ...core.errors import ReflectdError, UserError
 from ..moments import moment
 from ..render import Paint, count, place, plain, print_json
 from ..settings import look as look_at_settings
-from ..terminal import add_flag, attended, say, show
-from .action import action, opened
+from ..terminal import add_flag, say, show
+from .action import action, rules_of
 from .status import lines_of, summary, tell
 
 if TYPE_CHECKING:
     import argparse
 
-    from ...files.journal import ProjectJournal
-    from ...rules.gather import Held
-    from ...rules.journal import Journal
+    from ...files.learned_rules import LearnedRules
+    from ...rules.candidates import Candidate
     from .scanning import Scan
 
 TOLD: Final = 5  # files that could not be read, by name
+SHOWN: Final = 40  # messages that nobody read yet: an agent's shell shows some 30,000 characters
+SHOWN_TEXT: Final = 300
+SHOWN_BEFORE: Final = 120
 
 
 def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,73 +46,89 @@ def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--since", metavar="WHEN", default="", help="only what was said since then, such as 30d"
     )
-    parser.add_argument(
-        "--model",
-        action="store_true",
-        help="have a small model look too, at what was not looked at; asks first",
-    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be found, change nothing")
     add_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, count, and say what is suggested."""
-    from ...files.findings import known_cursors
-    from ...rules.gather import Gathering
+    """Gather, have it read, and say what is suggested."""
+    from ...files.findings import gathering, known_cursors
     from .past import read_past
     from .scanning import Scan, read_all
     from .sources import named, of_project
 
     if args.paths and args.all:
         raise UserError("give FILE or --all, not both")
-    if args.model and (args.json or args.dry_run):
-        raise UserError(
-            "--model asks on a terminal first, and counts what comes of it: not with --json or --dry-run"
-        )
-    if args.model and not attended():
-        raise UserError("a model costs something, so a person is asked first: do it on a terminal")
     since = moment(args.since) if args.since else 0
-    book = opened(args)
+    rules = rules_of(args)
+    book = rules.journal
     listed = named(args.paths) or of_project(book.project, os.environ, everywhere=args.all)
     before = book.read().journal
-    held = _held(book, before) if args.model else None
-    cursors = {} if args.model else known_cursors(book, before)
-    scan = Scan(book, Gathering(book.state.load("asked"), held), cursors, since, args.dry_run, held)
+    scan = Scan(book, gathering(book, before), known_cursors(book, before), since, args.dry_run)
     try:
         read_all(scan, [s for s in listed if s.found.st_mtime_ns // 1_000_000 >= since], quiet=args.json)
         asked = not (args.paths or args.all) and read_past(scan, look_at_settings(args)[1], quiet=args.json)
-        if held is not None:
-            _ask(scan, held, args)
     finally:
-        scan.end()  # also after Ctrl-C: what was read is not read again
+        scan.count()  # also after Ctrl-C: what was read is not read again
+    if not args.dry_run:
+        _have_it_read(args, scan, rules)
     _report(args, scan, found=bool(listed) or asked)
     return 0
 
 
-def _held(book: ProjectJournal, journal: Journal) -> Held:
-    """Where messages wait for a model: those that neither it nor the rules decided before."""
-    from ...rules.gather import Held
-    from ...rules.journal import messages
+def _have_it_read(args: argparse.Namespace, scan: Scan, rules: LearnedRules) -> None:
+    from .in_host import opened, sessions_here
+    from .model import MOST_IN_HOST, HostModel, read_with
 
-    return Held(messages(journal) | set(book.state.load("decided")))
+    if sessions_here():
+        try:
+            inside = opened(args)
+        except ReflectdError as error:
+            scan.told.append(f"no model read these messages: {error}")
+            return
+        model = HostModel(inside.session, inside.where)
+        read_with(model, scan, rules, most=MOST_IN_HOST, quiet=True)
+    elif not args.json:
+        ask_own_model(scan, rules)
 
 
-def _ask(scan: Scan, held: Held, args: argparse.Namespace) -> None:
-    """Have the model look, if the person wants that."""
-    if not held.messages:
-        say("there is nothing for a model to look at")
-        return
-    from .model import agreed, look, template_of
+def ask_own_model(scan: Scan, rules: LearnedRules) -> bool:
+    """Have the person's own model read the candidates, if there is one and they say yes to what it takes.
+    Whether it read them all.
+    """
+    from ...rules.candidates import for_a_model
+    from ..setup.confirm import asked
+    from .model import own_model, read_with, stands_in
 
-    _, where = look_at_settings(args)
-    template = template_of(scan.book.project, where.state_dir)
-    if agreed(held, template):
-        look(held, scan, template)
+    waiting = for_a_model(scan.gathering.kept.values())
+    model = own_model(rules.journal.project, rules.state_dir) if waiting else None
+    if model is None:
+        return not waiting
+    say(model.estimate(waiting, stands_in(rules, scan.journal)))
+    return asked("Ask the model?", "no terminal") and read_with(model, scan, rules, quiet=False)
+
+
+def shown(found: Candidate) -> dict[str, Any]:
+    """A message that nobody read yet, for whoever words it."""
+    from ...rules.candidates import quote_of
+
+    said = quote_of(found, max(found.seen, key=lambda s: s.day))
+    return {
+        "id": found.key,
+        "text": said.text[:SHOWN_TEXT],
+        "before": said.context[-SHOWN_BEFORE:],
+        "day": said.day,
+        "sessions": found.sessions,
+        "why": list(found.reasons),
+    }
 
 
 def _report(args: argparse.Namespace, scan: Scan, *, found: bool) -> None:
     """``found``: whether there was anything to read."""
+    from ...rules.candidates import for_a_model, for_a_person
+
     journal, quotes = scan.journal, scan.book.state.load("quotes")
+    waiting = list(scan.gathering.kept.values())
     signals = summary(journal, quotes)
     told = list(dict.fromkeys(scan.told))
     told += scan.failed[:TOLD] + (
@@ -124,7 +143,14 @@ def _report(args: argparse.Namespace, scan: Scan, *, found: bool) -> None:
             "bytes": scan.bytes,
         }
         fields = {"changed": not scan.dry_run and bool(scan.new or scan.again), "read": read}
-        signals = {"new": scan.new, "again": sorted(scan.again), **signals}
+        unread = for_a_model(waiting)
+        signals = {
+            "new": scan.new,
+            "again": sorted(scan.again),
+            **signals,
+            "candidates": [shown(c) for c in unread[:SHOWN]],
+            "more_candidates": len(unread[SHOWN:]),
+        }
         print_json(
             {
                 "project": str(scan.book.project),
@@ -148,4 +174,8 @@ def _report(args: argparse.Namespace, scan: Scan, *, found: bool) -> None:
             f"{count(len(scan.new), 'new signal')}, {len(scan.again)} came up again"
         )
     where = plain(place(scan.book.project)) + (" (nothing was written)" if scan.dry_run else "")
-    show(lines_of(journal, where, quotes, Paint()), pager=not args.no_pager)
+    lines = lines_of(journal, where, quotes, Paint())
+    if left := for_a_person(waiting):
+        many = count(len(left), "message")
+        lines += ["", f"{many} of yours that nobody read yet: `reflectd reflect` asks what they teach"]
+    show(lines, pager=not args.no_pager)

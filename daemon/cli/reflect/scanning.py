@@ -20,8 +20,8 @@ from ...files.findings import count as count_in
 from ...files.journal import ProjectJournal
 from ...hosts.claude_code.history import Cursor, is_unchanged, said_in
 from ...hosts.opencode.export import parse_export
-from ...rules.gather import Gathering, Held
-from ...rules.said import said_in as said_in_session
+from ...rules.candidates import Gathering
+from ...rules.candidates import said_in as said_in_session
 from ..progress import Progress
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ class Scan:
     cursors: Json
     since: int
     dry_run: bool
-    held: Held | None = None  # what a model shall look at; no cursor is stored before that is done
-    decided: Json = field(default_factory=dict)  # digests of messages that a model decided
     new: list[str] = field(default_factory=list)
     again: set[str] = field(default_factory=set)
     told: list[str] = field(default_factory=list)
@@ -82,29 +80,21 @@ class Scan:
         if not self.old:
             self.cursors[name] = self.fresh[name] = cursor
 
-    def end(self) -> None:
-        """Count what is left; what no model decided is what the rules say."""
-        for said, reading, file in self.held.messages if self.held else ():
-            self.gathering.settle(said, reading, file)
-        self.held = None
-        self.count()
-
     def count(self) -> None:
-        """Count in the journal what was found so far."""
-        findings = list(self.gathering.found)
+        """Count in the journal what was found so far, and keep what nobody read yet."""
+        findings, kept = list(self.gathering.found), dict(self.gathering.kept)
         done = count_in(
             self.book,
             findings,
             now_ms=int(time.time() * 1000),
-            cursors=None if self.held else self.fresh,
-            asked=self.gathering.asked,
-            decided=self.decided,
+            cursors=self.fresh,
+            kept=kept,
+            decided=self.gathering.nothing,
             dry_run=self.dry_run,
         )
         # only now: an interrupt before it must leave them for the next time, as it leaves the cursors
         del self.gathering.found[: len(findings)]
-        if not self.held:
-            self.fresh = {}
+        self.fresh = {}
         self.new += done.result.new
         self.again |= set(done.result.again)
         self.told += [*done.told, *done.result.told]

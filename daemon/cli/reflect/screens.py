@@ -16,7 +16,8 @@ from ..render import count, plain, short
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ...rules.conflicts import Conflict
+    from ...rules.candidates import Candidate
+    from ...rules.contradicts import Statement
     from ...rules.rows import Standing
     from ..render import Paint, Style
 
@@ -52,7 +53,9 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A signal of the journal that came up often enough to be suggested as a rule (FR3)."""
+    """A signal of the journal that came up often enough to be suggested as a rule (FR3); without ``content``
+    words of the person that nobody read yet.
+    """
 
     id: str
     content: str
@@ -62,6 +65,12 @@ class Pattern:
     first_seen: str
     last_seen: str
     quotes: tuple[Quote, ...] = ()
+    before: str = ""  # the agent's words before them
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the person must word it first."""
+        return not self.content
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +118,28 @@ def pattern_of(signal: Mapping[str, Any], quotes: Iterable[Mapping[str, Any]]) -
     )
 
 
-def choices(rules_name: str, soft_note: str, *, undo: bool) -> tuple[Choice, ...]:
+def words_of(found: Candidate) -> Pattern:
+    """Words of the person that no model read."""
+    seen = sorted(found.seen, key=lambda s: s.day)
+    newest = {s.session: s for s in seen}
+    text = redact(found.text)
+    quotes = tuple(Quote(s.day, s.session, text) for s in newest.values())
+    days = seen[0].day, seen[-1].day
+    before = redact(found.prior)
+    return Pattern(found.key, "", ", ".join(found.reasons), "", found.sessions, *days, quotes[:1], before)
+
+
+def choices(rules_name: str, soft_note: str, *, undo: bool, worded: bool = True) -> tuple[Choice, ...]:
     """The answers to a pattern (FR4). ``rules_name``: the file for rules, "" where none can be written.
-    ``soft_note``: where a preference goes. ``undo``: whether something was decided before.
+    ``soft_note``: where a preference goes. ``undo``: whether something was decided before. ``worded``:
+    whether there is a text that could become a rule.
     """
     return (
-        *([Choice("a", f"Add to {rules_name}", "a rule that always holds")] if rules_name else []),
-        Choice("w", "Add to Workshop", soft_note),
-        Choice("d", "Dismiss", "never suggest it again"),
+        *([Choice("a", f"Add to {rules_name}", "a rule that always holds")] if rules_name and worded else []),
+        *([Choice("w", "Add to Workshop", soft_note)] if worded else []),
+        Choice("d", "Dismiss", "never suggest it again" if worded else "it teaches nothing"),
         Choice("s", "Skip for now", "ask again next time"),
-        Choice("e", "Edit the wording"),
+        Choice("e", "Edit the wording") if worded else Choice("e", "Word it yourself", "then decide"),
         *([Choice("u", "Undo the last decision")] if undo else []),
         Choice("q", "Quit", "what you decided is kept"),
     )
@@ -136,12 +157,16 @@ def conflict_choices(names: Sequence[str]) -> tuple[Choice, ...]:
 
 
 def near_choices() -> tuple[Choice, ...]:
-    """The answers where a rule says nearly the same (FR5)."""
+    """The answers where a rule says the same in other words (FR5)."""
     return (Choice("t", UPDATE), Choice("b", KEEP_BOTH), BACK)
 
 
-def opening(number: int, project: str, paint: Paint) -> list[str]:
-    """What comes before the first pattern."""
+def opening(number: int, unread: int, project: str, paint: Paint) -> list[str]:
+    """What comes before the first pattern. ``unread``: how many words of the person wait to be worded."""
+    if unread:
+        waiting = f"{count(unread, 'message')} of yours that no model read"
+        many = f"{count(number, 'pattern')} in {project}, and {waiting}."
+        return paint.row("", f"{many} Nothing is written before you say so.", "  ")
     if not number:
         return paint.row("", f"No pattern in {project} came up often enough to be suggested as a rule.", "  ")
     said = f"{count(number, 'pattern')} in {project}. Nothing is written before you say so."
@@ -154,15 +179,26 @@ def pattern(found: Pattern, text: str, at: tuple[int, int], target: str, paint: 
     """
     number, of = at
     often = count(found.occurrences, "occurrence")
-    lines = ["", *paint.row("", paint(f"Found pattern: {one_line(found.content)} ({often})", "bold"), "  ")]
+    if found.is_unread:
+        lines = [
+            "",
+            *paint.row("", paint(f"Your words: {said(found.quotes[0].text)} ({often})", "bold"), "  "),
+        ]
+        lines += paint.row("  agent     ", said(found.before)) if found.before else []
+    else:
+        head = f"Found pattern: {one_line(found.content)} ({often})"
+        lines = ["", *paint.row("", paint(head, "bold"), "  ")]
     if text != found.content:
         lines += paint.row("  wording   ", paint(one_line(text), "bold"))
-    severity = paint(found.severity, _SEVERITY.get(found.severity, "dim"))
+    severity = paint(found.severity, _SEVERITY.get(found.severity, "dim")) + ", "
     days = (
         found.last_seen if found.first_seen == found.last_seen else f"{found.first_seen} to {found.last_seen}"
     )
-    lines += paint.row("  severity  ", f"{severity}, {one_line(found.type)}, {one_line(days)}")
-    for quote in found.quotes:
+    if found.is_unread:
+        lines += paint.row("  because   ", f"{one_line(found.type)}, {one_line(days)}")
+    else:
+        lines += paint.row("  severity  ", f"{severity}{one_line(found.type)}, {one_line(days)}")
+    for quote in () if found.is_unread else found.quotes:
         lines += paint.row(f"  {cut(quote.day, 10):<10}  ", f"{short_id(quote.session)}: {said(quote.text)}")
     lines += paint.row("  file      ", target)
     return [
@@ -171,15 +207,14 @@ def pattern(found: Pattern, text: str, at: tuple[int, int], target: str, paint: 
     ]
 
 
-def conflict(text: str, found: Sequence[Conflict], paint: Paint) -> list[str]:
+def conflict(text: str, found: Sequence[Statement], paint: Paint) -> list[str]:
     """What contradicts the new text."""
     lines = ["", paint("CONFLICT DETECTED", "bold", "yellow"), ""]
     lines += paint.row("  New rule:       ", f'"{one_line(text)}"')
-    for one in found:
-        there = one.statement
+    for there in found:
         name = f" [{there.id}]" if there.id else ""
         lines += paint.row("  Conflicts with: ", f'"{one_line(there.text)}"{name}')
-        why = f"{one_line(there.where)}: {one_line(one.why)}"
+        why = one_line(there.where)
         if there.own:
             why += "; reflectd never changes that line, edit it yourself"
         lines += paint.row("                  ", why)
@@ -187,8 +222,8 @@ def conflict(text: str, found: Sequence[Conflict], paint: Paint) -> list[str]:
 
 
 def near(text: str, row: Standing, paint: Paint) -> list[str]:
-    """A rule that says nearly the same."""
-    lines = ["", *paint.row("", paint(f"{row.id} says nearly the same", "bold"))]
+    """A rule that says the same in other words."""
+    lines = ["", *paint.row("", paint(f"{row.id} says the same in other words", "bold"))]
     lines += paint.row("  New rule:   ", f'"{one_line(text)}"')
     return [*lines, *paint.row(f"  {row.id}:   ", f'"{one_line(row.text)}" ({one_line(row.file)})'), ""]
 

@@ -55,7 +55,7 @@ def summary(journal: Journal, quotes: Mapping[str, Any]) -> Json:
     """The journal in numbers, with the signals that are suggested, what was said of them, those that wait,
     and praise and blame, which make no rule.
     """
-    from ...rules.patterns import is_due, ranked
+    from ...rules.journal import is_due, ranked
 
     signals = journal["signals"]
     rules = journal["learned_rules"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import UserError
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from ...rules.rows import Standing
 
 REASON: Final = "no longer applies"
-ABOUT: Final = frozenset({"rule", "preference", "about", "concerning", "on", "which", "says", "say", "one"})
+ABOUT: Final = frozenset(
+    {"the", "rule", "preference", "about", "concerning", "on", "which", "says", "say", "one"}
+)
+
+
+_WORD: Final = re.compile(r"\w+")  # a search, whose hits the person is asked about
 
 
 def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -65,13 +71,11 @@ def meant(rows: Sequence[Standing], text: str, *, archived: bool = False) -> lis
     ``archived``: those too. Raises ``UserError`` when there is none.
     """
     from ...rules.journal import RULE_ID
-    from ...rules.patterns import shape_of
 
     if RULE_ID.fullmatch(text.strip()):
         found = [row for row in rows if row.id == text.strip()]
     else:
-        wanted = " ".join(w for w in text.split() if w.strip("\"'.,").casefold() not in ABOUT)
-        words = set(shape_of(wanted).words) if wanted else set()
+        words = _words(text) - ABOUT
         found = [row for row in rows if words and words <= _words(row.text) and (row.active or archived)]
     mine = [row for row in found if row.note != "another"]
     if found and not mine:
@@ -87,10 +91,7 @@ def meant(rows: Sequence[Standing], text: str, *, archived: bool = False) -> lis
 
 
 def _words(text: str) -> set[str]:
-    from ...rules.patterns import shape_of
-
-    shape = shape_of(text)
-    return set(shape.words) | shape.against
+    return set(_WORD.findall(text.casefold()))
 
 
 def _one(found: Sequence[Standing]) -> Standing | None:

@@ -1,18 +1,25 @@
-"""Rules in the engine: what a person agreed to inside a host, and what they typed in past sessions.
+"""Rules in the engine: what a person agreed to inside a host, what they typed in past sessions, and the
+questions of `/reflect` to a small model.
 
 Consent (design/rules.md): a host's own hook or event tells of an answer to a question of ours, or of our
 command that the person typed, and the host's own record must say the same when it is used. Each counts once
 and soon. What can't be shown to be a person's is refused, with the reason. Nothing here changes a file but a
-click in the dashboard (``pages.rules``). History is read page by page, when somebody asks for it.
+click in the dashboard (``pages.rules``). History is read page by page, when somebody asks for it. A model is
+asked only for a session in which the person just typed `/reflect`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+import secrets
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+import msgspec
 
 from ...core import events as ev
 from ...core.errors import BadReply, Rejected, Unavailable
+from ...rules import contradicts, signals
+from ...rules.candidates import Candidate
 from ...store import consents
 from ..pages.rules import RulesPage
 from .feature import Feature, Page, Parts, Route
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...core.session import Session
+    from ...core.transcript import Model
     from ...store.consents import Consent
     from ...store.db import Statement
     from ..hosts.host import Instance
@@ -29,7 +37,27 @@ FRESH_MS: Final = 3_600_000  # an answer is used at once; later it may not be wh
 POLL_S: Final = 0.1
 POLLS: Final = 10  # what a hook told is stored a moment later
 PAGE: Final = 50  # sessions of a page of history
+T = TypeVar("T")
 MOST_CHARS: Final = 200
+ANSWER_S: Final = 120.0  # for one question to a model
+TYPED_KEPT: Final = 1_000  # sessions in which `/reflect` was typed
+
+
+class _Said(msgspec.Struct):
+    text: str
+    prior: str = ""
+
+
+class _ToRead(msgspec.Struct):
+    session: str
+    messages: list[_Said]
+    stands: list[signals.Stands] = []
+
+
+class _ToCompare(msgspec.Struct):
+    session: str
+    text: str
+    statements: list[str]
 
 
 class Rules(Feature):
@@ -42,6 +70,7 @@ class Rules(Feature):
         self._world = parts.world
         self._lock = asyncio.Lock()
         self._page = RulesPage(parts)
+        self._typed: dict[str, int] = {}  # when `/reflect` was typed last, by session
 
     def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:  # noqa: ARG002
         """Note what a person was shown, answered and typed."""
@@ -51,7 +80,13 @@ class Rules(Feature):
             case ev.QuestionAnswered():
                 statement = consents.answer(event.session, event.call, event.place, event.answers, event.t)
                 self._world.later(statement)
-            case ev.CommandTyped() if event.digest:
+            case ev.CommandTyped():
+                self._typed.pop(event.session, None)
+                self._typed[event.session] = self._world.clock.now_ms()
+                while len(self._typed) > TYPED_KEPT:
+                    del self._typed[next(iter(self._typed))]
+                if not event.digest:
+                    return
                 statement = consents.type_in(event.session, event.digest, event.message, event.place, event.t)
                 self._world.later(statement)
             case _:
@@ -63,6 +98,8 @@ class Rules(Feature):
             Route("GET", "session", self._session),
             Route("POST", "spend", self._spend),
             Route("GET", "history", self._history),
+            Route("POST", "signals", self._signals),
+            Route("POST", "contradicts", self._contradicts),
             *self._page.routes(),
         )
 
@@ -139,6 +176,66 @@ class Rules(Feature):
         instance = self.parts.instances.telling(directory)
         return {"page": await instance.host.history(instance, after[:MOST_CHARS], PAGE)}
 
+    async def _signals(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``session``, ``messages``, ``stands`` → ``readings`` of the small model, by the place of each
+        message: type, wording, severity and the ids of rules that it contradicts. ``why``: what failed, or
+        why nobody was asked. Raises ``BadReply`` and ``Rejected``.
+        """
+        asked = _of(body, _ToRead)
+        s, instance = self._attended(asked.session)
+        if why := self._unasked(s):
+            return {"readings": {}, "why": why}
+        said = [Candidate("", m.text, m.prior) for m in asked.messages[: signals.BATCH]]
+        template, model = await self._asking(s, instance, signals.PURPOSE)
+        nonce = secrets.token_hex(8)
+        flow = signals.read(said, asked.stands, template, nonce, session=s.id, model=model)
+        found = await self.parts.asking.run(flow, s, ANSWER_S)
+        return {
+            "readings": {str(at): msgspec.to_builtins(r) for at, r in found.readings.items()},
+            "why": found.why,
+        }
+
+    async def _contradicts(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``session``, ``text``, ``statements`` → the places of those that the text ``contradicts``, and of
+        those that say the ``same``; ``why`` as above. Raises ``BadReply`` and ``Rejected``.
+        """
+        asked = _of(body, _ToCompare)
+        s, instance = self._attended(asked.session)
+        if why := self._unasked(s):
+            return {"contradicts": [], "same": [], "why": why}
+        template, model = await self._asking(s, instance, contradicts.PURPOSE)
+        nonce = secrets.token_hex(8)
+        flow = contradicts.compare(asked.text, asked.statements, template, nonce, session=s.id, model=model)
+        found = await self.parts.asking.run(flow, s, ANSWER_S)
+        return {"contradicts": list(found.contradicts), "same": list(found.same), "why": found.why}
+
+    def _unasked(self, s: Session) -> str:
+        """Why no model is asked for this session, "" when one may be."""
+        if not self._world.calls.models(s.host):
+            return "no model is set up for the sessions of this host"
+        if self._world.clock.now_ms() - self._typed.get(s.id, -FRESH_MS) >= FRESH_MS:
+            return "nobody typed /reflect in this session just now"
+        return ""
+
+    async def _asking(self, s: Session, instance: Instance, name: str) -> tuple[str, Model | None]:
+        """The prompt that counts in the session's folder, and the session's own model. Raises
+        ``Rejected``.
+        """
+        texts = await asyncio.to_thread(self._world.prompt_texts, s.directory)
+        try:
+            turn = (await self.parts.messages.read(s, instance)).turn
+        except (Unavailable, BadReply) as e:
+            raise Rejected(f"session {s.id} could not be read: {e}") from e
+        return texts[name], turn.model if turn is not None else None
+
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What nobody used."""
         return (consents.prune(now_ms),)
+
+
+def _of(body: Mapping[str, Any], form: type[T]) -> T:
+    """What a client sent. Raises ``BadReply``."""
+    try:
+        return msgspec.convert(body, form)
+    except msgspec.ValidationError as e:
+        raise BadReply(f"the request has another form: {e}") from None

@@ -2,8 +2,8 @@
 
 Each click does what `reflectd reflect`, `reflectd learned undo` and `reflectd reflect undo` do, by the same
 functions. A file that was edited since the page was shown is left alone, with the same words. A suggestion
-that contradicts what stands, or for which there are two files, is decided in a terminal, where a person
-chooses; the page says why.
+of which a model said that it contradicts a rule, or for which there are two files, is decided in a terminal,
+where a person chooses; the page says why.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from ...files.rule_changes import undone
 from ...files.rule_plan import marks_of
 from ...files.rule_undo import undo
 from ...files.rules_file import chosen as chosen_place
-from ...rules.conflicts import find
-from ...rules.journal import dismiss
-from ...rules.patterns import is_due, ranked
+from ...rules.journal import against, dismiss, is_due, ranked, same
 from ...rules.rows import NOTES
 from ...rules.section import RULES
 from ...rules.wear import wear
@@ -119,7 +117,7 @@ class RulesPage:
         rows = []
         for s in some:
             name, text = str(s["id"]), str(s["content"])
-            but = no_file or _objection(rules, look, text)
+            but = no_file or _objection(rules, look, s)
             body = {"directory": str(chosen), "name": name, "seen": known_as(text)}
             yes = {**body, "file": file, "mark": marks.get(file, "") or NO_MARK}
             asks = f"Write into {file}, for every agent that reads it: {text}"
@@ -168,11 +166,12 @@ class RulesPage:
 
         def learn() -> Json:
             rules = self._chosen.rules(self._chosen.named(directory))
-            text = _due(rules, name, seen)
+            signal = _due(rules, name, seen)
+            text = str(signal["content"])
             now, no_file = _rules_file(rules)
             if no_file or now != file:
                 raise Rejected(no_file or f"rules go into {now} by now: nothing was changed")
-            if why := _objection(rules, rules.look(), text):
+            if why := _objection(rules, rules.look(), signal):
                 raise Rejected(f"{why}: nothing was changed")
             place = next(p for p in rules.places() if p.name == file)
             done = rules.learn(text, place, "" if mark == NO_MARK else mark, signals=[name], by=BY)
@@ -242,28 +241,34 @@ def _rules_file(rules: LearnedRules) -> tuple[str, str]:
     return found.name, ""
 
 
-def _objection(rules: LearnedRules, look: Look, text: str) -> str:
-    """Why a click may not make a rule of this text; "" when it may."""
+def _objection(rules: LearnedRules, look: Look, signal: Mapping[str, Any]) -> str:
+    """Why a click may not make a rule of this signal; "" when it may."""
+    text = str(signal["content"])
     try:
         rules.check(text)
     except UserError as error:
         return str(error)
-    return next((f"it contradicts {c.statement.text!r}: {c.why}" for c in find(text, look.statements)), "")
+    said = next((s for s in look.statements if same(s.text, text)), None)
+    if said is not None:
+        return f"it stands in {said.where} already"
+    names = against(signal)
+    met = next((row for row in look.rows if row.active and row.id in names), None)
+    return f"it contradicts {met.id}: {met.text!r}" if met is not None else ""
 
 
-def _due(rules: LearnedRules, name: str, seen: str) -> str:
-    """The text of a suggestion, if it is still the one that the page showed. Raises ``UserError``."""
+def _due(rules: LearnedRules, name: str, seen: str) -> Mapping[str, Any]:
+    """A suggestion, if it is still the one that the page showed. Raises ``UserError``."""
     loaded = rules.journal.read()
     if loaded.problem:
         raise UserError(loaded.problem)
     return _same(loaded.journal["signals"], name, seen)
 
 
-def _same(signals: Sequence[Mapping[str, object]], name: str, seen: str) -> str:
+def _same(signals: Sequence[Mapping[str, Any]], name: str, seen: str) -> Mapping[str, Any]:
     found = next((s for s in signals if s["id"] == name and is_due(s)), None)
     if found is None or known_as(str(found["content"])) != seen:
         raise UserError(f"{name} is not suggested any more, or was changed: nothing was changed")
-    return str(found["content"])
+    return found
 
 
 def _undo_action(chosen: Path, c: Change) -> Json:

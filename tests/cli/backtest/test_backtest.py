@@ -72,7 +72,7 @@ def test_the_report(box: Sandbox) -> None:
         assert words in text.replace("2026-W", "2025-W")
     found = report(box)
     assert (found["sessions"], found["stops"], found["sent"], found["complete"]) == (6, 7, 4, 2)
-    assert found["signs"]["sent"] == {"again": 1, "thanked": 0, "went_on": 0, "none": 3}
+    assert found["signs"]["sent"] == {"again": 1, "went_on": 0, "none": 3}
     assert (found["calls"], found["usd"], found["judge"], found["problems"]) == (0, 0.0, "offline", [])
     assert [p["project"] for p in found["projects"]] == [str(box.project.resolve())]
 

@@ -13,7 +13,7 @@ from harness.machine.sandbox import Sandbox
 from tests.cli.reflect.past import asked, session
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
-from tests.support.reflecting import book_of, learned, rules_file
+from tests.support.reflecting import LINT, book_of, learned, rules_file, said_before
 
 NO_JOURNAL = "is no journal that can be used"
 LATER = "the next change keeps it aside and begins a new one"
@@ -59,8 +59,6 @@ def test_what_looks_goes_on(box: Sandbox, broken: Path, args: tuple[str, ...]) -
     [
         (("learn", "Answer in English"), ("y",), "**[rule-003]** Answer in English (learned"),
         (("unlearn", "npm"), ("y", ""), f"**[rule-001]** {RULES[0]} (archived"),
-        (("learn", "Use bun for package management"), ("1",), "reason: replaced by rule-003)"),
-        (("learn", "Run lint before each commit to main"), ("1",), "commit to main (learned"),
         (("undo",), ("y",), ""),
     ],
 )
@@ -94,7 +92,8 @@ def test_a_decision_on_a_signal_says_what_is_wrong(box: Sandbox, broken: Path) -
     assert "the next scan begins a new one" in screen
     assert (broken.read_bytes(), kept(broken)) == (before, [])
     session(box, "a", "Always run the tests first")
-    assert asked(box)["new"] == ["sig-20261120-001"]
+    assert [c["text"] for c in asked(box)["candidates"]] == ["Always run the tests first"]
     assert kept(broken) == [before]
-    code, screen = at_a_terminal(box, ["reflect", "dismiss", "sig-20261120-001"])
+    (signal,) = said_before(box, LINT)
+    code, screen = at_a_terminal(box, ["reflect", "dismiss", signal])
     assert code == 0, screen

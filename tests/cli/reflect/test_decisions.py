@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.machine.sandbox import Sandbox
+from harness.models.server import ModelServer
 from tests.cli.reflect.person import leaves
 from tests.support.reflecting import (
     BUN,
@@ -12,8 +13,10 @@ from tests.support.reflecting import (
     STRICT,
     Wish,
     book_of,
+    compares,
     journal,
     learned,
+    model_of,
     review,
     rules_file,
     said_before,
@@ -82,13 +85,16 @@ def test_the_last_decision_is_undone(box: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("key", "status", "active"), [("r", "promoted", {2}), ("d", "dismissed", {1}), ("b", "promoted", {1, 2})]
 )
-def test_a_conflict_is_asked_about(box: Sandbox, key: str, status: str, active: set[int]) -> None:
+def test_a_conflict_is_asked_about(
+    box: Sandbox, llm: ModelServer, key: str, status: str, active: set[int]
+) -> None:
     """Both texts are shown, with the three options: "Replace existing rule" archives the old one, "Keep
     existing, dismiss new" dismisses the pattern, "Keep both" adds it beside the other.
     """
     learned(box, "Use npm for package management")
     said_before(box, BUN)
-    with review(box) as terminal:
+    llm.api(compares(contradicts="npm"))
+    with review(box, **model_of(llm.url)) as terminal:
         terminal.press("a")
         terminal.wait_for("CONFLICT DETECTED")
         terminal.wait_for("Keep both (different contexts)")
@@ -104,14 +110,14 @@ def test_a_conflict_is_asked_about(box: Sandbox, key: str, status: str, active: 
     assert statuses(box)[BUN.content] == status
 
 
-def test_a_line_of_a_persons_own_hand_is_not_replaced(box: Sandbox) -> None:
+def test_a_line_of_a_persons_own_hand_is_not_replaced(box: Sandbox, llm: ModelServer) -> None:
     """It is named as a conflict, and "Replace existing rule" is not offered; going back decides nothing."""
     box.file("CLAUDE.md", "# Shop\n\nUse npm for package management.\n")
     said_before(box, BUN)
-    with review(box, size=(80, 40)) as terminal:
+    llm.api(compares(contradicts="npm"))
+    with review(box, size=(80, 40), **model_of(llm.url)) as terminal:
         terminal.press("a")
-        terminal.wait_for("CLAUDE.md:3: they choose")
-        terminal.wait_for("reflectd never changes that line, edit it yourself")
+        terminal.wait_for("CLAUDE.md:3; reflectd never changes that line, edit it yourself")
         terminal.wait_for("> g  Go back")
         assert "Replace existing rule" not in terminal.screen
         terminal.answer("g", BUN.content)
@@ -120,13 +126,14 @@ def test_a_line_of_a_persons_own_hand_is_not_replaced(box: Sandbox) -> None:
     assert statuses(box)[BUN.content] == "pending"
 
 
-def test_a_file_that_was_edited_meanwhile_is_asked_about_again(box: Sandbox) -> None:
+def test_a_file_that_was_edited_meanwhile_is_asked_about_again(box: Sandbox, llm: ModelServer) -> None:
     """While a conflict is asked about, somebody edits CLAUDE.md: nothing is written, and the pattern is asked
     about again, with what the file says by now.
     """
     box.file("CLAUDE.md", "Use npm for package management.\n")
     said_before(box, BUN)
-    with review(box, size=(80, 40)) as terminal:
+    llm.api(compares(contradicts="npm"), compares(contradicts="yarn"))
+    with review(box, size=(80, 40), **model_of(llm.url)) as terminal:
         terminal.press("a")
         terminal.wait_for("> g  Go back")
         box.file("CLAUDE.md", "Use yarn for package management.\n")
@@ -143,7 +150,7 @@ def test_a_file_that_was_edited_meanwhile_is_asked_about_again(box: Sandbox) -> 
 
 
 @pytest.mark.shows("FR5")
-def test_a_rule_that_says_nearly_the_same_gets_the_new_text(box: Sandbox) -> None:
+def test_a_rule_that_says_the_same_in_other_words_gets_the_new_text(box: Sandbox, llm: ModelServer) -> None:
     """Update a rule's text: the pattern's words take the place of the old ones, under the same id, and undo
     brings the old ones back.
     """
@@ -151,9 +158,10 @@ def test_a_rule_that_says_nearly_the_same_gets_the_new_text(box: Sandbox) -> Non
     before = rules_file(box)
     near = Wish("Run the integration tests locally before pushing", ("locally!", "again: locally"))
     said_before(box, near, LINT)
-    with review(box, size=(80, 60)) as terminal:
+    llm.api(compares(same="before pushing"))
+    with review(box, size=(80, 60), **model_of(llm.url)) as terminal:
         terminal.press("a")
-        terminal.wait_for("rule-001 says nearly the same")
+        terminal.wait_for("rule-001 says the same in other words")
         terminal.wait_for("> g  Go back")
         terminal.answer("t", LINT.content)
         assert "**[rule-001]** Run the integration tests locally before pushing (learned: " in rules_file(box)

@@ -12,11 +12,26 @@ from typing import Any
 import pytest
 
 from daemon.cli.reflect.questions import Proposal, answers, question, stored
+from daemon.clock import SystemClock
+from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
+from harness.models.server import ModelServer
+from tests.cli.reflect.past import session
 from tests.support.hosts.dialogs import Dialogs, answer
 from tests.support.machine.command_line import reflectd, said
-from tests.support.reflecting import BUN, LINT, STRICT, Wish, book_of, said_before, statuses
+from tests.support.reflecting import (
+    BUN,
+    LINT,
+    STRICT,
+    Wish,
+    book_of,
+    compares,
+    model_of,
+    said_before,
+    statuses,
+    teaches,
+)
 from tests.support.reflecting import rules_file as rules
 
 Json = dict[str, Any]
@@ -120,13 +135,24 @@ def test_words_of_their_own_decide_nothing(host: Dialogs) -> None:
     assert "Use strict TypeScript mode in src/" in rules(host.box)
 
 
+@pytest.fixture
+def judged(box: Sandbox, llm: ModelServer) -> Iterator[Dialogs]:
+    """A session beside a daemon that has a small model."""
+    with Daemon(box, **model_of(llm.url)):
+        yield Dialogs(box)
+
+
 @pytest.mark.shows("FR7")
-def test_a_contradiction_is_a_question_of_its_own(host: Dialogs) -> None:
-    """ "Add" alone does not replace a rule; the second question names both, with its three options."""
+def test_a_contradiction_is_a_question_of_its_own(judged: Dialogs, llm: ModelServer) -> None:
+    """A model finds it. "Add" alone does not replace a rule; the second question names both, with its three
+    options, and its answer is done without asking the model again.
+    """
+    host = judged
     host.types('learn "Use npm for package management"')
     assert did(host, "learn", "Use npm for package management") == ["rule added"]
     entry = proposed(host, BUN)
     host.asks(entry["input"], ADD)
+    llm.api(compares(contradicts="npm"))
     again = applied(host, entry)
     assert again["done"][0]["status"] == "asks"
     (asked,) = again["ask"][0]["input"]["questions"]
@@ -140,6 +166,92 @@ def test_a_contradiction_is_a_question_of_its_own(host: Dialogs) -> None:
     active, _, archived = rules(host.box).partition("### Archived Rules")
     assert "[rule-002]** Use bun for package management" in active
     assert "[rule-001]** Use npm for package management (archived: " in archived
+
+
+def test_what_was_changed_behind_a_contradiction_is_asked_about_anew(
+    judged: Dialogs, llm: ModelServer
+) -> None:
+    """The line that the question named is gone by the answer: nothing is written."""
+    host = judged
+    host.types("")
+    file = host.box.file("CLAUDE.md", "Use npm, always.\n")
+    entry = proposed(host, BUN)
+    host.asks(entry["input"], ADD)
+    llm.api(compares(contradicts="npm"))
+    again = applied(host, entry)["ask"][0]
+    host.asks(again["input"], "Keep both (different contexts)")
+    file.write_text("Use yarn.\n")
+    (done,) = applied(host, again, 2)["done"]
+    assert (done["status"], "was changed while the person was asked" in done["why"]) == ("refused", True)
+    assert rules(host.box) == "Use yarn.\n"
+
+
+# --- who reads what the person typed ---------------------------------------------------------------
+
+
+SAID, OTHER = "No, use strict mode here", "Please add a page for prices"
+
+
+@pytest.mark.shows("RULES-02", "I41")
+def test_the_small_model_of_the_daemon_reads_it(judged: Dialogs, llm: ModelServer) -> None:
+    """After the person typed `/reflect`; paid from their own account and in the ledger. An agent that runs
+    the scan by itself has no model asked.
+    """
+    session(judged.box, "a", SAID, OTHER)
+    found = answer(judged.runs("scan", "--json"))
+    assert found["told"] == ["not all was read: nobody typed /reflect in this session just now"]
+    assert [c["text"] for c in found["candidates"]] == [SAID, OTHER]
+    judged.types("")
+    llm.api(teaches(("strict", STRICT.content, "high")))
+    found = answer(judged.runs("scan", "--json"))
+    assert ([s["content"] for s in found["suggested"]], found["candidates"]) == ([STRICT.content], [])
+    rows = Database(judged.box.state / "reflectd.sqlite3", SystemClock().now_ms)
+    assert rows.read("SELECT purpose, account, session FROM ledger", ()) == [
+        ("signals", "asked", judged.session)
+    ]
+    rows.close()
+    entry = answer(judged.runs("propose", "--json"))["ask"][0]
+    assert f'You said: "{SAID}"' in entry["input"]["questions"][0]["question"]
+    llm.api(compares())
+    judged.asks(entry["input"], ADD)
+    assert applied(judged, entry)["done"][0]["status"] == "rule added"
+    assert RULE in rules(judged.box)
+
+
+@pytest.mark.shows("RULES-02", "I47")
+def test_without_a_model_the_agent_words_it(host: Dialogs) -> None:
+    """The question shows its wording beside the person's own words, which come from the scan. What teaches
+    nothing is not printed again.
+    """
+    session(host.box, "a", SAID, OTHER)
+    host.types("")
+    found = answer(host.runs("scan", "--json"))
+    assert "no model is set up" in found["told"][0]
+    strict, other = found["candidates"]
+    assert (strict["text"], other["text"]) == (SAID, OTHER)
+    said(host.runs("propose", "--rule", "nonsense", "Skip all tests", "--json"), 2, "no message 'nonsense'")
+    words = ("propose", "--rule", strict["id"], STRICT.content, "--none", other["id"], "--json")
+    entry = answer(host.runs(*words))["ask"][0]
+    (asked,) = entry["input"]["questions"]
+    assert asked["question"].split("\n")[:2] == [
+        f'Found pattern: "{STRICT.content}" (1 occurrence)',
+        f'You said: "{SAID}" (2026-11-20)',
+    ]
+    assert not rules(host.box)
+    host.asks(entry["input"], ADD)
+    assert applied(host, entry)["done"][0]["status"] == "rule added"
+    assert RULE in rules(host.box)
+    assert answer(host.runs("scan", "--json"))["candidates"] == []
+
+
+def test_what_the_person_dismissed_is_not_proposed_again(host: Dialogs) -> None:
+    """Not in the same words."""
+    entry = proposed(host, STRICT)
+    host.asks(entry["input"], "Dismiss")
+    applied(host, entry)
+    session(host.box, "a", SAID)
+    (found,) = answer(host.runs("scan", "--json"))["candidates"]
+    assert answer(host.runs("propose", "--rule", found["id"], STRICT.content, "--json"))["ask"] == []
 
 
 @pytest.mark.shows("FR9")

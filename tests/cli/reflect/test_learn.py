@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from harness.machine.sandbox import REPO, Sandbox
+from harness.models.server import ModelServer
 from tests.cli.reflect.person import at_a_terminal, ended, typed
 from tests.support import reflecting
 from tests.support.machine.command_line import environment, reflectd, said
-from tests.support.reflecting import learned
+from tests.support.reflecting import compares, learned, model_of
 from tests.support.reflecting import rules_file as rules
 
 
@@ -84,14 +85,12 @@ def test_json_and_dry_run_show_and_change_nothing(box: Sandbox) -> None:
     """Also on a terminal: what would be asked, and what stands against it."""
     box.file("CLAUDE.md", "- Install with yarn\n")
     found = json.loads(said(reflectd(box, "reflect", "learn", "Use bun", "--json"), 0))
-    assert (found["changed"], found["same"], found["near"]) == (False, None, None)
+    assert (found["changed"], found["same"]) == (False, None)
     assert found["files"] == [{"file": f"{box.project}/CLAUDE.md", "note": ""}]
-    (conflict,) = found["conflicts"]
-    assert conflict.pop("why") == "they choose different package managers"
-    assert conflict == {"id": None, "where": "CLAUDE.md:1", "text": "Install with yarn", "own": True}
+    same = json.loads(said(reflectd(box, "reflect", "learn", "install with Yarn", "--json"), 0))["same"]
+    assert same == {"id": None, "where": "CLAUDE.md:1", "text": "Install with yarn", "own": True}
     code, screen = learn(box, "Use bun", flags=["--dry-run"])
     assert code == 0
-    assert "CONFLICT DETECTED" in screen
     assert "you would be asked whether this is added to" in screen
     assert learn(box, "Use bun", flags=["--json"])[0] == 0
     assert rules(box) == "- Install with yarn\n"
@@ -99,13 +98,15 @@ def test_json_and_dry_run_show_and_change_nothing(box: Sandbox) -> None:
 
 @pytest.mark.shows("FR7", "AC-REFLECT-08")
 @pytest.mark.full("a pseudo-terminal is driven")
-def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox) -> None:
+def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox, llm: ModelServer) -> None:
     """Replaced, kept, or both; a line of the person's own is never rewritten."""
     learned(box, "Use npm for package management")
-    code, screen = learn(box, "Use bun for package management", "2", columns=40)
+    env = model_of(llm.url)
+    llm.api(*[compares(contradicts="package management")] * 3, compares(contradicts="install with pnpm"))
+    code, screen = learn(box, "Use bun for package management", "2", columns=40, **env)
     assert code == 1
     for text in (
-        "CONFLICT DETECTED: they choose different package managers",
+        "CONFLICT DETECTED",
         'New rule: "Use bun for package management"',
         'Conflicts with: "Use npm for package management" [rule-001]',
         "1 Replace existing rule",
@@ -114,14 +115,14 @@ def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox) -> No
     ):
         assert text in " ".join(screen.split()), "nothing is cut at 40 columns"
     assert "bun" not in rules(box)
-    assert learn(box, "Use yarn for package management", "3")[0] == 0
+    assert learn(box, "Use yarn for package management", "3", **env)[0] == 0
     assert "[rule-002]** Use yarn" in rules(box)
-    assert learn(box, "Use bun for package management", "1", "1")[0] == 0
+    assert learn(box, "Use bun for package management", "1", "1", **env)[0] == 0
     assert "[rule-003]** Use bun for package management (learned" in rules(box)
     assert rules(box).count("reason: replaced by rule-003)") == 2
     assert [r["active"] for r in journal(box)] == [False, False, True]
     box.file("CLAUDE.md", "- Always install with pnpm\n\n" + rules(box))
-    code, screen = learn(box, "Use npm", "1", "9", "2")
+    code, screen = learn(box, "Use npm", "9", "2", **env)
     assert code == 0, screen
     assert '"Always install with pnpm" [CLAUDE.md:1, your own line]' in screen
     assert "to replace it, edit CLAUDE.md:1 yourself" in screen
@@ -130,13 +131,15 @@ def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox) -> No
 
 @pytest.mark.shows("FR5")
 @pytest.mark.full("a pseudo-terminal is driven")
-def test_a_rule_that_says_nearly_the_same_gets_the_new_words(box: Sandbox) -> None:
+def test_a_rule_that_says_the_same_gets_the_new_words(box: Sandbox, llm: ModelServer) -> None:
     """Update the text; both may stand, and an empty answer leaves everything as it is."""
     learned(box, "Run the linter before each commit")
-    code, screen = learn(box, "Run the linter before each commit to main", "")
+    env = model_of(llm.url)
+    llm.api(*[compares(same="linter")] * 2)
+    code, screen = learn(box, "Run the linter before each commit to main", "", **env)
     assert code == 1
-    assert 'rule-001 says nearly the same: "Run the linter before each commit"' in screen
-    assert learn(box, "Run the linter before each commit to main", "1")[0] == 0
+    assert 'rule-001 says the same in other words: "Run the linter before each commit"' in screen
+    assert learn(box, "Run the linter before each commit to main", "1", **env)[0] == 0
     assert "- **[rule-001]** Run the linter before each commit to main (learned" in rules(box)
     assert "rule-002" not in rules(box)
 

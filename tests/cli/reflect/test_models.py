@@ -1,151 +1,183 @@
-"""`reflect learn`, the review and `reflect scan --model` with a model behind the real SDK."""
+"""`reflect learn`, `reflect scan` and the review with a small model behind the real SDK."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from typing import Any
 
 import pytest
 
 from harness.machine.sandbox import Sandbox
-from harness.models.api_servers import Fails, llm_server
-from tests.cli.reflect.model import Answers, local_model
+from harness.models.server import ModelServer, fail
 from tests.cli.reflect.past import WORK, asked, journal, session
 from tests.cli.reflect.person import at_a_terminal, leaves
 from tests.support.machine.command_line import reflectd, said
-from tests.support.reflecting import STRICT, review, rules_file, said_before, statuses
+from tests.support.reflecting import (
+    STRICT,
+    compares,
+    learned,
+    model_of,
+    review,
+    rules_file,
+    said_before,
+    statuses,
+    teaches,
+    worked,
+)
 from tests.support.secrets import TOKENS
 
 OWN = "Deploy on Fridays."
 NEW = "No releases before the weekend"
 GERMAN = "Nein, nimm immer pnpm für Pakete"
-SCAN = ["reflect", "scan", "--model"]
+SCAN = ["reflect", "scan"]
+SAME = "no, use strict typescript mode"
+TAUGHT = (("strict", "Use strict TypeScript mode", "medium"), ("pnpm", "Always use pnpm", "high"))
 
 
-async def typed(box: Sandbox, args: list[str], *answers: str, **env: str) -> tuple[int, str]:
-    """Exit code and screen in one line, beside the server."""
-    code, screen = await asyncio.to_thread(at_a_terminal, box, args, *answers, **env)
+def typed(box: Sandbox, llm: ModelServer, args: list[str], *answers: str) -> tuple[int, str]:
+    """Exit code and screen in one line."""
+    code, screen = at_a_terminal(box, args, *answers, **model_of(llm.url))
     return code, " ".join(screen.split())
 
 
-def contents(box: Sandbox) -> list[str]:
-    return [s["content"] for s in journal(box)["signals"]]
+def contents(box: Sandbox) -> dict[str, int]:
+    """The signals of the journal, with how often each came up."""
+    return {s["content"]: s["occurrences"] for s in journal(box)["signals"]}
+
+
+# --- messages --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.shows("I46", "AC-REFLECT-02", "AC-REFLECT-03", "RULES-01")
+@pytest.mark.full("a pseudo-terminal is driven")
+def test_a_model_reads_words_and_groups_messages(box: Sandbox, llm: ModelServer) -> None:
+    """After a yes to what it takes, in any language. It is not asked again about the same texts; a later
+    session counts by itself, and nothing secret is sent.
+    """
+    secret = TOKENS["anthropic"][0]
+    session(box, "a", GERMAN, "No, use strict mode", f"the key is {secret}", "continue")
+    session(box, "b", SAME)
+    llm.api(teaches(*TAUGHT))
+    code, screen = typed(box, llm, SCAN, "y")
+    assert code == 0, screen
+    assert re.search(r"6 messages for local-model: 1 call with [\d,]+ tokens, at most unknown", screen)
+    assert contents(box) == {"Always use pnpm": 1, "Use strict TypeScript mode": 2}
+    assert [s["content"] for s in asked(box)["suggested"]] == [
+        "Always use pnpm",
+        "Use strict TypeScript mode",
+    ]
+    (request,) = llm.of("api")
+    assert secret not in request.everything
+    assert WORK in request.prompt
+    session(box, "c", SAME)
+    assert typed(box, llm, SCAN)[0] == 0
+    assert contents(box)["Use strict TypeScript mode"] == 3
+
+
+@pytest.mark.shows("FR4", "FR8")
+@pytest.mark.full("a pseudo-terminal is driven")
+def test_it_is_told_what_stands(box: Sandbox, llm: ModelServer) -> None:
+    """A message that says what the person said before joins that signal; one that speaks against a rule
+    counts against it, and patterns come with quotes.
+    """
+    learned(box, "Use npm")
+    said_before(box, STRICT)
+    worked(box, "0-session", "2099-01-01", ("I ran npm.", "strict!"), ("I ran it again.", "pnpm!"))
+    llm.api(teaches(*TAUGHT, against="Use npm"))
+    assert typed(box, llm, SCAN, "y")[0] == 0
+    assert contents(box) == {STRICT.content: 4, "Always use pnpm": 1}
+    (pattern,) = [s for s in asked(box)["suggested"] if s["content"] == "Always use pnpm"]
+    assert (pattern["against"], pattern["quotes"][0]["text"]) == (["rule-001"], "pnpm!")
+    found = asked(box, "status")["worn"]
+    assert [(r["id"], r["contradicted"]) for r in found] == [("rule-001", 2)]
+
+
+@pytest.mark.full("a pseudo-terminal is driven")
+def test_without_a_yes_or_an_answer_the_words_wait(box: Sandbox, llm: ModelServer) -> None:
+    """Nobody is asked after a no; a model that fails is told of, and the next scan asks again."""
+    session(box, "a", "No, use strict mode")
+    assert typed(box, llm, SCAN, "n")[0] == 0
+    assert llm.of("api") == []
+    llm.api(fail(401))
+    code, screen = typed(box, llm, SCAN, "y")
+    assert (code, "not all was read: no model answered" in screen) == (0, True), screen
+    assert contents(box) == {}
+    llm.api(teaches(*TAUGHT))
+    assert typed(box, llm, SCAN, "y")[0] == 0
+    assert contents(box) == {"Use strict TypeScript mode": 1}
+
+
+def test_a_script_asks_no_model(box: Sandbox, llm: ModelServer) -> None:
+    """It costs something, so a person is asked: without a terminal the messages are only printed."""
+    session(box, "a", GERMAN)
+    done = reflectd(box, *SCAN, "--json", **model_of(llm.url))
+    assert [c["text"] for c in json.loads(said(done, 0))["candidates"]] == [GERMAN]
+    said(reflectd(box, *SCAN, **model_of(llm.url)), 0)
+    assert llm.of("api") == []
+
+
+def test_the_review_shows_what_the_model_made(box: Sandbox, llm: ModelServer) -> None:
+    """Read after a yes, then asked about, with the person's own words; no message waits to be worded."""
+    session(box, "a", GERMAN)
+    llm.api(teaches(*TAUGHT))
+    with review(box, size=(110, 50), ready="Ask the model?", **model_of(llm.url)) as terminal:
+        terminal.type("y")
+        terminal.enter()
+        terminal.asked("Always use pnpm")
+        assert GERMAN in terminal.screen
+        llm.api(compares())
+        leaves(terminal, "a")
+    assert "**[rule-001]** Always use pnpm (learned" in rules_file(box)
+
+
+# --- a new rule ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.shows("FR7")
 @pytest.mark.full("a pseudo-terminal is driven")
-async def test_a_model_finds_what_words_do_not(box: Sandbox) -> None:
+def test_a_model_finds_what_contradicts(box: Sandbox, llm: ModelServer) -> None:
     """Also a line that the person wrote by hand. What it takes is told first, and the person decides. A model
-    that fails is told of, and what words find counts.
+    that fails is told of, and only equal texts count.
     """
     file = box.file("CLAUDE.md", f"Run lint first.\n\n{OWN}\n")
-    async with llm_server() as server:
-        server.script(Answers({"contradicts": [2]}), Fails(401))
-        env = local_model(server.url)
-        code, screen = await typed(box, ["reflect", "learn", NEW], "1", **env)
-        assert code == 1, screen
-        assert NEW in json.dumps(server.got[0].body)
-        assert re.search(r"local-model looks for contradictions: [\d,]+ tokens, at most unknown", screen)
-        assert "CONFLICT DETECTED: a model says that they contradict each other" in screen
-        assert f'"{OWN.rstrip(".")}' in screen
-        assert "[CLAUDE.md:3, your own line]" in screen
-        assert file.read_text() == f"Run lint first.\n\n{OWN}\n"
-        code, screen = await typed(box, ["reflect", "learn", NEW], "y", **env)
-        assert (code, server.left) == (0, 0), screen
-    assert "only words were compared: no model answered" in screen
+    llm.api(compares(contradicts="Fridays"), fail(401))
+    code, screen = typed(box, llm, ["reflect", "learn", NEW], "1")
+    assert code == 1, screen
+    assert NEW in llm.of("api")[0].prompt
+    assert re.search(r"local-model looks for contradictions: [\d,]+ tokens, at most unknown", screen)
+    assert (
+        f'CONFLICT DETECTED New rule: "{NEW}" Conflicts with: "{OWN}" [CLAUDE.md:3, your own line]' in screen
+    )
+    assert file.read_text() == f"Run lint first.\n\n{OWN}\n"
+    code, screen = typed(box, llm, ["reflect", "learn", NEW], "y")
+    assert code == 0, screen
+    assert "only equal texts were found: no model answered" in screen
     assert NEW in file.read_text()
 
 
 @pytest.mark.shows("FR7")
-async def test_the_review_asks_it_too(box: Sandbox) -> None:
+def test_the_review_asks_it_too(box: Sandbox, llm: ModelServer) -> None:
     """Once "Add to" was chosen; the three options follow, and going back writes nothing."""
     box.file("CLAUDE.md", "Loose types are fine here.\n")
     said_before(box, STRICT)
-
-    def reviewed(env: dict[str, Any]) -> None:
-        with review(box, size=(110, 50), **env) as terminal:
-            terminal.press("a")
-            terminal.wait_for("a model says that they contradict each other")
-            assert "local-model looks for contradictions:" in terminal.screen
-            terminal.wait_for("> g  Go back")
-            terminal.answer("g", STRICT.content)
-            leaves(terminal)
-
-    async with llm_server() as server:
-        server.script(Answers({"contradicts": [1]}))
-        await asyncio.to_thread(reviewed, local_model(server.url))
-        assert server.left == 0
+    llm.api(compares(contradicts="Loose"))
+    with review(box, size=(110, 50), **model_of(llm.url)) as terminal:
+        terminal.press("a")
+        terminal.wait_for("CONFLICT DETECTED")
+        assert "local-model looks for contradictions:" in terminal.screen
+        terminal.wait_for("> g  Go back")
+        terminal.answer("g", STRICT.content)
+        leaves(terminal)
     assert rules_file(box) == "Loose types are fine here.\n"
     assert statuses(box)[STRICT.content] == "pending"
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
-async def test_nobody_is_asked_where_nobody_reads_the_answer(box: Sandbox) -> None:
+def test_nobody_is_asked_where_nobody_reads_the_answer(box: Sandbox, llm: ModelServer) -> None:
     """Not for a script, not for what stands there already, and not where nothing stands."""
-    async with llm_server() as server:
-        env = local_model(server.url)
-        code, screen = await typed(box, ["reflect", "learn", NEW], "y", **env)
-        assert code == 0, screen
-        for args in (["learn", OWN, "--json"], ["learn", OWN, "--dry-run"]):
-            said(await asyncio.to_thread(reflectd, box, "reflect", *args, **env), 0)
-        assert "it stands there already" in (await typed(box, ["reflect", "learn", NEW], **env))[1]
-        assert server.got == []
-
-
-@pytest.mark.shows("I46")
-@pytest.mark.full("a pseudo-terminal is driven")
-async def test_a_model_decides_what_the_rules_doubt(box: Sandbox) -> None:
-    """After a yes to what it takes. Its word counts, in other languages too; it is not asked again about the
-    same messages, and nothing secret is sent.
-    """
-    secret = TOKENS["anthropic"][0]
-    words = ("No, use strict mode", f"Nein, der Schlüssel ist {secret} für alles", "continue")
-    session(box, "a", GERMAN, *words)
-    decided = [
-        {"n": 1, "type": "instruction", "content": "Always use pnpm", "severity": "high"},
-        {"n": 2, "type": "correction", "content": "Use strict TypeScript mode", "severity": "medium"},
-        {"n": 3, "type": "none", "content": "", "severity": "low"},
-    ]
-    async with llm_server() as server:
-        env = local_model(server.url)
-        server.script(Answers({"signals": decided}))
-        code, screen = await typed(box, SCAN, "y", **env)
-        assert code == 0, screen
-        assert re.search(r"3 messages for .*local-model: 1 call with [\d,]+ tokens, at most unknown", screen)
-        assert contents(box) == ["Always use pnpm", "Use strict TypeScript mode"]
-        sent = json.dumps(server.got[0].body)
-        assert secret not in sent
-        assert WORK in sent
-        code, screen = await typed(box, SCAN, **env)
-        assert (code, "there is nothing for a model to look at" in screen) == (0, True)
-        assert server.left == 0
-
-
-@pytest.mark.full("a pseudo-terminal is driven")
-async def test_without_a_yes_or_an_answer_the_rules_count(box: Sandbox) -> None:
-    """Nobody is asked after a no; a model that fails is told of, and the rules' word counts."""
-    session(box, "a", GERMAN, "No, use strict mode")
-    async with llm_server() as server:
-        env = local_model(server.url)
-        assert (await typed(box, SCAN, "n", **env))[0] == 0
-        assert (server.got, contents(box)) == ([], ["Use strict mode"])
-        server.script(Fails(401))
-        code, screen = await typed(box, SCAN, "y", **env)
-        assert (code, "no model answered" in screen) == (0, True), screen
-    assert contents(box) == ["Use strict mode"]
-
-
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_no_model_without_a_terminal_or_a_provider(box: Sandbox) -> None:
-    """It costs something, so a person is asked; without a model everything else works."""
-    session(box, "a", GERMAN, "No, use strict mode")
-    said(reflectd(box, *SCAN, "--json"), 2, "asks on a terminal first")
-    said(reflectd(box, *SCAN), 2, "a person is asked first: do it on a terminal")
-    assert not (box.project / ".claude").exists()
-    code, screen = at_a_terminal(box, SCAN)
-    assert code == 2
-    assert "no model may be asked: judge.provider is offline" in screen
-    assert contents(box) == ["Use strict mode"]
-    assert asked(box)["read"]["files"] == 0
+    code, screen = typed(box, llm, ["reflect", "learn", NEW], "y")
+    assert code == 0, screen
+    for args in (["learn", OWN, "--json"], ["learn", OWN, "--dry-run"]):
+        said(reflectd(box, "reflect", *args, **model_of(llm.url)), 0)
+    assert "it stands there already" in typed(box, llm, ["reflect", "learn", NEW])[1]
+    assert llm.of("api") == []

@@ -6,7 +6,10 @@ import json
 
 import pytest
 
+from daemon.files.findings import unread
+from daemon.rules.candidates import for_a_model
 from harness.machine.sandbox import Sandbox
+from harness.models.server import ModelServer
 from tests.cli.reflect.person import leaves
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import (
@@ -15,43 +18,75 @@ from tests.support.reflecting import (
     LINT,
     STRICT,
     Wish,
+    book_of,
     journal,
     learned,
+    model_of,
     review,
     rules_file,
     said_before,
     statuses,
+    teaches,
     worked,
 )
 
 WIDE = (200, 24)
 
 
+BUN_WORDS = "No, always use bun instead of npm."
+
+
 @pytest.mark.shows("FR4", "PATH_DECISION-2")
-def test_new_sessions_are_read_before_anything_is_asked(box: Sandbox) -> None:
-    """Transcripts, journal, pattern at its threshold, a yes, CLAUDE.md. The second review reads nothing again
-    and asks nothing; a third one finds what a new session adds.
+def test_without_a_model_the_person_words_what_they_said(box: Sandbox) -> None:
+    """New sessions are read first. Each quote comes with the agent's words, and becomes a rule only in words
+    that the person types; the second review reads nothing again and asks nothing.
     """
-    talk = ("I installed it with npm.", "No, always use bun instead of npm.")
+    talk = ("I installed it with npm.", BUN_WORDS)
     for number, day in enumerate(DAYS[:2]):
         worked(box, f"0{number}-session", day, talk)
-    with review(box, size=(100, 40)) as terminal:
+    with review(box, size=(100, 40), ready="e Word it yourself") as terminal:
         text = " ".join(terminal.screen.split())
-        assert "Read 2 sessions (0 unchanged), 4 new messages of yours. 1 pattern in " in text
-        assert "(2 occurrences)" in text
-        assert '"No, always use bun instead of npm."' in text
-        assert f"{DAYS[0]} 00-session" in text
-        assert f"{DAYS[1]} 01-session" in text
-        leaves(terminal, "a")
-    assert "use bun instead of npm" in rules_file(box)
+        assert "Read 2 sessions (0 unchanged), 4 new messages of yours. 0 patterns in " in text
+        assert "2 messages of yours that no model read. Nothing is written" in text
+        assert f'Your words: "{BUN_WORDS}" (2 occurrences) agent "I installed it with npm."' in text
+        assert f"because correction, instruction, repeated, {DAYS[0]} to {DAYS[1]}" in text
+        assert "Add to CLAUDE.md" not in text
+        terminal.press("e")
+        terminal.wait_for("Rule:")
+        terminal.type("Use bun, not npm")
+        terminal.enter()
+        terminal.wait_for("wording   Use bun, not npm")
+        terminal.wait_for("a  Add to CLAUDE.md")
+        terminal.press("a")
+        terminal.wait_for('Your words: "Add the price list."')
+        terminal.wait_for("q  Quit")
+        leaves(terminal, "d")
+    assert "**[rule-001]** Use bun, not npm (learned" in rules_file(box)
+    (signal,) = journal(box)["signals"]
+    assert (signal["occurrences"], signal["status"]) == (2, "promoted")
     with review(box, size=(100, 40), ready="came up often enough") as terminal:
         assert "Read 0 sessions (2 unchanged), 0 new messages of yours." in terminal.screen
         assert terminal.ended() == 0
-    worked(box, "02-session", DAYS[2], ("I used tabs.", "Never use tabs in this project!!"))
-    with review(box, size=(100, 40)) as terminal:
-        assert "Read 1 session (2 unchanged)" in terminal.screen
-        assert "tabs" in terminal.screen
-        leaves(terminal)
+
+
+def test_words_that_teach_nothing_are_dismissed(box: Sandbox) -> None:
+    """And come back with undo; skipped ones are asked about in the next review."""
+    worked(box, "0-session", DAYS[0], ("Done.", "No, wait"), ("Done.", "Never mind, it always fails"))
+    with review(box, size=(100, 50), ready='Your words: "No, wait') as terminal:
+        terminal.wait_for("q  Quit")
+        terminal.press("d")
+        terminal.wait_for('Your words: "Never mind')
+        terminal.wait_for("q  Quit")
+        terminal.press("u")
+        terminal.wait_for("Undone.")
+        terminal.wait_for("s  Skip for now")
+        terminal.press("d")
+        terminal.wait_for("u  Undo the last decision")
+        text = leaves(terminal, "s")
+    assert "dismissed: 1" in text
+    assert "skipped for now: 1 Never mind, it always fails" in text
+    assert [c.text for c in for_a_model(unread(book_of(box)))] == ["Never mind, it always fails"]
+    assert rules_file(box) == ""
 
 
 @pytest.mark.shows("FR4", "AC-REFLECT-04", "RULES-04")
@@ -167,14 +202,14 @@ def test_without_a_terminal_nothing_is_changed(box: Sandbox) -> None:
 
 @pytest.mark.main("the review asks")
 def test_json_shows_the_patterns_and_changes_nothing(box: Sandbox) -> None:
-    """``--json``: patterns with quotes, the file, the options and what each contradicts."""
+    """``--json``: patterns with quotes, the words that nobody read, the file and the options."""
     box.file("CLAUDE.md", "Use npm for package management.\n")
     names = said_before(box, STRICT, BUN)
     before = journal(box)
     found = json.loads(said(reflectd(box, "reflect", "--json"), 0))
     assert [p["id"] for p in found["patterns"]] == names
     assert found["patterns"][0]["quotes"][0]["text"] == "No, use strict mode"
-    assert found["patterns"][1]["conflicts"][0]["where"] == "CLAUDE.md:1"
+    assert found["unread"] == []
     assert found["files"] == [str(box.project / "CLAUDE.md")]
     assert found["options"] == ["Add to CLAUDE.md", "Add to Workshop", "Dismiss", "Skip for now"]
     assert journal(box) == before
@@ -182,13 +217,16 @@ def test_json_shows_the_patterns_and_changes_nothing(box: Sandbox) -> None:
 
 
 @pytest.mark.shows("FR8")
-def test_a_rule_that_was_contradicted_is_named_at_the_end(box: Sandbox) -> None:
-    """Unlearning is suggested, and nothing follows from it by itself."""
+def test_a_rule_that_was_contradicted_is_named_at_the_end(box: Sandbox, llm: ModelServer) -> None:
+    """As the model read it. Unlearning is suggested, and nothing follows from it by itself."""
     learned(box, "Use npm for package management")
-    later = "2099-01-01"
     for number in range(2):
-        worked(box, f"0{number}-session", later, ("I ran npm.", "No, use bun for package management."))
-    with review(box, size=(100, 50)) as terminal:
+        worked(box, f"0{number}-session", "2099-01-01", ("I ran npm.", "No, use bun for package management."))
+    llm.api(teaches(("bun", "Use bun for package management", "medium"), against="npm"))
+    with review(box, size=(100, 50), ready="Ask the model?", **model_of(llm.url)) as terminal:
+        terminal.type("y")
+        terminal.enter()
+        terminal.asked("Use bun for package management")
         leaves(terminal, "s")
         text = " ".join(terminal.screen.split())
         assert "perhaps to be unlearned rule-001 Use npm for package management" in text

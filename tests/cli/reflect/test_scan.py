@@ -8,65 +8,56 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from daemon.files.findings import unread
+from daemon.rules.candidates import SEEN
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
 from tests.cli.reflect.past import asked, folder, journal, session
 from tests.support.machine.command_line import COMMAND, environment, judged, reflectd, said
+from tests.support.reflecting import book_of
 from tests.support.secrets import TOKENS
 
 STRICT = "No, use strict TypeScript mode"
 
 
-@pytest.mark.shows("AC-REFLECT-02")
-def test_signals_accumulated_in_learning_journal_with_occurrence_counts(box: Sandbox) -> None:
-    """Sessions are counted; the same files again change nothing."""
-    session(box, "a", STRICT, "no, use strict typescript mode please", "continue")
+@pytest.mark.shows("AC-REFLECT-01")
+def test_what_a_person_typed_waits_until_somebody_reads_it(box: Sandbox) -> None:
+    """Messages by their text, with the sessions that they are in, the agent's words and why to look at them;
+    the same files again change nothing, and the journal stays as it is.
+    """
+    session(box, "a", STRICT, "no, use strict typescript mode", "thanks")
     first = asked(box)
-    assert (first["read"]["files"], first["read"]["messages"], first["new"]) == (1, 4, ["sig-20261120-001"])
+    assert (first["read"]["files"], first["read"]["messages"], first["new"]) == (1, 4, [])
+    assert texts(first) == [STRICT, "thanks"]
+    strict = first["candidates"][0]
+    assert (strict["why"], strict["sessions"], strict["day"]) == (["correction"], 1, "2026-11-20")
+    assert "strict to false" in strict["before"]
     session(box, "b", STRICT)
-    assert asked(box)["again"] == ["sig-20261120-001"]
-    (signal,) = journal(box)["signals"]
-    assert (signal["occurrences"], signal["content"]) == (2, "Use strict TypeScript mode")
-    before = journal(box)
-    again = asked(box)
-    assert again["read"] == {"files": 0, "unchanged": 2, "failed": 0, "messages": 0, "bytes": 0}
-    assert (again["changed"], journal(box)) == (False, before)
+    again = asked(box)["candidates"][0]
+    assert (again["id"], again["sessions"], again["why"]) == (strict["id"], 2, ["correction", "repeated"])
+    last = asked(box)
+    assert last["read"] == {"files": 0, "unchanged": 2, "failed": 0, "messages": 0, "bytes": 0}
+    assert (last["changed"], journal(box)["signals"], len(texts(last))) == (False, [], 3)
+    said(reflectd(box, "reflect", "scan"), 0, "2 messages of yours that nobody read yet")
 
 
-@pytest.mark.shows("AC-REFLECT-03")
-def test_patterns_identified_based_on_severity_threshold_logic(box: Sandbox) -> None:
-    """High at once, medium from two sessions, low from three."""
-    low = "use conventional commits please"
-    session(box, "a", STRICT, "Always run lint first", low)
+def texts(found: dict[str, Any]) -> list[str]:
+    """What waits to be read."""
+    return [c["text"] for c in found["candidates"]]
+
+
+@pytest.mark.shows("I44")
+def test_only_so_many_messages_are_printed(box: Sandbox) -> None:
+    """An agent's shell shows 30,000 characters; how many more there are is said."""
+    session(box, "a", *(f"No, option {n} {'x' * 500}" for n in range(50)))
     found = asked(box)
-    assert [s["content"] for s in found["suggested"]] == ["Always run lint first"]
-    session(box, "b", STRICT, low)
-    found = asked(box)
-    assert {s["content"]: s["severity"] for s in found["suggested"]} == {
-        "Always run lint first": "high",
-        "Use strict TypeScript mode": "medium",
-    }
-    assert [(s["content"], s["occurrences"]) for s in found["waiting"]] == [("Use conventional commits", 2)]
-    session(box, "c", low)
-    assert asked(box)["suggested"][-1]["severity"] == "low"
-
-
-@pytest.mark.shows("FR4")
-def test_patterns_come_with_examples_from_transcripts(box: Sandbox) -> None:
-    """Up to three quotes, each with its day and session, and what the agent had said."""
-    for n in "abcd":
-        session(box, n, f"{STRICT}, {n}", f"{STRICT}")
-    (pattern,) = [s for s in asked(box)["suggested"] if s["occurrences"] == 4]
-    assert len(pattern["quotes"]) == 3
-    assert len({q["session"] for q in pattern["quotes"]}) == 3
-    assert pattern["quotes"][0]["day"] == "2026-11-20"
-    assert "strict to false" in pattern["quotes"][0]["context"]
-    shown = said(reflectd(box, "reflect", "scan"), 0, "suggested as rules", "4 sessions, medium, correction")
-    assert shown.count("2026-11-20  ") == 3
+    assert (len(found["candidates"]), found["more_candidates"]) == (40, 10)
+    assert len(json.dumps(found)) < 30_000
 
 
 def test_words_stay_out_of_the_project(box: Sandbox) -> None:
@@ -78,7 +69,7 @@ def test_words_stay_out_of_the_project(box: Sandbox) -> None:
     assert secret not in text
     assert "npm install" not in text
     assert path.stem not in text
-    kept = [p for p in box.state.rglob("*.json") if "quotes" in p.name]
+    kept = [p for p in box.state.rglob("*.json") if "candidates" in p.name]
     assert len(kept) == 1
     assert secret not in kept[0].read_text()
     assert kept[0].stat().st_mode & 0o077 == 0
@@ -92,8 +83,8 @@ def test_a_fork_and_a_renamed_file_count_once(box: Sandbox) -> None:
     fork = folder(box) / "fork.jsonl"
     fork.write_text("".join(json.dumps({**line, "sessionId": "fork"}) + "\n" for line in lines))
     path.rename(path.with_name("renamed.jsonl"))
-    assert asked(box)["read"]["files"] == 2
-    assert [s["occurrences"] for s in journal(box)["signals"]] == [1]
+    found = asked(box)
+    assert (found["read"]["files"], [c["sessions"] for c in found["candidates"]]) == (2, [1])
 
 
 def test_only_this_project_unless_all_is_said(box: Sandbox) -> None:
@@ -106,7 +97,7 @@ def test_only_this_project_unless_all_is_said(box: Sandbox) -> None:
     read = {"files": 1, "unchanged": 1, "failed": 0, "messages": 2}
     size = next(folder(box, other).iterdir()).stat().st_size
     assert asked(box, "scan", "--all")["read"] == read | {"bytes": size}
-    assert {s["content"] for s in journal(box)["signals"]} == {"Use strict TypeScript mode", "Use tabs"}
+    assert set(texts(asked(box))) == {STRICT, "From now on use tabs", "Set up the project"}
     nothing = reflectd(box, "reflect", "scan", CLAUDE_CONFIG_DIR=str(box.root / "elsewhere"))
     said(nothing, 0, "Claude Code has no sessions of")
 
@@ -115,19 +106,18 @@ def test_a_dry_run_says_it_all_and_writes_nothing(box: Sandbox) -> None:
     """And the run after it still finds everything new."""
     session(box, "a", "Always run lint first")
     found = asked(box, "--dry-run")
-    assert (found["new"], found["changed"]) == (["sig-20261120-001"], False)
-    assert [s["content"] for s in found["suggested"]] == ["Always run lint first"]
+    assert (texts(found), found["changed"]) == (["Always run lint first"], False)
     assert not (box.project / ".claude").exists()
     said(reflectd(box, "reflect", "scan", "--dry-run"), 0, "(nothing was written)")
-    assert asked(box)["new"] == ["sig-20261120-001"]
+    assert texts(asked(box)) == ["Always run lint first"]
 
 
 def test_since_when(box: Sandbox) -> None:
     """Older words are left for later; a moment that is none is refused."""
     path = session(box, "a", STRICT)
     os.utime(path)
-    assert asked(box, "--since", "2026-11-21")["new"] == []
-    assert asked(box, "--since", "2026-11-19")["new"] == ["sig-20261120-001"]
+    assert texts(asked(box, "--since", "2026-11-21")) == []
+    assert texts(asked(box, "--since", "2026-11-19")) == [STRICT]
     said(reflectd(box, "reflect", "scan", "--since", "soon"), 2, "is no time")
 
 
@@ -141,7 +131,7 @@ def test_files_that_are_named(box: Sandbox) -> None:
     place.mkdir()
     (place / "one.json").write_text(json.dumps({**export, "messages": export["messages"] + more}))
     found = asked(box, "scan", str(place / "one.json"))
-    assert [s["content"] for s in found["waiting"]] == ["Use a generator"]
+    assert "No, use a generator instead" in texts(found)
     assert asked(box, "scan", str(place))["read"]["unchanged"] == 1
     session(box, "a", STRICT).rename(place / "two.jsonl")
     assert asked(box, "scan", str(place))["read"]["files"] == 1
@@ -154,7 +144,7 @@ def test_a_bad_file_costs_only_itself(box: Sandbox) -> None:
     session(box, "a", STRICT)
     os.mkfifo(folder(box) / "pipe.jsonl")
     (folder(box) / "junk.jsonl").write_bytes(b'{"type":"user"\n\xff\xfe\n' * 10)
-    assert asked(box)["new"] == ["sig-20261120-001"]
+    assert texts(asked(box)) == [STRICT]
     broken = box.root / "broken.json"
     broken.write_text("[1]")
     found = asked(box, "scan", str(broken))
@@ -172,7 +162,7 @@ def scanning(box: Sandbox) -> subprocess.Popen[bytes]:
 @pytest.mark.shows("I42")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_ended_at_any_time_nothing_is_lost_or_counted_twice(box: Sandbox, how: signal.Signals) -> None:
-    """After Ctrl-C what was read counts (exit code 130); after kill -9 the next run has it all."""
+    """After Ctrl-C and after kill -9 the next run has it all, once."""
     for n in range(60):
         session(box, f"{n:03d}", STRICT, *[f"No, use option number {n} of {i} things" for i in range(40)])
     process = scanning(box)
@@ -180,15 +170,12 @@ def test_ended_at_any_time_nothing_is_lost_or_counted_twice(box: Sandbox, how: s
     wait_until(lambda: state.exists() or process.poll() is not None, "the scan", lambda: "")
     process.send_signal(how)
     process.communicate()
-    if how == signal.SIGINT and process.returncode == 130:
-        assert journal(box)["signals"]
     asked(box)
-    found = journal(box)["signals"]
-    strict = next(s for s in found if s["content"] == "Use strict TypeScript mode")
-    assert strict["occurrences"] == 60
-    before = journal(box)
+    found = unread(book_of(box))
+    assert max(c.sessions for c in found if c.text == STRICT) == SEEN
+    assert len(found) == 2 + 60 * 40, "and what opens each session"
     asked(box)
-    assert journal(box) == before
+    assert unread(book_of(box)) == found
 
 
 @pytest.mark.shows("RULES-13")
@@ -198,7 +185,7 @@ def test_two_scans_at_once_lose_nothing(box: Sandbox) -> None:
         session(box, f"{n:02d}", STRICT, "Always run lint first")
     started = [scanning(box) for _ in range(2)]
     assert [p.communicate() and p.returncode for p in started] == [0, 0]
-    assert [s["occurrences"] for s in journal(box)["signals"]] == [20, 20]
+    assert [c.sessions for c in unread(book_of(box))] == [20, 20, 20]
 
 
 @pytest.mark.shows("POISON_PATH-4")
@@ -209,7 +196,7 @@ def test_the_daemon_reads_no_signals(box: Sandbox) -> None:
         judged(box, daemon, "ses_a", request="No, always use strict TypeScript mode. I told you twice!")
         assert not (box.project / ".claude").exists()
         assert not (box.state / "reflect").exists()
-    assert asked(box)["new"] == ["sig-20261120-001"]
+    assert texts(asked(box)) == [STRICT]
 
 
 def test_what_is_no_project(box: Sandbox, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`reflectd reflect status`, `history`, `classify` and the help: what is there, and nothing changes."""
+"""`reflectd reflect status`, `history` and the help: what is there, and nothing changes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,33 @@ import pytest
 from daemon.cli.reflect.reflect import ACTIONS
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
-from daemon.rules.journal import Adding, Journal, Seen, archive, promote
+from daemon.rules.journal import Adding, Journal, Polarity, Seen, Severity, Type, archive, promote
 from harness.machine.sandbox import Sandbox
-from tests.cli.reflect.past import asked, journal, session
+from tests.cli.reflect.past import asked, journal
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import learned
+
+
+def heard(box: Sandbox, *said: tuple[str, Severity], kind: Type = "correction") -> None:
+    """Each of these in one session, as a model read it."""
+
+    def edit(found: Journal) -> None:
+        adding = Adding(found)
+        polarity: Polarity = "negative" if kind == "feedback" else ""
+        for n, (text, severity) in enumerate(said):
+            adding.add(Seen(kind, text, severity, "2026-11-20", "s1", f"{kind}{n}", polarity))
+
+    ProjectJournal(box.project, box.state, SystemClock()).change(edit)
 
 
 @pytest.mark.shows("AC-REFLECT-10")
 def test_reflect_status_shows_journal_summary(box: Sandbox) -> None:
     """Signals by status, rules, what is suggested; nothing changes."""
     said(reflectd(box, "reflect", "status"), 0, "0 signals")
-    session(box, "a", "Always run lint first", "No, use strict mode", "From now on answer in English")
-    asked(box)
+    heard(
+        box, ("Always run lint first", "high"), ("Use strict mode", "medium"), ("Answer in English", "high")
+    )
 
     def decide(found: Journal) -> None:
         names = [s["id"] for s in found["signals"] if "English" in s["content"]]
@@ -50,8 +63,9 @@ def test_reflect_status_shows_journal_summary(box: Sandbox) -> None:
 @pytest.mark.shows("FR3")
 def test_praise_and_blame_are_told_apart(box: Sandbox) -> None:
     """They are never suggested, however often they come up, so they do not wait for anything."""
-    session(box, "a", "This broke the login flow.", "No, use strict mode")
-    found = asked(box)
+    heard(box, ("This broke the login flow.", "low"), kind="feedback")
+    heard(box, ("Use strict mode", "medium"))
+    found = asked(box, "status")
     assert [s["type"] for s in found["feedback"]] == ["feedback"]
     assert [s["content"] for s in found["waiting"]] == ["Use strict mode"]
     text = said(reflectd(box, "reflect", "status"), 0)
@@ -73,10 +87,10 @@ def test_worn_rules_are_listed_and_nothing_follows(box: Sandbox) -> None:
             rule["promoted_at"] = "2026-01-01"
         found["learned_rules"][2]["promoted_at"] = book.day()
         adding = Adding(found)
-        for n, text in enumerate(
-            ("Use bun instead of npm", "Use bun instead of npm", "Never run lint first")
-        ):
-            adding.add(Seen("correction", text, "low", "2026-02-01", f"s{n}", f"m{n}"))
+        for n, (text, rule) in enumerate((("Use bun", 1), ("Use bun", 1), ("Never run lint first", 2))):
+            against = (f"rule-00{rule}",)
+            seen = Seen("correction", text, "low", "2026-02-01", f"s{n}", f"m{n}", "", against)
+            adding.add(seen)
 
     book = ProjectJournal(box.project, box.state, SystemClock())
     book.change(later)
@@ -102,8 +116,8 @@ def test_worn_rules_are_listed_and_nothing_follows(box: Sandbox) -> None:
 
 def test_foreign_text_does_nothing_to_the_terminal(box: Sandbox) -> None:
     """What a person pasted may hold control characters."""
-    session(box, "a", "Always run \x1b[2Jlint\x07 first")
-    text = said(reflectd(box, "reflect", "scan"), 0, "lint")
+    heard(box, ("Always run \x1b[2Jlint\x07 first", "high"))
+    text = said(reflectd(box, "reflect", "status"), 0, "lint")
     assert "\x1b" not in text
     assert "\x07" not in text
 
@@ -136,26 +150,6 @@ def test_reflect_history_shows_all_rules(box: Sandbox) -> None:
     assert [(c["number"], c["undone"]) for c in found["changes"]] == [(n, False) for n in (4, 3, 2, 1)]
     assert [line["text"] for line in found["by_hand"]] == ["Never use tabs"]
     assert file.read_text().count("rule-00") == 3
-
-
-@pytest.mark.shows("RULES-02")
-def test_classify_answers_a_line_with_a_line(box: Sandbox) -> None:
-    """In the agreed form and in order; a line that can't be read is answered too, with exit code 2."""
-    given = [
-        {"text": "No, use strict mode", "prior_assistant": "I set strict to false."},
-        {"text": "continue", "prior_assistant": None},
-        {"text": "Perfect, exactly what I wanted", "prior_assistant": "Done."},
-    ]
-    lines = "\n".join(json.dumps(line) for line in given).encode()
-    done = said(reflectd(box, "reflect", "classify", "--json", stdin=lines), 0)
-    first, second, third = map(json.loads, done.splitlines())
-    correction = {"type": "correction", "content": "Use strict mode", "severity": "medium"}
-    assert first == correction | {"confidence": 0.85}
-    assert (second["type"], second["content"], third["type"]) == ("none", "", "positive")
-    broken = b'{"text": "x"}\n\n[]\n{"text": 3}\nno\n\xff\n'
-    done = said(reflectd(box, "reflect", "classify", "--json", stdin=broken), 2)
-    assert ["error" in json.loads(line) for line in done.splitlines()] == [False, *[True] * 4]
-    said(reflectd(box, "reflect", "classify", stdin=lines), 0, "correction   medium  0.85  Use strict mode")
 
 
 def test_each_action_is_in_the_help(box: Sandbox) -> None:

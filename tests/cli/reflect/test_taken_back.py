@@ -20,12 +20,11 @@ from daemon.store import learning
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
-from tests.cli.reflect.past import asked, journal, session
+from tests.cli.reflect.past import asked, journal
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
-from tests.support.reflecting import book_of, learned, rules_file
+from tests.support.reflecting import LINT, book_of, learned, rules_file, said_before
 
-SIGNAL = "sig-20261120-001"
 TEXT = "The tests need a running database, else all of them fail."
 DRIVEN = pytest.mark.full("a pseudo-terminal is driven")
 
@@ -90,7 +89,7 @@ ROWS = [
     ("text", "means"),
     [
         ("rule about npm", ["rule-001", "rule-002"]),
-        ("the rule about testing with npm", ["rule-002"]),
+        ("the rule about npm test", ["rule-002"]),
         ("rule-003", ["rule-003"]),
         ('rule about "Tabs"', ["rule-003"]),
         ("rule about docker", "no rule is like"),
@@ -101,7 +100,7 @@ ROWS = [
     ],
 )
 def test_which_rule_a_text_means(text: str, means: list[str] | str) -> None:
-    """All of its words, whatever their endings, or an id; else the reason."""
+    """All of its words, or an id; else the reason."""
     if isinstance(means, list):
         assert [r.id for r in meant(ROWS, text)] == means
     else:
@@ -148,31 +147,29 @@ def test_a_no_and_no_terminal_unlearn_nothing(box: Sandbox) -> None:
 @DRIVEN
 def test_what_is_dismissed_is_not_suggested_again_until_it_is_restored(box: Sandbox) -> None:
     """Not after it came up again, nor in a new journal; restore takes the tombstone back too."""
-    session(box, "a", "Always run lint first")
-    assert [s["id"] for s in asked(box)["suggested"]] == [SIGNAL]
-    code, screen = at_a_terminal(box, ["reflect", "dismiss", SIGNAL, "sig-001"])
+    (signal,) = said_before(box, LINT)
+    assert [s["id"] for s in asked(box, "status")["suggested"]] == [signal]
+    code, screen = at_a_terminal(box, ["reflect", "dismiss", signal, "sig-001"])
     assert (code, "there is no signal 'sig-001'" in screen) == (2, True)
-    screen = yes(box, "reflect", "dismiss", SIGNAL, answers=())
-    assert f"dismissed {SIGNAL}: Always run lint first" in screen
-    assert f"take that back with: reflectd reflect restore {SIGNAL}" in screen
-    session(box, "b", "always run lint first!")
-    assert asked(box)["suggested"] == []
+    screen = yes(box, "reflect", "dismiss", signal, answers=())
+    assert f"dismissed {signal}: {LINT.content}" in screen
+    assert f"take that back with: reflectd reflect restore {signal}" in screen
     book_of(box).path.unlink()
-    assert asked(box)["suggested"] == []
+    said_before(box, LINT)
+    assert asked(box, "status")["suggested"] == []
     assert [s["status"] for s in journal(box)["signals"]] == ["dismissed"]
-    yes(box, "reflect", "restore", SIGNAL, answers=())
-    assert [s["occurrences"] for s in asked(box, "status")["suggested"]] == [2]
+    yes(box, "reflect", "restore", signal, answers=())
+    assert [s["occurrences"] for s in asked(box, "status")["suggested"]] == [3]
 
 
 @pytest.mark.shows("I47")
 def test_no_terminal_no_decision(box: Sandbox) -> None:
     """An agent's shell is none: no signal changes, whatever flags it gives."""
-    session(box, "a", "Always run lint first")
-    asked(box)
+    (signal,) = said_before(box, LINT)
     before = journal(box)
     for action in ("dismiss", "restore"):
         for flags in ([], ["--json"]):
-            done = reflectd(box, "reflect", action, SIGNAL, *flags)
+            done = reflectd(box, "reflect", action, signal, *flags)
             said(done, 2, "is a person's decision: do it on a terminal. Nothing was changed")
     assert journal(box) == before
 
@@ -258,9 +255,8 @@ def test_rules_and_points_stay_apart(box: Sandbox) -> None:
     """
     for text in ("Always use pathlib.", "Use bun."):
         said(reflectd(box, "playbook", "add", text), 0)
-    session(box, "a", "Always run lint first")
-    said(reflectd(box, "reflect", "scan"), 0)
-    assert [p["content"] for p in shown(box, "reflect")["patterns"]] == ["Always run lint first"]
+    said_before(box, LINT)
+    assert [p["content"] for p in shown(box, "reflect")["patterns"]] == [LINT.content]
     assert "oth-002 of the playbook became rule-001" in yes(box, "reflect", "learn", "use bun")
     assert [p["name"] for p in shown(box, "learned")["points"]] == ["oth-001"]
     assert [e["content"] for e in journal(box)["learned_rules"]] == ["use bun"]

@@ -267,15 +267,15 @@ async def test_the_home_folder_is_no_project(site: Site) -> None:
     assert found[RULES]["text"].endswith("is no project")
 
 
-def suggested(site: Site, *texts: str) -> None:
-    """The person said each of these in three sessions."""
+def suggested(site: Site, *texts: str, against: tuple[str, ...] = ()) -> None:
+    """The person said each of these in three sessions. ``against``: rules that they contradict."""
 
     def edit(journal: Journal) -> None:
         for number, text in enumerate(texts, 1):
             journal["signals"].append({
                 "id": f"sig-20260101-{number:03d}", "type": "correction", "content": text, "severity": "high",
                 "status": "pending", "occurrences": 3, "first_seen": "2099-01-01", "last_seen": "2099-01-02",
-                "sightings": {},
+                "sightings": {}, "against": list(against),
             })  # fmt: skip
 
     site.rules.journal.change(edit)
@@ -286,17 +286,17 @@ async def test_what_contradicts_a_rule_is_decided_in_a_terminal(site: Site) -> N
     refused.
     """
     site.learned("Use bun")
-    suggested(site, "Never use bun")
+    suggested(site, "Never use bun", against=("rule-001",))
     found = await site.page("learned")
     section = found[SUGGESTED]
     assert f"reflectd reflect --dir {site.project}" in section["text"]
     (cells,) = (r["cells"] for r in section["rows"])
     assert cells[:5] == ["sig-20260101-001", "Never use bun", 3, "high", "CLAUDE.md"]
-    assert "contradicts 'Use bun'" in cells[5]
+    assert "contradicts rule-001: 'Use bun'" in cells[5]
     assert labels(section) == ["dismiss"]
     assert "you contradicted it 3 times" in found[RULES]["rows"][0]["cells"][-1]
     before = (site.project / "CLAUDE.md").read_bytes()
-    with pytest.raises(Rejected, match="contradicts 'Use bun'"):
+    with pytest.raises(Rejected, match="contradicts rule-001: 'Use bun'"):
         await site.clicks(section, "dismiss", route="learn", file="CLAUDE.md", mark="-")
     assert (site.project / "CLAUDE.md").read_bytes() == before
 

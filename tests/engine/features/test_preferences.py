@@ -153,7 +153,7 @@ async def test_preferences_come_before_points_and_what_is_a_rule_is_no_point(tmp
         site.vouched(text)
     env = {"HOME": str(tmp_path / "home"), "PATH": "/nonexistent"}
     rules = LearnedRules(site.project, site.sim.daemon.paths.state_dir, site.clock, env)
-    for text, soft in ((TEXT, True), ("Use bun for all packages", False)):
+    for text, soft in ((TEXT, True), ("use bun for packages", False)):
         (place,) = rules.places(soft=soft)
         rules.learn(text, place, digest(place.read()), soft=soft)
     rules.journal.change(lambda journal: bury(journal, "cache nothing on disk", "2025-01-01"))

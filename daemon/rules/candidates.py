@@ -1,0 +1,356 @@
+"""What a person typed, kept until a model or the person says what it means. Pure.
+
+Nothing here reads words. The seed's keywords (TR3), a refused tool call, Esc, and the same text in a second
+session only decide what a person is shown first; a model is given all of it. Texts are kept by what they say,
+so the same words in five sessions are one candidate with five sightings. All text is redacted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ..core.guards import ABORT_ERROR
+from ..core.learned import folded
+from ..core.redact import redact_head, redact_tail
+from ..core.transcript import Said
+from .journal import MAX_CONTENT, QUOTES, Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..core.transcript import Message, ToolCall, Transcript
+    from .journal import Polarity, Severity, Type
+
+Json = dict[str, Any]
+KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
+    "correction": ("no,", "don't", "stop", "instead", "actually", "wrong", "not that"),
+    "instruction": ("always", "never", "make sure", "remember to", "from now on"),
+    "positive": ("perfect", "great", "exactly", "good", "yes"),
+    "negative": ("broke", "failed", "error", "wrong", "bad"),
+}
+"""The keywords that the requirements name (TR3). Each makes a message a candidate, none makes it a signal."""
+_KEYWORD: Final = {  # TR3 names these words; a hit only decides what a person looks at first
+    kind: re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in found))
+    for kind, found in KEYWORDS.items()
+}
+FOR_A_PERSON: Final = frozenset({"refused", "interrupted", "repeated", "correction", "instruction"})
+LONGEST: Final = 2_000  # characters of a message; a longer one is a task or was pasted
+HEAD: Final = 600  # of a message that are kept and looked at: people react first
+PRIOR: Final = 300  # of the agent's last words before it
+KEPT: Final = 5_000  # texts; those without a reason to look go first, the oldest first
+SEEN: Final = 50  # sightings of one text
+SHORTEST: Final = 12  # characters of a text that counts as repeated: "continue" says nothing
+QUOTE: Final = 400  # characters
+CONTEXT: Final = 240
+_BEFORE: Final = 6_000  # characters of the agent's words
+_FEEDBACK: Final = "rejected permission to use this specific tool call with the following feedback: "
+_ACTS: Final = ("command", "filePath", "file_path", "path", "url", "pattern")
+
+
+class Sighting(NamedTuple):
+    """Where a text was said. ``message``: a digest. ``session``: the host's id."""
+
+    session: str
+    message: str
+    day: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Where a person said something: for the eyes of that person, in the state folder."""
+
+    text: str
+    context: str
+    day: str
+    session: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sighting of a signal, with its words. ``key``: of the candidate that it comes from."""
+
+    seen: Seen
+    quote: Quote
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A text that a person typed. ``why``: the reasons to look at it first; ``prior``: the agent's words."""
+
+    key: str
+    text: str
+    prior: str = ""
+    why: tuple[str, ...] = ()
+    seen: tuple[Sighting, ...] = ()
+
+    @property
+    def sessions(self) -> int:
+        """In how many sessions it was said."""
+        return len({s.session for s in self.seen})
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why a person should look at it."""
+        again = self.sessions > 1 and len(self.text) >= SHORTEST
+        return (*self.why, *(["repeated"] if again else []))
+
+    @property
+    def day(self) -> str:
+        """When it was said last."""
+        return max((s.day for s in self.seen), default="")
+
+    def object(self) -> Json:
+        """As it is stored, under its key."""
+        return {"text": self.text, "prior": self.prior, "why": list(self.why), "seen": list(self.seen)}
+
+    def with_seen(self, more: Iterable[Sighting]) -> Candidate:
+        """With these sightings too: each message counts once, also where a fork of its session has it."""
+        known = {s.message: s for s in self.seen}
+        for sighting in more:
+            known.setdefault(sighting.message, sighting)
+        return replace(self, seen=tuple(known.values())[:SEEN])
+
+
+def stored(found: Mapping[str, Any]) -> dict[str, Candidate]:
+    """Candidates as they were stored, by their keys; what has another form is left out."""
+    kept: dict[str, Candidate] = {}
+    for key, entry in found.items():
+        try:
+            seen = tuple(Sighting(*each) for each in entry["seen"])
+            texts = [key, entry["text"], entry["prior"], *entry["why"], *(t for s in seen for t in s[:4])]
+            if all(isinstance(text, str) for text in texts) and seen:
+                kept[key] = Candidate(key, entry["text"], entry["prior"], tuple(entry["why"]), seen)
+        except (TypeError, KeyError):
+            continue
+    return kept
+
+
+def merged(mine: Mapping[str, Candidate], other: Mapping[str, Candidate]) -> dict[str, Candidate]:
+    """Both, with the sightings of both: two scans at once lose nothing. At most ``KEPT``."""
+    found = dict(other)
+    for key, candidate in mine.items():
+        known = found.get(key)
+        found[key] = candidate if known is None else known.with_seen(candidate.seen)
+    if len(found) <= KEPT:
+        return found
+    least = sorted(found.values(), key=lambda c: (bool(c.reasons), c.day))
+    for candidate in least[: len(found) - KEPT]:
+        del found[candidate.key]
+    return found
+
+
+def pressing(found: Iterable[Candidate]) -> list[Candidate]:
+    """What a person looks at first: what has a reason, what came up in more sessions, what is newer."""
+    newest = sorted(found, key=lambda c: c.day, reverse=True)
+    return sorted(newest, key=lambda c: (not FOR_A_PERSON & set(c.reasons), -c.sessions, -len(c.reasons)))
+
+
+def for_a_person(found: Iterable[Candidate]) -> list[Candidate]:
+    """Those that a person is shown where no model reads them."""
+    return [c for c in pressing(found) if FOR_A_PERSON & set(c.reasons)]
+
+
+def for_a_model(found: Iterable[Candidate]) -> list[Candidate]:
+    """Those that a model is given: all but what opens a task and has no reason to be looked at."""
+    return [c for c in pressing(found) if c.prior or c.reasons]
+
+
+class Gathering:
+    """Takes what was said, one message after the other. ``kept``: candidates by key. ``decided``: what became
+    of texts that were read before, by key: the id of a signal, or "none"; ``nothing`` has the new ones of
+    these. ``signals``: those of the journal.
+    """
+
+    def __init__(
+        self,
+        kept: Mapping[str, Candidate] | None = None,
+        decided: Mapping[str, Any] | None = None,
+        signals: Iterable[Mapping[str, Any]] = (),
+    ) -> None:
+        self.kept = dict(kept or {})
+        self.nothing: dict[str, str] = {}
+        self.messages = 0
+        self.found: list[Finding] = []
+        self._decided = dict(decided or {})
+        self._signals = {s["id"]: s for s in signals}
+
+    def take(self, said: Said, file: str = "") -> None:
+        """One more message of a person."""
+        self.messages += 1
+        candidate = candidate_of(said, file)
+        if candidate is None:
+            return
+        before = self._decided.get(candidate.key)
+        if before in self._signals:
+            self.found += _again(candidate, self._signals[before])
+        elif before != "none" and candidate.key not in self.nothing:
+            known = self.kept.get(candidate.key)
+            self.kept[candidate.key] = candidate if known is None else known.with_seen(candidate.seen)
+            if len(self.kept) > 2 * KEPT:
+                self.kept = merged({}, self.kept)
+
+    def settle(
+        self,
+        candidate: Candidate,
+        kind: str,
+        content: str = "",
+        severity: Severity = "medium",
+        against: tuple[str, ...] = (),
+    ) -> None:
+        """Count a candidate as what it was read as: a type of signal, or "none"."""
+        self.kept.pop(candidate.key, None)
+        if kind == "none":
+            self.nothing[candidate.key] = "none"
+        else:
+            self.found += findings(candidate, kind, content, severity, against)
+
+
+def candidate_of(said: Said, file: str = "") -> Candidate | None:
+    """A message as a candidate; None for one that says too much or nothing, and for a command."""
+    text = said.text.strip()
+    if not text or len(text) > LONGEST or text.startswith("/"):
+        return None
+    head = redact_head(text, HEAD)
+    sighting = Sighting(said.session, digest(said.message), day_of(said.at), file, said.line)
+    why = [name for name, is_so in (("refused", said.refusal), ("interrupted", said.interrupted)) if is_so]
+    low = head.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").casefold()
+    why += [kind for kind, pattern in _KEYWORD.items() if pattern.search(low)]
+    prior = redact_tail(said.prior.strip(), PRIOR)
+    return Candidate(digest(folded(head) or head), head, prior, tuple(why), (sighting,))
+
+
+def findings(
+    candidate: Candidate, kind: str, content: str, severity: Severity, against: tuple[str, ...] = ()
+) -> list[Finding]:
+    """A signal as the journal counts it, once for each sighting, with its words."""
+    of, polarity = typed(kind)
+    text = redact_head(" ".join((content or candidate.text).split()), MAX_CONTENT)
+    return [
+        Finding(
+            Seen(of, text, severity, s.day, digest(s.session), s.message, polarity, against),
+            quote_of(candidate, s),
+            candidate.key,
+        )
+        for s in candidate.seen
+    ]
+
+
+def typed(kind: str) -> tuple[Type, Polarity]:
+    """The type and the polarity by which the journal knows what a message was read as."""
+    match kind:
+        case "correction" | "instruction":
+            return kind, ""
+        case "positive" | "negative":
+            return "feedback", kind
+        case _:
+            raise ValueError("it is no signal")
+
+
+def quote_of(candidate: Candidate, at: Sighting) -> Quote:
+    """The person's words on one line, with the end of the agent's."""
+    text, context = " ".join(candidate.text.split()), " ".join(candidate.prior.split())
+    return Quote(text[:QUOTE], context[-CONTEXT:], at.day, at.session, at.file, at.line)
+
+
+def keep_quotes(kept: Iterable[Json], new: Quote) -> list[Json]:
+    """The quotes of a signal with a new one: of different sessions, the newest ones."""
+    found = [q for q in kept if isinstance(q, dict) and q.get("session") != new.session]
+    found = sorted([*found, asdict(new)], key=lambda q: str(q.get("day")))
+    return found[-QUOTES:]
+
+
+def by_keyword(said: Said, file: str) -> Json | None:
+    """The signal of a message by the seed's keywords alone, in its form (FR1), without an id; None for none.
+
+    The content is what the person said: without a model nobody words it.
+    """
+    candidate = candidate_of(said, file)
+    kind = next((k for k in KEYWORDS if k in candidate.why), "") if candidate is not None else ""
+    if candidate is None or not kind:
+        return None
+    of, polarity = typed(kind)
+    return {
+        "type": of,
+        **({"polarity": polarity} if polarity else {}),
+        "content": " ".join(candidate.text.split())[:MAX_CONTENT],
+        "context": " ".join(candidate.prior.split())[-CONTEXT:],
+        "severity": {"instruction": "high", "correction": "medium"}.get(kind, "low"),
+        "timestamp": timestamp(said.at),
+        "source_file": file,
+        "line": said.line,
+        "session": said.session,
+    }
+
+
+def digest(name: str) -> str:
+    """The digest by which the journal knows a session or a message, and a text is known here."""
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def day_of(at: int) -> str:
+    """The day of an epoch in ms, in UTC; "" when it is not known."""
+    return timestamp(at)[:10]
+
+
+def timestamp(at: int) -> str:
+    """An epoch in ms as ISO text, in UTC; "" when it is not known."""
+    try:
+        return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at > 0 else ""
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def _again(candidate: Candidate, signal: Mapping[str, Any]) -> list[Finding]:
+    """A text that was read before, said once more."""
+    kind = signal.get("polarity") or signal["type"]
+    return findings(candidate, str(kind), signal["content"], signal["severity"])
+
+
+# --- a session that is read as a whole -----------------------------------------------------------------
+
+
+def said_in(transcript: Transcript) -> list[Said]:
+    """Everything that a person said in it, oldest first: messages, and why tool calls were refused. Whether a
+    person typed a message is known by the time a transcript is made (``hosts``).
+    """
+    found: list[Said] = []
+    before: list[Message] = []
+    for m in transcript.messages:
+        if m.human:
+            found.append(_said(transcript, m, m.text, before))
+            before = []
+            continue
+        if m.role == "assistant" and not m.summary:
+            before.append(m)
+            for call in m.calls:
+                if _FEEDBACK in call.error[:300]:
+                    words = call.error.partition(_FEEDBACK)[2]
+                    found.append(_said(transcript, m, words, before, call))
+    return [said for said in found if said.text.strip()]
+
+
+def _said(
+    transcript: Transcript, m: Message, text: str, before: Sequence[Message], refused: ToolCall | None = None
+) -> Said:
+    parts = [b.text.strip() for b in before if b.text.strip()]
+    if refused is not None:
+        acts = (v for name in _ACTS if isinstance(v := refused.input.get(name), str))
+        parts += [f"{refused.tool}: {value[:300]}" for value in acts]
+    return Said(
+        text,
+        "\n\n".join(parts)[-_BEFORE:],
+        refusal=refused is not None,
+        interrupted=refused is None and bool(before) and before[-1].error == ABORT_ERROR,
+        at=refused.ended if refused is not None else m.at,
+        session=transcript.session,
+        message=f"{m.id}/{refused.id}" if refused is not None else m.id,
+    )
