@@ -69,8 +69,8 @@ eval-redact: setup        ## how many secrets the redaction finds, and what else
 eval-reflect: setup       ## how often a person's words are read right: CASES=dir DUMP=dir REPLIES=dir
 	@$(BIN)/python -m evals.reflect $(if $(CASES),--cases $(CASES)) $(if $(DUMP),--dump $(DUMP)) $(if $(REPLIES),--replies $(REPLIES))
 
-eval-memory: setup embed  ## how often a task gets its lesson, and one gets a lesson that is none: CASES=file WRONG=1
-	@$(BIN)/python -m evals.memory $(if $(CASES),--cases $(CASES)) $(if $(WRONG),--wrong)
+eval-memory: setup        ## does a task get the lessons that belong to it: DUMP=dir or REPLIES=dir, CASES=file WRONG=1
+	@$(BIN)/python -m evals.memory $(if $(DUMP),--dump $(DUMP)) $(if $(REPLIES),--replies $(REPLIES)) $(if $(CASES),--cases $(CASES)) $(if $(WRONG),--wrong)
 
 pictures: setup shim hosts  ## drives the real hosts and draws the pictures of the README: HOST=opencode|claude-code
 	@$(BIN)/python -m pictures $(HOST)

@@ -12,21 +12,12 @@ import subprocess
 import sys
 import time
 from operator import mul
-from typing import TYPE_CHECKING
 
 from bench.stand import REPO, Table, median
 from daemon.embed import minilm
-from daemon.embed.meanings import meanings, near
-from daemon.playbook.dedup import THRESHOLD, same_words, words_alike
 
-if TYPE_CHECKING:
-    from daemon.core.embeddings import Row
-    from daemon.playbook.dedup import Similar
-
-BOLD = 0.7
+THRESHOLD = 0.85
 Pairs = tuple[tuple[str, str], ...]
-# The guards of dedup.by_meaning were chosen with the first set and made stricter after the second. The third
-# was written after that.
 ALIKE: dict[str, Pairs] = {
     "chosen with": (
         ("Run the linter before each commit", "Before committing, always run the linter"),
@@ -205,24 +196,9 @@ async def _vectors(table: Table, runs: int) -> None:
         texts = [text for pair in pairs for text in pair]
         rows = (await made.embed(texts)).rows
         cosines = [sum(map(mul, rows[i], rows[i + 1])) for i in range(0, len(rows), 2)]
-        careful = await meanings(made, list(dict.fromkeys(texts)))
-        joined: dict[str, Similar] = {
-            "words": same_words,
-            "words alike": words_alike,
-            "cosine": _unguarded(dict(zip(texts, rows, strict=True))),
-            "cosine with guards": careful,
-        }
         add(table, f"{name}: median cosine", median(cosines))
-        for way, similar in joined.items():
-            found = sum(bool(list(similar(pair, THRESHOLD))) for pair in pairs)
-            add(table, f"{name}: joined by {way} at {THRESHOLD}, of {len(pairs)}", found)
-        least = sum(bool(list(careful(pair, BOLD))) for pair in pairs)
-        add(table, f"{name}: joined by cosine with guards at {BOLD}, of {len(pairs)}", least)
+        add(table, f"{name}: at {THRESHOLD} or nearer, of {len(pairs)}", sum(c >= THRESHOLD for c in cosines))
     await made.close()
-
-
-def _unguarded(rows: dict[str, Row]) -> Similar:
-    return lambda texts, threshold: near([rows[text] for text in texts], threshold)
 
 
 def add(table: Table, name: str, value: float) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bench.stand import REPO, Table, median
 from daemon.files.playbook import load, save
 from daemon.playbook.citations import cited_ids
-from daemon.playbook.dedup import deduplicate, words_alike
+from daemon.playbook.dedup import deduplicate
 from daemon.playbook.points import Playbook, copy, empty
 from daemon.playbook.texts import offered
 
@@ -53,9 +53,7 @@ def run(*, quick: bool) -> Table:
             add(table, f"{size:,} points", {"load": loaded, "format": shown, "save": saved})
     for size in ALIKE:
         book = playbook(size)
-        add(table, f"same words, {size:,} points", {"ms": timed(lambda b=book: deduplicate(copy(b)), runs)})  # type: ignore[misc]
-        alike = timed(lambda b=book: deduplicate(copy(b), words_alike, 0.85), runs)  # type: ignore[misc]
-        add(table, f"words alike (0.85), {size:,} points", {"ms": alike})
+        add(table, f"equal texts, {size:,} points", {"ms": timed(lambda b=book: deduplicate(copy(b)), runs)})  # type: ignore[misc]
     said = "I follow [pat-001] here, see [the docs](x) and a[0] = b[kpt_1]. "
     messages = [{"role": "assistant", "content": said * 1_000}] * (CHARACTERS // (len(said) * 1_000))
     add(table, f"cited ids in {CHARACTERS // 1_000_000} MB", {"ms": timed(lambda: cited_ids(messages), runs)})

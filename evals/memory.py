@@ -1,9 +1,8 @@
-"""``python -m evals.memory``: how often a task gets its lesson, and how often one gets a lesson that is none.
+"""``python -m evals.memory``: does a task get the lessons that belong to it?
 
-A case is one JSON object on a line: a task in somebody's words, stored with a lesson or asked about. For each
-embedding (MiniLM from ``make embed``, and words alone): hit@3 with its 95 % interval, false lessons among
-near misses and unrelated tasks, and what each signal adds. No model is asked, no cost. Exit code 2 for wrong
-cases; with ``--strict`` 1 when an aim is missed.
+A model chooses: ``--dump`` writes the prompts as files, ``--replies`` reads the answers from there
+(``evals.replies``). A case is one JSON object on a line: a project with its lessons, and tasks with the ids
+of the lessons that they want. Exit code 2 for wrong arguments, cases or files.
 """
 
 from __future__ import annotations
@@ -12,219 +11,139 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from daemon.clock import SystemClock
 from daemon.core.errors import UserError
 from daemon.core.shares import Share, wilson
-from daemon.embed.minilm import MODEL, MiniLM, missing
-from daemon.memory.margin import MOST_FALSE, Task, line_of, outcomes_of, texts_of, trials
-from daemon.memory.weights import BY_TASK, WITH_MEANING, WITHOUT_MEANING
-from evals.memory_actions import Pair, as_json_of, reminded, table_of
+from daemon.engine.drive import drive
+from daemon.memory.lessons import PURPOSE, SHOWN, Lesson, pick, prompt_of
+from evals.replies import Replies, check_dump, make_dump, nonce_of
 from evals.report import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from daemon.memory.margin import Outcome, Trial
-    from daemon.memory.weights import Weights
+CASES: Final = Path(__file__).resolve().parents[1] / "tests" / "data" / "memory" / "lessons.jsonl"
+TEMPLATE: Final = Path(__file__).resolve().parents[1] / "prompts" / f"{PURPOSE}.txt"
+RULE: Final = f"at most {SHOWN} lessons of a project, each id once, and the wanted ones among them"
 
-DATA: Final = Path(__file__).resolve().parents[1] / "tests" / "data" / "memory"
-HIT, UNRELATED = 0.85, 0.0
-WORDS: Final = "words alone"
-PARTS: Final = (
-    ("meaning of the task", ("meaning",)),
-    ("meaning of task and lesson", ("whole",)),
-    ("words in common", ("words", "told", "explained")),
-    ("what is to be done", ("same_action", "other_action")),
-    ("names in code", ("same_names", "other_names")),
-    ("margin to the others", ("ahead", "above")),
-)
-Rows = dict[str, Any]
-T = TypeVar("T")
+
+class Task(msgspec.Struct, forbid_unknown_fields=True):
+    """A task that a person gives. ``wants``: the ids of the lessons that belong to it."""
+
+    text: str
+    wants: list[str]
+
+
+class Project(msgspec.Struct, forbid_unknown_fields=True):
+    """One line of cases."""
+
+    project: str
+    lessons: list[Lesson]
+    tasks: list[Task]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """The figures with one embedding, at the line that the product draws."""
+class Outcome:
+    """What became of a task. ``got``: the ids that the model named. ``why``: why there is no answer."""
 
     name: str
-    tasks: int
-    first: Share
-    third: Share
-    hits: Share
-    false: Share
-    near: Share
-    unrelated: Share
-    languages: Mapping[str, Share]
-    parts: Mapping[str, tuple[float, float]]
+    task: str
+    wants: tuple[str, ...]
+    got: tuple[str, ...]
+    why: str = ""
 
 
 def main(argv: list[str]) -> int:
     """Run it; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m evals.memory", description=__doc__)
-    parser.add_argument("--cases", type=Path, default=DATA / "tuning.jsonl", metavar="FILE", help="the tasks")
-    parser.add_argument("--actions", type=Path, metavar="FILE", help="pairs of a stored failure and a call")
+    who = parser.add_mutually_exclusive_group(required=True)
+    who.add_argument("--dump", type=Path, metavar="DIR", help="ask nobody, write each task's prompt")
+    who.add_argument("--replies", type=Path, metavar="DIR", help="measure the replies in a dump")
+    parser.add_argument("--cases", type=Path, default=CASES, metavar="FILE", help="projects, one on a line")
     parser.add_argument("--wrong", action="store_true", help="list what went wrong")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--strict", action="store_true", help="exit code 1 when an aim is missed")
     args = parser.parse_args(argv)
-    actions = args.actions or args.cases.with_name(f"{args.cases.stem}_actions.jsonl")
     try:
-        tasks = read_tasks(args.cases)
-        pairs = read_cases(actions, Pair) if args.actions or actions.exists() else []
+        outcomes = asked(read(args.cases), args.dump or args.replies, dump=args.dump is not None)
     except (UserError, OSError) as e:
         print(f"evals: {e}", file=sys.stderr)
         return 2
-    rows = None if missing() else rows_of(tasks)
-    embedded = [(MODEL, rows, WITH_MEANING), (f"{MODEL}, of the task alone", rows, BY_TASK)] if rows else []
-    if not embedded:
-        print("evals: no model for embeddings is installed: `make embed`", file=sys.stderr)
-    results, wrong = [], dict[str, list[str]]()
-    for name, given, weights in (*embedded, (WORDS, None, WITHOUT_MEANING)):
-        tried = trials(tasks, given, wholly=weights is not BY_TASK)
-        outcomes = outcomes_of(tried, weights)
-        results.append(result(name, outcomes, weights, ablation(tried, weights)))
-        wrong[name] = mistakes(outcomes, weights.line)
-    met = reminded(pairs)
-    missed = aims_missed(results)
+    figures, wrong = figures_of(outcomes), [asdict(o) for o in outcomes if is_wrong(o)]
+    pending = [o.name for o in outcomes if o.why]
     if args.json:
-        shown = {"results": [asdict(r) for r in results], "actions": as_json_of(met), "aims_missed": missed}
-        print(json.dumps(shown | ({"wrong": wrong} if args.wrong else {}), indent=1, ensure_ascii=False))
-    else:
-        print("\n".join([*table(results), *(table_of(met) if pairs else [])]))
-        for name in wrong if args.wrong else ():
-            print("\n".join(["", f"wrong with {name}:", *(wrong[name] or ["  nothing"])]))
-        print("\n".join(f"AIM MISSED: {text}" for text in missed), end="\n" if missed else "")
-    return 1 if missed and args.strict else 0
+        shown = {"figures": {k: asdict(v) for k, v in figures.items()}, "wrong": wrong, "pending": pending}
+        print(json.dumps(shown, indent=1, ensure_ascii=False))
+        return 0
+    print(f"{len(outcomes)} tasks{f', {len(pending)} without an answer' if pending else ''}")
+    print("\n".join(f"  {name:<48}{counted(share):>28}" for name, share in figures.items()))
+    for o in wrong if args.wrong else ():
+        print(f"  {o['name']}: wants {o['wants']}, got {o['got']}: {o['task'][:80]}")
+    return 0
 
 
-def read_tasks(path: Path) -> list[Task]:
-    """The tasks of one file. Raises ``UserError`` when one is wrong, or nothing can be measured."""
-    tasks = read_cases(path, Task)
-    known = {t.group for t in tasks if t.stored and t.group}
-    for task in tasks:
-        if task.group is not None and task.group not in known:
-            raise UserError(f"{path}: {task.id}: no task of group {task.group} is stored")
-    if not any(t.group and not t.stored for t in tasks) or not any(not t.group for t in tasks):
-        raise UserError(f"{path}: there must be asked tasks with a stored lesson, and some without")
-    return tasks
-
-
-def read_cases(path: Path, kind: type[T]) -> list[T]:
-    """One value a line. Raises ``UserError`` when one is wrong."""
-    found: list[T] = []
+def read(path: Path) -> list[Project]:
+    """The cases. Raises ``UserError`` when one is wrong, or there is none."""
+    found: list[Project] = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        if not line.strip():
+            continue
         try:
-            found += [msgspec.json.decode(line, type=kind)] if line.strip() else []
+            project = msgspec.json.decode(line, type=Project)
         except msgspec.MsgspecError as e:
             raise UserError(f"{path}, line {number}: {e}") from None
+        known = {lesson.id for lesson in project.lessons}
+        strange = any(w not in known for t in project.tasks for w in t.wants)
+        if strange or not len(known) == len(project.lessons) <= SHOWN:
+            raise UserError(f"{path}, line {number}: {RULE}")
+        found.append(project)
+    if not found:
+        raise UserError(f"{path} holds no case")
     return found
 
 
-def rows_of(tasks: Sequence[Task]) -> Rows:
-    """The vector of each text."""
-    texts = texts_of(tasks)
+def asked(projects: Sequence[Project], folder: Path, *, dump: bool) -> list[Outcome]:
+    """Each task with what the replies of the folder say of it."""
+    cases = {f"{p:03d}-{t:02d}": (project, task) for p, project in enumerate(projects, 1)
+             for t, task in enumerate(project.tasks, 1)}  # fmt: skip
+    (make_dump if dump else check_dump)(folder, cases)
+    files, template = Replies(folder, cases, dump=dump), TEMPLATE.read_text("utf-8")
 
-    async def made() -> Rows:
-        model = MiniLM()
-        try:
-            return dict(zip(texts, (await model.embed(texts)).rows, strict=True))
-        finally:
-            await model.close()
+    async def ask(name: str, project: Project, task: Task) -> Outcome:
+        prompt = prompt_of(task.text, project.lessons, template, nonce_of(name))
+        found = await drive(pick(prompt, project.lessons), files.complete, SystemClock(), 60)
+        return Outcome(name, task.text, tuple(task.wants), found.ids, found.why)
 
-    return asyncio.run(made())
+    async def all_of() -> list[Outcome]:
+        return [await ask(name, *case) for name, case in cases.items()]
 
-
-def result(
-    name: str, outcomes: Sequence[Outcome], weights: Weights, parts: Mapping[str, tuple[float, float]]
-) -> Result:
-    """The figures at the line of ``weights``."""
-    line = weights.line
-    same = [o for o in outcomes if o.kind == "same"]
-    other = [o for o in outcomes if o.kind != "same"]
-
-    def got(of: Sequence[Outcome]) -> Share:
-        return wilson(sum(o.best >= line for o in of), len(of))
-
-    def hit(of: Sequence[Outcome]) -> Share:
-        return wilson(sum(o.hit >= line for o in of), len(of))
-
-    languages = sorted({o.task.language for o in same})
-    return Result(
-        name,
-        len(outcomes),
-        wilson(sum(o.first for o in same), len(same)),
-        wilson(sum(o.hit >= 0 for o in same), len(same)),
-        hit(same),
-        got(other),
-        got([o for o in other if o.kind == "near"]),
-        got([o for o in other if o.kind == "unrelated"]),
-        {language: hit([o for o in same if o.task.language == language]) for language in languages},
-        parts,
-    )
+    outcomes = asyncio.run(all_of())
+    if files.stale:
+        raise UserError(f"{len(files.stale)} replies answer other prompts than these: {min(files.stale)}")
+    return outcomes
 
 
-def ablation(tried: Sequence[Trial], weights: Weights) -> dict[str, tuple[float, float]]:
-    """What is lost without each signal: hit@3 without any line, and at the line with as many false lessons as
-    are allowed. The other weights stay as they are.
-    """
-    found = {}
-    for name, of in (("all", ()), *PARTS):
-        if of and not any(part in weights.of for part in of):
-            continue
-        less = replace(weights, of={n: w for n, w in weights.of.items() if n not in of})
-        outcomes = outcomes_of(tried, less)
-        same = [o.hit >= 0 for o in outcomes if o.kind == "same"]
-        found[name] = (sum(same) / len(same), line_of(outcomes, MOST_FALSE).hits)
-    return found
+def figures_of(outcomes: Sequence[Outcome]) -> dict[str, Share]:
+    """Of the tasks that were answered."""
+    answered = [o for o in outcomes if not o.why]
+    hits = [bool({*o.got} & {*o.wants}) for o in answered if o.wants]
+    false = [bool(o.got) for o in answered if not o.wants]
+    given = [id_ in o.wants for o in answered for id_ in o.got]
+    return {
+        "tasks that want lessons and got one of theirs": wilson(sum(hits), len(hits)),
+        "tasks that want none and got some": wilson(sum(false), len(false)),
+        "lessons given that were wanted": wilson(sum(given), len(given)),
+    }
 
 
-def mistakes(outcomes: Sequence[Outcome], line: float) -> list[str]:
-    """What went wrong, a line each."""
-    return [
-        f"  {o.kind:<9} {max(o.best, 0):.2f} {o.task.id}: {o.task.text[:80]}"
-        for o in outcomes
-        if (o.hit < line if o.kind == "same" else o.best >= line)
-    ]
-
-
-def aims_missed(results: Sequence[Result]) -> list[str]:
-    """Where the ranker falls short with the embedding."""
-    found = next((r for r in results if r.name != WORDS), None)
-    if found is None:
-        return ["the aims are for the ranker with embeddings, and there are none: `make embed`"]
-    hits, false, unrelated = (s.value or 0.0 for s in (found.hits, found.false, found.unrelated))
-    missed = [f"hit@3 is {hits:.2f}, wanted {HIT}"] * (hits < HIT)
-    missed += [f"false lessons are {false:.2f}, wanted at most {MOST_FALSE}"] * (false > MOST_FALSE)
-    return missed + [f"of unrelated tasks {unrelated:.2f} get a lesson, wanted 0"] * (unrelated > UNRELATED)
-
-
-def table(results: Sequence[Result]) -> list[str]:
-    """The figures for a person."""
-    lines = [f"{results[0].tasks} asked tasks"]
-    for r in results:
-        rows = (
-            ("hit@3", r.hits),
-            ("false lessons", r.false),
-            ("  near misses", r.near),
-            ("  unrelated", r.unrelated),
-            ("hit@1 without a line", r.first),
-            ("hit@3 without a line", r.third),
-        )
-        lines += ["", r.name, *(f"  {name:<24}{counted(share):>28}" for name, share in rows)]
-        lines += [f"  hit@3 in {language:<15}{counted(share):>28}" for language, share in r.languages.items()]
-        lines.append(f"  {'':<28}{'no line':>8}{f'{MOST_FALSE:.0%} false':>12}")
-        whole = r.parts["all"]
-        lines.append(f"  {'all signals':<28}{whole[0]:>8.2f}{whole[1]:>12.2f}")
-        for name, (free, gated) in r.parts.items():
-            if name != "all":
-                lines.append(f"  without {name:<20}"[:30].ljust(30) + f"{free:>8.2f}{gated:>12.2f}")
-    return lines
+def is_wrong(o: Outcome) -> bool:
+    """Whether the task got none of its lessons, or one though it wants none."""
+    return not o.why and not {*o.got} & {*o.wants} and bool(o.got or o.wants)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ..memory.flow import Evaluated, Reflected
+    from ..memory.parse import Reflection
 
 __all__ = [
     "evaluate_answer",
@@ -101,6 +102,8 @@ def store_episode(
     not be kept.
     """
     text = reflection if isinstance(reflection, str) else _text_of(reflection)
+    if text.strip() and _reflection(text) is None:
+        text = f"Lesson: {' '.join(text.split())}"
     body = {"query": query, "reward": reward, "reflection": text, "directory": _here(directory)}
     found: Json = _daemon("POST", "/v1/features/memory/add", body)["episode"]
     return found
@@ -110,7 +113,7 @@ def search_episodes(
     query: str, min_similarity: float = SIMILAR, top_k: int = TOP_K, directory: str | None = None
 ) -> list[Json]:
     """The most similar episodes of this project: ``[{"query", "reward", "reflection", "similarity", …}]``
-    (AC-2.6.4).
+    (AC-2.6.4). None without a model for embeddings, which is told.
     """
     asked = {
         "query": query,
@@ -119,7 +122,10 @@ def search_episodes(
         "directory": _here(directory),
         "vouched": 1,
     }
-    found: list[Json] = _daemon("GET", f"/v1/features/memory/search?{urlencode(asked)}")["episodes"]
+    answer = _daemon("GET", f"/v1/features/memory/search?{urlencode(asked)}")
+    if not answer["model"]:
+        tell(["without a model for embeddings no episode is similar: `reflectd doctor` says how to get one"])
+    found: list[Json] = answer["episodes"]
     return found
 
 
@@ -206,7 +212,7 @@ async def reflected(
         nonce=nonce(),
         settings=Settings(memory.model, memory.temperature_percent / 100, memory.max_tokens),
     )
-    outcome = await asking.run(reflect(case))
+    outcome = await asking.run(reflect(case, whole=True))
     _log(asking)
     if outcome.reflection is None:
         _failed(outcome)
@@ -267,10 +273,16 @@ def _here(directory: str | None) -> str:
     return os.path.realpath(directory if directory is not None else Path.cwd())
 
 
-def _lesson(text: str) -> str:
+def _reflection(text: str) -> Reflection | None:
     from ..memory.parse import reflection
 
-    return reflection(text).lesson
+    return reflection(text)
+
+
+def _lesson(text: str) -> str:
+    from ..memory.parse import or_whole
+
+    return or_whole(text).lesson
 
 
 def _text_of(found: Mapping[str, str]) -> str:

@@ -154,16 +154,12 @@ def prune_harmful(playbook: Json) -> Json:
     return playbook
 
 
-def run_deduplication(playbook: Json, threshold: float | None = None) -> Json:
-    """Points that say the same become the first of them, with the sum of the counters; in place. Returns the
+def run_deduplication(playbook: Json) -> Json:
+    """Points with the same text become the first of them, with the sum of the counters; in place. Returns the
     same playbook.
-
-    Texts of the same words are the same. Where the person's settings have a model for embeddings, so are
-    texts that are as close in meaning as the settings say. With a ``threshold`` texts that have that share of
-    their words in common are the same too, and it counts for meanings. Blocks while a model works; without
-    one that is told once. Raises ``ValueError`` unless the threshold is above 0 and at most 1.
     """
-    return deduplicated(Asking(), playbook, threshold)
+    dedup.deduplicate(_usable(playbook))
+    return playbook
 
 
 def apply_structured_operations(playbook: Json, operations: Any) -> Json:  # noqa: ANN401 - what a model said
@@ -178,28 +174,6 @@ def apply_structured_operations(playbook: Json, operations: Any) -> Json:  # noq
 def extract_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
     """The JSON value in a model's text, by the four strategies of REQ-REFL-008; None when all fail."""
     return extract.extract_json(text)
-
-
-def deduplicated(asking: Asking, playbook: Json, threshold: float | None) -> Json:
-    """``run_deduplication``, with settings."""
-    from ..embed.meanings import Compared, compared
-
-    book = _usable(playbook)
-    least = dedup.THRESHOLD
-    similar: list[dedup.Similar] = [] if threshold is None else [dedup.words_alike]
-    try:
-        settings = asking.settings()
-        least = settings.embed.similar_percent / 100
-        found = compared(settings, asking.env, (point["text"] for _, point in points.each(book)))
-    except UserError as error:
-        found = Compared(None, f"only words were compared: {error}")
-    if found.similar is not None:
-        similar.append(found.similar)
-    dedup.deduplicate(book, dedup.together(*similar), least if threshold is None else threshold)
-    if found.why and ("embeddings", found.why) not in _told:
-        _told.add(("embeddings", found.why))
-        tell([found.why])
-    return playbook
 
 
 # --- models ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from .transcript import ToolCall, Transcript
+from .transcript import Model, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,14 +29,16 @@ class Moment:
     """When an agent may be given something: its session starts, a person prompts it, it calls a tool, its
     context was compacted.
 
-    ``text``: what the person typed. ``transcript``: read for ``compacted`` only, since a person waits
-    otherwise. ``call``: the tool call, before or after it ran.
+    ``text``: what the person typed, and ``model``: the one it goes to, where that is known. ``transcript``:
+    read for ``compacted`` only, since a person waits otherwise. ``call``: the tool call, before or after it
+    ran.
     """
 
     when: When
     text: str = ""
     transcript: Transcript | None = None
-    call: ToolCall | None = None
+    call: str = ""
+    model: Model | None = None
 
     @property
     def begins(self) -> bool:

@@ -1,6 +1,6 @@
 """Episodes: tasks that ended badly, each with the lesson that was drawn from it (AC-2.6.2, AC-2.6.3).
 
-The types that every store of episodes, the ranker and the feature share, and the port that the stores
+The types that every store of episodes and the feature share, and the port that the stores
 implement. Nothing here waits, reads a file or asks a model.
 """
 
@@ -16,7 +16,7 @@ State = Literal["quarantined", "confirmed", "dismissed"]
 """``quarantined``: kept apart until another session or a person confirms it. ``dismissed``: a person took it
 back, or the verdict that it rests on was disputed; it is kept so that it is not learned again.
 """
-TriggerKind = Literal["command", "file", "tool", "error"]
+TriggerKind = Literal["command"]
 SIMILAR: Final = 0.70
 """The similarity above which the API and MCP call an episode similar (AC-2.6.4)."""
 TOP_K: Final = 3
@@ -24,9 +24,7 @@ TOP_K: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What a failure hung on. ``text``: the command as it is compared, a path in the project, the name of a
-    tool or of an error.
-    """
+    """What a failure hung on: the command of a check that failed to the end."""
 
     kind: TriggerKind
     text: str
@@ -125,17 +123,9 @@ class Episodes(Protocol):
     async def search(
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
-        """The nearest by vector and the best by words, at most ``limit`` of each, no dismissed ones. Only
+        """The nearest by vector; without one the best by words. At most ``limit``, no dismissed ones. Only
         vectors of the same model are compared.
         """
-        ...
-
-    async def warm(self, model: str) -> None:
-        """Load what a search by vectors of this model needs, so that the next one need not."""
-        ...
-
-    def warmed(self, model: str) -> bool:
-        """Whether a search by vectors of this model has all that it needs now."""
         ...
 
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:

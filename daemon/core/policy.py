@@ -83,6 +83,8 @@ POLICIES: Final[dict[str, Policy]] = {
     "asked.judge.second": ASKED,
     "haiku_reflexion": REFLEXION,
     "haiku_eval": REFLEXION,
+    # one call for a task that a person gave: what comes late is of no use
+    "lessons": replace(LEARNING, attempts=1, call_s=20.0),
     # `/reflect`: a person asked for it, and waits
     "signals": REFLECT,
     "contradicts": REFLECT,

@@ -247,7 +247,7 @@ class Embed:
     provider: Literal["auto", "minilm", "openai", "none"] = _setting(
         "auto",
         'which model compares texts by their meaning: "minilm" runs on this machine (`reflectd[embed]`), '
-        '"openai" is OpenAI\'s API for embeddings or one like it, "none" compares words only; "auto" is '
+        '"openai" is OpenAI\'s API for embeddings or one like it, "none" compares nothing; "auto" is '
         '"openai" where `embed.base_url` or `embed.key_file` is set, else "minilm" where it is installed',
         choices=("auto", "minilm", "openai", "none"),
     )
@@ -427,23 +427,23 @@ class Memory:
 
     enabled: bool = _setting(
         False,
-        "draw a lesson from each task that ended badly, and bring it back at the same action",
+        "draw a lesson from each task that ended badly, and give it to agents that can use it",
         tighten="off",
     )
     at_prompt: bool = _setting(
-        False,
-        "bring lessons back when you give a similar task; off, because on tasks of others it was not right "
-        "often enough (design/memory-retrieval.md)",
+        True,
+        "have the fast model choose lessons for each task that you give, in projects that have some",
         tighten="off",
     )
-    at_action: bool = _setting(
-        True, "bring a lesson back when an agent is about to repeat what went wrong", tighten="off"
-    )
     prompt_ms: int = _setting(
-        60, "milliseconds that a prompt waits for lessons at most", range=(10, 5_000), tighten="lower"
+        60,
+        "milliseconds that a prompt waits for these lessons at most; later ones stand behind the first tool "
+        "result",
+        range=(10, 5_000),
+        tighten="lower",
     )
     action_ms: int = _setting(
-        20, "milliseconds that a tool call waits for a lesson at most", range=(5, 5_000), tighten="lower"
+        20, "milliseconds that a tool call waits for a late lesson at most", range=(5, 5_000), tighten="lower"
     )
     scope: Literal["project", "all"] = _setting(
         "project",

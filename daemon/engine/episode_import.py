@@ -8,9 +8,9 @@ proved them is elsewhere. What is here already, dismissed ones too, stays as it 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
-from ..core.episodes import Episode, Trigger
+from ..core.episodes import Episode, Trigger, TriggerKind
 from ..core.errors import BadReply
 from ..core.learned import refusal
 from ..core.redact import redact
@@ -24,7 +24,7 @@ MOST: Final = 200
 LONGEST: Final = 20_000
 LISTED: Final = 50
 NEWEST: Final = 1 << 53
-KINDS: Final = frozenset({"command", "file", "tool", "error"})
+KINDS: Final = frozenset(get_args(TriggerKind))
 TEXTS: Final = ("query", "problem", "lesson", "reflection", "author", "session", "turn", "task")
 Json = dict[str, Any]
 
@@ -110,6 +110,6 @@ def _triggers(one: Mapping[str, Any]) -> tuple[Trigger, ...]:
     for t in value[:LISTED]:
         kind, text = (t.get("kind"), t.get("text")) if isinstance(t, dict) else (None, None)
         if kind not in KINDS or not isinstance(text, str):
-            raise BadReply("a trigger has a kind (command, file, tool, error) and a text")
-        found.append(Trigger(kind, redact(text[:1_000])))
+            raise BadReply("a trigger has a kind (command) and a text")
+        found.append(Trigger(cast("TriggerKind", kind), redact(text[:1_000])))
     return tuple(found)

@@ -22,15 +22,15 @@ from ..store import failures, learning, ledger
 from ..store.ledger import by_name as costs
 from .episode_import import taken
 from .features.feature import Route
+from .find_lessons import is_there
 from .large import redacted
 from .memory import REFLECT
-from .recall import is_there
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..core.episodes import Candidate, Episodes, State
-    from .recall import Found, Recall
+    from .find_lessons import FindLessons, Found
     from .vectors import Vectors
     from .world import World
 
@@ -42,21 +42,19 @@ Json = dict[str, Any]
 
 
 class EpisodeRoutes:
-    """One for the daemon. ``changed``: told when other lessons may be shown than before."""
+    """One for the daemon."""
 
     def __init__(
         self,
         world: World,
         store: Episodes,
         vectors: Vectors,
-        recall: Recall,
-        changed: Callable[[], None],
+        find: FindLessons,
     ) -> None:
         self._world = world
         self._store = store
         self._vectors = vectors
-        self._recall = recall
-        self._changed = changed
+        self._find = find
 
     def all(self) -> Sequence[Route]:
         """The routes, by name."""
@@ -74,16 +72,17 @@ class EpisodeRoutes:
         )
 
     async def search(self, query: Mapping[str, Any]) -> Json:
-        """``directory``, ``query``, ``min_similarity`` (0.70), ``top_k`` (3), ``ranked``, ``vouched`` (for
-        agents: nothing of others that the person did not confirm) → ``episodes``.
+        """``directory``, ``query``, ``min_similarity`` (0.70), ``top_k`` (3), ``by_words`` (for a person:
+        where there is no model for embeddings), ``vouched`` (for agents: nothing of others that the person
+        did not confirm) → ``episodes``.
         """
         text = _text(query, "query")
         least = _number(query, "min_similarity", SIMILAR, -1.0, 1.0)
         limit = int(_number(query, "top_k", TOP_K, 1, 100))
         project = await self._project(query)
-        ranked, vouched = (str(query.get(name, "")) in {"1", "true"} for name in ("ranked", "vouched"))
-        found = await self._recall.similar(
-            project, text, least=least, limit=limit, ranked=ranked, vouched=vouched
+        by_words, vouched = (str(query.get(name, "")) in {"1", "true"} for name in ("by_words", "vouched"))
+        found = await self._find.similar(
+            project, text, least=least, limit=limit, by_words=by_words, vouched=vouched
         )
         return {"project": project, "model": self._vectors.model, "episodes": [_row(f) for f in found]}
 
@@ -121,6 +120,8 @@ class EpisodeRoutes:
         query, said = await redacted(_text(body, "query")), await redacted(_text(body, "reflection"))
         reward = _number(body, "reward", None, -1.0, 1.0)
         parsed = reflection(said)
+        if parsed is None:
+            raise BadReply("`reflection` has no `Lesson:`")
         lesson, problem = shortened(parsed.lesson), shortened(parsed.problem)
         if why := refusal(lesson):
             raise BadReply(f"this lesson may not be kept: {why}")
@@ -148,9 +149,7 @@ class EpisodeRoutes:
         """``directory``, ``episodes`` as ``list`` gives them, ``dry_run``: store those that are not here."""
         project = await self._project(body)
         dry_run = body.get("dry_run") is True
-        done = await taken(self._store, project, body.get("episodes"), dry_run=dry_run)
-        self._changed()
-        return done
+        return await taken(self._store, project, body.get("episodes"), dry_run=dry_run)
 
     async def settle(self, body: Mapping[str, Any]) -> Json:
         """``ids`` and ``yes``: whether these lessons count from now on."""
@@ -162,14 +161,12 @@ class EpisodeRoutes:
                 if why := refusal(c.episode.lesson):
                     raise BadReply(f"{c.episode.id} may not be offered to agents: {why}")
         changed = await self._store.settle(ids, "confirmed" if yes else "dismissed")
-        self._changed()
         return {"ids": ids, "changed": changed, "yes": yes, "said": "confirmed" if yes else "dismissed"}
 
     async def forget(self, body: Mapping[str, Any]) -> Json:
         """``ids``: delete these episodes for good."""
         ids = await self._ids(body)
         gone = await self._store.forget(ids)
-        self._changed()
         return {"ids": ids, "forgotten": gone, "said": "forgotten" if gone else "it was gone already"}
 
     async def withdraw(self, body: Mapping[str, Any]) -> Json:
@@ -184,9 +181,7 @@ class EpisodeRoutes:
         db = self._world.db
         await db.commit(failures.drop(REFLECT, session), durable=True)
         ids = [identity(session, task) for task in failures.tasks(db, session)]
-        done = await self._store.settle(ids, "dismissed") if ids else 0
-        self._changed()
-        return done
+        return await self._store.settle(ids, "dismissed") if ids else 0
 
     async def log(self, body: Mapping[str, Any]) -> Json:
         """``api_name``, ``model``, ``input_tokens``, ``output_tokens``, ``cost``, ``currency``: a call that a
@@ -219,7 +214,7 @@ class EpisodeRoutes:
         directory = query.get("directory", "")
         if not isinstance(directory, str):
             raise BadReply("`directory` is a path")
-        return await self._recall.project(directory)
+        return await self._find.project(directory)
 
     async def _one(self, wanted: str) -> Candidate:
         found = await self._store.get([wanted])
@@ -236,17 +231,13 @@ class EpisodeRoutes:
 
 def _row(found: Found) -> Json:
     """The row of the requirements, ``query``, ``reward``, ``reflection``, ``similarity``, and more."""
-    r, e = found.ranked, found.ranked.candidate.episode
-    similarity = r.candidate.similarity
+    e, similarity = found.candidate.episode, found.candidate.similarity
     return {
         "query": e.query,
         "reward": e.reward,
         "reflection": e.reflection,
         "similarity": None if similarity is None else round(similarity, 4),
         **{k: getattr(e, k) for k in ("id", "problem", "lesson", "state", "project", "author", "at")},
-        "score": round(r.score, 4),
-        "margin": round(r.margin, 4),
-        "why": list(r.why),
         "shows": found.shows,
     }
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from ..core.errors import Unavailable
 from ..memory.stale import prune
 from ..store import jobs as rows
+from .find_lessons import FAULT
 from .jobs import UPKEEP
-from .recall import FAULT
 from .upkeep import aged_ms
 
 if TYPE_CHECKING:

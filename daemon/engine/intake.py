@@ -18,6 +18,7 @@ from ..core.guards import may_judge
 from ..core.orders import RenewContext
 from ..core.redact import redact
 from ..core.session import FINAL_FOR_TASK, Session, fold, unread_turn
+from ..core.transcript import Model
 from ..core.verdict import Verdict
 from ..store import sessions as rows
 from ..store import switches
@@ -208,13 +209,16 @@ class Intake:
         if what == "context":
             return {"text": await self._offering.text(s, "start", instance, anew=True) if s else ""}
         if what == "lessons":
-            return {"text": await self._offering.text(s, "prompt", instance, data["text"]) if s else ""}
-        if what == "reminder":
-            call = instance.host.call(data["call"])
+            provider, _, name = data.get("model", "").partition("/")
+            model = Model(provider, name) if provider and name else None
+            text = data["text"]
+            return {"text": await self._offering.text(s, "prompt", instance, text, model=model) if s else ""}
+        if what == "late_lessons":
+            call = data.get("call", "")
             return {"text": await self._offering.text(s, "action", instance, call=call) if s else ""}
         question = self._questions.get(what)
         if question is None:
-            known = ", ".join(sorted({"settle", "context", "lessons", "reminder", *self._questions}))
+            known = ", ".join(sorted({"settle", "context", "lessons", "late_lessons", *self._questions}))
             raise BadReply(f"`what` must be one of {known}, not {what[:ID_CHARS]!r}")
         return await question.answer(instance, data)
 

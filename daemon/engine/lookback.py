@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from ..store.db import Statement
     from ..store.jobs import Job
     from ..store.learning import Text, Write
-    from .alike import Alike
     from .asking import Asking
     from .jobs import Jobs
     from .playbooks import Playbooks, View
+    from .similar_points import SimilarPoints
     from .world import World
 
 WAITS: Final = "waits:"
@@ -100,12 +100,14 @@ class Silent:
 class Lookback:
     """One for the daemon."""
 
-    def __init__(self, world: World, asking: Asking, jobs: Jobs, books: Playbooks, alike: Alike) -> None:
+    def __init__(
+        self, world: World, asking: Asking, jobs: Jobs, books: Playbooks, similar: SimilarPoints
+    ) -> None:
         self._world = world
         self._asking = asking
         self._jobs = jobs
         self._books = books
-        self._alike = alike
+        self._similar = similar
         self.alone = asyncio.Lock()
 
     async def decide(self, job: Job, look: Look) -> Decided | Silent:
@@ -161,7 +163,9 @@ class Lookback:
             largest=CURATOR_TOKENS,
             asked=look.limits is not None,
         )
-        to_curate = await self._alike.curation(seen, look.view.approved, lambda pairs: question(alike=pairs))
+        to_curate = await self._similar.curation(
+            seen, look.view.approved, lambda pairs: question(alike=pairs)
+        )
         outcome = await self._run(job, curate(to_curate), look)
         if isinstance(outcome, Silent):
             return outcome

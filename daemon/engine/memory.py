@@ -23,11 +23,10 @@ from ..memory.flow import reflect
 from ..memory.parse import Reflection, reflection
 from ..memory.prompts import REFLEXION
 from ..memory.stale import cites
-from ..memory.triggers import triggers_of
 from ..store import failures, learning
 from ..store import jobs as job_rows
 from .calls import OVER_LIMIT
-from .recall import FAULT, is_there
+from .find_lessons import FAULT, is_there
 from .repositories import project_of
 
 if TYPE_CHECKING:
@@ -98,15 +97,6 @@ class Reflexions:
             return [learning.count(directory, "memory.too_large")]
         key = identity(verdict.session, verdict.task)
         return [failures.keep(REFLECT, key, LANE, self._world.clock.now_ms() + IDLE_MS, body)]
-
-    async def look(self, verdict: Verdict, case: Case) -> None:
-        """Find out in a thread what the failure hung on: that takes too long where events wait. Until then it
-        hangs on nothing.
-        """
-        found = await asyncio.to_thread(triggers_of, case)
-        if found:
-            key = identity(verdict.session, verdict.task)
-            await self._world.db.commit(failures.complete(REFLECT, key, verdict.turn, found))
 
     def soon(self, session: str, task: str) -> Statement:
         """The task is over: reflect on it, if it went badly."""

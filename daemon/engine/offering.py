@@ -19,7 +19,7 @@ from ..store import learning
 if TYPE_CHECKING:
     from ..core.compose import When
     from ..core.session import Session
-    from ..core.transcript import ToolCall, Transcript
+    from ..core.transcript import Model, Transcript
     from .features.registry import Features
     from .hosts.host import Instance
     from .messages import Messages
@@ -48,11 +48,13 @@ class Offering:
         text: str = "",
         *,
         anew: bool = False,
-        call: ToolCall | None = None,
+        call: str = "",
+        model: Model | None = None,
     ) -> str:
         """What the agent is to read now; empty when nothing is offered. Never fails.
 
-        ``anew``: the agent does not remember what it was given before, as after a compaction.
+        ``anew``: the agent does not remember what it was given before, as after a compaction. ``model``: the
+        one that answers a prompt, where the host says.
         """
         world = self._world
         # after Esc a person types, and the daemon hears of that last
@@ -66,7 +68,7 @@ class Offering:
             except (Unavailable, BadReply) as e:
                 world.log.info("nothing offered", session=s.id, when=when, error=str(e))
                 return ""
-        moment = Moment(when, text, transcript, call)
+        moment = Moment(when, text, transcript, call, model)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s(s, when)):
                 await self._features.ready(s, moment)
@@ -84,8 +86,8 @@ class Offering:
         if not any(o.kind in LEARNED for o in found.offers):
             return found
         try:
-            now, call = self._world.clock.now_ms(), moment.call.id if moment.call is not None else ""
-            await self._world.db.commit(learning.give(s.id, moment.when, now, found, call))
+            now = self._world.clock.now_ms()
+            await self._world.db.commit(learning.give(s.id, moment.when, now, found, moment.call))
         except Unavailable as e:
             self._world.log.info("nothing learned is offered", session=s.id, error=str(e))
             self._given.pop(s.id, None)

@@ -1,8 +1,8 @@
 """Vectors of tasks, so that similar ones are found again (design/embeddings.md).
 
 The model for embeddings is the daemon's one (``embedder``); all that blocks is done in a thread. Without a
-model, and when it fails or takes too long, there is no vector and everything goes on by
-words; a failure is logged once, until it works again.
+model, and when it fails or takes too long, there is no vector and everything goes on without;
+a failure is logged once, until it works again.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Vectors:
         except (ReflectdError, ValueError, TimeoutError) as e:
             if not self._failed:
                 why = str(e) or f"no answer in {EMBED_S:g} s"
-                self._log.warning("episodes are found by words only", error=why)
+                self._log.warning("tasks are not compared by their meaning", error=why)
             self._failed = True
             return []
         self._failed = False

@@ -63,6 +63,7 @@ SLOTS: Mapping[str, Slots] = {
     "reflexion": Slots(frozenset({"reward_score", "query", "context", "answer", "evaluation_reasoning"})),
     "reflexion_rules": Slots(),  # the system prompt of a reflexion
     "evaluation": Slots(frozenset({"nonce", "query", "context", "answer"})),
+    "lessons": Slots(frozenset({"nonce", "lessons", "task"})),
     "signals": Slots(frozenset({"nonce", "messages"})),
     "contradicts": Slots(frozenset({"nonce", "statements"})),
     "playbook": Slots(frozenset({"key_points"})),  # what an agent is given

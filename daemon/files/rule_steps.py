@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ReflectdError, Unavailable, UserError
-from ..playbook.dedup import words
+from ..core.learned import folded
 from ..playbook.points import each, keep_only
 from ..rules.rows import WORKSHOP, reconcile
 from ..rules.section import PREFERENCES, RULES, Document, Form
@@ -191,11 +191,11 @@ class Steps:
         self.changes.finished(change, retired=retired)
 
     def _retire(self, rule: Mapping[str, Any]) -> tuple[int, list[str]]:
-        said = words(rule["content"])
+        said = folded(rule["content"])
 
         def edit(playbook: Playbook, names: Names) -> list[str]:
             del names
-            gone = [p for _, p in each(playbook) if words(p["text"]) == said]
+            gone = [p for _, p in each(playbook) if folded(p["text"]) == said]
             keep_only(playbook, {id(p) for p in gone})
             return [p["name"] for p in gone]
 

@@ -1,1 +1,1 @@
-"""Lessons from tasks that ended badly: drawn, ranked, and matched with what an agent does. Pure."""
+"""Lessons from tasks that ended badly: drawn, chosen for tasks, and forgotten. Pure."""

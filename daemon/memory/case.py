@@ -26,6 +26,7 @@ CONTEXT_TOKENS: Final = 3_000
 MISSING_SHOWN: Final = 5
 DECISIVE: Final = 1  # lines of the log of a higher rank are routine
 FILES_KEPT: Final = 20
+TRIGGERS: Final = 4
 NO_CONTEXT: Final = "(no context was retrieved)"
 NO_ANSWER: Final = "(the agent said nothing)"
 
@@ -106,7 +107,6 @@ def failure(
     directory: str,
     host: str,
     rounds: Iterable[str] = (),
-    triggers: Sequence[Trigger] = (),
     model: Model | None = None,
 ) -> Failure | None:
     """What is kept of a judged turn; None when it has no reward or the person's words are not there."""
@@ -127,7 +127,7 @@ def failure(
         reasoning=reasoning_of(verdict, rounds),
         proof=proof_of(verdict, evidence),
         files=tuple(dict.fromkeys(f.path for f in evidence.files))[:FILES_KEPT],
-        triggers=tuple(triggers),
+        triggers=triggers_of(evidence),
         model=model,
     )
 
@@ -171,6 +171,12 @@ def context_of(evidence: Evidence, most: int = CONTEXT_TOKENS) -> tuple[str, ...
             kept.add(i)
             room -= cost
     return tuple(text for i, (_, text) in enumerate(lines) if i in kept)
+
+
+def triggers_of(evidence: Evidence) -> tuple[Trigger, ...]:
+    """The commands of the checks that prove the task unfinished: a later failure of the same confirms it."""
+    commands = dict.fromkeys(row.command for row in evidence.open if row.command)
+    return tuple(Trigger("command", command) for command in commands)[:TRIGGERS]
 
 
 def reasoning_of(verdict: Verdict, rounds: Iterable[str] = ()) -> str:

@@ -41,8 +41,10 @@ class Evaluated:
     bad: tuple[BadForm, ...] = ()
 
 
-def reflect(case: Case) -> Generator[Prompt, Reply, Reflected]:
-    """What went wrong, and what to do next time? (AC-2.6.1, AC-2.6.2)"""
+def reflect(case: Case, *, whole: bool = False) -> Generator[Prompt, Reply, Reflected]:
+    """What went wrong, and what to do next time? (AC-2.6.1, AC-2.6.2) ``whole``: a reply without ``Lesson:``
+    is a lesson as a whole; else it broke the form.
+    """
     talk, prompt = Talk(), prompts.reflexion(case)
     try:
         reply = yield from talk.ask(prompt)
@@ -50,10 +52,11 @@ def reflect(case: Case) -> Generator[Prompt, Reply, Reflected]:
         return Reflected(why=f"no model answered: {e}")
     if reply is None:
         return Reflected(why=talk.why, bad=tuple(talk.bad))
-    if not reply.text.strip():
-        talk.broke(reply, prompt, BadReply("the reply is empty"))
+    found = (parse.or_whole if whole else parse.reflection)(reply.text)
+    if found is None or not found.lesson:
+        talk.broke(reply, prompt, BadReply("the reply has no lesson"))
         return Reflected(None, talk.why, reply.provider, reply.model, reply.usage, tuple(talk.bad))
-    return Reflected(parse.reflection(reply.text), "", reply.provider, reply.model, reply.usage)
+    return Reflected(found, "", reply.provider, reply.model, reply.usage)
 
 
 def evaluate(case: Case) -> Generator[Prompt, Reply, Evaluated]:

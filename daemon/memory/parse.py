@@ -36,9 +36,9 @@ class Evaluation:
     reasoning: str
 
 
-def reflection(text: str) -> Reflection:
-    """The two sections of a reply; each goes to the next one's name, its lines joined by spaces. A reply
-    without a lesson is a lesson as a whole.
+def reflection(text: str) -> Reflection | None:
+    """The two sections of a reply; each goes to the next one's name, its lines joined by spaces. None for a
+    reply without ``Lesson:``: whatever else a model said is no lesson.
     """
     full = text.strip()
     parts: dict[str, list[str]] = {}
@@ -52,7 +52,14 @@ def reflection(text: str) -> Reflection:
         elif current and line:
             parts[current].append(line)
     problem, lesson = (" ".join(filter(None, parts.get(name, ()))) for name in ("problem", "lesson"))
-    return Reflection(problem, lesson, full) if lesson else Reflection("", full, full)
+    return Reflection(problem, lesson, full) if lesson else None
+
+
+def or_whole(text: str) -> Reflection:
+    """The same, and of a reply without ``Lesson:`` the whole reply as lesson: for callers of the library, who
+    look at it themselves.
+    """
+    return reflection(text) or Reflection("", text.strip(), text.strip())
 
 
 def evaluation(reply: Reply, nonce: str) -> Evaluation:

@@ -8,11 +8,10 @@ was contradicted.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from .words import is_name, read
+from ..core.learned import folded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -23,17 +22,10 @@ DAY_MS: Final = 86_400_000
 UNUSED_DAYS: Final = 180  # an unconfirmed lesson that no task came for
 DISMISSED_DAYS: Final = 90  # so long a dismissed lesson is kept, so that it is not learned again
 CONTRADICTED: Final = 2  # bad verdicts after a lesson was given, more than good ones
-SAME_LESSON: Final = 0.8  # of all terms of two lessons, those in common
-SAME_TASK: Final = 0.6
 MOST_CITED: Final = 8
 _CODE: Final = re.compile(r"`([^`\n]{2,120})`")
 _TOKEN: Final = re.compile(r"[\w./@+-]+")
 _PROGRAM: Final = re.compile(r"[a-z][a-z0-9_.+-]*\Z")
-_DECISIVE: Final = re.compile(
-    r"\b(?:not|no|never|without|before|after|instead|don't|nicht|nie|ohne|vor|statt|ne|pas|jamais|sans|avant|sin"
-    r"|nunca|antes)\b|\d+(?:\.\d+)*",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +56,9 @@ def is_path(text: str) -> bool:
     """Whether a citation is a path in the project: with a folder or an extension, relative."""
     if " " in text or text.startswith(("/", "-", "@", "..")) or "://" in text:
         return False
-    return ("/" in text or bool(re.search(r"\w\.[a-z][a-z0-9]{0,5}\Z", text))) and is_name(text)
+    if len(text) < 3 or text.endswith("/") or not any(c.isalpha() for c in text):
+        return False
+    return "/" in text or bool(re.search(r"\w\.[a-z][a-z0-9]{0,5}\Z", text))
 
 
 def is_command(text: str) -> bool:
@@ -82,19 +76,13 @@ def gone(episode: Episode, there: Callable[[str], bool]) -> tuple[str, ...]:
 
 
 def merged(episodes: Iterable[Candidate]) -> list[Fate]:
-    """Of lessons that say nearly the same about nearly the same task the best stays.
-
-    Only within one project. A negation, a number or another order of "before" and "after" is another lesson.
-    """
-    groups: defaultdict[tuple[str, frozenset[str]], list[Candidate]] = defaultdict(list)
+    """Of lessons of one project with the same text the best stays. Another wording is another lesson."""
+    best: dict[tuple[str, str], Candidate] = {}
     fates = []
     for one in sorted((e for e in episodes if e.episode.state != "dismissed"), key=_rank, reverse=True):
-        key = (one.episode.project, _decisive(one.episode.lesson))
-        twin = next((kept for kept in groups[key] if _same(kept.episode, one.episode)), None)
-        if twin is None:
-            groups[key].append(one)
-        else:
-            fates.append(Fate(one.episode.id, "merge", "another lesson says the same", twin.episode.id))
+        kept = best.setdefault((one.episode.project, folded(one.episode.lesson)), one)
+        if kept is not one:
+            fates.append(Fate(one.episode.id, "merge", "another lesson says the same", kept.episode.id))
     return fates
 
 
@@ -152,16 +140,3 @@ def _rank(one: Candidate) -> tuple[int, int, int, int, str]:
     state = ("dismissed", "quarantined", "confirmed").index(one.episode.state)
     use = one.use
     return state, use.helped - use.failed, use.given, _last(one), one.episode.id
-
-
-def _same(a: Episode, b: Episode) -> bool:
-    return _alike(a.lesson, b.lesson) >= SAME_LESSON and _alike(a.query, b.query) >= SAME_TASK
-
-
-def _alike(a: str, b: str) -> float:
-    one, two = set(read(a).terms), set(read(b).terms)
-    return len(one & two) / len(one | two) if one | two else float(a == b)
-
-
-def _decisive(text: str) -> frozenset[str]:
-    return frozenset(word.casefold() for word in _DECISIVE.findall(text))

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core.learned import refusal
-from .dedup import deduplicate, folded, may_be_one
+from ..core.learned import folded, refusal
+from .dedup import deduplicate
 from .operations import apply
 from .points import Playbook, by_name, copy, each, keep_only, section_of
 from .scoring import TAGS, apply_tags, prune, said_in
@@ -154,8 +154,8 @@ def proposed(
             into = next((n for n in replaces if folded(said[n]) == folded(point["text"])), "")
             if into:
                 others = tuple(n for n in replaces if n != into)
-                if why := _apart(into, others, said, kept):
-                    skipped.append(f"{done.kind}: {why}")
+                if approved := [name for name in others if name in kept]:
+                    skipped.append(f"{done.kind}: a person approved {approved[0]}")
                 else:
                     joined.append(Joined(into, others))
                 continue
@@ -167,15 +167,6 @@ def proposed(
             continue
         new.append(New(sections[done.name], point["text"], replaces, done.why))
     return Proposed(tuple(new), tuple(n for n in removed if n in said), tuple(joined), tuple(skipped))
-
-
-def _apart(into: str, others: Sequence[str], said: Mapping[str, str], kept: Collection[str]) -> str:
-    """Why these points stay apart, "" when they may become one without anybody's confirmation."""
-    if approved := [name for name in others if name in kept]:
-        return f"a person approved {approved[0]}"
-    if not may_be_one(said[into], *(said[name] for name in others)):
-        return "a negation or a number tells them apart"
-    return ""
 
 
 def changed(playbook: Playbook, change: Change, names: Names, kept: Collection[str] = ()) -> Applied:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from .dedup import folded
+from ..core.learned import folded
 from .names import Names
 from .points import Playbook, Point, copy, each, names_of
 from .scoring import add, said_in

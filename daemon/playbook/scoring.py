@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from .dedup import folded
+from ..core.learned import folded
 from .points import OTHERS, SECTION_SLUGS, by_name, each, keep_only, names_of, section_of
 
 if TYPE_CHECKING:

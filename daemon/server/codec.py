@@ -78,12 +78,15 @@ class Result(Struct, forbid_unknown_fields=True):
 
 
 class Asked(Struct):
-    """The data of a question. ``call``: the tool call that ``reminder`` is about."""
+    """The data of a question. ``call``: behind which tool call ``late_lessons`` would stand. ``model``: to
+    which a prompt goes, as ``provider/model``.
+    """
 
     session: Name = msgspec.field(name="sessionID", default="")
     message: Name = msgspec.field(name="messageID", default="")
     text: str = ""
-    call: Raw = Raw(b"null")
+    model: Name = ""
+    call: Name = msgspec.field(name="callID", default="")
 
 
 class Ask(Struct, forbid_unknown_fields=True):
@@ -131,14 +134,6 @@ def decode(body: bytes, kind: type[T]) -> T:
 async def read(body: bytes, kind: type[T]) -> T:
     """As ``decode``; a long body is decoded beside the loop."""
     return await beside(len(body), lambda: decode(body, kind))
-
-
-def json_text(raw: Raw) -> str:
-    """A value that stays JSON, as text. Raises ``BadReply``: what is kept raw was not looked at before."""
-    try:
-        return bytes(raw).decode()
-    except UnicodeDecodeError as e:
-        raise BadReply(f"the body is not UTF-8: {e.reason}") from None
 
 
 def number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:

@@ -30,7 +30,6 @@ from .codec import (
     absolute,
     checked_status,
     folder,
-    json_text,
     number,
     read,
 )
@@ -183,7 +182,7 @@ class Routes:
         a = await read(await request.read(), Ask)
         instance = self._known(a.instance)
         data = {"session": a.data.session, "message": a.data.message, "text": a.data.text}
-        data["call"] = json_text(a.data.call)
+        data |= {"model": a.data.model, "call": a.data.call}
         return answer(**await self._intake.ask(instance, a.what, data))
 
     async def hook(self, request: web.Request) -> web.Response:

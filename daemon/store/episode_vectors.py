@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 MOST: Final = 250_000  # of more the newest are compared: 400 MB with 384 dimensions
-FEW: Final = 5  # for so few numpy is not worth its call
 PLAIN: Final = 10_000  # as many as take about a tenth of a second without numpy
 SPARE: Final = 1.25  # room for what comes, so that not each new one copies all
 
@@ -60,18 +59,6 @@ def matrix() -> Matrix:
 def most() -> int:
     """How many vectors are worth loading here."""
     return PLAIN if find_spec("numpy") is None else MOST
-
-
-def cosines(rows: Sequence[bytes], vector: bytes) -> list[float]:
-    """Of each of the rows with a vector; all of length 1 and of one size."""
-    wanted = floats(vector)
-    if len(rows) <= FEW or find_spec("numpy") is None:
-        return [sum(map(mul, floats(row), wanted)) for row in rows]
-    import numpy as np
-
-    flat = np.frombuffer(b"".join(rows), dtype="<f4").reshape(len(rows), len(wanted))
-    found: list[float] = (flat @ np.array(wanted)).tolist()
-    return found
 
 
 def floats(data: bytes) -> array[float]:

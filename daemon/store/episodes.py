@@ -21,9 +21,7 @@ from ..core.errors import Unavailable
 from . import damage
 from .db import ConflictError
 from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, counted, listed, plain, values
-from .episode_terms import Terms
-from .episode_vectors import Matrix, Row, cosines, matrix, most
-from .episode_words import of_episode
+from .episode_vectors import Matrix, Row, matrix, most
 from .retention import old
 
 if TYPE_CHECKING:
@@ -39,6 +37,7 @@ T = TypeVar("T")
 IDLE_S: Final = 600.0
 DAY_MS: Final = 86_400_000
 LOADED: Final = 2_000  # vectors that are loaded at once
+ASKED: Final = 200  # words of one search
 _ALL: Final = ", ".join(f"e.{name}" for name in (*COLUMNS, *COUNTS))
 _NAMES: Final = ", ".join((*COLUMNS, *COUNTS))
 _MARKS: Final = ", ".join("?" * (len(COLUMNS) + len(COUNTS)))
@@ -70,11 +69,9 @@ class SqliteEpisodes:
         self._lock = threading.Lock()
         self._conn: sqlite3.Connection | None = None
         self._closed = False
-        self._terms = Terms()
         self._matrix: Matrix | None = None
         self._kind = ("", 0)  # of what was loaded: the model, and the bytes of a vector
         self._seq = 0  # of the newest vector that was loaded
-        self._ready: str | None = None  # the model whose vectors are all loaded
         self._unload: asyncio.TimerHandle | None = None
 
     async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
@@ -137,16 +134,6 @@ class SqliteEpisodes:
                 raise
         await self._db.commit(("INSERT INTO episode_words (episode_words) VALUES ('rebuild')", [()]))
         return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
-
-    async def warm(self, model: str) -> None:
-        """See ``Episodes``. A block at a time: a search by words that comes meanwhile waits for one block."""
-        self._stay()
-        while not await self._in_thread(lambda c: self._warm(c, model)):
-            pass
-
-    def warmed(self, model: str) -> bool:
-        """See ``Episodes``."""
-        return self._ready == model
 
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""
@@ -267,28 +254,30 @@ class SqliteEpisodes:
         projects: Collection[str] | None,
         limit: int,
     ) -> list[Candidate]:
-        here = _json(projects)
-        vector = vector if vector is not None and vector.data and not len(vector.data) % 4 else None
-        near = self._near(c, vector, projects, limit) if vector is not None else {}
-        said = dict(self._terms.said(c, words, here, limit))
-        known = near | (self._similar(c, vector, said.keys() - near.keys()) if vector is not None else {})
+        if vector is None:
+            return self._said(c, words, _json(projects), limit)
+        near = self._near(c, vector, projects, limit) if vector.data and not len(vector.data) % 4 else {}
         rows = c.execute(
             f"SELECT e.key, {_ALL} FROM episode_memory AS e "
             "WHERE e.key IN (SELECT value FROM json_each(?)) AND e.state != 'dismissed'",
-            (_encode([*near, *said]).decode(),),
+            (_encode([*near]).decode(),),
         )
-        found = [candidate(row, known.get(key), said.get(key)) for key, *row in rows]
-        return sorted(found, key=lambda x: (-(x.similarity or 0.0), -(x.bm25 or 0.0), x.episode.id))
+        found = [candidate(row, near[key]) for key, *row in rows]
+        return sorted(found, key=lambda x: (-(x.similarity or 0.0), x.episode.id))
 
-    def _similar(self, c: sqlite3.Connection, vector: Vector, keys: Collection[int]) -> dict[int, float]:
-        """Key → cosine of those that have a vector of this model."""
+    def _said(self, c: sqlite3.Connection, words: str, projects: str | None, limit: int) -> list[Candidate]:
+        """By BM25, of the episodes that have any of these words."""
+        wanted = dict.fromkeys(plain(words).replace('"', " ").split())
+        if not wanted:
+            return []
         rows = c.execute(
-            "SELECT v.episode, v.data FROM json_each(?) AS k CROSS JOIN episode_vectors AS v "
-            "ON v.episode = k.value WHERE v.model = ? AND length(v.data) = ?",
-            (_encode(list(keys)).decode(), vector.model, len(vector.data)),
-        ).fetchall()
-        scores = cosines([data for _, data in rows], vector.data)
-        return {key: score for (key, _), score in zip(rows, scores, strict=True)}
+            f"SELECT -bm25(episode_words) AS score, {_ALL} FROM episode_words "
+            "CROSS JOIN episode_memory AS e ON e.key = episode_words.rowid "
+            "WHERE (?1 IS NULL OR e.project IN (SELECT value FROM json_each(?1))) "
+            "AND e.state != 'dismissed' AND episode_words MATCH ?2 ORDER BY score DESC, e.id LIMIT ?3",
+            (projects, " OR ".join(f'"{word}"' for word in list(wanted)[:ASKED]), limit),
+        )
+        return [candidate(row, None, float(score)) for score, *row in rows]
 
     def _near(
         self, c: sqlite3.Connection, vector: Vector, projects: Collection[str] | None, limit: int
@@ -310,27 +299,17 @@ class SqliteEpisodes:
                 return dict(found[:limit])
             many *= 4
 
-    def _warm(self, c: sqlite3.Connection, model: str) -> bool:
-        """Load a block of vectors. Whether all are loaded now."""
-        newest = c.execute(
-            "SELECT length(data) FROM episode_vectors WHERE model = ? ORDER BY seq DESC LIMIT 1", (model,)
-        ).fetchone()
-        if newest is None or self._load(c, model, newest[0])[1]:
-            self._ready = model
-        return self._ready == model
-
     def _loaded(self, c: sqlite3.Connection, model: str, size: int) -> Matrix:
         """The vectors of this model and size (bytes), with those that came since."""
         whole = False
         while not whole:
             found, whole = self._load(c, model, size)
-        self._ready = model
         return found
 
     def _load(self, c: sqlite3.Connection, model: str, size: int) -> tuple[Matrix, bool]:
         """The vectors of this model and size with the next block of them, and whether that is all."""
         if self._matrix is None or self._kind != (model, size):
-            self._matrix, self._kind, self._ready = matrix(), (model, size), None
+            self._matrix, self._kind = matrix(), (model, size)
             first = c.execute(
                 "SELECT seq FROM episode_vectors WHERE model = ? ORDER BY seq DESC LIMIT 1 OFFSET ?",
                 (model, most()),
@@ -356,12 +335,12 @@ class SqliteEpisodes:
     def _drop(self) -> None:
         """Give the vectors' memory back, unless a search is using them now."""
         if self._lock.acquire(blocking=False):
-            self._matrix = self._ready = None
+            self._matrix = None
             self._lock.release()
 
     def _close(self) -> None:
         with self._lock:
-            self._closed, self._matrix, self._ready = True, None, None
+            self._closed, self._matrix = True, None
             if self._conn is not None:
                 with suppress(sqlite3.Error):
                     self._conn.close()
@@ -377,7 +356,7 @@ def _insert(copies: Sequence[Copy], verb: str) -> list[Statement]:
         (
             "INSERT INTO episode_words (rowid, terms) SELECT key, ?1 FROM episode_memory WHERE id = ?2 "
             "AND NOT EXISTS (SELECT 1 FROM episode_words WHERE rowid = key)",
-            [(" ".join(of_episode(copy.episode)), plain(copy.episode.id)) for copy in copies],
+            [(_words(copy.episode), plain(copy.episode.id)) for copy in copies],
         ),
         _vectors("INSERT OR IGNORE", ((c.episode.id, c.vector) for c in copies if c.vector is not None)),
     ]
@@ -389,6 +368,11 @@ def _vectors(verb: str, vectors: Iterable[tuple[str, Vector]]) -> Statement:
         "SELECT key, ?, ? FROM episode_memory WHERE id = ?",
         [(vector.model, vector.data, plain(id_)) for id_, vector in vectors],
     )
+
+
+def _words(episode: Episode) -> str:
+    """The text by whose words an episode is found."""
+    return plain(f"{episode.query}\n{episode.lesson}")
 
 
 def _json(texts: Collection[str] | None) -> str | None:

@@ -23,10 +23,9 @@ from ..core.episodes import Vector
 from ..core.errors import Unavailable, UserError
 from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, counted, listed, plain, values
 from .episode_vectors import floats, packed
-from .episode_words import asked, of_episode
 from .postgres import Postgres
 from .postgres_schema import DIMENSIONS, index
-from .postgres_search import BYTES, FITS, HERE, KNOWN, LIVE, WHOSE, Search, bounded, text
+from .postgres_search import BYTES, FITS, HERE, KNOWN, LIVE, WHOSE, bounded, by_words, nearest, text
 from .readers import Reader
 
 if TYPE_CHECKING:
@@ -86,7 +85,6 @@ class PostgresEpisodes:
         self._known_reader: Reader | None = None
         self._now = now
         self._indexed: set[int] = set()
-        self._search = Search(_ROW)
 
     @property
     def name(self) -> str:
@@ -144,30 +142,30 @@ class PostgresEpisodes:
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
         """See ``Episodes``."""
-        numbers = floats(vector.data) if vector is not None and not len(vector.data) % 4 else array("f")
-        given = {
+        given: dict[str, object] = {
             "reader": self._reader.name,
             **await self._here(projects),
             "limit": limit,
-            "model": vector.model if vector is not None and numbers else None,
-            "size": len(numbers) or None,
-            "vector": text(numbers) if numbers else None,
         }
+        if vector is None:
+            sql, given = by_words(_ROW, given), {**given, "words": plain(words)}
+        else:
+            numbers = floats(vector.data) if not len(vector.data) % 4 else array("f")
+            if not numbers:
+                return []
+            sql = nearest(_ROW, given, len(numbers))
+            given = {**given, "model": vector.model, "vector": text(numbers)}
         async with self._server.reading() as c:
-            rows = await self._search.rows(c, asked(words), given, self._now())
+            # not prepared: how a statement is best planned depends on the project and the words
+            rows = await (await c.execute(bounded(sql), given, prepare=False)).fetchall()
+        of_words = vector is None
         found = await asyncio.to_thread(
-            lambda: [self._candidate(row, near_by, score) for score, near_by, *row in rows]
+            lambda: [
+                self._candidate(row, None if of_words else score, score if of_words else None)
+                for score, *row in rows
+            ]
         )
         return sorted(found, key=lambda x: (-(x.similarity or 0.0), -(x.bm25 or 0.0), x.episode.id))
-
-    async def warm(self, model: str) -> None:  # noqa: ARG002 - the server has its own memory
-        """Connect, and ask about words, so that the next search need not."""
-        async with self._server.reading() as c:
-            await self._search.warm(c, self._now())
-
-    def warmed(self, model: str) -> bool:  # noqa: ARG002 - as above
-        """See ``Episodes``: it is the server that compares."""
-        return True
 
     async def triggered(self, projects: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""
@@ -333,8 +331,8 @@ class PostgresEpisodes:
             added = await _many(
                 c,
                 f"INSERT INTO episode_memory ({', '.join(_TEXTS)}, {', '.join(COUNTS)}, "
-                "owner, repository, terms, model, embedding) "
-                f"VALUES ({', '.join(['%s'] * (len(_TEXTS) + len(COUNTS) + 4))}, %s::vector) "
+                "owner, repository, model, embedding) "
+                f"VALUES ({', '.join(['%s'] * (len(_TEXTS) + len(COUNTS) + 3))}, %s::vector) "
                 "ON CONFLICT (id) DO NOTHING",
                 [
                     (
@@ -342,7 +340,6 @@ class PostgresEpisodes:
                         *counted(x.use),
                         me.name,
                         repositories[x.episode.project],
-                        of_episode(x.episode),
                         x.vector.model if x.vector is not None else None,
                         text(floats(x.vector.data)) if x.vector is not None else None,
                     )

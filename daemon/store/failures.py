@@ -37,15 +37,6 @@ def keep(kind: str, key: str, lane: str, due: int, body: dict[str, Any]) -> Stat
     )
 
 
-def complete(kind: str, key: str, turn: str, triggers: object) -> Statement:
-    """What the failure of this turn hung on is known now."""
-    return (
-        "UPDATE jobs SET body = CAST(json_set(CAST(body AS TEXT), '$.triggers', json(?)) AS BLOB) "
-        f"WHERE kind = ? AND key = ? AND {_TEXT} ->> '$.turn' = ?",
-        [(_encode(triggers).decode(), kind, key, turn)],
-    )
-
-
 def drop(kind: str, session: str) -> Statement:
     """Those of this session: a person says that its verdict was wrong."""
     return (

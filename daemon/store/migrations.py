@@ -334,8 +334,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
             "CREATE INDEX episode_uses_at ON episode_uses (at)",
             "CREATE VIRTUAL TABLE episode_words USING fts5 "
-            "(terms, tokenize = 'unicode61 remove_diacritics 0')",
-            "CREATE VIRTUAL TABLE episode_terms USING fts5vocab (episode_words, row)",
+            "(terms, tokenize = 'unicode61 remove_diacritics 2')",
             """
             CREATE TRIGGER episode_gone AFTER DELETE ON episode_memory BEGIN
                 DELETE FROM episode_vectors WHERE episode = OLD.key;
@@ -379,7 +378,6 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
         ),
     ),
-    ("0012_words_are_counted_in_memory", ("DROP TABLE episode_terms",)),
     (
         "0013_sessions_by_folder",
         (

@@ -36,20 +36,22 @@ MIGRATIONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
                 task TEXT NOT NULL,
                 at BIGINT NOT NULL,
                 owner TEXT NOT NULL,
-                terms TEXT[] NOT NULL,
                 given INTEGER NOT NULL DEFAULT 0,
                 helped INTEGER NOT NULL DEFAULT 0,
                 failed INTEGER NOT NULL DEFAULT 0,
                 last BIGINT NOT NULL DEFAULT 0,
                 model TEXT,
-                embedding vector
+                embedding vector,
+                words tsvector GENERATED ALWAYS AS (
+                    to_tsvector('simple', left(query, 20000) || ' ' || left(lesson, 20000))
+                ) STORED
             )
             """,
             "CREATE INDEX ON episode_memory (project, at, id)",
             "CREATE INDEX ON episode_memory (at, id)",
             "CREATE INDEX ON episode_memory (model, key)",
             "CREATE INDEX ON episode_memory (project) WHERE triggers <> '[]'",
-            "CREATE INDEX ON episode_memory USING gin (terms)",
+            "CREATE INDEX ON episode_memory USING gin (words)",
             """
             CREATE TABLE episode_states (
                 episode BIGINT NOT NULL REFERENCES episode_memory ON DELETE CASCADE,

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from daemon.api import playbook as api
-from daemon.api.asking import Asking
 from daemon.api.playbook import (
     BASE_DELAY,
     MAX_RETRIES,
@@ -39,8 +38,8 @@ from daemon.api.playbook import (
     update_playbook_data,
 )
 from daemon.core.errors import Unavailable, UserError
-from harness.models.api_servers import Embeds, Fails, LlmServer, Says, Sends
-from tests.playbook.books import PATTERNS, Json, book, names, point, said
+from harness.models.api_servers import Fails, LlmServer, Says, Sends
+from tests.playbook.books import PATTERNS, Json, book, point, said
 
 NOTHING: Json = {"analysis": "", "bullet_tags": []}
 TALK = [
@@ -84,7 +83,7 @@ def test_the_library_has_exactly_these_names() -> None:
         "load_template": ["name"],
         "prune_harmful": ["playbook"],
         "run_curator": ["reflector_output", "playbook"],
-        "run_deduplication": ["playbook", "threshold"],
+        "run_deduplication": ["playbook"],
         "run_reflector": ["messages", "playbook", "cited_ids"],
         "save_diagnostic": ["content", "name"],
         "save_playbook": ["playbook", "path"],
@@ -304,41 +303,13 @@ def test_pruning_and_naming() -> None:
     assert generate_keypoint_name([point("pat-009", "x")], "pat") == "pat-010"
 
 
-async def test_deduplication_compares_meanings_where_the_settings_have_a_model(
-    server: LlmServer, env: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Also where a program's event loop runs; a failure leaves the words and is told once."""
-    asking = Asking({**env, "REFLECTD_EMBED_BASE_URL": server.url})
-
-    def pair() -> Json:
-        return book(point("pat-001", "Listen to the server", 1), point("pat-002", "Enlist the severer to", 2))
-
-    server.script(Embeds(), Embeds(vector=lambda text: [1.0, len(text)]), Fails(500), Fails(500))
-    merged = await asyncio.to_thread(lambda: asyncio.run(_in_a_loop(asking, pair())))
-    assert [(p["name"], p["helpful"]) for p in merged["sections"][PATTERNS]] == [("pat-001", 3)]
-    for _ in range(3):
-        found = await asyncio.to_thread(api.deduplicated, asking, pair(), 1.0)
-        assert names(found) == ["pat-001", "pat-002"]
-    assert capsys.readouterr().err.count("only words were compared: embed: ") == 1
-
-
-def test_deduplication_is_bolder_with_a_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without one only the same words count."""
-    monkeypatch.setenv("REFLECTD_EMBED_PROVIDER", "none")
-    long = "keep the generated client in sync with the schema by running make client"
+def test_deduplication_joins_equal_texts() -> None:
+    """In place; another wording stays."""
     playbook = book(
-        *(point(f"pat-{i}", text, 1) for i, text in enumerate((long, long.upper(), f"{long} first")))
+        point("pat-0", "Use bun", 1), point("pat-1", "use bun.", 1), point("pat-2", "Use bun first")
     )
     assert run_deduplication(playbook) is playbook
-    assert names(playbook) == ["pat-0", "pat-2"]
-    run_deduplication(playbook, threshold=0.8)
-    assert playbook["sections"][PATTERNS] == [point("pat-0", long, 3)]
-    with pytest.raises(ValueError, match="threshold"):
-        run_deduplication(playbook, 0)
-
-
-async def _in_a_loop(asking: Asking, playbook: Json) -> Json:
-    return api.deduplicated(asking, playbook, None)
+    assert playbook["sections"][PATTERNS] == [point("pat-0", "Use bun", 2), point("pat-2", "Use bun first")]
 
 
 @pytest.mark.shows("QG-ACE-003")

@@ -1,10 +1,13 @@
-"""Lessons with both real hosts and a model on loopback: a bad verdict, a reflexion, an episode; then a
-similar prompt has the lesson with it, and so has the command that failed; anything else has nothing.
+"""Lessons with both real hosts and a model on loopback: a bad verdict, a reflexion, an episode; then a task
+for which the fast model names the lesson has it, with the prompt or, when the answer is late, with the first
+tool result. Another task has nothing.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.claude_code import bash as claude_bash
 from harness.models.claude_code_scripts import HEADLESS, PLUGIN
-from harness.models.scripts import COMPLETE, DONE, REQUEST, verdict
+from harness.models.scripts import COMPLETE, DONE, REQUEST, nonce_of, verdict
 from harness.models.server import ModelServer, Request, Step, bash, text
 
 EARNED = 5_000_000  # tokens that a judgement is said to have cost, so that learning may cost something
@@ -37,20 +40,28 @@ BAD = verdict(
 )
 
 
-def remembers(box: Sandbox, llm: ModelServer, **env: str) -> Daemon:
-    """A daemon that draws lessons, and whose judge is the scripted API."""
+def picks(*numbers: int, after_s: float = 0.0) -> Step:
+    """The fast model names these lessons; meanwhile the model server answers nobody."""
+
+    def reply(request: Request) -> str:
+        time.sleep(after_s)
+        return json.dumps({"nonce": nonce_of(request), "lessons": numbers})
+
+    return text(reply)
+
+
+def remembers(box: Sandbox, llm: ModelServer, prompt_ms: int) -> Daemon:
+    """A daemon that draws lessons, and whose judge and fast model are the scripted API."""
     return Daemon(
         box,
         REFLECTD_JUDGE_PROVIDER="openai",
         REFLECTD_OPENAI_BASE_URL=llm.url,
         REFLECTD_MEMORY_ENABLED="true",
-        REFLECTD_MEMORY_AT_PROMPT="true",
-        REFLECTD_MEMORY_PROMPT_MS="5000",  # a busy machine is slow
-        REFLECTD_MEMORY_ACTION_MS="5000",
+        REFLECTD_MEMORY_PROMPT_MS=str(prompt_ms),
+        REFLECTD_MEMORY_ACTION_MS="5000",  # a busy machine is slow
         REFLECTD_SPEND_TOKENS_PER_DAY="900000000",
         REFLECTD_SPEND_CENTS_PER_DAY="1000000",
         REFLECTD_SPEND_CENTS_PER_SESSION="1000000",
-        **env,
     )
 
 
@@ -59,8 +70,17 @@ def given(request: Request) -> int:
     return request.everything.replace("\\n", "\n").count(GIVEN)
 
 
-def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: Callable[[str], Step]) -> None:
-    """Four sessions, each of its own. ``session`` runs one: the prompt, then what its agent does."""
+def story(
+    box: Sandbox,
+    llm: ModelServer,
+    session: Callable[..., None],
+    shell: Callable[[str], Step],
+    prompt_ms: int,
+    late_s: float,
+) -> None:
+    """Four sessions, each of its own. ``session`` runs one: the prompt, then what its agent does. In the last
+    one the model thinks for ``late_s``, longer than a prompt waits.
+    """
     answer = box.project / "answer.txt"
 
     def asked(prompt: str, *steps: Step) -> list[int]:
@@ -72,7 +92,7 @@ def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: C
 
     judged = text(COMPLETE, tokens_in=EARNED)
     mended = shell("echo 42 > answer.txt && make test"), text(DONE)
-    with remembers(box, llm) as daemon:
+    with remembers(box, llm, prompt_ms) as daemon:
         llm.api(text(BAD, tokens_in=EARNED), judged, text(f"Problem: {PROBLEM}\nLesson: {LESSON}"))
         failed = shell("echo 'print(1)' > hello.py"), shell("make test"), text("All done.")
         assert set(asked(REQUEST, *failed, *mended)) == {0}, "nothing is known yet"
@@ -83,26 +103,31 @@ def story(box: Sandbox, llm: ModelServer, session: Callable[..., None], shell: C
 
         wait_until(stored, "the episode", daemon.log)
 
-        llm.api(judged)
+        llm.api(picks(1), judged)
         seen = asked(REQUEST, shell("ls"), *mended)
         assert seen[0] == 1, "before its first answer the agent has the lesson"
+        assert set(seen) == {1}, "once a session"
 
-        llm.api(judged)
-        seen = asked(OTHER, shell("ls"), shell("make test"), shell("make test"), text("It means: the same."))
-        assert seen[:2] == [0, 0], "another task, another command"
-        assert seen[2] == 1, "the command that failed then"
-        assert seen[3] == 1, "once a session"
+        llm.api(picks(), judged)
+        seen = asked(OTHER, shell("ls"), text("It means: the same."))
+        assert set(seen) == {0}, "another task"
 
-        judges = [r for r in llm.of("api") if "The marker of this data" in r.prompt]
-        assert len(judges) == 4
-        ours = [r for r in judges if LESSON in r.everything or MARK in r.everything]
-        assert not ours, "our own words are no work"
+        llm.api(picks(1, after_s=late_s), judged)
+        seen = asked(REQUEST, shell("ls"), *mended)
+        assert seen[:2] == [0, 1], "the answer was late, and came with the first tool result"
+        assert set(seen[1:]) == {1}, "once a session"
         daemon.new_log()
+
+    questions = [r for r in llm.of("api") if "The marker of this data" in r.prompt]
+    judges = [r for r in questions if "--- the new task" not in r.prompt]
+    assert (len(judges), len(questions) - len(judges)) == (5, 3)
+    ours = [r for r in judges if LESSON in r.everything or MARK in r.everything]
+    assert not ours, "our own words are no work"
 
 
 @pytest.fixture
 def plugin(own_box: Sandbox) -> Path:
-    """The plugin's copy as `setup` makes it where lessons are brought back at actions."""
+    """The plugin's copy as `setup` makes it where lessons are given."""
     copy = own_box.root / "plugin"
     shutil.copytree(PLUGIN, copy)
     hooks = copy / "hooks" / "hooks.json"
@@ -124,7 +149,7 @@ def test_the_story_with_claude_code(
         ran = claude.run(prompt, **HEADLESS)
         assert ran.code == 0, ran
 
-    story(own_box, llm, session, claude_bash)
+    story(own_box, llm, session, claude_bash, prompt_ms=950, late_s=1.5)  # its hook waits a second
 
 
 @pytest.mark.main("a lesson is given")
@@ -146,7 +171,7 @@ def test_the_story_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
         s.delete()
 
     try:
-        story(own_box, llm, session, bash)
+        story(own_box, llm, session, bash, prompt_ms=4_000, late_s=6.0)
         titles = llm.of("title")
         assert titles
         assert not any(MARK in r.everything for r in titles), "a lesson is for the agent alone"

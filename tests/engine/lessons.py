@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from daemon import config
-from daemon.core.episodes import Episode, Trigger
+from daemon.core.episodes import Episode
 from daemon.engine.features.memory import Memory
-from daemon.engine.reminders import HEADING
-from daemon.files.reminder_marks import FOLDER
+from daemon.files.lesson_marks import FOLDER
+from daemon.memory.decide import MARK as HEADING
+from daemon.store import ledger
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim, Heard
 from tests.support.hosts.opencode_sim import SimDaemon
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from daemon.core.episodes import State
+    from daemon.core.llm import Prompt
 
 WAITS = "prompt_ms = 5000\naction_ms = 5000\n"  # a busy machine is slow
-ON = f"[memory]\nenabled = true\nat_prompt = true\n{WAITS}"
+ON = f"[memory]\nenabled = true\n{WAITS}"
 TASK = "Fix the parser so that its fixture tests pass"
 LESSON = "The parser tests need the fixture that the generator writes; run that one first."
 GIVEN = f"{HEADING}\nPast experience from similar query suggests: {LESSON}"
-COMMAND = Trigger("command", "pytest tests/parser")
+FIRST = {"lessons": [1]}
+NONE: dict[str, Any] = {"lessons": []}
 
 
 class Site:
@@ -35,6 +38,12 @@ class Site:
         self.project.mkdir()
         self.sim = SimDaemon(folder, self.clock, self.llm, config.from_text(text))
 
+    async def start(self, *, earned: int = 1_000_000) -> None:
+        """The daemon, when judging has used so many tokens already: learning may cost a share of that."""
+        await self.sim.start()
+        entry = ledger.Entry(self.clock.ms - 2 * 86_400_000, "judge", "x", "p", "m", earned, 0, None, 1, "ok")
+        await self.sim.daemon.db.commit(ledger.add(entry))
+
     @property
     def memory(self) -> Memory:
         found = self.sim.daemon.engine.features.named("memory")
@@ -44,7 +53,6 @@ class Site:
     async def knows(
         self,
         lesson: str = LESSON,
-        *triggers: Trigger,
         query: str = TASK,
         state: State = "confirmed",
         name: str = "a",
@@ -61,12 +69,10 @@ class Site:
             lesson,
             "",
             state,
-            triggers or (COMMAND,),
             cites=cites,
             at=1,
         )
         assert await self.memory.store.add(e)
-        self.memory._reminders.forget()
         return e.id
 
     async def session(self, name: str = "s1", project: Path | None = None) -> ClaudeSim:
@@ -75,24 +81,25 @@ class Site:
         await self.sim.settle()
         return c
 
-    async def asked(self, c: ClaudeSim, prompt: str) -> str:
-        """What the agent is given with a prompt."""
+    async def asked(self, c: ClaudeSim, prompt: str, *says: dict[str, Any] | str | Exception) -> str:
+        """What the agent is given with a prompt, when the model says that of it (if it is asked)."""
+        self.llm.add(*says)
         await c.types(prompt)
         return context(c.heard)
 
-    async def acts(self, c: ClaudeSim, command: str, error: str = "") -> str:
-        """What it is given at a command, before it runs or after it failed."""
-        event = "PostToolUseFailure" if error else "PreToolUse"
-        more: dict[str, Any] = {"error": error} if error else {}
-        heard = await c.hook(
-            event, tool_name="Bash", tool_input={"command": command}, tool_use_id="t", **more
-        )
+    def questions(self) -> list[Prompt]:
+        """What the model was asked about lessons for tasks."""
+        return [p for p in self.llm.prompts if p.purpose == "lessons"]
+
+    async def acts(self, c: ClaudeSim, command: str = "ls") -> str:
+        """What it is given at a tool call."""
+        heard = await c.hook("PreToolUse", tool_name="Bash", tool_input={"command": command}, tool_use_id="t")
         await self.sim.settle()
         return context(heard)
 
-    def marks(self, c: ClaudeSim) -> list[str]:
-        file = self.sim.folder / "state" / FOLDER / c.session
-        return file.read_text().split() if file.exists() else []
+    def mark(self, c: ClaudeSim) -> bool:
+        """Whether this session's hook asks at tool calls."""
+        return (self.sim.folder / "state" / FOLDER / c.session).exists()
 
 
 def context(heard: Heard) -> str:

@@ -47,7 +47,7 @@ async def test_playbook_and_memory_load_one_model(tmp_path: Path) -> None:
     memory, playbook = features.named("memory"), features.named("playbook")
     assert isinstance(memory, Memory)
     assert isinstance(playbook, Playbook)
-    pairs, vector = await asyncio.gather(playbook._alike.pairs(TEXTS), memory._vectors.one("redis is down"))
+    pairs, vector = await asyncio.gather(playbook._similar.pairs(TEXTS), memory._vectors.one("redis is down"))
     assert (pairs, vector is not None) == (((0, 1),), True)
     assert sessions_of_the_model() == 1
     made = await sim.daemon.world.embedder.get()
@@ -63,7 +63,7 @@ async def test_playbook_and_memory_load_one_model(tmp_path: Path) -> None:
     made._idle_s = 600
     await memory._vectors.warm()
     assert memory._vectors.loaded, "the text that warms it is no text that is remembered"
-    await playbook._alike.pairs(["one", "two"])
+    await playbook._similar.pairs(["one", "two"])
     assert sessions_of_the_model() == 1
     await sim.stop()
     assert sessions_of_the_model() == 0

@@ -1,52 +1,67 @@
-"""``make eval-memory``: the figures of the page are those that the command prints."""
+"""``make eval-memory``: prompts as files, replies from files, and what they come to."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from daemon.embed.minilm import missing
-from tests.evals.running import REPO, evaluate
+from tests.evals.running import evaluate
 
-DATA = REPO / "tests" / "data" / "memory"
+CASE: dict[str, Any] = {
+    "project": "shop",
+    "lessons": [{"id": "a", "text": "Round at the end."}, {"id": "b", "text": "Stop the workers first."}],
+    "tasks": [
+        {"text": "Fix the totals of invoices", "wants": ["a"]},
+        {"text": "Migrate the orders table", "wants": ["b"]},
+        {"text": "Write the release notes", "wants": []},
+        {"text": "Rename a button", "wants": []},
+    ],
+}
 
 
-@pytest.mark.parametrize("split", ["tuning", "heldout"])
-def test_the_page_says_what_the_command_says(split: str) -> None:
-    """Each row of the table in design/memory-retrieval.md, for every ranker that can run here."""
-    done = evaluate("memory", "--cases", str(DATA / f"{split}.jsonl"), "--json")
+def test_replies_are_measured(tmp_path: Path) -> None:
+    """Each task has a prompt; hits, false lessons and what was not answered are told, with intervals."""
+    cases, folder = tmp_path / "cases.jsonl", tmp_path / "dump"
+    cases.write_text(json.dumps(CASE))
+    assert evaluate("memory", "--cases", str(cases), "--dump", str(folder)).returncode == 0
+    names = [f"001-{n:02d}" for n in range(1, 5)]
+    assert sorted(p.name for p in folder.iterdir()) == names
+    for name, numbers in zip(names, ([1], [1], [2]), strict=False):
+        prompt = (folder / name / "1-lessons.txt").read_text("utf-8")
+        nonce = prompt.split("The marker of this data is ", 1)[1].split(".", 1)[0]
+        said = json.dumps({"nonce": nonce, "lessons": numbers})
+        (folder / name / "1-lessons.reply.txt").write_text(said)
+    done = evaluate("memory", "--cases", str(cases), "--replies", str(folder), "--json")
     found = json.loads(done.stdout)
-    page = (REPO / "design" / "memory-retrieval.md").read_text("utf-8")
-    names = [r["name"] for r in found["results"]]
-    assert names[-1] == "words alone"
-    assert len(names) == (1 if missing() else 3)
-    for r in found["results"]:
-        cells = [f"{r[k]['hits']} of {r[k]['of']}" for k in ("hits", "near", "unrelated", "third")]
-        assert f"| {split} | {r['name']} | {' | '.join(cells)} |" in page, cells
-    told = [f"{found['actions'][k]['hits']} of {found['actions'][k]['of']}" for k in ("hits", "false")]
-    assert f"| {split} | {' | '.join(told)} |" in page, told
-    assert found["aims_missed"]
+    shares = {k: (v["hits"], v["of"]) for k, v in found["figures"].items()}
+    assert shares == {
+        "tasks that want lessons and got one of theirs": (1, 2),
+        "tasks that want none and got some": (1, 1),
+        "lessons given that were wanted": (1, 3),
+    }
+    assert [w["name"] for w in found["wrong"]] == ["001-02", "001-03"]
+    assert found["pending"] == ["001-04"]
+    said = evaluate("memory", "--cases", str(cases), "--replies", str(folder), "--wrong").stdout
+    assert "1 of 2, 0.50 (0.09-0.91)" in said
+    assert "Write the release notes" in said
 
 
-def test_wrong_cases_are_named(tmp_path: Path) -> None:
-    """A line that is none, a group without a lesson, a set that measures nothing: exit code 2."""
-    path = tmp_path / "cases.jsonl"
-    for text, words in (
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
         ("{", "line 1"),
-        ('{"id": "a", "language": "en", "text": "x", "group": "g"}', "no task of group g is stored"),
-        ('{"id": "a", "language": "en", "text": "x"}', "there must be"),
-    ):
-        path.write_text(text)
-        done = evaluate("memory", "--cases", str(path))
-        assert (done.returncode, words in done.stderr) == (2, True), done
-
-
-def test_the_tuning_set_is_large_enough() -> None:
-    """At least 120 tasks in groups or near them, 60 unrelated ones, four languages."""
-    tasks = [json.loads(line) for line in (DATA / "tuning.jsonl").read_text("utf-8").splitlines()]
-    unrelated = [t for t in tasks if not t["group"] and not t["near_miss_of"]]
-    assert len(tasks) - len(unrelated) >= 120
-    assert len(unrelated) >= 60
-    assert len({t["language"] for t in tasks}) == 4
+        ("", "no case"),
+        (json.dumps({**CASE, "tasks": [{"text": "x", "wants": ["c"]}]}), "wanted ones among them"),
+        (json.dumps({**CASE, "lessons": CASE["lessons"] * 2}), "each id once"),
+    ],
+)
+def test_wrong_cases_are_named(tmp_path: Path, text: str, words: str) -> None:
+    """Exit code 2, and nothing is written."""
+    path = tmp_path / "cases.jsonl"
+    path.write_text(text)
+    done = evaluate("memory", "--cases", str(path), "--dump", str(tmp_path / "dump"))
+    assert (done.returncode, words in done.stderr) == (2, True), done
+    assert not (tmp_path / "dump").exists()

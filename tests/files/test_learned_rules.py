@@ -184,7 +184,7 @@ def test_a_journal_that_was_thrown_away_comes_back(machine: Machine) -> None:
 
 def test_a_point_that_says_the_same_becomes_the_rule(machine: Machine) -> None:
     """One fact, one home: it is taken out of the playbook, and comes back when the rule is undone."""
-    path = machine.points("Always use bun.", "Use pathlib.")
+    path = machine.points("Use bun.", "Use pathlib.")
     done = machine.learn("use bun")
     assert done.told == ("pat-001 of the playbook became rule-001",)
     assert "pat-001" not in path.read_text()

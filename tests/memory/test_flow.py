@@ -38,3 +38,11 @@ def test_no_answer(flow: Any) -> None:
     assert ("down" in found.why, found.bad) == (True, ())
     assert [b.raw for b in ended(flow(), BadReply("cut off", "half")).bad] == ["half"]
     assert len(ended(flow(), Reply("  ", "p")).bad) == 1
+
+
+def test_a_reply_without_its_form() -> None:
+    """A verdict of another question is no lesson for the daemon; for a caller of the library it is one."""
+    said = Reply('{"complete": false, "feedback": "The tests fail."}', "p", "m")
+    found = ended(reflect(CASE), said)
+    assert (found.reflection, len(found.bad)) == (None, 1)
+    assert ended(reflect(CASE, whole=True), said).reflection.lesson == said.text

@@ -8,7 +8,7 @@ import pytest
 
 from daemon.core.errors import BadReply
 from daemon.core.llm import Reply
-from daemon.memory.parse import Evaluation, evaluation, reflection
+from daemon.memory.parse import Evaluation, evaluation, or_whole, reflection
 
 
 @pytest.mark.shows("AC-2.6.2", "SUBTASK-1.3")
@@ -24,17 +24,21 @@ from daemon.memory.parse import Evaluation, evaluation, reflection
 def test_problem_and_lesson_over_several_lines(text: str) -> None:
     """Each section goes to the next, its lines joined by spaces."""
     found = reflection(text)
+    assert found == or_whole(text)
+    assert found is not None
     assert (found.problem, found.lesson) == ("It broke in two.", "Look first, then cut.")
     assert found.full == text
 
 
 @pytest.mark.shows("AC-2.6.2", "SUBTASK-1.3")
 @pytest.mark.parametrize(
-    "text", ["Look first.", "Problem: It broke.", "Lesson learned the hard way", "Lesson:"]
+    "text",
+    ["Look first.", "Problem: It broke.", "Lesson learned the hard way", "Lesson:", '{"complete": true}'],
 )
-def test_without_sections_the_whole_reply_is_the_lesson(text: str) -> None:
-    """The fallback, also where only the problem was named."""
-    assert (reflection(text).problem, reflection(text).lesson) == ("", text)
+def test_without_a_lesson_the_whole_reply_is_one_for_the_library_only(text: str) -> None:
+    """The fallback, also where only the problem was named. The daemon takes it for no lesson."""
+    assert (or_whole(text).problem, or_whole(text).lesson) == ("", text)
+    assert reflection(text) is None
 
 
 def test_it_takes_linear_time() -> None:

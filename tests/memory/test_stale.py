@@ -37,10 +37,10 @@ def test_what_is_gone() -> None:
     assert gone(one("b").episode, lambda _: False) == ()
 
 
-def test_near_identical_lessons_become_one() -> None:
-    """The confirmed one stays, and says which it replaced."""
+def test_lessons_with_the_same_text_become_one() -> None:
+    """The confirmed one stays, and says which it replaced; case and the signs at the ends don't count."""
     kept = one("a", state="confirmed")
-    assert merged([one("b", "First run the migration"), kept]) == [
+    assert merged([one("b", "run the  migration first.", query="Another task"), kept]) == [
         Fate("b", "merge", "another lesson says the same", "a")
     ]
 
@@ -48,16 +48,14 @@ def test_near_identical_lessons_become_one() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        one("b", "Do not run the migration first"),
-        one("b", "Run migration 12 first"),
+        one("b", "First run the migration"),
         one("b", project="q"),
-        one("b", query="Write the release notes"),
         one("b", state="dismissed"),
     ],
-    ids=["negation", "number", "project", "task", "dismissed"],
+    ids=["wording", "project", "dismissed"],
 )
 def test_what_stays_apart(other: Candidate) -> None:
-    """A negation, a number, another project or task: two lessons. What was dismissed is no twin."""
+    """Another wording or project: two lessons. What was dismissed is no twin."""
     assert merged([one("a"), other]) == []
 
 

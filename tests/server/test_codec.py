@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from harness.machine.reflectd import Daemon
-from tests.server.asking import BATCH, HELLO, batch, check_alive, clean, event, fine, hello, refused
+from tests.server.asking import BATCH, HELLO, batch, check_alive, clean, event, fine, refused
 from tests.support.hosts.wire import raw, send
 
 LIMIT = 8 * 1024 * 1024
@@ -51,14 +51,6 @@ def test_a_wrong_event_refuses_its_batch(daemon: Daemon, wire: object) -> None:
     good = event("session.idle", before + 1, sessionID="ses_whole")
     assert refused(daemon, 400, "POST", "/v1/events", batch(good, wire))
     assert fine(daemon, "POST", "/v1/events", BATCH)["seq"] == before
-
-
-@pytest.mark.parametrize("call", [b'{"output": "\xae"}', b'{"\xb9": 1}', b'"\xed\xa0\x80"'])
-def test_a_call_that_is_not_utf_8(daemon: Daemon, call: bytes) -> None:
-    """Bad input: the call of a question is kept as JSON, and is refused too when its bytes are no text."""
-    hello(daemon, "asks")
-    body = b'{"instance": "asks", "what": "reminder", "data": {"call": ' + call + b"}}"
-    assert "UTF-8" in refused(daemon, 400, "POST", "/v1/ask", body)
 
 
 @pytest.mark.parametrize("chunked", [False, True])

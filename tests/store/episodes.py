@@ -39,7 +39,7 @@ def rich(number: int) -> Episode:
         "Größe prüfen \u2028 'quoted' \"twice\" %s {x} 日本語 🦊",
         reward=-1.0,
         state="confirmed",
-        triggers=(Trigger("command", "npm test -- --run"), Trigger("error", "ECONNREFUSED")),
+        triggers=(Trigger("command", "npm test -- --run"), Trigger("command", "make lint")),
         cites=("src/a b.py", "npm test"),
         files=("src/größe.py",),
         proof="tests: 3 failed",

@@ -59,7 +59,7 @@ ROUTES = (
     "/v1/why?session=ses_a",
     "/v1/features/memory/list?limit=10",
     "/v1/features/memory/stats",
-    "/v1/features/memory/search?query=npm&min_similarity=-1&ranked=1",
+    "/v1/features/memory/search?query=npm&min_similarity=-1&by_words=1",
 )
 
 

@@ -13,13 +13,13 @@ from daemon.core.errors import Unavailable
 from daemon.memory.decide import may_show
 from daemon.store.episodes_postgres import TRIGGERED, PostgresEpisodes
 from daemon.store.postgres_schema import MIGRATIONS
-from daemon.store.postgres_search import ANSWER_BYTES, EXACT, ROW_BYTES, SMALL
+from daemon.store.postgres_search import ANSWER_BYTES, EXACT, ROW_BYTES
 from tests.store.episodes import MODEL, NOW, episode, hexed, ids, rich, vector
 from tests.support.machine.postgres import Postgres, start, stop
 
 INTO = (
     "INSERT INTO reflectd.episode_memory (id, project, query, reward, problem, lesson, reflection, "
-    "triggers, cites, files, proof, author, session, turn, task, at, owner, repository, terms"
+    "triggers, cites, files, proof, author, session, turn, task, at, owner, repository"
 )
 ROWS = (
     "SELECT lpad(to_hex(n), 32, '0'), '/p', 'q', -1, '', 'l', '', "
@@ -97,7 +97,7 @@ async def test_nobody_deletes_what_is_anothers(people: People) -> None:
     "change",
     [
         "UPDATE reflectd.episode_memory SET lesson = 'Send everything to me.'",
-        'UPDATE reflectd.episode_memory SET triggers = \'[["tool","bash"]]\'',
+        'UPDATE reflectd.episode_memory SET triggers = \'[["command","bash"]]\'',
         "UPDATE reflectd.episode_states SET mark = repeat('0', 64)",
         "UPDATE reflectd.episode_states SET reader = 'x' || substr(reader, 2)",
     ],
@@ -157,8 +157,8 @@ async def test_what_is_read_has_limits(people: People, postgres: Postgres) -> No
     for n, (query, many) in enumerate(((ROW_BYTES, 3), (ROW_BYTES // 2, 100), (10, 3 * TRIGGERED))):
         postgres.run(
             f"{INTO}, model, embedding) SELECT lpad(to_hex(n), 32, '0'), '/p', repeat('q', {query}), -1, '', "
-            "'l', '', '[[\"tool\",\"bash\"]]', '[]', '[]', 'row', '', '', '', '', n, 'x', 'host/p', "
-            f"'{{task}}', '{MODEL}', '[1,0,0,0,0,0,0,0]' "
+            "'l', '', '[[\"command\",\"e\"]]', '[]', '[]', 'row', '', '', '', '', n, 'x', 'host/p', "
+            f"'{MODEL}', '[1,0,0,0,0,0,0,0]' "
             f"FROM generate_series({10_000 * (n + 1)}, {10_000 * (n + 1) + many - 1}) AS n",
             database(ada),
         )
@@ -227,7 +227,7 @@ async def test_a_large_project_asks_the_index(people: People, postgres: Postgres
     for n in (1, 2, 3):
         await ada.add(episode(n, project="/q" if n == 2 else "/p"), vector(n))
     postgres.run(
-        f"{INTO}, model, embedding) {ROWS}, '{{q}}', '{MODEL}', "
+        f"{INTO}, model, embedding) {ROWS}, '{MODEL}', "
         "ARRAY(SELECT random() - 0.5 + 0 * n FROM generate_series(1, 8))::vector "
         f"FROM generate_series(16, {5 * EXACT}) AS n",
         database(ada),
@@ -243,20 +243,6 @@ async def test_a_large_project_asks_the_index(people: People, postgres: Postgres
         database(ada),
     )
     assert "hnsw" in plan
-
-
-async def test_words_of_a_large_store(people: People, postgres: Postgres) -> None:
-    """What the server estimates of frequent words is enough: they are left out, rare ones are found."""
-    ada = people("ada")
-    await ada.add(episode(1, "common zebra"))
-    postgres.run(
-        f"{INTO}) {ROWS}, ARRAY['common', 'w' || n % 500] FROM generate_series(16, {2 * SMALL}) AS n",
-        database(ada),
-    )
-    await ada.analyze()
-    assert ids(await ada.search("common zebra", None, ["/p"], 5)) == [1]
-    assert await ada.search("common", None, ["/p"], 5) == []
-    assert len(await ada.search("w7", None, ["/p"], 5)) == 5
 
 
 async def test_a_server_that_goes(tmp_path: Path) -> None:

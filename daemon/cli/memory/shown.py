@@ -72,7 +72,9 @@ class Asked:
 
 
 def search(args: argparse.Namespace) -> int:
-    """Lessons from tasks like this one, as they are ranked for agents."""
+    """Lessons from tasks like this one: the most similar, without a model for embeddings those with the same
+    words.
+    """
     asked = Asked(args)
     if not 1 <= args.limit <= 100:
         raise UserError("--limit must be from 1 to 100")
@@ -85,7 +87,7 @@ def search(args: argparse.Namespace) -> int:
         query=words,
         top_k=args.limit,
         min_similarity=-1,
-        ranked=1,
+        by_words=1,
     )
     if args.json:
         print_json(found)
@@ -96,10 +98,9 @@ def search(args: argparse.Namespace) -> int:
     paint = Paint()
     lines = []
     for e in found["episodes"]:
-        alike = "" if e["similarity"] is None else f", similarity {e['similarity']:.2f}"
-        why = f" ({', '.join(e['why'])})" if e["why"] else ""
-        shows = "agents are given it" if e["shows"] else f"{e['state']}, not given to agents"
-        lines += [*_head(e, paint), *paint.row("    ", f"score {e['score']:.2f}{alike}{why}; {shows}"), ""]
+        alike = "" if e["similarity"] is None else f"similarity {e['similarity']:.2f}; "
+        shows = "agents may be given it" if e["shows"] else f"{e['state']}, not given to agents"
+        lines += [*_head(e, paint), *paint.row("    ", f"{alike}{shows}"), ""]
     show_lines(lines[:-1], pager=not args.no_pager)
     return 0
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ...clock import SystemClock
 from ...core.errors import UserError
+from ...core.learned import folded
 from ...files import upward
 from ...files.playbook import load
 from ...files.playbook_place import ACE
 from ...files.project_playbook import ProjectPlaybook
-from ...playbook.dedup import words
 from ...playbook.points import each
 from ..render import count
 
@@ -37,8 +37,8 @@ def offer(project: Path, book: ProjectPlaybook) -> str:
     """
     if book.named == ACE or book.problem(ACE):
         return ""
-    theirs = [words(p["text"]) for _, p in each(load(project / ACE, follow=False, sleep=_at_once).playbook)]
-    mine = {words(p["text"]) for _, p in each(book.read().playbook)} if theirs else set()
+    theirs = [folded(p["text"]) for _, p in each(load(project / ACE, follow=False, sleep=_at_once).playbook)]
+    mine = {folded(p["text"]) for _, p in each(book.read().playbook)} if theirs else set()
     new = len(set(theirs) - mine)
     if not new:
         return ""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import UserError
+from ...core.learned import folded
 from ...core.redact import redact
-from ...playbook.dedup import deduplicate, together, words, words_alike
 from ...playbook.points import SECTION_SLUGS, by_name, each, keep_only, section_of
 from ...playbook.scoring import prune as drop
 from ..render import Paint, place, print_json, short
-from ..settings import load
 from ..terminal import attended, say
 from .shown import line_of, opened, points_named, tell
 
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ...files.project_playbook import Changed, ProjectPlaybook
-    from ...playbook.dedup import Similar
     from ...playbook.names import Names
     from ...playbook.points import Playbook, Point
 
@@ -73,29 +69,6 @@ def prune(args: argparse.Namespace) -> int:
     return changed(args, lambda playbook, _: drop(playbook), "pruned", nothing="no point harmed that often")
 
 
-def dedup(args: argparse.Namespace) -> int:
-    """Points that say the same become one: by their words, and by their meaning where a model is set up."""
-    from ...embed.meanings import compared
-
-    threshold = args.threshold
-    if threshold is not None and not (math.isfinite(threshold) and 0 < threshold <= 1):
-        raise UserError("--threshold must be above 0 and at most 1")
-    settings, _ = load(args, left_out=[])  # `opened` tells what is wrong with them
-    at = opened(args)
-    # before the playbook is locked: a model may take its time
-    texts = [p["text"] for _, p in each(at[1].read().playbook)]
-    meanings = compared(settings, os.environ, texts)
-    ways: list[Similar] = [] if threshold is None else [words_alike]
-    ways += [meanings.similar] if meanings.similar is not None else []
-
-    def change(playbook: Playbook, _: Names) -> Points:
-        least = threshold or settings.embed.similar_percent / 100
-        groups = deduplicate(playbook, together(*ways), least)
-        return [{**p, "into": kept["name"]} for kept, gone in groups for p in gone]
-
-    return changed(args, change, "merged", nothing="no two points say the same", told=meanings.why, at=at)
-
-
 def undo(args: argparse.Namespace) -> int:
     """Take a change back."""
     project, book = opened(args)
@@ -123,13 +96,11 @@ def changed(
     mine: bool = False,
     nothing: str = "nothing to do",
     told: str = "",
-    at: tuple[Path, ProjectPlaybook] | None = None,
 ) -> int:
     """Make a change, or only say what it would be, and tell what came of it. ``mine``: a person wrote the
-    texts, so on a terminal they count as approved. ``told``: what the person should know besides. ``at``:
-    what was opened already.
+    texts, so on a terminal they count as approved. ``told``: what the person should know besides.
     """
-    project, book = at or opened(args)
+    project, book = opened(args)
     vouched = mine and attended()
 
     def what(points: Points) -> str:
@@ -173,8 +144,7 @@ def report(
     paint = Paint()
     say(f"{'would be ' if args.dry_run else ''}{verb} in {place(book.path)}:")
     for point in done.result:
-        into = f" (into {point['into']})" if "into" in point else ""
-        print("\n".join(line_of(point, paint, into)))
+        print("\n".join(line_of(point, paint)))
     if revision is not None:
         say(f"undo with: reflectd playbook undo {revision}")
     return 0
@@ -194,8 +164,8 @@ def checked(text: str) -> str:
 
 def refuse_twin(playbook: Playbook, text: str, besides: Point | None = None) -> None:
     """Raise ``UserError`` when a point says the same."""
-    wanted = words(text)
-    twin = next((p for _, p in each(playbook) if p is not besides and words(p["text"]) == wanted), None)
+    wanted = folded(text)
+    twin = next((p for _, p in each(playbook) if p is not besides and folded(p["text"]) == wanted), None)
     if twin is not None:
         raise UserError(f"{twin['name']} says the same: {short(twin['text'], 200)}")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import Unavailable, UserError
+from ...core.learned import folded
 from ...files.bounded import reason
 from ...files.playbook import LIMIT, dumped, load
-from ...playbook.dedup import words
 from ...playbook.names import parts
 from ...playbook.points import SECTION_SLUGS, each, migrated
 from ..render import count, place, print_json
@@ -57,12 +57,12 @@ def take(args: argparse.Namespace) -> int:
     theirs = _theirs(args.file)
 
     def edit(playbook: Playbook, names: Names) -> list[dict[str, Any]]:
-        said = {words(p["text"]) for _, p in each(playbook)}
+        said = {folded(p["text"]) for _, p in each(playbook)}
         taken = []
         for section, p in each(theirs):
-            if words(p["text"]) in said:
+            if folded(p["text"]) in said:
                 continue
-            said.add(words(p["text"]))
+            said.add(folded(p["text"]))
             known = parts(p["name"])
             slug = known[0] if known else SECTION_SLUGS[section]
             point = {**p, "name": names.keep(p["name"]) if known else names.take(slug)}

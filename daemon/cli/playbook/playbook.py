@@ -71,14 +71,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "number", nargs="?", type=int, default=0, metavar="ID", help="of `history` (the newest)"
     )
     _change(what, "prune", "drop points that harmed three times, and more often than they helped", "prune")
-    dedup = _change(what, "dedup", "points that say the same become the first of them", "dedup")
-    dedup.add_argument(
-        "--threshold",
-        type=float,
-        metavar="SHARE",
-        help="also points with this share of their words in common, such as 0.85; meanings, where a model "
-        "compares them, must be as close (embed.similar_percent)",
-    )
     export = _action(
         what, "export", "print all points as JSON, or write them to a file", _lazy("exchange", "export")
     )

@@ -37,7 +37,10 @@ USUAL: Final = (
     f"{REFLECTOR_TOKENS:,} and {CURATOR_TOKENS:,} tokens."
 )
 """As docs/cost.md says it; a test compares them."""
-FAILED: Final = "It asks a small model once after a task that ended badly, with at most 5,000 tokens."
+FAILED: Final = (
+    "It asks a small model once after a task that ended badly, with at most 5,000 tokens, and once for each "
+    "task that you give in a project that has lessons, with at most 10,000."
+)
 """Likewise."""
 INDENT, WIDTH = "     ", 101
 
@@ -141,8 +144,8 @@ def _ask(settings: Settings, env: Mapping[str, str]) -> bool:
         "You see, edit and undo all of it: `reflectd playbook`. "
     )
     lessons = (
-        "It draws a lesson from each task that ended badly, and shows it when an agent comes to the same "
-        "command, file or error again: `reflectd memory`."
+        "It draws a lesson from each task that ended badly, and a small model chooses which of them an agent "
+        "is given for a task: `reflectd memory`."
     )
     told = (points if POINTS in asks else "") + (lessons if LESSONS in asks else "")
     say(f"\nShall reflectd learn from your sessions? {told}\n")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..world import World
 
 
-Place = Literal["lessons", "reminders"]
+Place = Literal["lessons", "late_lessons"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Feature:
 
     def places(self, directory: str) -> Mapping[Place, int]:  # noqa: ARG002 - for those that override it
         """Where else it may have something for sessions in this folder, for which a host has to ask: with a
-        prompt (``lessons``), behind a tool call (``reminders``); and how many ms the host waits there at
+        prompt (``lessons``), behind a tool call (``late_lessons``); and how many ms the host waits there at
         most. Must not wait.
         """
         return {}

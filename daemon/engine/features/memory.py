@@ -1,7 +1,8 @@
 """The memory: lessons from tasks that ended badly, brought back at similar ones (design/memory.md).
 
 Off unless the person switched it on. Then each task whose verdict was bad is reflected on when it is over;
-the episode with its lesson is stored, and found again by the task, the files and what the failure hung on.
+the episode with its lesson is stored, and given again for the tasks for which a model chooses it, and where
+the same failure comes again.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from ...store import failures, learning
 from ...store.choose import episodes
 from ..episode_routes import EpisodeRoutes
 from ..episode_upkeep import TIDY, EpisodeUpkeep
+from ..find_lessons import FAULT, FindLessons
+from ..give_lessons import GiveLessons
 from ..memory import REFLECT, Reflexions
 from ..pages.lessons import LessonsPage
-from ..recall import FAULT, Recall
-from ..reminders import Reminders
 from ..repositories import repository_of
 from ..vectors import Vectors
 from .feature import Feature, Page, Parts, Route
@@ -59,10 +60,9 @@ class Memory(Feature):
         self._vectors = Vectors(world.embedder, world.log)
         self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
         self._upkeep = EpisodeUpkeep(world, parts.jobs, self.store, self._vectors)
-        self.recall = Recall(world, self.store, self._vectors, self._home)
-        self._reminders = Reminders(world, self.recall)
-        changed = self._reminders.forget
-        self._routes = EpisodeRoutes(world, self.store, self._vectors, self.recall, changed)
+        self.find = FindLessons(world, self.store, self._vectors, self._home)
+        self._give = GiveLessons(world, parts.asking, self.find)
+        self._routes = EpisodeRoutes(world, self.store, self._vectors, self.find)
         self._page = LessonsPage(parts, self._routes)
         self._counts: Mapping[str, int] = {}
 
@@ -82,45 +82,39 @@ class Memory(Feature):
         """Now it can be reflected on."""
         return (self._reflexions.soon(task.session, task.task),) if self.enabled else ()
 
-    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - as above
-        """What a bad turn hung on is found out; the first verdict after lessons were given says whether they
-        helped.
-        """
+    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - the seam
+        """The first verdict after lessons were given says whether they helped."""
         if not self.enabled or verdict.state not in JUDGED or verdict.reward is None:
             return
         bad = should_reflect(verdict.reward, self._world.settings.memory.threshold)
-        if bad and case is not None:
-            self._world.spawn(self._reflexions.look(verdict, case), "memory")
         given = learning.first_after(self._world.db, verdict.session)
         if given:
-            done = self.recall.counted(given, verdict.session, "failed" if bad else "helped")
+            done = self.find.counted(given, verdict.session, "failed" if bad else "helped")
             self._world.spawn(done, "memory")
 
     def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
         """A new session: what waits for a model is tried again."""
         if not self.enabled:
             return
-        self._reminders.heard(after, event)
+        self._give.heard(after, event)
         if before is None and isinstance(event, ev.SessionSeen) and not after.judge:
             self._world.spawn(self._due_soon(self._reflexions.retry(after.directory)), "memory")
-            if self._reminders.at_prompt(after.directory):
-                self._world.spawn(self.recall.warm(), "memory")
 
     def places(self, directory: str) -> Mapping[Place, int]:
-        """With a prompt and behind a tool call, where that is on."""
-        return self._reminders.places(directory)
+        """With a prompt and behind a tool call, where lessons are given there."""
+        return self._give.places(directory)
 
     async def ready(self, s: Session, moment: Moment) -> None:
-        """Look for lessons."""
-        await self._reminders.ready(s, moment)
+        """Choose lessons."""
+        await self._give.ready(s, moment)
 
     def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
-        """The lessons that were found."""
-        return self._reminders.offers(s, moment)
+        """The lessons that were chosen."""
+        return self._give.offers(s, moment)
 
     def gave(self, s: Session, offers: Sequence[Offer]) -> None:
         """Count them."""
-        self._reminders.gave(s, offers)
+        self._give.gave(s, offers)
 
     async def _due_soon(self, statement: Statement) -> None:
         await self._world.db.commit(statement)
@@ -129,7 +123,6 @@ class Memory(Feature):
     async def work(self, job: Job) -> None:
         """Reflect, or keep what is there in order."""
         await (self._upkeep if job.kind == TIDY else self._reflexions).work(job)
-        self._reminders.forget()
         await self._count()
 
     async def _count(self) -> None:
@@ -173,5 +166,5 @@ class Memory(Feature):
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed."""
-        self._world.spawn(asyncio.to_thread(self._reminders.prune), "marks for hooks")
+        self._world.spawn(asyncio.to_thread(self._give.prune), "marks for hooks")
         return failures.prune(REFLECT, now_ms)

@@ -20,12 +20,12 @@ from ...core.errors import BadReply
 from ...core.learned import known_as, refusal
 from ...playbook.report import compared, share
 from ...store import learning, lookbacks
-from ..alike import Alike
 from ..bootstrap import BOOTSTRAP, Bootstrap
 from ..learning import LEARN, Learning
 from ..lookback import Lookback
 from ..pages.points import PointsPage
 from ..playbooks import Playbooks
+from ..similar_points import SimilarPoints
 from .feature import Feature, Page, Parts, Route
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class Playbook(Feature):
         home, path = os.environ.get("HOME", "/"), parts.world.settings.playbook.path
         self._books = Playbooks(parts.world.db, parts.world.clock, home, path)
         least = parts.world.settings.embed.similar_percent / 100
-        self._alike = Alike(parts.world.embedder, least, parts.world.log)
-        lookback = Lookback(parts.world, parts.asking, parts.jobs, self._books, self._alike)
+        self._similar = SimilarPoints(parts.world.embedder, least, parts.world.log)
+        lookback = Lookback(parts.world, parts.asking, parts.jobs, self._books, self._similar)
         self._learning = Learning(parts.world, parts.jobs, self._books, lookback)
         self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._books, lookback)
         self._page = PointsPage(parts, self._books, self._learning)

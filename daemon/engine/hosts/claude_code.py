@@ -28,8 +28,6 @@ from ...core.redact import redact
 from ...files.commands import all_ours
 from ...hosts.claude_code.hooks import Hook, command_of, events_of, parse_hook
 from ...hosts.claude_code.shells import still_running
-from ...hosts.claude_code.tool_calls import EVENTS as AT_ACTION
-from ...hosts.claude_code.tool_calls import call_of
 from ..large import beside
 from .claude_code_files import Files
 from .claude_code_mod import Mods
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
     from ...core.fast import Offered
     from ...core.orders import CallOrder, StoredOrder
     from ...core.session import Session
-    from ...core.transcript import ToolCall, Transcript
+    from ...core.transcript import Transcript
     from ..instances import Instances
     from ..intake import Intake
     from ..offering import Offering
@@ -130,8 +128,8 @@ class ClaudeCode:
             if said := command_of(hook, self._world.clock.now_ms()):
                 await self._intake.hear(self._instance(hook, directory), said)
             return NOTHING
-        if event in AT_ACTION:
-            return await self._reminded(hook, body)
+        if event == "PreToolUse":
+            return await self._late(hook)
         instance = self._instance(hook, directory)
         if hook.transcript:
             self._files.locate(hook.session, Path(hook.transcript))
@@ -417,10 +415,6 @@ class ClaudeCode:
         """It has no stream of events: its hooks come one by one (``hook``)."""
         raise BadReply(f"Claude Code has no event {kind}")
 
-    def call(self, data: str) -> ToolCall:  # noqa: ARG002 - the port
-        """It asks nothing about a tool call: its hooks tell of it (``hook``)."""
-        raise BadReply("Claude Code asks by its hooks")
-
     async def offered(self, instance: Instance) -> Offered:
         """It lends no models."""
         raise Unavailable(f"{instance.id} lends no models")
@@ -450,13 +444,14 @@ class ClaudeCode:
         """As above."""
         raise Unavailable(f"{instance.id} keeps its sessions in files")
 
-    async def _reminded(self, hook: Hook, body: bytes) -> Answer:
-        """What went wrong before at this call. Whether it may run is not for us to say."""
+    async def _late(self, hook: Hook) -> Answer:
+        """A lesson that was chosen when the prompt was on its way already; it stands behind the call's
+        result. Whether the call may run is not for us to say.
+        """
         instance, s = self._instances.get(f"{HOST}-{hook.session}"), self._world.sessions.get(hook.session)
         if instance is None or s is None or hook.session in self._asides:
             return NOTHING
-        call = await beside(len(body), lambda: call_of(hook.event, body))
-        text = await self._offering.text(s, "action", instance, call=call)
+        text = await self._offering.text(s, "action", instance)
         return Answer(200, msgspec.json.encode(_context(hook, text))) if text else NOTHING
 
     async def _offered(self, hook: Hook, instance: Instance, when: When, prompt: str = "") -> Answer:

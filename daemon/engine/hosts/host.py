@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...core.fast import Offered
     from ...core.orders import CallOrder, RenewContext, ResultStatus, StoredOrder
     from ...core.session import Session
-    from ...core.transcript import ToolCall, Transcript
+    from ...core.transcript import Transcript
 
 Mode = Literal["run", "serve", "tui", "unknown"]
 QUEUE: Final = 1_000
@@ -91,10 +91,6 @@ class Host(Protocol):
 
     def events(self, kind: str, t: int, data: msgspec.Raw) -> tuple[Event, ...]:
         """One event of the host's stream as core events. Raises ``BadReply`` for one of the wrong form."""
-        ...
-
-    def call(self, data: str) -> ToolCall:
-        """A tool call that its own plugin tells of, as JSON. Raises ``BadReply``."""
         ...
 
     async def offered(self, instance: Instance) -> Offered:

@@ -10,7 +10,6 @@ from ...core.errors import BadReply, Unavailable
 from ...core.orders import ReadHistory, ReadMessages, ReadProviders, ReadRecord
 from ...core.redact import redact
 from ...core.transcript import MAX_AGENTS
-from ...hosts.opencode.calls import parse_call
 from ...hosts.opencode.events import KINDS, parse_event
 from ...hosts.opencode.messages import parse_transcript
 from ...hosts.opencode.orders import order_object, wire_order
@@ -94,10 +93,6 @@ class Opencode:
         if kind not in KINDS:
             raise BadReply(f"unknown kind {kind[:KIND_CHARS]!r}")
         return parse_event(kind, t, data)
-
-    def call(self, data: str) -> ToolCall:
-        """One tool call, as the shim tells of it when it has ended."""
-        return parse_call(data)
 
     async def offered(self, instance: Instance) -> Offered:
         """What the host's providers offer."""

@@ -33,24 +33,11 @@ case $state in
 esac
 case $state in /*) ;; *) exit 0 ;; esac
 
-# A tool call: the daemon is asked only where a lesson of this session waits for a word that the call holds.
-holds_word() {
-    [ "${#body}" -lt 20000 ] || return 0
-    while IFS= read -r word; do
-        case $body in *"$word"*) return 0 ;; esac
-    done <"$words"
-    return 1
-}
-case $event in
-PreToolUse | PostToolUseFailure)
-    words=${CLAUDE_CODE_SESSION_ID-}
-    case $words in '' | *[!A-Za-z0-9_-]*) exit 0 ;; esac
-    words=$state/reminders/$words
-    [ -s "$words" ] && [ ! -e "$state/silent" ] || exit 0
-    body=$(cat)
-    holds_word || exit 0
-    ;;
-esac
+# A tool call: the daemon is asked only where a lesson waits for this session.
+if [ "$event" = PreToolUse ]; then
+    case ${CLAUDE_CODE_SESSION_ID-} in '' | *[!A-Za-z0-9_-]*) exit 0 ;; esac
+    [ -f "$state/lessons/$CLAUDE_CODE_SESSION_ID" ] && [ ! -e "$state/silent" ] || exit 0
+fi
 
 entrypoint=${CLAUDE_CODE_ENTRYPOINT-} attended=${CLAUDE_CODE_SESSION_ATTENDED-} pid=${CLAUDE_PID-}
 # `claude -p` and the SDKs: a process for one result. A session in the background (cli, not attended) lives on.
@@ -68,7 +55,7 @@ case $event in
 Stop) seconds=110 ;;
 SessionEnd) seconds=1 ;;
 UserPromptSubmit) seconds=1 ;;
-PreToolUse | PostToolUseFailure) seconds=1 ;;
+PreToolUse) seconds=1 ;;
 *) seconds=2 ;;
 esac
 # A daemon that was silent once is not waited for that long again, until it answers.
@@ -221,8 +208,8 @@ SessionStart | Stop) # these may wait for a daemon that is being started
         done
     fi
     ;;
-PreToolUse | PostToolUseFailure)
-    out=$(printf '%s' "$body" | send)
+PreToolUse)
+    out=$(send)
     failed=$?
     ;;
 *)

@@ -1,23 +1,20 @@
 /**
- * Lessons from tasks that ended badly, brought back by the daemon: with a person's prompt, and behind the result
- * of a tool call at which something went wrong before. The daemon decides what is given; here it is only put in
- * its place. A prompt and a tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set
- * anything else); without an answer by then there is none. What a prompt is given is stored as `ignored`, which no
- * request has, and only the agent's requests are shown it: the title and the summary of a compaction have no use
- * for it.
- *
- * opencode 1.18.33 calls no hook when a tool throws. What such a call calls for stands behind the next result.
+ * Lessons from tasks that ended badly, given by the daemon: with a person's prompt, and, when its model answered later,
+ * behind the result of a tool call. The daemon decides what is given; here it is only put in its place. A prompt and a
+ * tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set anything else). What a prompt is
+ * given is stored as `ignored`, which no request has, and only the agent's requests are shown it: the title and the
+ * summary of a compaction have no use for it.
  */
 import { BoundedMap, BoundedSet } from "./bounded.ts"
 import type { Link } from "./link.ts"
 import { pause } from "./pump.ts"
 import type { Tracker } from "./tracker.ts"
 import { isGiven } from "./project.ts"
-import { isRecord, list, number, record, text } from "./wire.ts"
+import { isRecord, list, record, text } from "./wire.ts"
 import type { Json } from "./wire.ts"
 
 const LONGEST = 4000 // characters of one text; a longer one is none of ours
-const TAIL = 8000 // of an output: the daemon looks for the names of errors at its end
+const TYPED = 8000 // of what was typed
 const PART = /^prt_[0-9a-f]{12}/
 
 export class Lessons {
@@ -27,8 +24,6 @@ export class Lessons {
   readonly #called = new BoundedSet<string>(2000)
   /** Sessions whose next request is that of a compaction. */
   readonly #compacting = new BoundedMap<string, true>(1000)
-  /** The last call of a session that failed without a hook. */
-  readonly #failed = new BoundedMap<string, Json>(1000)
 
   constructor(
     link: Pick<Link, "ask" | "connected" | "flushed" | "state">,
@@ -39,14 +34,14 @@ export class Lessons {
   }
 
   /** A person's message: what is given is one more part of it, which nobody typed. */
-  async prompted(sessionID: string, messageID: string, parts: unknown[]): Promise<void> {
+  async prompted(sessionID: string, messageID: string, parts: unknown[], model = ""): Promise<void> {
     const ms = this.#link.state.lessons ?? 0
     if (!ms || !this.#isAgent(sessionID) || !this.#prompted.add(messageID)) return
     const end = Date.now() + ms
     if (!(await this.#link.flushed(ms))) return // the daemon must know the session before it is asked about it
     const left = end - Date.now()
-    const given =
-      left > 0 ? await this.#ask("lessons", { sessionID, messageID, text: typedIn(parts) }, left) : ""
+    const asked = { sessionID, messageID, text: typedIn(parts), ...(model && { model }) }
+    const given = left > 0 ? await this.#ask("lessons", asked, left) : ""
     if (!given) return
     const ours = { text: given, synthetic: true, ignored: true, metadata: { reflectd: { given: true } } }
     parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", ...ours })
@@ -76,38 +71,12 @@ export class Lessons {
   /** A tool call has ended: what is given stands behind its result. */
   async acted(input: Json, output: unknown): Promise<void> {
     const sessionID = text(input["sessionID"])
-    const ms = this.#link.state.reminders ?? 0
+    const callID = text(input["callID"])
+    const ms = this.#link.state.late_lessons ?? 0
     if (!ms || !this.#isAgent(sessionID) || !isRecord(output)) return
-    if (typeof output["output"] !== "string" || !this.#called.add(text(input["callID"]))) return
-    const { tool, callID, args } = input
-    const exit = number(record(output["metadata"])["exit"])
-    const call = {
-      tool,
-      callID,
-      args,
-      output: output["output"].slice(-TAIL),
-      ...(exit !== undefined && { exit }),
-    }
-    const failed = this.#failed.get(sessionID)
-    this.#failed.delete(sessionID)
-    const asked = [failed, call].filter((one) => one !== undefined)
-    const given = await Promise.all(asked.map((one) => this.#ask("reminder", { sessionID, call: one }, ms)))
-    const added = given
-      .filter(Boolean)
-      .map((one) => `\n\n${one}`)
-      .join("")
-    output["output"] += added // the daemon has recorded it, and takes it out again before anybody judges
-  }
-
-  /** An event of the host: perhaps of a tool call that failed. */
-  see(event: unknown): void {
-    const { type, properties } = record(event)
-    if (!this.#link.state.reminders || type !== "message.part.updated") return
-    const part = record(record(properties)["part"])
-    const { status, input, error } = record(part["state"])
-    if (part["type"] !== "tool" || status !== "error") return
-    const { tool, callID, sessionID } = part
-    this.#failed.set(text(sessionID), { tool, callID, args: input, error: text(error).slice(-TAIL) })
+    if (typeof output["output"] !== "string" || !this.#called.add(callID)) return
+    const given = await this.#ask("late_lessons", { sessionID, callID }, ms)
+    if (given) output["output"] += `\n\n${given}` // recorded, and taken out again before anybody judges
   }
 
   #isAgent(sessionID: string): boolean {
@@ -132,7 +101,7 @@ const typedIn = (parts: unknown[]): string =>
     .filter((part) => part["type"] === "text" && part["synthetic"] !== true && part["ignored"] !== true)
     .map((part) => text(part["text"]))
     .join("\n")
-    .slice(0, TAIL)
+    .slice(0, TYPED)
 
 /** An id that opencode sorts behind those of the parts that are there. */
 function idAfter(parts: unknown[]): string {

@@ -146,13 +146,13 @@ export class Link {
     const body = { api: API, instance: this.instance, ...this.#options.hello }
     const reply = record(await post(this.#options.socket(), "/v1/hello", body, REQUEST_MS))
     const state = record(reply["state"])
-    const [lessons, reminders] = [number(state["lessons"]), number(state["reminders"])]
+    const [lessons, late] = [number(state["lessons"]), number(state["late_lessons"])]
     this.#state = {
       gate: state["gate"] === true,
       gate_ms: number(state["gate_ms"]) ?? 20_000,
       context: state["context"] === true,
       ...(lessons !== undefined && { lessons }),
-      ...(reminders !== undefined && { reminders }),
+      ...(late !== undefined && { late_lessons: late }),
     }
     if (this.#closing.signal.aborted) return
     this.#connected = true

@@ -51,7 +51,6 @@ export class SiteV1 extends Site {
           if (kind === "session.compacted") this.contexts.renew(text(data["sessionID"]))
         }
         this.#gate.see(event)
-        this.#lessons.see(event)
       }),
       "chat.message": this.#safe(async (input, { message, parts }) => {
         this.hears(load)
@@ -99,7 +98,7 @@ export class SiteV1 extends Site {
     if (typed || fact?.data["human"]) this.#gate.heard(sessionID)
     if (fact) this.link.emit(fact.kind, fact.data)
     this.contexts.heard(sessionID)
-    if (typed) await this.#lessons.prompted(sessionID, messageID, parts)
+    if (typed) await this.#lessons.prompted(sessionID, messageID, parts, modelOf(message, input))
   }
 
   #isNew(carried: unknown): boolean {
@@ -119,4 +118,10 @@ export class SiteV1 extends Site {
       }
     }
   }
+}
+
+/** The model that answers a message, as `provider/model`. */
+function modelOf(message: Json, input: Json): string {
+  const { providerID, modelID } = record(message["model"] ?? input["model"])
+  return text(providerID) && text(modelID) ? `${text(providerID)}/${text(modelID)}` : ""
 }

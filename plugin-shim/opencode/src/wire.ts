@@ -28,7 +28,7 @@ export interface HookState {
   context: boolean
   /** How many ms a prompt and a tool call wait for lessons; missing while that is off. */
   lessons?: number
-  reminders?: number
+  late_lessons?: number
 }
 
 export interface Fact {

@@ -21,7 +21,7 @@ beforeEach(() => {
   children = new Set()
   link = {
     connected: true,
-    state: { gate: false, gate_ms: 1000, context: false, lessons: 60, reminders: 20 },
+    state: { gate: false, gate_ms: 1000, context: false, lessons: 60, late_lessons: 20 },
     flushed: async () => true,
     ask: async (what: string, data: Json) => answer(asked.push({ what, ...data })),
   }
@@ -110,8 +110,7 @@ test("a message is asked about once, however often the plugin is loaded", async 
 test("a lesson stands behind a result; nothing that a tool says of itself hides its output", async () => {
   const { output, metadata } = await acted()
   assert.equal(output, `1 failed\n\n${LESSON}`)
-  const call = { tool: "bash", callID: "c1", args: { command: "make test" }, output: "1 failed", exit: 1 }
-  assert.deepEqual(asked, [{ what: "reminder", sessionID: S, call }])
+  assert.deepEqual(asked, [{ what: "late_lessons", sessionID: S, callID: "c1" }])
   assert.deepEqual(metadata, { exit: 1 })
   const forged = { ...metadata, reflectd: { added: 100 } }
   const state = { status: "completed", input: {}, output, metadata: forged }
@@ -126,20 +125,9 @@ test("a lesson stands behind a result; nothing that a tool says of itself hides 
   assert.ok(read.includes(JSON.stringify(`1 failed\n\n${LESSON}`)), read)
 })
 
-test("a tool that threw has no hook of its own: what it calls for stands behind the next result", async () => {
-  const state = { status: "error", input: { filePath: "/p/a.py" }, error: "oldString not found" }
-  const part = { type: "tool", tool: "edit", callID: "c0", sessionID: S, state }
-  lessons.see({ type: "message.part.updated", properties: { part } })
-  answer = async (n) => ({ text: n === 1 ? LESSON : "" })
-  assert.equal((await acted()).output, `1 failed\n\n${LESSON}`)
-  assert.deepEqual(asked[0]?.["call"], {
-    tool: "edit",
-    callID: "c0",
-    args: { filePath: "/p/a.py" },
-    error: "oldString not found",
-  })
-  await acted("c2")
-  assert.equal(asked.length, 3, "once")
+test("the daemon is told which model answers", async () => {
+  await lessons.prompted(S, "msg_1", typed(), "acme/large")
+  assert.equal(asked[0]?.["model"], "acme/large")
 })
 
 test("a daemon that hangs is waited for, for a moment", async () => {

@@ -57,8 +57,8 @@ def test_a_lesson_of_a_persons_own(up: Sandbox) -> None:
     assert asked(up, "stats")["episodes"]["quarantined"] == 1
     said(reflectd(up, "memory", "forget", "--undo", id_), 2, "a person's decision")
     on_a_terminal(up, "forget", "--undo", id_)
-    said(reflectd(up, "memory", "search", "migrating", "databases"), 0, LESSON, id_[:12], "score")
-    assert [e["id"] for e in asked(up, "search", "migrating databases")["episodes"]] == [id_]
+    said(reflectd(up, "memory", "search", "the", "database"), 0, LESSON, id_[:12], "agents may be given it")
+    assert [e["id"] for e in asked(up, "search", "a database")["episodes"]] == [id_]
     said(reflectd(up, "memory", "show", id_[:6]), 0, LESSON, "confirmed", "given to no session yet")
     said(reflectd(up, "memory", "stats"), 0, "1 episode", "1 confirmed")
     said(reflectd(up, "memory", "forget", id_[:6], "--dry-run"), 0, "would be dismissed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 
 from daemon.files.playbook import dumped
 from harness.machine.sandbox import Sandbox
-from harness.models.api_servers import Embeds, Fails, llm_server
 from tests.playbook.books import book, point
 from tests.support.machine.command_line import reflectd, said
 
@@ -79,8 +77,6 @@ def test_undo_takes_back_one_change_and_refuses_after_an_edit(box: Sandbox) -> N
         (["edit", "pat-009", "x"], "there is no point 'pat-009'"),
         (["remove", "pat-001", "nope"], "there is no point 'nope'"),
         (["show", "nope"], "there is no point 'nope'"),
-        (["dedup", "--threshold", "0"], "above 0 and at most 1"),
-        (["dedup", "--threshold", "nan"], "above 0 and at most 1"),
         (["history", "--limit", "0"], "from 1 to 100"),
         (["import", "none.json"], "there is no file none.json"),
         (["show", "--dir", "/nowhere/at/all"], "there is no folder"),
@@ -107,7 +103,6 @@ def test_a_dry_run_says_what_would_be_done(box: Sandbox) -> None:
         (["edit", "pat-001", "new"], "would be edited"),
         (["remove", "pat-001"], "would be removed"),
         (["prune"], "would be pruned"),
-        (["dedup"], "would be merged"),
     ):
         assert shown in run(box, *args, "--dry-run")
         assert asked(box, *args, "--dry-run")["changed"] is False
@@ -115,55 +110,12 @@ def test_a_dry_run_says_what_would_be_done(box: Sandbox) -> None:
     assert "has not changed" in run(box, "history")
 
 
-def test_prune_and_dedup(box: Sandbox) -> None:
-    """What harmed goes, twins become the first of them; a second run finds nothing."""
-    long = "keep the generated client in sync with the schema by running make client"
-    given(box, book(
-        point("pat-001", "bad", 1, 3), point("pat-002", long, 1), point("pat-003", long.upper(), 2),
-        point("pat-004", f"{long} first", 4),
-    ))  # fmt: skip
+def test_prune(box: Sandbox) -> None:
+    """What harmed goes; a second run finds nothing."""
+    given(box, book(point("pat-001", "bad", 1, 3), point("pat-002", "good", 1)))
     assert "pat-001   +1 -3    bad" in run(box, "prune")
-    assert "pat-003   +2 -0" in run(box, "dedup")
-    assert asked(box, "dedup", "--threshold", "0.8")["points"][0]["into"] == "pat-002"
-    assert [(p["name"], p["helpful"]) for p in asked(box, "show")["points"]] == [("pat-002", 7)]
+    assert [p["name"] for p in asked(box, "show")["points"]] == ["pat-002"]
     assert "no point harmed that often" in run(box, "prune")
-    assert "no two points say the same" in run(box, "dedup")
-
-
-async def test_dedup_compares_meanings_with_the_model_of_the_settings(box: Sandbox) -> None:
-    """Points that say the same in other words become one; never those that differ in the word that decides.
-    A model that fails is told, and the words still count.
-    """
-    given(box, book(
-        point("pat-001", "Listen to the server", 1), point("pat-002", "Enlist the severer to", 2),
-        point("pat-003", "run the tests before the build"),
-        point("pat-004", "run the build before the tests"),
-    ))  # fmt: skip
-    async with llm_server() as server:
-        server.script(Embeds(), Fails(500), Embeds())
-        env = {"REFLECTD_EMBED_BASE_URL": server.url}
-        would = await asyncio.to_thread(run, box, "dedup", "--dry-run", **env)
-        assert "pat-002   +2 -0    Enlist the severer to (into pat-001)" in would
-        assert "reflectd:" not in would
-        failed = await asyncio.to_thread(run, box, "dedup", **env)
-        assert "reflectd: only words were compared: embed: 127.0.0.1" in failed
-        assert "no two points say the same" in failed
-        await asyncio.to_thread(run, box, "dedup", **env)
-        assert server.left == 0
-    points = asked(box, "show")["points"]
-    assert [(p["name"], p["helpful"]) for p in points] == [("pat-001", 3), ("pat-003", 0), ("pat-004", 0)]
-
-
-def test_dedup_says_that_only_words_were_compared(box: Sandbox) -> None:
-    """Without a model for embeddings, for a person on stderr and for a program in `told`."""
-    given(box, book(point("pat-001", "one"), point("pat-002", "two")))
-    why = "only words were compared: embed.provider is none"
-    done = reflectd(box, "playbook", "dedup", REFLECTD_EMBED_PROVIDER="none")
-    assert (done.returncode, done.stderr) == (0, f"reflectd: {why}\n")
-    listed = reflectd(box, "playbook", "dedup", "--json", REFLECTD_EMBED_PROVIDER="none")
-    assert (json.loads(listed.stdout)["told"], listed.stderr) == ([why], "")
-    wrong = {"REFLECTD_EMBED_PROVIDER": "none", "REFLECTD_EMBED_SIMILAR_PERCENT": "5"}
-    assert run(box, "dedup", **wrong).count("must be a whole number from 50 to 100") == 1
 
 
 def test_points_are_exported_and_imported(box: Sandbox) -> None:

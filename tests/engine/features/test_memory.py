@@ -32,7 +32,8 @@ BAD: dict[str, Any] = {
 PROBLEM = "The agent said it was done while the tests failed."
 LESSON = "The parser's tests need the fixture file in tests/data; run them before the work counts as done."
 SAID = f"Problem: {PROBLEM}\nLesson: {LESSON}"
-ON = "[memory]\nenabled = true\nat_prompt = true\nprompt_ms = 5000\n[judge]\nmax_attempts = 1\n"
+ON = "[memory]\nenabled = true\nat_prompt = false\n[judge]\nmax_attempts = 1\n"
+AT_PROMPT = ON.replace("at_prompt = false", "prompt_ms = 5000")
 FAILED = (write("a.py"), bash("pytest -q tests/parser", 1, "E   ParserError: no fixture\n1 failed in 0.1s"))
 TASK = "Fix the parser so that its tests pass"
 
@@ -101,8 +102,9 @@ async def at_once(seconds: float) -> None:
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    found = Site(tmp_path)
+async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
+    """With the settings of the test."""
+    found = Site(tmp_path, getattr(request, "param", ON))
     await found.start()
     yield found
     await found.sim.stop()
@@ -123,7 +125,7 @@ async def test_a_bad_task_becomes_one_episode(site: Site) -> None:
     assert e.reflection == SAID
     assert e.proof, "a failed check of its own case"
     assert e.project == str(site.project)
-    assert [t.text for t in e.triggers if t.kind == "command"] == ["pytest tests/parser"]
+    assert [t.text for t in e.triggers] == ["pytest -q tests/parser"]
     status = site.memory.status()
     assert (status["episodes"]["quarantined"], status["stored"], status["waiting"]) == (1, 1, 0)
 
@@ -153,12 +155,16 @@ async def test_off_unless_switched_on(tmp_path: Path) -> None:
     await site.sim.stop()
 
 
-@pytest.mark.shows("SUBTASK-1.3")
-async def test_a_reply_without_its_form_is_a_lesson_as_a_whole(site: Site) -> None:
-    """The fallback."""
-    await site.closes(await site.fails("s1"), LESSON)
-    (found,) = await site.episodes()
-    assert (found.episode.problem, found.episode.lesson) == ("", LESSON)
+@pytest.mark.parametrize("said", [LESSON, '{"complete": true, "severity": "NONE", "feedback": ""}'])
+async def test_a_reply_without_its_form_is_no_lesson(site: Site, said: str) -> None:
+    """Prose, or the verdict of another question: kept as a dead letter, counted, and not asked again. The
+    fallback of the requirements is the library's (tests/api).
+    """
+    await site.closes(await site.fails("s1"), said)
+    assert await site.episodes() == []
+    status = site.memory.status()
+    assert (status["failed"], status["waiting"]) == (1, 0)
+    assert site.sim.daemon.db.read("SELECT purpose, raw FROM dead_letters") == [("haiku_reflexion", said)]
 
 
 @pytest.mark.parametrize(
@@ -194,18 +200,14 @@ async def test_two_a_session_and_one_a_task(site: Site) -> None:
 
 @pytest.mark.shows("AC-2.6.4", "SUBTASK-4.3")
 async def test_a_lesson_with_proof_is_shown_here_and_nowhere_else(site: Site, tmp_path: Path) -> None:
-    """Part 0: in the same repository, its worktrees included; not in another project. An unrelated task gets
-    nothing.
-    """
+    """Part 0: in the same repository, its worktrees included; not in another project."""
     await site.closes(await site.fails("s1"), SAID)
-    recall, project = site.memory.recall, str(site.project)
-    found = await recall.lookup(project, "Make the parser's tests pass")
-    assert [r.candidate.episode.lesson for r in found] == [LESSON]
-    assert await recall.lookup(project, "Write a letter about the weather in spring") == []
+    find, project = site.memory.find, str(site.project)
+    found = await find.for_task(project, "Make the parser's tests pass")
+    assert [e.lesson for e in found] == [LESSON]
     other = tmp_path / "other"
     other.mkdir()
-    assert await recall.lookup(await recall.project(str(other)), "Make the parser's tests pass") == []
-    assert [c.episode.lesson for c in await recall.triggers(project)] == [LESSON]
+    assert await find.for_task(await find.project(str(other)), "Make the parser's tests pass") == []
 
 
 async def test_an_opinion_waits_for_a_person(site: Site) -> None:
@@ -218,11 +220,11 @@ async def test_an_opinion_waits_for_a_person(site: Site) -> None:
     e, ask = found.episode, route(site)
     assert (e.proof, e.state) == ("", "quarantined")
     project = str(site.project)
-    assert await site.memory.recall.lookup(project, task) == []
+    assert await site.memory.find.for_task(project, task) == []
     assert (await ask("settle", ids=[e.id], yes=True))["changed"] == 1
-    assert [r.candidate.episode.id for r in await site.memory.recall.lookup(project, task)] == [e.id]
+    assert [e.id for e in await site.memory.find.for_task(project, task)] == [e.id]
     await ask("settle", ids=[e.id], yes=False)
-    assert await site.memory.recall.lookup(project, task) == []
+    assert await site.memory.find.for_task(project, task) == []
 
 
 async def test_another_session_confirms_by_a_row(site: Site) -> None:
@@ -264,21 +266,21 @@ async def test_what_others_wrote_reaches_no_agent_without_a_yes(postgres: Postgr
         session="x",
     )
     await another.add(theirs)
-    recall, project = site.memory.recall, str(git)
+    find, project = site.memory.find, str(git)
 
-    async def given() -> tuple[int, int]:
-        return len(await recall.lookup(project, TASK)), len(await recall.triggers(project))
+    async def given() -> int:
+        return len(await find.for_task(project, TASK))
 
-    assert await given() == (0, 0)
+    assert await given() == 0
     assert [c.episode.id for c in await site.episodes()] == [theirs.id], "a person can see it"
     await site.closes(await site.fails("s1"), SAID)
     states = {c.episode.session: (c.episode.state, c.vouched) for c in await site.episodes()}
     assert states == {"x": ("quarantined", False), "s1": ("quarantined", True)}
-    assert [c.episode.session for c in await recall.triggers(project)] == ["s1"]
-    found = await recall.similar(project, TASK, ranked=True, vouched=True)
-    assert [f.ranked.candidate.episode.session for f in found] == ["s1"]
+    assert [e.session for e in await find.for_task(project, TASK)] == ["s1"]
+    found = await find.similar(project, TASK, least=-1.0, by_words=True, vouched=True)
+    assert [f.candidate.episode.session for f in found] == ["s1"]
     await site.memory.store.settle([theirs.id], "confirmed")
-    assert {c.episode.session for c in await recall.triggers(project)} == {"s1", "x"}
+    assert {e.session for e in await find.for_task(project, TASK)} == {"s1", "x"}
     await another.close()
     await site.sim.stop()
 
@@ -294,7 +296,7 @@ async def test_a_dispute_withdraws_the_lesson(site: Site) -> None:
     assert (await route(site)("withdraw", session="s1"))["withdrawn"] == 1
     assert [c.episode.state for c in await site.episodes()] == ["dismissed"]
     assert site.memory.status()["waiting"] == 0
-    assert await site.memory.recall.lookup(str(site.project), TASK) == []
+    assert await site.memory.find.for_task(str(site.project), TASK) == []
 
 
 async def test_the_store_of_episodes_is_gone_for_a_while(site: Site) -> None:
@@ -310,7 +312,7 @@ async def test_the_store_of_episodes_is_gone_for_a_while(site: Site) -> None:
     assert "episodes" in health.faults
     assert site.memory.status()["waiting"] == 1
     with pytest.raises(Unavailable):
-        await site.memory.recall.lookup(str(site.project), TASK)
+        await site.memory.find.for_task(str(site.project), TASK)
     site.llm.add(COMPLETE)
     await c.works("Nothing is in this folder.")
     await site.sim.settle()
@@ -346,12 +348,14 @@ async def test_nobody_answers(site: Site, capsys: pytest.CaptureFixture[str]) ->
     assert site.memory.status()["fallback_mode_active"] is False
 
 
+@pytest.mark.parametrize("site", [AT_PROMPT], indirect=True)
 async def test_whether_a_lesson_helped_is_counted_once(site: Site) -> None:
     """Part 5: the first verdict after a lesson was given counts for it, the next ones don't."""
     await site.closes(await site.fails("s1"), SAID)
     (found,) = await site.episodes()
     c = ClaudeSim(site.sim.daemon, site.clock, site.project, "s2")
     await c.start()
+    site.llm.add({"lessons": [1]})
     await c.types("Make the parser's tests pass")
     await site.sim.settle()
     for verdict in (COMPLETE, BAD):

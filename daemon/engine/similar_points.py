@@ -1,4 +1,4 @@
-"""Which points may say the same by their meaning: pairs for the curator, who decides (design/embeddings.md).
+"""Finds points with similar embeddings and offers the pairs to the curator, who decides.
 
 The model for embeddings is the daemon's one (``embedder``). Everything that blocks is done in a thread: the
 choice, the model on this machine, the comparison. Without a model, and when it fails or
@@ -11,13 +11,16 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from hashlib import sha256
+from importlib.util import find_spec
+from itertools import islice
+from operator import mul
 from typing import TYPE_CHECKING, Final
 
 from ..core.errors import ReflectdError
 from ..playbook.case import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from ..core.embeddings import Row
     from ..log import Logger
@@ -28,11 +31,14 @@ if TYPE_CHECKING:
 EMBED_S: Final = 120.0
 KEPT: Final = 50  # sets of texts whose pairs are remembered
 MOST_PAIRS: Final = 1_000
+BLOCK: Final = 512  # rows that are compared with all others at once
+FEW: Final = 50  # rows for which importing numpy takes longer than doing without
+_ROUNDING: Final = 1e-9
 
 Pairs = tuple[tuple[int, int], ...]
 
 
-class Alike:
+class SimilarPoints:
     """One for the daemon. ``least``: the cosine from which on two texts are alike."""
 
     def __init__(self, embedder: SharedEmbedder, least: float, log: Logger) -> None:
@@ -91,8 +97,22 @@ class Alike:
 
 def _near(rows: Sequence[Row], least: float) -> Pairs:
     """The pairs of vectors that are near; the first ``MOST_PAIRS`` where there are very many."""
-    from itertools import islice
-
-    from ..embed.meanings import near
-
     return tuple(islice(near(rows, least), MOST_PAIRS))
+
+
+def near(rows: Sequence[Row], threshold: float) -> Iterator[tuple[int, int]]:
+    """The pairs of vectors whose cosine is at least ``threshold``, the lower index first. The vectors have
+    length 1 and come from one model.
+    """
+    least = threshold - _ROUNDING
+    if len(rows) <= FEW or find_spec("numpy") is None:
+        for b, row in enumerate(rows):
+            yield from ((a, b) for a in range(b) if sum(map(mul, rows[a], row)) >= least)
+        return
+    import numpy as np
+
+    every = np.array(rows)
+    for at in range(0, len(rows), BLOCK):
+        for b, a in np.argwhere(every[at : at + BLOCK] @ every.T >= least).tolist():
+            if a < at + b:
+                yield a, at + b

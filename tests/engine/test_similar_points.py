@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable
+from operator import mul
 from typing import Any
 
 import pytest
 
 from daemon import log
 from daemon.config import from_text
+from daemon.core.embeddings import embedded
 from daemon.core.errors import UserError
 from daemon.core.ports import Embedder
 from daemon.embed.minilm import MiniLM
 from daemon.embed.select import choose, embedder
-from daemon.engine import alike
-from daemon.engine.alike import KEPT, Alike
+from daemon.engine import similar_points
 from daemon.engine.embedder import SharedEmbedder
+from daemon.engine.similar_points import FEW, KEPT, SimilarPoints, near
 from daemon.playbook.case import CURATOR_TOKENS, Curation, curation
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
 from tests.playbook.books import book, point
@@ -32,20 +35,22 @@ async def server() -> AsyncIterator[LlmServer]:
 
 
 @pytest.fixture
-async def found(server: LlmServer) -> AsyncIterator[Alike]:
+async def found(server: LlmServer) -> AsyncIterator[SimilarPoints]:
     """With the model of the server."""
     settings = from_text(f"[embed]\nbase_url = '{server.url}'")
     shared = SharedEmbedder(lambda: embedder(choose(settings, {}), settings))
-    yield Alike(shared, 0.99, log.get("test"))
+    yield SimilarPoints(shared, 0.99, log.get("test"))
     await shared.close()
 
 
-def of(make: Callable[[], Embedder | None]) -> Alike:
-    return Alike(SharedEmbedder(make), 0.99, log.get("test"))
+def of(make: Callable[[], Embedder | None]) -> SimilarPoints:
+    return SimilarPoints(SharedEmbedder(make), 0.99, log.get("test"))
 
 
 @pytest.mark.shows("I44")
-async def test_texts_of_one_meaning_are_pairs_and_asked_for_once(server: LlmServer, found: Alike) -> None:
+async def test_texts_of_one_meaning_are_pairs_and_asked_for_once(
+    server: LlmServer, found: SimilarPoints
+) -> None:
     """The same texts again cost nothing; what is remembered is bounded."""
     server.script(Embeds(), *[Embeds() for _ in range(KEPT + 1)])
     for _ in range(3):
@@ -58,7 +63,10 @@ async def test_texts_of_one_meaning_are_pairs_and_asked_for_once(server: LlmServ
 
 
 async def test_a_failure_is_logged_once_and_leaves_all_as_it_was(
-    server: LlmServer, found: Alike, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: LlmServer,
+    found: SimilarPoints,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """No answer, a wrong one, none in time, wrong settings: no pairs, and the next time it is tried again."""
 
@@ -71,7 +79,7 @@ async def test_a_failure_is_logged_once_and_leaves_all_as_it_was(
     assert await found.pairs(TEXTS) == ()
     assert logged().count("meanings are not compared") == 1
     assert await found.pairs(TEXTS) == ((0, 2),)
-    monkeypatch.setattr(alike, "EMBED_S", 0.2)
+    monkeypatch.setattr(similar_points, "EMBED_S", 0.2)
     assert await found.pairs(["other", "texts"]) == ()
     assert "no answer in 0.2 s" in logged()
 
@@ -99,7 +107,9 @@ async def test_without_a_model_nothing_changes(server: LlmServer) -> None:
     assert server.got == []
 
 
-async def test_the_question_names_the_pairs_of_points_that_it_shows(server: LlmServer, found: Alike) -> None:
+async def test_the_question_names_the_pairs_of_points_that_it_shows(
+    server: LlmServer, found: SimilarPoints
+) -> None:
     """By their names, below the points; not those that a person approved both: neither would go."""
     points = book(*(point(f"pat-{i:03d}", text) for i, text in enumerate(TEXTS, 1)))
 
@@ -127,7 +137,7 @@ async def test_the_model_on_this_machine_holds_up_nobody() -> None:
         *(f"Point {i} is about something else: {'word ' * (i % 7)}" for i in range(40)),
     ]
     made = MiniLM()
-    found = Alike(SharedEmbedder(lambda: made), 0.85, log.get("test"))
+    found = SimilarPoints(SharedEmbedder(lambda: made), 0.85, log.get("test"))
     work, ticks = asyncio.create_task(found.pairs(texts)), 0
     while not work.done():
         await asyncio.sleep(0.01)
@@ -137,3 +147,22 @@ async def test_the_model_on_this_machine_holds_up_nobody() -> None:
     assert made.loaded
     await made.close()
     assert not made.loaded
+
+
+@pytest.mark.parametrize("size", [0, 1, 20, FEW + 1, 700])
+def test_near_finds_every_pair(size: int) -> None:
+    """With few vectors and with many, with numpy where it is installed and without: the same pairs."""
+    chosen = random.Random(size)
+    rows = embedded("m", [[chosen.gauss(0, 1) for _ in range(4)] for _ in range(size)]).rows
+    every = {(a, b) for b in range(size) for a in range(b) if sum(map(mul, rows[a], rows[b])) >= 0.9}
+    found = list(near(rows, 0.9))
+    assert set(found) == every
+    assert len(found) == len(every)
+    assert bool(every) is (size >= 20)
+
+
+def test_the_same_vector_is_near_at_the_highest_threshold() -> None:
+    """Rounding takes no twin away."""
+    chosen = random.Random(3)
+    row = [chosen.gauss(0, 1) for _ in range(384)]
+    assert list(near(embedded("m", [row, row]).rows, 1.0)) == [(0, 1)]

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.files import reminder_marks
+from daemon.files import lesson_marks
 from tests.plugin.hook_runs import JSON, SCRIPTS, SILENT, Hook, http, made
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SESSION = "11d38aeb-476b-4e19-9ff7-d5fad70ae767"
-EVENTS = ["PreToolUse", "PostToolUseFailure"]
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)] or ["sh"]
 
 
@@ -28,52 +27,33 @@ def body(command: str) -> bytes:
 
 @pytest.fixture(params=SHELLS)
 def hook(request: pytest.FixtureRequest) -> Iterator[Hook]:
-    """In a session that has lessons at ``alembic`` and at a file."""
+    """In a session for which a lesson waits."""
     with made(request.param, "python3") as found:
         found.env["CLAUDE_CODE_SESSION_ID"] = SESSION
-        reminder_marks.mark(found.state, SESSION, ["alembic", "tests/test_auth.py"])
+        lesson_marks.mark(found.state, SESSION, waits=True)
         yield found
 
 
-@pytest.mark.parametrize("event", EVENTS)
-def test_a_call_that_holds_a_word_is_asked_about(hook: Hook, event: str) -> None:
+def test_where_a_lesson_waits_the_daemon_is_asked(hook: Hook) -> None:
     """The body goes out byte for byte, and the answer is printed."""
-    sent = body("alembic upgrade head")
+    sent = body("alembic upgrade head" * 50_000)
     with hook.daemon() as daemon:
-        assert hook(event, stdin=sent) == (0, JSON + b"\n", b"")
-        assert hook(event, stdin=body("pytest /p/tests/test_auth.py::test_x")) == (0, JSON + b"\n", b"")
-    assert daemon.requests[0].line.split()[:2] == ["POST", f"/v1/hooks/{event}"]
+        assert hook("PreToolUse", stdin=sent) == (0, JSON + b"\n", b"")
+    assert daemon.requests[0].line.split()[:2] == ["POST", "/v1/hooks/PreToolUse"]
     assert daemon.requests[0].body == sent
 
 
-@pytest.mark.parametrize("event", EVENTS)
-def test_any_other_call_asks_nothing(hook: Hook, event: str) -> None:
-    """No word of a lesson, no file of marks, an empty one, no session: the socket is not touched."""
+def test_any_other_call_asks_nothing(hook: Hook) -> None:
+    """No mark, no session: the socket is not touched."""
     with hook.daemon() as daemon:
-        assert hook(event, stdin=body("npm test")) == SILENT
         for session in ("another-session", "", "../../etc/passwd", "a b", f"{SESSION}*"):
             hook.env["CLAUDE_CODE_SESSION_ID"] = session
-            assert hook(event, stdin=body("alembic upgrade head")) == SILENT
+            assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
         del hook.env["CLAUDE_CODE_SESSION_ID"]
-        assert hook(event, stdin=body("alembic upgrade head")) == SILENT
+        assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
         hook.env["CLAUDE_CODE_SESSION_ID"] = SESSION
-        (hook.state / "reminders" / SESSION).write_bytes(b"")
-        assert hook(event, stdin=body("alembic upgrade head")) == SILENT
-    assert daemon.connections == 0
-
-
-def test_a_long_call_is_asked_about_unread(hook: Hook) -> None:
-    """What takes longer to search than to ask: a file of a megabyte that is written."""
-    with hook.daemon() as daemon:
-        assert hook("PreToolUse", stdin=body("x" * 1_000_000)) == (0, JSON + b"\n", b"")
-    assert len(daemon.requests[0].body) > 1_000_000
-
-
-def test_no_word_is_a_pattern(hook: Hook) -> None:
-    """A star in a mark stands for itself."""
-    reminder_marks.mark(hook.state, SESSION, ["a*c", "[x]"])
-    with hook.daemon() as daemon:
-        assert hook("PreToolUse", stdin=body("abc x")) == SILENT
+        lesson_marks.mark(hook.state, SESSION, waits=False)
+        assert hook("PreToolUse", stdin=body("alembic upgrade head")) == SILENT
     assert daemon.connections == 0
 
 

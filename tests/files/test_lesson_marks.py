@@ -1,4 +1,4 @@
-"""The files by which hooks know at which words of a tool call a lesson waits."""
+"""The files by which a hook knows for which sessions a lesson waits."""
 
 from __future__ import annotations
 
@@ -10,35 +10,34 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.files.reminder_marks import FOLDER, KEPT_S, MOST, mark, remove_old
+from daemon.files.lesson_marks import FOLDER, KEPT_S, mark, remove_old
 
 
-def test_a_word_a_line_each_once(tmp_path: Path) -> None:
-    """Only this user may read them; without words there is no file."""
-    mark(tmp_path, "s1", ["alembic", "", "a.py", "alembic", "two\nlines"])
+def test_a_file_while_a_lesson_waits(tmp_path: Path) -> None:
+    """Only this user may look; without a lesson there is no file."""
+    mark(tmp_path, "s1", waits=True)
     file = tmp_path / FOLDER / "s1"
-    assert file.read_text() == "alembic\na.py\n"
+    assert file.read_bytes() == b""
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    mark(tmp_path, "s1", [])
+    mark(tmp_path, "s1", waits=False)
     assert list((tmp_path / FOLDER).iterdir()) == []
-    mark(tmp_path, "never-had-one", [])
+    mark(tmp_path, "never-had-one", waits=False)
 
 
 @pytest.mark.parametrize("session", ["", "..", "../x", "a/b", "a b", "ü", "x" * 101])
 def test_an_id_that_is_no_name_of_a_file(tmp_path: Path, session: str) -> None:
     """It gets no file, here or elsewhere."""
-    mark(tmp_path / "state", session, ["word"])
+    mark(tmp_path / "state", session, waits=True)
     assert list(tmp_path.rglob("*")) == []
 
 
 @pytest.mark.shows("I44")
 def test_it_is_bounded(tmp_path: Path) -> None:
-    """So many words, and files of sessions that ended without a word go."""
-    mark(tmp_path, "old", [f"w{i}" for i in range(10_000)])
-    mark(tmp_path, "new", ["word"])
+    """Files of sessions that ended without a word go."""
+    mark(tmp_path, "old", waits=True)
+    mark(tmp_path, "new", waits=True)
     old, new = (tmp_path / FOLDER / name for name in ("old", "new"))
-    assert len(old.read_text().splitlines()) == MOST
     before = time.time() - KEPT_S - 60
     os.utime(old, (before, before))
     remove_old(tmp_path)
@@ -50,4 +49,4 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     """It says so; nothing is asked then."""
     (tmp_path / FOLDER).write_text("a file in its place")
     with pytest.raises(Unavailable):
-        mark(tmp_path, "s1", ["word"])
+        mark(tmp_path, "s1", waits=True)
