@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 BLOCK: Final = 32_768
 """Characters that share a budget."""
-LEAST_BUDGET: Final = 2_000
-"""Units that a short block has: a page of settings in which each line is a secret."""
+LEAST_BUDGET: Final = 6_000
+"""Units that a short text has: a page of settings in which each line is a secret, the tests of a login by name."""
+REST_BUDGET: Final = 2_000
+"""Units that the last, short block of a longer text has at least."""
 BEHIND: Final = 400
 """Characters behind a telling word in which a secret may stand."""
 NEAR: Final = 512
@@ -81,8 +83,8 @@ class Text:
 
     def __init__(self, text: str, rate: float, changed: Iterable[int] | None = None) -> None:
         self.text = text
-        self._left = [max(LEAST_BUDGET, int(BLOCK * rate))] * (len(text) // BLOCK + 1)
-        self._left[-1] = max(LEAST_BUDGET, int(len(text) % BLOCK * rate))
+        least = LEAST_BUDGET if len(text) <= BLOCK else REST_BUDGET
+        self._left = [int(BLOCK * rate)] * (len(text) // BLOCK) + [max(least, int(len(text) % BLOCK * rate))]
         self._refused: dict[int, list[int]] = {}  # of a block the first and the last
         self._ranges = [(0, len(text))] if changed is None else list(_around(changed, len(text)))
         self.low = text.encode("latin-1", "replace").lower()  # of bytes only ASCII letters change
