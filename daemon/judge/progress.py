@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..core.verdict import Missing
     from .case import Case
 
+_CALL: Final = re.compile(r"\bA\d{1,6}(?:\.\d{1,6})?\b")
 _SAYS: Final[frozenset[RowKind]] = frozenset({"check", "git", "run", "tests_changed"})
 
 
@@ -34,11 +35,7 @@ def progress(case: Case, missing: tuple[Missing, ...]) -> Progress:
         (f.path, f.how, f.added, f.removed, f.lines, f.by if f.how == "by_command" else ())
         for f in case.evidence.files
     ]
-    said = [
-        (r.kind, r.command, r.outcome, *normalise_items((r.text,)))
-        for r in case.evidence.rows
-        if r.kind in _SAYS
-    ]
+    said = [(r.kind, r.command, r.outcome, *_words(r)) for r in case.evidence.rows if r.kind in _SAYS]
     rows = {row.id: row for row in case.evidence.rows}
     items = {item for m in missing for item in _cites(m, case, rows)}
     cited = [f for f in files if any(_names(m, f[0], case, rows) for m in missing)]
@@ -57,8 +54,13 @@ def _cites(missing: Missing, case: Case, rows: dict[str, Row]) -> tuple[str, ...
     """What the item cites, without the numbers of rows, which move; its own words where it cites nothing."""
     cited = [rows[name] for name in cited_rows(missing, case)]
     if cited:
-        return tuple(f"{r.kind} {r.command or ' '.join(normalise_items((r.text,)))}" for r in cited)
+        return tuple(f"{r.kind} {r.command or ' '.join(_words(r))}" for r in cited)
     return normalise_items((missing.cites or missing.text,))
+
+
+def _words(row: Row) -> tuple[str, ...]:
+    """A row's text without the numbers of calls, which move from round to round."""
+    return normalise_items((_CALL.sub("A", row.text),))
 
 
 def _digest(found: Iterable[object]) -> str:

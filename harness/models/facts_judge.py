@@ -35,14 +35,15 @@ def assess(prompt: str) -> dict[str, Any]:
     failed = [m for m in _FAILED.finditer(prompt) if not any(words in m["how"] for words in _OLD)]
     final = _FINAL.search(prompt)
     if failed:
-        items = [(m["id"], f"`{m['command']}` failed after the last edit", m) for m in failed]
+        items = [(m["id"], f"`{m['command']}` failed after the last edit") for m in failed]
+        again = [f"Fix it and run `{m['command']}` again." for m in failed]
         summary = failed[0]["how"].partition(": ")[2].partition("; failed tests")[0]
         said |= {
             "complete": False,
             "severity": "HIGH",
-            "missing": [{"item": item, "cites": name} for name, item, _ in items],
-            "next_actions": [f"Fix it and run `{m['command']}` again." for _, _, m in items],
-            "feedback": f"{items[0][1]} ({items[0][0]}): {summary}. Fix it and run `{failed[0]['command']}` again.",
+            "missing": [{"item": item, "cites": name} for name, item in items],
+            "next_actions": again,
+            "feedback": f"{items[0][1]} ({items[0][0]}): {summary}. {again[0]}",
         }
     elif final and final[1].rstrip().endswith("?"):
         said |= {"complete": False, "requires_human_action": True, "feedback": "The agent asks."}

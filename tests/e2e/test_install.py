@@ -16,6 +16,7 @@ from harness.machine.sandbox import REPO, SHIM, Sandbox, sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
 from harness.models.scripts import HEADING, REQUEST, finished, unfinished
 from harness.models.server import ModelServer
+from tests.e2e.conftest import JUDGE
 
 REFLECTD = Path(sys.executable).with_name("reflectd")
 
@@ -62,7 +63,7 @@ def round_trip(box: Sandbox, host: OpencodeServe, llm: ModelServer) -> None:
 @pytest.mark.main("one command sets it up")
 def test_one_line_and_everything_works(llm: ModelServer) -> None:
     """One command adds the line, opencode starts the daemon, `stop` holds, `--remove` leaves no trace."""
-    with sandbox() as box:
+    with sandbox(**JUDGE.env) as box:
         config = box.home / ".config" / "opencode" / "opencode.json"
         config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text('{\n  // mine\n  "theme": "dark",\n}\n')
@@ -96,7 +97,7 @@ def test_one_line_and_everything_works(llm: ModelServer) -> None:
 
 def test_two_copies_of_the_plugin_are_one(llm: ModelServer) -> None:
     """A global and a project's line: each event counts once, or a second idle would be an Esc."""
-    with sandbox() as box, reflectd.Daemon(box) as daemon:
+    with sandbox(**JUDGE.env) as box, reflectd.Daemon(box) as daemon:
         copy, loaded = box.root / "copy", box.root / "loaded"
         shutil.copytree(SHIM, copy)
         with (copy / "index.ts").open("a") as index:
@@ -115,7 +116,7 @@ def test_the_bundle_for_npm(llm: ModelServer) -> None:
     wanted = {line.split('"')[1] for line in text.splitlines() if line.startswith("import ") and '"' in line}
     assert all(name.startswith("node:") for name in wanted), f"run-time dependencies: {wanted}"
     with (
-        sandbox() as box,
+        sandbox(**JUDGE.env) as box,
         reflectd.Daemon(box),
         OpencodeServe(box, llm.url, plugin=False, config={"plugin": [bundle.as_uri()]}) as host,
     ):

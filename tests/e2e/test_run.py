@@ -24,6 +24,7 @@ from harness.models.scripts import (
     unfinished,
 )
 from harness.models.server import ModelServer, slow, text, tool
+from tests.e2e.conftest import JUDGE
 from tests.support.machine.state import wait_ledger
 
 
@@ -121,9 +122,9 @@ def test_a_sentence_before_each_call_is_no_question(own_box: Sandbox, llm: Model
 @pytest.fixture
 def modelled(daemon: Daemon) -> Iterator[Daemon]:
     """The module's daemon, which asks a model of the host."""
-    daemon.restart(REFLECTD_JUDGE_PROVIDER="host")
+    daemon.restart(REFLECTD_JUDGE_PROVIDER="host", REFLECTD_JUDGE_SECOND_LOOK="always")
     yield daemon
-    daemon.restart(REFLECTD_JUDGE_PROVIDER="offline", REFLECTD_RUN_GATE_TIMEOUT_S="20")
+    daemon.restart(**JUDGE.env, REFLECTD_RUN_GATE_TIMEOUT_S="20")
 
 
 def only_the_session_is_left(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:

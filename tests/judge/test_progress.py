@@ -78,3 +78,12 @@ def test_a_tool_that_nobody_knows_may_have_changed_something() -> None:
         return progress(replace(make_case(), transcript=seen), ()).files
 
     assert used() == used("bash", "read", "db_query") != used("db_insert") != used("db_insert", "db_insert")
+
+
+@pytest.mark.shows("I8")
+def test_the_number_of_a_call_is_no_news() -> None:
+    """The same check at a later call, with the same end, says nothing new."""
+    first, later = (
+        replace(CHECK, text=f"test at {at}: `make test` failed: 2 failed") for at in ("A3", "A12.4")
+    )
+    assert progress(case(first), ()).said == progress(case(later), ()).said
