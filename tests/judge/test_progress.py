@@ -86,4 +86,4 @@ def test_the_number_of_a_call_is_no_news() -> None:
     first, later = (
         replace(CHECK, text=f"test at {at}: `make test` failed: 2 failed") for at in ("A3", "A12.4")
     )
-    assert progress(case(first), ()).said == progress(case(later), ()).said
+    assert progress(case(first), ()).checks == progress(case(later), ()).checks
