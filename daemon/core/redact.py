@@ -42,7 +42,7 @@ class Numbers:
     def __call__(self, kind: str, secret: str) -> str:
         """The mark of a secret."""
         number = self._known.setdefault(secret, len(self._known) + 1)
-        return mark(f"{kind} #{number}, {len(secret)} characters")
+        return mark(f"{kind}-{number}:{len(secret)}-characters")  # one word, also for a shell
 
 
 def redact_head(text: str, limit: int) -> str:

@@ -292,10 +292,10 @@ def test_equal_secrets_look_equal() -> None:
     """Within a case a secret has one number, wherever it stands, and its length is said."""
     numbers, first, other = Numbers(), "ghp_" + "a1B2" * 9, "ghp_" + "c3D4" * 9
     assert redact(f"x {first} y {other}", numbers) == (
-        "x [redacted:github #1, 40 characters] y [redacted:github #2, 40 characters]"
+        "x [redacted:github-1:40-characters] y [redacted:github-2:40-characters]"
     )
     assert redact_value({"command": [first, other]}, name=numbers) == {
-        "command": ["[redacted:github #1, 40 characters]", "[redacted:github #2, 40 characters]"]
+        "command": ["[redacted:github-1:40-characters]", "[redacted:github-2:40-characters]"]
     }
 
 

@@ -15,6 +15,7 @@ from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.scripts import COMPLETE, INCOMPLETE, REQUEST, UNDEFENDED, finished, unfinished
 from harness.models.server import ModelServer, slow, text
+from tests.e2e.conftest import JUDGE
 from tests.support.hosts.witness import quiet
 from tests.support.machine.state import wait_ledger
 
@@ -66,7 +67,7 @@ def test_killed_while_judging(host: OpencodeServe, daemon: Daemon, llm: ModelSer
         )
         assert all(verdict_file(host.box.project, judge) is None for judge in judges)
     finally:
-        daemon.restart(REFLECTD_JUDGE_PROVIDER="offline")
+        daemon.restart(**JUDGE.env)
 
 
 @pytest.mark.shows("I35", "I42")
@@ -105,7 +106,7 @@ def test_a_dead_daemon_is_not_felt(host: OpencodeServe, daemon: Daemon, llm: Mod
     assert took < 10 * usual + 10  # a call that waits for the daemon's answer would take minutes
     assert len(session.users()) == 2
     daemon.start()
-    daemon.wait_verdict(session.id, "unscored")
+    daemon.wait_verdict(session.id, "complete")
 
 
 def listed(host: OpencodeServe) -> set[str]:

@@ -238,5 +238,5 @@ def test_equal_secrets_look_equal_to_the_judge() -> None:
     key = "ghp_" + "a1B2" * 9
     said = task(f"Use {key}", bash(f"echo {key}", f"sent {key}\nthen ghp_{'c3D4' * 9}"))
     text = first(make_case(said, at=1, nonce="n", templates=TEMPLATES)).text
-    assert text.count("[redacted:github #1, 40 characters]") >= 2
-    assert "[redacted:github #2, 40 characters]" in text
+    assert text.count("[redacted:github-1:40-characters]") >= 2
+    assert "[redacted:github-2:40-characters]" in text

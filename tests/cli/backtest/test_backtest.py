@@ -71,7 +71,7 @@ def test_the_report(box: Sandbox) -> None:
     for words in ("complete  ", "sent back as", "HIGH 4", "a day  ", "asked again", "by project", "2025-W"):
         assert words in text.replace("2026-W", "2025-W")
     found = report(box)
-    assert (found["sessions"], found["stops"], found["sent"], found["complete"]) == (6, 7, 4, 2)
+    assert (found["sessions"], found["stops"], found["sent"], found["complete"]) == (6, 7, 4, 0)
     assert found["signs"]["sent"] == {"again": 1, "went_on": 0, "none": 3}
     assert (found["calls"], found["usd"], found["judge"], found["problems"]) == (0, 0.0, "offline", [])
     assert [p["project"] for p in found["projects"]] == [str(box.project.resolve())]
@@ -80,7 +80,7 @@ def test_the_report(box: Sandbox) -> None:
 def test_recorded_sessions_of_both_hosts(box: Sandbox) -> None:
     """A folder with transcripts and exports; what is neither is named, and costs only itself."""
     found = report(box, str(DATA / "exports"))
-    assert (found["hosts"], found["sent"], found["complete"]) == ({"opencode": 2}, 1, 1)
+    assert (found["hosts"], found["sent"], found["complete"]) == ({"opencode": 2}, 1, 0)
     folder = box.root / "mixed"
     folder.mkdir()
     for path in (*(DATA / "claude").glob("*.jsonl"), *(DATA / "exports").glob("*.json")):

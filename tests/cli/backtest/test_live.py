@@ -122,5 +122,5 @@ def test_an_exported_session_of_opencode(daemon: Daemon) -> None:
     path.parent.mkdir()
     path.write_text(json.dumps(export), "utf-8")
     live = told(play_export(daemon, export))
-    assert [v["state"] for v in live] == ["incomplete", "complete"]
+    assert [v["state"] for v in live] == ["incomplete", "unscored"]
     assert again(path) == live
