@@ -374,6 +374,12 @@ def test_secrets_among_more_telling_names_than_are_looked_at_go(line: str) -> No
     assert redact(rows) == rows
 
 
+@pytest.mark.parametrize("line", ["PASS: t100\n", "cc -O0 -g -c src/f1.c -o build/f1.o\n"])
+def test_what_tests_and_builds_print_line_by_line_stays(line: str) -> None:
+    """A status is no name of a password, and a compiler's flags are none of a command that takes one."""
+    assert redact(line * 2_000) == line * 2_000
+
+
 @pytest.mark.shows("I46")
 def test_a_page_of_settings_is_looked_at_in_full() -> None:
     """A file in which each line is a secret keeps its names, and each mark says what was there."""
