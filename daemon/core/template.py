@@ -25,3 +25,12 @@ def fill(template: str, values: Mapping[str, str]) -> str:
         )
     pattern = re.compile("|".join(re.escape("{" + name + "}") for name in values) or r"(?!)")
     return pattern.sub(lambda m: values[m.group()[1:-1]], template)
+
+
+def divided(template: str, values: Mapping[str, str]) -> tuple[str, str]:
+    """(system prompt, data): the lines before the first placeholder, which are the same in each call and can
+    be cached, and the rest, filled in as by ``fill``.
+    """
+    slots = [at for name in values if (at := template.find("{" + name + "}")) >= 0]
+    start = template.rfind("\n", 0, min(slots, default=0)) + 1
+    return template[:start].strip(), fill(template[start:], values)

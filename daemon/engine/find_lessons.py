@@ -27,7 +27,7 @@ from .repositories import project_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable
 
-    from ..core.episodes import Candidate, Episode, Episodes
+    from ..core.episodes import Candidate, Episode, Episodes, Vector
     from .vectors import Vectors
     from .world import World
 
@@ -87,10 +87,9 @@ class FindLessons:
         found = usable(all_)
         if len(found) > SHOWN or len(all_) == FEW:
             vector = await self._vectors.one(text)
-            near = await self._search(project, text, FEW) if vector is not None else []
-            found = usable(near)
+            found = usable(await self._search(project, text, vector, FEW)) if vector is not None else []
             if len(found) < SHOWN:
-                more = await self._asked(lambda: self._store.search(text, None, where, FEW))
+                more = await self._search(project, text, None, FEW)
                 known = {e.id for e in found}
                 found += [e for e in usable(more) if e.id not in known]
         standing = await asyncio.to_thread(lambda: [e for e in found if not self._gone(e, project)])
@@ -122,15 +121,15 @@ class FindLessons:
         vector = await self._vectors.one(text)
         if vector is None and not by_words:
             return []
-        found = await self._search(project, text, max(FEW, limit))
+        found = await self._search(project, text, vector, max(FEW, limit))
         wanted = [c for c in found if c.episode.state != "dismissed" and (c.vouched or not vouched)]
         if vector is not None:
             wanted = [c for c in wanted if (c.similarity or -1.0) > least]
         return [Found(c, may_show(c.episode, project)) for c in wanted[:limit]]
 
-    async def _search(self, project: str, text: str, limit: int) -> list[Candidate]:
-        """By meaning, and without a model by words."""
-        vector, where = await self._vectors.one(text), self._projects(project)
+    async def _search(self, project: str, text: str, vector: Vector | None, limit: int) -> list[Candidate]:
+        """The nearest to this vector, and without one the best by words."""
+        where = self._projects(project)
         return await self._asked(lambda: self._store.search(text, vector, where, limit))
 
     def _projects(self, project: str) -> list[str] | None:

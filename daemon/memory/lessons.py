@@ -16,7 +16,7 @@ from ..core.errors import BadReply, Unavailable
 from ..core.llm import Prompt, Reply
 from ..core.redact import redact
 from ..core.reply import BadForm, Talk, wanted_object
-from ..core.template import fill
+from ..core.template import divided
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -84,12 +84,12 @@ def prompt_of(
         "lessons": "\n".join(json.dumps(row, ensure_ascii=False) for row in rows),
         "task": head_and_tail(redact(task), TASK_CHARS),
     }
-    start = template.rfind("\n", 0, max(0, template.find("{nonce}"))) + 1
+    system, text = divided(template, values)
     return Prompt(
         purpose=PURPOSE,
         tier="fast",
-        system=template[:start].strip(),
-        text=fill(template[start:], values),
+        system=system,
+        text=text,
         session=session,
         model=own,
         nonce=nonce,

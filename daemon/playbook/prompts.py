@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..core.llm import Prompt
-from ..core.template import fill
+from ..core.template import divided
 from .case import NONE
 
 if TYPE_CHECKING:
@@ -88,22 +88,15 @@ def keypoints(case: Case) -> Prompt:
 def _prompt(
     case: Case | Curation, purpose: str, values: Mapping[str, str], schema: dict[str, object]
 ) -> Prompt:
-    rules, data = _split(case.template, values)
+    system, text = divided(case.template, values)
     return Prompt(
         purpose=f"asked.{purpose}" if case.asked else purpose,
         tier=case.tier,
-        system=rules,
-        text=fill(data, values),
+        system=system,
+        text=text,
         session=case.session,
         model=case.model,
         nonce=case.nonce,
         schema=schema,
         max_tokens=MAX_TOKENS,
     )
-
-
-def _split(template: str, values: Mapping[str, str]) -> tuple[str, str]:
-    """The lines before the first that holds data, and the rest."""
-    first = min((at for name in values if (at := template.find(f"{{{name}}}")) >= 0), default=0)
-    start = template.rfind("\n", 0, first) + 1
-    return template[:start].strip(), template[start:]

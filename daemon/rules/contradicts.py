@@ -16,7 +16,7 @@ from ..core.errors import BadReply, Unavailable
 from ..core.llm import Prompt, Reply
 from ..core.redact import redact_head
 from ..core.reply import BadForm, Talk, wanted_object
-from ..core.template import fill
+from ..core.template import divided
 
 if TYPE_CHECKING:
     from ..core.transcript import Model
@@ -70,13 +70,12 @@ def prompt_of(rule: str, statements: Sequence[str], template: str, nonce: str) -
         json.dumps({"n": n, "statement": redact_head(text, TEXT)}, ensure_ascii=False)
         for n, text in enumerate(statements[:MOST], 1)
     ]
-    slots = [at for name in ("nonce", "statements") if (at := template.find(f"{{{name}}}")) >= 0]
-    start = template.rfind("\n", 0, min(slots, default=0)) + 1
+    system, text = divided(template, {"nonce": nonce, "statements": "\n".join(lines)})
     return Prompt(
         purpose=PURPOSE,
         tier="fast",
-        system=template[:start].strip(),
-        text=fill(template[start:], {"nonce": nonce, "statements": "\n".join(lines)}),
+        system=system,
+        text=text,
         nonce=nonce,
         schema=SCHEMA,
         max_tokens=TOKENS_OUT,

@@ -17,7 +17,7 @@ from ..core.errors import BadReply, Unavailable
 from ..core.llm import Prompt, Reply
 from ..core.redact import redact_head, redact_tail
 from ..core.reply import BadForm, Talk, wanted_object
-from ..core.template import fill
+from ..core.template import divided
 from .candidates import HEAD, PRIOR
 from .journal import MAX_CONTENT, SEVERITIES, Severity
 
@@ -100,13 +100,12 @@ def prompt_of(said: Sequence[Candidate], stands: Sequence[Stands], template: str
     known = [{"n": n, "stands": redact_head(s.text, STANDS_TEXT)} for n, s in enumerate(stands[:STANDS], 1)]
     asked = [_shown(n, c) for n, c in enumerate(said, len(known) + 1)]
     lines = "\n".join(json.dumps(line, ensure_ascii=False) for line in (*known, *asked))
-    slots = [at for name in ("nonce", "messages") if (at := template.find(f"{{{name}}}")) >= 0]
-    start = template.rfind("\n", 0, min(slots, default=0)) + 1  # the rules, which are the same in each call
+    system, text = divided(template, {"nonce": nonce, "messages": lines})
     return Prompt(
         purpose=PURPOSE,
         tier="fast",
-        system=template[:start].strip(),
-        text=fill(template[start:], {"nonce": nonce, "messages": lines}),
+        system=system,
+        text=text,
         nonce=nonce,
         schema=SCHEMA,
         max_tokens=200 + TOKENS_OUT * len(said),

@@ -393,6 +393,12 @@ def test_secrets_among_more_telling_names_than_are_looked_at_go(line: str) -> No
     assert redact(rows) == rows
 
 
+def test_what_a_build_prints_line_by_line_stays() -> None:
+    """A compiler's flags are none of a command that takes a password."""
+    line = "cc -O0 -g -c src/f1.c -o build/f1.o\n"
+    assert redact(line * 2_000) == line * 2_000
+
+
 @pytest.mark.shows("I46")
 def test_a_page_of_settings_is_looked_at_in_full() -> None:
     """A file in which each line is a secret keeps its names, and each mark says what was there."""

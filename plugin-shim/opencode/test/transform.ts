@@ -14,7 +14,7 @@ const found: Record<string, number[]> = {}
 
 async function measure(name: string, directory: string, given: boolean, ready: () => Promise<void>) {
   process.env["REFLECTD_SOCKET"] = `${directory}/d.sock`
-  const client = { app: { log: async () => ({}) }, session: {} }
+  const client = { app: { log: async () => ({}), agents: async () => ({ data: [] }) }, session: {} }
   const hooks = await plugin.server({ client, directory } as unknown as Parameters<typeof plugin.server>[0])
   const hook = hooks["experimental.chat.system.transform"]
   if (!hook) throw new Error("the plugin has no such hook")
