@@ -2,7 +2,7 @@
 
 | command | runs |
 | --- | --- |
-| `make test-fast` | what takes milliseconds: neither ``full`` nor ``slow`` nor a real host |
+| `make test-fast` | what takes milliseconds (``--fast``): neither ``full`` nor ``slow`` nor a real host |
 | `make test` | all but ``full``; 20 examples of each property |
 | `make test-all` | everything (``--all``); 200 examples of each property |
 
@@ -55,6 +55,24 @@ NEEDS = {
 POSTGRES = "a PostgreSQL is started"
 SLOW = {
     "engine/test_upgrade.py": "programs are started",
+    "engine/features/test_learning_promises.py": "whole sessions are learned from, with a store on the disk",
+    "engine/features/test_memory.py": "whole sessions are learned from, with a store on the disk",
+    "engine/features/test_playbook.py": "whole sessions are learned from, with a store on the disk",
+    "engine/test_abandoned.py": "time-outs are waited for",
+    "engine/test_bootstrap.py": "whole folders of sessions are read",
+    "engine/test_lanes.py": "folders that hang are waited for",
+    "engine/test_learning.py": "whole sessions are learned from, with a store on the disk",
+    "engine/test_memory.py": "whole sessions are learned from, with a store on the disk",
+    "engine/test_reconnect.py": "thousands of sessions are looked through",
+    "files/test_findings.py": "thousands of files are written",
+    "files/test_revise.py": "thousands of files are written",
+    "files/test_rule_steps.py": "kills a process between any two of its steps",
+    "hosts/claude_code/test_recorded.py": "each field of each recorded line is changed",
+    "playbook/test_extract.py": "megabytes are read",
+    "store/test_damage.py": "databases are damaged and rescued",
+    "store/test_learning.py": "fifty megabytes are written",
+    "test_patterns.py": "hundreds of expressions are run",
+    "e2e": "real hosts are started",
     "mcp/test_server.py": "the SDK's client and servers are started",
     "test_conventions.py": "every test file is read",
     "test_shows.py": "every test file is read",
@@ -102,10 +120,11 @@ _left = pytest.StashKey[int]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--all``."""
+    """``--all`` and ``--fast``."""
     parser.addoption(
         "--all", action="store_true", help="run the tests marked `full` too, and more examples of each"
     )
+    parser.addoption("--fast", action="store_true", help="leave out the tests marked `slow`")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -136,6 +155,13 @@ def left_to_all(item: pytest.Item) -> str | None:
     return why(item, FULL) or next((NEEDS[tool] for tool in tools if tool in NEEDS), None)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """``--fast`` does not even import the files that are listed as slow."""
+    if not config.getoption("--fast") or TESTS not in collection_path.parents:
+        return None
+    return collection_path.relative_to(TESTS).as_posix() in SLOW or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark them before ``-m`` is heard, and leave out what only ``make test-all`` runs."""
@@ -146,6 +172,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         reason = why(item, SLOW)
         if reason:
             item.add_marker(pytest.mark.slow(reason))
+    if config.getoption("--fast"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
     if not config.getoption("--all"):
         full = [item for item in items if item.get_closest_marker("full")]
         config.stash[_left] = len(full)
