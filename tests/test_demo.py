@@ -119,12 +119,12 @@ def test_json_says_the_same(clone: Path) -> None:
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert found["judge"] == "offline"
-    assert [r["verdict"]["state"] for r in found["rounds"]] == ["incomplete", "complete"]
+    assert [r["verdict"]["state"] for r in found["rounds"]] == ["incomplete", "unscored"]
     assert [r["order"]["kind"] for r in found["rounds"]] == ["feedback", "toast"]
     assert [[row["open"] for row in r["evidence"]].count(True) for r in found["rounds"]] == [1, 0]
     session = found["rounds"][1]["verdict"]["session"]
     assert found["files"][f"verdict_{session}.json"] == found["rounds"][1]["verdict"]
-    assert found["files"][f"verdict_{session[:8]}.json"]["complete"] is True
+    assert found["files"][f"verdict_{session[:8]}.json"]["severity"] == "NONE"
 
 
 def test_a_damaged_recording_is_named(clone: Path) -> None:

@@ -73,7 +73,7 @@ def _fill(sections: Sequence[Sequence[Item]], kept: list[list[str]], room: int, 
     )
     for rank, at, s in order:
         item = sections[s][-at]
-        if item.needs >= 0 and not kept[s][item.needs]:
+        if (item.text and not kept[s][-at]) or (item.needs >= 0 and not kept[s][item.needs]):
             continue
         cost = tokens(f"{item.full}\n") - (tokens(f"{kept[s][-at]}\n") if kept[s][-at] else 0)
         if cost <= (room if rank <= DECIDES else usual):

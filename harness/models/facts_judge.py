@@ -1,8 +1,8 @@
 """A judge for stories whose subject is not the judge: a model server on loopback that reads the rows of the
 prompt.
 
-It says "incomplete" for a failed check that is open, the person's turn after a question, else "complete". It
-speaks OpenAI's wire format, so a daemon asks it as it asks any model.
+It says that it is the person's turn after a question, "incomplete" for a failed check that is open, else
+"complete". It speaks OpenAI's wire format, so a daemon asks it as it asks any model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def assess(prompt: str) -> dict[str, Any]:
     }  # fmt: skip
     failed = [m for m in _FAILED.finditer(prompt) if not any(words in m["how"] for words in _OLD)]
     final = _FINAL.search(prompt)
-    if failed:
+    if final and final[1].rstrip().endswith("?"):
+        said |= {"complete": False, "requires_human_action": True, "feedback": "The agent asks."}
+    elif failed:
         items = [(m["id"], f"`{m['command']}` failed after the last edit") for m in failed]
         again = [f"Fix it and run `{m['command']}` again." for m in failed]
         summary = failed[0]["how"].partition(": ")[2].partition("; failed tests")[0]
@@ -45,8 +47,6 @@ def assess(prompt: str) -> dict[str, Any]:
             "next_actions": again,
             "feedback": f"{items[0][1]} ({items[0][0]}): {summary}. {again[0]}",
         }
-    elif final and final[1].rstrip().endswith("?"):
-        said |= {"complete": False, "requires_human_action": True, "feedback": "The agent asks."}
     return said
 
 

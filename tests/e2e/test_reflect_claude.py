@@ -199,5 +199,5 @@ def test_what_the_person_typed_is_done(own_box: Sandbox, llm: ModelServer) -> No
         assert [v["state"] for v in daemon.verdicts(session)] == ["complete"]
         assert tui.quit() == 0
     (judged,) = llm.of("api")
-    assert "/reflect" not in judged.prompt
+    assert "reflect learn" not in judged.prompt
     assert "Run lint before committing" in rules_file(own_box)

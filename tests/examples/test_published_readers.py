@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 
 from daemon import config
-from daemon.testing import FakeClock, ScriptedLLM
+from daemon.core.llm import Prompt, Reply
+from daemon.testing import FakeClock, ScriptedLLM, reply
+from harness.models.facts_judge import assess
 from tests.examples.published import AS_WITHOUT, POLL_S, Reader, Speech, Telegram
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
 
@@ -28,6 +30,14 @@ RED = (write("login.py"), bash("pytest -q", 1, "1 failed, 11 passed in 0.4s"))
 GREEN = (write("login.py"), bash("pytest -q", 0, "12 passed in 0.4s"))
 DONE = "complete"
 Heard = list[tuple[str, str]]
+
+
+class FactsLLM(ScriptedLLM):
+    """A model that judges by the rows of the prompt."""
+
+    async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
+        del deadline_s
+        return reply(assess(prompt.text), prompt.nonce, self.name)
 
 
 @dataclass
@@ -149,7 +159,7 @@ STORIES = {  # steps, and what both tell; with a star only Telegram, because spe
 async def test_what_is_heard(stage: Open, steps: str, heard: str) -> None:
     """A done task once and within a second; while the agent goes on nothing; else as without us."""
     kept: dict[str, Any] = {}
-    async with stage() as s:
+    async with stage(FactsLLM()) as s:
         for who, what, *seconds in (step.split() for step in steps.split(", ")):
             session = SESSIONS.get(who, "")
             match who, what:
