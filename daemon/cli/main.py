@@ -27,6 +27,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "line": (".control.line", "one line for prompts and status bars: where a session stands"),
     "why": (".verdicts.why", "why a session was judged as it was"),
     "history": (".verdicts.history", "what was judged: sessions and their rounds"),
+    "prune": (".control.prune", "what is too old to keep, and that the clock is right after a jump"),
     "dashboard": (".control.dashboard", "what happens, why, and what it costs, in your browser"),
     "watch": (".verdicts.watch", "verdicts as they come"),
     "cost": (".verdicts.cost", "what judging cost"),

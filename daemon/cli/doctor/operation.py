@@ -252,6 +252,15 @@ def database(about: About) -> Iterator[Check]:
         yield Check("database", "warn", f"a damaged one was kept: {aside}", "remove it if you don't need it")
 
 
+def pruning(about: About) -> Iterator[Check]:
+    """Whether the clock keeps the running daemon from deleting what is too old."""
+    from ..render import standstill
+
+    for stands in (about.status or {}).get("standstill", ()):
+        mend = "set the clock right, or `reflectd prune` if it is right"
+        yield Check("prune", "warn", standstill(stands), mend)
+
+
 def replies(about: About) -> Iterator[Check]:
     """Replies of models that could not be parsed (dead letters)."""
     import time
