@@ -13,14 +13,15 @@ from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from tests.support.machine.command_line import reflectd, said
 from tests.support.machine.shifted import ShiftedDaemon
+from tests.web.browsing import Browser, Read
 
 AHEAD = 20 * DAY_S
 
 
 @pytest.mark.shows("I52")
 def test_a_standstill_is_told_and_a_person_ends_it(box: Sandbox) -> None:
-    """The clock goes 20 days ahead and stays there: nothing is deleted; `status` and `doctor` say since when
-    and why, `prune --dry-run` changes nothing, and after a yes a day's worth goes, and no more.
+    """The clock goes 20 days ahead and stays there: nothing is deleted; `status`, `doctor` and the dashboard
+    say since when and why, `prune --dry-run` changes nothing, and after a yes a day's worth goes, and no more.
     """
     database = box.state / "reflectd.sqlite3"
     daemon = ShiftedDaemon(box).start()
@@ -36,6 +37,9 @@ def test_a_standstill_is_told_and_a_person_ends_it(box: Sandbox) -> None:
         assert abs(stands["since"] / 1000 - time.time() - AHEAD) < 3600
         words = ("no old rows are deleted, since", "19 days ahead", "`reflectd prune`")
         said(reflectd(box, "status"), 0, *words)
+        page = Read(Browser.inside(daemon).get("/health").text).text
+        assert "No old rows are deleted, since" in page
+        assert "jumped by 19 days" in page
         checks = json.loads(reflectd(box, "doctor", "--json").stdout)["checks"]
         (check,) = (c for c in checks if c["name"] == "prune")
         assert check["outcome"] == "warn"
