@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
+from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -18,16 +21,23 @@ from tests.web.browsing import Browser, Read
 AHEAD = 20 * DAY_S
 
 
+def marked(database: Path) -> bool:
+    """Whether the daemon has looked for what is too old: before that it can't notice a jump."""
+    with closing(sqlite3.connect(database)) as db:
+        return bool(db.execute("SELECT 1 FROM told_once WHERE what = 'deleted rows'").fetchall())
+
+
 @pytest.mark.shows("I52")
 def test_a_standstill_is_told_and_a_person_ends_it(box: Sandbox) -> None:
     """The clock goes 20 days ahead and stays there: nothing is deleted; `status`, `doctor` and the dashboard
-    say since when and why, `prune --dry-run` changes nothing, and after a yes a day's worth goes, and no more.
+    say since when and why, `prune --dry-run` changes nothing, and after a yes a day's worth goes, no more.
     """
     database = box.state / "reflectd.sqlite3"
     daemon = ShiftedDaemon(box).start()
     daemon.stop()
     fill(database)
     with daemon:
+        wait_until(partial(marked, database), "the first look", daemon.log)
         said(reflectd(box, "prune"), 0, "too old", "nothing", "by itself, once a day")
         assert daemon.status()["standstill"] == []
         daemon.shift(AHEAD)
