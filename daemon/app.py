@@ -184,7 +184,9 @@ class Daemon:
         ``inherited``: the socket of a service manager. It stays where it is, and so does its address.
         """
         e = self.engine
-        routes = Routes(e.intake, e.instances, e.claude, self.status, e.features, self.site, os.getuid())
+        routes = Routes(
+            e.intake, e.instances, e.claude, self.status, e.features, self.site, e.upkeep, os.getuid()
+        )
         app = web.Application(client_max_size=MAX_BODY)
         routes.add_to(app)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)

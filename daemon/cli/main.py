@@ -32,6 +32,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "cost": (".verdicts.cost", "what judging cost"),
     "doctor": (".doctor.doctor", "what is wrong with this installation, and how to mend it"),
     "logs": (".control.logs", "show the daemon's log"),
+    "prune": (".control.prune", "what is too old to keep, and that the clock is right after a jump"),
     "service": (".control.service", "run the daemon as a service (systemd, launchd)"),
     "setup": (".setup.setup", "connect a coding agent to reflectd"),
     "uninstall": (".setup.uninstall", "remove all that reflectd left on this machine"),

@@ -169,6 +169,17 @@ def clock(ms: float) -> str:
     return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M:%S", then)
 
 
+def standstill(found: Mapping[str, Any]) -> str:
+    """Why nothing old is deleted, since when and until when: one of the ``standstill`` of the status."""
+    days = count(round(abs(found["off_ms"]) / 86_400_000), "day")
+    ahead = f"went {days} ahead, or no daemon ran for so long"
+    why = ahead if found["off_ms"] > 0 else f"went {days} back"
+    since, until = clock(found["since"]), clock(found["until"])
+    return (
+        f"no old {found['what']} are deleted, since {since} until {until}: the clock {why} (`reflectd prune`)"
+    )
+
+
 def table(rows: Sequence[Sequence[str]], *, right: Iterable[int] = ()) -> list[str]:
     """Rows with columns as wide as their widest cell. The columns in ``right`` are aligned to the right."""
     widths = [max(terminal.columns(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []

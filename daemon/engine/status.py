@@ -19,6 +19,7 @@ from ..store.verdicts import ALWAYS
 from .explain import group_objects, judging_object, report_object, session_object, why
 from .history import history
 from .line import line
+from .upkeep import standstills
 from .world import DAY_MS
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ class StatusReport:
             "sessions": len(world.sessions.in_memory()),
             "events": self._intake.events,
             "verdicts": world.verdicts.counts(),
+            "standstill": standstills(world),
             "rss_mb": rss_mb(),
         }
 

@@ -4,19 +4,25 @@ month that becomes dear.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+from dataclasses import asdict, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from ..core.errors import Unavailable
 from ..core.task import ClosedTask
+from ..store import jobs as rows
 from ..store import ledger, outbox, retention, sessions, verdicts
+from ..store.readonly import ReadOnly
 from .commit import CLOSED
 from .jobs import FACTS, UPKEEP
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from ..store.db import Statement
     from ..store.jobs import Job
     from .features.registry import Features
@@ -30,14 +36,34 @@ HOUR_MS: Final = 3_600_000
 async def aged_ms(world: World, what: str) -> int:
     """The time by which rows are too old: now, once a day, else ``NOTHING``. Raises ``Unavailable``."""
     now = world.clock.now_ms()
-    may, following, off_ms = retention.next_time(world.db, what, now)
-    await world.db.commit(retention.set_next(what, following))
-    if off_ms:
-        days = round(off_ms / retention.DAY_MS)
+    look = retention.look(world.db, what, now)
+    await world.db.commit(*look.kept)
+    if look.off_ms:
+        days = round(look.off_ms / retention.DAY_MS)
         world.log.warning(
             "nothing is deleted for a day: the clock jumped, or no daemon ran", days=days, of=what
         )
-    return now if may else retention.NOTHING
+    return now if look.may else retention.NOTHING
+
+
+def standstills(world: World) -> list[dict[str, Any]]:
+    """Of what nothing is deleted because of the clock: each a ``retention.Standstill``."""
+    now = world.clock.now_ms()
+    found = (retention.standstill(world.db, what, now) for what in retention.KINDS)
+    return [asdict(stands) for stands in found if stands is not None]
+
+
+def _count(database: Path, statements: Sequence[Statement]) -> dict[str, int]:
+    """How many rows of each table the statements would delete. It blocks: call it in a thread."""
+    found: dict[str, int] = {}
+    with ReadOnly(database) as db:
+        for sql, parameters in statements:
+            if sql.startswith("DELETE FROM "):
+                counted = sql.replace("DELETE", "SELECT count(*)", 1)
+                ((number,),) = db.read(counted, parameters[0])
+                table = sql.split()[2]
+                found[table] = found.get(table, 0) + int(number)
+    return {table: number for table, number in found.items() if number}
 
 
 class Upkeep:
@@ -85,14 +111,7 @@ class Upkeep:
         What can't be deleted is logged and left for the next time: it must not keep the rest.
         """
         now = self._world.clock.now_ms()
-        aged = await aged_ms(self._world, "rows")
-        statements = (
-            *sessions.prune(aged),
-            *outbox.prune(aged),
-            verdicts.prune(aged),
-            ledger.prune(aged),
-            *self._features.prune(aged),
-        )
+        statements = self._statements(await aged_ms(self._world, "rows"))
         done = int(job.cursor) if job.cursor.isdecimal() and len(job.cursor) < 10 else 0
         for i, statement in enumerate(statements[done:], done + 1):
             try:
@@ -102,6 +121,33 @@ class Upkeep:
                 job = await self._jobs.keep(job, cursor=str(i))
         await self._warn_of_month(now)
         await self._jobs.keep(job, cursor="", due_ms=now + HOUR_MS)
+
+    def _statements(self, aged: int) -> tuple[Statement, ...]:
+        """They delete what is too old at that time, or above a bound."""
+        return (
+            *sessions.prune(aged),
+            *outbox.prune(aged),
+            verdicts.prune(aged),
+            ledger.prune(aged),
+            *self._features.prune(aged),
+        )
+
+    async def prune(self, *, trust: bool) -> dict[str, Any]:
+        """``POST /v1/prune``: what would be deleted by this clock, and whether that stands still. Raises
+        ``Unavailable``.
+
+        ``trust``: a person says that the clock is right, which ends a standstill (``ended``).
+        """
+        world, now = self._world, self._world.clock.now_ms()
+        stands = standstills(world)
+        ends = {s["what"]: retention.trust_clock(world.db, s["what"], now) for s in stands} if trust else {}
+        old = await asyncio.to_thread(_count, world.db.path, self._statements(now))
+        if any(ends.values()):
+            marks = [statement for each in ends.values() for statement in each]
+            await world.db.commit(*marks, rows.hasten_lane(UPKEEP, now), durable=True)
+            self._jobs.wake()
+            world.log.warning("a person says that the clock is right", of=[k for k, v in ends.items() if v])
+        return {"now": now, "standstill": stands, "old": old, "ended": [k for k, v in ends.items() if v]}
 
     async def _warn_of_month(self, now: int) -> None:
         """Once a month: it is expected to cost more than ``spend.cents_per_month``."""

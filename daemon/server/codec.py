@@ -111,7 +111,15 @@ class Dash(Struct, forbid_unknown_fields=True):
     stop: bool = False
 
 
-_DECODERS: dict[type, Any] = {k: msgspec.json.Decoder(k) for k in (Hello, Events, Result, Ask, Switch, Dash)}
+class Prune(Struct, forbid_unknown_fields=True):
+    """``POST /v1/prune``. ``trust``: a person says that the clock is right."""
+
+    trust: bool = False
+
+
+_DECODERS: dict[type, Any] = {
+    k: msgspec.json.Decoder(k) for k in (Hello, Events, Result, Ask, Switch, Dash, Prune)
+}
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 
 

@@ -25,6 +25,7 @@ from .codec import (
     Dash,
     Events,
     Hello,
+    Prune,
     Result,
     Switch,
     absolute,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from ..engine.instances import Instances
     from ..engine.intake import Intake
     from ..engine.status import StatusReport
+    from ..engine.upkeep import Upkeep
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOSTS = frozenset({"reflectd", "localhost"})
@@ -82,6 +84,7 @@ class Routes:
         status: StatusReport,
         features: Features,
         dashboard: Dashboard,
+        upkeep: Upkeep,
         uid: int,
     ) -> None:
         self._intake = intake
@@ -90,6 +93,7 @@ class Routes:
         self._status = status
         self._features = features
         self._dashboard = dashboard
+        self._upkeep = upkeep
         self._uid = uid
         self._trusted: WeakSet[asyncio.Transport] = WeakSet()  # connections whose user was checked
 
@@ -103,6 +107,7 @@ class Routes:
             ("POST", "/v1/ask", self.ask),
             ("POST", "/v1/switch", self.switch),
             ("POST", "/v1/dashboard", self.dashboard),
+            ("POST", "/v1/prune", self.prune),
             ("POST", "/v1/hooks/{event}", self.hook),
             ("GET", "/v1/status", self.status),
             ("GET", "/v1/sessions", self.sessions),
@@ -211,6 +216,11 @@ class Routes:
         if d.stop:
             return answer(closed=await self._dashboard.close())
         return answer(**await self._dashboard.open())
+
+    async def prune(self, request: web.Request) -> web.Response:
+        """``POST /v1/prune``."""
+        p = await read(await request.read(), Prune)
+        return answer(**await self._upkeep.prune(trust=p.trust))
 
     async def status(self, _: web.Request) -> web.Response:
         """``GET /v1/status``."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Unavailable, UserError, words
-from . import damage
+from . import backup, damage
 from .migrations import MIGRATIONS
 from .syncing import LONGEST, Checkpoints, Syncs, sync_data
 
@@ -247,9 +247,10 @@ def _missing(c: sqlite3.Connection) -> str:
 def migrate(
     c: sqlite3.Connection, path: Path, migrations: Sequence[tuple[str, Sequence[str]]] = MIGRATIONS
 ) -> None:
-    """Run the migrations that the database does not have yet, each in its own transaction.
+    """Run the migrations that the database does not have yet, each in its own transaction. A database that
+    has some is copied before.
 
-    Raises ``UserError`` when a newer version of reflectd wrote the database.
+    Raises ``UserError`` when a newer version of reflectd wrote the database, or it can't be copied.
     """
     c.execute(
         "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, at TEXT DEFAULT CURRENT_TIMESTAMP)"
@@ -259,20 +260,25 @@ def migrate(
     if unknown:
         raise UserError(
             f"{path} was written by a newer reflectd (migration {min(unknown)}). "
-            "Update reflectd, or set daemon.state_dir to another folder"
+            f"Update reflectd, {backup.way_back(path, min(unknown))}"
         )
-    for name, statements in migrations:
-        if name not in done:
-            c.execute("BEGIN IMMEDIATE")
-            try:
-                for statement in statements:
-                    c.execute(statement)
-                c.execute("INSERT INTO migrations (name) VALUES (?)", (name,))
-                c.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    c.execute("ROLLBACK")
-                raise
+    missing = [(name, statements) for name, statements in migrations if name not in done]
+    copied = bool(done and missing)
+    if copied:
+        backup.back_up(c, path, missing[0][0])
+    for name, statements in missing:
+        c.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in statements:
+                c.execute(statement)
+            c.execute("INSERT INTO migrations (name) VALUES (?)", (name,))
+            c.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                c.execute("ROLLBACK")
+            raise
+    if copied:
+        backup.drop_older(path, missing[0][0])
 
 
 def _set_aside(path: Path, now: int) -> Path:

@@ -58,6 +58,11 @@ def hasten(kind: str, key: str, due: int) -> Statement:
     return ("UPDATE jobs SET due = min(due, ?) WHERE kind = ? AND key = ?", [(due, kind, key)])
 
 
+def hasten_lane(lane: str, due: int) -> Statement:
+    """All jobs of the lane are due at ``due``, or before."""
+    return ("UPDATE jobs SET due = min(due, ?) WHERE lane = ?", [(due, lane)])
+
+
 def remove(job: Job) -> Statement:
     """It is done."""
     return ("DELETE FROM jobs WHERE id = ?", [(job.id,)])

@@ -39,6 +39,15 @@ def sync_data(fd: int) -> None:
     getattr(os, "fdatasync", os.fsync)(fd)  # macOS has no fdatasync
 
 
+def sync_folder(folder: str | Path) -> None:
+    """Have the disk keep which files the folder has. Raises ``OSError``: some file systems can't."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 class Syncs:
     """Syncs the WAL. Those who ask while it is synced share the next sync."""
 
@@ -66,7 +75,8 @@ class Syncs:
         os.close(self._fd)
 
     def _run(self) -> None:
-        self._sync_folder()
+        with contextlib.suppress(OSError):  # some file systems can't
+            sync_folder(self._folder)  # the WAL may be new; SQLite would do it with the first sync of its own
         while (asked := self._queue.get()) is not None:
             waiting: list[Waiting | None] = [asked]
             with contextlib.suppress(queue.Empty):
@@ -82,15 +92,6 @@ class Syncs:
                     return
                 with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                     each[0].call_soon_threadsafe(_answer, each[1], error)
-
-    def _sync_folder(self) -> None:
-        """The WAL may be new. SQLite would sync its folder with the first sync of its own."""
-        with contextlib.suppress(OSError):  # some file systems can't
-            fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
 
 
 def _answer(done: asyncio.Future[None], error: OSError | None) -> None:

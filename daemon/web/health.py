@@ -29,6 +29,7 @@ async def read(source: Source, query: Mapping[str, str]) -> Json:
         "jobs": {kind: n for kind, n in status["jobs"].items() if n},
         "filing": status["filing"],
         "upgrade": status["upgrade"],
+        "standstill": status["standstill"],
         "keys_unused": status["keys_unused"],
         "instances": status["instances"],
         "off": status["off"],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.store.readers import Reader
+from daemon.store.readers import Reader, lost
 
 
 def test_the_key_is_made_once(tmp_path: Path) -> None:
@@ -36,3 +36,31 @@ def test_a_key_that_is_none(tmp_path: Path, text: str) -> None:
     with pytest.raises(UserError, match="key"):
         Reader(tmp_path / "key")
     assert (tmp_path / "key").read_text() == text
+
+
+@pytest.mark.shows("I51")
+def test_a_lost_key_is_known_until_a_person_decides(tmp_path: Path) -> None:
+    """Gone, replaced by a new one, damaged; fine again with the old one, or when the new one is kept."""
+    path = tmp_path / "key"
+    assert lost(path) is None
+    Reader(path)
+    old = path.read_bytes()
+    assert lost(path) is None
+    path.unlink()
+    assert "is gone" in (lost(path) or ("",))[0]
+    assert not path.exists(), "looking makes none"
+    new = Reader(path)
+    problem, mend = lost(path) or ("", "")
+    assert "is another key" in problem
+    path.write_bytes(old)
+    assert lost(path) is None
+    path.write_text("nothex")
+    assert "can't be used" in (lost(path) or ("",))[0]
+    path.unlink()
+    Reader(path)
+    used = tmp_path / "key.used"
+    assert str(used) in mend
+    assert stat.S_IMODE(used.stat().st_mode) == 0o600
+    used.unlink()
+    assert Reader(path).name != new.name
+    assert lost(path) is None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ...paths import Paths
 
-CHARS: Final = 300
+CHARS: Final = 400
 LIMIT: Final = 10_000
 
 

@@ -11,7 +11,20 @@ from ...core.errors import Unavailable
 from ...core.words import HOSTS
 from ...paths import find_socket
 from ..judging import allows, names, read, who_judges
-from ..render import Paint, ago, clock, count, dear, place, plain, print_json, short, span, waiting
+from ..render import (
+    Paint,
+    ago,
+    clock,
+    count,
+    dear,
+    place,
+    plain,
+    print_json,
+    short,
+    span,
+    standstill,
+    waiting,
+)
 from ..settings import add_flags, look
 from ..terminal import add_flag, show
 from . import start_failure
@@ -89,6 +102,7 @@ def render(
     ]
     if status["degraded"]:
         facts.append(("DEGRADED", paint(plain(status["degraded"]), "red")))
+    facts += [("prune", standstill(s)) for s in status.get("standstill", ())]
     counts = (f"{n:,} {paint.state(state)}" for state, n in sorted(status["verdicts"].items()))
     facts.append(("verdicts", ", ".join(counts) or "none yet"))
     for i in status["instances"]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -219,6 +220,41 @@ def test_a_new_program_that_does_not_start_is_named(box: Sandbox, broken: str) -
     app.write_text(good)
     with program:
         assert not [p.name for p in box.state.iterdir() if "failed" in p.name]
+
+
+@pytest.mark.shows("I43")
+def test_going_back_after_an_upgrade_that_changed_the_database(box: Sandbox) -> None:
+    """This reflectd judged a turn, a newer one brought its database up to date and was killed: this one names
+    the copy from before that, and with the copy in place it has its verdicts again.
+    """
+    package = installed(box)
+    upgrade(package)
+    schema = package / "store" / "migrations.py"
+    more = '("9999_next", ("ALTER TABLE verdicts ADD COLUMN next TEXT",))'
+    schema.write_text(f"{schema.read_text()}\n\nMIGRATIONS = (*MIGRATIONS, {more})\n")
+    older, newer = Daemon(box), Daemon(box, PYTHONPATH=str(package.parent))
+    newer.program = ("-m", "reflectd", "serve")
+    for daemon, session in ((older, "ses_before"), (newer, "ses_after")):
+        with daemon, WireHost(box.socket, box.project, unfinished(box.project), f"host-{session}") as host:
+            host.send(host.turn(session))
+            wait_until(partial(daemon.verdicts, session), "a verdict", daemon.log)
+            assert daemon.verdicts("ses_before")
+            daemon.kill9()
+    database = box.state / "reflectd.sqlite3"
+    copy = box.state / f"{database.name}.before-9999_next"
+    words = ("newer reflectd", f"go back to {copy.name}", "its -wal and -shm away", "docs/upgrade.md")
+    said(reflectd(box, "start"), 1, *words)
+    said(reflectd(box, "status"), 3, *words)
+    (box.state / "newer").mkdir()
+    for suffix in ("", "-wal", "-shm"):
+        file = box.state / f"{database.name}{suffix}"
+        file.rename(box.state / "newer" / file.name)
+    shutil.copyfile(copy, database)
+    with older:
+        assert older.status()["version"] == __version__
+        assert older.verdicts("ses_before")
+        assert not older.verdicts("ses_after")
+        assert not (box.state / "start-failed").exists()
 
 
 def test_settings_that_do_not_start_are_named(box: Sandbox) -> None:
