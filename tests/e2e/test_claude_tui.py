@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -332,6 +333,51 @@ def test_a_daemon_that_dies_in_the_session_is_started_again(own_box: Sandbox, ll
             assert tui.quit() == 0
     finally:
         assert reflectd(own_box, "stop").code == 0
+
+
+@pytest.mark.shows("I5")
+def test_a_compaction_while_the_judge_thinks(own_box: Sandbox, llm: ModelServer) -> None:
+    """`/compact` is not the agent's work: the feedback still wakes the session."""
+    thinking = slow("Hm")
+    llm.script(*unfinished(own_box), *finished())
+    llm.api(thinking, UNDEFENDED, COMPLETE)
+    with model_daemon(own_box, llm) as daemon, ClaudeTui(set_up(own_box, llm)) as tui:
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        tui.wait_idle()
+        tui.ask("/compact")
+        tui.wait_for("Compacted")
+        tui.wait_idle()
+        thinking.release(INCOMPLETE)
+        tui.wait_for(DONE)
+        session = llm.of("main")[0].session
+        daemon.wait_verdict(session, "complete")
+        assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"]
+        assert tui.quit() == 0
+
+
+@pytest.mark.shows("GUARD-1")
+def test_a_stop_hook_of_the_persons_is_not_overruled(own_box: Sandbox, llm: ModelServer) -> None:
+    """It said `continue: false` while the judge thinks: the verdict, which comes later, wakes nobody."""
+    thinking = slow("Hm")
+    llm.script(*unfinished(own_box))
+    llm.api(thinking, UNDEFENDED)
+    claude = set_up(own_box, llm)
+    settings = json.loads((claude.config / "settings.json").read_text("utf-8"))
+    ends = {"type": "command", "command": 'echo \'{"continue": false, "stopReason": "Enough for today"}\''}
+    claude.write_settings({**settings, "hooks": {"Stop": [{"hooks": [ends]}]}})
+    with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        tui.wait_for("Enough for today")
+        tui.wait_idle()
+        thinking.release(INCOMPLETE)
+        session = llm.of("main")[0].session
+        daemon.wait_verdict(session, "incomplete")
+        wait_until(lambda: not hooks(tui), "no hook that waits", lambda: hooks(tui))
+        tui.wait_idle()
+        assert tui.quit() == 0
+    assert len(llm.of("main")) == 3
 
 
 HELLO, HELLOS = "Say hello", 5
