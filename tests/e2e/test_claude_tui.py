@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import psutil
@@ -12,7 +14,7 @@ import pytest
 
 from harness.hosts.claude_code import ClaudeCode, Ran, Running, Version
 from harness.hosts.claude_code_tui import ClaudeTui
-from harness.machine.reflectd import Daemon, verdict_file
+from harness.machine.reflectd import Daemon, call, verdict_file
 from harness.machine.sandbox import REPO
 from harness.machine.waiting import wait_until
 from harness.models.claude_code import bash, write
@@ -332,6 +334,92 @@ def test_a_daemon_that_dies_in_the_session_is_started_again(own_box: Sandbox, ll
             assert tui.quit() == 0
     finally:
         assert reflectd(own_box, "stop").code == 0
+
+
+@pytest.mark.shows("I45")
+def test_a_daemon_that_dies_in_a_judgement_soon_after_its_start(own_box: Sandbox, llm: ModelServer) -> None:
+    """A hook started it less than a minute ago. The Stop hook that waits asks again, and starts the next one
+    when the minute is over: the turn is judged there once, the session is woken, and nothing stays `judging`.
+    """
+    own_box.extra |= {"REFLECTD_NO_START": "0", "PATH": f"{program(own_box)}:{own_box.env()['PATH']}"}
+    own_box.extra |= {"REFLECTD_JUDGE_PROVIDER": "openai", "REFLECTD_OPENAI_BASE_URL": llm.url}
+    thinking = slow("Hm")
+    llm.script(*unfinished(own_box), *finished())
+    llm.api(thinking, INCOMPLETE, UNDEFENDED, COMPLETE)
+    try:
+        with ClaudeTui(set_up(own_box, llm)) as tui:
+            tui.ask(REQUEST)
+            thinking.wait_started()
+            tui.wait_idle()
+            session = llm.of("main")[0].session
+            assert (verdict_file(own_box.project, session) or {}).get("state") == "judging"
+            started = own_box.state / "started-by-hook"
+            assert time.time() - int(started.read_text("utf-8")) < 60, "the hook of the session's start"
+            # all but the last seconds of the minute are over
+            started.write_text(f"{int(time.time()) - 55}\n", "utf-8")
+            died = call(own_box.socket, "GET", "/v1/status")["pid"]
+            psutil.Process(died).kill()
+            tui.wait_for(DONE)
+            wait_until(
+                lambda: (verdict_file(own_box.project, session) or {}).get("state") == "complete",
+                "the final verdict",
+                lambda: f"{verdict_file(own_box.project, session)}\n{daemon_log(own_box)}\n{tui.screen}",
+            )
+            assert call(own_box.socket, "GET", "/v1/status")["pid"] != died
+            listed = call(own_box.socket, "GET", f"/v1/verdicts?session={session}")["verdicts"]
+            assert [v["state"] for v in listed] == ["complete", "incomplete"]
+            wait_until(lambda: not hooks(tui), "no hook that waits", lambda: hooks(tui))
+            assert tui.quit() == 0
+    finally:
+        stopped = reflectd(own_box, "stop")
+    assert stopped.code == 0, stopped.stderr
+    assert len(llm.of("api")) == 4, "the call that the first daemon lost, and three of the second"
+    assert llm.of("main")[-1].everything.count(HEADING) == 1
+
+
+@pytest.mark.shows("I5")
+def test_a_compaction_while_the_judge_thinks(own_box: Sandbox, llm: ModelServer) -> None:
+    """`/compact` is not the agent's work: the feedback still wakes the session."""
+    thinking = slow("Hm")
+    llm.script(*unfinished(own_box), *finished())
+    llm.api(thinking, UNDEFENDED, COMPLETE)
+    with model_daemon(own_box, llm) as daemon, ClaudeTui(set_up(own_box, llm)) as tui:
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        tui.wait_idle()
+        tui.ask("/compact")
+        tui.wait_for("Compacted")
+        tui.wait_idle()
+        thinking.release(INCOMPLETE)
+        tui.wait_for(DONE)
+        session = llm.of("main")[0].session
+        daemon.wait_verdict(session, "complete")
+        assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"]
+        assert tui.quit() == 0
+
+
+@pytest.mark.shows("GUARD-1")
+def test_a_stop_hook_of_the_persons_is_not_overruled(own_box: Sandbox, llm: ModelServer) -> None:
+    """It said `continue: false` while the judge thinks: the verdict, which comes later, wakes nobody."""
+    thinking = slow("Hm")
+    llm.script(*unfinished(own_box))
+    llm.api(thinking, UNDEFENDED)
+    claude = set_up(own_box, llm)
+    settings = json.loads((claude.config / "settings.json").read_text("utf-8"))
+    ends = {"type": "command", "command": 'echo \'{"continue": false, "stopReason": "Enough for today"}\''}
+    claude.write_settings({**settings, "hooks": {"Stop": [{"hooks": [ends]}]}})
+    with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        tui.wait_for("Enough for today")
+        tui.wait_idle()
+        thinking.release(INCOMPLETE)
+        session = llm.of("main")[0].session
+        daemon.wait_verdict(session, "incomplete")
+        wait_until(lambda: not hooks(tui), "no hook that waits", lambda: hooks(tui))
+        tui.wait_idle()
+        assert tui.quit() == 0
+    assert len(llm.of("main")) == 3
 
 
 HELLO, HELLOS = "Say hello", 5

@@ -138,7 +138,7 @@ OURS = {"source": "directory", "path": "FOLDER"}
 def test_an_organisation_s_lists_of_marketplaces_are_read(
     desk: Desk, settings: dict[str, object], key: str
 ) -> None:
-    """As Claude Code 2.1.331 does with each of these: it loads the plugin or refuses its marketplace."""
+    """As Claude Code 2.1.330 does with each of these: it loads the plugin or refuses its marketplace."""
     desk()
     file = desk.root / "etc" / "managed-settings.json"
     file.parent.mkdir()
