@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import UserError
 from ..core.policy import BASE_DELAY, MAX_RETRIES
@@ -49,7 +49,6 @@ __all__ = [
 ]
 
 Json = dict[str, Any]
-FIELDS: Final = frozenset({"name", "text", "helpful", "harmful"})
 _told: set[tuple[str, str]] = set()  # files that are no playbooks and missing models: each is told once
 
 
@@ -59,7 +58,8 @@ _told: set[tuple[str, str]] = set()  # files that are no playbooks and missing m
 def load_playbook(path: str | Path) -> Json:
     """The playbook in the file, in today's form: ``{"version", "last_updated", "sections"}``.
 
-    An empty one when the file is missing or no playbook; the latter is told once on stderr. Never raises.
+    An empty one when the file is missing or no playbook. A file that is no playbook, points with another name
+    and entries that are left out are told once on stderr. Never raises.
     """
     from ..files.playbook import load
 
@@ -67,6 +67,9 @@ def load_playbook(path: str | Path) -> Json:
     if found.problem and (str(path), found.mark) not in _told:
         _told.add((str(path), found.mark))
         tell([f"{found.problem}; it is kept aside at the next save"])
+    elif found.told and (str(path), found.mark) not in _told:
+        _told.add((str(path), found.mark))
+        tell([f"{path}: {line}" for line in found.told])
     return found.playbook
 
 
@@ -74,13 +77,17 @@ def save_playbook(playbook: Json, path: str | Path) -> None:
     """Write the playbook, all or nothing, with ``last_updated`` set to now (UTC), in ``playbook`` too.
 
     A file that was no playbook is kept as ``<name>.corrupt-<ms>``. Raises ``Unavailable`` when the file
-    system refuses, ``ValueError`` and ``TypeError`` when it is no playbook or JSON can't hold it.
+    system refuses, ``ValueError`` and ``TypeError`` when ``playbook`` is no playbook, JSON can't hold it, or
+    it would be too large to be loaded (64 MiB); the file stays as it was then.
     """
     from ..files.playbook import save
 
     now = time.time_ns() // 1_000_000
-    playbook["last_updated"] = datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="microseconds")
-    aside = save(path, points.migrated(playbook).playbook, now)
+    found = points.migrated(playbook)
+    saved_at = datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="microseconds")
+    aside = save(path, found.playbook | {"last_updated": saved_at}, now)
+    playbook["last_updated"] = saved_at
+    tell([f"{path}: {line}" for line in found.told])
     if aside is not None:
         tell([f"{path} was no playbook; it is kept as {aside.name}"])
 
@@ -261,16 +268,10 @@ async def _asked(asking: Asking, flow: Any, name: str, nothing: Json) -> Json:  
 
 
 def _usable(playbook: Json) -> Json:
-    """The same dict, in today's form: a flat one is brought into it in place."""
-    sections = playbook.get("sections")
-    if not (
-        isinstance(sections, dict)
-        and sections.keys() == SECTION_SLUGS.keys()
-        and all(isinstance(entries, list) for entries in sections.values())
-        and all(isinstance(p, dict) and p.keys() >= FIELDS for entries in sections.values() for p in entries)
-        and "key_points" not in playbook
-    ):
-        found = points.migrated(playbook).playbook
+    """The same dict, in today's form: another one is brought into it in place, and the changes are told."""
+    if not points.is_todays(playbook):
+        found = points.migrated(playbook)
         playbook.clear()
-        playbook.update(found)
+        playbook.update(found.playbook)
+        tell(found.told)
     return playbook

@@ -64,7 +64,7 @@ def _read(path: str | Path, marks: Mapping[str, int] | None, *, follow: bool) ->
         if raw is None:
             return Loaded(empty())
         mark = sha256(raw).hexdigest()
-        found = migrated(json.loads(raw.decode("utf-8-sig")), marks)
+        found = migrated(parsed(raw), marks)
     except (OSError, ValueError, RecursionError) as error:
         why = reason(error) if isinstance(error, OSError | ValueError) else "it is nested too deeply"
         return Loaded(empty(), f"{path} is no playbook that can be used: {why}", (), mark)
@@ -102,16 +102,35 @@ def _is_broken(path: Path) -> bool:
     try:
         raw = read_bytes(path, LIMIT)
         if raw is not None:
-            check_form(json.loads(raw.decode("utf-8-sig")))
+            check_form(parsed(raw))
     except (OSError, ValueError, RecursionError):
         return True
     return False
 
 
+def parsed(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """The JSON value in a file. Raises ``ValueError``, for ``NaN`` and ``Infinity`` too: they are no JSON."""
+    return json.loads(raw.decode("utf-8-sig"), parse_constant=_no_json)
+
+
+def _no_json(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
 def dumped(playbook: Mapping[str, Any]) -> bytes:
-    """The file's bytes for a playbook. Raises ``TypeError`` and ``ValueError`` for what JSON can't hold."""
-    text = json.dumps(playbook, indent=2, ensure_ascii=False)
+    """The file's bytes for a playbook. Raises ``TypeError`` and ``ValueError`` for what JSON can't hold, and
+    ``ValueError`` for a playbook that could not be loaded again (``LIMIT``).
+    """
     try:
-        return f"{text}\n".encode()
+        text = json.dumps(playbook, indent=2, ensure_ascii=False, allow_nan=False)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    try:
+        data = f"{text}\n".encode()
     except UnicodeEncodeError:  # half a character, which JSON allows and UTF-8 does not
-        return f"{json.dumps(playbook, indent=2)}\n".encode()
+        data = f"{json.dumps(playbook, indent=2, allow_nan=False)}\n".encode()
+    if len(data) > LIMIT:
+        raise ValueError(
+            f"it would have {len(data) >> 20} MiB, more than the {LIMIT >> 20} MiB that are read"
+        )
+    return data

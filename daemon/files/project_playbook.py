@@ -104,10 +104,10 @@ class ProjectPlaybook:
             known = self._state.load()
             loaded = load(self.path, marks=known.highest, follow=False)
             playbook, told = loaded.playbook, list(loaded.told)
-            before = dumped(playbook)
+            before = self._bytes(playbook)
             known.raise_to(highest(p["name"] for _, p in each(playbook)))
             result = edit(playbook, names_of(playbook, known.highest))
-            if dry_run or (dumped(playbook) == before and not loaded.told):
+            if dry_run or (self._bytes(playbook) == before and not loaded.told):
                 return Changed(result, playbook, None, tuple(told + [loaded.problem] * bool(loaded.problem)))
             if loaded.problem and os.path.lexists(self.path):
                 aside = set_aside(self.path, str(now))
@@ -118,7 +118,7 @@ class ProjectPlaybook:
                 known.approve(approved(result), now)
             self._state.save(known, now)  # before the file: a name that is written is never free again
             self._make_folders()
-            revision = self._revisions.write(dumped(playbook), at=now, what=what(result), why=why, by=by)
+            revision = self._revisions.write(self._bytes(playbook), at=now, what=what(result), why=why, by=by)
         return Changed(result, playbook, revision, tuple(told))
 
     def history(self) -> list[Revision]:
@@ -149,6 +149,13 @@ class ProjectPlaybook:
             return f"{self._project} is no project"
         link = link_on_the_way(self._project, path or self.named)
         return f"{link} is a link: nothing is read or written there" if link is not None else ""
+
+    def _bytes(self, playbook: Playbook) -> bytes:
+        """The file's bytes. Raises ``UserError`` for a playbook that could not be read again."""
+        try:
+            return dumped(playbook)
+        except ValueError as error:
+            raise UserError(f"{self.path} is not written: {error}") from None
 
     def _check(self, path: str = "") -> None:
         if problem := self.problem(path):

@@ -9,18 +9,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 LEGACY: Final = "kpt"
-# six digits, so that a file can't drive the numbers up until nobody can read them
-_NAME: Final = re.compile(r"(pat|mis|pref|ctx|oth)-([0-9]{1,6})|(kpt)_([0-9]{1,6})")
-
-
-_SAFE: Final = re.compile(r"\w[\w.-]{0,63}")
+_DIGITS: Final = 18
+_NAME: Final = re.compile(rf"(pat|mis|pref|ctx|oth)-([0-9]{{1,{_DIGITS}}})|(kpt)_([0-9]{{1,{_DIGITS}}})")
 
 
 def is_name(name: object) -> bool:
-    """Whether a point may be called that: one short word. Anything else would be read as more than a name
-    where points are printed or given to agents.
+    """Tells whether a point may be called that. Anything else would be read as more than a name where points
+    are printed or given to agents.
     """
-    return isinstance(name, str) and _SAFE.fullmatch(name) is not None
+    return isinstance(name, str) and parts(name) is not None
 
 
 def parts(name: str) -> tuple[str, int] | None:
@@ -51,7 +48,9 @@ def highest(names: Iterable[str]) -> dict[str, int]:
 
 
 class Names:
-    """Gives names: each time the lowest one that nobody has, above ``marks`` (slug → number)."""
+    """Gives names: each time the lowest one that nobody has, above ``marks`` (slug → number). Above the
+    highest possible number they begin at 1 again, where one is free.
+    """
 
     def __init__(self, taken: Iterable[str], marks: Mapping[str, int]) -> None:
         self._taken = set(taken)
@@ -60,6 +59,8 @@ class Names:
     def take(self, slug: str) -> str:
         """A new name, which nobody gets a second time."""
         number = self._last.get(slug, 0) + 1
+        if number >= 10**_DIGITS:  # a file brought the highest name that there is
+            number = 1
         while form(slug, number) in self._taken:
             number += 1
         self._last[slug] = number

@@ -117,11 +117,38 @@ def migrated(data: object, marks: Mapping[str, int] | None = None) -> Migrated:
             if name:
                 told.append(f"two points were called {name}; the later one is {point['name']} now")
             elif isinstance(entry, dict) and entry.get("name"):
-                told.append(f"a point of {section} had no name of one word; it is {point['name']} now")
+                told.append(f"a point of {section} had a name of another form; it is {point['name']} now")
         seen.add(point["name"])
         playbook["sections"][section].append(point)
     playbook |= {key: value for key, value in data.items() if key not in _FORM}
     return Migrated(playbook, tuple(told))
+
+
+def is_todays(playbook: object) -> bool:
+    """Tells whether it is in the form that ``migrated`` makes, so that it can be changed in place."""
+    if not isinstance(playbook, dict) or "key_points" in playbook:
+        return False
+    sections, seen = playbook.get("sections"), set[str]()
+    if not isinstance(sections, dict) or sections.keys() != SECTION_SLUGS.keys():
+        return False
+    for entries in sections.values():
+        if not isinstance(entries, list):
+            return False
+        for point in entries:
+            if not isinstance(point, dict) or "score" in point or not _is_point(point):
+                return False
+            seen.add(point["name"])
+    return len(seen) == sum(map(len, sections.values()))
+
+
+def _is_point(point: Mapping[str, Any]) -> bool:
+    text, counters = point.get("text"), (point.get("helpful"), point.get("harmful"))
+    return (
+        is_name(point.get("name"))
+        and isinstance(text, str)
+        and bool(text.strip())
+        and all(type(n) is int and n >= 0 for n in counters)
+    )
 
 
 def check_form(data: object) -> None:
@@ -138,6 +165,8 @@ def _object(data: object) -> Mapping[str, Any]:
 
 def _entries(data: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
     """Each entry with its section and how a name for it begins. ``sections`` wins over ``key_points``."""
+    if not data.keys() & {"sections", "key_points"}:
+        raise ValueError("it has neither `sections` nor `key_points`")
     sections = data.get("sections")
     if sections is not None:
         if not isinstance(sections, dict):

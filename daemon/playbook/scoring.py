@@ -36,8 +36,8 @@ def _count(playbook: Playbook, given: object, field: str) -> list[str]:
         point = known.get(name) if isinstance(name, str) else None
         if point is None:
             told.append(f"no point is called {_short(name)}: its {field} is left out")
-        elif value in {"helpful", "harmful"}:
-            point[value] = point.get(value, 0) + 1
+        elif isinstance(value, str) and value in {"helpful", "harmful"}:
+            point[value] += 1
         elif value != "neutral":
             told.append(f"{_short(value)} is no {field} for {_short(name)}: left out")
     return told

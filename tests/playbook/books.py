@@ -24,7 +24,7 @@ SECTIONS = st.dictionaries(
 LEGACY = st.fixed_dictionaries({}, optional={
     "version": st.just("1.0"), "last_updated": st.none() | st.just("2026-01-15T10:00:00"),
     "key_points": ENTRIES, "sections": SECTIONS, "score": st.integers(), "owner": st.text(max_size=3),
-})  # fmt: skip
+}).filter(lambda data: data.keys() & {"sections", "key_points"})  # fmt: skip
 TAGS = st.lists(st.fixed_dictionaries({
     "name": NAMES, "tag": st.sampled_from(["helpful", "harmful", "neutral", "great", None]),
 }), max_size=12)  # fmt: skip

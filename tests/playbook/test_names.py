@@ -15,14 +15,16 @@ def test_the_next_name_is_above_the_highest() -> None:
     assert next_name(entries, "kpt") == "kpt_013"
     assert next_name([], "oth") == "oth-001"
     assert next_name([{"name": "pat-999"}], "pat") == "pat-1000"
+    assert next_name([{"name": "pat-1000000"}], "pat") == "pat-1000001"
+    assert next_name([{"name": "pat-" + "9" * 18}], "pat") == "pat-001", "there is none above it"
 
 
 @pytest.mark.parametrize(
     "name",
-    ["pat001", "PAT-001", "xyz-001", "kpt-001", "pat_001", "pat-1x", "pat-1000000", "pat-" + "9" * 5000],
+    ["pat001", "PAT-001", "xyz-001", "kpt-001", "pat_001", "pat-1x", "pat-" + "9" * 19, "pat-" + "9" * 5000],
 )
 def test_other_names_count_for_nothing(name: str) -> None:
-    """Only our own forms have numbers; one of seven digits or five thousand is not counted on from."""
+    """Only our own forms have numbers; one of nineteen digits or five thousand is not counted on from."""
     assert parts(name) is None
     assert next_name([{"name": name}], "pat") == "pat-001"
 

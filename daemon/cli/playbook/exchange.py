@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import Unavailable, UserError
 from ...core.learned import folded
 from ...files.bounded import reason
-from ...files.playbook import LIMIT, dumped, load
+from ...files.playbook import LIMIT, dumped, load, parsed
 from ...playbook.names import parts
 from ...playbook.points import SECTION_SLUGS, each, migrated
 from ..render import count, place, print_json
@@ -75,14 +75,12 @@ def take(args: argparse.Namespace) -> int:
 
 def _theirs(file: str) -> Playbook:
     """The playbook in the file. Raises ``UserError`` and ``Unavailable``."""
-    import json
-
     if file == "-":
         raw = sys.stdin.buffer.read(LIMIT + 1)
         try:
             if len(raw) > LIMIT:
                 raise ValueError(f"it is larger than {LIMIT} bytes")
-            found = migrated(json.loads(raw.decode("utf-8-sig")))
+            found = migrated(parsed(raw))
         except (ValueError, RecursionError) as error:
             raise UserError(f"stdin is no playbook that can be used: {error}") from None
         tell(found.told)
