@@ -416,7 +416,7 @@ class Playbook:
     path: str = _setting(
         "",
         "where the playbook is in each of your projects, such as `.claude/playbook.json`; empty means "
-        "`.reflection/playbook.json`; what `reflectd playbook use` was told in a project counts more",
+        "`.reflection/playbook.json`",
         form="playbook",
     )
     holdout_percent: int = _setting(

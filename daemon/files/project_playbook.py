@@ -23,7 +23,7 @@ from .atomic import set_aside
 from .bounded import reason
 from .folders import make_folder
 from .playbook import FILE, Loaded, dumped, load
-from .playbook_place import choose, link_on_the_way, place
+from .playbook_place import link_on_the_way
 from .playbook_state import StateFile, digest
 from .revise import Revision, Revisions
 from .verdict import make_reflection
@@ -59,7 +59,7 @@ class ProjectPlaybook:
         self._project = project
         self._state = StateFile(state_dir, project)
         self._clock = clock
-        self.named = place(self._state.folder, setting)
+        self.named = setting or FILE
         self.path = Path(project, self.named)
         own = () if self.named == FILE else (f"of-{digest(self.named)[:16]}",)  # a file, its revisions
         self._kept = self._state.folder.joinpath(*own)
@@ -134,14 +134,6 @@ class ProjectPlaybook:
         self._check()
         with nullcontext() if dry_run else alone(self._state.folder):
             return self._revisions.undo(number, at=self._clock.now_ms(), dry_run=dry_run)
-
-    def use(self, path: str) -> None:
-        """A person says that this project's playbook is that file (``playbook_place.inside``). Raises
-        ``UserError`` for one that can't be it, and ``Unavailable``.
-        """
-        self._check(path)
-        with alone(self._state.folder):
-            choose(self._state.folder, self._project, path, self._clock.now_ms())
 
     def problem(self, path: str = "") -> str:
         """Why this folder can have no playbook there (where it is), "" when it can."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from ..core.episodes import Vector
 from ..core.errors import Unavailable
 from . import damage
 from .db import ConflictError
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from ..core.episodes import Candidate, Episode, State
+    from ..core.episodes import Candidate, Episode, State, Vector
     from .db import Statement
     from .episode_rows import Outcome
 
@@ -85,16 +84,6 @@ class SqliteEpisodes:
     async def put(self, copies: Sequence[Copy]) -> None:
         """Store copies out of another store. Those of an id that is here already change nothing."""
         await self._db.commit(*_insert(copies, "INSERT OR IGNORE"), durable=True)
-
-    async def copies(self, after: str, limit: int) -> list[Copy]:
-        """The next episodes by id, with all that goes with them to another store."""
-        rows = await self._read(
-            f"SELECT v.model, v.data, {_ALL} FROM episode_memory AS e "
-            "LEFT JOIN episode_vectors AS v ON v.episode = e.key WHERE e.id > ? ORDER BY e.id LIMIT ?",
-            (plain(after), limit),
-        )
-        found = [(candidate(row), model, data) for model, data, *row in rows]
-        return [Copy(c.episode, Vector(m, bytes(d)) if m is not None else None, c.use) for c, m, d in found]
 
     async def get(self, ids: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""

@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core.episodes import Vector
 from ..core.errors import Unavailable, UserError
 from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, counted, listed, plain, values
 from .episode_vectors import floats, packed
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from psycopg import AsyncConnection
 
-    from ..core.episodes import Candidate, Episode, State
+    from ..core.episodes import Candidate, Episode, State, Vector
     from .episode_rows import Outcome
 
 Given = Sequence[Any] | Mapping[str, Any]
@@ -98,22 +97,6 @@ class PostgresEpisodes:
     async def put(self, copies: Sequence[Copy]) -> None:
         """Store copies out of another store. Those of an id that is here already change nothing."""
         await self._insert(copies, indexed=False)
-
-    async def copies(self, after: str, limit: int) -> list[Copy]:
-        """The next episodes by id, with all that goes with them to another store."""
-        rows = await self._rows(
-            bounded(
-                f"SELECT e.model, e.embedding::text, {_ROW} {WHOSE} "
-                f'WHERE e.id COLLATE "C" > %(after)s AND {FITS} ORDER BY e.id COLLATE "C" LIMIT %(limit)s'
-            ),
-            after=plain(after),
-            limit=limit,
-        )
-        found = []
-        for model, data, *row in rows:
-            one = self._candidate(row)
-            found.append(Copy(one.episode, Vector(model, _data(data)) if data else None, one.use))
-        return found
 
     async def get(self, ids: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""

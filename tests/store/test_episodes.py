@@ -274,27 +274,6 @@ async def test_sessions_are_forgotten_after_a_while(opens: Open) -> None:
     assert found.use.given == 3  # only the one that is no longer known counts again
 
 
-async def test_copies_carry_everything(opens: Open) -> None:
-    """From a store into an empty one: episodes, vectors, counts; twice is once."""
-    store = await opens()
-    for n in range(5):
-        await store.add(rich(n), vector(n) if n % 2 else None)
-    await store.settle([hexed(3)], "dismissed")
-    await store.count_use(hexed(3), "s", NOW, "given")
-    found, after = [], ""
-    while block := await store.copies(after, 2):
-        found += block
-        after = block[-1].episode.id
-    assert [int(copy.episode.id, 16) for copy in found] == [0, 1, 2, 3, 4]
-    assert found[3] == Copy(replace(rich(3), state="dismissed"), vector(3), Use(1, 0, 0, NOW))
-    await store.forget([hexed(n) for n in range(1, 5)])
-    await store.put(found)
-    await store.put(found)
-    again = await store.copies("", 10)
-    assert again == found
-    assert ids(await store.search("", vector(1), None, 5)) == [1]
-
-
 async def test_many_at_once(opens: Open) -> None:
     """Two that have the store open add, settle, count and search at the same time; nothing is lost."""
     one, other = await opens(), await opens()

@@ -1,6 +1,6 @@
 """``reflectd memory``: shows the lessons from tasks that ended badly, and changes them.
 
-All but ``migrate`` ask the daemon. ``forget`` dismisses, which ``--undo`` takes back; only ``--for-good``
+All ask the daemon. ``forget`` dismisses, which ``--undo`` takes back; only ``--for-good``
 deletes. Exit codes: 0 done, or nothing to do · 1 no daemon, or a store that can't be reached · 2 wrong
 arguments, or no such episode.
 """
@@ -26,7 +26,6 @@ EPILOG = """examples:
   reflectd memory forget --undo 3f0c…            it is
   reflectd memory export --out lessons.jsonl     all episodes of this project
   reflectd memory import lessons.jsonl           take them over, apart until you confirm them
-  reflectd memory migrate --to postgres --url-file FILE --dry-run
 
 exit codes: 0 done, or nothing to do; 1 no daemon, or a store that can't be reached; 2 wrong arguments,
 or no such episode"""
@@ -65,12 +64,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     taken = _action(what, "import", "take over exported episodes, apart until confirmed", "exchange", "take")
     taken.add_argument("file", metavar="FILE", help="what `export` wrote, - for stdin")
     taken.add_argument("--dry-run", action="store_true", help="say what would be stored, change nothing")
-    migrate = _action(what, "migrate", "copy all episodes into the other store", "migrate")
-    migrate.add_argument("--to", required=True, choices=("postgres", "sqlite"), help="where to")
-    migrate.add_argument(
-        "--url-file", metavar="FILE", help="the file with PostgreSQL's address (store.url_file)"
-    )
-    migrate.add_argument("--dry-run", action="store_true", help="only count")
 
 
 def _action(

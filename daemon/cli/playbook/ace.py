@@ -44,7 +44,7 @@ def offer(project: Path, book: ProjectPlaybook) -> str:
         return ""
     return (
         f"{ACE} of this project has {count(new, 'point')} that its playbook lacks: `reflectd playbook import "
-        f"{ACE}` takes them over, `reflectd playbook use {ACE}` works in that file from now on"
+        f"{ACE}` takes them over"
     )
 
 

@@ -9,7 +9,6 @@ from ...core.errors import UserError
 from ...core.learned import folded
 from ...core.redact import redact
 from ...playbook.points import SECTION_SLUGS, by_name, each, keep_only, section_of
-from ...playbook.scoring import prune as drop
 from ..render import Paint, place, print_json, short
 from ..terminal import attended, say
 from .shown import line_of, opened, points_named, tell
@@ -62,11 +61,6 @@ def remove(args: argparse.Namespace) -> int:
         return gone
 
     return changed(args, change, "removed")
-
-
-def prune(args: argparse.Namespace) -> int:
-    """Drop the points that harm."""
-    return changed(args, lambda playbook, _: drop(playbook), "pruned", nothing="no point harmed that often")
 
 
 def undo(args: argparse.Namespace) -> int:

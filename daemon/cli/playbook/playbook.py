@@ -25,13 +25,11 @@ EPILOG = """examples:
   reflectd playbook remove mis-001 pat-004
   reflectd playbook approve                what waits for your word
   reflectd playbook approve new-3 pat-001  let agents be given it
-  reflectd playbook prune --dry-run        what harmed more than it helped
   reflectd playbook report                 what the points were worth
   reflectd playbook history                every change
   reflectd playbook undo 12                take one change back
   reflectd playbook export > book.json     all points, as JSON
   reflectd playbook import .claude/playbook.json
-  reflectd playbook use .claude/playbook.json   work in that file instead
   reflectd playbook bootstrap --dry-run    what looking back on past sessions would cost
   reflectd playbook bootstrap --limit 20   do it, for the 20 oldest that are left
 
@@ -70,16 +68,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     undo.add_argument(
         "number", nargs="?", type=int, default=0, metavar="ID", help="of `history` (the newest)"
     )
-    _change(what, "prune", "drop points that harmed three times, and more often than they helped", "prune")
     export = _action(
         what, "export", "print all points as JSON, or write them to a file", _lazy("exchange", "export")
     )
     export.add_argument("--out", metavar="FILE", help="write them to FILE, which must not exist")
     taken = _change(what, "import", "take over the points of another playbook", "take", module="exchange")
     taken.add_argument("file", metavar="FILE", help="a playbook.json in any form, - for stdin")
-    text = "which file is this project's playbook, or use another one"
-    used = _change(what, "use", text, "use", module="use", why=False)
-    used.add_argument("file", nargs="?", metavar="FILE", help="a playbook.json inside the project")
     past = _action(
         what,
         "bootstrap",

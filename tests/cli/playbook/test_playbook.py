@@ -102,20 +102,11 @@ def test_a_dry_run_says_what_would_be_done(box: Sandbox) -> None:
         (["add", "new"], "would be added"),
         (["edit", "pat-001", "new"], "would be edited"),
         (["remove", "pat-001"], "would be removed"),
-        (["prune"], "would be pruned"),
     ):
         assert shown in run(box, *args, "--dry-run")
         assert asked(box, *args, "--dry-run")["changed"] is False
     assert file_of(box).read_bytes() == before
     assert "has not changed" in run(box, "history")
-
-
-def test_prune(box: Sandbox) -> None:
-    """What harmed goes; a second run finds nothing."""
-    given(box, book(point("pat-001", "bad", 1, 3), point("pat-002", "good", 1)))
-    assert "pat-001   +1 -3    bad" in run(box, "prune")
-    assert [p["name"] for p in asked(box, "show")["points"]] == ["pat-002"]
-    assert "no point harmed that often" in run(box, "prune")
 
 
 def test_points_are_exported_and_imported(box: Sandbox) -> None:

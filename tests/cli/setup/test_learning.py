@@ -233,7 +233,7 @@ def test_setup_offers_the_playbook_of_another_program(box: Sandbox) -> None:
     (box.project / ".claude").mkdir()
     (box.project / ACE).write_text(json.dumps({"key_points": ["Use pathlib."]}))
     done = reflectd(box, "setup", "opencode", **a_program(box, "opencode"))
-    said(done, 0, f"{ACE} of this project has 1 point", f"`reflectd playbook use {ACE}`")
+    said(done, 0, f"{ACE} of this project has 1 point", f"`reflectd playbook import {ACE}`")
     assert "of this project" not in said(reflectd(box, "setup", "opencode", "--remove"), 0)
 
 

@@ -73,7 +73,8 @@ class Site:
 
     @property
     def book(self) -> ProjectPlaybook:
-        return ProjectPlaybook(self.project, self.sim.daemon.paths.state_dir, self.clock, "")
+        setting = self.sim.daemon.world.settings.playbook.path
+        return ProjectPlaybook(self.project, self.sim.daemon.paths.state_dir, self.clock, setting)
 
     def vouched(self, text: str, section: str = "OTHERS") -> None:
         """A person adds a point."""
@@ -180,12 +181,13 @@ async def test_the_whole_loop(site: Site) -> None:
 
 
 @pytest.mark.shows("LEARN-15")
-async def test_what_is_learned_goes_to_the_file_that_was_named(site: Site) -> None:
-    """`reflectd playbook use`: a project's `.claude/playbook.json` is written and read in place, at once."""
+async def test_what_is_learned_goes_to_the_file_that_was_named(tmp_path: Path) -> None:
+    """`playbook.path`: a project's `.claude/playbook.json` is written and read in place."""
+    site = Site(tmp_path, f"{ON}path = '{ACE}'\n")
+    await site.start()
     theirs = site.project / ACE
     theirs.parent.mkdir()
     theirs.write_text(json.dumps({"key_points": [{"name": "kpt_001", "text": "Views convert dates."}]}))
-    site.book.use(ACE)
     site.book.approve(["Views convert dates."])
     assert "[kpt_001]" in await site.session("s1", tags("helpful", "kpt_001"), ADD)
     await site.session("s2", confirm(), NO_CHANGE)
@@ -195,6 +197,7 @@ async def test_what_is_learned_goes_to_the_file_that_was_named(site: Site) -> No
     assert not site.file.exists()
     assert TEXT in await site.session("s3", NOTHING, NO_CHANGE)
     assert [r.by for r in site.book.history()] == ["reflectd", "reflectd"]
+    await site.sim.stop()
 
 
 SMALL, KEPT_SMALL = "Prefer small pull requests", "Pull requests should be kept small"
