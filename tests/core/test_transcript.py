@@ -73,6 +73,8 @@ def test_the_task_is_known_by_what_the_agent_answered() -> None:
     at_work = replace(more, steers=True)
     assert Transcript("s", (*work, at_work, said())).task == asked, "the host says that the agent was at work"
     assert Transcript("s", (*work, more), busy=True).task == more, "it is being answered"
+    compacted = Transcript("s", (asked, cut(), summed_up(), more, said()))
+    assert compacted.task == asked, "a summary ends no work"
 
 
 def test_the_task_that_a_session_knows_stands() -> None:

@@ -305,21 +305,31 @@ async def test_words_that_a_program_puts_in_begin_no_task(w: World) -> None:
 
 @pytest.mark.shows("I4", "I14")
 async def test_words_that_a_program_puts_in_while_the_judge_thinks(w: World) -> None:
-    """Nobody answers them, so the turn is still the last one: it is judged, and the agent is told."""
+    """Nobody answers them, so the turn is still the last one: it is judged, and the agent is told. More comes
+    before the agent begins on that, and after a call, where no event tells of it. The task stays the one that
+    the person began after an agent that broke off, with all its calls.
+    """
     w.llm.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
     await w.host.create("ses_a")
+    await w.host.types("ses_a", "Look around")
+    await w.host.answers("ses_a", "", "tool-calls", (bash("ls"),))
     task = await w.host.types("ses_a")
-    await w.host.works("ses_a")
+    await w.host.works("ses_a", tools=(bash("echo 1 > first.md"),))
     await w.until_asked()
     await w.host.puts_in("ses_a", "Context of another plugin")
     w.llm.hold.set()
     await w.sim.settle()
     assert [p.task for p in w.host.prompts] == [task]
+    await w.host.puts_in("ses_a", "Context before the answer")
+    await w.host.answers("ses_a", "", "tool-calls", (bash("echo 2 > second.md"),))
+    w.host.types_unseen("ses_a", "Context after a call")
     w.llm.add(COMPLETE)
     await w.host.works("ses_a", "Now it is done.")
     await w.sim.settle()
-    assert w.verdict("ses_a")["state"] == "complete"
+    found = w.sim.daemon.db.read("SELECT state, task FROM verdicts ORDER BY turn")
+    assert found == [("incomplete", task), ("complete", task)]
+    assert all(name in w.llm.prompts[-1].text for name in ("first.md", "second.md"))
 
 
 @pytest.mark.shows("I8", "GUARD-6")

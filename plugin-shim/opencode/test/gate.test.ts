@@ -22,12 +22,12 @@ let state: HookState
 let tracker: Tracker
 let gate: Gate
 let asked: number[]
-let thinks: Promise<unknown>
+let thinks: () => Promise<unknown>
 
 beforeEach(() => {
   log = []
   asked = []
-  thinks = Promise.resolve()
+  thinks = async () => {}
   answer = { feedback }
   connected = true
   state = { gate: true, gate_ms: 1000, context: false }
@@ -43,7 +43,7 @@ beforeEach(() => {
     ask: async (what: string, data: Json, ms: number) => {
       log.push(data["text"] ? what : "withdraw")
       asked.push(ms)
-      await thinks
+      await thinks()
       return answer
     },
   }
@@ -75,7 +75,7 @@ test("a text that a call follows is no question, and none any more when the call
   gate.called(S)
   await early
   assert.deepEqual(log, [])
-  thinks = new Promise(() => {})
+  thinks = () => new Promise(() => {})
   const late = complete()
   while (log.length === 0) await sleep(1)
   gate.called("ses_other")
@@ -87,7 +87,7 @@ test("a text that a call follows is no question, and none any more when the call
 test("what is waited for in vain counts against one time for all texts, until the agent is sent back", async () => {
   state = { gate: true, gate_ms: 60_000, context: false }
   answer = null
-  thinks = sleep(20)
+  thinks = () => sleep(20)
   await complete()
   await complete()
   const [first = 0, second = 0] = asked
@@ -97,6 +97,15 @@ test("what is waited for in vain counts against one time for all texts, until th
   finish("stop")
   await complete()
   assert.equal(asked[3], 60_000)
+})
+
+test("when that time is over nobody is asked any more", async () => {
+  state = { gate: true, gate_ms: 1, context: false }
+  answer = null
+  thinks = () => sleep(20)
+  await complete()
+  await complete()
+  assert.deepEqual(log, ["gate"])
 })
 
 test("a tool call of the same message makes it stale", async () => {
