@@ -80,8 +80,11 @@ def test_every_prompt_is_a_file(cases: Path, dumped: Path) -> None:
     assert files(dumped) == before
 
 
-def test_replies_are_judged_as_any_models_are(cases: Path, dumped: Path) -> None:
+def test_replies_are_judged_as_any_models_are(
+    cases: Path, dumped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who has no reply yet is pending, in no figure; a second look's prompt follows the first reply."""
+    monkeypatch.setenv("REFLECTD_JUDGE_SECOND_LOOK", "always")
     for name in NAMES:
         (dumped / AT[name] / "1-judge.reply.txt").write_text("\n")  # what a failed command leaves behind
     found = judged(cases, dumped)
@@ -89,7 +92,7 @@ def test_replies_are_judged_as_any_models_are(cases: Path, dumped: Path) -> None
 
     reply(dumped / AT[DONE] / "1-judge.txt", complete=True)
     reply(dumped / AT[WAITS] / "1-judge.txt", complete=False, severity="NONE", requires_human_action=True)
-    missing = [{"item": "tidepool-cli is still at its old version", "cites": "R1"}]
+    missing = [{"item": "tidepool-cli is still at its old version", "cites": "M1"}]
     reply(
         dumped / AT[OPEN] / "1-judge.txt",
         complete=False,
