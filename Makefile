@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 6
 SHARED  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-fast costs check shows format bench attack eval-judge eval-stuck eval-redact eval-reflect eval-memory pictures pictures-dashboard release-check setup setup-run shim hosts axe local-model embed lock clean
+.PHONY: demo test test-all test-fast costs check shows format bench attack eval-judge eval-stuck eval-compaction eval-cost eval-redact eval-reflect eval-memory pictures pictures-dashboard release-check setup setup-run shim hosts axe local-model embed lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
@@ -60,8 +60,14 @@ attack: setup             ## attacks the real daemon for up to half an hour each
 eval-judge: setup         ## how often the judge is right: PROVIDER=offline|anthropic|openai|auto SPLIT=tuning|fresh|all CASES=dir DUMP=dir REPLIES=dir
 	@$(BIN)/python -m evals.judge $(if $(PROVIDER),--provider $(PROVIDER)) $(if $(SPLIT),--split $(SPLIT)) $(if $(CASES),--cases $(CASES)) $(if $(DUMP),--dump $(DUMP)) $(if $(REPLIES),--replies $(REPLIES))
 
-eval-stuck: setup         ## how often the loop detectors are right: SPLIT=tuning|heldout|all
-	@$(BIN)/python -m evals.stuck --split $(or $(SPLIT),all)
+eval-stuck: setup         ## how often the loop detectors are right: SPLIT=tuning|heldout|all; how a model reads silent sessions: DUMP=dir REPLIES=dir
+	@$(BIN)/python -m $(if $(DUMP)$(REPLIES),evals.actions stuck $(if $(DUMP),--dump $(DUMP)) $(if $(REPLIES),--replies $(REPLIES)),evals.stuck --split $(or $(SPLIT),all))
+
+eval-compaction: setup    ## how often a model sees what a session needs after a compaction: DUMP=dir or REPLIES=dir
+	@$(BIN)/python -m evals.actions compaction $(if $(DUMP),--dump $(DUMP)) $(if $(REPLIES),--replies $(REPLIES))
+
+eval-cost: setup          ## calls and tokens a turn, by question, over the recorded sessions; asks nobody
+	@$(BIN)/python -m evals.cost
 
 eval-redact: setup        ## how many secrets the redaction finds, and what else it changes: CASES=dir
 	@$(BIN)/python -m evals.redact $(if $(CASES),--cases $(CASES))

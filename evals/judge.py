@@ -118,7 +118,9 @@ def show(outcomes: list[Outcome], provider: str, args: argparse.Namespace) -> in
         print(
             f"{sum(s.pending for s in scores.values())} prompts of {len(outcomes)} cases are in {args.dump}"
         )
-        print("Write each answer to <case>/1-judge.reply.txt, then judge with --replies (make: REPLIES=DIR).")
+        print(
+            "Write each answer to <digest>/1-judge.reply.txt, then judge with --replies (make: REPLIES=DIR)."
+        )
     else:
         for split, of in parts.items():
             print("\n".join(table(f"{provider}, {split or 'no split'}", scores[split], of)), end="\n\n")

@@ -105,7 +105,7 @@ def show(args: argparse.Namespace, messages: Sequence[Message], rules: Sequence[
         print(
             f"{len(found.pending)} prompts of {len(messages)} messages and {len(rules)} rules are in {folder}"
         )
-        print("Write each answer to <case>/1-<purpose>.reply.txt, then use --replies (make: REPLIES=DIR).")
+        print("Write each answer to <digest>/1-<purpose>.reply.txt, then use --replies (make: REPLIES=DIR).")
         return 0
     read = [o for name, of in batches.items() for o in _said(of, found.results.get(name))]
     compared = [o for name, of in pairs.items() for o in _met(of, found.results.get(name))]
@@ -118,7 +118,7 @@ def show(args: argparse.Namespace, messages: Sequence[Message], rules: Sequence[
 
 
 def named(name: str, found: Sequence[T]) -> list[tuple[str, T]]:
-    """Names of cases, by which a dump has folders."""
+    """Names of cases."""
     return [(f"{name}-{number:03d}", case) for number, case in enumerate(found, 1)]
 
 

@@ -1,6 +1,7 @@
 """Prompts as files, and replies from files: so any model or person can answer any question of ours offline.
 
-A folder has one folder a case, named for it. Call number N of a case for a purpose (``judge``,
+A folder has one folder a case, named by its marker (``nonce_of``): a case's own name may give its label away.
+Call number N of a case for a purpose (``judge``,
 ``judge.again``, ``signals``) is three files there:
 
 - ``N-<purpose>.system.txt`` and ``N-<purpose>.txt``: what a model is told, and the data;
@@ -77,7 +78,7 @@ class Replies:
 
     def _answer(self, prompt: Prompt, case: str) -> str:
         self._calls[case] += 1
-        folder, call = self._folder / case, f"{self._calls[case]}-{prompt.purpose}"
+        folder, call = self._folder / nonce_of(case), f"{self._calls[case]}-{prompt.purpose}"
         data, reply = folder / f"{call}.txt", folder / f"{call}.reply.txt"
         asked = {
             folder / f"{call}.system.txt": prompt.system.encode("utf-8", "replace"),
@@ -128,7 +129,7 @@ def answered(
 
 
 def nonce_of(case: str) -> str:
-    """The marker that fences a case's data, by the case's name: a later run must find it in the replies."""
+    """Fences a case's data and names its folder in a dump, by the case's name: a later run must find both."""
     return sha256(case.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
@@ -138,7 +139,8 @@ def make_dump(folder: Path, cases: Collection[str]) -> None:
     Raises ``UserError`` when it holds anything but a dump of these cases.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    strange = sorted(p.name for p in folder.iterdir() if p.name not in cases or not p.is_dir())
+    named = {nonce_of(case) for case in cases}
+    strange = sorted(p.name for p in folder.iterdir() if p.name not in named or not p.is_dir())
     if strange:
         raise UserError(
             f"{folder} is not empty and holds no dump of these cases ({strange[0]} is none of them): "
@@ -148,5 +150,5 @@ def make_dump(folder: Path, cases: Collection[str]) -> None:
 
 def check_dump(folder: Path, cases: Collection[str]) -> None:
     """Raises ``UserError`` when the folder has none of the cases, so that nothing is written to it."""
-    if not any((folder / name).is_dir() for name in cases):
+    if not any((folder / nonce_of(name)).is_dir() for name in cases):
         raise UserError(f"{folder} holds no dump of these cases: make one with --dump (make: DUMP=DIR)")

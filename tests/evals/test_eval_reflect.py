@@ -23,6 +23,7 @@ from evals.reflect import (
     recall,
     table,
 )
+from evals.replies import nonce_of
 from tests.evals.running import REPO, evaluate
 
 SAID = [
@@ -54,16 +55,20 @@ def test_any_model_is_measured_by_files(cases: Path, tmp_path: Path) -> None:
     dump = tmp_path / "dump"
     done = evaluate("reflect", "--cases", str(cases), "--dump", str(dump))
     assert done.stdout.startswith(f"2 prompts of 2 messages and 1 rules are in {dump}\n")
-    assert (dump / "signals-001" / "1-signals.system.txt").read_text("utf-8").startswith("You read messages")
+    assert (
+        (dump / nonce_of("signals-001") / "1-signals.system.txt")
+        .read_text("utf-8")
+        .startswith("You read messages")
+    )
     entry = {"content": "", "severity": "low", "against": []}
     first = {**entry, "n": 1, "type": "correction", "content": "Use strict mode", "group": 1}
-    reply(dump / "signals-001", signals=[first, {**entry, "n": 2, "type": "positive", "group": 2}])
+    reply(dump / nonce_of("signals-001"), signals=[first, {**entry, "n": 2, "type": "positive", "group": 2}])
     args = ("--cases", str(cases), "--replies", str(dump), "--json")
     found = json.loads(evaluate("reflect", *args).stdout)
     assert (found["messages"], found["pairs"], found["pending"]) == (2, 0, 1)
     assert found["classes"]["correction"]["recall"]["hits"] == 1
     assert found["wrong"] == [{"text": "Add a page", "expect": "none", "got": "positive"}]
-    reply(dump / "contradicts-001", contradicts=[1, 2], same=[])
+    reply(dump / nonce_of("contradicts-001"), contradicts=[1, 2], same=[])
     found = json.loads(evaluate("reflect", *args).stdout)
     assert (found["contradicts"]["precision"]["hits"], found["contradicts"]["precision"]["of"]) == (1, 2)
     assert (found["contradicts"]["recall"]["of"], found["pending"]) == (1, 0)
@@ -73,7 +78,7 @@ def test_a_reply_to_another_prompt_is_refused(cases: Path, tmp_path: Path) -> No
     """And a folder that holds no dump."""
     dump = tmp_path / "dump"
     evaluate("reflect", "--cases", str(cases), "--dump", str(dump))
-    reply(dump / "contradicts-001", contradicts=[1], same=[])
+    reply(dump / nonce_of("contradicts-001"), contradicts=[1], same=[])
     (cases / "contradicts.jsonl").write_text(json.dumps({**MET[0], "rule": "Use deno"}))
     done = evaluate("reflect", "--cases", str(cases), "--replies", str(dump))
     assert (done.returncode, "1 replies answer other prompts" in done.stderr) == (2, True)

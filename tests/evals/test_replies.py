@@ -22,6 +22,7 @@ DONE = "caddy_headers_validated_and_reloaded"
 OPEN = "cargo_release_bumps_two_of_three_crates"
 WAITS = "apple_distribution_certificate_has_expired"
 NAMES = sorted([DONE, OPEN, WAITS])
+AT = {name: nonce_of(name) for name in NAMES}  # where a dump has them
 FIRST = {"1-judge.system.txt", "1-judge.txt"}
 
 
@@ -67,12 +68,12 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_every_prompt_is_a_file(cases: Path, dumped: Path) -> None:
     """System text and data apart, fenced alike at each dump, for nobody else to read."""
     before = files(dumped)
-    assert set(before) == {f"{name}/{file}" for name in NAMES for file in FIRST}
+    assert set(before) == {f"{AT[name]}/{file}" for name in NAMES for file in FIRST}
     assert dumped.stat().st_mode & 0o077 == 0
     for case in read_cases(cases, "tuning"):
         sent = fenced(case).loaded.case
-        assert before[f"{case.name}/1-judge.system.txt"].decode() == sent.templates.system
-        data = before[f"{case.name}/1-judge.txt"].decode()
+        assert before[f"{AT[case.name]}/1-judge.system.txt"].decode() == sent.templates.system
+        data = before[f"{AT[case.name]}/1-judge.txt"].decode()
         assert (data.count(nonce_of(case.name)) > 5, redact(sent.requests[0]) in data) == (True, True)
     assert len({nonce_of(name) for name in NAMES}) == 3
     assert evaluate("judge", "--cases", str(cases), "--dump", str(dumped)).returncode == 0
@@ -85,15 +86,19 @@ def test_replies_are_judged_as_any_models_are(
     """Who has no reply yet is pending, in no figure; a second look's prompt follows the first reply."""
     monkeypatch.setenv("REFLECTD_JUDGE_SECOND_LOOK", "always")
     for name in NAMES:
-        (dumped / name / "1-judge.reply.txt").write_text("\n")  # what a failed command leaves behind
+        (dumped / AT[name] / "1-judge.reply.txt").write_text("\n")  # what a failed command leaves behind
     found = judged(cases, dumped)
     assert (found["cases"], found["pending"], found["coverage"]["of"]) == (0, 3, 0)
 
-    reply(dumped / DONE / "1-judge.txt", complete=True)
-    reply(dumped / WAITS / "1-judge.txt", complete=False, severity="NONE", requires_human_action=True)
+    reply(dumped / AT[DONE] / "1-judge.txt", complete=True)
+    reply(dumped / AT[WAITS] / "1-judge.txt", complete=False, severity="NONE", requires_human_action=True)
     missing = [{"item": "tidepool-cli is still at its old version", "cites": "M1"}]
     reply(
-        dumped / OPEN / "1-judge.txt", complete=False, severity="HIGH", missing=missing, feedback="Bump it."
+        dumped / AT[OPEN] / "1-judge.txt",
+        complete=False,
+        severity="HIGH",
+        missing=missing,
+        feedback="Bump it.",
     )
     found = judged(cases, dumped)
     assert {name: o["got"] for name, o in found["got"].items()} == {
@@ -102,7 +107,7 @@ def test_replies_are_judged_as_any_models_are(
         WAITS: "awaiting_user",
     }
     assert (found["cases"], found["right"], found["pending"]) == (2, 2, 1)
-    second = dumped / OPEN / "2-judge.second.txt"
+    second = dumped / AT[OPEN] / "2-judge.second.txt"
     assert found["got"][OPEN]["why"] == str(second)
     assert missing[0]["item"] in second.read_text("utf-8")
     assert "stop" in second.with_name("2-judge.second.system.txt").read_text("utf-8")
@@ -118,30 +123,30 @@ def test_replies_are_judged_as_any_models_are(
 
 def test_a_reply_without_the_marker_is_asked_again(cases: Path, dumped: Path) -> None:
     """Replies are read like any model's: one in a wrong form is asked again, twice wrong is unscored."""
-    prompt = dumped / DONE / "1-judge.txt"
+    prompt = dumped / AT[DONE] / "1-judge.txt"
     reply(prompt, complete=True, nonce="of another case")
-    again = dumped / DONE / "2-judge.again.txt"
+    again = dumped / AT[DONE] / "2-judge.again.txt"
     assert judged(cases, dumped)["got"][DONE]["why"] == str(again)
     again.with_name("2-judge.again.reply.txt").write_text("It is complete, I think.")
     found = judged(cases, dumped)
     assert (found["got"][DONE]["got"], found["unscored"], found["pending"]) == ("unscored", 1, 2)
     done = evaluate("judge", "--cases", str(cases), "--replies", str(dumped))
     assert "replies, tuning: 1 cases, 0 right, 1 unscored, 2 pending\n" in done.stdout
-    assert f"  {OPEN}: {dumped / OPEN / '1-judge.txt'}\n" in done.stdout
+    assert f"  {OPEN}: {dumped / AT[OPEN] / '1-judge.txt'}\n" in done.stdout
 
 
 def test_a_reply_to_another_prompt_is_refused(cases: Path, dumped: Path) -> None:
     """A reply to an older prompt says nothing of the one of today: neither a dump nor a run takes it."""
-    prompt = dumped / DONE / "1-judge.txt"
+    prompt = dumped / AT[DONE] / "1-judge.txt"
     reply(prompt, complete=True)
     prompt.write_text(prompt.read_text("utf-8") + "older")
-    before = files(dumped / DONE)
+    before = files(dumped / AT[DONE])
     for option in ("--replies", "--dump"):
         done = evaluate("judge", "--cases", str(cases), option, str(dumped))
         assert (done.returncode, done.stdout) == (2, "")
         assert "1 replies answer other prompts than these cases have now: remove them" in done.stderr
         assert str(prompt.with_name("1-judge.reply.txt")) in done.stderr
-        assert files(dumped / DONE) == before
+        assert files(dumped / AT[DONE]) == before
     prompt.with_name("1-judge.reply.txt").unlink()
     assert judged(cases, dumped)["pending"] == 3
     assert "older" not in prompt.read_text("utf-8")
@@ -149,13 +154,13 @@ def test_a_reply_to_another_prompt_is_refused(cases: Path, dumped: Path) -> None
 
 def test_replies_may_come_without_their_prompts(cases: Path, dumped: Path, tmp_path: Path) -> None:
     """Replies alone are enough, as each echoes its marker; their prompts are put beside them."""
-    reply(dumped / DONE / "1-judge.txt", complete=True)
+    reply(dumped / AT[DONE] / "1-judge.txt", complete=True)
     alone = tmp_path / "alone"
-    (alone / DONE).mkdir(parents=True)
-    shutil.copy(dumped / DONE / "1-judge.reply.txt", alone / DONE)
+    (alone / AT[DONE]).mkdir(parents=True)
+    shutil.copy(dumped / AT[DONE] / "1-judge.reply.txt", alone / AT[DONE])
     found = judged(cases, alone)
     assert (found["got"][DONE]["got"], found["pending"]) == ("complete", 2)
-    assert {p.name for p in (alone / DONE).iterdir()} == FIRST | {"1-judge.reply.txt"}
+    assert {p.name for p in (alone / AT[DONE]).iterdir()} == FIRST | {"1-judge.reply.txt"}
 
 
 def test_folders_that_are_refused(cases: Path, dumped: Path, tmp_path: Path) -> None:
@@ -184,15 +189,15 @@ async def test_the_provider_counts_the_calls_of_each_case(tmp_path: Path) -> Non
     folder, texts = tmp_path, {"a": "{}", "b": "[]"}
     provider = Replies(folder, texts, dump=False)
     for name, text in texts.items():
-        (folder / name).mkdir()
-        (folder / name / "1-judge.reply.txt").write_text(text)
+        (folder / nonce_of(name)).mkdir()
+        (folder / nonce_of(name) / "1-judge.reply.txt").write_text(text)
     for name, text in texts.items():
         asked = Prompt("judge", "judge", "rules", "data", nonce=nonce_of(name))
         said = await provider.complete(asked, 1)
         assert (said.text, said.provider, said.usage.cost) == (text, "replies", None)
         with pytest.raises(Unavailable):
             await provider.complete(asked, 1)
-    waiting = {name: folder / name / "2-judge.txt" for name in texts}
+    waiting = {name: folder / nonce_of(name) / "2-judge.txt" for name in texts}
     assert (provider.pending, provider.stale) == (waiting, [])
     with pytest.raises(Unavailable):
         await Replies(folder, texts, dump=True).complete(asked, 1)
