@@ -64,7 +64,7 @@ class Stream:
 
     async def _round(self, n: int) -> None:
         said = f"step.txt lacks step {n}" if self.progress else self.rng.choice(("do it", "it is not done"))
-        entry = {**INCOMPLETE, "missing": [{"item": said, "cites": "R1"}]}
+        entry = {**INCOMPLETE, "missing": [{"item": said, "cites": "M1"}]}
         self.llm.script = deque([entry] * 4)
         hold = self.llm.hold = asyncio.Event()
         host, before, asked = self.host, len(self.host.prompts), len(self.llm.prompts)
