@@ -125,7 +125,7 @@ def probed(copy: Copy, mutants: list[Mutant]) -> dict[str, bytes]:
     """
     places: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for number, m in enumerate(mutants):
-        if m.probe is not None:
+        if m.probe is not None and m.result != "gone":
             places[m.module].add((m.probe, number))
     early = [(number, m) for number, m in enumerate(mutants) if m.probe is None and m.result != "gone"]
     for path in (copy.path / "daemon").rglob("*.py") if early else ():

@@ -35,7 +35,7 @@ def progress(case: Case, missing: tuple[Missing, ...]) -> Progress:
         (f.path, f.how, f.added, f.removed, f.lines, f.by if f.how == "by_command" else ())
         for f in case.evidence.files
     ]
-    said = [(r.kind, r.command, r.outcome, *_words(r)) for r in case.evidence.rows if r.kind in _SAYS]
+    said = [(r.kind, r.command, r.outcome, *_printed(r)) for r in case.evidence.rows if r.kind in _SAYS]
     rows = {row.id: row for row in case.evidence.rows}
     items = {item for m in missing for item in _cites(m, case, rows)}
     cited = [f for f in files if any(_names(m, f[0], case, rows) for m in missing)]
@@ -56,6 +56,13 @@ def _cites(missing: Missing, case: Case, rows: dict[str, Row]) -> tuple[str, ...
     if cited:
         return tuple(f"{r.kind} {r.command or ' '.join(_words(r))}" for r in cited)
     return normalise_items((missing.cites or missing.text,))
+
+
+def _printed(row: Row) -> tuple[str, ...]:
+    """What a check printed, without our remarks on it, which change with the calls around it."""
+    if row.kind != "check":
+        return _words(row)
+    return normalise_items((row.detail, row.text.partition("; failed tests: ")[2]))
 
 
 def _words(row: Row) -> tuple[str, ...]:

@@ -13,7 +13,10 @@ from daemon.judge.case import Case
 from daemon.judge.progress import progress
 from daemon.testing import make_case
 
-CHECK = Row("E1", "check", "`make test` failed: 2 failed in 0.31 s", "failed", command="make test", open=True)
+CHECK = Row(
+    "E1", "check", "test at A2: `make test` failed: 2 failed in 0.31 s; failed tests: test_a; test_b", "failed",
+    command="make test", detail="2 failed in 0.31 s", open=True,
+)  # fmt: skip
 
 
 def case(*rows: Row, files: tuple[FileChange, ...] = ()) -> Case:
@@ -38,11 +41,17 @@ def test_a_quote_of_the_request_is_compared_without_case_and_marks() -> None:
 
 
 def test_times_are_no_news_and_results_are() -> None:
-    """The same failure in another time says nothing new; one failure less does."""
-    slower = replace(CHECK, text="`make test` failed: 2 failed in 0.47 s")
-    fewer = replace(CHECK, text="`make test` failed: 1 failed in 0.31 s")
-    said = [progress(case(row), ()).checks for row in (CHECK, slower, fewer)]
-    assert said[0] == said[1] != said[2]
+    """The same failure in another time says nothing new, nor do our own remarks on it; one failure less and
+    another failed test do.
+    """
+    slower = replace(CHECK, detail="2 failed in 0.47 s")
+    remark = replace(
+        CHECK, text=CHECK.text.replace(" failed:", " failed (it failed too without the changes):")
+    )
+    fewer = replace(CHECK, detail="1 failed in 0.31 s")
+    other = replace(CHECK, text=CHECK.text.replace("test_b", "test_c"))
+    first, *later = (progress(case(row), ()).checks for row in (CHECK, slower, remark, fewer, other))
+    assert [checks == first for checks in later] == [True, True, False, False]
 
 
 def test_the_net_change_counts() -> None:
