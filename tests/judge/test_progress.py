@@ -14,7 +14,7 @@ from daemon.judge.progress import progress
 from daemon.testing import make_case
 
 CHECK = Row(
-    "E1", "check", "test at A2: `make test` failed: 2 failed in 0.31 s; failed tests: test_a; test_b", "failed",
+    "E1", "check", "test at A2: `make test` failed: 2 failed in 0.31 s; failed tests: a; test_b", "failed",
     command="make test", detail="2 failed in 0.31 s", open=True,
 )  # fmt: skip
 
