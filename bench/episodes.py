@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.stand import Table, median, percentile
-from daemon.cli.memory.migrate import copy
 from daemon.core.episodes import Episode, Vector
 from daemon.store.db import Database
 from daemon.store.episode_rows import Copy
@@ -101,7 +100,7 @@ class _Target(PostgresEpisodes):
         """Store and tell."""
         await super().put(copies)
         self.stored += len(copies)
-        self.told.now(f"{self.stored:,} migrated")
+        self.told.now(f"{self.stored:,} stored in PostgreSQL")
 
 
 async def _size(table: Table, url: str, size: int) -> None:
@@ -117,12 +116,13 @@ async def _size(table: Table, url: str, size: int) -> None:
             await own.put([texts.copy(n) for n in range(at, min(at + BLOCK, size))])
             told.now(f"{at + BLOCK:,} stored")
         await _row(table, "SQLite", own, texts, size, size / (time.perf_counter() - began))
-        began = time.perf_counter()
-        found = await copy(own, shared)
-        rate = found["copied"] / (time.perf_counter() - began)
+        began, same = time.perf_counter(), _Texts(size)
+        for at in range(0, size, BLOCK):
+            await shared.put([same.copy(n) for n in range(at, min(at + BLOCK, size))])
+        rate = size / (time.perf_counter() - began)
         told.now("the index is made")
         await shared.analyze()
-        await _row(table, "PostgreSQL (migrated)", shared, texts, size, rate)
+        await _row(table, "PostgreSQL", shared, texts, size, rate)
     finally:
         await own.close()
         await shared.close()

@@ -270,7 +270,7 @@ async def _asked(asking: Asking, flow: Any, name: str, nothing: Json) -> Json:  
 def _usable(playbook: Json) -> Json:
     """The same dict, in today's form: another one is brought into it in place, and the changes are told."""
     if not points.is_todays(playbook):
-        found = points.migrated(playbook)
+        found = points.migrated(playbook or points.empty())
         playbook.clear()
         playbook.update(found.playbook)
         tell(found.told)
