@@ -137,7 +137,7 @@ def strength(name: str) -> Strength:
     words = [word.lower() for word in _WORDS.findall(name.rpartition(".")[2] or name)]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _SUFFIXES):
         words.pop()
-    if not words or words[0] in {"no", "ask", "without", "skip"} or name == "PASS":
+    if not words or words[0] in {"no", "ask", "without", "skip", "utf"} or name == "PASS":
         return ""
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     if last in _ABOUT:

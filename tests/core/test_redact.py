@@ -124,6 +124,7 @@ kubectl create secret generic db --from-file=password=./pw.txt
 docker run -u 1000:1000 -p 8080:80 image
 mkdir -p a/b/c
 The password is wrong, so the login fails with 401.
+for encoding in ('utf-8-sig', 'cp1252'):
 use --password to set it
 redis://cache:6379/0
 """.strip().splitlines()
