@@ -406,11 +406,14 @@ def test_a_stop_hook_of_the_persons_is_not_overruled(own_box: Sandbox, llm: Mode
     llm.api(thinking, UNDEFENDED)
     claude = set_up(own_box, llm)
     settings = json.loads((claude.config / "settings.json").read_text("utf-8"))
-    ends = {"type": "command", "command": 'echo \'{"continue": false, "stopReason": "Enough for today"}\''}
+    asked = own_box.root / "asked"  # the hook ends after the judge was asked
+    says = 'echo \'{"continue": false, "stopReason": "Enough for today"}\''
+    ends = {"type": "command", "command": f"while [ ! -e {asked} ]; do sleep 0.1; done; {says}"}
     claude.write_settings({**settings, "hooks": {"Stop": [{"hooks": [ends]}]}})
     with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
         tui.ask(REQUEST)
         thinking.wait_started()
+        asked.touch()
         tui.wait_for("Enough for today")
         tui.wait_idle()
         thinking.release(INCOMPLETE)

@@ -15,6 +15,8 @@ import type { Json } from "./wire.ts"
 
 const LONGEST = 4000 // characters of one text; a longer one is none of ours
 const TYPED = 8000 // of what was typed
+/** How long the request for the title, which begins with the first of the agent, is let go first. */
+const TITLE_MS = 50
 const PART = /^prt_[0-9a-f]{12}/
 
 export class Lessons {
@@ -22,6 +24,8 @@ export class Lessons {
   readonly #tracker: Pick<Tracker, "isChild" | "isJudge">
   readonly #prompted = new BoundedSet<string>(1000)
   readonly #called = new BoundedSet<string>(2000)
+  /** Sessions that were shown a lesson. */
+  readonly #shown = new BoundedSet<string>(1000)
   /** Sessions whose next request is that of a compaction. */
   readonly #compacting = new BoundedMap<string, true>(1000)
 
@@ -59,7 +63,9 @@ export class Lessons {
   async requested(messages: unknown[]): Promise<void> {
     const sessionID = text(record(record(messages[0])["info"])["sessionID"])
     if (this.#compacting.delete(sessionID)) return
-    await pause(0)
+    const given = messages.some((message) => list(record(message)["parts"]).some(isGiven))
+    if (!given) return
+    await pause(this.#shown.add(sessionID) ? TITLE_MS : 0)
     messages.forEach((message, at) => {
       const parts = list(record(message)["parts"])
       if (!parts.some(isGiven)) return
