@@ -28,7 +28,7 @@ test-all: setup shim hosts axe local-model embed  ## every test: each story, Pos
 	$(BIN)/python -m pytest --all $(SHARED)
 
 test-fast: $(VENV)/.dev   ## the loop: what takes milliseconds
-	$(BIN)/python -m pytest --fast -q -x -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --fast -q -x -n 4 --dist worksteal
 
 costs: setup shim hosts   ## processor time of each test file of `make test`, programs included; of each test in FILE: ALL=1
 	$(BIN)/python -m pytest $(if $(ALL),--all) --costs $(or $(FILE),costs.json) $(SHARED)
