@@ -46,6 +46,18 @@ def test_synthetic_messages_open_no_task() -> None:
     assert fold(worn, ev.SyntheticMessaged("s", 5, "u2", "rfl_1")) is worn
 
 
+@pytest.mark.shows("I4", "I49")
+def test_only_a_message_at_rest_begins_the_count_of_prompts() -> None:
+    """What comes while the agent works begins a task where the last one is over, and no count that nothing
+    resets.
+    """
+    over = replace(S, task="u1", phase="stopped", prompts=(1, 2), prompts_told=True)
+    steered = fold(over, ev.HumanMessaged("s", 5, "u2", steers=True))
+    assert (steered.task, steered.prompts, steered.prompts_told) == ("u2", (1, 2), True)
+    typed = fold(over, ev.HumanMessaged("s", 5, "u2"))
+    assert (typed.task, typed.prompts, typed.prompts_told) == ("u2", (), False)
+
+
 @pytest.mark.shows("I11", "I13")
 def test_an_abort_marks_this_task_only() -> None:
     """A late error of an older answer does not mark the newer task."""

@@ -70,6 +70,10 @@ def test_the_task_is_known_by_what_the_agent_answered() -> None:
         assert whole.work[: len(work) - 1] == work[1:]
     assert Transcript("s", (*work, more, said())).task == more
     assert Transcript("s", (*work, typed(), said(error="MessageAbortedError"), more, said())).task == more
+    esc = said(finish="", error="MessageAbortedError")
+    assert Transcript("s", (asked, cut(), esc, more, said())).task == more, (
+        "they stopped it before its answer"
+    )
     at_work = replace(more, steers=True)
     assert Transcript("s", (*work, at_work, said())).task == asked, "the host says that the agent was at work"
     assert Transcript("s", (*work, more), busy=True).task == more, "it is being answered"

@@ -76,6 +76,18 @@ def test_only_the_files_that_an_open_item_cites_count_for_it() -> None:
     assert first.cited == beside.cited != on_it.cited
 
 
+@pytest.mark.shows("I8")
+def test_a_row_that_an_item_cites_names_files_too_and_names_are_whole() -> None:
+    """A failed check is about the file in its output, not about one whose name only ends or begins alike."""
+    item = (Missing("the tests fail", "E1"),)
+    row = replace(CHECK, detail="src/app.py:3: AssertionError")
+    about, beside = FileChange("src/app.py", "edited", added=1), FileChange("p.py", "edited", added=1)
+    longer = FileChange("src/app.p", "edited", added=1)
+    stands = progress(case(row), item).cited
+    assert progress(case(row, files=(about,)), item).cited != stands
+    assert progress(case(row, files=(beside, longer)), item).cited == stands
+
+
 def test_a_tool_that_nobody_knows_may_have_changed_something() -> None:
     """A tool of another server: each use counts, unless its name says that it only looks."""
 

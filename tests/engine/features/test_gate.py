@@ -87,7 +87,7 @@ async def test_a_tool_call_that_follows_takes_the_round_back(run: Run) -> None:
     await run.w.sim.settle()
     s = run.w.sim.daemon.world.sessions.get("ses_a")
     assert s is not None
-    assert (s.attempts, s.final, s.phase) == (0, "", "open")
+    assert (s.attempts, s.final, s.phase, s.prompts) == (0, "", "open", ())
     assert run.w.sim.daemon.db.read("SELECT * FROM verdicts") == []
     assert run.w.sim.daemon.world.outbox.open() == []
     second, again = await run.says("All done.")
@@ -193,13 +193,14 @@ async def test_only_a_text_that_ended_its_turn_is_a_question(run: Run) -> None:
     neither takes the question from the text that ends the turn.
     """
     run.w.llm.hold = asyncio.Event()
-    run.w.llm.add(INCOMPLETE, COMPLETE, COMPLETE, INCOMPLETE)
-    thinking = asyncio.ensure_future(run.says("Let me see."))
-    await run.w.until_asked()
-    message = run.w.host.last("ses_a")
-    took_back = {"session": "ses_a", "message": message, "text": ""}
-    await run.w.sim.daemon.engine.intake.ask(run.instance, "gate", took_back)
-    assert (await thinking)[1] is None
+    run.w.llm.add(INCOMPLETE, INCOMPLETE, COMPLETE, COMPLETE, INCOMPLETE)
+    for n in (1, 2):
+        thinking = asyncio.ensure_future(run.says("Let me see."))
+        await run.w.until_asked(n)
+        message = run.w.host.last("ses_a")
+        took_back = {"session": "ses_a", "message": message, "text": ""}
+        await run.w.sim.daemon.engine.intake.ask(run.instance, "gate", took_back)
+        assert (await thinking)[1] is None
     run.w.llm.hold.set()
     for text in ("Now this.", "And that."):
         assert (await run.says(text))[1] is None
@@ -207,3 +208,29 @@ async def test_only_a_text_that_ended_its_turn_is_a_question(run: Run) -> None:
     second, order = await run.says("All done.")
     assert order is not None
     assert order["if"]["turn"] == second
+
+
+async def test_a_model_is_asked_six_times_per_round_whatever_follows(run: Run) -> None:
+    """An agent that says a sentence before each of many calls, of which the host tells late."""
+    run.w.llm.add(*[COMPLETE] * 8)
+    for n in range(8):
+        await run.says(f"Step {n}.")
+        run.w.host.sessions["ses_a"].messages[-1]["info"]["finish"] = "tool-calls"
+    assert len(run.w.llm.prompts) == 6
+
+
+@pytest.mark.shows("I49")
+async def test_the_gate_sends_nobody_back_above_the_limit_of_an_hour(run: Run) -> None:
+    """The limit counts the prompts of the gate too, and no judge is paid when it is reached."""
+    folder = run.w.workspace / ".reflection"
+    folder.mkdir()
+    (folder / "config.toml").write_text("[judge]\nmax_per_hour = 1\n")
+    run.w.clock.advance(10)
+    run.w.llm.add(INCOMPLETE, INCOMPLETE)
+    _, order = await run.says("All done.")
+    assert order is not None
+    await run.w.sim.daemon.engine.intake.result(order["id"], "done", NOTHING, "")
+    await run.w.sim.settle()
+    run.w.host._add("ses_a", "user", order["data"]["text"], order=order["id"])
+    assert (await run.says("Now it is done."))[1] is None
+    assert len(run.w.llm.prompts) == 1

@@ -351,6 +351,20 @@ async def test_work_that_was_put_back_wakes_nobody(w: World, then: str) -> None:
     assert c.heard.json == {"systemMessage": f"reflectd, on the last turn: {TAKEN_BACK}"}
 
 
+@pytest.mark.shows("I14")
+async def test_a_file_that_the_agent_removed_was_not_put_back(w: World) -> None:
+    """The files are compared with those of the turn that ended last, not of an earlier one."""
+    w.add(INCOMPLETE, {**INCOMPLETE, "missing": [{"item": "other", "cites": "the thing"}]})
+    file = w.workspace / "a.py"
+    file.write_text("after")
+    c = await w.begin()
+    await c.types()
+    assert (await c.works(tools=(write(str(file)),))).status == 422
+    file.unlink()
+    heard = await c.works("It is not needed.", tools=(bash("rm a.py"),))
+    assert (heard.status, len(c.wakes)) == (422, 2)
+
+
 @pytest.mark.shows("I5")
 async def test_a_compaction_while_the_judge_thinks(w: World) -> None:
     """`/compact` is not the agent's work: the feedback still wakes the session."""
@@ -436,7 +450,8 @@ async def given(w: World, session: str) -> tuple[ClaudeSim, str]:
     c.answers()
     heard = await c.stops(dropped=True)
     assert heard.status == 422
-    while w.verdict(session)["state"] != "incomplete":  # after the three seconds
+    file = w.workspace / ".reflection" / f"verdict_{session}.json"
+    while not file.exists() or w.verdict(session)["state"] != "incomplete":  # after the three seconds
         await asyncio.sleep(0.01)
     assert w.verdict(session[:8])["timestamp"] == 0
     return c, heard.text

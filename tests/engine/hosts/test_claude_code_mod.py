@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from daemon.engine.hosts.claude_code import LOOK_S
+from daemon.engine.hosts import claude_code
 from daemon.engine.hosts.claude_code_mod import HOLDING, JUDGING
 from tests.engine.hosts.test_claude_code import COMPLETE, INCOMPLETE, World
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash, until, write
@@ -119,16 +119,21 @@ async def test_a_shell_that_is_waited_for_is_shown(w: World) -> None:
 
 
 @pytest.mark.shows("I14", "GUARD-1")
-async def test_a_rewind_that_the_mod_saw(w: World) -> None:
+async def test_a_rewind_that_the_mod_saw(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mod looks once a second, and a wake waits for its next look: feedback about a conversation that the
-    person went back from does not leave, also when it was decided already.
+    person went back from does not leave, also when it was decided already. A session without the mod is woken
+    meanwhile.
     """
-    w.add(INCOMPLETE)
+    monkeypatch.setattr(claude_code, "LOOK_S", 60.0)
+    w.add(INCOMPLETE, INCOMPLETE)
     c = await w.begin()
     await types(c, "Do the thing")
     stop = asyncio.create_task(c.works())
     outbox = w.sim.daemon.world.outbox
     await until(lambda: outbox.open("s1"))
+    other = await w.begin("s2")
+    await other.types()
+    assert (await other.works()).status == 422
     assert not stop.done()
     await c.hook("ModAborted", turn_id="rewound u-1", prompt_id=c.prompt_id, reason="rewind")
     assert (await asyncio.wait_for(stop, 5)).status == 204
@@ -137,14 +142,15 @@ async def test_a_rewind_that_the_mod_saw(w: World) -> None:
     assert [o for o in outbox.open("s1") if o.status == "done"] == []
 
 
-async def test_the_mod_has_looked(w: World) -> None:
+async def test_the_mod_has_looked(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then feedback leaves at once."""
+    monkeypatch.setattr(claude_code, "LOOK_S", 60.0)
     w.add(INCOMPLETE)
     c = await w.begin()
     await types(c, "Do the thing")
     stop = asyncio.create_task(c.works())
     await until(lambda: w.sim.daemon.world.outbox.open("s1"))
-    async with asyncio.timeout(LOOK_S / 2):
+    async with asyncio.timeout(30):
         while not stop.done():
             await watch(c)
             await asyncio.sleep(0.01)
