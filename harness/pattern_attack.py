@@ -269,9 +269,11 @@ def _least(pattern: re.Pattern[str], short: str, long: str, *, anchored: bool) -
     first = second = math.inf
     for run in range(RUNS):
         first = min(first, _time(pattern, short, anchored=anchored))
+        if first == math.inf:
+            break
         limit_s = max(LIMIT_S, SURE * first)
         second = min(second, _time(pattern, long, anchored=anchored, limit_s=limit_s))
-        if math.inf in {first, second}:
+        if second == math.inf:
             break
         if run and (second < FINE_S * len(long) or not LINEAR < second / first < SURE):
             break

@@ -44,13 +44,18 @@ class Row:
     settled: bool = False  # a failure that the runs prove to be old, or that a later run overtook
 
 
+FAILED: Final = 0
+"""The rank of a command that failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Act:
     """One line of the activity log: a tool call, several reads in a row, or a mark between them.
 
     ``id``: what a judge cites (``A12``; ``A3-A9`` for several; empty for a mark). ``said``: the lines of its
     output that decide, each one line; ``raw``: its output as it was printed, first and last lines, shown
-    instead where there is room. ``rank``: what is left out first when there is no room (3 before 0).
+    instead where there is room. ``rank``: what is left out first when there is no room (3 before 0;
+    ``FAILED`` for a command that failed).
     ``verifies``: it ran after the last edit of code. ``calls``: how many calls it stands for.
     """
 

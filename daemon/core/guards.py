@@ -256,10 +256,19 @@ def rounds_without_progress(session: Session, *, progress: Progress, items: tupl
 
 
 def normalise_items(items: tuple[str, ...]) -> tuple[str, ...]:
-    """The open items without row ids, durations, punctuation and capitals, so that they can be compared."""
-    cleaned = {_SPACE.sub(" ", _NOISE.sub(" ", item.casefold())).strip() for item in items}
+    """The open items without what changes by itself, so that they can be compared: row ids, durations, times
+    of day, addresses and ids, punctuation and capitals. A secret's mark keeps its kind only.
+    """
+    cleaned = {_SPACE.sub(" ", _NOISE.sub(" ", _MARK.sub(r"\1", item.casefold()))).strip() for item in items}
     return tuple(sorted(cleaned - {""}))
 
 
-_NOISE = re.compile(r"\be\d+\b|\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds|minutes?)\b|[`'\"()\[\].,:;]")
+_MARK = re.compile(r"\[redacted:([a-z]{1,20})[^\]\s]{0,60}\]")
+_NOISE = re.compile(
+    r"\be\d+\b|\b(?:seed|pid|duration_ms)[\s=:]{1,3}\d+(?:\.\d+)?"
+    r"|\b\d+(?:\.\d+)?(?:\s?\(\d+(?:\.\d+)?\))?\s?(?:ns|us|µs|ms|s|sec|secs|seconds?|minutes?)\b"
+    r"|\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
+    r"|\b0x[0-9a-f]{1,32}\b|\b(?=[a-f]{0,31}\d)[0-9a-f]{8,64}\b"
+    r"|[`'\"()\[\].,:;]"
+)
 _SPACE = re.compile(r"\s+")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ..core.evidence import Act
+from ..core.evidence import FAILED, Act
 from ..core.refusals import is_denied, looks_up
 from . import outputs
 from .calls.actions import Action, Check, Deed
@@ -182,7 +182,7 @@ def _shell(number: str, call: ToolCall, actions: Sequence[Action], looks: _Looks
     said = (*_quoted(lines), *notes)
     raw = (*_raw(text, [*failures, *git]), *notes)
     failed = call.exit not in {0, None} or call.status == "error" or bool(failures and not shows)
-    rank = 0 if failed and not shows else 1 if checks or git else 2 if not shows else 3
+    rank = FAILED if failed and not shows else 1 if checks or git else 2 if not shows else 3
     shown = () if raw == said else raw
     return Act(number, f"{call.tool.lower()} `{_command(script)}` → {_outcome(call)}", said, shown, rank)
 

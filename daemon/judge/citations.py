@@ -10,13 +10,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ..core.errors import BadReply
+from ..core.evidence import FAILED
 
 if TYPE_CHECKING:
+    from ..core.evidence import Row
     from ..core.verdict import Judgement, Missing
     from .case import Case
 
 ITEM_CHARS: Final = 300
 QUOTE_MIN: Final = 8  # characters; a word or two are no quote
+QUOTED_CHARS: Final = 2_000
+_LABEL: Final = re.compile(r"\s{0,4}[\[(]?[A-Z]\d{1,4}[\])]?[\s:,-]{1,4}")
+_QUOTED: Final = re.compile(r"[\"“]([^\"“”]{8,1000})[\"”]")
 _ROW: Final = re.compile(r"\b[A-Z]\d{1,4}(?:\.\d{1,3})?\b")
 _GAP: Final = r"(?:[^.;\n]|\.(?=\S)){0,50}"  # within a sentence; the dot of `.env` ends none
 _DESTROYS: Final = re.compile(
@@ -43,9 +48,11 @@ def named_rows(missing: Missing, case: Case) -> tuple[str, ...]:
     return tuple(name for name in _ROW.findall(missing.text[:ITEM_CHARS]) if name in known)
 
 
-def is_excuse(missing: Missing, case: Case) -> bool:
-    """The excuse quotes the person's words, or cites a message or a call: another row of ours is none."""
-    return _names_more(missing, case) or _quotes(missing, case)
+def is_excuse(missing: Missing, case: Case, row: Row) -> bool:
+    """The excuse quotes the person's words. A failed check is also excused by a call that failed before the
+    task's first change. Whether the words excuse it, only the judge reads.
+    """
+    return _quotes(missing, case) or (row.kind == "check" and _failed_before(missing, case))
 
 
 def is_cited(missing: Missing, case: Case) -> bool:
@@ -56,11 +63,29 @@ def is_cited(missing: Missing, case: Case) -> bool:
 
 
 def _quotes(missing: Missing, case: Case) -> bool:
-    """The item quotes the request word for word."""
-    wanted = " ".join(missing.cites.strip(" \n\"'“”`.").casefold().split())
-    if len(wanted) < QUOTE_MIN:
-        return False
-    return any(wanted in " ".join(text.casefold().split()) for text in case.requests)
+    """The item quotes the request word for word, alone or in quotation marks: `M1: "leave it red"`."""
+    cites = missing.cites[:QUOTED_CHARS]
+    quotes = [_plain(_LABEL.sub("", cites)), *(_plain(part) for part in _QUOTED.findall(cites))]
+    wanted = [quote for quote in quotes if len(quote) >= QUOTE_MIN]
+    return any(quote in _plain(text) for text in case.requests for quote in wanted)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.strip(" \n\"'“”`.").casefold().split())
+
+
+def _failed_before(missing: Missing, case: Case) -> bool:
+    """The item names a call that failed before anything was changed."""
+    changed = min((_number(name) for f in case.evidence.files for name in f.by), default=0)
+    cited = set(_ROW.findall(missing.cites[:ITEM_CHARS]))
+    return any(
+        act.id in cited and act.rank == FAILED and _number(act.id) < changed for act in case.evidence.log
+    )
+
+
+def _number(call: str) -> int:
+    """12 of ``A12.3``."""
+    return int(call[1:].partition(".")[0])
 
 
 def _names_more(missing: Missing, case: Case) -> bool:

@@ -113,14 +113,11 @@ def contradicting(case: Case, found: Judgement | None = None) -> tuple[Row, ...]
     failed = (
         r for r in case.evidence.of("check") if r.outcome == "failed" and r.position != "before_last_write"
     )
-    excused = {
-        name
-        for m in (found.excused if found is not None else ())
-        if is_excuse(m, case)
-        for name in named_rows(m, case)
-    }
     rows = (r for r in (*failed, *case.evidence.of("leak")) if r.open)
-    return tuple(r for r in rows if r.id not in excused)
+    excuses = found.excused if found is not None else ()
+    return tuple(
+        r for r in rows if not any(r.id in named_rows(m, case) and is_excuse(m, case, r) for m in excuses)
+    )
 
 
 def backed(case: Case, found: Judgement) -> tuple[Missing, ...]:
@@ -153,8 +150,8 @@ def _reconsider(case: Case, talk: Talk, rows: tuple[Row, ...]) -> Asking:
     what = "a commit holds secrets" if rows[0].kind == "leak" else "a check failed and no later run passed"
     why = (
         f"You called this complete, but {what}: {said}. If the person wanted or excluded that, or it is "
-        "older than the work, name the row in `excused` and quote the person's words or cite the call that "
-        "shows it."
+        "older than the work, name the row in `excused` and quote the person's words word for word, or "
+        "cite the call that failed before the first change."
     )
     found = yield from _judgement(case, talk, prompts.again(case, why), tries=1)
     if found is not None and found.complete and contradicting(case, found):

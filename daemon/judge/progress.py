@@ -35,7 +35,11 @@ def progress(case: Case, missing: tuple[Missing, ...]) -> Progress:
         (f.path, f.how, f.added, f.removed, f.lines, f.by if f.how == "by_command" else ())
         for f in case.evidence.files
     ]
-    said = [(r.kind, r.command, r.outcome, *_printed(r)) for r in case.evidence.rows if r.kind in _SAYS]
+    said = [
+        (r.kind, *normalise_items((r.command,)), r.outcome, *_printed(r))
+        for r in case.evidence.rows
+        if r.kind in _SAYS
+    ]
     rows = {row.id: row for row in case.evidence.rows}
     items = {item for m in missing for item in _cites(m, case, rows)}
     cited = [f for f in files if any(_names(m, f[0], case, rows) for m in missing)]
@@ -54,7 +58,9 @@ def _cites(missing: Missing, case: Case, rows: dict[str, Row]) -> tuple[str, ...
     """What the item cites, without the numbers of rows, which move; its own words where it cites nothing."""
     cited = [rows[name] for name in cited_rows(missing, case)]
     if cited:
-        return tuple(f"{r.kind} {r.command or ' '.join(_words(r))}" for r in cited)
+        return tuple(
+            f"{r.kind} {' '.join(normalise_items((r.command,)) if r.command else _words(r))}" for r in cited
+        )
     return normalise_items((missing.cites or missing.text,))
 
 

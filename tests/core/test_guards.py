@@ -218,6 +218,25 @@ def test_items_are_compared_without_what_changes_by_itself() -> None:
     assert normalise_items(("2 failed",)) != normalise_items(("1 failed",))
 
 
+@pytest.mark.shows("I8")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1 failure in 0.017 (0.018) seconds", "1 failure in 1.2 (1.21) seconds"),
+        ("(0.011 secs / 0.012 secs)", "(2 secs / 1 secs)"),
+        ("fail 1 duration_ms 511.123", "fail 1 duration_ms 6"),
+        ("1 failed (random seed 4711)", "1 failed (random seed=12)"),
+        ("at 09:12:01.233: 1 failed", "at 10:00:59,1: 1 failed"),
+        ("<Widget 0x7f31c0> is None", "<Widget 0x7f4aff> is None"),
+        ("job 3f2a77d0c1 failed", "job a81b99c2d0 failed"),
+        ("token=[redacted:github-2:40-characters]", "token=[redacted:github-17:36-characters]"),
+    ],
+)
+def test_what_changes_with_each_run_is_no_news(one: str, other: str) -> None:
+    """Times, seeds, addresses, ids and fresh secrets that a check prints are no progress."""
+    assert normalise_items((one,)) == normalise_items((other,)) != ()
+
+
 @pytest.mark.shows("GUARD-9")
 @pytest.mark.parametrize(
     ("spent", "asks"),

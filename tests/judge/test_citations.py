@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from daemon.core.errors import BadReply
+from daemon.core.evidence import FAILED, Act, FileChange, Row
 from daemon.core.verdict import Judgement, Missing, Severity
 from daemon.judge.citations import cited_rows, is_cited, is_excuse, without_destruction
 from daemon.testing import make_case
@@ -106,11 +107,32 @@ def test_rows_are_found_in_what_is_cited(cites: str) -> None:
     assert cited_rows(Missing("x", cites), make_case()) == ("E2",)
 
 
-@pytest.mark.shows("I24")
+@pytest.mark.shows("I24", "I27")
 @pytest.mark.parametrize(
-    ("cites", "found"),
-    [("M1", True), ("A1", True), ("run the tests", True), ("E2", False), ("it is old", False), ("", False)],
+    ("cites", "check", "leak"),
+    [
+        ("run the tests", True, True),
+        ('M1: "Run the tests"', True, True),
+        ("[M1] run the tests", True, True),
+        ("A1", True, False),  # failed before the change
+        ("A2", False, False),  # is the change
+        ("A3", False, False),  # failed after it
+        ("A4", False, False),
+        ("M1", False, False),
+        ("E2", False, False),
+        ("it is old", False, False),
+        ("", False, False),
+    ],
 )
-def test_an_excuse_rests_on_the_person_or_a_call(cites: str, *, found: bool) -> None:
-    """A failed check is excused by the person's words or by a call that shows it, never by the row itself."""
-    assert is_excuse(Missing("E2", cites), make_case()) is found
+def test_an_excuse_is_the_persons_words_or_an_older_failure(cites: str, *, check: bool, leak: bool) -> None:
+    """The number of a message or of any call excuses nothing, and secrets are excused by the person alone."""
+    case = make_case()
+    log = (
+        Act("A1", "bash `make test` → exit 2", rank=FAILED),
+        Act("A2", "edit a.py → done", rank=2),
+        Act("A3", "bash `make test` → exit 2", rank=FAILED),
+    )
+    changed = replace(case.evidence, log=log, files=(FileChange("a.py", "edited", ("A2",)),))
+    case = replace(case, evidence=changed)
+    kinds = (Row("E2", "check", "failed"), Row("E2", "leak", "secrets"))
+    assert [is_excuse(Missing("E2", cites), case, row) for row in kinds] == [check, leak]

@@ -54,6 +54,22 @@ def test_times_are_no_news_and_results_are() -> None:
     assert [checks == first for checks in later] == [True, True, False, False]
 
 
+def test_a_fresh_secret_is_no_news() -> None:
+    """A check that prints another token at each run, and a command that has one, say the same again."""
+    first, again = (
+        progress(case(row), (Missing("red", "E1"),))
+        for row in (
+            replace(
+                CHECK,
+                detail=f"1 failed [redacted:jwt-{n}:40-characters]",
+                command=f"make t K=[redacted:jwt-{n}:40-characters]",
+            )
+            for n in (1, 3)
+        )
+    )
+    assert first == again
+
+
 def test_the_net_change_counts() -> None:
     """What was tried and taken back leaves the files as they were; a command may have changed its file."""
     edited = FileChange("a.py", "edited", ("A1",), 1, 0, ("+ x",))
