@@ -98,20 +98,30 @@ def may_judge(session: Session, now_ms: int, limits: Limits, *, children_busy: b
 
 
 def too_many_prompts(session: Session, now_ms: int, limits: Limits) -> Skip | None:
-    """Guard 10: how often an agent is prompted, whatever begins a task. Told once."""
+    """Guard 10: how often an agent is prompted, whatever begins a task. Told once.
+
+    A person's message that the agent answers begins the count again. opencode can't tell a person from a
+    program that types; so twice the limits hold whoever typed.
+    """
+    counted = session.prompts[max(0, len(session.prompts) - session.counted) :]
     for name, most, span in (
         ("an hour", limits.max_per_hour, HOUR_MS),
         ("a day", limits.max_per_day, DAY_MS),
     ):
-        sent = sum(t > now_ms - span for t in session.prompts)
-        if sent >= most:
-            tell = f"Stopped: the agent was sent back {sent} times within {name}. Type a message to go on"
-            return Skip(
-                "prompt_limit",
-                f"{sent} prompts within {name} (guard 10)",
-                final="stopped",
-                tell="" if session.prompts_told else tell,
-            )
+        for prompts, limit, then in (
+            (counted, most, "Type a message to go on"),
+            (session.prompts, 2 * most, f"Nothing more is sent within {name}, whoever types"),
+        ):
+            sent = sum(t > now_ms - span for t in prompts)
+            if sent >= limit:
+                return Skip(
+                    "prompt_limit",
+                    f"{sent} prompts within {name} (guard 10)",
+                    final="stopped",
+                    tell=""
+                    if session.prompts_told
+                    else f"Stopped: the agent was sent back {sent} times within {name}. {then}",
+                )
     return None
 
 

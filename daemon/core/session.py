@@ -52,7 +52,7 @@ Phase = Literal[
 MODEL_CHARS = 100
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-MOST_PROMPTS = 500  # as many as ``judge.max_per_day`` may allow
+MOST_PROMPTS = 1000  # twice as many as ``judge.max_per_day`` may allow
 ACTIVE_STEP_MS = 1_000  # ``active_at`` moves in these steps, so that most activity leaves the state as it is
 
 FINAL_FOR_TASK: frozenset[Phase] = frozenset({"complete", "stopped"})
@@ -76,9 +76,10 @@ class Session:
     last went out (guard 6); ``nudges``; ``loop``: the key of the loop that the agent was last told of, and
     ``loop_count``: how often it had repeated then; ``rotate``: the pushed secret that the person was told of.
 
-    No task resets these: ``prompts``: when prompts of ours were stored (epoch ms), of the last day;
-    ``prompts_told``: the person was told that there may be no more. Only a host's word that a person typed
-    and the agent answers begins them again.
+    No task resets these: ``prompts``: when prompts of ours were stored (epoch ms), of the last day; nothing
+    takes one of them away. ``counted``: how many of the last ones count for the usual limits;
+    ``prompts_told``: the person was told that there may be no more. A host's word that a person typed and
+    the agent answers begins these two again.
     """
 
     id: str
@@ -116,6 +117,7 @@ class Session:
     loop_count: int = 0
     rotate: str = ""
     prompts: tuple[int, ...] = ()
+    counted: int = 0
     prompts_told: bool = False
     model: str = ""
     context: int = 0
@@ -186,7 +188,7 @@ def _typed(session: Session, event: HumanMessaged) -> Session:
     if event.steers and session.task and session.phase not in FINAL_FOR_TASK:
         return session
     new = _new_task(session, event.message)
-    return new if event.steers or new is session else replace(new, prompts=(), prompts_told=False)
+    return new if event.steers or new is session else replace(new, counted=0, prompts_told=False)
 
 
 def _new_task(session: Session, message: str) -> Session:
@@ -256,7 +258,7 @@ def settled(session: Session, turn: str, phase: Phase, reason: str) -> Session:
 def prompted(session: Session, at: int) -> Session:
     """The state when a prompt of ours is stored (epoch ms)."""
     recent = tuple(t for t in session.prompts if t > at - DAY_MS)
-    return replace(session, prompts=(*recent, at)[-MOST_PROMPTS:])
+    return replace(session, prompts=(*recent, at)[-MOST_PROMPTS:], counted=session.counted + 1)
 
 
 def unread(session: Session) -> Session:
@@ -282,6 +284,7 @@ def taken_back(session: Session, before: Session) -> Session:
         progress=before.progress,
         open_items=before.open_items,
         prompts=before.prompts,
+        counted=before.counted,
         nudges=before.nudges,
         loop=before.loop,
         loop_count=before.loop_count,

@@ -167,7 +167,7 @@ class Judge:
     max_per_hour: int = _setting(
         8,
         "times an agent is sent back or nudged in one session within an hour, whatever begins a task; a "
-        "message of yours that the agent answers begins the count again",
+        "message of yours that the agent answers begins the count again, up to twice as many in all",
         range=(1, 100),
         tighten="lower",
     )

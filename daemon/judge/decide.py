@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .flow import Opinion
 
 HEADING = "## Reflection-3: Task Incomplete"
+FEEDBACK_CHARS = 8_000  # of what the judge says; the agent pays for each of them, round after round
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a terminal would obey them
 UNJUDGED = "Stopped; no model judged it"
 
@@ -90,7 +91,9 @@ def _decide(r: Round, opinion: Opinion) -> Decision:
 
 
 def feedback_text(found: Judgement, case: Case, attempt: int, limits: Limits) -> str:
-    """What the agent reads. The first line is what the published consumers search for."""
+    """What the agent reads, at most ``FEEDBACK_CHARS`` of it the judge's. Published consumers search for the
+    first line.
+    """
     rows = {row.id: row for row in case.evidence.rows}
     lines = [f"{HEADING} ({found.severity})", ""]
     if found.feedback:
@@ -109,12 +112,14 @@ def feedback_text(found: Judgement, case: Case, attempt: int, limits: Limits) ->
     actions = [action for action in found.next_actions if action not in found.feedback]
     if actions:
         lines += ["Do next:", *(f"- {action}" for action in actions), ""]
-    lines.append(
-        "Go on with the task. If this is wrong, or only the person can decide, "
+    body = _CONTROL.sub("", "\n".join(lines))
+    if len(body) > FEEDBACK_CHARS:
+        body = f"{body[:FEEDBACK_CHARS]}\n({len(body) - FEEDBACK_CHARS} more characters are left out)\n"
+    return body + (
+        "\nGo on with the task. If this is wrong, or only the person can decide, "
         "say so in one sentence and stop. "
         f"(reflectd, round {attempt} of at most {limits.max_attempts})"
     )
-    return _CONTROL.sub("", "\n".join(lines))
 
 
 def _verdict(r: Round, state: FinalState, found: Judgement | None) -> Verdict:

@@ -184,20 +184,26 @@ OFTEN = tuple(NOW - n * MINUTE for n in range(8))
 
 @pytest.mark.shows("I8", "GUARD-10")
 @pytest.mark.parametrize(
-    ("prompts", "guard"),
+    ("prompts", "counted", "guard"),
     [
-        (OFTEN[:7], None),
-        (OFTEN, "prompt_limit"),
-        (tuple(t - 55 * MINUTE for t in OFTEN), None),  # only some of them within the hour
-        (tuple(NOW - n * 45 * MINUTE for n in range(29)), None),
-        (tuple(NOW - n * 45 * MINUTE for n in range(30)), "prompt_limit"),
+        (OFTEN[:7], 7, None),
+        (OFTEN, 8, "prompt_limit"),
+        (tuple(t - 55 * MINUTE for t in OFTEN), 8, None),  # only some of them within the hour
+        (tuple(NOW - n * 45 * MINUTE for n in range(29)), 29, None),
+        (tuple(NOW - n * 45 * MINUTE for n in range(30)), 30, "prompt_limit"),
+        (OFTEN, 0, None),  # somebody typed since
+        (OFTEN * 2, 1, "prompt_limit"),
+        (tuple(NOW - n * 23 * MINUTE for n in range(59)), 0, None),
+        (tuple(NOW - n * 23 * MINUTE for n in range(60)), 0, "prompt_limit"),
     ],
 )
-def test_prompts_are_counted_by_the_clock_too(prompts: tuple[int, ...], guard: str | None) -> None:
-    """At most 8 in an hour and 30 in a day, whatever begins a task: before a model is asked, before a nudge,
-    and at the decision. The person is told once.
+def test_prompts_are_counted_by_the_clock_too(
+    prompts: tuple[int, ...], counted: int, guard: str | None
+) -> None:
+    """At most 8 in an hour and 30 in a day, whatever begins a task, and twice as many whoever types: before a
+    model is asked, before a nudge, and at the decision. The person is told once.
     """
-    s = replace(IDLE, prompts=prompts)
+    s = replace(IDLE, prompts=prompts, counted=counted)
     asked = (
         too_many_prompts(s, NOW, LIMITS),
         may_nudge(s, "u1", NOW, LIMITS),

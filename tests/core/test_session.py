@@ -51,11 +51,11 @@ def test_only_a_message_at_rest_begins_the_count_of_prompts() -> None:
     """What comes while the agent works begins a task where the last one is over, and no count that nothing
     resets.
     """
-    over = replace(S, task="u1", phase="stopped", prompts=(1, 2), prompts_told=True)
+    over = replace(S, task="u1", phase="stopped", prompts=(1, 2), counted=2, prompts_told=True)
     steered = fold(over, ev.HumanMessaged("s", 5, "u2", steers=True))
-    assert (steered.task, steered.prompts, steered.prompts_told) == ("u2", (1, 2), True)
+    assert (steered.task, steered.counted, steered.prompts_told) == ("u2", 2, True)
     typed = fold(over, ev.HumanMessaged("s", 5, "u2"))
-    assert (typed.task, typed.prompts, typed.prompts_told) == ("u2", (), False)
+    assert (typed.task, typed.prompts, typed.counted, typed.prompts_told) == ("u2", (1, 2), 0, False)
 
 
 @pytest.mark.shows("I11", "I13")

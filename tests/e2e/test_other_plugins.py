@@ -9,7 +9,8 @@ import pytest
 from harness.hosts.opencode import OpencodeServe, text_of
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import SHIM
-from harness.models.scripts import CLAIM, INCOMPLETE, REQUEST, UNDEFENDED, unfinished
+from harness.machine.waiting import wait_until
+from harness.models.scripts import CLAIM, COMPLETE, INCOMPLETE, REQUEST, UNDEFENDED, unfinished
 from harness.models.server import Slow, bash, text
 from tests.support.hosts.witness import quiet
 
@@ -73,3 +74,61 @@ def test_context_while_the_judge_thinks_does_not_end_the_judgement(
         assert len(session.feedback()) == 1
         asked = session.users()[0]["info"]["id"]
         assert daemon.wait_verdict(session.id, "incomplete")["task"] == asked
+
+
+LOOKS_LONG = """\
+export default {
+  id: "slow",
+  server: async () => ({
+    "chat.message": async (_, { parts }) => {
+      if (parts.some((part) => part.text === "Never mind"))
+        await new Promise((resolve) => setTimeout(resolve, 4500))
+    },
+  }),
+}
+"""
+
+
+@pytest.mark.shows("I14")
+def test_a_message_that_another_plugin_looks_at_for_long_is_typed(own_box: Sandbox, llm: ModelServer) -> None:
+    """The person typed while the judge thinks; the host stores it only 4.5 s later. Nothing is sent."""
+    thinks = Slow()
+    other = own_box.file("other.ts", LOOKS_LONG)
+    config = {"plugin": [SHIM.as_uri(), other.as_uri()]}
+    with (
+        Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host") as daemon,
+        OpencodeServe(own_box, llm.url, config=config) as host,
+    ):
+        session = host.create_session()
+        llm.script(*unfinished(), text("As you like."), session=session.id)
+        llm.judge(thinks, always=COMPLETE)
+        session.prompt(REQUEST)
+        thinks.wait_started()
+        session.prompt_async("Never mind")
+        assert "Never mind" not in [text_of(m) for m in session.users()]
+        thinks.release(INCOMPLETE)
+        session.wait_users(2)
+        assert [text_of(m) for m in session.users()][1:] == ["Never mind"]
+        quiet(session, daemon, llm, users=2)
+
+
+@pytest.mark.shows("I4", "I14")
+def test_a_command_of_the_persons_after_such_context_does_not_end_the_judgement(
+    own_box: Sandbox, llm: ModelServer
+) -> None:
+    """`!git status` makes the session busy; that is no answer to what the other plugin put in."""
+    thinks = Slow()
+    with (
+        Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host") as daemon,
+        OpencodeServe(own_box, llm.url) as host,
+    ):
+        session = host.create_session()
+        llm.script(*unfinished(), text("Stopped."), session=session.id)
+        llm.judge(thinks, UNDEFENDED, always=INCOMPLETE)
+        session.prompt(REQUEST)
+        thinks.wait_started()
+        session.prompt("Context of another plugin", noReply=True)
+        host.request("POST", f"/session/{session.id}/shell", {"agent": "build", "command": "git status"})
+        thinks.release(INCOMPLETE)
+        wait_until(session.feedback)
+        assert daemon.wait_verdict(session.id, "incomplete")["task"] == session.users()[0]["info"]["id"]

@@ -12,7 +12,7 @@ from daemon.core.orders import SendFeedback, ShowToast
 from daemon.core.session import Session
 from daemon.core.transcript import Model
 from daemon.core.verdict import NO_PROOF, JudgedBy, Judgement, Missing, Severity
-from daemon.judge.decide import HEADING, UNJUDGED, Decision, Round, decide, skip
+from daemon.judge.decide import FEEDBACK_CHARS, HEADING, UNJUDGED, Decision, Round, decide, skip
 from daemon.judge.flow import Opinion
 from daemon.testing import make_case
 
@@ -90,6 +90,16 @@ def test_feedback_text_and_target() -> None:
     assert "round 1 of at most 16" in order.text
     assert (order.agent, order.model) == ("plan-b", Model("acme", "m1"))
     assert (order.task, order.turn) == ("msg_1", "msg_2")
+
+
+def test_feedback_has_an_end() -> None:
+    """A judge that writes for ever is cut; what to do when it is wrong still stands at the end."""
+    missing = tuple(Missing("x" * 5_000, "E2") for _ in range(20))
+    (order,) = run(said(False, "HIGH", missing=missing, feedback="z" * 50_000)).orders
+    assert isinstance(order, SendFeedback)
+    assert len(order.text) < FEEDBACK_CHARS + 400
+    assert "characters are left out)" in order.text
+    assert "say so in one sentence" in order.text.splitlines()[-1]
 
 
 def test_observe_mode_records_and_sends_nothing() -> None:

@@ -40,7 +40,10 @@ export function factsOf(event: unknown, tracker: Tracker, now = Date.now()): Fac
   if (tracker.isJudge(sessionID)) {
     return type === "session.deleted" ? [{ kind: type, data: { sessionID } }] : []
   }
-  const before = settled(type, properties, sessionID, tracker)
+  const before = [
+    ...settled(type, properties, sessionID, tracker),
+    ...released(type, properties, sessionID, tracker),
+  ]
   const found = read(type, properties, sessionID, tracker, now).filter((fact) => fact !== undefined)
   const aside = tracker.peek(sessionID)?.aside === true
   return [...before, ...found.filter((fact) => !aside || ASIDE.has(fact.kind))]
@@ -63,8 +66,8 @@ function read(
     case "message.updated": {
       const info = record(properties["info"])
       const session = tracker.session(sessionID)
-      const answers = info["role"] === "assistant" && text(info["parentID"]) === session.typed?.messageID
-      return [answers ? begun(sessionID, session) : undefined, arrivedMessage(info, sessionID, tracker)]
+      const begins = answers(info, session) ? begun(sessionID, session) : undefined
+      return [begins, arrivedMessage(info, sessionID, tracker)]
     }
     case "session.created":
     case "session.updated":
@@ -73,10 +76,11 @@ function read(
       tracker.forget(sessionID)
       return [{ kind: type, data: { sessionID } }]
     case "session.status": {
-      const type = text(record(properties["status"])["type"])
-      const task =
-        type === "busy" || type === "retry" ? begun(sessionID, tracker.session(sessionID)) : undefined
-      return [task, status(type, sessionID, tracker)]
+      const session = tracker.session(sessionID)
+      const told = status(text(record(properties["status"])["type"]), sessionID, tracker)
+      if (session.status === "idle" || !session.typed) return [told]
+      session.held ??= told
+      return []
     }
     case "session.idle":
       Object.assign(tracker.session(sessionID), { status: "idle", prompted: 0 })
@@ -143,13 +147,38 @@ export function chatMessage(
   if (isOwnCommand(parts)) tracker.commands.add(messageID)
   if (order) session.typed = undefined // the agent works on our words
   if (human && !tracker.isBusy(sessionID)) {
-    session.typed = { messageID, agent, wish, at: Date.now() }
+    session.typed = { messageID, agent, wish, at: Date.now(), stored: 0 }
     return undefined
   }
   if (human) session.steered = messageID
   if (human) tracker.steers.add(messageID)
   const said = { human, ...(human && { steers: true }), ...(order && { order }) }
   return { kind: "chat.message", data: { sessionID, messageID, ...(agent && { agent }), ...said } }
+}
+
+/** What shows whether the agent works on what was typed. */
+const TELLING = new Set(["message.updated", "session.idle", "session.error", "session.deleted"])
+
+/**
+ * That the agent began to work, while a message waits for an answer, is told with the event that shows what it works
+ * on: a command of the person's own (`!ls`) or another message is none on that message.
+ */
+function released(type: string, properties: Json, sessionID: string, tracker: Tracker): Fact[] {
+  const session = tracker.peek(sessionID)
+  const info = record(properties["info"])
+  const own = type === "message.updated" && info["id"] === session?.typed?.messageID
+  if (session?.typed && own) session.typed.stored ||= Date.now()
+  if (!session?.held || own || !TELLING.has(type)) return []
+  const task = type !== "message.updated" || answers(info, session) ? begun(sessionID, session) : undefined
+  const facts = [task, session.held].filter((fact) => fact !== undefined)
+  session.held = undefined
+  return facts
+}
+
+/** Whether a message of the host is the agent's answer to what was typed; opencode 2 does not say what it answers. */
+function answers(info: Json, { typed }: Session): boolean {
+  const parent = text(info["parentID"])
+  return typed !== undefined && info["role"] === "assistant" && (!parent || parent === typed.messageID)
 }
 
 /** The agent works on what was typed: that is a task. */
@@ -175,6 +204,7 @@ function settled(type: string, properties: Json, sessionID: string, tracker: Tra
   session.incoming = undefined
   if (incoming.parts.length === 0) return [] // an old message that was only updated
   const fact = chatMessage(sessionID, incoming.messageID, incoming.agent, incoming.parts, tracker)
+  if (session.typed?.messageID === incoming.messageID) session.typed.stored = Date.now()
   return fact ? [fact] : []
 }
 

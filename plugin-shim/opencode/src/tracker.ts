@@ -4,7 +4,7 @@
  */
 import { BoundedMap, BoundedSet } from "./bounded.ts"
 import { pause } from "./pump.ts"
-import type { Json } from "./wire.ts"
+import type { Fact, Json } from "./wire.ts"
 
 export type Status = "busy" | "idle" | "retry"
 
@@ -37,6 +37,8 @@ export interface Session {
   steered: string
   /** What came in as a person's message while the agent was at rest, until it works on it. */
   typed?: Typed | undefined
+  /** The agent began to work while `typed` was there: told when it is clear whether it works on that. */
+  held?: Fact | undefined
   turn: string
   /** The last assistant message is a compaction summary. */
   summary: boolean
@@ -62,6 +64,8 @@ export interface Typed {
   agent: string
   wish: Wish
   at: number
+  /** When the host stored it (epoch ms), which it does when every plugin has looked at it; 0 before. */
+  stored: number
 }
 
 /** A dialog with questions of ours that is open: where it stands in the session. */
@@ -74,7 +78,15 @@ export interface Dialog {
 /** For 10 s only: a prompt that the host accepted but never began must not keep a session busy for ever. */
 const isPrompted = (session: Session) => Date.now() - session.prompted < 10_000
 
+/** So soon after it stored a person's message the host lets the agent work on it. */
 const ANSWERED_MS = 2500
+/** So long a message may be with other plugins before it is stored. */
+const STORED_MS = 60_000
+/** So long a prompt of ours waits to see what becomes of a message. */
+const WAITS_MS = 5000
+
+/** Whether it is still open what becomes of a message that came in. */
+const isOpen = ({ at, stored }: Typed) => Date.now() < (stored ? stored + ANSWERED_MS : at + STORED_MS)
 
 export class Tracker {
   readonly #sessions = new BoundedMap<string, Session>(1000)
@@ -140,8 +152,8 @@ export class Tracker {
   async typed(id: string): Promise<void> {
     const typed = this.peek(id)?.typed
     if (!typed) return
-    const end = typed.at + ANSWERED_MS
-    while (this.peek(id)?.typed === typed && Date.now() < end) await pause(20)
+    const end = Date.now() + WAITS_MS
+    while (this.peek(id)?.typed === typed && isOpen(typed) && Date.now() < end) await pause(20)
   }
 
   /**
@@ -154,7 +166,7 @@ export class Tracker {
     if (!session) return ""
     if (session.aborted || session.undone) return "a person stopped the agent or took messages back"
     const { human, steered, typed } = session
-    if (typed && Date.now() < typed.at + ANSWERED_MS) return "a newer human message"
+    if (typed && isOpen(typed)) return "a newer human message"
     if (human && only.task && ![human, steered].includes(only.task)) return "a newer human message"
     if (session.turn && only.turn && session.turn !== only.turn) return "a newer turn"
     if (isPrompted(session) || (!busy && this.isBusy(id))) return "busy"

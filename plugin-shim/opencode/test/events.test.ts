@@ -13,6 +13,7 @@ const event = (type: string, properties: Json) => ({
 const status = (type: string) => event("session.status", { status: { type } })
 const part = (part: Json) => event("message.part.updated", { part: { sessionID: S, ...part } })
 const message = (info: Json) => event("message.updated", { info: { sessionID: S, ...info } })
+const answer = (parentID: string) => message({ id: `${parentID}_a`, role: "assistant", parentID })
 const delta = (text: string) =>
   event("message.part.delta", { messageID: "m", partID: "p", field: "text", delta: text })
 const kinds = (events: unknown[], tracker = new Tracker()) =>
@@ -162,7 +163,8 @@ test("a judge session is known by its title before it is known by its id, and st
 test("who wrote a user message", () => {
   const human = (parts: unknown[]) => {
     const tracker = new Tracker()
-    const told = [chatMessage(S, "m", "build", parts, tracker), ...factsOf(status("busy"), tracker)]
+    const typed = chatMessage(S, "m", "build", parts, tracker)
+    const told = [typed, ...[status("busy"), answer("m")].flatMap((one) => factsOf(one, tracker))]
     return told.find((fact) => fact?.kind === "chat.message")?.data["human"]
   }
   const ours = { type: "text", text: "go on", metadata: { reflectd: { order: "o1", kind: "feedback" } } }
@@ -193,7 +195,8 @@ test("what another plugin puts in begins no task: at rest without an answer, or 
   const tracker = new Tracker()
   const put = (id: string) => chatMessage(S, id, "build", [{ type: "text", text: "context" }], tracker)
   put("msg_1")
-  const task = factsOf(status("busy"), tracker)[0]
+  const [task, busy] = [status("busy"), answer("msg_1")].flatMap((one) => factsOf(one, tracker))
+  assert.equal(busy?.kind, "session.status")
   assert.deepEqual(
     [task?.kind, task?.data["messageID"], task?.data["human"]],
     ["chat.message", "msg_1", true],
@@ -214,6 +217,31 @@ test("what another plugin puts in begins no task: at rest without an answer, or 
   assert.ok(tracker.steers.has("msg_2"))
 })
 
+// shows: I4, I14
+test("a command of the person's is no answer to what another plugin put in before", () => {
+  const tracker = new Tracker()
+  const shell = {
+    type: "text",
+    id: "p",
+    messageID: "msg_2",
+    text: "The following tool was executed by the user",
+  }
+  chatMessage(S, "msg_1", "build", [{ type: "text", text: "context" }], tracker)
+  const told = [
+    status("busy"),
+    message({ id: "msg_2", role: "user" }),
+    part({ ...shell, synthetic: true }),
+    answer("msg_2"),
+    event("session.idle", {}),
+  ].flatMap((one) => factsOf(one, tracker))
+  assert.deepEqual(
+    told.filter((fact) => fact.kind === "chat.message").map((fact) => fact.data["human"]),
+    [false],
+  )
+  assert.equal(tracker.peek(S)?.human, "")
+  assert.deepEqual(kinds([status("busy"), answer("msg_1")], tracker), ["chat.message", "session.status"])
+})
+
 // shows: I17
 test("what a parent agent tells a child session was typed by nobody", () => {
   const tracker = new Tracker()
@@ -228,10 +256,8 @@ test("a message told by the hook is not told again by its events", () => {
   const tracker = new Tracker()
   const typed = { type: "text", id: "p1", messageID: "msg_1", text: "hi" }
   chatMessage(S, "msg_1", "build", [typed], tracker)
-  assert.deepEqual(kinds([message({ id: "msg_1", role: "user" }), part(typed), status("busy")], tracker), [
-    "chat.message",
-    "session.status",
-  ])
+  const events = [message({ id: "msg_1", role: "user" }), part(typed), status("busy"), answer("msg_1")]
+  assert.deepEqual(kinds(events, tracker), ["chat.message", "session.status"])
   assert.equal(chatMessage(S, "msg_1", "build", [typed], tracker), undefined)
 })
 

@@ -73,6 +73,9 @@ const finishTurn = () => {
   factsOf({ type: "session.idle", properties: { sessionID: S } }, tracker)
 }
 
+const stored = (id: string) =>
+  factsOf({ type: "message.updated", properties: { info: { sessionID: S, id, role: "user" } } }, tracker)
+
 test("feedback is sent with agent, model and our mark", async () => {
   finishTurn()
   const model = { providerID: "p", modelID: "m" }
@@ -115,8 +118,17 @@ test("feedback is stale when a person typed", async () => {
 test("feedback waits until it is clear that nobody answers what another plugin put in", async () => {
   finishTurn()
   chatMessage(S, "msg_3", "build", [{ type: "text", text: "context" }], tracker)
+  stored("msg_3")
   assert.equal((await send("feedback", { text: "x" }, only)).status, "done")
   assert.notEqual(tracker.peek(S)?.human, "msg_3")
+})
+
+// shows: I14
+test("a message that another plugin still looks at is a person's until the host has stored it", async () => {
+  finishTurn()
+  chatMessage(S, "msg_3", "build", [{ type: "text", text: "never mind" }], tracker)
+  assert.equal((await send("feedback", { text: "x" }, only)).status, "stale")
+  assert.equal(host.named("promptAsync").length, 0)
 })
 
 test("of a session that was silent since we were loaded, the host is asked whether it is busy", async () => {
