@@ -140,7 +140,10 @@ WEB = bash("pnpm --filter web test", "Tests: 1 failed, 9 total", 1)
 NARROWER = {  # calls → open checks
     "each failed file passed": ((edit(), bash("npx jest", JEST, 1), JEST_A, JEST_B), 0),
     "one of two passed": ((edit(), bash("npx jest", JEST, 1), JEST_A), 1),
-    "another package passed": ((edit(), WEB, edit(), bash("pnpm --filter api test", "Tests: 9 passed, 9 total")), 1),
+    "another package passed": (
+        (edit(), WEB, edit(), bash("pnpm --filter api test", "Tests: 9 passed, 9 total")),
+        1,
+    ),
     "a file of the package passed": (
         (edit(), WEB, edit(), bash("pnpm --filter web test src/a.test.ts", "Tests: 1 passed, 1 total")),
         0,
