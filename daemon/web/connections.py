@@ -1,14 +1,11 @@
-"""Connections to the dashboard's port: those of another user end before a byte of them is read, and only so
-many of this user's are kept, the newest. So nobody can use up the daemon's descriptors through this port, and
-no program that only holds connections can keep a browser out.
+"""Connections to the dashboard's port: only so many are kept, the newest. So nobody can use up the daemon's
+descriptors through this port, and no program that only holds connections can keep a browser out.
 """
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Final, cast
-
-from .peers import tcp_peer_uid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,17 +16,14 @@ MOST: Final = 64
 class Connections:
     """``made`` makes the protocol of one connection, as ``loop.create_server`` wants it."""
 
-    def __init__(
-        self, served: Callable[[], asyncio.Protocol], uids: frozenset[int], most: int = MOST
-    ) -> None:
-        """``served``: makes the protocol of a connection that is answered. ``uids``: whose are answered."""
+    def __init__(self, served: Callable[[], asyncio.Protocol], most: int = MOST) -> None:
+        """``served``: makes the protocol of a connection that is answered."""
         self.served = served
-        self.uids = uids
         self.most = most
         self.open: dict[_Connection, asyncio.Transport] = {}  # the oldest first
 
     def made(self) -> asyncio.Protocol:
-        """A protocol that looks first."""
+        """A protocol that is counted."""
         return _Connection(self)
 
 
@@ -40,20 +34,12 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         mine = cast("asyncio.Transport", transport)
-        if not self._is_ours(transport):
-            mine.abort()
-            return
         if len(self._all.open) >= self._all.most:
             oldest = next(iter(self._all.open))
             self._all.open.pop(oldest).abort()
         self._all.open[self] = mine
         self._inner = self._all.served()
         self._inner.connection_made(transport)
-
-    def _is_ours(self, transport: asyncio.BaseTransport) -> bool:
-        sock = transport.get_extra_info("socket")
-        uid = tcp_peer_uid(sock) if sock is not None else None
-        return uid is None or uid in self._all.uids
 
     def data_received(self, data: bytes) -> None:
         if self._inner is not None:

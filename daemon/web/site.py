@@ -7,7 +7,6 @@ before it is asked for: no port, no template, no cookie. A port that can't be ha
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from .source import Source
 
 IDLE_S: Final = 3600
-ROOT: Final = 0  # WSL hands on what a browser of Windows asks as root, and root can read everything anyway
 BODY_BYTES: Final = 1 << 20
 
 
@@ -98,7 +96,7 @@ class Site:
         try:
             await runner.setup()
             assert runner.server is not None  # noqa: S101 - `setup` made it
-            made = Connections(runner.server, frozenset({os.geteuid(), ROOT})).made
+            made = Connections(runner.server).made
             self._server = await asyncio.get_running_loop().create_server(made, sock=sock)
         except BaseException:
             sock.close()

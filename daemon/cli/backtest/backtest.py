@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import UserError
@@ -43,7 +42,7 @@ say is kept as a case of yours (`reflectd case list`).
 
 examples:
   reflectd backtest                          all sessions
-  reflectd backtest --days 30 --html report.html
+  reflectd backtest --days 30
   reflectd backtest ~/exports --json
   reflectd backtest --label
   reflectd backtest --days 7 --provider anthropic --dry-run
@@ -66,8 +65,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("--dry-run", action="store_true", help="with --provider: only show the estimate")
     parser.add_argument("--label", action="store_true", help="look at 20 of the feedbacks, one by one")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as one page, too")
-    parser.add_argument("--quotes", action="store_true", help="with --html: also what would have been sent")
     parser.add_argument("--json", action="store_true", help="for scripts")
     add_flag(parser)
     add_flags(parser)
@@ -111,10 +108,6 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError("--days must be from 1 to 36500")
     if args.dry_run and not args.provider:
         raise UserError("--dry-run shows what a model would cost: name one with --provider")
-    if args.html is not None and str(args.html) == "-":
-        raise UserError("--html needs the name of a file")
-    if args.quotes and args.html is None:
-        raise UserError("--quotes says what is in the page of --html FILE")
     if args.label and (args.json or not attended()):
         raise UserError("--label asks a person: run it on a terminal, without --json")
 
@@ -127,7 +120,7 @@ def _shown(
     judge: str,
     since: int,
 ) -> int:
-    """The report in every form that was asked for. Returns the exit code."""
+    """The report in the form that was asked for. Returns the exit code."""
     from .label import found_so_far, label
     from .scanning import report_of
     from .text import lines
@@ -137,10 +130,6 @@ def _shown(
         label(files, kept, judging, judge, since, look(args)[1])
     quality = found_so_far(kept, judging, judge, since)
     problems = kept.problems(judge)
-    if args.html is not None:
-        from .page import write
-
-        write(args.html, report, quality, kept, judging, since, quotes=args.quotes)
     if args.json:
         from .label import quality_object
 
@@ -150,15 +139,13 @@ def _shown(
         return 0
     else:
         show(lines(report, quality, len(files), Paint()), pager=not args.no_pager)
-        _told(problems, args)
+        _told(problems)
     return 0
 
 
-def _told(problems: list[tuple[str, str]], args: argparse.Namespace) -> None:
-    """What was left out, and where the page is."""
+def _told(problems: list[tuple[str, str]]) -> None:
+    """What was left out."""
     for name, why in problems[:PROBLEMS]:
         say(f"left out: {plain(name)}: {plain(why)}", sys.stderr)
     if len(problems) > PROBLEMS:
         say(f"left out: {count(len(problems) - PROBLEMS, 'more file')} (--json names all)", sys.stderr)
-    if args.html is not None:
-        say(f"written: {plain(args.html)}")

@@ -202,7 +202,6 @@ def test_wrong_use_is_named(box: Sandbox) -> None:
     for args, words in (
         (["--days", "0"], "--days must be from 1"),
         (["--dry-run"], "name one with --provider"),
-        (["--quotes"], "--html FILE"),
         (["--label"], "run it on a terminal"),
         (["--label", "--json"], "run it on a terminal"),
     ):
