@@ -83,7 +83,7 @@ class _Bounded:
         return await self._inner.__aenter__()
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._inner.__aexit__(*exc)
+        await self.aclose()
 
 
 class SdkClient(ABC):
