@@ -278,8 +278,9 @@ def _note(wire: _Line, said: str) -> Entry:
 def is_typed(said: str, *, by_person: bool = False) -> bool:
     """Whether a person may have typed this text: it is neither the host's own nor a command of ours (I9).
 
-    The host's own are whole elements (all but a notification's), so "`<channel>` in feed.xml lacks a title" is a person's. ``by_person``:
-    the host says that a person submitted it; then only what belongs to a local command is not theirs.
+    The host's own are whole elements (all but a notification's), so "`<channel>` in feed.xml lacks a title"
+    is a person's. ``by_person``: the host says that a person submitted it; then only what belongs to a local
+    command is not theirs.
     """
     start = said[:200].lstrip()
     if start.startswith(OUR_COMMANDS):
