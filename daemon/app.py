@@ -25,7 +25,7 @@ with without_certificates():
 
 from . import __version__, log, paths
 from .clock import SystemClock
-from .core.errors import ReflectdError
+from .core.errors import ReflectdError, Unavailable
 from .core.ports import Client
 from .engine.embedder import SharedEmbedder
 from .engine.engine import assemble
@@ -370,16 +370,19 @@ class Daemon:
 
     def _announce(self) -> None:
         """Write down where we listen, because ``XDG_RUNTIME_DIR`` differs between shells, which hook of Stop
-        counts, and which version serves.
+        counts, and which version serves. What can't be written, on a full disk, ends nothing.
         """
-        write_atomic(self.paths.served, f"{__version__}\n", mode=0o600, durable=False)
-        for path in (self.paths.start_failed, self.paths.start_failed.with_suffix(".told")):
-            path.unlink(missing_ok=True)
-        write_atomic(self.paths.socket_file, f"{self.paths.socket}\n", mode=0o600, durable=False)
-        if self.world.settings.claude_code.strict:
-            write_atomic(self.paths.strict, "", mode=0o600, durable=False)
-        else:
-            self.paths.strict.unlink(missing_ok=True)
+        strict = self.world.settings.claude_code.strict
+        said = {self.paths.socket_file: f"{self.paths.socket}\n", self.paths.served: f"{__version__}\n"}
+        for path, text in {**said, **({self.paths.strict: ""} if strict else {})}.items():
+            try:
+                write_atomic(path, text, mode=0o600, durable=False)
+            except Unavailable as e:
+                self._log.warning("not announced", error=str(e))
+        failed = self.paths.start_failed
+        for path in (failed, failed.with_suffix(".told"), *(() if strict else (self.paths.strict,))):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
 
 
 def _embedder(settings: Settings, *, by_host: bool) -> Embedder | None:

@@ -20,7 +20,7 @@ from ..core.policy import POLICIES, Policy, account_of
 from ..core.ports import Chooses, Clock, Provider
 from ..log import Logger
 from ..store import ledger
-from .budget import Budget, OverLimitError, Reserved
+from .budget import Budget, OverLimitError, Reserved, likely_tokens
 from .large import redacted
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ LASTING: Final[frozenset[Fault]] = frozenset({"auth", "billing", "model"})
 HOLDS_KEPT: Final = 1_000
 REFUSED: Final = 3  # times in a row: then it is no passing fault of the server
 OVER_LIMIT: Final = "over the spend limit"
+MOST_TOKENS: Final = 20_000_000  # of one call: no model reads more
 
 
 OnLimit = Callable[[Skip], None]
@@ -243,6 +244,8 @@ class Calls:
         try:
             async with asyncio.timeout(left_s):
                 reply = await provider.complete(prompt, left_s)
+            if provider.name != "offline":
+                reply = replace(reply, usage=_believed(reply.usage, prompt, reply.text, reserved))
             outcome = "ok"
         except TimeoutError:
             outcome, usage = "timeout", _at_most(reserved)
@@ -250,7 +253,9 @@ class Calls:
         except ReflectdError as e:
             outcome = f"error: {e}"[:300]
             usage = e.usage if isinstance(e, BadReply | Unavailable) else None  # it was paid for
-            if usage is None and isinstance(e, Unavailable) and e.fault == "timeout":
+            if usage is not None:
+                usage = _believed(usage, prompt, e.raw if isinstance(e, BadReply) else "", reserved)
+            elif isinstance(e, Unavailable) and e.fault == "timeout":
                 usage = _at_most(reserved)
             raise
         except asyncio.CancelledError:
@@ -316,6 +321,17 @@ class Calls:
     def refused(self) -> dict[str, str]:
         """Those of them that were refused ``REFUSED`` times in a row, for want of a login or a valid key."""
         return {who: self._fallen[who] for who, times in self._refusals.items() if times >= REFUSED}
+
+
+def _believed(usage: Usage, prompt: Prompt, text: str, reserved: Reserved | None) -> Usage:
+    """What an answered call took (I41: unknown is never zero). Where the provider tells no tokens, or numbers
+    that can't be, the call counts by the length of what was sent and of the answer.
+    """
+    if 0 < usage.input <= MOST_TOKENS and (0 < usage.output <= MOST_TOKENS or not text):
+        return usage if usage.cost is None or usage.cost >= 0 else replace(usage, cost=None)
+    cost = usage.cost if usage.cost is not None and usage.cost > 0 else reserved.usd if reserved else None
+    sent = likely_tokens(prompt.system) + likely_tokens(prompt.text)
+    return Usage(sent, likely_tokens(text), cost, currency=usage.currency)
 
 
 def _at_most(reserved: Reserved | None) -> Usage | None:

@@ -167,7 +167,7 @@ class LearnedRules:
                 pairs.append((before, dict(journals.archive(journal, name, reason=reason, day=day))))
             if soft:
                 preferences.vouch(self.journal.state, [text], self.steps.now())
-            return Done(self.steps.replace_file(replace(change, rules=tuple(pairs)), place, data), entry)
+            return Done(self.steps.replace_file(replace(change, rules=tuple(pairs)), place, data, doc), entry)
 
         return self.steps.run(step)
 
@@ -206,7 +206,7 @@ class LearnedRules:
             doc = self._document(place, seen, soft=row.soft)
             line = _line(doc, row)
             data = doc.remove(line) if delete else doc.archive(line, day, reason)
-            return Done(self.steps.replace_file(change, place, data), after or before)
+            return Done(self.steps.replace_file(change, place, data, doc), after or before)
 
         return self.steps.run(step)
 
@@ -235,7 +235,7 @@ class LearnedRules:
                 preferences.vouch(self.journal.state, [new], self.steps.now())
             pairs = ((before, dict(entry)),)
             change = Change(0, 0, f"reworded {name}", soft=row.soft, rules=pairs, signals=status)
-            return Done(self.steps.replace_file(change, place, data), entry)
+            return Done(self.steps.replace_file(change, place, data, doc), entry)
 
         return self.steps.run(step)
 

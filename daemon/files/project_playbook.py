@@ -109,7 +109,9 @@ class ProjectPlaybook:
             result = edit(playbook, names_of(playbook, known.highest))
             if dry_run or (self._bytes(playbook) == before and not loaded.told):
                 return Changed(result, playbook, None, tuple(told + [loaded.problem] * bool(loaded.problem)))
+            made_from = loaded.mark
             if loaded.problem and os.path.lexists(self.path):
+                made_from = ""
                 aside = set_aside(self.path, str(now))
                 told.append(f"{loaded.problem}; it is kept as {aside.name}")
             playbook["last_updated"] = datetime.fromtimestamp(now / 1000, UTC).isoformat()
@@ -118,7 +120,9 @@ class ProjectPlaybook:
                 known.approve(approved(result), now)
             self._state.save(known, now)  # before the file: a name that is written is never free again
             self._make_folders()
-            revision = self._revisions.write(self._bytes(playbook), at=now, what=what(result), why=why, by=by)
+            revision = self._revisions.write(
+                self._bytes(playbook), at=now, what=what(result), why=why, by=by, made_from=made_from
+            )
         return Changed(result, playbook, revision, tuple(told))
 
     def history(self) -> list[Revision]:

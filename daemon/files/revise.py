@@ -2,12 +2,13 @@
 
 A revision is kept in the state folder before the file is replaced, so that no change is without one. It is
 undone by its number, and only while the file is as that revision left it: what was edited since is never
-overwritten. An undo is a revision too. Of each file the newest ``KEPT`` revisions stay, in at most
-``BYTES`` bytes.
+overwritten, nor is what somebody saves while it is written. An undo is a revision too. Of each file the
+newest ``KEPT`` revisions stay, in at most ``BYTES`` bytes.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import zlib
 from base64 import b64decode, b64encode
@@ -16,7 +17,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import Unavailable, UserError
-from .atomic import write_atomic
+from .atomic import CHANGED, holds, write_atomic
 from .bounded import read_bytes, read_text, reason
 
 if TYPE_CHECKING:
@@ -63,22 +64,30 @@ class Revisions:
         by: str = "you",
         undoes: int = 0,
         number: int = 0,
+        made_from: str | None = None,
     ) -> Revision:
-        """Keep the revision, then replace the file by ``data``; None removes it. Raises ``Unavailable``.
+        """Keep the revision, then replace the file by ``data``; None removes it. Raises ``Unavailable``, also
+        when somebody saved the file meanwhile: what they saved stays.
 
+        ``made_from``: the SHA-256 of the content that ``data`` was made from, "" for none; without it that
+        is what the file holds now.
         ``number``: where revisions of several files are counted together, a number above all of this one's.
         """
         before = self._content()
+        if made_from not in {None, _digest(before or None)}:
+            raise Unavailable(f"can't write {self._file}: {CHANGED}")
         number = number or max((r.number for r in self.all()), default=0) + 1
         revision = Revision(number, at, by, what, why, _digest(before), _digest(data), undoes)
         kept = {**_fields(revision), "content_before": _packed(before)}
         path = self._path(number)
         write_atomic(path, json.dumps(kept, indent=1) + "\n", mode=0o600)
         try:
-            if data is None:
+            if data is not None:
+                write_atomic(self._file, data, mode=None, expected=before or b"")
+            elif holds(self._file, before or b""):
                 self._file.unlink(missing_ok=True)
             else:
-                write_atomic(self._file, data, mode=None)
+                raise OSError(errno.EAGAIN, CHANGED)
         except OSError as error:
             path.unlink(missing_ok=True)
             raise Unavailable(f"can't remove {self._file}: {reason(error)}") from error
@@ -116,7 +125,8 @@ class Revisions:
         wanted = next((r for r in (listed if number else open_ones) if number in {0, r.number}), None)
         if wanted is None:
             raise UserError(f"there is no revision {number}" if number else "there is nothing to undo")
-        now = _digest(self._content())
+        found = self._content()
+        now = _digest(found)
         if not number:  # a change that never came about, or that a person took back
             steps = [r for r in open_ones if r.after == now or r.before != now]
             wanted = steps[0] if steps else wanted
@@ -131,7 +141,10 @@ class Revisions:
         if dry_run:
             return wanted
         what = f"undo of revision {wanted.number} ({wanted.what})"
-        return self.write(content, at=at, what=what, by=by, undoes=wanted.number, number=as_number)
+        made_from = _digest(found or None)
+        return self.write(
+            content, at=at, what=what, by=by, undoes=wanted.number, number=as_number, made_from=made_from
+        )
 
     def _content(self) -> bytes | None:
         try:

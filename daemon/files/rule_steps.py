@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import ReflectdError, Unavailable, UserError
 from ..core.learned import folded
 from ..playbook.points import each, keep_only
+from ..rules.markdown import joined
 from ..rules.rows import WORKSHOP, reconcile
 from ..rules.section import PREFERENCES, RULES, Document, Form
 from . import preferences, rules_file
@@ -121,9 +122,12 @@ class Steps:
         found = (place for place, _ in self.files()[0] if place.name == change.file)
         return any(digest(place.read()) == change.after != change.before for place in found)
 
-    def replace_file(self, change: Change, place: Place, data: bytes) -> Change:
-        """Note the change, and replace the file as a revision. Raises ``UserError`` and ``Unavailable``."""
-        noted = self.begin(replace(change, file=place.name, before=digest(place.read()), after=digest(data)))
+    def replace_file(self, change: Change, place: Place, data: bytes, doc: Document) -> Change:
+        """Note the change, and replace the file, which was ``doc``, as a revision. Raises ``UserError`` and
+        ``Unavailable``.
+        """
+        before = digest(joined(doc.lines))
+        noted = self.begin(replace(change, file=place.name, before=before, after=digest(data)))
 
         def write() -> None:
             if noted.soft:
@@ -132,7 +136,13 @@ class Steps:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             revisions = Revisions(folder, place.path)
             revisions.write(
-                data, at=noted.at, what=noted.what, why=noted.why, by=noted.by, number=noted.number
+                data,
+                at=noted.at,
+                what=noted.what,
+                why=noted.why,
+                by=noted.by,
+                number=noted.number,
+                made_from=before,
             )
 
         return self.write(noted, write)

@@ -85,6 +85,11 @@ def of_form(asked: Asked, what: str) -> Unavailable:
     return Unavailable(text, "server")
 
 
+def of_length(asked: Asked, most: int) -> Unavailable:
+    """An answer that does not end, or unpacks to that."""
+    return Unavailable(f"{asked.provider}: the answer of {asked.host} is longer than {most >> 20} MB")
+
+
 def of_refusal(asked: Asked, said: str) -> Unavailable:
     """The model refused to answer."""
     shown = _shown(asked, said)

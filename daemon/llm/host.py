@@ -129,9 +129,9 @@ class HostProvider:
         try:
             found = _decode(data)
         except msgspec.MsgspecError as e:
-            raise Unavailable(f"the host's answer is not of the agreed form: {e}") from BadReply(
-                str(e), str(data)
-            )
+            problem = Unavailable(f"the host's answer is not of the agreed form: {e}")
+            problem.usage = Usage()  # a model was asked; nobody told what it took
+            raise problem from BadReply(str(e), str(data))
         return Reply(
             text=found.text,
             provider=self.name,

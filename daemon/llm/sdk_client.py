@@ -2,8 +2,9 @@
 
 Importing an SDK takes up to 1.3 s (anthropic). So ``warm`` or the first call imports it in a thread, and
 rehearses one call there, so that the event loop never waits for it. The client never retries (the caller
-does that) and prints nothing. It takes nothing from the environment: no key, address, header, organisation or
-proxy. A failed call is ``Unavailable`` with a fault; a cancelled call drops its connection.
+does that), prints nothing, and reads at most ``MAX_BYTES`` of an answer (I44). It takes nothing from the
+environment: no key, address, header, organisation or proxy. A failed call is ``Unavailable`` with a fault; a
+cancelled call drops its connection.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 import msgspec
 
@@ -29,6 +30,7 @@ T = TypeVar("T")
 
 NO_KEY: Final = "none"  # the SDKs want a key; servers without keys ignore this one
 CONNECT_S: Final = 15.0
+MAX_BYTES: Final = 8 * 1024 * 1024  # of an answer, unpacked
 MAX_INLINE_BYTES: Final = 256 * 1024  # a longer body is decoded in a thread
 HEADERS: Final = frozenset({
     "accept",
@@ -42,7 +44,46 @@ HEADERS: Final = frozenset({
     "user-agent",
     "x-stainless-raw-response",  # tells the SDK that we want the body as it came
 })  # fmt: skip
+PACKING: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 LOGGERS: Final = ("anthropic", "openai", "httpx2", "httpcore2")
+
+
+class _TooLongError(Exception):
+    """An answer that does not end."""
+
+
+class _Bounded:
+    """A transport that reads at most ``MAX_BYTES`` of an answer; ``inner`` carries it."""
+
+    def __init__(self, inner: AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: Request) -> Response:
+        """The whole answer, unpacked. Raises ``_TooLongError``."""
+        import httpx2
+
+        response = await self._inner.handle_async_request(request)
+        body = bytearray()
+        try:
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > MAX_BYTES:
+                    raise _TooLongError
+        finally:
+            await response.aclose()
+        kept = [(k, v) for k, v in response.headers.multi_items() if k.lower() not in PACKING]
+        return httpx2.Response(
+            response.status_code, headers=kept, content=bytes(body), extensions=response.extensions
+        )
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> AsyncBaseTransport:
+        return await self._inner.__aenter__()
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
 
 
 class SdkClient(ABC):
@@ -127,10 +168,11 @@ class SdkClient(ABC):
         """
         import httpx2
 
+        bounded = _Bounded(transport or httpx2.AsyncHTTPTransport(trust_env=False))
         return httpx2.AsyncClient(
             trust_env=False,
             follow_redirects=False,
-            transport=transport,
+            transport=cast("AsyncBaseTransport", bounded),
             event_hooks={"request": [self._own_headers]},
         )
 
@@ -158,8 +200,9 @@ class SdkClient(ABC):
             problem = faults.of_timeout(asked, left_s)
         except self._sdk.APIStatusError as e:
             return e.status_code, e.response.headers, e.response.text
-        except (self._sdk.APIConnectionError, httpx2.HTTPError) as e:
-            problem = faults.of_connection(asked, e)
+        except (self._sdk.APIConnectionError, httpx2.HTTPError, _TooLongError) as e:
+            long = any(isinstance(x, _TooLongError) for x in (e, e.__cause__))  # one SDK wraps it
+            problem = faults.of_length(asked, MAX_BYTES) if long else faults.of_connection(asked, e)
         else:
             return response.content
         # raised here, not in the handler: the SDK's errors hold the request with the key

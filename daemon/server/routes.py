@@ -294,6 +294,8 @@ class Routes:
 
         async def handle(request: web.Request) -> web.Response:
             if route.method == "GET":
+                if any("\0" in value for value in request.query.values()):
+                    raise BadReply("a value has a NUL character")
                 return answer(**await route.answer(dict(request.query)))
             body = await request.read()
             try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -320,6 +320,44 @@ async def test_rules_judge_over_the_cap(tmp_path: Path) -> None:
 def test_usage_without_a_price_is_unknown() -> None:
     """The default of a usage is "unknown", never free."""
     assert Usage().cost is None
+
+
+class Teller(ScriptedLLM):
+    """Says that each call took ``told``."""
+
+    told = Usage()
+
+    async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
+        return replace(await super().complete(prompt, deadline_s), usage=self.told)
+
+
+@pytest.mark.shows("I41", "GUARD-9")
+@pytest.mark.parametrize(
+    ("told", "tokens", "usd"),
+    [
+        (Usage(), (3, 10), 0.3),  # nothing
+        (Usage(-500_000, 40), (3, 10), 0.3),
+        (Usage(3_000, 0), (3, 10), 0.3),
+        (Usage(2**63 - 1, 1, 0.01), (3, 10), 0.01),
+        (Usage(0, 0, -5.0), (3, 10), 0.3),
+        (Usage(3_000, 400, -5.0), (3_000, 400), None),
+        (Usage(3_000, 400), (3_000, 400), None),
+    ],
+)
+async def test_what_a_provider_tells_is_never_less_than_nothing(
+    tmp_path: Path, told: Usage, tokens: tuple[int, int], usd: float | None
+) -> None:
+    """Without tokens, or with numbers that can't be, a call counts by its length."""
+    budget, db = priced(tmp_path, 0.3, FakeClock())
+    teller = Teller(name="openai")
+    teller.told = told
+    teller.add("x" * 30)
+    d = desk(teller, budget=budget)
+    reply = await d.ask()
+    (entry,) = d.entries
+    assert ((entry.input, entry.output), entry.cost) == (tokens, usd)
+    assert (reply.usage.input, reply.usage.output) == tokens
+    db.close()
 
 
 @pytest.mark.shows("I41")

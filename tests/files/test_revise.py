@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,54 @@ def test_changes_are_undone_one_after_the_other(kept: Revisions, file: Path) -> 
     with pytest.raises(UserError, match="there is nothing to undo"):
         kept.undo(0, at=7)
     assert [r.number for r in kept.all()] == [8, 7, 6, 5, 4, 3, 2, 1]
+
+
+@pytest.mark.shows("I43")
+def test_what_somebody_saves_while_a_change_is_written_stays(
+    kept: Revisions, file: Path, tmp_path: Path
+) -> None:
+    """An editor saves as soon as the revision is there, again and again: all of its lines are in the file."""
+    file.write_text("")
+    state, saved = tmp_path / "state", 0
+    done = threading.Event()
+
+    def edit() -> None:
+        nonlocal saved
+        there = set(os.listdir(state))
+        while not done.is_set():
+            now = set(os.listdir(state))
+            if any(name.endswith(revise.SUFFIX) for name in now - there):
+                with file.open("a") as f:
+                    f.write(f"mine {saved}\n")
+                saved += 1
+            there = now
+
+    editor = threading.Thread(target=edit)
+    editor.start()
+    refused = 0
+    for n in range(30):
+        content = file.read_bytes()
+        try:
+            kept.write(content + b"ours %d\n" % n, at=n, what="a line")
+        except Unavailable as e:
+            assert "changed meanwhile" in str(e)
+            refused += 1
+    done.set()
+    editor.join()
+    lines = file.read_text().splitlines()
+    assert [x for x in lines if x.startswith("mine")] == [f"mine {n}" for n in range(saved)]
+    assert len([x for x in lines if x.startswith("ours")]) == 30 - refused == len(kept.all())
+
+
+def test_a_change_made_from_an_older_content_is_not_written(kept: Revisions, file: Path) -> None:
+    """What it was made from is said by its digest; an empty file and none are the same."""
+    file.write_text("theirs")
+    with pytest.raises(Unavailable, match="changed meanwhile"):
+        kept.write(b"ours", at=1, what="a change", made_from="")
+    assert (file.read_text(), kept.all()) == ("theirs", [])
+    file.write_text("")
+    kept.write(b"ours", at=2, what="a change", made_from="")
+    assert file.read_text() == "ours"
 
 
 def test_what_was_edited_since_is_never_overwritten(kept: Revisions, file: Path) -> None:

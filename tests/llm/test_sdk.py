@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
 import sys
@@ -17,7 +18,7 @@ from daemon.core.llm import Usage
 from daemon.llm.faults import Asked
 from daemon.llm.prices import cost_usd
 from daemon.llm.sdk import THINKING_TOKENS, Answer, SdkProvider
-from daemon.llm.sdk_client import HEADERS
+from daemon.llm.sdk_client import HEADERS, MAX_BYTES
 from harness.models.api_servers import (
     MODEL,
     Cuts,
@@ -303,6 +304,16 @@ async def test_nobody_listens(wire: Wire) -> None:
 async def test_connection_breaks(said: bytes, provider: SdkProvider, server: LlmServer) -> None:
     """A connection that is cut is a fault of the connection, wherever it was."""
     assert (await fault(provider, server, Cuts(said))).fault == "connection"
+
+
+@pytest.mark.shows("I44")
+@pytest.mark.parametrize("packed", [False, True])
+async def test_an_answer_without_end(*, packed: bool, provider: SdkProvider, server: LlmServer) -> None:
+    """Only so much of it is read, unpacked, and it is asked for once."""
+    body = b"x" * (MAX_BYTES + 1)
+    step = Sends(gzip.compress(body), headers={"content-encoding": "gzip"}) if packed else Sends(body)
+    failed = await fault(provider, server, step)
+    assert (failed.fault, "is longer than 8 MB" in str(failed)) == ("", True)
 
 
 @pytest.mark.parametrize(

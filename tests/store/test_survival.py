@@ -92,6 +92,16 @@ def test_a_full_disk_refuses_and_forgets_nothing(box: Sandbox, daemon: Daemon) -
     daemon.new_log()
 
 
+def test_a_daemon_that_can_not_say_that_it_serves_serves(box: Sandbox) -> None:
+    """Which version serves can't be written, as on a full disk: it is logged, and turns are judged."""
+    (box.state / "served").mkdir(parents=True)
+    with Daemon(box) as daemon:
+        with WireHost(box.socket, box.project, unfinished(box.project)) as host:
+            assert host.send(host.turn("ses_a")).status == 200
+            daemon.wait_verdict("ses_a", "incomplete")
+        assert "not announced" in daemon.log()
+
+
 @needs_prlimit
 def test_the_disk_fills_while_judging(box: Sandbox, daemon: Daemon) -> None:
     """A decision that can't be stored sends nothing; with room again the session goes on."""

@@ -35,6 +35,7 @@ _FALSE: Final = frozenset({b"null", b"false", b"0", b'""'})
 _OVER: Final = frozenset({"completed", "failed", "killed", "cancelled", "stopped", "error"})
 _LASTING: Final = frozenset({"shell", "monitor"})
 _ASKS: Final = frozenset({"permission_prompt", "elicitation_dialog"})
+_A_PERSON: Final = frozenset({"composer", "human"})
 _NOT_A_PERSON: Final = frozenset({
     "task-notification", "scheduled-trigger", "peer", "peer-send-message", "projects-relay", "coordinator",
     "observer", "observer-activity", "auto-continuation", "channel", "plugin",
@@ -129,7 +130,7 @@ class Hook:
         """Whether a person may have typed the prompt: not the host nor another plugin, and it is no text or
         command of ours (I4, I9).
         """
-        return self.by_person and is_typed(self.prompt)
+        return self.by_person and is_typed(self.prompt, by_person=self.origin in _A_PERSON)
 
     @property
     def by_person(self) -> bool:

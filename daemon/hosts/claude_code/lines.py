@@ -49,10 +49,14 @@ _INTERRUPT: Final = "[Request interrupted by user"
 _ENDED: Final = "A Stop hook of the person's ended the turn (continue: false)"
 _FEEDBACK: Final = "Stop hook feedback:"
 _NOT_TYPED: Final = re.compile(
-    r"<(?:task-notification|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout"
+    r"<(task-notification|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout"
     r"|bash-stderr|bash-input|system-reminder|user-prompt-submit-hook|command-name|tick|channel"
     r"|teammate-message|cross-session-message)\b"
 )
+_LOCAL: Final = frozenset({  # what a person runs or is shown beside the conversation
+    "local-command-caveat", "local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr",
+    "bash-input", "command-name",
+})  # fmt: skip
 _TOLD: Final = ("<task-notification", "<bash-input")  # the agent reads it and may answer
 _COMMAND: Final = re.compile(r"<command-name>\s{0,9}/?([^<]{1,200})</command-name>")
 _ATTACHED: Final = ("image", "document")
@@ -234,17 +238,16 @@ def _user(wire: _Line) -> Entry:
     origin = _kind(wire.origin)
     if origin and origin != "human":  # rule 6
         return _note(wire, said)
-    if said.startswith(_INTERRUPT):  # rule 7
+    by_person = origin == "human" and wire.prompt_source == "typed"
+    if said.startswith(_INTERRUPT) and not by_person:  # rule 7
         return _made(wire, "interrupt", said)
     start = said[:200].lstrip()
-    if start.startswith("<command-message>"):  # rule 9
-        command = _command(said)
+    if start.startswith("<command-message>") and (command := _command(said)):  # rule 9
         ours = command.startswith(OUR_COMMANDS)
-        known = command and not ours
-        return _made(wire, "human", command, command=True) if known else _made(wire, "link")
+        return _made(wire, "link") if ours else _made(wire, "human", command, command=True)
     if start.startswith("<command-name>") and (goal := _goal(said)):
         return _made(wire, "human", goal)
-    if not is_typed(said):  # rules 8 and 9
+    if not is_typed(said, by_person=by_person):  # rules 8 and 9
         return _note(wire, said) if start.startswith(_TOLD) else _made(wire, "link")
     if not origin and wire.prompt_source not in (None, "typed", "sdk"):  # not a set: it may be a list
         return _made(wire, "link")
@@ -260,7 +263,8 @@ def _attached(wire: _Line) -> Entry:
         return _made(wire, "link")
     said = found.prompt if isinstance(found.prompt, str) else text_of(found.prompt)
     by_person = _kind(found.origin) in {"", "human"} and found.command_mode in (None, "prompt")
-    if by_person and found.is_meta is not True and is_typed(said):
+    known = _kind(found.origin) == "human"
+    if by_person and found.is_meta is not True and is_typed(said, by_person=known):
         return _made(wire, "human", said)
     return _note(wire, said) if ORDER.search(said) else _made(wire, "link")
 
@@ -271,10 +275,22 @@ def _note(wire: _Line, said: str) -> Entry:
     return _made(wire, "note", said, order=found[-1] if found else "")
 
 
-def is_typed(said: str) -> bool:
-    """Whether a person may have typed this text: it is neither the host's own nor a command of ours (I9)."""
+def is_typed(said: str, *, by_person: bool = False) -> bool:
+    """Whether a person may have typed this text: it is neither the host's own nor a command of ours (I9).
+
+    The host's own are whole elements (all but a notification's), so "`<channel>` in feed.xml lacks a title"
+    is a person's. ``by_person``: the host says that a person submitted it; then only what belongs to a local
+    command is not theirs.
+    """
     start = said[:200].lstrip()
-    return not (_NOT_TYPED.match(start) or start.startswith((OUR_COMMANDS, _FEEDBACK)))
+    if start.startswith(OUR_COMMANDS):
+        return False
+    found = _NOT_TYPED.match(start)
+    if found is None:
+        return by_person or not start.startswith(_FEEDBACK)
+    if by_person and found[1] not in _LOCAL:
+        return True
+    return found[1] != "task-notification" and f"</{found[1]}>" not in said
 
 
 def _attachments(blocks: list[Any]) -> str:

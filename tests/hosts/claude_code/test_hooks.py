@@ -219,6 +219,13 @@ def test_the_end_of_a_session_idles_it() -> None:
         ("task-notification", "Do it", False),
         ("composer", "/reflectd:status", False),
         ("", "<task-notification>x</task-notification>", False),
+        ("", "`<channel>` lacks a title", True),
+        ("", "<channel> in feed.xml lacks a title", True),
+        ("", "<channel source='x'>hello</channel>", False),
+        ("composer", "<channel><item/></channel> lacks a title", True),
+        ("composer", "Stop hook feedback: what is that?", True),
+        ("composer", "<task-notification> is printed twice", True),
+        ("composer", "<bash-stdout>x</bash-stdout>", False),
     ],
 )
 def test_the_mod_says_who_submitted_a_prompt(origin: str, prompt: str, *, typed: bool) -> None:

@@ -104,6 +104,31 @@ def test_rule_9_a_slash_command_is_typed(story: Story) -> None:
     assert found.task.id == prompt
 
 
+@pytest.mark.shows("I4", "I50")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "<channel> may stay as it is. Stop here.",
+        "<tick> is the wrong name",
+        "<system-reminder> is what the log begins with: why?",
+        "<command-message> and what follows are printed twice",
+        "<bash-stdout> is not closed",
+    ],
+)
+def test_a_persons_words_may_begin_like_the_hosts(story: Story, words: str) -> None:
+    """A name of the host's elements at the beginning makes no text the host's; where the host says that a
+    person typed it, a whole element does not either.
+    """
+    known = {} if story.old else {"origin": {"kind": "human"}, "promptSource": "typed"}
+    story.human(words, **known)
+    story.say("Done.")
+    assert typed(story) == [words]
+    for text in ("<channel><item/></channel> lacks a title", "Stop hook feedback: what is that?"):
+        story.human(text, **known)
+        story.say("Done.")
+    assert len(typed(story)) == (1 if story.old else 3)
+
+
 @pytest.mark.shows("I28")
 def test_rule_9_a_goal_is_a_request(story: Story) -> None:
     """`/goal` is a command of the host itself, and yet its condition is what the person wants done."""
