@@ -32,9 +32,9 @@ MADE = {
     "core/secret_values.py:_until": "called while the module is imported: attacked with the others",
     "core/template.py:fill": "names of slots, escaped, no repeat",
     "evidence/calls/shell.py:_heredoc_end": "a line end, spaces and an escaped word",
-    "evidence/calls/summaries.py:_line": "called for constants while the module is imported",
-    "judge/progress.py:_names": "an escaped file name, no repeat",
-    "evidence/leaks.py:_names": "an escaped file name, no repeat",
+    "evidence/calls/outcomes.py:_line": "called for constants while the module is imported",
+    "judge/decide.py:_names": "an escaped file name, no repeat",
+    "evidence/rows.py:_names": "an escaped file name, no repeat",
     "files/toml_text.py:_edits": "reads one line of a person's own settings",
 }
 

@@ -7,25 +7,28 @@ import os
 import resource
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .. import __version__
 from ..config import digests
+from ..core.errors import BadReply
+from ..core.policy import Judging, in_force
+from ..files.saved_cases import folders, newest_cases
 from ..files.verdict import verdict_object
 from ..paths import MODULE
 from ..store import ledger
 from ..store.readonly import ReadOnly
 from ..store.verdicts import ALWAYS
-from .explain import group_objects, judging_object, report_object, session_object, why
-from .history import history
-from .line import line
+from .history import history, last_rounds
 from .upkeep import standstills
 from .world import DAY_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
+    from ..core.session import Phase, Session
+    from ..core.settings import Settings
     from ..keys import Keys
     from ..paths import Paths
     from ..store.ledger import By
@@ -38,6 +41,168 @@ if TYPE_CHECKING:
     from .stream import Hub
     from .upgrade import Upgrade
     from .world import World
+
+# What one line tells of a session: where it stands, what the day cost, how many sessions wait for a person.
+#
+# Read only, for prompts and status bars, which ask often: a few reads of the database, nothing from a file.
+
+State = Literal[
+    "none",
+    "several",
+    "off",
+    "waiting",
+    "judging",
+    "stuck",
+    "working",
+    "idle",
+    "complete",
+    "incomplete",
+    "stopped",
+    "unscored",
+    "error",
+    "skipped",
+]
+_NAMES: Final[dict[Phase, State]] = {"open": "idle", "awaiting_user": "waiting"}
+
+
+def line(world: World, stuck: Mapping[str, str], session: str, directory: str) -> dict[str, Any]:
+    """``GET /v1/line``. ``session``: the beginning of an id; empty means the newest session in ``directory``
+    or below it, else in the nearest folder above it that has one. When several begin like that, none of them
+    is shown. ``stuck``: the sessions of which a person was told so.
+    """
+    identity, nothing = "", "none"
+    try:
+        identity = world.sessions.only(session) if session else world.sessions.newest_in(directory)
+    except BadReply:
+        nothing = "several"
+    s = world.sessions.peek(identity) if identity else None
+    now = world.clock.now_ms()
+    spent = world.ledger.spent("", now - DAY_MS)
+    return {
+        "state": state_of(world, stuck, s) if s is not None else nothing,
+        "session": s.id if s is not None else "",
+        "host": s.host if s is not None else "",
+        "directory": s.directory if s is not None else "",
+        "round": s.attempts if s is not None else 0,
+        "usd_today": spent.today,
+        "tokens_today": spent.tokens,
+        "waiting": len(waiting(world, now)),
+    }
+
+
+def state_of(world: World, stuck: Mapping[str, str], s: Session) -> State:
+    """Where a session stands, in one word."""
+    if s.off or not world.limits(s).enabled:
+        return "off"
+    if s.waiting:
+        return "waiting"
+    if s.phase == "judging":
+        return "judging"
+    if s.busy:
+        return "stuck" if s.id in stuck else "working"
+    phase: State = _NAMES.get(s.phase, s.phase)  # type: ignore[arg-type]
+    return phase
+
+
+def waiting(world: World, now_ms: int) -> list[Session]:
+    """A person's own sessions that ask something or were judged to need an answer, in the last 24 hours."""
+    since = now_ms - DAY_MS
+    return [s for s in world.sessions.perhaps_waiting(since) if s.active_at > since and _waits(world, s)]
+
+
+def _waits(world: World, s: Session) -> bool:
+    asks = s.waiting or (s.phase == "awaiting_user" and not s.busy)
+    return bool(asks) and not s.deleted and not s.off and not world.sessions.is_off(s.directory)
+
+
+# Why a session stands where it stands: its state, the guards, its verdicts, their cost, its case files.
+#
+# Read only. State is read on the loop; the ledger and the project's folder in a thread.
+
+VERDICTS = 5
+CALLS = 20
+CASES = 5
+
+
+async def why(
+    world: World, paths: Paths, session: str, directory: str, number: int = 0
+) -> dict[str, Any] | None:
+    """``GET /v1/why``. ``session``: the beginning of an id; empty means that of the newest verdict, in
+    ``directory`` if it has one. ``number``: the round to explain, 0 the last one. None: no such session.
+    Raises ``BadReply`` when several begin like that, or when the session has no such round.
+    """
+    identity = world.sessions.only(session) if session else world.verdicts.newest_session(directory)
+    if not identity:
+        return None
+    s = world.sessions.get(identity)
+
+    def read() -> tuple[ledger.Report, list[dict[str, Any]], list[str]]:
+        calls = ledger.report(world.db, session=identity, limit=CALLS)
+        rounds = last_rounds(world.verdicts, world.outbox, paths, identity, number, VERDICTS)
+        if number:
+            return calls, rounds, [case for case in (rounds[0]["case"],) if case]
+        where = s.directory if s is not None and s.directory else rounds[0]["directory"] if rounds else ""
+        if not where.startswith("/"):
+            return calls, rounds, []
+        lie = folders(Path(where), paths.fallback_reflection(where))
+        return calls, rounds, [str(p) for p in newest_cases(lie, identity, exact=True, limit=CASES)]
+
+    calls, rounds, cases = await asyncio.to_thread(read)
+    if s is not None:
+        await world.projects.read(s.directory)
+    return {
+        "session": session_object(world, s) if s is not None else None,
+        "judge": {"host": s.host, **judging_object(world, s.host, world.project(s.directory))} if s else None,
+        "guard": world.stream.last_skip(identity),
+        "verdicts": rounds,
+        "rounds_total": world.verdicts.how_many(identity),
+        "ledger": report_object(calls),
+        "cases": cases,
+    }
+
+
+def session_object(world: World, s: Session) -> dict[str, Any]:
+    """A session as ``GET /v1/sessions`` lists it."""
+    return {
+        "session": s.id,
+        "title": s.title,
+        "host": s.host,
+        "directory": s.directory,
+        "active_at": s.active_at,
+        "phase": s.phase,
+        "reason": s.reason,
+        "attempts": s.attempts,
+        "busy": s.busy,
+        "waits_for": list(s.background),
+        "asks": len(s.waiting),
+        "off": s.off or world.sessions.is_off(s.directory),
+        "task": s.task,
+        "turn": s.turn,
+        "model": s.model,
+        "context_tokens": s.context,
+    }
+
+
+def judging_object(world: World, host: str, settings: Settings) -> dict[str, Any]:
+    """Who judges the sessions of a host, with the settings that count there."""
+    found = Judging(*settings.judge.of(host), world.calls.judges.get(host, ()))
+    return in_force(settings, found)._asdict()
+
+
+def report_object(report: ledger.Report) -> dict[str, Any]:
+    """A ledger report as JSON."""
+    return {
+        "rows": [asdict(row) for row in report.rows],
+        "sums": asdict(report.sums),
+        "agent": asdict(report.agent),
+        "groups": group_objects(report.groups),
+    }
+
+
+def group_objects(groups: Sequence[ledger.Group]) -> list[dict[str, Any]]:
+    """Groups of a ledger report as JSON."""
+    return [{"name": name, **asdict(sums)} for name, sums in groups]
+
 
 OFF_SHOWN = 200  # folders
 

@@ -14,11 +14,11 @@ from .activity import activity
 from .calls.reading import read
 from .check_rows import check_rows
 from .diffs import file_changes
-from .leaks import leaks
 from .rows import (
     deed_rows,
     denied_rows,
     error_rows,
+    leaks,
     todo_rows,
     unfinished_rows,
     weakened_rows,

@@ -19,8 +19,7 @@ from aiohttp.http import HttpProcessingError
 from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable, UserError
 from . import cost, health, now, past, verdict
 from .entry import refused
-from .render import HERE, Renderer
-from .sections import sections
+from .render import HERE, Renderer, sections
 
 if TYPE_CHECKING:
     from ..engine.features.feature import Page, Route

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.compaction.github import GithubWork, github_work
-from daemon.compaction.invocations import invocations
+from daemon.compaction.github import GithubWork, github_work, invocations
 from daemon.core.transcript import Message, ToolCall, Transcript
 from tests.support.tables import tables
 

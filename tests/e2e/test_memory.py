@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli.setup import tool_hooks
+from daemon.cli.setup import copies as tool_hooks
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.opencode import OpencodeServe
 from harness.machine.reflectd import Daemon, verdict_file

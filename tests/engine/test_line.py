@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from daemon.core.session import Session
-from daemon.engine.line import line
+from daemon.engine.status import line
 from tests.engine.test_round import COMPLETE, INCOMPLETE, QUESTION, World
 
 if TYPE_CHECKING:

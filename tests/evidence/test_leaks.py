@@ -10,7 +10,7 @@ from daemon.core.evidence import Evidence, Row
 from daemon.core.llm import Prompt
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.evidence.collect import collect
-from daemon.evidence.leaks import MAX_NAMES, is_secret
+from daemon.evidence.rows import MAX_NAMES, is_secret
 from daemon.llm.offline import judge
 from tests.support.hosts.tales import TALES, Tale
 from tests.support.transcripts import PUSH, bash, edit, evidence_of, failed

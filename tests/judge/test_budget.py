@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.cuts import tokens, within
-from daemon.judge.budget import USUAL, Item, fit, lines
+from daemon.judge.prompts import USUAL, Item, fit, lines
 
 
 def beside(found: list[Item]) -> list[Item]:

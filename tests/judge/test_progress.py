@@ -10,7 +10,7 @@ from daemon.core.evidence import FileChange, Row
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.core.verdict import Missing
 from daemon.judge.case import Case
-from daemon.judge.progress import progress
+from daemon.judge.decide import progress
 from daemon.testing import make_case
 
 CHECK = Row(

@@ -17,8 +17,7 @@ import pytest
 
 from daemon.core.errors import BadReply, Fault, ReflectdError, Unavailable
 from daemon.core.policy import POLICIES
-from daemon.llm.claude_cli import THINKING_TOKENS, ClaudeCliProvider
-from daemon.llm.claude_result import TOO_OLD
+from daemon.llm.claude_cli import THINKING_TOKENS, TOO_OLD, ClaudeCliProvider
 from harness.hosts.claude_code import ClaudeCode, Version, binary
 from harness.machine.processes import MARK, RUN, none_left_over
 from harness.machine.sandbox import sandbox

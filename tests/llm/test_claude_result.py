@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.errors import BadReply, Fault, ReflectdError, Unavailable
-from daemon.llm import claude_result
+from daemon.llm import claude_cli as claude_result
 from daemon.llm.claude_cli import child_env, find
 from daemon.llm.faults import Asked
 from tests.llm.samples import KEY, program
@@ -78,7 +78,7 @@ def test_what_a_call_took() -> None:
     assert failed.usage.cost == 0.5
     free = claude_result.read(printed(total_cost_usd=0))
     assert free is not None
-    assert claude_result.usage(free).cost is None
+    assert claude_result.usage_of(free).cost is None
 
 
 def test_the_model_that_answered() -> None:
@@ -86,7 +86,7 @@ def test_the_model_that_answered() -> None:
     told = {"claude-haiku-4": {"outputTokens": 1}, "claude-opus-4-8[1m]": {"outputTokens": 9}}
     found = claude_result.read(printed(modelUsage=told))
     assert found is not None
-    assert claude_result.model(found) == "claude-opus-4-8"
+    assert claude_result.model_of(found) == "claude-opus-4-8"
 
 
 @pytest.mark.shows("I36")

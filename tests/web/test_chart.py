@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.web.chart import HEIGHT, LEFT, TOP, WIDTH, chart
+from daemon.web.cost import HEIGHT, LEFT, TOP, WIDTH, chart
 
 
 def days(*amounts: float) -> list[tuple[str, float]]:

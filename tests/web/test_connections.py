@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from daemon.web.connections import Connections
+from daemon.web.site import Connections
 
 
 class Echo(asyncio.Protocol):

@@ -13,20 +13,47 @@ only where they say so (``mcp``).
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from ... import config, paths
 from ...core.errors import Unavailable, UserError
 from ...files.folders import make_folder, remove_empty
 from ...paths import data_folder, shipped
-from . import mcp, mod, tool_hooks
+from . import mcp, mod
 from .edit import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+# The hook of Claude Code's plugin at its tool calls, for lessons that a model chose when the prompt was on
+# its way already.
+#
+# Whoever does not want lessons has no such hook on the disk: the plugin's copy has it only while the
+# settings say so (``copies``).
+
+EVENT: Final = "PreToolUse"
+MATCHER: Final = "*"
+SCRIPT: Final = "${CLAUDE_PLUGIN_ROOT}/scripts/hook.sh"
+
+
+def are_wanted(env: Mapping[str, str]) -> bool:
+    """What the settings say. A file with mistakes in it still says it."""
+    settings = config.load(env, paths.config_file(env), left_out=[])
+    return settings.memory.enabled and settings.memory.at_prompt
+
+
+def with_them(named: bytes) -> bytes:
+    """``hooks.json`` with this hook."""
+    found: dict[str, Any] = json.loads(named)
+    hook = {"type": "command", "command": SCRIPT, "args": [EVENT], "timeout": 2}
+    found["hooks"].setdefault(EVENT, []).append({"matcher": MATCHER, "hooks": [hook]})
+    return json.dumps(found, indent=2, ensure_ascii=False).encode() + b"\n"
+
 
 State = Literal["missing", "current", "different", "linked"]
 SHIPPED: Final = {"opencode": "shims/opencode", "claude-code": "shims/claude-code"}
@@ -110,9 +137,9 @@ def _wanted(env: Mapping[str, str], host: str) -> dict[Path, _File]:
         del wanted[mod.MODULE]
         named = wanted[mod.NAMED_IN]
         wanted[mod.NAMED_IN] = named._replace(data=mod.without(named.data))
-    if host == "claude-code" and tool_hooks.are_wanted(env):
+    if host == "claude-code" and are_wanted(env):
         named = wanted[mod.NAMED_IN]
-        wanted[mod.NAMED_IN] = named._replace(data=tool_hooks.with_them(named.data))
+        wanted[mod.NAMED_IN] = named._replace(data=with_them(named.data))
     if host == "claude-code" and mcp.is_wanted(env):
         wanted = {mcp.NAMED_IN: _File(mcp.plugin_file(), 0o644), **wanted}
     return wanted

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from daemon import log
-from daemon.cli.control.log_lines import Wanted, read
-from daemon.cli.control.logs import Journal
+from daemon.cli.control.logs import Journal, Wanted, read
 from daemon.cli.render import Paint
 from daemon.core.errors import Unavailable
 from daemon.core.settings import Log, Settings

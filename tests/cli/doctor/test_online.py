@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from daemon import config, paths
+from daemon.cli.doctor.doctor import online
 from daemon.cli.doctor.finding import About
-from daemon.cli.doctor.online import online
 from harness.models.api_servers import Embeds, Fails, Lists, Says, Step, llm_server
 
 

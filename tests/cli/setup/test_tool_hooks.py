@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from daemon.cli.setup import copies, tool_hooks
+from daemon.cli.setup import copies
+from daemon.cli.setup import copies as tool_hooks
 from daemon.paths import shipped
 
 OFF = "[memory]\nenabled = true\nat_prompt = false\n"
