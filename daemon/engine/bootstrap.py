@@ -20,10 +20,9 @@ from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable
 from ..core.llm import Prompt
 from ..core.policy import forbids
 from ..core.session import Session
-from ..playbook.case import CURATOR_TOKENS, Templates
-from ..playbook.learn import Change
-from ..playbook.prompts import MAX_TOKENS
-from ..playbook.stretch import Stretch
+from ..learning.playbook.asking import MAX_TOKENS, Templates
+from ..learning.playbook.curator import CURATOR_TOKENS
+from ..learning.playbook.learn import Change, Stretch
 from ..store import learning, lookbacks
 from .hosts.host import CAPABILITIES
 from .lookback import PAST, Look, Silent, change_of

@@ -14,9 +14,8 @@ import msgspec
 
 from ..core.learned import Origin
 from ..core.session import Session
-from ..playbook.case import Templates
-from ..playbook.learn import Change, Confirmed, Tag
-from ..playbook.stretch import Judged, Stretch, ended, stretch_of
+from ..learning.playbook.asking import Templates
+from ..learning.playbook.learn import Change, Confirmed, Judged, Stretch, Tag, ended, stretch_of
 from ..store import jobs as job_rows
 from ..store import learning
 from .lookback import WAITS, Look, Silent

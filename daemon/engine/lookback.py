@@ -18,20 +18,18 @@ import msgspec
 
 from ..core.errors import Unavailable, UserError
 from ..core.learned import Origin, refusal
-from ..playbook.case import CURATOR_TOKENS, curation, of_task
-from ..playbook.flow import curate, reflect
-from ..playbook.learn import Change, Confirmed, counted, proposed
-from ..playbook.points import copy, each
-from ..playbook.scoring import apply_tags
+from ..learning.playbook.curator import CURATOR_TOKENS, curate, curation
+from ..learning.playbook.learn import Change, Confirmed, counted, proposed
+from ..learning.playbook.points import apply_tags, copy, each
+from ..learning.playbook.reflector import of_task, reflect
 from ..store import learning, lookbacks
 from .calls import OVER_LIMIT
 
 if TYPE_CHECKING:
     from ..core.guards import Limits, Skip
     from ..core.session import Session
-    from ..playbook.case import Templates
-    from ..playbook.flow import Flow, Outcome
-    from ..playbook.stretch import Stretch
+    from ..learning.playbook.asking import Flow, Outcome, Templates
+    from ..learning.playbook.learn import Stretch
     from ..store.db import Statement
     from ..store.jobs import Job
     from ..store.learning import Text, Write

@@ -18,10 +18,8 @@ from ..files.bounded import read_text
 from ..files.playbook_state import StateFile
 from ..files.project_playbook import ProjectPlaybook
 from ..files.reflect_state import ReflectState
-from ..playbook.learn import changed, known_part
-from ..playbook.points import each
-from ..playbook.scoring import harms
-from ..playbook.texts import line
+from ..learning.playbook.learn import changed, known_part
+from ..learning.playbook.points import each, harms, line
 from ..rules.section import Document
 from ..store import learning
 
@@ -29,9 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..core.ports import Clock
-    from ..playbook.learn import Applied, Change
-    from ..playbook.names import Names
-    from ..playbook.points import Playbook
+    from ..learning.playbook.learn import Applied, Change
+    from ..learning.playbook.points import Names, Playbook
     from ..store.db import Database
 
 BY: Final = "reflectd"

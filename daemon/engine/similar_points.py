@@ -17,15 +17,15 @@ from operator import mul
 from typing import TYPE_CHECKING, Final
 
 from ..core.errors import ReflectdError
-from ..playbook.case import shown
+from ..learning.playbook.curator import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from ..core.embeddings import Row
+    from ..learning.playbook.curator import Curation
+    from ..learning.playbook.points import Playbook
     from ..log import Logger
-    from ..playbook.case import Curation
-    from ..playbook.points import Playbook
     from .embedder import SharedEmbedder
 
 EMBED_S: Final = 120.0

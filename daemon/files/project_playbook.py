@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ..core.errors import Unavailable, UserError
-from ..playbook.names import highest
-from ..playbook.points import Playbook, each, empty, names_of
+from ..learning.playbook.points import Playbook, each, empty, highest, names_of
 from .alone import alone
 from .atomic import set_aside
 from .bounded import reason
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ..core.ports import Clock
-    from ..playbook.names import Names
+    from ..learning.playbook.points import Names
     from .playbook_state import Known
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from daemon.core.errors import BadReply, Rejected, Unavailable
 from daemon.core.evidence import Act, Evidence, Row
 from daemon.core.llm import Prompt, Reply
 from daemon.core.session import Session
-from daemon.playbook.stretch import Stretch
+from daemon.learning.playbook.learn import Stretch
 from daemon.store import learning, lookbacks
 from tests.engine.features.test_playbook import (
     ADD,

@@ -20,7 +20,7 @@ from daemon.embed.select import choose, embedder
 from daemon.engine import similar_points
 from daemon.engine.embedder import SharedEmbedder
 from daemon.engine.similar_points import FEW, KEPT, SimilarPoints, near
-from daemon.playbook.case import CURATOR_TOKENS, Curation, curation
+from daemon.learning.playbook.curator import CURATOR_TOKENS, Curation, curation
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
 from tests.playbook.books import book, point
 

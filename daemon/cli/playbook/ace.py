@@ -11,7 +11,7 @@ from ...files import upward
 from ...files.playbook import load
 from ...files.playbook_place import ACE
 from ...files.project_playbook import ProjectPlaybook
-from ...playbook.points import each
+from ...learning.playbook.points import each
 from ..render import count
 
 if TYPE_CHECKING:

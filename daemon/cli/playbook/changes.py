@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import UserError
 from ...core.learned import folded
 from ...core.redact import redact
-from ...playbook.points import SECTION_SLUGS, by_name, each, keep_only, section_of
+from ...learning.playbook.points import SECTION_SLUGS, by_name, drop, each, section_of
 from ..render import Paint, place, print_json, short
 from ..terminal import attended, say
 from .shown import line_of, opened, points_named, tell
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ...files.project_playbook import Changed, ProjectPlaybook
-    from ...playbook.names import Names
-    from ...playbook.points import Playbook, Point
+    from ...learning.playbook.points import Names, Playbook, Point
 
 Points = list[dict[str, Any]]
 MAX_TEXT = 2_000  # characters of a point that a person types
@@ -57,7 +56,7 @@ def remove(args: argparse.Namespace) -> int:
 
     def change(playbook: Playbook, _: Names) -> Points:
         gone = list(points_named(by_name(playbook), args.names).values())
-        keep_only(playbook, {id(p) for p in gone})
+        drop(playbook, gone)
         return gone
 
     return changed(args, change, "removed")

@@ -11,8 +11,7 @@ from ...core.errors import Unavailable, UserError
 from ...core.learned import folded
 from ...files.bounded import reason
 from ...files.playbook import LIMIT, dumped, load, parsed
-from ...playbook.names import parts
-from ...playbook.points import SECTION_SLUGS, each, migrated
+from ...learning.playbook.points import SECTION_SLUGS, each, migrated, parts
 from ..render import count, place, print_json
 from ..terminal import say
 from .changes import changed
@@ -21,8 +20,7 @@ from .shown import opened, tell
 if TYPE_CHECKING:
     import argparse
 
-    from ...playbook.names import Names
-    from ...playbook.points import Playbook
+    from ...learning.playbook.points import Names, Playbook
 
 
 def export(args: argparse.Namespace) -> int:

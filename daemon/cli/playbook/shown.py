@@ -10,7 +10,7 @@ from ...clock import SystemClock
 from ...core.errors import UserError
 from ...files.project_playbook import ProjectPlaybook
 from ...files.revise import undone
-from ...playbook.points import SECTION_SLUGS, by_name, each
+from ...learning.playbook.points import SECTION_SLUGS, by_name, each
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..settings import here, look
 from ..terminal import say

@@ -17,13 +17,12 @@ from daemon import config
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply
 from daemon.engine import offering
-from daemon.engine.features.playbook import Playbook, held_out
+from daemon.engine.features.playbook import Playbook, compared, held_out
 from daemon.engine.playbooks import Line
 from daemon.files.learned_rules import LearnedRules
 from daemon.files.playbook_place import ACE
 from daemon.files.project_playbook import ProjectPlaybook
-from daemon.playbook.names import Names
-from daemon.playbook.scoring import add
+from daemon.learning.playbook.points import Names, add
 from daemon.rules.journal import bury
 from daemon.rules.section import Document
 from daemon.store import learning, ledger
@@ -776,3 +775,22 @@ async def test_what_the_person_dismissed_is_not_learned(site: Site) -> None:
     await site.session("s2", confirm(), {"reasoning": "r", "operations": [add]})
     assert [t.text for t in learning.texts(site.sim.daemon.db, str(site.project))] == [TEXT]
     assert site.points() == {}
+
+
+@pytest.mark.shows("LEARN-20")
+@pytest.mark.parametrize(
+    ("given", "held", "said"),
+    [
+        ((100, 95), (0, 0), "nothing can be compared"),
+        ((9, 9), (100, 40), "too few"),
+        ((100, 95), (9, 0), "too few"),
+        ((100, 55), (100, 50), "no difference"),
+        ((100, 95), (100, 40), "more often"),
+        ((100, 40), (100, 95), "less often"),
+    ],
+)
+def test_no_more_is_claimed_than_the_numbers_carry(
+    given: tuple[int, int], held: tuple[int, int], said: str
+) -> None:
+    """Few tasks, nobody held out, intervals that overlap: nothing is said. Else in both directions."""
+    assert said in compared(*given, *held)
