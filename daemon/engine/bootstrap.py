@@ -23,7 +23,7 @@ from ..core.session import Session
 from ..learning.playbook.asking import MAX_TOKENS, Templates
 from ..learning.playbook.curator import CURATOR_TOKENS
 from ..learning.playbook.learn import Change, Stretch
-from ..store import learning, lookbacks
+from ..store import learning
 from .hosts.host import CAPABILITIES
 from .lookback import PAST, Look, Silent, change_of
 from .world import DAY_MS
@@ -191,7 +191,7 @@ class Bootstrap:
     def _left_out(self, project: str, sessions: set[str]) -> dict[str, str]:
         """Session → why it is not looked back on."""
         db, found = self._world.db, dict[str, str]()
-        done, waiting = lookbacks.of(db, project), learning.waiting_sessions(db)
+        done, waiting = learning.looked_back(db, project), learning.waiting_sessions(db)
         running = {i.session for i in self._instances if i.connected and i.session}
         for session in sessions:
             s = self._world.sessions.peek(session)
@@ -268,7 +268,7 @@ class Bootstrap:
     async def _unanswered(self, project: str, session: str, found: Silent) -> Json:
         """A reply that can't be used was paid for, and would be again: the session counts as done."""
         if found.bad:
-            mark = lookbacks.add(project, session, self._world.clock.now_ms())
+            mark = learning.look_back(project, session, self._world.clock.now_ms())
             await self._jobs.finish(found.job, mark, learning.count(project, "failed"))
             return {"state": "failed", "why": found.why}
         no = found.no

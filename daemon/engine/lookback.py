@@ -22,7 +22,7 @@ from ..learning.playbook.curator import CURATOR_TOKENS, curate, curation
 from ..learning.playbook.learn import Change, Confirmed, counted, proposed
 from ..learning.playbook.points import apply_tags, copy, each
 from ..learning.playbook.reflector import of_task, reflect
-from ..store import learning, lookbacks
+from ..store import learning
 from .calls import OVER_LIMIT
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Lookback:
             ),
             *(self._confirm(text, s.id, cites, now) for text, cites in found),
             learning.cite(s.id, [name for name in stretch.cited if name in names]),
-            lookbacks.add(project, s.id, now),
+            learning.look_back(project, s.id, now),
             learning.count(project, "stretches"),
         )
         world.log.info(

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ..core.errors import Unavailable, UserError
 from ..core.learned import folded, known_as
 from ..files.bounded import read_text
-from ..files.playbook_state import StateFile
-from ..files.project_playbook import ProjectPlaybook
+from ..files.project_playbook import ProjectPlaybook, StateFile
 from ..files.reflect_state import ReflectState
 from ..learning.playbook.learn import changed, known_part
 from ..learning.playbook.points import each, harms, line

@@ -11,8 +11,7 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.files.playbook import dumped
-from daemon.files.playbook_state import folder_of
-from daemon.files.project_playbook import ProjectPlaybook
+from daemon.files.project_playbook import ProjectPlaybook, folder_of
 from daemon.learning.playbook.curator import apply
 from daemon.learning.playbook.points import Names, Playbook, add, each, said_in
 from daemon.testing import FakeClock

@@ -9,8 +9,7 @@ from ...core.errors import UserError
 from ...core.learned import folded
 from ...files import upward
 from ...files.playbook import load
-from ...files.playbook_place import ACE
-from ...files.project_playbook import ProjectPlaybook
+from ...files.project_playbook import ACE, ProjectPlaybook
 from ...learning.playbook.points import each
 from ..render import count
 

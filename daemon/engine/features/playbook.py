@@ -19,7 +19,7 @@ from ...core.compose import Moment, Offer
 from ...core.errors import BadReply
 from ...core.learned import known_as, refusal
 from ...core.shares import wilson
-from ...store import learning, lookbacks
+from ...store import learning
 from ..bootstrap import BOOTSTRAP, Bootstrap
 from ..learning import LEARN, Learning
 from ..lookback import Lookback
@@ -259,7 +259,7 @@ class Playbook(Feature):
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed, and what is too old."""
-        return [*learning.prune(now_ms), lookbacks.prune(now_ms)]
+        return learning.prune(now_ms)
 
 
 def _text_object(t: Text) -> dict[str, Any]:

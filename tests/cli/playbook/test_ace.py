@@ -8,8 +8,7 @@ import pytest
 
 from daemon.clock import SystemClock
 from daemon.files.playbook import dumped
-from daemon.files.playbook_place import ACE
-from daemon.files.project_playbook import ProjectPlaybook
+from daemon.files.project_playbook import ACE, ProjectPlaybook
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until

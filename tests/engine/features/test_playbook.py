@@ -20,8 +20,7 @@ from daemon.engine import offering
 from daemon.engine.features.playbook import Playbook, compared, held_out
 from daemon.engine.playbooks import Line
 from daemon.files.learned_rules import LearnedRules
-from daemon.files.playbook_place import ACE
-from daemon.files.project_playbook import ProjectPlaybook
+from daemon.files.project_playbook import ACE, ProjectPlaybook
 from daemon.learning.playbook.points import Names, add
 from daemon.rules.journal import bury
 from daemon.rules.section import Document
