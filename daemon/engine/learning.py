@@ -50,12 +50,16 @@ class Learning:
         self._lookback = lookback
         self.over_limit = False  # when it last asked
 
-    def on(self, directory: str, host: str) -> bool:
-        """Whether sessions of this host teach anything about this project."""
+    def gives(self, directory: str) -> bool:
+        """Whether sessions in this project are given points, whoever judges: that needs no model."""
         if not self._world.settings.playbook.enabled:  # a project may only switch it off
             return False
         settings = self._world.project(directory)
-        return settings.enabled and settings.playbook.enabled and self.asks(host)
+        return settings.enabled and settings.playbook.enabled
+
+    def on(self, directory: str, host: str) -> bool:
+        """Whether sessions of this host teach anything about this project."""
+        return self.gives(directory) and self.asks(host)
 
     def asks(self, host: str) -> bool:
         """Whether there is a model to ask: the rules can't learn."""

@@ -114,13 +114,7 @@ class Playbooks:
         """Whether a text says what the person dismissed, or what is a rule of theirs by now: one fact, one
         home.
         """
-        stones = ReflectState(self._state_dir, project).load("tombstones").values()
-        said = [str(stone.get("content", "")) for stone in stones if isinstance(stone, dict)]
-        for raw in rules_of(project):
-            with suppress(UserError):
-                said += [rule.text for rule in Document(raw.encode()).rules if rule.active]
-        known = {folded(text) for text in said}
-        return lambda text: folded(text) in known
+        return blocked_in(self._state_dir, project)
 
     def approve(self, project: str, text: str) -> None:
         """A person vouches for this text. Raises ``Unavailable``."""
@@ -152,6 +146,17 @@ class Playbooks:
 
     def _book(self, project: str) -> ProjectPlaybook:
         return ProjectPlaybook(project, self._state_dir, self._clock, self._path)
+
+
+def blocked_in(state_dir: Path, project: str) -> Callable[[str], bool]:
+    """See ``Playbooks.blocked``."""
+    stones = ReflectState(state_dir, project).load("tombstones").values()
+    said = [str(stone.get("content", "")) for stone in stones if isinstance(stone, dict)]
+    for raw in rules_of(project):
+        with suppress(UserError):
+            said += [rule.text for rule in Document(raw.encode()).rules if rule.active]
+    known = {folded(text) for text in said}
+    return lambda text: folded(text) in known
 
 
 def identity(path: Path) -> tuple[int, int, int]:

@@ -106,11 +106,11 @@ class Playbook(Feature):
 
     def gives(self, directory: str) -> bool:
         """Where it is switched on."""
-        return self._world.project(directory).playbook.enabled
+        return self._learning.gives(directory)
 
     async def ready(self, s: Session, moment: Moment) -> None:
         """Read the project's points, if anything changed since they were last read."""
-        if not moment.begins or not self._learning.on(s.directory, s.host):
+        if not moment.begins or not self._learning.gives(s.directory):
             return
         reading = self._reading.get(s.directory)
         if reading is None:
@@ -141,7 +141,7 @@ class Playbook(Feature):
 
     def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """The points that are known, when a session starts and when it lost its context."""
-        if not moment.begins or not self._learning.on(s.directory, s.host):
+        if not moment.begins or not self._learning.gives(s.directory):
             return ()
         found = self._read.get(s.directory)
         if found is None:

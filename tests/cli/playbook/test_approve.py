@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from daemon.cli.playbook.points import GIVEN
 from daemon.clock import SystemClock
 from daemon.files.playbook import dumped
 from daemon.files.project_playbook import ProjectPlaybook
@@ -40,9 +41,12 @@ def approved(box: Sandbox, answer: str, *args: str) -> tuple[int, str]:
 def test_what_a_person_adds_counts_and_what_a_shell_adds_does_not(box: Sandbox) -> None:
     """An agent's shell is no terminal: what it adds or edits is offered to nobody before a person's yes."""
     piped = said(reflectd(box, "playbook", "add", "From a pipe."), 0, "approve oth-001")
-    assert "no agent is given it before" in piped
-    code, screen = at_a_terminal(box, ["playbook", "add", "From a terminal."])
-    assert (code, "no agent" in screen) == (0, False)
+    assert "no agent is given it: playbook.enabled is false" in piped
+    assert "no terminal, so not before" in piped
+    code, screen = at_a_terminal(
+        box, ["playbook", "add", "From a terminal."], REFLECTD_PLAYBOOK_ENABLED="true"
+    )
+    assert (code, GIVEN in " ".join(screen.split()), "no agent" in screen) == (0, True, False)
     known = playbook(box).known()
     assert [known.is_approved(t) for t in ("From a pipe.", "From a terminal.")] == [False, True]
     said(reflectd(box, "playbook", "edit", "oth-002", "From a pipe too."), 0, "approve oth-002")

@@ -40,6 +40,7 @@ def given(box: Sandbox, playbook: Json) -> None:
 def test_a_point_from_its_first_to_its_last_day(box: Sandbox) -> None:
     """Added, shown, edited, removed; each change says how it is undone."""
     assert "no points in " in run(box, "show")
+    assert "no points in " in run(box), "the bare verb shows the list"
     assert "undo with: reflectd playbook undo 1" in run(box, "add", "--section", "mis", "Tests need redis")
     shown = run(box, "show")
     assert "MISTAKES TO AVOID\n  mis-001   +0 -0    Tests need redis (not approved by you)\n" in shown
@@ -80,7 +81,6 @@ def test_undo_takes_back_one_change_and_refuses_after_an_edit(box: Sandbox) -> N
         (["history", "--limit", "0"], "from 1 to 100"),
         (["import", "none.json"], "there is no file none.json"),
         (["show", "--dir", "/nowhere/at/all"], "there is no folder"),
-        ([], "WHAT"),
         (["shwo"], "did you mean `show`?"),
     ],
 )
@@ -154,3 +154,27 @@ def test_a_hostile_text_moves_no_cursor(box: Sandbox) -> None:
     shown = run(box, "show")
     assert "\x1b" not in shown
     assert "\u202e" not in shown
+
+
+ON = {"REFLECTD_PLAYBOOK_ENABLED": "true"}
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "why"),
+    [
+        ("a", {}, "playbook.enabled is false; `reflectd setup --learning on` switches"),
+        ("a", ON, "no agent is given it: no terminal, so not before `reflectd playbook approve oth-001`"),
+        ("a", ON | {"REFLECTD_OFFER_ENABLED": "false"}, "offer.enabled is false"),
+        ("a", ON | {"REFLECTD_JUDGE_MODE": "observe"}, "judge.mode is observe"),
+        ("See https://x.example/y.", ON, "it names an address"),
+        ("Run make check", ON, "AGENTS.md or CLAUDE.md says it already"),
+    ],
+)
+def test_it_says_why_no_agent_is_given_a_point(
+    box: Sandbox, text: str, env: dict[str, str], why: str
+) -> None:
+    """When it is added or edited; and the list says it where none is given any."""
+    (box.project / "CLAUDE.md").write_text("- Run `make check`.\n- run make check.\n")
+    assert why in " ".join(run(box, "add", text, **env).split())
+    shown = " ".join(run(box, "show", **env).split())
+    assert ("no agent is given these: " + why in shown) is (text == "a" and env != ON)

@@ -321,8 +321,10 @@ def held(site: Site) -> dict[str, int]:
 
 @pytest.mark.shows("LEARN-09")
 @pytest.mark.parametrize("text", ["", ON + "[judge]\nprovider = 'offline'\n"])
-async def test_switched_off_it_does_nothing_at_all(tmp_path: Path, text: str) -> None:
-    """Nobody asked for it, or no model can learn: nothing is stored, read, asked or offered."""
+async def test_only_learning_by_itself_needs_a_model(tmp_path: Path, text: str) -> None:
+    """Where nobody asked for it, nothing is stored, read, asked or offered. Where the rules judge, the same,
+    but an agent is given what a person typed.
+    """
     site = Site(tmp_path, text)
     if text:
         site.sim.provider = None
@@ -334,8 +336,8 @@ async def test_switched_off_it_does_nothing_at_all(tmp_path: Path, text: str) ->
     await c.hook("SessionEnd", reason="other")
     await site.sim.settle()
     await site.looks(4_000)
-    assert given == ""
-    assert held(site) == {}
+    assert (f":: {TEXT}" in given) is bool(text)
+    assert held(site) == ({"injections": 1} if text else {})
     assert site.purposes() == []
     assert site.file.read_bytes() == before
     kinds = {kind for (kind,) in site.sim.daemon.db.read("SELECT kind FROM jobs")}
