@@ -248,7 +248,7 @@ class Bootstrap:
             if not found.change:
                 await self._jobs.finish(found.job, *found.statements)
                 return self._learned(project, session, found.change)
-            job, write = await self._lookback.keep(found, due_ms=now)
+            job, write = await self._lookback.store(found, due_ms=now)
         change = change_of(write)
         if why := await self._lookback.write(write):
             raise Unavailable(why)

@@ -17,14 +17,12 @@ from operator import mul
 from typing import TYPE_CHECKING, Final
 
 from ..core.errors import ReflectdError
-from ..learning.playbook.curator import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ..core.embeddings import Row
-    from ..learning.playbook.curator import Curation
-    from ..learning.playbook.points import Playbook
+    from ..learning.playbook.points import Point
     from ..log import Logger
     from .embedder import SharedEmbedder
 
@@ -49,18 +47,13 @@ class SimilarPoints:
         self._known: OrderedDict[bytes, Pairs] = OrderedDict()
         self._failed = False
 
-    async def curation(
-        self, playbook: Playbook, kept: Collection[str], make: Callable[[Sequence[tuple[str, str]]], Curation]
-    ) -> Curation:
-        """``make`` with the pairs of the points that its question shows. Two that a person approved
-        (``kept``) are no pair: neither would go. Never raises what an embedder raises.
+    async def named(self, points: Sequence[Point], kept: Collection[str]) -> list[tuple[str, str]]:
+        """The names of two points each that may say the same. Two that a person approved (``kept``) are no
+        pair: neither would go. Never raises what an embedder raises.
         """
-        case = make(())
-        points = shown(playbook, case.points)
         names = [p["name"] for p in points]
         pairs = [(names[a], names[b]) for a, b in await self.pairs([p["text"] for p in points])]
-        pairs = [(a, b) for a, b in pairs if not (a in kept and b in kept)]
-        return make(pairs) if pairs else case
+        return [(a, b) for a, b in pairs if not (a in kept and b in kept)]
 
     async def pairs(self, texts: Sequence[str]) -> Pairs:
         """The places of two texts each that may say the same, the lower one first. Never raises."""

@@ -4,9 +4,9 @@ It reads the sessions here (Claude Code's transcripts of this project, or the fi
 transcripts, and what `opencode export` prints), says what looking back on them would cost, asks, and sends
 one after the other to the daemon, which asks a model, keeps new texts apart and counts the cost. The daemon's
 database is read, and never written here. A file that can't be used is reported and left out. Ctrl-C, a kill
-and a limit lose nothing: the next run goes on with the sessions that are left. Exit codes: 0 done, nothing to do, or `--max-cost` was reached · 1 a limit on spending, no
-answer of a model or no daemon ended it, or the person said no · 2 wrong arguments, no session, or nothing may
-be learned here · 130 Ctrl-C.
+and a limit lose nothing: the next run goes on with the sessions that are left. Exit codes: 0 done,
+nothing to do, or `--max-cost` was reached · 1 a limit on spending, no answer of a model or no daemon ended
+it, or the person said no · 2 wrong arguments, no session, or nothing may be learned here · 130 Ctrl-C.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ from ...core.learned import known_as, refusal
 from ...core.shares import wilson
 from ...store import learning
 from ..bootstrap import BOOTSTRAP, Bootstrap
-from ..learning import LEARN, Learning
-from ..lookback import Lookback
+from ..lookback import LEARN, Lookback
 from ..pages.points import PointsPage
 from ..playbooks import Playbooks
 from ..similar_points import SimilarPoints
@@ -69,9 +68,8 @@ class Playbook(Feature):
         self._books = Playbooks(parts.world.db, parts.world.clock, home, path)
         least = parts.world.settings.embed.similar_percent / 100
         self._similar = SimilarPoints(parts.world.embedder, least, parts.world.log)
-        lookback = Lookback(parts.world, parts.asking, parts.jobs, self._books, self._similar)
-        self._learning = Learning(parts.world, parts.jobs, self._books, lookback)
-        self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._books, lookback)
+        self._learning = Lookback(parts.world, parts.asking, parts.jobs, self._books, self._similar)
+        self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._books, self._learning)
         self._page = PointsPage(parts, self._books, self._learning)
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}

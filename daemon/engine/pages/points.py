@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...learning.playbook.points import Point
     from ...store.learning import Text
     from ..features.feature import Parts
-    from ..learning import Learning
+    from ..lookback import Lookback
     from ..playbooks import Playbooks
 
 Json = dict[str, Any]
@@ -42,7 +42,7 @@ WAITING: Final = ("name", "section", "text", "learned", "session", "why")
 class PointsPage:
     """One for the daemon."""
 
-    def __init__(self, parts: Parts, books: Playbooks, learning_: Learning) -> None:
+    def __init__(self, parts: Parts, books: Playbooks, learning_: Lookback) -> None:
         self._world = parts.world
         self._chosen = ChosenProject(parts)
         self._books = books

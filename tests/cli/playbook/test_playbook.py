@@ -162,10 +162,14 @@ ON = {"REFLECTD_PLAYBOOK_ENABLED": "true"}
 @pytest.mark.parametrize(
     ("text", "env", "why"),
     [
-        ("a", {}, "playbook.enabled is false; `reflectd setup --learning on` switches"),
-        ("a", ON, "no agent is given it: no terminal, so not before `reflectd playbook approve oth-001`"),
-        ("a", ON | {"REFLECTD_OFFER_ENABLED": "false"}, "offer.enabled is false"),
-        ("a", ON | {"REFLECTD_JUDGE_MODE": "observe"}, "judge.mode is observe"),
+        ("Use bun.", {}, "playbook.enabled is false; `reflectd setup --learning on` switches"),
+        (
+            "Use bun.",
+            ON,
+            "is given it: no terminal, so not before `reflectd playbook approve oth-001`",
+        ),
+        ("Use bun.", ON | {"REFLECTD_OFFER_ENABLED": "false"}, "offer.enabled is false"),
+        ("Use bun.", ON | {"REFLECTD_JUDGE_MODE": "observe"}, "judge.mode is observe"),
         ("See https://x.example/y.", ON, "it names an address"),
         ("Run make check", ON, "AGENTS.md or CLAUDE.md says it already"),
     ],
@@ -177,4 +181,4 @@ def test_it_says_why_no_agent_is_given_a_point(
     (box.project / "CLAUDE.md").write_text("- Run `make check`.\n- run make check.\n")
     assert why in " ".join(run(box, "add", text, **env).split())
     shown = " ".join(run(box, "show", **env).split())
-    assert ("no agent is given these: " + why in shown) is (text == "a" and env != ON)
+    assert ("no agent is given these: " + why in shown) is (env != ON)
