@@ -405,6 +405,7 @@ def test_any_object_is_found_in_prose_and_in_fences(value: Any, before: str) -> 
 
 
 @pytest.mark.shows("REQ-REFL-008")
+@pytest.mark.full("megabytes are read")
 @pytest.mark.parametrize(
     "piece", ["{", '{"', "}", "```", "```json", '{"a":', "\\", '"', "{}", '```json\n{"a":1']
 )
