@@ -20,7 +20,7 @@ from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable
 from ..core.llm import Prompt
 from ..core.policy import forbids
 from ..core.session import Session
-from ..learning.playbook.asking import MAX_TOKENS, Templates
+from ..learning.playbook.asking import MAX_TOKENS
 from ..learning.playbook.curator import CURATOR_TOKENS
 from ..learning.playbook.learn import Change, Stretch
 from ..store import learning
@@ -263,7 +263,7 @@ class Bootstrap:
         texts = await asyncio.to_thread(world.prompt_texts, project)
         s = Session(id=past.stretch.session, host=past.host, directory=project)
         limits = replace(world.limits(s), asked_usd=past.max_usd, asked_since=past.since)
-        return Look(s, past.stretch, project, view, Templates.of(texts), limits)
+        return Look(s, past.stretch, project, view, texts, limits)
 
     async def _unanswered(self, project: str, session: str, found: Silent) -> Json:
         """A reply that can't be used was paid for, and would be again: the session counts as done."""

@@ -21,7 +21,6 @@ import msgspec
 from ..core.errors import Unavailable, UserError
 from ..core.learned import Origin, refusal
 from ..core.session import Session
-from ..learning.playbook.asking import Templates
 from ..learning.playbook.curator import CURATOR_TOKENS, curate, curation, shown
 from ..learning.playbook.learn import (
     Change,
@@ -41,6 +40,8 @@ from ..store import learning
 from .calls import OVER_LIMIT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..core.guards import Limits, Skip
     from ..core.verdict import Verdict
     from ..judge.case import Case
@@ -79,14 +80,15 @@ class _Answered(msgspec.Struct):
 @dataclass(frozen=True, slots=True)
 class Look:
     """What is looked back on, and what is known about it. ``limits``: given when a person asked for it; then
-    it is paid from that account, and only sessions' own judges that need no session are asked.
+    it is paid from that account, and only sessions' own judges that need no session are asked. ``texts``: the
+    prompts in force, by name.
     """
 
     session: Session
     stretch: Stretch
     project: str
     view: View
-    templates: Templates
+    texts: Mapping[str, str]
     limits: Limits | None = None
 
 
@@ -249,7 +251,7 @@ class Lookback:
             await self._wait(job, view.problem)
             return None
         texts = await asyncio.to_thread(world.prompt_texts, stretch.directory)
-        look = Look(s, stretch, project, view, Templates.of(texts))
+        look = Look(s, stretch, project, view, texts)
         return await self._store(job, look, await self.decide(job, look))
 
     async def _store(self, job: Job, look: Look, found: Decided | Silent) -> tuple[Job, Write] | None:
@@ -310,7 +312,7 @@ class Lookback:
             case = of_task(
                 session=s.id,
                 nonce=world.nonce(),
-                template=look.templates.reflector,
+                template=look.texts["reflector"],
                 requests=stretch.requests,
                 final=stretch.final,
                 evidence=stretch.evidence,
@@ -341,7 +343,7 @@ class Lookback:
             answered.output,
             seen,
             nonce=world.nonce(),
-            template=look.templates.curator,
+            template=look.texts["curator"],
             session=s.id,
             model=stretch.model,
             largest=CURATOR_TOKENS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from daemon.core.cuts import tokens
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.core.llm import Prompt, Reply, Usage
-from daemon.learning.playbook.asking import Confirmed, Flow, Outcome, Templates, answer, extract_json
+from daemon.learning.playbook.asking import Confirmed, Flow, Outcome, answer, extract_json
 from daemon.learning.playbook.curator import ALIKE, CURATOR_TOKENS, OPERATIONS, curate, curation, curator
 from daemon.learning.playbook.reflector import (
     EXTRACTION,
@@ -33,7 +34,7 @@ from daemon.learning.playbook.reflector import (
 from daemon.paths import shipped
 from tests.playbook.books import book, point
 
-TEMPLATES = Templates.of({
+TEMPLATES = SimpleNamespace(**{
     name: shipped(f"prompts/{name}.txt").read_text("utf-8")
     for name in ("reflector", "curator", "keypoints", "playbook")
 })  # fmt: skip
@@ -318,7 +319,7 @@ def test_req_refl_004_a_reflection_with_tags_and_a_confirmation() -> None:
     assert (prompt.purpose, prompt.tier, prompt.session) == ("reflect", "fast", "ses_1")
     assert found.output == {"analysis": "went well", "bullet_tags": [TAG]}
     assert [(c.name, c.cites) for c in found.confirmed] == [("pat-007", "E1")]
-    assert (found.provider, found.model, found.cost, found.failed) == ("scripted", "m1", 0.25, False)
+    assert ([r.usage.cost for r in found.replies], found.failed) == ([0.25], False)
 
 
 def test_operations_and_points_come_as_plain_dicts() -> None:

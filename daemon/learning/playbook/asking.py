@@ -32,21 +32,6 @@ _TOKEN: Final = re.compile(r'\\.|["{}]', re.DOTALL)
 _FENCE: Final = "```"
 
 
-@dataclass(frozen=True, slots=True)
-class Templates:
-    """The prompt texts in force; ``files.prompts`` knows which ``{names}`` each must hold."""
-
-    reflector: str
-    curator: str
-    keypoints: str
-    playbook: str
-
-    @classmethod
-    def of(cls, texts: Mapping[str, str]) -> Templates:
-        """The playbook's prompts among all of them."""
-        return cls(texts["reflector"], texts["curator"], texts["keypoints"], texts["playbook"])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What each question has. ``nonce`` fences its untrusted text. ``points``: the playbook as text.
@@ -76,15 +61,12 @@ class Confirmed:
 class Outcome:
     """How a flow ended. ``output``: the plain dict of its form, empty when ``why`` says what failed.
 
-    ``confirmed``: reflector only. ``cost``: USD, None when unknown.
+    ``confirmed``: reflector only.
     """
 
     output: Json
     why: str = ""
     confirmed: tuple[Confirmed, ...] = ()
-    provider: str = ""
-    model: str = ""
-    cost: float | None = None
     replies: tuple[Reply, ...] = ()
     bad: tuple[BadForm, ...] = field(default=())
 
@@ -122,15 +104,14 @@ def ask(prompt: Prompt, question: Question, keys: tuple[str, ...], read: Read) -
         reply = yield from talk.ask(prompt)
     except Unavailable as e:
         return Outcome(nothing, f"no model answered: {e}")
-    provider, model = talk.by
     if reply is not None:
         try:
             output, confirmed = read(answer(reply, question.nonce, *keys, strict=question.strict))
         except BadReply as e:
             talk.broke(reply, prompt, e)
         else:
-            return Outcome(output, "", confirmed, provider, model, talk.cost, tuple(talk.replies))
-    return Outcome(nothing, talk.why, (), provider, model, talk.cost, tuple(talk.replies), tuple(talk.bad))
+            return Outcome(output, "", confirmed, tuple(talk.replies))
+    return Outcome(nothing, talk.why, (), tuple(talk.replies), tuple(talk.bad))
 
 
 def answer(reply: Reply, nonce: str, *keys: str, strict: bool) -> Mapping[str, Any]:
