@@ -11,15 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from hashlib import sha256
-from importlib.util import find_spec
-from itertools import islice
 from operator import mul
 from typing import TYPE_CHECKING, Final
 
 from ..core.errors import ReflectdError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
     from ..core.embeddings import Row
     from ..learning.playbook.points import Point
@@ -28,9 +26,6 @@ if TYPE_CHECKING:
 
 EMBED_S: Final = 120.0
 KEPT: Final = 50  # sets of texts whose pairs are remembered
-MOST_PAIRS: Final = 1_000
-BLOCK: Final = 512  # rows that are compared with all others at once
-FEW: Final = 50  # rows for which importing numpy takes longer than doing without
 _ROUNDING: Final = 1e-9
 
 Pairs = tuple[tuple[int, int], ...]
@@ -85,27 +80,14 @@ class SimilarPoints:
             self._failed = True
             return None
         self._failed = False
-        return await asyncio.to_thread(_near, rows, self._least)
+        return await asyncio.to_thread(near, rows, self._least)
 
 
-def _near(rows: Sequence[Row], least: float) -> Pairs:
-    """The pairs of vectors that are near; the first ``MOST_PAIRS`` where there are very many."""
-    return tuple(islice(near(rows, least), MOST_PAIRS))
-
-
-def near(rows: Sequence[Row], threshold: float) -> Iterator[tuple[int, int]]:
+def near(rows: Sequence[Row], threshold: float) -> Pairs:
     """The pairs of vectors whose cosine is at least ``threshold``, the lower index first. The vectors have
-    length 1 and come from one model.
+    length 1 and come from one model. A curator is shown some two hundred points at most.
     """
     least = threshold - _ROUNDING
-    if len(rows) <= FEW or find_spec("numpy") is None:
-        for b, row in enumerate(rows):
-            yield from ((a, b) for a in range(b) if sum(map(mul, rows[a], row)) >= least)
-        return
-    import numpy as np
-
-    every = np.array(rows)
-    for at in range(0, len(rows), BLOCK):
-        for b, a in np.argwhere(every[at : at + BLOCK] @ every.T >= least).tolist():
-            if a < at + b:
-                yield a, at + b
+    return tuple(
+        (a, b) for b, row in enumerate(rows) for a in range(b) if sum(map(mul, rows[a], row)) >= least
+    )

@@ -18,7 +18,7 @@ from daemon.embed.minilm import MiniLM
 from daemon.embed.select import choose, embedder
 from daemon.engine import similar_points
 from daemon.engine.embedder import SharedEmbedder
-from daemon.engine.similar_points import FEW, KEPT, SimilarPoints, near
+from daemon.engine.similar_points import KEPT, SimilarPoints, near
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
 from tests.playbook.books import point
 
@@ -133,9 +133,9 @@ async def test_the_model_on_this_machine_holds_up_nobody() -> None:
     assert not made.loaded
 
 
-@pytest.mark.parametrize("size", [0, 1, 20, FEW + 1, 700])
+@pytest.mark.parametrize("size", [0, 1, 20, 300])
 def test_near_finds_every_pair(size: int) -> None:
-    """With few vectors and with many, with numpy where it is installed and without: the same pairs."""
+    """Each once, the lower place first."""
     chosen = random.Random(size)
     rows = embedded("m", [[chosen.gauss(0, 1) for _ in range(4)] for _ in range(size)]).rows
     every = {(a, b) for b in range(size) for a in range(b) if sum(map(mul, rows[a], rows[b])) >= 0.9}
