@@ -24,8 +24,7 @@ from harness.hosts.opencode import find_opencode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from daemon.playbook.names import Names
-    from daemon.playbook.points import Playbook
+    from daemon.learning.playbook.points import Names, Playbook
 
 BUDGETS = (4_000, 9_000)  # characters: as it is by default, and the most
 OFFERED = (10, 300, 3_000)  # points; the daemon looks at 300 of one project

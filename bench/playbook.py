@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING
 
 from bench.stand import REPO, Table, median
 from daemon.files.playbook import load, save
-from daemon.playbook.citations import cited_ids
-from daemon.playbook.dedup import deduplicate
-from daemon.playbook.points import Playbook, copy, empty
-from daemon.playbook.texts import offered
+from daemon.learning.playbook.points import Playbook, cited_ids, copy, deduplicate, empty, offered
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import UserError
+from ..core.learned import CITED
 from ..core.policy import BASE_DELAY, MAX_RETRIES
-from ..playbook import citations, dedup, extract, names, points, scoring, texts
-from ..playbook import operations as curation
-from ..playbook.citations import CITED
-from ..playbook.points import SECTION_SLUGS
+from ..learning.playbook import asking as questions
+from ..learning.playbook import curator, points, reflector
+from ..learning.playbook.points import SECTION_SLUGS
 from .asking import Asking
 from .prompts import nonce, tell, template
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from ..playbook.flow import Flow
+    from ..learning.playbook.asking import Flow
 
 __all__ = [
     "BASE_DELAY",
@@ -126,38 +126,38 @@ def extract_cited_ids(messages: Iterable[object]) -> list[str]:
     """The ids in brackets in the assistant's messages, each once (REQ-REFL-001). Content is a text or a list
     of blocks.
     """
-    return citations.cited_ids(messages)
+    return points.cited_ids(messages)
 
 
 def format_playbook(playbook: Json) -> str:
     """What an agent is given: the points under their sections, in the template ``playbook.txt``. "" without
     points.
     """
-    return texts.offered(_usable(playbook), load_template("playbook.txt"))
+    return points.offered(_usable(playbook), load_template("playbook.txt"))
 
 
 def generate_keypoint_name(section_entries: Iterable[Any], slug: str) -> str:
     """The next name in a section: one above the highest that begins with ``slug``, such as ``pat-004``."""
-    return names.next_name(section_entries, slug)
+    return points.next_name(section_entries, slug)
 
 
 def apply_bullet_tags(playbook: Json, bullet_tags: Any) -> Json:  # noqa: ANN401 - what a model said
     """Count the tags (``{"name", "tag", "rationale"}``), each once, in place. Returns the same playbook
     (REQ-REFL-007).
     """
-    tell(scoring.apply_tags(_usable(playbook), bullet_tags))
+    tell(points.apply_tags(_usable(playbook), bullet_tags))
     return playbook
 
 
 def update_playbook_data(playbook: Json, extraction_result: Mapping[str, Any]) -> Json:
     """Add the new points, count the evaluations, prune; in place. Returns the same playbook."""
-    tell(scoring.update(_usable(playbook), extraction_result))
+    tell(points.update(_usable(playbook), extraction_result))
     return playbook
 
 
 def prune_harmful(playbook: Json) -> Json:
     """Drop the points with ``harmful >= 3 and harmful > helpful``, in place. Returns the same playbook."""
-    scoring.prune(_usable(playbook))
+    points.prune(_usable(playbook))
     return playbook
 
 
@@ -165,7 +165,7 @@ def run_deduplication(playbook: Json) -> Json:
     """Points with the same text become the first of them, with the sum of the counters; in place. Returns the
     same playbook.
     """
-    dedup.deduplicate(_usable(playbook))
+    points.deduplicate(_usable(playbook))
     return playbook
 
 
@@ -173,14 +173,14 @@ def apply_structured_operations(playbook: Json, operations: Any) -> Json:  # noq
     """A copy of the playbook with a curator's operations applied, at most ten, in their order. ``playbook``
     stays as it is.
     """
-    applied = curation.apply(points.migrated(playbook).playbook, operations)
+    applied = curator.apply(points.migrated(playbook).playbook, operations)
     tell(applied.skipped)
     return applied.playbook
 
 
 def extract_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
     """The JSON value in a model's text, by the four strategies of REQ-REFL-008; None when all fail."""
-    return extract.extract_json(text)
+    return questions.extract_json(text)
 
 
 # --- models ------------------------------------------------------------------------------------------
@@ -211,11 +211,11 @@ async def reflected(asking: Asking, messages: Any, playbook: Json, cited_ids: An
     """``run_reflector``, with somebody to ask."""
 
     def flow() -> Flow:
-        from ..playbook.case import of_messages
-        from ..playbook.flow import reflect
 
         text, book = template("reflector", asking), points.migrated(playbook).playbook
-        return reflect(of_messages(messages, book, cited_ids, nonce=nonce(), template=text))
+        return reflector.reflect(
+            reflector.of_messages(messages, book, cited_ids, nonce=nonce(), template=text)
+        )
 
     return await _asked(asking, flow, "reflector", {"analysis": "", "bullet_tags": []})
 
@@ -224,12 +224,12 @@ async def curated(asking: Asking, reflector_output: Any, playbook: Json) -> Json
     """``run_curator``, with somebody to ask."""
 
     def flow() -> Flow:
-        from ..playbook.case import curation as case_of
-        from ..playbook.flow import curate
 
         text, book = template("curator", asking), points.migrated(playbook).playbook
-        case = case_of(reflector_output, book, nonce=nonce(), template=text, tier="reflect", strict=False)
-        return curate(case)
+        case = curator.curation(
+            reflector_output, book, nonce=nonce(), template=text, tier="reflect", strict=False
+        )
+        return curator.curate(case)
 
     return await _asked(asking, flow, "curator", {"reasoning": "", "operations": []})
 
@@ -238,11 +238,9 @@ async def extracted(asking: Asking, messages: Any, playbook: Json) -> Json:  # n
     """``extract_keypoints``, with somebody to ask."""
 
     def flow() -> Flow:
-        from ..playbook.case import of_messages
-        from ..playbook.flow import extract
 
         text, book = template("keypoints", asking), points.migrated(playbook).playbook
-        return extract(of_messages(messages, book, (), nonce=nonce(), template=text))
+        return reflector.extract(reflector.of_messages(messages, book, (), nonce=nonce(), template=text))
 
     return await _asked(asking, flow, "keypoints", {"new_key_points": [], "evaluations": []})
 
@@ -269,8 +267,8 @@ async def _asked(asking: Asking, flow: Any, name: str, nothing: Json) -> Json:  
 
 def _usable(playbook: Json) -> Json:
     """The same dict, in today's form: another one is brought into it in place, and the changes are told."""
-    if not points.is_todays(playbook):
-        found = points.migrated(playbook or points.empty())
+    found = points.migrated(playbook or points.empty())
+    if found.told or found.playbook != playbook:
         playbook.clear()
         playbook.update(found.playbook)
         tell(found.told)

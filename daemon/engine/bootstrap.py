@@ -20,11 +20,10 @@ from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable
 from ..core.llm import Prompt
 from ..core.policy import forbids
 from ..core.session import Session
-from ..playbook.case import CURATOR_TOKENS, Templates
-from ..playbook.learn import Change
-from ..playbook.prompts import MAX_TOKENS
-from ..playbook.stretch import Stretch
-from ..store import learning, lookbacks
+from ..learning.playbook.asking import MAX_TOKENS
+from ..learning.playbook.curator import CURATOR_TOKENS
+from ..learning.playbook.learn import Change, Stretch
+from ..store import learning
 from .hosts.host import CAPABILITIES
 from .lookback import PAST, Look, Silent, change_of
 from .world import DAY_MS
@@ -192,7 +191,7 @@ class Bootstrap:
     def _left_out(self, project: str, sessions: set[str]) -> dict[str, str]:
         """Session → why it is not looked back on."""
         db, found = self._world.db, dict[str, str]()
-        done, waiting = lookbacks.of(db, project), learning.waiting_sessions(db)
+        done, waiting = learning.looked_back(db, project), learning.waiting_sessions(db)
         running = {i.session for i in self._instances if i.connected and i.session}
         for session in sessions:
             s = self._world.sessions.peek(session)
@@ -249,7 +248,7 @@ class Bootstrap:
             if not found.change:
                 await self._jobs.finish(found.job, *found.statements)
                 return self._learned(project, session, found.change)
-            job, write = await self._lookback.keep(found, due_ms=now)
+            job, write = await self._lookback.store(found, due_ms=now)
         change = change_of(write)
         if why := await self._lookback.write(write):
             raise Unavailable(why)
@@ -264,12 +263,12 @@ class Bootstrap:
         texts = await asyncio.to_thread(world.prompt_texts, project)
         s = Session(id=past.stretch.session, host=past.host, directory=project)
         limits = replace(world.limits(s), asked_usd=past.max_usd, asked_since=past.since)
-        return Look(s, past.stretch, project, view, Templates.of(texts), limits)
+        return Look(s, past.stretch, project, view, texts, limits)
 
     async def _unanswered(self, project: str, session: str, found: Silent) -> Json:
         """A reply that can't be used was paid for, and would be again: the session counts as done."""
         if found.bad:
-            mark = lookbacks.add(project, session, self._world.clock.now_ms())
+            mark = learning.look_back(project, session, self._world.clock.now_ms())
             await self._jobs.finish(found.job, mark, learning.count(project, "failed"))
             return {"state": "failed", "why": found.why}
         no = found.no

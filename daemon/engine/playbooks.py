@@ -15,13 +15,10 @@ from typing import TYPE_CHECKING, Final
 from ..core.errors import Unavailable, UserError
 from ..core.learned import folded, known_as
 from ..files.bounded import read_text
-from ..files.playbook_state import StateFile
-from ..files.project_playbook import ProjectPlaybook
+from ..files.project_playbook import ProjectPlaybook, StateFile
 from ..files.reflect_state import ReflectState
-from ..playbook.learn import changed, known_part
-from ..playbook.points import each
-from ..playbook.scoring import harms
-from ..playbook.texts import line
+from ..learning.playbook.learn import changed, known_part
+from ..learning.playbook.points import each, harms, line
 from ..rules.section import Document
 from ..store import learning
 
@@ -29,9 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..core.ports import Clock
-    from ..playbook.learn import Applied, Change
-    from ..playbook.names import Names
-    from ..playbook.points import Playbook
+    from ..learning.playbook.learn import Applied, Change
+    from ..learning.playbook.points import Names, Playbook
     from ..store.db import Database
 
 BY: Final = "reflectd"
@@ -118,13 +114,7 @@ class Playbooks:
         """Whether a text says what the person dismissed, or what is a rule of theirs by now: one fact, one
         home.
         """
-        stones = ReflectState(self._state_dir, project).load("tombstones").values()
-        said = [str(stone.get("content", "")) for stone in stones if isinstance(stone, dict)]
-        for raw in rules_of(project):
-            with suppress(UserError):
-                said += [rule.text for rule in Document(raw.encode()).rules if rule.active]
-        known = {folded(text) for text in said}
-        return lambda text: folded(text) in known
+        return blocked_in(self._state_dir, project)
 
     def approve(self, project: str, text: str) -> None:
         """A person vouches for this text. Raises ``Unavailable``."""
@@ -156,6 +146,17 @@ class Playbooks:
 
     def _book(self, project: str) -> ProjectPlaybook:
         return ProjectPlaybook(project, self._state_dir, self._clock, self._path)
+
+
+def blocked_in(state_dir: Path, project: str) -> Callable[[str], bool]:
+    """See ``Playbooks.blocked``."""
+    stones = ReflectState(state_dir, project).load("tombstones").values()
+    said = [str(stone.get("content", "")) for stone in stones if isinstance(stone, dict)]
+    for raw in rules_of(project):
+        with suppress(UserError):
+            said += [rule.text for rule in Document(raw.encode()).rules if rule.active]
+    known = {folded(text) for text in said}
+    return lambda text: folded(text) in known
 
 
 def identity(path: Path) -> tuple[int, int, int]:

@@ -11,28 +11,21 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from hashlib import sha256
-from importlib.util import find_spec
-from itertools import islice
 from operator import mul
 from typing import TYPE_CHECKING, Final
 
 from ..core.errors import ReflectdError
-from ..playbook.case import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
     from ..core.embeddings import Row
+    from ..learning.playbook.points import Point
     from ..log import Logger
-    from ..playbook.case import Curation
-    from ..playbook.points import Playbook
     from .embedder import SharedEmbedder
 
 EMBED_S: Final = 120.0
 KEPT: Final = 50  # sets of texts whose pairs are remembered
-MOST_PAIRS: Final = 1_000
-BLOCK: Final = 512  # rows that are compared with all others at once
-FEW: Final = 50  # rows for which importing numpy takes longer than doing without
 _ROUNDING: Final = 1e-9
 
 Pairs = tuple[tuple[int, int], ...]
@@ -49,18 +42,13 @@ class SimilarPoints:
         self._known: OrderedDict[bytes, Pairs] = OrderedDict()
         self._failed = False
 
-    async def curation(
-        self, playbook: Playbook, kept: Collection[str], make: Callable[[Sequence[tuple[str, str]]], Curation]
-    ) -> Curation:
-        """``make`` with the pairs of the points that its question shows. Two that a person approved
-        (``kept``) are no pair: neither would go. Never raises what an embedder raises.
+    async def named(self, points: Sequence[Point], kept: Collection[str]) -> list[tuple[str, str]]:
+        """The names of two points each that may say the same. Two that a person approved (``kept``) are no
+        pair: neither would go. Never raises what an embedder raises.
         """
-        case = make(())
-        points = shown(playbook, case.points)
         names = [p["name"] for p in points]
         pairs = [(names[a], names[b]) for a, b in await self.pairs([p["text"] for p in points])]
-        pairs = [(a, b) for a, b in pairs if not (a in kept and b in kept)]
-        return make(pairs) if pairs else case
+        return [(a, b) for a, b in pairs if not (a in kept and b in kept)]
 
     async def pairs(self, texts: Sequence[str]) -> Pairs:
         """The places of two texts each that may say the same, the lower one first. Never raises."""
@@ -92,27 +80,14 @@ class SimilarPoints:
             self._failed = True
             return None
         self._failed = False
-        return await asyncio.to_thread(_near, rows, self._least)
+        return await asyncio.to_thread(near, rows, self._least)
 
 
-def _near(rows: Sequence[Row], least: float) -> Pairs:
-    """The pairs of vectors that are near; the first ``MOST_PAIRS`` where there are very many."""
-    return tuple(islice(near(rows, least), MOST_PAIRS))
-
-
-def near(rows: Sequence[Row], threshold: float) -> Iterator[tuple[int, int]]:
+def near(rows: Sequence[Row], threshold: float) -> Pairs:
     """The pairs of vectors whose cosine is at least ``threshold``, the lower index first. The vectors have
-    length 1 and come from one model.
+    length 1 and come from one model. A curator is shown some two hundred points at most.
     """
     least = threshold - _ROUNDING
-    if len(rows) <= FEW or find_spec("numpy") is None:
-        for b, row in enumerate(rows):
-            yield from ((a, b) for a in range(b) if sum(map(mul, rows[a], row)) >= least)
-        return
-    import numpy as np
-
-    every = np.array(rows)
-    for at in range(0, len(rows), BLOCK):
-        for b, a in np.argwhere(every[at : at + BLOCK] @ every.T >= least).tolist():
-            if a < at + b:
-                yield a, at + b
+    return tuple(
+        (a, b) for b, row in enumerate(rows) for a in range(b) if sum(map(mul, rows[a], row)) >= least
+    )

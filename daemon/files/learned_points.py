@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import UserError
 from ..core.learned import known_as, refusal
-from ..playbook.points import by_name, each, keep_only
+from ..learning.playbook.points import by_name, drop, each
 from ..rules.journal import bury
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from ..playbook.names import Names
-    from ..playbook.points import Playbook, Point
+    from ..learning.playbook.points import Names, Playbook, Point
     from .journal import ProjectJournal
     from .learned_rules import LearnedRules
     from .project_playbook import ProjectPlaybook
@@ -73,7 +72,7 @@ def take_back(rules: LearnedRules, name: str, text: str, *, by: str = "you") -> 
         del names
         point = by_name(playbook).get(name)
         _unchanged(point, name, text)
-        keep_only(playbook, {id(point)})
+        drop(playbook, [point] if point is not None else [])
         return name
 
     rules.steps.playbook.change(edit, lambda name: f"took back {name}", by=by)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..core.errors import Unavailable
-from ..playbook.points import check_form, empty, migrated
+from ..learning.playbook.points import check_form, empty, migrated
 from .atomic import set_aside, write_atomic
 from .bounded import read_bytes, reason
 from .folders import make_folder

@@ -1,30 +1,37 @@
 """A project's playbook as it is changed: one at a time, each change a revision, no name given twice.
 
-Reads and writes the project's playbook (``playbook_place`` says which file that is) and the project's folder
-in the state folder. The lock is held from reading to writing, so the daemon and a command lose nothing to
-each other. Links are not followed, and nothing is done below a folder of the project that is one: a clone may
-ship it. The home folder and ``/`` have no playbook.
+The file is ``.reflection/playbook.json``, unless a person names another one for all projects (setting
+``playbook.path``); a project can name none. It is inside the project, is called ``playbook.json``, and no
+folder on the way to it may be a link: a clone may ship one that leads out. The home folder and ``/`` have no
+playbook.
+
+What reflectd knows of it and does not write into it is in the state folder, in ``known.json`` (0600, replaced
+as a whole; one that can't be used counts as empty and is renamed at the next write): the highest number that
+was given to a name of each kind, so that no name is given twice, also after its point was removed; and the
+texts that a person approved, as digests. ``playbook.json`` may come with a clone, so it can't say that.
+
+A lock on that folder is held from reading to writing, so the daemon and a command lose nothing to each other.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from ..core.errors import Unavailable, UserError
-from ..playbook.names import highest
-from ..playbook.points import Playbook, each, empty, names_of
+from ..core.learned import known_as
+from ..learning.playbook.points import Playbook, each, empty, highest, names_of
 from .alone import alone
-from .atomic import set_aside
-from .bounded import reason
+from .atomic import set_aside, write_atomic
+from .bounded import read_text, reason
 from .folders import make_folder
 from .playbook import FILE, Loaded, dumped, load
-from .playbook_place import link_on_the_way
-from .playbook_state import StateFile, digest
 from .revise import Revision, Revisions
 from .verdict import make_reflection
 
@@ -32,10 +39,75 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ..core.ports import Clock
-    from ..playbook.names import Names
-    from .playbook_state import Known
+    from ..learning.playbook.points import Names
 
 T = TypeVar("T")
+ACE: Final = ".claude/playbook.json"
+"""Where the ACE plugin of Claude Code keeps a project's playbook."""
+FOLDER: Final = "playbooks"  # in the state folder
+LIMIT: Final = 16 * 1024 * 1024
+APPROVED_KEPT: Final = 100_000
+
+
+@dataclass(slots=True)
+class Known:
+    """``highest``: how a name begins → the highest number. ``approved``: digest of a text → epoch ms."""
+
+    highest: dict[str, int] = field(default_factory=dict)
+    approved: dict[str, int] = field(default_factory=dict)
+
+    def raise_to(self, highest: dict[str, int]) -> None:
+        """Names up to these numbers are never given again."""
+        for slug, number in highest.items():
+            self.highest[slug] = max(number, self.highest.get(slug, 0))
+
+    def approve(self, texts: Iterable[str], now_ms: int) -> None:
+        """A person wrote or approved these texts."""
+        for text in texts:
+            self.approved.pop(known_as(text), None)
+            self.approved[known_as(text)] = now_ms
+        while len(self.approved) > APPROVED_KEPT:
+            del self.approved[next(iter(self.approved))]
+
+    def is_approved(self, text: str) -> bool:
+        """Whether a person wrote or approved exactly this text."""
+        return known_as(text) in self.approved
+
+
+def folder_of(state_dir: Path, project: str | Path) -> Path:
+    """The folder of one project's playbook in the state folder, by the project's real path."""
+    name = os.path.realpath(project)
+    return state_dir / FOLDER / sha256(os.fsencode(name)).hexdigest()[:16]
+
+
+class StateFile:
+    """One project's file. Who changes it holds the lock on its folder (``files.alone``)."""
+
+    def __init__(self, state_dir: Path, project: str | Path) -> None:
+        self.folder = folder_of(state_dir, project)
+        self._path = self.folder / "known.json"
+        self._project = os.path.realpath(project)
+
+    def load(self) -> Known:
+        """What is known; nothing when the file is missing or can't be used. Never raises."""
+        try:
+            found = json.loads(read_text(self._path, LIMIT) or "{}")
+            return Known(_numbers(found["highest"]), _numbers(found["approved"]))
+        except (OSError, ValueError, RecursionError, KeyError, TypeError):
+            return Known()
+
+    def save(self, known: Known, now_ms: int) -> None:
+        """Replace the file; its folder is there. Raises ``Unavailable``."""
+        if os.path.lexists(self._path) and self.load() == Known() and known != Known():
+            set_aside(self._path, str(now_ms))
+        text = {"project": self._project, "highest": known.highest, "approved": known.approved}
+        write_atomic(self._path, json.dumps(text, indent=1) + "\n", mode=0o600)
+
+
+def _numbers(found: object) -> dict[str, int]:
+    if not isinstance(found, dict) or not all(type(n) is int and n >= 0 for n in found.values()):
+        raise ValueError("it is no table of numbers")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +133,7 @@ class ProjectPlaybook:
         self._clock = clock
         self.named = setting or FILE
         self.path = Path(project, self.named)
-        own = () if self.named == FILE else (f"of-{digest(self.named)[:16]}",)  # a file, its revisions
+        own = () if self.named == FILE else (f"of-{known_as(self.named)[:16]}",)  # a file, its revisions
         self._kept = self._state.folder.joinpath(*own)
         self._revisions = Revisions(self._kept, self.path)
 
@@ -143,7 +215,9 @@ class ProjectPlaybook:
         """Why this folder can have no playbook there (where it is), "" when it can."""
         if os.path.realpath(self._project) in {"/", os.path.realpath(os.environ.get("HOME") or "/")}:
             return f"{self._project} is no project"
-        link = link_on_the_way(self._project, path or self.named)
+        folders = Path(self._project, path or self.named).parents
+        depth = len(Path(path or self.named).parents) - 1
+        link = next((folder for folder in reversed(folders[:depth]) if folder.is_symlink()), None)
         return f"{link} is a link: nothing is read or written there" if link is not None else ""
 
     def _bytes(self, playbook: Playbook) -> bytes:

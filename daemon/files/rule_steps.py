@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ReflectdError, Unavailable, UserError
 from ..core.learned import folded
-from ..playbook.points import each, keep_only
+from ..learning.playbook.points import drop, each
 from ..rules.markdown import joined
 from ..rules.rows import WORKSHOP, reconcile
 from ..rules.section import PREFERENCES, RULES, Document, Form
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..core.ports import Clock
-    from ..playbook.names import Names
-    from ..playbook.points import Playbook
+    from ..learning.playbook.points import Names, Playbook
     from ..rules.journal import Entry, Journal
     from .rules_file import Place
 
@@ -206,7 +205,7 @@ class Steps:
         def edit(playbook: Playbook, names: Names) -> list[str]:
             del names
             gone = [p for _, p in each(playbook) if folded(p["text"]) == said]
-            keep_only(playbook, {id(p) for p in gone})
+            drop(playbook, gone)
             return [p["name"] for p in gone]
 
         if not self.playbook.path.exists():

@@ -22,8 +22,8 @@ from ..core.redact import redact_head
 from ..core.session import Session
 from ..core.verdict import Verdict
 from ..judge.case import Templates, make_case
-from ..playbook.case import REFLECTOR_TOKENS, of_task
-from ..playbook.stretch import Judged, Stretch, ended, stretch_of
+from ..learning.playbook.learn import Judged, Stretch, ended, stretch_of
+from ..learning.playbook.reflector import REFLECTOR_TOKENS, of_task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

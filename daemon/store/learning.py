@@ -1,6 +1,6 @@
 """What learning keeps: judged cases that wait (``spool``), texts that were learned (``learned``), what became
-of points (``learned_tags``), changes of playbooks that are under way (``learned_writes``), and what each
-session was given (``injections``).
+of points (``learned_tags``), changes of playbooks that are under way (``learned_writes``), which sessions
+were looked back on (``lookbacks``), and what each session was given (``injections``).
 
 Statements are handed to a commit, together with the job that they follow from. A case or an origin is bytes
 here: whoever works with it decodes it.
@@ -148,6 +148,7 @@ def prune(now: int) -> list[Statement]:
         *counted,
         (f"DELETE FROM injections WHERE {old('injections')}", [(now - INJECTIONS_DAYS * DAY_MS,)]),
         (f"DELETE FROM learned_tags WHERE {old('learned_tags')}", [(now - KEEP_DAYS * DAY_MS,)]),
+        (f"DELETE FROM lookbacks WHERE {old('lookbacks')}", [(now - KEEP_DAYS * DAY_MS,)]),
         (
             "DELETE FROM learned_writes WHERE done = 1 AND id <= "
             "(SELECT id FROM learned_writes ORDER BY id DESC LIMIT 1 OFFSET ?)",
@@ -181,6 +182,20 @@ def counts(db: Reads, of: str = "") -> dict[str, int]:
 def waiting_sessions(db: Reads) -> set[str]:
     """The sessions whose cases wait."""
     return {session for (session,) in db.read("SELECT DISTINCT session FROM spool")}
+
+
+def look_back(directory: str, session: str, at: int) -> Statement:
+    """The session was looked back on; a bootstrap leaves it out."""
+    return (
+        "INSERT OR IGNORE INTO lookbacks (directory, session, at) VALUES (?, ?, ?)",
+        [(directory, session, at)],
+    )
+
+
+def looked_back(db: Reads, directory: str) -> set[str]:
+    """The project's sessions that were looked back on."""
+    rows = db.read("SELECT session FROM lookbacks WHERE directory = ?", (directory,))
+    return {session for (session,) in rows}
 
 
 # --- texts ----------------------------------------------------------------------------------------

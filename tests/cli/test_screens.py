@@ -22,9 +22,8 @@ import pytest
 
 from daemon.cli.backtest import text
 from daemon.cli.control import status
-from daemon.cli.playbook import bootstrap_text, shown
-from daemon.cli.playbook.past import Found
-from daemon.cli.playbook.plan import Plan, Run
+from daemon.cli.playbook import bootstrap, points
+from daemon.cli.playbook.bootstrap import Found, Plan, Run
 from daemon.cli.reflect import screens
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
@@ -32,7 +31,7 @@ from daemon.cli.verdicts import cost, watch, why_text
 from daemon.core.shares import wilson
 from daemon.core.verdict import FinalState
 from daemon.files.playbook import load
-from daemon.playbook.points import each
+from daemon.learning.playbook.points import each
 from daemon.replay.backtest import Report, Result
 from daemon.replay.past import Past
 from daemon.replay.sample import Precision
@@ -82,7 +81,7 @@ def playbook_lines(width: int) -> list[str]:
     """The sample of a playbook, of which a person approved the points that were never counted."""
     found = load(REPO / ".reflection" / "samples" / "playbook.json").playbook
     mine = {p["text"] for _, p in each(found) if not p["helpful"] + p["harmful"]}
-    return shown.lines_of(list(each(found)), Path("/home/ada/shop"), mine.__contains__, paint(width))
+    return points.lines_of(list(each(found)), Path("/home/ada/shop"), mine.__contains__, paint(width))
 
 
 def bootstrap_lines(width: int) -> list[str]:
@@ -91,12 +90,12 @@ def bootstrap_lines(width: int) -> list[str]:
     chosen = [Found(project, s["host"], Past(s["session"], s["at"], s["title"]), 1) for s in a["sessions"]]
     out = [(chosen[0], why) for why in a["left_out"]]
     plan, ran = Plan(project, chosen, a["left"], out, a["plan"]), Run()
-    lines = bootstrap_text.estimate(plan, 0.1, paint(width))
+    lines = bootstrap.estimate(plan, 0.1, paint(width))
     for session in a["sessions"]:
         ran.add(dict(session))
-        lines += bootstrap_text.session_lines(session, paint(width))
+        lines += bootstrap.session_lines(session, paint(width))
     ran.spent = a["spent"]
-    return lines + bootstrap_text.end(plan, ran, paint(width))
+    return lines + bootstrap.end(plan, ran, paint(width))
 
 
 def reflect_lines(width: int) -> list[str]:

@@ -24,7 +24,7 @@ def loaded_after(code: str) -> list[str]:
     "code",
     [
         "import daemon.app",
-        "import daemon.cli.main, daemon.cli.playbook.changes, daemon.api.playbook",
+        "import daemon.cli.main, daemon.cli.playbook.points, daemon.api.playbook",
         "from daemon.embed import minilm, select\nminilm.MiniLM(); minilm.missing()",
         "from daemon.config import from_text\nfrom daemon.embed.select import choose, embedder\n"
         "embedder(choose(from_text(), {}), from_text())",

@@ -17,8 +17,8 @@ from daemon.core.errors import BadReply, Rejected, Unavailable
 from daemon.core.evidence import Act, Evidence, Row
 from daemon.core.llm import Prompt, Reply
 from daemon.core.session import Session
-from daemon.playbook.stretch import Stretch
-from daemon.store import learning, lookbacks
+from daemon.learning.playbook.learn import Stretch
+from daemon.store import learning
 from tests.engine.features.test_playbook import (
     ADD,
     NO_CHANGE,
@@ -117,7 +117,7 @@ async def test_its_own_session_confirms_nothing_and_none_is_paid_twice(past: Pas
     plan = await past.plan("p1", "s1", "p2")
     assert plan["skipped"] == {"p1": "looked back on already", "s1": "looked back on already"}
     assert (plan["sessions"], plan["calls"], plan["tokens_in"], plan["usd"]) == (1, 2, 10_000, None)
-    assert lookbacks.of(site.sim.daemon.db, str(site.project)) == {"p1", "s1"}
+    assert learning.looked_back(site.sim.daemon.db, str(site.project)) == {"p1", "s1"}
 
 
 STEPS = (

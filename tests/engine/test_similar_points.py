@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from operator import mul
-from typing import Any
 
 import pytest
 
@@ -19,10 +18,9 @@ from daemon.embed.minilm import MiniLM
 from daemon.embed.select import choose, embedder
 from daemon.engine import similar_points
 from daemon.engine.embedder import SharedEmbedder
-from daemon.engine.similar_points import FEW, KEPT, SimilarPoints, near
-from daemon.playbook.case import CURATOR_TOKENS, Curation, curation
+from daemon.engine.similar_points import KEPT, SimilarPoints, near
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
-from tests.playbook.books import book, point
+from tests.playbook.books import point
 
 # of the same letters, so the scripted model gives them one vector
 TEXTS = ["listen to the server", "buy milk", "enlist the severer to"]
@@ -90,37 +88,23 @@ async def test_a_failure_is_logged_once_and_leaves_all_as_it_was(
     assert "embed.key_file can't be read" in logged()
 
 
+POINTS = [point(f"pat-{i:03d}", text) for i, text in enumerate(TEXTS, 1)]
+
+
 @pytest.mark.shows("LEARN-14")
-async def test_without_a_model_nothing_changes(server: LlmServer) -> None:
-    """The question is the one that is asked without all this, and nothing is sent."""
-    points = book(*(point(f"pat-{i:03d}", text) for i, text in enumerate(TEXTS, 1)))
-    asked: list[Any] = []
-
-    def make(pairs: Any) -> Curation:
-        asked.append(pairs)
-        return curation({}, points, nonce="n", template="", largest=CURATOR_TOKENS, alike=pairs)
-
+async def test_without_a_model_there_are_no_pairs(server: LlmServer) -> None:
+    """And nothing is sent."""
     off = from_text("[embed]\nprovider = 'none'")
-    none = of(lambda: embedder(choose(off, {}), off))
-    assert await none.curation(points, set(), make) == make(())
-    assert asked == [(), ()]
+    assert await of(lambda: embedder(choose(off, {}), off)).named(POINTS, set()) == []
     assert server.got == []
 
 
-async def test_the_question_names_the_pairs_of_points_that_it_shows(
-    server: LlmServer, found: SimilarPoints
-) -> None:
-    """By their names, below the points; not those that a person approved both: neither would go."""
-    points = book(*(point(f"pat-{i:03d}", text) for i, text in enumerate(TEXTS, 1)))
-
-    def make(pairs: Any) -> Curation:
-        return curation({}, points, nonce="n", template="", largest=CURATOR_TOKENS, alike=pairs)
-
+async def test_pairs_are_named(server: LlmServer, found: SimilarPoints) -> None:
+    """Not those that a person approved both: neither would go."""
     server.script(Embeds())
-    below = "\n\n## These may say the same\n[pat-001] and [pat-003]"
-    assert (await found.curation(points, set(), make)).points == make(()).points + below
-    assert (await found.curation(points, {"pat-001"}, make)).points == make(()).points + below
-    assert await found.curation(points, {"pat-001", "pat-003"}, make) == make(())
+    assert await found.named(POINTS, set()) == [("pat-001", "pat-003")]
+    assert await found.named(POINTS, {"pat-001"}) == [("pat-001", "pat-003")]
+    assert await found.named(POINTS, {"pat-001", "pat-003"}) == []
 
 
 @pytest.mark.shows("LEARN-14")
@@ -149,9 +133,9 @@ async def test_the_model_on_this_machine_holds_up_nobody() -> None:
     assert not made.loaded
 
 
-@pytest.mark.parametrize("size", [0, 1, 20, FEW + 1, 700])
+@pytest.mark.parametrize("size", [0, 1, 20, 300])
 def test_near_finds_every_pair(size: int) -> None:
-    """With few vectors and with many, with numpy where it is installed and without: the same pairs."""
+    """Each once, the lower place first."""
     chosen = random.Random(size)
     rows = embedded("m", [[chosen.gauss(0, 1) for _ in range(4)] for _ in range(size)]).rows
     every = {(a, b) for b in range(size) for a in range(b) if sum(map(mul, rows[a], rows[b])) >= 0.9}

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from daemon.core.errors import Unavailable
 from daemon.files.playbook import dumped, load, save
-from daemon.playbook.points import empty, migrated
+from daemon.learning.playbook.points import empty, migrated
 from tests.playbook.books import LEGACY, Json, book, point, said
 
 OURS = Path(__file__).resolve().parents[2] / ".reflection"

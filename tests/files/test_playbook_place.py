@@ -11,8 +11,7 @@ from daemon.config import from_text, tighten
 from daemon.core.errors import UserError
 from daemon.core.settings import Settings
 from daemon.files.playbook import dumped
-from daemon.files.playbook_place import ACE
-from daemon.files.project_playbook import ProjectPlaybook
+from daemon.files.project_playbook import ACE, ProjectPlaybook
 from daemon.testing import FakeClock
 from tests.files.test_project_playbook import added
 from tests.playbook.books import book, point, said

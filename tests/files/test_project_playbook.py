@@ -11,12 +11,9 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.files.playbook import dumped
-from daemon.files.playbook_state import folder_of
-from daemon.files.project_playbook import ProjectPlaybook
-from daemon.playbook.names import Names
-from daemon.playbook.operations import apply
-from daemon.playbook.points import Playbook, each
-from daemon.playbook.scoring import add, said_in
+from daemon.files.project_playbook import ProjectPlaybook, folder_of
+from daemon.learning.playbook.curator import apply
+from daemon.learning.playbook.points import Names, Playbook, add, each, said_in
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
 from tests.playbook.books import book, names, point, said
@@ -152,7 +149,7 @@ import sys
 from pathlib import Path
 from daemon.clock import SystemClock
 from daemon.files.project_playbook import ProjectPlaybook
-from daemon.playbook.scoring import add
+from daemon.learning.playbook.points import add
 project = ProjectPlaybook(Path(sys.argv[1]), Path(sys.argv[2]), SystemClock(), "")
 for i in range(20):
     project.change(lambda b, n: add(b, f"{sys.argv[3]} {i}", "OTHERS", n, set()), lambda p: p["name"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from daemon.files.alone import alone
-from daemon.files.playbook_state import APPROVED_KEPT, Known, StateFile
+from daemon.files.project_playbook import APPROVED_KEPT, Known, StateFile
 from daemon.files.reflect_state import ReflectState
 
 NOW = 1_760_000_000_000

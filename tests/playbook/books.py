@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from daemon.playbook.points import SECTION_SLUGS, empty
+from daemon.learning.playbook.points import SECTION_SLUGS, empty
 
 Json = dict[str, Any]
 PATTERNS, OTHERS = "PATTERNS & APPROACHES", "OTHERS"

@@ -1,16 +1,41 @@
-"""The form of a playbook: what each older form becomes, and what never changes any more."""
+"""Points: their form, names, counting, pruning, citations, and points as text."""
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from daemon.playbook.points import SECTION_SLUGS, each, migrated, section_of
-from tests.playbook.books import LEGACY, Json, names, point, said
+from daemon.core.errors import UserError
+from daemon.learning.playbook.points import (
+    CITED,
+    SECTION_SLUGS,
+    Names,
+    apply_tags,
+    by_name,
+    cited_ids,
+    deduplicate,
+    each,
+    empty,
+    harms,
+    highest,
+    line,
+    lines_of,
+    migrated,
+    next_name,
+    offered,
+    parts,
+    prune,
+    section_of,
+    update,
+)
+from daemon.paths import shipped
+from tests.playbook.books import COUNTS, LEGACY, TAGS, Json, book, names, point, said
 
 
 def others(*entries: Any) -> list[Json]:
@@ -160,3 +185,217 @@ def test_inv_score_004_any_form_becomes_todays_once(data: Json) -> None:
     again = migrated(json.loads(json.dumps(found)))
     assert (again.playbook, again.told) == (found, ())
     assert json.dumps(again.playbook) == json.dumps(found)
+
+
+def test_the_next_name_is_above_the_highest() -> None:
+    """A gap is not filled: its name belonged to a point that somebody may still cite."""
+    names = ["pat-001", "pat-007", "mis-009", "kpt_012", 3]
+    entries = [*({"name": name} for name in names), "text"]
+    assert next_name(entries, "pat") == "pat-008"
+    assert next_name(entries, "kpt") == "kpt_013"
+    assert next_name([], "oth") == "oth-001"
+    assert next_name([{"name": "pat-999"}], "pat") == "pat-1000"
+    assert next_name([{"name": "pat-1000000"}], "pat") == "pat-1000001"
+    assert next_name([{"name": "pat-" + "9" * 18}], "pat") == "pat-001", "there is none above it"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pat001", "PAT-001", "xyz-001", "kpt-001", "pat_001", "pat-1x", "pat-" + "9" * 19, "pat-" + "9" * 5000],
+)
+def test_other_names_count_for_nothing(name: str) -> None:
+    """Only our own forms have numbers; one of nineteen digits or five thousand is not counted on from."""
+    assert parts(name) is None
+    assert next_name([{"name": name}], "pat") == "pat-001"
+
+
+def test_names_are_given_once_and_above_their_mark() -> None:
+    """The lowest that nobody has, from the mark on; the highest is kept so that no name comes back."""
+    assert highest(["pat-002", "pat-001", "kpt_010", "other"]) == {"pat": 2, "kpt": 10}
+    given = Names(["pat-003", "pat-005"], {"pat": 1})
+    assert [given.take("pat") for _ in range(3)] == ["pat-002", "pat-004", "pat-006"]
+    assert given.take("mis") == "mis-001"
+
+
+@pytest.mark.shows("INV-SCORE-003")
+@pytest.mark.parametrize(
+    ("helpful", "harmful", "pruned"),
+    [(0, 0, 0), (0, 2, 0), (0, 3, 1), (1, 4, 1), (10, 4, 0), (3, 3, 0), (5, 6, 1), (0, 100, 1)],
+)
+def test_the_decision_table_of_pruning(helpful: int, harmful: int, pruned: int) -> None:
+    """The eight rows of the contract."""
+    playbook = book(point("pat-001", "t", helpful, harmful))
+    assert [p["name"] for p in prune(playbook)] == ["pat-001"] * pruned
+    assert names(playbook) == ([] if pruned else ["pat-001"])
+
+
+@pytest.mark.shows("INV-SCORE-003")
+@given(helpful=COUNTS, harmful=COUNTS)
+def test_inv_score_003_a_point_without_ratings_is_never_pruned(helpful: int, harmful: int) -> None:
+    """Exactly `harmful >= 3 and harmful > helpful`, so never 0 and 0."""
+    assert harms(point("a", "t", helpful, harmful)) is (harmful >= 3 and harmful > helpful)
+    assert not harms(point("a", "t"))
+
+
+@pytest.mark.shows("INV-REFL-003", "INV-SCORE-001", "INV-SCORE-002")
+@given(data=LEGACY, tags=TAGS)
+def test_inv_refl_003_tags_only_count_up(data: Json, tags: list[Json]) -> None:
+    """Each counter grows by the number of its tags, and nothing else changes."""
+    playbook = migrated(data).playbook
+    before = copy.deepcopy(playbook)
+    apply_tags(playbook, tags)
+    for (_, new), (_, old) in zip(each(playbook), each(before), strict=True):
+        for counter in ("helpful", "harmful"):
+            assert new[counter] == old[counter] + sum(
+                t["name"] == old["name"] and t["tag"] == counter for t in tags
+            )
+            new[counter] = old[counter]
+    assert playbook == before
+
+
+@pytest.mark.shows("INV-REFL-004")
+@given(data=LEGACY, tags=TAGS)
+def test_inv_refl_004_a_second_call_counts_again(data: Json, tags: list[Json]) -> None:
+    """Each call is one session; the same tags twice count twice."""
+    once, twice = migrated(data).playbook, migrated(data).playbook
+    start = {p["name"]: p["helpful"] for _, p in each(once)}
+    apply_tags(once, tags)
+    apply_tags(twice, tags)
+    apply_tags(twice, tags)
+    for (_, a), (_, b) in zip(each(once), each(twice), strict=True):
+        assert b["helpful"] - start[b["name"]] == 2 * (a["helpful"] - start[a["name"]])
+
+
+@pytest.mark.shows("REQ-REFL-007")
+@pytest.mark.parametrize(
+    "bad", [None, "x", [None], [3], [{}], [{"name": ["x"], "tag": "helpful"}], {"name": "pat-001"}]
+)
+def test_req_refl_007_tags_of_another_form_change_nothing(bad: Any) -> None:
+    """They are named, and no exception is raised."""
+    playbook = book(point("pat-001", "t"))
+    told = apply_tags(playbook, bad)
+    assert playbook == book(point("pat-001", "t"))
+    assert len(told) == (len(bad) if isinstance(bad, list) else 0)
+
+
+def test_an_update_adds_then_counts_then_prunes() -> None:
+    """The contract's order: a new point is never pruned in the call that adds it."""
+    playbook = book(point("pat-001", "old", 0, 2), point("pat-002", "fine", 1, 0))
+    told = update(playbook, {
+        "new_key_points": ["new", {"text": "in its place", "section": "mistakes to avoid"}, "FINE ", "", 7],
+        "evaluations": [
+            {"name": "pat-001", "rating": "harmful"},
+            {"name": "pat-002", "rating": "neutral"},
+            {"name": "oth-001", "rating": "helpful"},
+            {"name": "pat-404", "rating": "helpful"},
+        ],
+    })  # fmt: skip
+    assert names(playbook) == ["pat-002", "mis-001", "oth-001"]
+    assert said(playbook) == ["fine", "in its place", "new"]
+    assert playbook["sections"]["OTHERS"][0]["helpful"] == 1
+    assert len(told) == 4
+
+
+def test_points_with_the_same_text_become_the_first() -> None:
+    """Across sections, with the sum of the counters; a second run finds nothing."""
+    playbook = book(
+        point("pat-001", "Use bun", 1, 2), point("mis-001", "use  BUN.", 3), point("pat-002", "other")
+    )
+    assert [p["name"] for p in deduplicate(playbook)] == ["mis-001"]
+    kept = by_name(playbook)["pat-001"]
+    assert names(playbook) == ["pat-001", "pat-002"]
+    assert (kept["helpful"], kept["harmful"]) == (4, 2)
+    assert deduplicate(playbook) == []
+
+
+@pytest.mark.parametrize("other", ["Use bun first", "Don't use bun", "Bun use", "Use buns", "Use bun 2"])
+def test_another_wording_is_another_point(other: str) -> None:
+    """Whether it says the same is a question of meaning."""
+    playbook = book(point("pat-001", "Use bun"), point("pat-002", other))
+    assert deduplicate(playbook) == []
+    assert len(list(each(playbook))) == 2
+
+
+IDS = st.sampled_from(["[pat-001]", "[mis-002]", "[kpt_003]", "pat-004", "[xyz-001]", "[pat-]", " and "])
+
+
+def says(content: Any, role: str = "assistant") -> dict[str, Any]:
+    return {"role": role, "content": content}
+
+
+@pytest.mark.shows("REQ-REFL-001")
+def test_req_refl_001_the_pattern_is_the_agreed_one() -> None:
+    """Exactly these ids."""
+    assert CITED.pattern == r"\[((?:pat|mis|pref|ctx|oth)-\d+|kpt_\d+)\]"
+
+
+@pytest.mark.shows("REQ-REFL-001")
+def test_blocks_are_read_like_texts() -> None:
+    """Texts and thoughts of blocks count; what a tool was asked and answered does not."""
+    blocks = [
+        {"type": "thinking", "thinking": "as [ctx-001] says"},
+        {"type": "reasoning", "text": "[pref-002]"},
+        {"type": "text", "text": "I follow [pat-001]."},
+        "[oth-009]",
+        {"type": "tool_use", "name": "write", "input": {"content": "[mis-001]"}},
+        {"type": "tool_result", "content": "[mis-002]"},
+        {"type": "text"},
+        7,
+    ]
+    assert cited_ids([says(blocks)]) == ["ctx-001", "pref-002", "pat-001", "oth-009"]
+
+
+def test_what_is_no_message_is_passed_over() -> None:
+    """A damaged transcript loses only what is damaged."""
+    assert cited_ids([None, 3, "x [pat-001]", {}, says(None), says(["[pat-002]"])]) == ["pat-002"]
+
+
+@pytest.mark.shows("INV-REFL-001")
+@given(
+    texts=st.lists(st.lists(IDS, max_size=5).map("".join), max_size=6),
+    roles=st.lists(st.booleans(), max_size=6),
+)
+def test_inv_refl_001_each_cited_id_comes_once(texts: list[str], roles: list[bool]) -> None:
+    """No id twice, none of a user, and every id that an assistant cites."""
+    messages = [says(t, "assistant" if r else "user") for t, r in zip(texts, roles, strict=False)]
+    found = cited_ids(messages)
+    assert len(set(found)) == len(found)
+    own = "".join(m["content"] + "|" for m in messages if m["role"] == "assistant")
+    assert set(found) == set(re.findall(CITED, own))
+
+
+def test_many_brackets_take_linear_time() -> None:
+    """Ten million characters that almost cite end at once."""
+    assert cited_ids([says("[pat-" * 2_000_000 + "1]")]) == ["pat-1"]
+
+
+def test_the_line_of_a_point() -> None:
+    """The contract's form, and one line even where the text has several."""
+    one = point("kpt_001", "Always use type hints for function signatures", 5, 1)
+    assert line(one) == "[kpt_001] helpful=5 harmful=1 :: Always use type hints for function signatures"
+    assert (
+        line(point("a", "one\n[pat-009] helpful=9\u2028two"))
+        == "[a] helpful=0 harmful=0 :: one [pat-009] helpful=9 two"
+    )
+
+
+def test_points_stand_under_their_sections_in_their_order() -> None:
+    """Empty sections are left out."""
+    playbook = book(point("pat-001", "a"), oth=[point("oth-001", "c")], mis=[point("mis-001", "b")])
+    assert lines_of(playbook) == (
+        "## PATTERNS & APPROACHES\n[pat-001] helpful=0 harmful=0 :: a\n\n"
+        "## MISTAKES TO AVOID\n[mis-001] helpful=0 harmful=0 :: b\n\n"
+        "## OTHERS\n[oth-001] helpful=0 harmful=0 :: c"
+    )
+
+
+@pytest.mark.shows("REQ-REFL-002")
+def test_req_refl_002_what_an_agent_is_given_asks_it_to_cite() -> None:
+    """The shipped template around the points; braces in a text stay; "" without a point."""
+    template = shipped("prompts/playbook.txt").read_text("utf-8")
+    found = offered(book(point("pat-001", "use {nonce} in f-strings")), template)
+    assert "[pat-001] helpful=0 harmful=0 :: use {nonce} in f-strings" in found
+    assert "cite its ID" in found
+    assert offered(empty(), template) == ""
+    with pytest.raises(UserError, match="key_points"):
+        offered(book(point("pat-001", "a")), "no place for them")

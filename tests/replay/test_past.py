@@ -10,7 +10,7 @@ import pytest
 
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.core.verdict import Missing, Severity, Verdict
-from daemon.playbook.case import REFLECTOR_TOKENS
+from daemon.learning.playbook.reflector import REFLECTOR_TOKENS
 from daemon.replay.past import BYTES, NOT_JUDGED, TASKS, Known, Past, past_of, prompt_tokens
 
 _ids = count()

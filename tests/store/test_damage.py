@@ -25,7 +25,7 @@ from daemon.config import from_text
 from daemon.core.compose import Offer, compose
 from daemon.core.learned import Origin
 from daemon.core.pending import Pending
-from daemon.store import consents, learning, ledger, lookbacks, outbox, timers
+from daemon.store import consents, learning, ledger, outbox, timers
 from daemon.store import db as databases
 from daemon.store.dead_letters import DeadLetter
 from daemon.store.dead_letters import add as dead_letter
@@ -102,7 +102,7 @@ async def tell_a_story(folder: Path) -> Path:
         learning.tag("/p", "pat-001", "ses_a", "helpful", now, "why"),
         learning.quarantine("/p", "OTHERS", "text", "ses_a", now, Origin("curator")),
         learning.begin_write("/p", "ses_a", now, b"{}"),
-        lookbacks.add("/p", "ses_a", now),
+        learning.look_back("/p", "ses_a", now),
         ("INSERT INTO told_once VALUES ('month 2026-11', ?)", [(now,)]),
         learning.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),

@@ -138,7 +138,7 @@ def _about_learning(settings: Settings, where: Paths, known: Sequence[str]) -> l
     """A playbook of another program in this project; and once, where a daemon ran before, that nobody was
     asked whether it may learn.
     """
-    from ..playbook.ace import offer_here
+    from ..playbook.points import offer_here
     from ..setup.learning import in_words, is_answered
 
     offered = offer_here(settings, where, known)

@@ -44,8 +44,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="what agents learned about this project: show and change it",
         epilog=EPILOG,
     )
-    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    show = _action(what, "show", "the points, by section", _lazy("shown", "show"), pager=True)
+    parser.set_defaults(run=_lazy("points", "show"), names=[], dir=None, json=False, no_pager=False)
+    what = parser.add_subparsers(dest="what", metavar="WHAT")
+    show = _action(what, "show", "the points, by section", _lazy("points", "show"), pager=True)
     show.add_argument("names", nargs="*", metavar="NAME", help="only these points, such as pat-001")
     add = _change(what, "add", "add a point", "add")
     add.add_argument("text", metavar="TEXT", help="one thought, in a sentence or two")
@@ -56,23 +57,23 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     remove = _change(what, "remove", "remove points", "remove")
     remove.add_argument("names", nargs="+", metavar="NAME", help="their names, such as pat-001")
     approve = _action(
-        what, "approve", "what nobody vouches for yet: list it, or approve it", _lazy("approve", "approve")
+        what, "approve", "what nobody vouches for yet: list it, or approve it", _lazy("points", "approve")
     )
     approve.add_argument("names", nargs="*", metavar="NAME", help="points of the file, and new ones (new-12)")
     approve.add_argument("--all", action="store_true", help="everything that may be offered to agents")
     approve.add_argument("--dismiss", action="store_true", help="learn these new ones never again")
-    _action(what, "report", "what each point was worth, as far as numbers tell", _lazy("report", "report"))
-    history = _action(what, "history", "every change", _lazy("shown", "history"), pager=True)
+    _action(what, "report", "what each point was worth, as far as numbers tell", _lazy("points", "report"))
+    history = _action(what, "history", "every change", _lazy("points", "history"), pager=True)
     history.add_argument("--limit", type=int, default=20, metavar="N", help="at most N changes (20)")
     undo = _change(what, "undo", "take a change back", "undo", why=False)
     undo.add_argument(
         "number", nargs="?", type=int, default=0, metavar="ID", help="of `history` (the newest)"
     )
     export = _action(
-        what, "export", "print all points as JSON, or write them to a file", _lazy("exchange", "export")
+        what, "export", "print all points as JSON, or write them to a file", _lazy("points", "export")
     )
     export.add_argument("--out", metavar="FILE", help="write them to FILE, which must not exist")
-    taken = _change(what, "import", "take over the points of another playbook", "take", module="exchange")
+    taken = _change(what, "import", "take over the points of another playbook", "take")
     taken.add_argument("file", metavar="FILE", help="a playbook.json in any form, - for stdin")
     past = _action(
         what,
@@ -129,10 +130,9 @@ def _change(
     text: str,
     function: str,
     *,
-    module: str = "changes",
     why: bool = True,
 ) -> argparse.ArgumentParser:
-    parser = _action(what, name, text, _lazy(module, function))
+    parser = _action(what, name, text, _lazy("points", function))
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
     if why:
         parser.add_argument("--why", default="", metavar="TEXT", help="the reason, for `history`")

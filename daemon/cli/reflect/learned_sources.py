@@ -18,8 +18,8 @@ from ...core.errors import Unavailable
 from ...core.learned import known_as
 from ...files.learned_points import never_again, take_back
 from ...files.learned_rules import LearnedRules, Look
+from ...learning.playbook.points import each
 from ...paths import Paths, find_socket
-from ...playbook.points import each
 from ..render import Paint, clock, plain, print_json, short
 from ..setup.confirm import asked
 from ..terminal import say

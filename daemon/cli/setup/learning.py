@@ -19,7 +19,8 @@ from ... import config, paths
 from ...core.errors import UserError
 from ...core.settings import Settings, toml
 from ...core.words import HOSTS
-from ...playbook.case import CURATOR_TOKENS, REFLECTOR_TOKENS
+from ...learning.playbook.curator import CURATOR_TOKENS
+from ...learning.playbook.reflector import REFLECTOR_TOKENS
 from ..judging import found, names
 from ..terminal import NARROWEST_TEXT, attended, say, width
 from .edit import check_editable, diff, read_text, write

@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell_of_points(book: ProjectPlaybook) -> None:
     """A playbook that came with the project is another thing to look at, where the person can say so."""
-    from ...playbook.points import each
+    from ...learning.playbook.points import each
     from ..render import count
 
     known = book.known()

@@ -18,11 +18,10 @@ from ...core import events as ev
 from ...core.compose import Moment, Offer
 from ...core.errors import BadReply
 from ...core.learned import known_as, refusal
-from ...playbook.report import compared, share
-from ...store import learning, lookbacks
+from ...core.shares import wilson
+from ...store import learning
 from ..bootstrap import BOOTSTRAP, Bootstrap
-from ..learning import LEARN, Learning
-from ..lookback import Lookback
+from ..lookback import LEARN, Lookback
 from ..pages.points import PointsPage
 from ..playbooks import Playbooks
 from ..similar_points import SimilarPoints
@@ -43,6 +42,7 @@ WEEK_MS: Final = 7 * 86_400_000
 DIRECTORIES_KEPT: Final = 50
 LEARNED_FROM: Final = frozenset({"complete", "incomplete", "awaiting_user"})
 SLOT: Final = "{key_points}"
+LEAST: Final = 10  # tasks on each side, below which nothing is compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,8 @@ class Playbook(Feature):
         self._books = Playbooks(parts.world.db, parts.world.clock, home, path)
         least = parts.world.settings.embed.similar_percent / 100
         self._similar = SimilarPoints(parts.world.embedder, least, parts.world.log)
-        lookback = Lookback(parts.world, parts.asking, parts.jobs, self._books, self._similar)
-        self._learning = Learning(parts.world, parts.jobs, self._books, lookback)
-        self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._books, lookback)
+        self._learning = Lookback(parts.world, parts.asking, parts.jobs, self._books, self._similar)
+        self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._books, self._learning)
         self._page = PointsPage(parts, self._books, self._learning)
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}
@@ -105,11 +104,11 @@ class Playbook(Feature):
 
     def gives(self, directory: str) -> bool:
         """Where it is switched on."""
-        return self._world.project(directory).playbook.enabled
+        return self._learning.gives(directory)
 
     async def ready(self, s: Session, moment: Moment) -> None:
         """Read the project's points, if anything changed since they were last read."""
-        if not moment.begins or not self._learning.on(s.directory, s.host):
+        if not moment.begins or not self._learning.gives(s.directory):
             return
         reading = self._reading.get(s.directory)
         if reading is None:
@@ -140,7 +139,7 @@ class Playbook(Feature):
 
     def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """The points that are known, when a session starts and when it lost its context."""
-        if not moment.begins or not self._learning.on(s.directory, s.host):
+        if not moment.begins or not self._learning.gives(s.directory):
             return ()
         found = self._read.get(s.directory)
         if found is None:
@@ -204,7 +203,7 @@ class Playbook(Feature):
         """``directory`` → what became of each point, and of sessions with points against those without."""
         project = await asyncio.to_thread(self._books.project, str(query.get("directory", "")))
         found = learning.first_verdicts(self._world.db, project)
-        shares = {kind: share(*reversed(found.get(kind, (0, 0)))) for kind in ("point", "held_out")}
+        given, held = (found.get(kind, (0, 0)) for kind in ("point", "held_out"))
         points = [
             {"name": name, "given": n, "cited": cited, "helpful": helpful, "harmful": harmful}
             for name, n, cited, helpful, harmful in learning.uses(self._world.db, project)
@@ -212,9 +211,9 @@ class Playbook(Feature):
         return {
             "directory": project,
             "points": points,
-            "with_points": asdict(shares["point"]),
-            "held_out": asdict(shares["held_out"]),
-            "shows": compared(shares["point"], shares["held_out"]),
+            "with_points": _side(*given),
+            "held_out": _side(*held),
+            "shows": compared(*given, *held),
         }
 
     async def _settle(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -258,7 +257,7 @@ class Playbook(Feature):
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed, and what is too old."""
-        return [*learning.prune(now_ms), lookbacks.prune(now_ms)]
+        return learning.prune(now_ms)
 
 
 def _text_object(t: Text) -> dict[str, Any]:
@@ -276,3 +275,25 @@ def _text_object(t: Text) -> dict[str, Any]:
 def held_out(session: str, percent: int) -> bool:
     """Whether this session is one of those that are offered no points. The same answer each time."""
     return bool(percent) and int(sha256(session.encode()).hexdigest()[:8], 16) % 100 < percent
+
+
+def _side(tasks: int, complete: int) -> dict[str, Any]:
+    """How many tasks were complete at their first verdict, with the interval that the true share is in, most
+    likely.
+    """
+    found = wilson(complete, tasks)
+    return {"tasks": tasks, "complete": complete, "low": found.low, "high": found.high}
+
+
+def compared(tasks: int, complete: int, held_tasks: int, held_complete: int) -> str:
+    """What can be said of sessions with points against those without, in words for a person, and no more."""
+    given, held = wilson(complete, tasks), wilson(held_complete, held_tasks)
+    if not held_tasks:
+        return "no session was held out (playbook.holdout_percent), so nothing can be compared"
+    if min(tasks, held_tasks) < LEAST:
+        return f"fewer than {LEAST} tasks on one side: too few to compare"
+    if given.low > held.high:
+        return "sessions with points were complete at their first verdict more often"
+    if given.high < held.low:
+        return "sessions with points were complete at their first verdict less often"
+    return "the intervals overlap: these numbers show no difference"

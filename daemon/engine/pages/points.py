@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...core.errors import Rejected, Unavailable
 from ...core.learned import known_as, refusal
 from ...files import learned_points
-from ...playbook.points import each
-from ...playbook.scoring import harms
+from ...learning.playbook.points import each, harms
 from ...store import learning
 from ..features.feature import Route
 from .projects import BY, ChosenProject, refusing, said_by_person
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
 
     from ...core.learned import Origin
     from ...files.learned_rules import LearnedRules
-    from ...playbook.points import Point
+    from ...learning.playbook.points import Point
     from ...store.learning import Text
     from ..features.feature import Parts
-    from ..learning import Learning
+    from ..lookback import Lookback
     from ..playbooks import Playbooks
 
 Json = dict[str, Any]
@@ -43,7 +42,7 @@ WAITING: Final = ("name", "section", "text", "learned", "session", "why")
 class PointsPage:
     """One for the daemon."""
 
-    def __init__(self, parts: Parts, books: Playbooks, learning_: Learning) -> None:
+    def __init__(self, parts: Parts, books: Playbooks, learning_: Lookback) -> None:
         self._world = parts.world
         self._chosen = ChosenProject(parts)
         self._books = books

@@ -68,7 +68,6 @@ SLOW = {
     "files/test_revise.py": "thousands of files are written",
     "files/test_rule_steps.py": "kills a process between any two of its steps",
     "hosts/claude_code/test_recorded.py": "each field of each recorded line is changed",
-    "playbook/test_extract.py": "megabytes are read",
     "store/test_damage.py": "databases are damaged and rescued",
     "store/test_learning.py": "fifty megabytes are written",
     "test_patterns.py": "hundreds of expressions are run",

@@ -1,5 +1,9 @@
-"""What a look back changes: the tags, operations and confirmations of one session become a change of the
-playbook and texts that are kept apart. Pure.
+"""What one look back is about, and what it changes: judged cases become a stretch; the tags, operations and
+confirmations of one session become a change of the playbook and texts that are kept apart. Pure.
+
+A stretch is what a session did from one look back to the next. Turns of one task hold each other: a later
+case of a task shows all that the earlier one showed. So the last case of each task counts, and several tasks
+become one case.
 
 Nothing that a model wrote reaches the playbook by this alone. A new text is kept apart until another session
 shows that it is true; what it is to replace stays as it is until then. A point that a person approved is
@@ -8,23 +12,130 @@ neither removed nor replaced. Points whose texts the state folder does not know 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core.learned import folded, refusal
-from .dedup import deduplicate
-from .operations import apply
-from .points import Playbook, by_name, copy, each, keep_only, section_of
-from .scoring import TAGS, apply_tags, prune, said_in
+from ...core.evidence import Act, Evidence, FileChange, Row
+from ...core.learned import folded, refusal
+from ...core.transcript import Model
+from .curator import apply
+from .points import (
+    TAGS,
+    Playbook,
+    apply_tags,
+    by_name,
+    copy,
+    deduplicate,
+    drop,
+    each,
+    prune,
+    said_in,
+    section_of,
+    sum_counters,
+)  # fmt: skip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from .names import Names
-    from .points import Point
+    from ...core.verdict import Verdict
+    from .points import Names, Point
 
+LOW: Final = 0.3
+CALLS: Final = 3
+MISSING_SHOWN: Final = 5
 WHY_CHARS: Final = 300
 MOST_KNOWN: Final = 2_000  # points of one playbook that agents and models are given a choice of
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One judged turn, as it waits. ``ended``: the verdict in words. ``cited``: the names of points in all
+    that the agent wrote for the task. ``reward``: None where there is none.
+    """
+
+    session: str
+    task: str
+    turn: str
+    at: int
+    directory: str
+    host: str
+    ended: str
+    requests: tuple[str, ...]
+    final: str
+    evidence: Evidence
+    reward: float | None = None
+    cited: tuple[str, ...] = ()
+    model: Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Several judged turns as one. Ids of rows and lines of the log name their task where there are several:
+    ``T2.E3``.
+    """
+
+    session: str
+    directory: str
+    turns: tuple[str, ...]
+    requests: tuple[str, ...]
+    ended: str
+    final: str
+    evidence: Evidence
+    cited: tuple[str, ...]
+    lowest: float | None
+    model: Model | None
+
+    @property
+    def teaches(self) -> bool:
+        """Whether it is worth a question: something was cited, it went badly, or some work was done."""
+        low = self.lowest is not None and self.lowest < LOW
+        return bool(self.cited) or low or self.evidence.tool_calls >= CALLS
+
+
+def ended(verdict: Verdict, rounds: Iterable[str]) -> str:
+    """How a turn ended, in words. ``rounds``: the feedback of earlier rounds, a line each."""
+    reward = verdict.reward
+    said = [f"{verdict.state}, severity {verdict.severity}"]
+    said += [f"reward {reward:g}"] if reward is not None else []
+    said += [f"open: {m.text}" for m in verdict.missing[:MISSING_SHOWN]]
+    return "; ".join([*said, *(f"feedback before: {text}" for text in rounds)])
+
+
+def stretch_of(cases: Iterable[Judged]) -> Stretch | None:
+    """The stretch of these cases, oldest first; None when there is none."""
+    found = list(cases)
+    if not found:
+        return None
+    tasks = {c.task: c for c in found}  # the last one of each task
+    many = len(tasks) > 1
+    last = found[-1]
+    rewards = [c.reward for c in found if c.reward is not None]
+    return Stretch(
+        session=last.session,
+        directory=last.directory,
+        turns=tuple(c.turn for c in found),
+        requests=tuple(text for c in tasks.values() for text in c.requests),
+        ended="\n".join(f"T{i}: {c.ended}" if many else c.ended for i, c in enumerate(tasks.values(), 1)),
+        final=last.final,
+        evidence=_joined(c.evidence for c in tasks.values()) if many else last.evidence,
+        cited=tuple(dict.fromkeys(name for c in found for name in c.cited)),
+        lowest=min(rewards, default=None),
+        model=last.model,
+    )
+
+
+def _joined(parts: Iterable[Evidence]) -> Evidence:
+    """The evidence of several tasks, each with ids of its own."""
+    rows, log, files, calls, writes = list[Row](), list[Act](), list[FileChange](), 0, 0
+    for i, e in enumerate(parts, 1):
+        rows += [replace(r, id=f"T{i}.{r.id}") for r in e.rows]
+        log += [replace(a, id=f"T{i}.{a.id}" if a.id else "") for a in e.log]
+        files += e.files
+        calls, writes = calls + e.tool_calls, writes + e.writes
+    return Evidence(tuple(rows), tool_calls=calls, writes=writes, log=tuple(log), files=tuple(files))
+
+
+# --- what changes ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +224,7 @@ def known_part(playbook: Playbook, known: Collection[str], digest: Callable[[str
     if len(points) > MOST_KNOWN:
         points = sorted(points, key=lambda p: p["harmful"] - p["helpful"])[:MOST_KNOWN]
     kept = {id(p) for p in points if not refusal(p["text"])}
-    keep_only(part, {id(p) for _, p in each(part)} - kept)
+    drop(part, [p for _, p in each(part) if id(p) not in kept])
     return part
 
 
@@ -183,12 +294,11 @@ def changed(playbook: Playbook, change: Change, names: Names, kept: Collection[s
             continue
         found = apply(after, [_operation(text, by_name(after), kept)], names=names, kept=kept)
         after, skipped = found.playbook, [*skipped, *found.skipped]
-    removals = [{"type": "DELETE", "target_id": name} for name in change.removed]
-    for removal in removals:
-        found = apply(after, [removal], names=names, kept=kept)
+    for name in change.removed:
+        found = apply(after, [{"type": "DELETE", "target_id": name}], names=names, kept=kept)
         after, skipped = found.playbook, [*skipped, *found.skipped]
     joined = [name for j in change.joined for name in _join(after, j, kept)]
-    joined += [p["name"] for _, others in deduplicate(after) for p in others]
+    joined += [p["name"] for p in deduplicate(after)]
     pruned = [p["name"] for p in prune(after)]
     return Applied(after, tuple(pruned), tuple(joined), tuple(skipped))
 
@@ -201,9 +311,9 @@ def _join(playbook: Playbook, joined: Joined, kept: Collection[str]) -> list[str
     first, names = known.get(joined.into), [n for n in joined.names if n in known and n not in kept]
     if first is None:
         return []
-    for counter in ("helpful", "harmful"):
-        first[counter] = sum(p.get(counter, 0) for p in (first, *(known[n] for n in names)))
-    keep_only(playbook, {id(known[n]) for n in names})
+    gone = [known[n] for n in names]
+    sum_counters(first, (first, *gone))
+    drop(playbook, gone)
     return names
 
 

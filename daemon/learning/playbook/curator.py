@@ -1,6 +1,7 @@
-"""What a curator wants changed: ADD, UPDATE, MERGE, DELETE, in their order, on a copy of the playbook.
+"""The curator: what is to be changed in the playbook? Its case, prompt and reply, and its operations applied.
 
-An operation is a dict with ``type``, and
+A curator sees the reflector's output and the points, never the session. Its operations are applied in their
+order to a copy of the playbook. An operation is a dict with ``type``, and
 
 * ADD: ``text``, ``section`` (OTHERS when it is none of ours);
 * UPDATE: ``target_id``, ``text``; name and counters stay;
@@ -13,17 +14,151 @@ A wrong operation is skipped with a reason. At most ten count.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ..core.learned import folded
-from .names import Names
-from .points import Playbook, Point, copy, each, names_of
-from .scoring import add, said_in
+from ...core.cuts import tokens, within
+from ...core.learned import folded
+from .asking import NONE, TEXT, Question, ask, closed, dicts_in, listed, prompt_of, text_in
+from .points import (
+    SECTION_SLUGS,
+    Names,
+    Playbook,
+    Point,
+    add,
+    copy,
+    each,
+    line,
+    lines_of,
+    names_of,
+    said_in,
+    sum_counters,
+)  # fmt: skip
+from .reflector import HEADING, kept
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...core.llm import Prompt, Tier
+    from ...core.transcript import Model
+    from .asking import Confirmed, Flow, Json
+
+CURATOR_TOKENS: Final = 4_000
+ALIKE: Final = 10  # pairs of points that may say the same, in one question
 MOST: Final = 10
 Kind = Literal["ADD", "UPDATE", "MERGE", "DELETE"]
+OPERATIONS: Final = closed(
+    nonce=TEXT,
+    reasoning=TEXT,
+    operations=listed(
+        closed(
+            type={"type": "string", "enum": ["ADD", "UPDATE", "MERGE", "DELETE"]},
+            section=TEXT,
+            text=TEXT,
+            target_id=TEXT,
+            source_ids=listed(TEXT),
+            merged_text=TEXT,
+            reason=TEXT,
+        )
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curation(Question):
+    """What a curator is asked about. ``reflection``: a reflector's output as JSON."""
+
+    reflection: str
+
+
+def curate(case: Curation) -> Flow:
+    """What is to be changed in the playbook? ``{"reasoning": text, "operations": [{"type", …}]}``."""
+
+    def read(data: Mapping[str, Any]) -> tuple[Json, tuple[Confirmed, ...]]:
+        return {"reasoning": text_in(data, "reasoning"), "operations": dicts_in(data, "operations")}, ()
+
+    return (yield from ask(curator(case), case, ("operations",), read))
+
+
+def curator(case: Curation) -> Prompt:
+    """The curator's prompt."""
+    values = {"nonce": case.nonce, "playbook": case.points, "reflector_output": case.reflection}
+    return prompt_of(case, "curate", values, OPERATIONS)
+
+
+def curation(
+    reflection: Mapping[str, Any],
+    playbook: Playbook,
+    *,
+    nonce: str,
+    template: str,
+    session: str = "",
+    model: Model | None = None,
+    tier: Tier = "fast",
+    strict: bool = True,
+    largest: int = 0,
+    alike: Iterable[tuple[str, str]] = (),
+    asked: bool = False,
+) -> Curation:
+    """What a curator is asked about. ``largest``: tokens of its prompt, 0 for no limit; where the points
+    don't fit, those that the reflector tagged are kept first, then those that were counted most often.
+    ``alike``: names of two points each that may say the same; ``ALIKE`` of them are shown, others in another
+    session.
+    """
+    output = {"analysis": reflection.get("analysis", ""), "bullet_tags": reflection.get("bullet_tags", [])}
+    said, points = json.dumps(output, indent=1, ensure_ascii=False, default=str), lines_of(playbook)
+    pairs = sorted(alike, key=lambda pair: sha256(f"{session} {pair}".encode()).digest())[:ALIKE]
+    if largest:
+        room = largest - tokens(template) - 4 * HEADING - tokens(_alike(pairs))
+        said = within(said, room // 2)
+        points = _fitted(playbook, output["bullet_tags"], room - tokens(said))
+    there = {p["name"] for p in shown(playbook, points)}
+    points += _alike([pair for pair in pairs if there.issuperset(pair)])
+    return Curation(
+        session=session,
+        nonce=nonce,
+        reflection=said,
+        points=points or NONE,
+        template=template,
+        model=model,
+        tier=tier,
+        strict=strict,
+        asked=asked,
+    )
+
+
+def shown(playbook: Playbook, points: str) -> list[Point]:
+    """The points whose lines stand in this text."""
+    lines = set(points.splitlines())
+    return [p for _, p in each(playbook) if line(p) in lines]
+
+
+def _alike(pairs: Iterable[tuple[str, str]]) -> str:
+    """The pairs, below the points; "" without any."""
+    rows = "\n".join(f"[{a}] and [{b}]" for a, b in pairs)
+    return f"\n\n## These may say the same\n{rows}" if rows else ""
+
+
+def _fitted(playbook: Playbook, tags: object, most: int) -> str:
+    """The points under their headings, in at most ``most`` tokens."""
+    tagged = {t.get("name") for t in tags if isinstance(t, Mapping)} if isinstance(tags, list) else set()
+    items = [
+        (0 if p["name"] in tagged else 1 + max(0, 9 - p.get("helpful", 0) - p.get("harmful", 0)), line(p))
+        for _, p in each(playbook)
+    ]
+    found = kept(items, most - len(SECTION_SLUGS) * HEADING).split("\n")
+    fit, blocks = set(found), []
+    for section in SECTION_SLUGS:
+        lines = [text for of, p in each(playbook) if of == section and (text := line(p)) in fit]
+        blocks += ["\n".join((f"## {section}", *lines))] if lines else []
+    left_out = [text for text in found if text.endswith("left out: no room)") and text[0] == "("]
+    return "\n\n".join([*blocks, *left_out])
+
+
+# --- operations --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +273,7 @@ def _merge(state: _State, operation: Mapping[str, Any]) -> Done:
     point = add(state.playbook, text, into, state.names, state.said)
     if point is None:
         raise AssertionError("its text was checked above")
-    for counter in ("helpful", "harmful"):
-        point[counter] = sum(p.get(counter, 0) for p in gone)
+    sum_counters(point, gone)
     return Done("MERGE", point["name"], gone, _why(operation))
 
 

@@ -1,0 +1,278 @@
+"""The reflector, what was the playbook worth in this session, and the extraction, new points and ratings in
+one call: the case that each sees, the prompt, and the reply.
+
+The daemon's reflector sees a task in at most ``REFLECTOR_TOKENS`` (``of_task``): how it ended, the person's
+words, the agent's last ones, rows, log and changes, and the points that the session was given. The library's
+sees all messages and the whole playbook (``of_messages``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ...core.cuts import head_and_tail, tokens, within
+from ...core.reply import as_quoted
+from .asking import NONE, TEXT, Confirmed, Question, ask, closed, dicts_in, listed, prompt_of, text_in
+from .points import TAGS, line, lines_of, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from ...core.evidence import Act, Evidence, FileChange
+    from ...core.llm import Prompt, Tier
+    from ...core.transcript import Model
+    from .asking import Flow, Json
+    from .points import Playbook, Point
+
+REFLECTOR_TOKENS: Final = 10_000
+ROW_CHARS: Final = 400
+WORDS_CHARS: Final = 4_000  # of one message of the person
+POINTS: Final = 0.3  # of the reflector's room at most,
+QUARANTINED: Final = 0.1
+ENDED: Final = 0.05
+WORDS: Final = 0.2
+FINAL: Final = 0.1
+ROWS: Final = 0.1
+LOG: Final = 0.4  # and what these leave; the changes have the rest
+QUOTE_WORDS: Final = 5
+MAX_TEXT: Final = 8_000
+HEADING: Final = 12  # tokens of a heading and of the line ends around it, more than they are
+_TAG: Final[dict[str, object]] = {"type": "string", "enum": list(TAGS)}
+REFLECTION: Final = closed(
+    nonce=TEXT,
+    analysis=TEXT,
+    bullet_tags=listed(closed(name=TEXT, tag=_TAG, rationale=TEXT)),
+    confirmed=listed(closed(name=TEXT, cites=TEXT)),
+)
+EXTRACTION: Final = closed(
+    nonce=TEXT,
+    new_key_points=listed(TEXT),
+    evaluations=listed(closed(name=TEXT, rating=_TAG)),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case(Question):
+    """One session to learn from.
+
+    ``quarantined``: the points that wait for confirmation, ``waiting`` their names. ``ids``: rows and lines
+    of the log that can be cited, ``words``: what the person typed; a confirmation must name one of them.
+    """
+
+    transcript: str
+    cited: tuple[str, ...] = ()
+    quarantined: tuple[str, ...] = ()
+    waiting: frozenset[str] = frozenset()
+    ids: frozenset[str] = frozenset()
+    words: tuple[str, ...] = ()
+
+
+# --- the questions -----------------------------------------------------------------------------------------
+
+
+def reflect(case: Case) -> Flow:
+    """What was the playbook worth in this session? (REQ-REFL-003, REQ-REFL-006)
+
+    ``{"analysis": text, "bullet_tags": [{"name", "tag", "rationale"}]}`` (REQ-REFL-004).
+    """
+
+    def read(data: Mapping[str, Any]) -> tuple[Json, tuple[Confirmed, ...]]:
+        output = {"analysis": text_in(data, "analysis"), "bullet_tags": dicts_in(data, "bullet_tags")}
+        return output, confirmations(data, case)
+
+    return (yield from ask(reflector(case), case, ("analysis", "bullet_tags"), read))
+
+
+def extract(case: Case) -> Flow:
+    """Which new points does the session teach, and which does it rate?
+
+    ``{"new_key_points": [text or {"text", "section"}], "evaluations": [{"name", "rating"}]}``.
+    """
+
+    def read(data: Mapping[str, Any]) -> tuple[Json, tuple[Confirmed, ...]]:
+        new = data.get("new_key_points")
+        points = [p for p in new if isinstance(p, str | Mapping) and p] if isinstance(new, list) else []
+        return {"new_key_points": points, "evaluations": dicts_in(data, "evaluations")}, ()
+
+    return (yield from ask(keypoints(case), case, ("new_key_points", "evaluations"), read))
+
+
+def reflector(case: Case) -> Prompt:
+    """The reflector's prompt."""
+    cited = ", ".join(f"[{name}]" for name in case.cited) or NONE
+    values = {**_values(case), "cited_ids": cited}
+    if "{quarantined}" in case.template:
+        values["quarantined"] = "\n".join(case.quarantined) or NONE
+    return prompt_of(case, "reflect", values, REFLECTION)
+
+
+def keypoints(case: Case) -> Prompt:
+    """The extraction's prompt."""
+    return prompt_of(case, "keypoints", _values(case), EXTRACTION)
+
+
+def _values(case: Case) -> dict[str, str]:
+    return {"nonce": case.nonce, "transcript": case.transcript, "playbook": case.points}
+
+
+def confirmations(data: Mapping[str, Any], case: Case) -> tuple[Confirmed, ...]:
+    """The points that wait and that the reply confirms with something that is in this case."""
+    found: dict[str, Confirmed] = {}
+    for item in dicts_in(data, "confirmed"):
+        name, cites = item.get("name"), item.get("cites")
+        if isinstance(name, str) and isinstance(cites, str) and name in case.waiting and _has(case, cites):
+            found.setdefault(name, Confirmed(name, cites[:MAX_TEXT]))
+    return tuple(found.values())
+
+
+def _has(case: Case, cites: str) -> bool:
+    if cites.strip(" []().") in case.ids:
+        return True
+    wanted = as_quoted(cites)
+    return len(wanted.split()) >= QUOTE_WORDS and any(wanted in as_quoted(text) for text in case.words)
+
+
+# --- the case of a transcript, for the library -------------------------------------------------------------
+
+
+def of_messages(
+    messages: Iterable[object],
+    playbook: Playbook,
+    cited: Iterable[str],
+    *,
+    nonce: str,
+    template: str,
+    tier: Tier = "reflect",
+) -> Case:
+    """The case of a transcript as the library is given it: nothing is cut, and the reply needs no nonce."""
+    said = "\n\n".join(f"{role}: {text}" for role, text in map(_said, messages) if text)
+    return Case(
+        nonce=nonce,
+        transcript=said or "(nothing was said)",
+        points=lines_of(playbook) or NONE,
+        template=template,
+        cited=tuple(cited),
+        tier=tier,
+        strict=False,
+    )
+
+
+def _said(message: object) -> tuple[str, str]:
+    """Role and text of a message. Blocks that are no texts (calls, results) are shown as JSON."""
+    if not isinstance(message, Mapping):
+        return "", ""
+    content = message.get("content")
+    blocks = content if isinstance(content, list | tuple) else [content]
+    shown = (" ".join(texts_of([b])) or json.dumps(b, ensure_ascii=False, default=str) for b in blocks if b)
+    return str(message.get("role", "?")), "\n".join(text for text in shown if text)
+
+
+# --- the case of a task that is over -----------------------------------------------------------------------
+
+
+def of_task(
+    *,
+    session: str,
+    nonce: str,
+    template: str,
+    requests: Sequence[str],
+    final: str,
+    evidence: Evidence,
+    ended: str,
+    given: Sequence[Point],
+    cited: Collection[str] = (),
+    quarantined: Sequence[Point] = (),
+    model: Model | None = None,
+    largest: int = REFLECTOR_TOKENS,
+    asked: bool = False,
+) -> Case:
+    """The case of a task that is over, its prompt in at most ``largest`` tokens.
+
+    ``requests``: what the person typed. ``ended``: how it ended, in words (verdict, reward, what was
+    missing). ``given``: the points that the session was given; those in ``cited`` are marked.
+    """
+    room = largest - tokens(template) - tokens(" ".join(cited)) - 10 * HEADING
+    shown = [(p["name"] not in cited, f"(cited) {line(p)}" if p["name"] in cited else line(p)) for p in given]
+    blocks, left = dict[str, str](), room
+    for name, share, items in (
+        ("points", POINTS, shown),
+        ("quarantined", QUARANTINED, [(0, line(p)) for p in quarantined]),
+        ("How it ended", ENDED, [(0, ended)]),
+        ("What the person typed", WORDS, _requests(requests)),
+        ("The agent's last words", FINAL, [(0, final)]),
+        ("Facts that were computed from the calls", ROWS, _rows(evidence)),
+        ("Log: every call in order", LOG, _log(evidence.log)),
+        ("Changes by file", 1.0, _changes(evidence.files)),
+    ):
+        most = left if name == "Changes by file" else min(left, int(room * share))
+        blocks[name] = kept(items, most)
+        left -= tokens(blocks[name]) if blocks[name] else 0
+    points, waiting = blocks.pop("points"), blocks.pop("quarantined")
+    return Case(
+        session=session,
+        nonce=nonce,
+        transcript="\n\n".join(f"{name}:\n{text or NONE}" for name, text in blocks.items()),
+        points=points or NONE,
+        template=template,
+        cited=tuple(cited),
+        quarantined=tuple(waiting.splitlines()),
+        waiting=frozenset(p["name"] for p in quarantined),
+        ids=frozenset({row.id for row in evidence.rows} | {act.id for act in evidence.log if act.id}),
+        words=tuple(requests),
+        model=model,
+        asked=asked,
+    )
+
+
+def _requests(requests: Sequence[str]) -> list[tuple[int, str]]:
+    """The messages by number, further lines indented; the first and the last are kept first."""
+    shown = ("\n  ".join(head_and_tail(text, WORDS_CHARS).splitlines()) for text in requests)
+    found = [f"M{i}: {text}" for i, text in enumerate(shown, 1)]
+    return [(0 if i in {0, len(found) - 1} else 1, text) for i, text in enumerate(found)]
+
+
+def _rows(evidence: Evidence) -> list[tuple[int, str]]:
+    return [
+        (
+            0 if row.open or row.outcome == "failed" else 1,
+            f"{row.id} [{f'{row.kind} {row.outcome}'.strip()}] {head_and_tail(row.text, ROW_CHARS)}",
+        )
+        for row in evidence.rows
+    ]
+
+
+def _log(log: Sequence[Act]) -> list[tuple[int, str]]:
+    return [(act.rank, "\n    ".join((f"{act.id} {act.text}".strip(), *act.said))) for act in log]
+
+
+def _changes(files: Sequence[FileChange]) -> list[tuple[int, str]]:
+    heads = [(0, f"{f.path} ({f.how}, +{f.added} -{f.removed})") for f in files]
+    bodies = [(1, "\n".join(f"    {text}" for text in f.lines)) for f in files]
+    return [item for pair in zip(heads, bodies, strict=True) for item in pair if item[1]]
+
+
+def kept(items: Sequence[tuple[int, str]], most: int) -> str:
+    """The items of the lowest ranks that fit into ``most`` tokens, the later ones of a rank first, in their
+    order; and how many were left out. One item that is too long alone is cut.
+    """
+    if len(items) == 1:
+        return within(items[0][1], most) if most > 0 else ""
+    note = tokens(_left_out(len(items)))
+    order = sorted(range(len(items)), key=lambda i: (items[i][0], -i))
+    fit, room = set[int](), most - note
+    for i in order:
+        cost = tokens(f"{items[i][1]}\n")
+        if cost <= room:
+            fit.add(i)
+            room -= cost
+    shown = [text for i, (_, text) in enumerate(items) if i in fit]
+    if (gone := len(items) - len(fit)) and most > note:
+        shown.append(_left_out(gone))
+    return "\n".join(shown)
+
+
+def _left_out(number: int) -> str:
+    return f"({number} left out: no room)"
