@@ -18,11 +18,11 @@ from ..files.bounded import read_text
 from ..files.playbook_state import StateFile
 from ..files.project_playbook import ProjectPlaybook
 from ..files.reflect_state import ReflectState
+from ..learning.rules.section import Document
 from ..playbook.learn import changed, known_part
 from ..playbook.points import each
 from ..playbook.scoring import harms
 from ..playbook.texts import line
-from ..rules.section import Document
 from ..store import learning
 
 if TYPE_CHECKING:

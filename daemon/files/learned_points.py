@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import UserError
 from ..core.learned import known_as, refusal
+from ..learning.rules.journal import bury
 from ..playbook.points import by_name, each, keep_only
-from ..rules.journal import bury
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -66,7 +66,7 @@ def take_back(rules: LearnedRules, name: str, text: str, *, by: str = "you") -> 
     """Remove the point, and see to it that what it says is never learned again. That comes first: who is
     ended between the two may ask again.
     """
-    _unchanged(by_name(rules.steps.playbook.read().playbook).get(name), name, text)
+    _unchanged(by_name(rules.playbook.read().playbook).get(name), name, text)
     never_again(rules.journal, text)
 
     def edit(playbook: Playbook, names: Names) -> str:
@@ -76,7 +76,7 @@ def take_back(rules: LearnedRules, name: str, text: str, *, by: str = "you") -> 
         keep_only(playbook, {id(point)})
         return name
 
-    rules.steps.playbook.change(edit, lambda name: f"took back {name}", by=by)
+    rules.playbook.change(edit, lambda name: f"took back {name}", by=by)
 
 
 def never_again(book: ProjectJournal, text: str) -> None:

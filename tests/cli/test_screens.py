@@ -32,14 +32,14 @@ from daemon.cli.verdicts import cost, watch, why_text
 from daemon.core.shares import wilson
 from daemon.core.verdict import FinalState
 from daemon.files.playbook import load
+from daemon.learning.rules.candidates import Candidate, Sighting
+from daemon.learning.rules.contradicts import Statement
+from daemon.learning.rules.standing import Standing
 from daemon.playbook.points import each
 from daemon.replay.backtest import Report, Result
 from daemon.replay.past import Past
 from daemon.replay.sample import Precision
 from daemon.replay.stops import Sign
-from daemon.rules.candidates import Candidate, Sighting
-from daemon.rules.contradicts import Statement
-from daemon.rules.rows import Standing
 from harness.machine.sandbox import REPO
 
 SCREENS = Path(__file__).parents[1] / "data" / "screens"

@@ -10,9 +10,8 @@ from typing import Any
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
 from daemon.files.learned_rules import LearnedRules
-from daemon.files.rule_plan import marks_of
 from daemon.hosts.claude_code.sessions import named, projects
-from daemon.rules.journal import Adding, Journal, Seen, Severity
+from daemon.learning.rules.journal import Adding, Journal, Seen, Severity
 from harness.machine.sandbox import Sandbox
 from harness.machine.terminal import Terminal
 from harness.machine.waiting import wait_until
@@ -148,7 +147,7 @@ def learned(box: Sandbox, text: str) -> None:
     """A rule that the person stated before, in the project's file for rules."""
     rules = LearnedRules(box.project, box.state, SystemClock(), box.env())
     (place,) = rules.places()
-    rules.learn(text, place, marks_of(rules).get(place.name, ""))
+    rules.learn(text, place, rules.marks().get(place.name, ""))
 
 
 def journal(box: Sandbox) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from .action import consent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...files.rule_steps import Done
+    from ...files.learned_rules import Done
     from ...files.rules_file import Place
-    from ...rules.contradicts import Statement
+    from ...learning.rules.contradicts import Statement
 
 
 def pick(question: str, options: Sequence[str]) -> int | None:

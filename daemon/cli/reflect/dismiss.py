@@ -9,7 +9,7 @@ from .action import action, consent, opened
 if TYPE_CHECKING:
     import argparse
 
-    from ...rules.journal import Entry, Journal
+    from ...learning.rules.journal import Entry, Journal
 
 
 def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,7 +20,7 @@ def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(args: argparse.Namespace) -> int:
     """Dismiss them."""
-    from ...rules.journal import dismiss
+    from ...learning.rules.journal import dismiss
     from .status import tell_changed
 
     consent("dismissing a signal")

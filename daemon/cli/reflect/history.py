@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ...rules.rows import NOTES
+from ...learning.rules.standing import NOTES
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import add_flag, say, show
 from .action import action, rules_of
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from ...files.learned_rules import LearnedRules, Look
     from ...files.rule_changes import Change
-    from ...rules.rows import Standing
-    from ...rules.wear import Wear
+    from ...learning.rules.standing import Standing, Wear
 
 CHANGES = 10
 

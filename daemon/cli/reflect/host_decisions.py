@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import UserError
 from ...files import findings
-from ...files.rule_plan import marks_of, planned
-from ...files.rule_undo import undo, wanted
 from ...files.rules_file import chosen
-from ...rules.journal import dismiss, restore, signal_named
-from ...rules.rows import WORKSHOP
-from ...rules.section import RULES
+from ...learning.rules.journal import dismiss, restore, signal_named
+from ...learning.rules.section import RULES
+from ...learning.rules.standing import WORKSHOP
 from . import screens
 from .decisions import Decisions, replaceable
 from .in_host import RULES_OF
@@ -29,10 +27,9 @@ from .unlearn import REASON, meant
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...files.rule_plan import Plan
-    from ...files.rule_steps import Done
-    from ...rules.journal import Journal
-    from ...rules.rows import Standing
+    from ...files.learned_rules import Done, Plan
+    from ...learning.rules.journal import Journal
+    from ...learning.rules.standing import Standing
     from .in_host import InHost
 
 Json = dict[str, Any]
@@ -101,7 +98,7 @@ class HostDecisions:
 
     def learning(self, text: str, *, soft: bool) -> Proposal | Outcome:
         """A rule that somebody words. An outcome where there is nothing to ask."""
-        plan = planned(self._rules, self._shown(text), soft=soft, compare=self._compare)
+        plan = self._rules.plan(self._shown(text), soft=soft, compare=self._compare)
         if plan.same is not None:
             return Outcome("there already", text=plan.text, file=plan.same.where)
         return self._about(plan, (), "learn")
@@ -116,7 +113,7 @@ class HostDecisions:
 
     def undoing(self, number: int) -> Proposal:
         """The change that would be taken back."""
-        change = wanted(self._rules.changes, number)
+        change = self._rules.changes.wanted(number)
         what = screens.one_line(change.what)
         return replace(self._base, kind="undo", text=what, target=change.file, number=change.number)
 
@@ -155,7 +152,7 @@ class HostDecisions:
 
     def write(self, text: str, signals: Sequence[str], *, soft: bool) -> Outcome:
         """A new rule or preference; a question instead where something contradicts it."""
-        plan = planned(self._rules, self._shown(text), soft=soft, compare=self._compare)
+        plan = self._rules.plan(self._shown(text), soft=soft, compare=self._compare)
         asks = self._about(plan, signals, "pattern")
         if asks.kind in {"conflict", "near"} and not (plan.same is not None and signals):
             return Outcome("asks", text=plan.text, ask=(asks,))
@@ -166,7 +163,7 @@ class HostDecisions:
         row = next((r for r in self._rules.look().rows if r.id == rule.id and r.file == rule.where), None)
         if row is None or screens.one_line(row.text) != rule.text:
             raise UserError(f"{rule.id} was changed while the person was asked: ask again")
-        seen = marks_of(self._rules).get(row.file, "")
+        seen = self._rules.marks().get(row.file, "")
         done = self._rules.unlearn(row.id, seen, delete=delete, reason=REASON)
         return self._outcome("removed" if delete else "archived", done, row.text, row.file)
 
@@ -184,13 +181,13 @@ class HostDecisions:
 
     def _settled(self, p: Proposal, answer: Answer) -> Outcome:
         """What the person said to a contradiction, if all that stood in the question still stands."""
-        plan = planned(self._rules, p.text, soft=p.soft)
+        plan = self._rules.plan(p.text, soft=p.soft)
         if p.kind == "near":
             near = next((r for r in plan.look.rows if _lined(_of(r)) == p.stands[0]), None)
             plan, there = replace(plan, near=near), near is not None
         else:
             asked = {(s.text, s.where) for s in p.stands}
-            found = [s for s in plan.look.statements if _line(s.text, s.where) in asked]
+            found = tuple(s for s in plan.look.statements if _line(s.text, s.where) in asked)
             plan, there = replace(plan, conflicts=found), len(found) >= len(asked)
         if not there:
             raise UserError("what stands was changed while the person was asked: ask again")
@@ -233,10 +230,10 @@ class HostDecisions:
 
     def _do(self, p: Proposal) -> Outcome:
         if p.kind == "undo":
-            change = wanted(self._rules.changes, p.number)
+            change = self._rules.changes.wanted(p.number)
             if screens.one_line(change.what) != p.text:
                 raise UserError("the change is not the one that the person was asked about: ask again")
-            return self._outcome("undone", undo(self._rules.steps, p.number), change.what, change.file)
+            return self._outcome("undone", self._rules.undo(p.number), change.what, change.file)
         if p.kind == "dismiss":
             return self._dismissed(p.signals, "; ".join(s.text for s in p.stands))
         told = self._rules.journal.change(lambda journal: restore(journal, p.signals)).told

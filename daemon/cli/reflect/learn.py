@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from ...files.learned_rules import LearnedRules
-    from ...files.rule_plan import Plan
-    from ...files.rule_steps import Done
+    from ...files.learned_rules import Done, LearnedRules, Plan
     from ...files.rules_file import Place
-    from ...rules.contradicts import Statement
-    from ...rules.rows import Standing
+    from ...learning.rules.contradicts import Statement
+    from ...learning.rules.standing import Standing
 
 
 def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,14 +37,13 @@ def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(args: argparse.Namespace) -> int:
     """Look, ask, write."""
-    from ...files.rule_plan import planned
     from .model import own_model
 
     rules = rules_of(args)
     asks = not (args.json or args.dry_run)
     model = own_model(rules.journal.project, rules.state_dir) if asks else None
     compare = model.compare if model is not None else None
-    plan = planned(rules, args.text, soft=args.soft, compare=compare)
+    plan = rules.plan(args.text, soft=args.soft, compare=compare)
     places = rules.places(soft=args.soft)
     if args.json:
         print_json(plan_object(rules, plan, places))
@@ -93,7 +90,7 @@ def _statement(statement: Statement) -> dict[str, Any]:
 
 def _place(rules: LearnedRules, places: Sequence[Place], *, soft: bool) -> Place | None:
     from ...files.rules_file import chosen
-    from ...rules.section import PREFERENCES, RULES
+    from ...learning.rules.section import PREFERENCES, RULES
 
     form = PREFERENCES if soft else RULES
     found = chosen(places, "", form) or which_file(places)

@@ -78,7 +78,7 @@ def shown(args: argparse.Namespace) -> int:
 
 def undone(args: argparse.Namespace) -> int:
     """Take one back."""
-    from ...rules.journal import RULE_ID
+    from ...learning.rules.journal import RULE_ID
     from .learned_sources import SOURCES, WAITING_ID, unlearned
 
     about, name, silent = _about(args), args.name.strip(), ""

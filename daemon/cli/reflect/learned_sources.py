@@ -105,7 +105,7 @@ def _points(about: About) -> list[Item]:
         origins = dict(found.get("origins", {}))
     except Unavailable:
         origins = {}
-    book = about.rules.steps.playbook
+    book = about.rules.playbook
     known, items = book.known(), list[Item]()
     for section, p in each(book.read().playbook):
         origin = origins.get(known_as(p["text"]))

@@ -18,7 +18,7 @@ def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(args: argparse.Namespace) -> int:
     """Restore them."""
-    from ...rules.journal import restore
+    from ...learning.rules.journal import restore
     from .status import tell_changed
 
     consent("restoring a signal")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
 
     from ...files.learned_rules import LearnedRules
-    from ...rules.candidates import Candidate
+    from ...learning.rules.candidates import Candidate
     from .scanning import Scan
 
 TOLD: Final = 5  # files that could not be read, by name
@@ -96,7 +96,7 @@ def ask_own_model(scan: Scan, rules: LearnedRules) -> bool:
     """Have the person's own model read the candidates, if there is one and they say yes to what it takes.
     Whether it read them all.
     """
-    from ...rules.candidates import for_a_model
+    from ...learning.rules.candidates import for_a_model
     from ..setup.confirm import asked
     from .model import own_model, read_with, stands_in
 
@@ -110,7 +110,7 @@ def ask_own_model(scan: Scan, rules: LearnedRules) -> bool:
 
 def shown(found: Candidate) -> dict[str, Any]:
     """A message that nobody read yet, for whoever words it."""
-    from ...rules.candidates import quote_of
+    from ...learning.rules.candidates import quote_of
 
     said = quote_of(found, max(found.seen, key=lambda s: s.day))
     return {
@@ -125,7 +125,7 @@ def shown(found: Candidate) -> dict[str, Any]:
 
 def _report(args: argparse.Namespace, scan: Scan, *, found: bool) -> None:
     """``found``: whether there was anything to read."""
-    from ...rules.candidates import for_a_model, for_a_person
+    from ...learning.rules.candidates import for_a_model, for_a_person
 
     journal, quotes = scan.journal, scan.book.state.load("quotes")
     waiting = list(scan.gathering.kept.values())

@@ -20,8 +20,8 @@ from ...files.findings import count as count_in
 from ...files.journal import ProjectJournal
 from ...hosts.claude_code.history import Cursor, is_unchanged, said_in
 from ...hosts.opencode.export import parse_export
-from ...rules.candidates import Gathering
-from ...rules.candidates import said_in as said_in_session
+from ...learning.rules.candidates import Gathering
+from ...learning.rules.candidates import said_in as said_in_session
 from ..progress import Progress
 
 if TYPE_CHECKING:

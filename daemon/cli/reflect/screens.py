@@ -16,9 +16,9 @@ from ..render import count, plain, short
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ...rules.candidates import Candidate
-    from ...rules.contradicts import Statement
-    from ...rules.rows import Standing
+    from ...learning.rules.candidates import Candidate
+    from ...learning.rules.contradicts import Statement
+    from ...learning.rules.standing import Standing
     from ..render import Paint, Style
 
 Act = Literal["rule", "preference", "reworded", "known", "dismissed", "skipped"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ...files.journal import Changed
-    from ...rules.journal import Entry, Journal
+    from ...learning.rules.journal import Entry, Journal
 
 Json = dict[str, Any]
 
@@ -55,7 +55,7 @@ def summary(journal: Journal, quotes: Mapping[str, Any]) -> Json:
     """The journal in numbers, with the signals that are suggested, what was said of them, those that wait,
     and praise and blame, which make no rule.
     """
-    from ...rules.journal import is_due, ranked
+    from ...learning.rules.journal import is_due, ranked
 
     signals = journal["signals"]
     rules = journal["learned_rules"]

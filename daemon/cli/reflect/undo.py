@@ -26,12 +26,10 @@ def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(args: argparse.Namespace) -> int:
     """Ask, and undo it."""
-    from ...files.rule_undo import undo, wanted
-
     rules = rules_of(args)
     if args.number < 0:
         raise UserError(f"there is no change {args.number}")
-    change = wanted(rules.changes, args.number)
+    change = rules.changes.wanted(args.number)
     where = f" in {place(rules.journal.project / change.file)}" if change.file else ""
     if args.json:
         print_json({
@@ -48,5 +46,5 @@ def run(args: argparse.Namespace) -> int:
     if not asked(f"Undo change {text}?", "this asks a person, on a terminal"):
         say("Nothing was changed.")
         return 1
-    tell_done(undo(rules.steps, change.number), f"undid {text}")
+    tell_done(rules.undo(change.number), f"undid {text}")
     return 0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...files.learned_rules import LearnedRules
-    from ...rules.rows import Standing
+    from ...learning.rules.standing import Standing
 
 REASON: Final = "no longer applies"
 ABOUT: Final = frozenset(
@@ -39,10 +39,8 @@ def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(args: argparse.Namespace) -> int:
     """Find it, ask, archive it."""
-    from ...files.rule_plan import marks_of
-
     rules = rules_of(args)
-    marks = marks_of(rules)
+    marks = rules.marks()
     found = meant(rules.look().rows, args.text, archived=args.delete)
     if args.json:
         listed = [{"id": r.id, "text": r.text, "file": r.file, "line": r.line} for r in found]
@@ -70,7 +68,7 @@ def meant(rows: Sequence[Standing], text: str, *, archived: bool = False) -> lis
 
     ``archived``: those too. Raises ``UserError`` when there is none.
     """
-    from ...rules.journal import RULE_ID
+    from ...learning.rules.journal import RULE_ID
 
     if RULE_ID.fullmatch(text.strip()):
         found = [row for row in rows if row.id == text.strip()]

@@ -10,14 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...files.learned_rules import LearnedRules, Look
-    from ...rules.rows import Standing
-    from ...rules.wear import Wear
+    from ...learning.rules.standing import Standing, Wear
     from ..render import Paint
 
 
 def wear_of(rules: LearnedRules, look: Look) -> dict[int, Wear]:
     """How each active rule of the person's own wore, by its place among the rows."""
-    from ...rules.wear import wear
+    from ...learning.rules.standing import wear
 
     signals, today = look.journal["signals"], rules.journal.day()
     mine = ((i, row) for i, row in enumerate(look.rows) if row.active and row.note != "another")

@@ -18,8 +18,8 @@ import msgspec
 
 from ...core import events as ev
 from ...core.errors import BadReply, Rejected, Unavailable
-from ...rules import contradicts, signals
-from ...rules.candidates import Candidate
+from ...learning.rules import contradicts, signals
+from ...learning.rules.candidates import Candidate
 from ...store import consents
 from ..pages.rules import RulesPage
 from .feature import Feature, Page, Parts, Route

@@ -5,7 +5,6 @@
 import { createHash } from "node:crypto"
 import { hostError, isHuman, isOwnCommand, isUndone, orderOf, sessionInfo } from "./project.ts"
 import { commandIn, ours } from "./reflect.ts"
-import { isStored, STORED_MS } from "./tracker.ts"
 import type { Session, Tracker, Wish } from "./tracker.ts"
 import { isRecord, JUDGE_TITLE, number, record, text } from "./wire.ts"
 import type { Fact, Json } from "./wire.ts"
@@ -41,11 +40,11 @@ export function factsOf(event: unknown, tracker: Tracker, now = Date.now()): Fac
   if (tracker.isJudge(sessionID)) {
     return type === "session.deleted" ? [{ kind: type, data: { sessionID } }] : []
   }
-  const before = settled(type, properties, sessionID, tracker)
-  const found = [
+  const before = [
+    ...settled(type, properties, sessionID, tracker),
     ...released(type, properties, sessionID, tracker),
-    ...read(type, properties, sessionID, tracker, now),
-  ].filter((fact) => fact !== undefined)
+  ]
+  const found = read(type, properties, sessionID, tracker, now).filter((fact) => fact !== undefined)
   const aside = tracker.peek(sessionID)?.aside === true
   return [...before, ...found.filter((fact) => !aside || ASIDE.has(fact.kind))]
 }
@@ -64,8 +63,12 @@ function read(
     }
     case "message.part.updated":
       return arrivedPart(record(properties["part"]), sessionID, tracker, now)
-    case "message.updated":
-      return [arrivedMessage(record(properties["info"]), sessionID, tracker)]
+    case "message.updated": {
+      const info = record(properties["info"])
+      const session = tracker.session(sessionID)
+      const begins = answers(info, session) ? begun(sessionID, session) : undefined
+      return [begins, arrivedMessage(info, sessionID, tracker)]
+    }
     case "session.created":
     case "session.updated":
       return seen(type, record(properties["info"]), sessionID, tracker)
@@ -144,7 +147,7 @@ export function chatMessage(
   if (isOwnCommand(parts)) tracker.commands.add(messageID)
   if (order) session.typed = undefined // the agent works on our words
   if (human && !tracker.isBusy(sessionID)) {
-    session.typed = { messageID, agent, wish, until: Date.now() + STORED_MS }
+    session.typed = { messageID, agent, wish, at: Date.now(), stored: 0 }
     return undefined
   }
   if (human) session.steered = messageID
@@ -160,22 +163,22 @@ const TELLING = new Set(["message.updated", "session.idle", "session.error", "se
  * That the agent began to work, while a message waits for an answer, is told with the event that shows what it works
  * on: a command of the person's own (`!ls`) or another message is none on that message.
  */
-function released(type: string, properties: Json, sessionID: string, tracker: Tracker): (Fact | undefined)[] {
+function released(type: string, properties: Json, sessionID: string, tracker: Tracker): Fact[] {
   const session = tracker.peek(sessionID)
-  if (!session || !TELLING.has(type)) return []
-  const { held, typed } = session
-  let begins = held !== undefined
-  if (type === "message.updated") {
-    const info = record(properties["info"])
-    if (typed && info["id"] === typed.messageID) {
-      isStored(typed)
-      return []
-    }
-    const parent = text(info["parentID"]) // opencode 2 does not say what an answer is to
-    begins = info["role"] === "assistant" && (!parent || parent === typed?.messageID)
-  }
+  const info = record(properties["info"])
+  const own = type === "message.updated" && info["id"] === session?.typed?.messageID
+  if (session?.typed && own) session.typed.stored ||= Date.now()
+  if (!session?.held || own || !TELLING.has(type)) return []
+  const task = type !== "message.updated" || answers(info, session) ? begun(sessionID, session) : undefined
+  const facts = [task, session.held].filter((fact) => fact !== undefined)
   session.held = undefined
-  return [begins ? begun(sessionID, session) : undefined, held]
+  return facts
+}
+
+/** Whether a message of the host is the agent's answer to what was typed; opencode 2 does not say what it answers. */
+function answers(info: Json, { typed }: Session): boolean {
+  const parent = text(info["parentID"])
+  return typed !== undefined && info["role"] === "assistant" && (!parent || parent === typed.messageID)
 }
 
 /** The agent works on what was typed: that is a task. */
@@ -201,7 +204,7 @@ function settled(type: string, properties: Json, sessionID: string, tracker: Tra
   session.incoming = undefined
   if (incoming.parts.length === 0) return [] // an old message that was only updated
   const fact = chatMessage(sessionID, incoming.messageID, incoming.agent, incoming.parts, tracker)
-  if (session.typed?.messageID === incoming.messageID) isStored(session.typed)
+  if (session.typed?.messageID === incoming.messageID) session.typed.stored = Date.now()
   return fact ? [fact] : []
 }
 

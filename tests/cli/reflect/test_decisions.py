@@ -208,4 +208,4 @@ def test_an_answer_after_another_review_s_changes_nothing(box: Sandbox) -> None:
     left = {STRICT.content: "promoted", BUN.content: "dismissed", LINT.content: "dismissed"}
     assert statuses(box) == left
     assert rules_file(box).count("**[rule-") == 1
-    assert len(book_of(box).state.load("changes")["list"]) == 1
+    assert len(Changes(book_of(box).state).all()) == 1

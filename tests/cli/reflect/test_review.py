@@ -7,7 +7,7 @@ import json
 import pytest
 
 from daemon.files.findings import unread
-from daemon.rules.candidates import for_a_model
+from daemon.learning.rules.candidates import for_a_model
 from harness.machine.sandbox import Sandbox
 from harness.models.server import ModelServer
 from tests.cli.reflect.person import leaves

@@ -10,7 +10,7 @@ import pytest
 from daemon.cli.reflect.reflect import ACTIONS
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
-from daemon.rules.journal import Adding, Journal, Polarity, Seen, Severity, Type, archive, promote
+from daemon.learning.rules.journal import Adding, Journal, Polarity, Seen, Severity, Type, archive, promote
 from harness.machine.sandbox import Sandbox
 from tests.cli.reflect.past import asked, journal
 from tests.cli.reflect.person import at_a_terminal

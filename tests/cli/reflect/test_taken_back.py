@@ -15,7 +15,7 @@ from daemon.core.errors import UserError
 from daemon.core.learned import Origin
 from daemon.files.project_playbook import ProjectPlaybook
 from daemon.files.reflect_state import ReflectState
-from daemon.rules.rows import Note, Standing
+from daemon.learning.rules.standing import Note, Standing
 from daemon.store import learning
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon

@@ -22,10 +22,10 @@ from daemon.engine.playbooks import Line
 from daemon.files.learned_rules import LearnedRules
 from daemon.files.playbook_place import ACE
 from daemon.files.project_playbook import ProjectPlaybook
+from daemon.learning.rules.journal import bury
+from daemon.learning.rules.section import Document
 from daemon.playbook.names import Names
 from daemon.playbook.scoring import add
-from daemon.rules.journal import bury
-from daemon.rules.section import Document
 from daemon.store import learning, ledger
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim, Heard, bash, write

@@ -66,7 +66,7 @@ SLOW = {
     "engine/test_reconnect.py": "thousands of sessions are looked through",
     "files/test_findings.py": "thousands of files are written",
     "files/test_revise.py": "thousands of files are written",
-    "files/test_rule_steps.py": "kills a process between any two of its steps",
+    "files/test_rule_kills.py": "kills a process between any two of its steps",
     "hosts/claude_code/test_recorded.py": "each field of each recorded line is changed",
     "playbook/test_extract.py": "megabytes are read",
     "store/test_damage.py": "databases are damaged and rescued",
