@@ -38,6 +38,13 @@ def wanted_object(reply: Reply, nonce: str, *keys: str, what: str = "verdict") -
     return data
 
 
+def as_quoted(text: str) -> str:
+    """A quote, or the text that it is from, without what a model may change in it: case, line breaks, and
+    marks at its ends.
+    """
+    return " ".join(text.strip(" \n\"'“”`.").casefold().split())
+
+
 def _repaired(text: str, nonce: str, keys: tuple[str, ...]) -> Mapping[str, object] | None:
     """One repair of a short span: commas before a closing bracket, raw line ends in texts."""
     starts = [m.start() for m in _ANCHOR.finditer(text[-REPAIR_CHARS:])]

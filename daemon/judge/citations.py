@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.errors import BadReply
 from ..core.evidence import FAILED
+from ..core.reply import as_quoted
 
 if TYPE_CHECKING:
     from ..core.evidence import Row
@@ -65,13 +66,9 @@ def is_cited(missing: Missing, case: Case) -> bool:
 def _quotes(missing: Missing, case: Case) -> bool:
     """The item quotes the request word for word, alone or in quotation marks: `M1: "leave it red"`."""
     cites = missing.cites[:QUOTED_CHARS]
-    quotes = [_plain(_LABEL.sub("", cites)), *(_plain(part) for part in _QUOTED.findall(cites))]
+    quotes = map(as_quoted, (_LABEL.sub("", cites), *_QUOTED.findall(cites)))
     wanted = [quote for quote in quotes if len(quote) >= QUOTE_MIN]
-    return any(quote in _plain(text) for text in case.requests for quote in wanted)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.strip(" \n\"'“”`.").casefold().split())
+    return any(quote in as_quoted(text) for text in case.requests for quote in wanted)
 
 
 def _failed_before(missing: Missing, case: Case) -> bool:
@@ -92,7 +89,7 @@ def _names_more(missing: Missing, case: Case) -> bool:
     """The item names a message (``M2``) or a call of the task (``A12``, ``A12.3``)."""
     messages, calls = len(case.requests), case.evidence.tool_calls
     for name in _ROW.findall(missing.cites[:ITEM_CHARS]):
-        number = int(name[1:].partition(".")[0])
+        number = _number(name)
         if (name[0] == "M" and 0 < number <= messages) or (name[0] == "A" and 0 < number <= calls):
             return True
     return False

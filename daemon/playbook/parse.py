@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import BadReply
-from ..core.reply import wanted_object
+from ..core.reply import as_quoted, wanted_object
 from .extract import extract_json
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ def confirmations(data: Mapping[str, Any], case: Case) -> tuple[Confirmed, ...]:
 def _is_there(cites: str, case: Case) -> bool:
     if cites.strip(" []().") in case.ids:
         return True
-    wanted = " ".join(cites.strip(" \n\"'“”`.").casefold().split())
+    wanted = as_quoted(cites)
     if len(wanted.split()) < QUOTE_WORDS:
         return False
-    return any(wanted in " ".join(text.casefold().split()) for text in case.words)
+    return any(wanted in as_quoted(text) for text in case.words)
 
 
 def _text(data: Mapping[str, Any], name: str) -> str:

@@ -9,7 +9,6 @@ import pytest
 from harness.hosts.opencode import OpencodeServe, text_of
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import SHIM
-from harness.machine.waiting import wait_until
 from harness.models.scripts import CLAIM, COMPLETE, INCOMPLETE, REQUEST, UNDEFENDED, unfinished
 from harness.models.server import Slow, bash, text
 from tests.support.hosts.witness import quiet
@@ -54,10 +53,13 @@ def test_context_after_each_call_does_not_begin_a_task(own_box: Sandbox, llm: Mo
 
 
 @pytest.mark.shows("I4", "I14")
+@pytest.mark.parametrize("command", [False, True])
 def test_context_while_the_judge_thinks_does_not_end_the_judgement(
-    own_box: Sandbox, llm: ModelServer
+    own_box: Sandbox, llm: ModelServer, *, command: bool
 ) -> None:
-    """Nobody answers it, so what the judge says is still about the last turn."""
+    """Nobody answers it, so what the judge says is still about the last turn. A command that the person runs
+    then (`!git status`) makes the session busy; that is no answer to it.
+    """
     thinks = Slow()
     with (
         Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host") as daemon,
@@ -69,8 +71,10 @@ def test_context_while_the_judge_thinks_does_not_end_the_judgement(
         session.prompt(REQUEST)
         thinks.wait_started()
         session.prompt("Context of another plugin", noReply=True)
+        if command:
+            host.request("POST", f"/session/{session.id}/shell", {"agent": "build", "command": "git status"})
         thinks.release(INCOMPLETE)
-        session.wait_users(3)
+        session.wait_users(4 if command else 3)
         assert len(session.feedback()) == 1
         asked = session.users()[0]["info"]["id"]
         assert daemon.wait_verdict(session.id, "incomplete")["task"] == asked
@@ -110,25 +114,3 @@ def test_a_message_that_another_plugin_looks_at_for_long_is_typed(own_box: Sandb
         session.wait_users(2)
         assert [text_of(m) for m in session.users()][1:] == ["Never mind"]
         quiet(session, daemon, llm, users=2)
-
-
-@pytest.mark.shows("I4", "I14")
-def test_a_command_of_the_persons_after_such_context_does_not_end_the_judgement(
-    own_box: Sandbox, llm: ModelServer
-) -> None:
-    """`!git status` makes the session busy; that is no answer to what the other plugin put in."""
-    thinks = Slow()
-    with (
-        Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host") as daemon,
-        OpencodeServe(own_box, llm.url) as host,
-    ):
-        session = host.create_session()
-        llm.script(*unfinished(), text("Stopped."), session=session.id)
-        llm.judge(thinks, UNDEFENDED, always=INCOMPLETE)
-        session.prompt(REQUEST)
-        thinks.wait_started()
-        session.prompt("Context of another plugin", noReply=True)
-        host.request("POST", f"/session/{session.id}/shell", {"agent": "build", "command": "git status"})
-        thinks.release(INCOMPLETE)
-        wait_until(session.feedback)
-        assert daemon.wait_verdict(session.id, "incomplete")["task"] == session.users()[0]["info"]["id"]
