@@ -23,17 +23,18 @@ from ...files import findings
 from ...files.rules_file import chosen
 from ...learning.rules.candidates import for_a_person
 from ...learning.rules.journal import RULE_ID, dismiss, is_due, ranked, restore, signal_named
-from ...learning.rules.section import RULES
+from ...learning.rules.section import PREFERENCES, RULES
 from ...learning.rules.standing import WORKSHOP
 from ..render import count, short
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping, Sequence
 
     from ...files.learned_rules import Done, LearnedRules, Plan
     from ...files.rules_file import Place
     from ...learning.rules.candidates import Candidate
-    from ...learning.rules.contradicts import Compare
+    from ...learning.rules.contradicts import Compare, Compared
     from ...learning.rules.journal import Entry
     from ...learning.rules.standing import Standing
 
@@ -91,11 +92,16 @@ class Proposal:
         """As it is stored."""
         return asdict(self)
 
+    def shown(self) -> Json:
+        """For a script: what it is about, the question and the labels that may be chosen."""
+        about = {k: v for k, v in self.object().items() if v and k not in {"token", "session", "at"}}
+        return {**about, "question": lines(self), "options": list(answers(self))}
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one decision. ``changes``: their numbers, newest first. ``ask``: what must be asked before
-    anything is done.
+    """What became of one decision. ``changes``: their numbers, newest first. ``ask``: what must be asked
+    before anything is done.
     """
 
     status: str
@@ -276,22 +282,32 @@ def _words(text: str) -> set[str]:
 
 
 class Decisions:
-    """Those on the rules of one project. ``place``: the file for rules; None while a person has not said which
-    of two (``places``) it is, or where there is none that may be written (``no_place``).
+    """Those on the rules of one project. ``place``: the file for rules; None while a person has not said
+    which of two (``places``) it is, or where there is none that may be written (``no_place``).
     """
 
     def __init__(self, rules: LearnedRules, compare: Compare | None = None, host: str = "") -> None:
         """``compare``: a model that says what a text contradicts. ``host``: whose file counts, of two."""
         self.rules = rules
-        self._compare = compare
+        self._compare = _remembering(compare) if compare is not None else None
         self.places: tuple[Place, ...] = ()
         self.place: Place | None = None
         self.no_place = ""
         try:
             self.places = rules.places()
-            self.place = chosen(self.places, "", RULES) or (chosen(self.places, host, RULES) if host else None)
+            self.place = chosen(self.places, "", RULES) or (
+                chosen(self.places, host, RULES) if host else None
+            )
         except UserError as error:
             self.no_place = str(error)
+
+    def refuse_unwritable(self, *, soft: bool) -> None:
+        """Raise ``UserError`` where no file could take a new rule or preference: before anything is asked."""
+        if not soft and self.no_place:
+            raise UserError(self.no_place)
+        for place in self.rules.places(soft=soft):
+            if soft or self.place is None or self.place == place:
+                place.document(PREFERENCES if soft else RULES)
 
     def base(self) -> Proposal:
         """A proposal without what it is about: where things go."""
@@ -338,6 +354,21 @@ class Decisions:
             return None
         return replace(_pattern(self.base(), signal, self.rules.journal.state.load("quotes")), text=text)
 
+    def wanted(self, verb: str, args: argparse.Namespace) -> list[Proposal] | Outcome:
+        """What an action that changes something asks about. An outcome where there is nothing to ask."""
+        match verb:
+            case "learn":
+                found = self.learning(args.text, soft=args.soft)
+                return found if isinstance(found, Outcome) else [found]
+            case "unlearn":
+                return self.unlearning(args.text, delete=args.delete)
+            case "undo":
+                return [self.undoing(args.number)]
+            case "dismiss" | "restore":
+                return [self.settling(verb, args.names)]
+            case _:
+                raise ValueError(verb)
+
     def learning(self, text: str, *, soft: bool) -> Proposal | Outcome:
         """A rule that somebody words. An outcome where there is nothing to ask."""
         plan = self.rules.plan(self._shown(text), soft=soft, compare=self._compare)
@@ -369,8 +400,8 @@ class Decisions:
     def done(
         self, p: Proposal, answer: Answer, *, seen: Mapping[str, str] | None = None, why: str = ""
     ) -> Outcome:
-        """Do what was answered. ``seen``: how the files looked when the person was asked (as of now, for None).
-        ``why``: why a rule is archived.
+        """Do what was answered. ``seen``: how the files looked when the person was asked (None: as
+        they are now). ``why``: why a rule is archived.
         """
         match answer:
             case "skip":
@@ -503,6 +534,19 @@ def _pattern(base: Proposal, signal: Mapping[str, Any], quotes: Mapping[str, Any
     said = tuple((str(q.get("day", "")), one_line(redact(str(q.get("text", ""))))) for q in kept)
     text, often = redact(" ".join(str(signal["content"]).split())), int(signal["occurrences"])
     return replace(base, text=text, signals=(str(signal["id"]),), count=often, quotes=said)
+
+
+def _remembering(compare: Compare) -> Compare:
+    """The same text is compared with the same statements once: a question and its answer need it both."""
+    known: dict[tuple[str, tuple[str, ...]], Compared] = {}
+
+    def asked(text: str, statements: Sequence[str]) -> Compared:
+        key = text, tuple(statements)
+        if key not in known:
+            known[key] = compare(text, statements)
+        return known[key]
+
+    return asked
 
 
 def _lined(s: Stands) -> Stands:

@@ -8,21 +8,20 @@ or no journal that can be used · 130 Ctrl-C.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ...core.errors import UserError
-from ..render import place, plain, print_json, short
+from ..render import plain, print_json
 from ..settings import add_flags, here, look
 from ..terminal import add_flag, attended, say
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from ...core.settings import Settings
     from ...files.learned_rules import LearnedRules
     from ...paths import Paths
-    from .decisions import Decisions, Outcome, Proposal
 
     Run = Callable[[argparse.Namespace], int]
 
@@ -83,7 +82,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     unlearn.add_argument("text", metavar="TEXT", help='its id, or what it is about: "rule about npm"')
     unlearn.add_argument("--delete", action="store_true", help="remove it entirely, not even archived")
     unlearn.add_argument("--why", default="", metavar="REASON", help="why, for the archive")
-    add_flag(action(what, "history", "every rule, active and archived, and each change", _in("status", "history")))
+    add_flag(
+        action(what, "history", "every rule, active and archived, and each change", _in("status", "history"))
+    )
     undo = _changing(what, "undo", "take a change of the rules back, after asking")
     undo.add_argument(
         "number", nargs="?", type=int, default=0, metavar="ID", help="of `history` (the newest)"
@@ -160,7 +161,7 @@ def _changing(
 
         if sessions_here() and not args.dry_run:
             return decided(name, args)
-        return _asked(name, args)
+        return asked(name, args)
 
     parser = action(what, name, text, run)
     parser.add_argument("--dry-run", action="store_true", help="say what would be asked, change nothing")
@@ -182,32 +183,33 @@ def _review(args: argparse.Namespace) -> int:
     return review.review(rules)
 
 
-def _asked(name: str, args: argparse.Namespace) -> int:
+def asked(name: str, args: argparse.Namespace) -> int:
     """Ask the person at the terminal, and do it; 1 when nothing was changed."""
     from . import review
-    from .decisions import Decisions, Outcome
+    from .decisions import Decisions, Outcome, lines
     from .model import own_model
 
     rules, shows = rules_of(args), args.json or args.dry_run
     model = own_model(rules.journal.project, rules.state_dir) if name == "learn" and not shows else None
     decisions = Decisions(rules, model.compare if model is not None else None)
-    found = asks(name, args, decisions)
+    if name == "learn":
+        decisions.refuse_unwritable(soft=args.soft)
+    found = decisions.wanted(name, args)
+    asks, done = ((), [found.object()]) if isinstance(found, Outcome) else (found, [])
     if args.json:
-        print_json(_object(rules, found))
+        shown = [p.shown() for p in asks]
+        print_json({"project": str(rules.journal.project), "done": done, "ask": shown, "changed": False})
         return 0
     if isinstance(found, Outcome):
         say(f"nothing to do, it stands there already: {plain(found.text)} [{plain(found.file)}]")
         return 0
     if args.dry_run:
-        for p in found:
-            say("you would be asked: " + " ".join(_texts(p)))
+        for p in asks:
+            say("you would be asked: " + " ".join(lines(p)))
         return 0
     review.consent("a change of what was learned")
     try:
-        if name == "learn":
-            review.which_file(decisions)
-            found = [replace_target(decisions, p) for p in found]
-        outcome = _one(decisions, found, args)
+        outcome = review.one(decisions, found, why=getattr(args, "why", ""))
     except EOFError:
         outcome = None
     if outcome is None or outcome.status == "skipped for now":
@@ -216,4 +218,6 @@ def _asked(name: str, args: argparse.Namespace) -> int:
     review.tell(outcome)
     if outcome.changes:
         say(f"undo with: reflectd reflect undo {outcome.changes[0]}")
+    elif outcome.status == "dismissed":
+        say(f"take that back with: reflectd reflect restore {' '.join(args.names)}")
     return 0

@@ -33,11 +33,14 @@ LETTERS: Final[dict[str, str]] = {
     "archive": "a", "delete": "x", "do": "y",
 }  # fmt: skip
 BACK: Final = Choice("g", "Go back", "decide nothing yet")
-_UNWORDED: Final = (Choice("d", "Dismiss", "it teaches nothing"), Choice("s", "Skip for now", "ask again next time"))
+_UNWORDED: Final = (
+    Choice("d", "Dismiss", "it teaches nothing"),
+    Choice("s", "Skip for now", "ask again next time"),
+)
 
 
 def consent(what: str) -> None:
-    """A person wants this. An agent's shell is no terminal. Raises ``UserError`` where none can have said so."""
+    """A person wants this. An agent's shell is no terminal. Raises ``UserError`` where nobody said so."""
     if not attended():
         raise UserError(f"{what} is a person's decision: do it on a terminal. Nothing was changed")
     for stream in (sys.stdout, sys.stderr):
@@ -56,6 +59,20 @@ def which_file(decisions: Decisions) -> None:
         for key, p in found.items()
     ]
     decisions.place = found[choose(options, "1")]
+
+
+def one(decisions: Decisions, found: Sequence[Proposal], *, why: str = "") -> Outcome | None:
+    """Ask about the one of these that the person means; None for none of them."""
+    if found[0].kind in {"learn", "conflict", "near"} and not found[0].soft:
+        which_file(decisions)
+        found = [replace(found[0], target=decisions.base().target)]
+    if len(found) > 1:
+        say("Which one?")
+        meant = {str(i): p for i, p in enumerate(found, 1)}
+        options = [Choice(key, p.stands[0].id, cut(p.stands[0].text, 200)) for key, p in meant.items()]
+        key = choose([*options, Choice("s", "None of them")], "s")
+        found = [meant[key]] if key in meant else []
+    return asked(decisions, found[0], why=why) if found else None
 
 
 def asked(decisions: Decisions, p: Proposal, *, back: bool = False, why: str = "") -> Outcome | None:
@@ -192,7 +209,9 @@ class Review:
     def _choices(self, item: Proposal | Candidate, text: str) -> list[Choice]:
         made = item if isinstance(item, Proposal) else self._decisions.base()
         found = _options(made) if text else list(_UNWORDED)
-        found.append(Choice("e", "Edit the wording") if text else Choice("e", "Word it yourself", "then decide"))
+        found.append(
+            Choice("e", "Edit the wording") if text else Choice("e", "Word it yourself", "then decide")
+        )
         found += [Choice("u", "Undo the last decision")] if self._made else []
         return [*found, Choice("q", "Quit", "what you decided is kept")]
 

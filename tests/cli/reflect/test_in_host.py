@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from daemon.cli.reflect.questions import Proposal, answers, question, stored
+from daemon.cli.reflect.decisions import Proposal, answers, question, stored
 from daemon.clock import SystemClock
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
@@ -113,7 +113,7 @@ def test_each_option_does_what_it_says(host: Dialogs) -> None:
     picks = {STRICT: "Add to Workshop", BUN: "Dismiss", LINT: "Skip for now"}
     host.asks(entry["input"], *(picks[wish] for wish in order))
     done = {d["text"]: d["status"] for d in applied(host, entry)["done"]}
-    expected = {STRICT: "preference added", BUN: "dismissed", LINT: "not now"}
+    expected = {STRICT: "preference added", BUN: "dismissed", LINT: "skipped for now"}
     assert done == {wish.content: status for wish, status in expected.items()}
     assert not rules(host.box)
     assert "Use strict TypeScript mode" in rules(host.box, ".claude/memory/preferences.md")
