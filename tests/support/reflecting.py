@@ -22,7 +22,8 @@ from tests.support.machine.command_line import COMMAND, environment
 DAY = "2025-11-27"
 DAYS = ("2025-11-20", "2025-11-24", DAY)
 ROLES = ("assistant", "user")
-QUIT = ("q Quit", "q Quit what you decided is kept", "Number (Enter is 4):")  # how a question ends
+QUESTION = "Letter (Enter is s):"
+"""How the question about a pattern ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,18 +176,18 @@ class Reviewing(Terminal):
 
         def shown() -> bool:
             head, _, below = " ".join(self.screen.split()).rpartition("Found pattern: ")
-            return bool(head or below) and below.startswith(content) and below.endswith(QUIT)
+            return bool(head or below) and below.startswith(f'"{content}"') and below.endswith(QUESTION)
 
         wait_until(shown, f"the question about {content!r}", lambda: self.screen)
 
     def answer(self, key: str, then: str) -> None:
-        """Press a key, and wait until this pattern is asked about."""
-        self.press(key)
+        """Type a letter, and wait until this pattern is asked about."""
+        self.press(f"{key}\r")
         self.asked(then)
 
 
 def review(
-    box: Sandbox, *args: str, ready: str = "q Quit", size: tuple[int, int] = (80, 24), **env: str
+    box: Sandbox, *args: str, ready: str = QUESTION, size: tuple[int, int] = (80, 24), **env: str
 ) -> Reviewing:
     """``reflectd reflect`` in a terminal of that size."""
     command = [*COMMAND, "reflect", *args]

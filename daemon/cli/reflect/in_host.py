@@ -4,8 +4,8 @@ What the person typed themselves behind `/reflect`, with just these words, is do
 question for the host's question tool (``propose``, and each action that changes something), and ``apply``
 does what they answer. The answer is no argument: the daemon says it, which heard it from the host and looks
 into the host's own record; it says each once. Which session this is, the host's shell says; a wrong one only
-leads to a refusal. Questions that were put are remembered in the state folder for a day. Raises ``UserError`` and
-``Unavailable``.
+leads to a refusal. Questions that were put are remembered in the state folder for a day. Raises ``UserError``
+and ``Unavailable``.
 """
 
 from __future__ import annotations

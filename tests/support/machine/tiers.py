@@ -24,8 +24,6 @@ FULL = {
     "cli/backtest/test_backtest.py": "whole folders of sessions are judged",
     "cli/control/test_restart.py": "daemons of other versions are installed and started",
     "cli/playbook/test_bootstrap.py": "whole folders of sessions are read, the vendor's library asks",
-    "cli/reflect/test_decisions.py": "a pseudo-terminal is driven",
-    "cli/reflect/test_menu.py": "a pseudo-terminal is driven",
     "cli/reflect/test_review.py": "a pseudo-terminal is driven",
     "cli/setup/test_completion.py": "shells are started",
     "evals": "hundreds of labelled cases are judged",
