@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto"
 import { hostError, isHuman, isOwnCommand, isUndone, orderOf, sessionInfo } from "./project.ts"
 import { commandIn, ours } from "./reflect.ts"
+import { isStored, STORED_MS } from "./tracker.ts"
 import type { Session, Tracker, Wish } from "./tracker.ts"
 import { isRecord, JUDGE_TITLE, number, record, text } from "./wire.ts"
 import type { Fact, Json } from "./wire.ts"
@@ -40,11 +41,11 @@ export function factsOf(event: unknown, tracker: Tracker, now = Date.now()): Fac
   if (tracker.isJudge(sessionID)) {
     return type === "session.deleted" ? [{ kind: type, data: { sessionID } }] : []
   }
-  const before = [
-    ...settled(type, properties, sessionID, tracker),
+  const before = settled(type, properties, sessionID, tracker)
+  const found = [
     ...released(type, properties, sessionID, tracker),
-  ]
-  const found = read(type, properties, sessionID, tracker, now).filter((fact) => fact !== undefined)
+    ...read(type, properties, sessionID, tracker, now),
+  ].filter((fact) => fact !== undefined)
   const aside = tracker.peek(sessionID)?.aside === true
   return [...before, ...found.filter((fact) => !aside || ASIDE.has(fact.kind))]
 }
@@ -63,12 +64,8 @@ function read(
     }
     case "message.part.updated":
       return arrivedPart(record(properties["part"]), sessionID, tracker, now)
-    case "message.updated": {
-      const info = record(properties["info"])
-      const session = tracker.session(sessionID)
-      const begins = answers(info, session) ? begun(sessionID, session) : undefined
-      return [begins, arrivedMessage(info, sessionID, tracker)]
-    }
+    case "message.updated":
+      return [arrivedMessage(record(properties["info"]), sessionID, tracker)]
     case "session.created":
     case "session.updated":
       return seen(type, record(properties["info"]), sessionID, tracker)
@@ -147,7 +144,7 @@ export function chatMessage(
   if (isOwnCommand(parts)) tracker.commands.add(messageID)
   if (order) session.typed = undefined // the agent works on our words
   if (human && !tracker.isBusy(sessionID)) {
-    session.typed = { messageID, agent, wish, at: Date.now(), stored: 0 }
+    session.typed = { messageID, agent, wish, until: Date.now() + STORED_MS }
     return undefined
   }
   if (human) session.steered = messageID
@@ -163,22 +160,22 @@ const TELLING = new Set(["message.updated", "session.idle", "session.error", "se
  * That the agent began to work, while a message waits for an answer, is told with the event that shows what it works
  * on: a command of the person's own (`!ls`) or another message is none on that message.
  */
-function released(type: string, properties: Json, sessionID: string, tracker: Tracker): Fact[] {
+function released(type: string, properties: Json, sessionID: string, tracker: Tracker): (Fact | undefined)[] {
   const session = tracker.peek(sessionID)
-  const info = record(properties["info"])
-  const own = type === "message.updated" && info["id"] === session?.typed?.messageID
-  if (session?.typed && own) session.typed.stored ||= Date.now()
-  if (!session?.held || own || !TELLING.has(type)) return []
-  const task = type !== "message.updated" || answers(info, session) ? begun(sessionID, session) : undefined
-  const facts = [task, session.held].filter((fact) => fact !== undefined)
+  if (!session || !TELLING.has(type)) return []
+  const { held, typed } = session
+  let begins = held !== undefined
+  if (type === "message.updated") {
+    const info = record(properties["info"])
+    if (typed && info["id"] === typed.messageID) {
+      isStored(typed)
+      return []
+    }
+    const parent = text(info["parentID"]) // opencode 2 does not say what an answer is to
+    begins = info["role"] === "assistant" && (!parent || parent === typed?.messageID)
+  }
   session.held = undefined
-  return facts
-}
-
-/** Whether a message of the host is the agent's answer to what was typed; opencode 2 does not say what it answers. */
-function answers(info: Json, { typed }: Session): boolean {
-  const parent = text(info["parentID"])
-  return typed !== undefined && info["role"] === "assistant" && (!parent || parent === typed.messageID)
+  return [begins ? begun(sessionID, session) : undefined, held]
 }
 
 /** The agent works on what was typed: that is a task. */
@@ -204,7 +201,7 @@ function settled(type: string, properties: Json, sessionID: string, tracker: Tra
   session.incoming = undefined
   if (incoming.parts.length === 0) return [] // an old message that was only updated
   const fact = chatMessage(sessionID, incoming.messageID, incoming.agent, incoming.parts, tracker)
-  if (session.typed?.messageID === incoming.messageID) session.typed.stored = Date.now()
+  if (session.typed?.messageID === incoming.messageID) isStored(session.typed)
   return fact ? [fact] : []
 }
 

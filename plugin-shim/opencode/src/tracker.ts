@@ -63,9 +63,8 @@ export interface Typed {
   messageID: string
   agent: string
   wish: Wish
-  at: number
-  /** When the host stored it (epoch ms), which it does when every plugin has looked at it; 0 before. */
-  stored: number
+  /** Until then (epoch ms) it is open what becomes of it. */
+  until: number
 }
 
 /** A dialog with questions of ours that is open: where it stands in the session. */
@@ -81,12 +80,14 @@ const isPrompted = (session: Session) => Date.now() - session.prompted < 10_000
 /** So soon after it stored a person's message the host lets the agent work on it. */
 const ANSWERED_MS = 2500
 /** So long a message may be with other plugins before it is stored. */
-const STORED_MS = 60_000
+export const STORED_MS = 60_000
 /** So long a prompt of ours waits to see what becomes of a message. */
 const WAITS_MS = 5000
 
-/** Whether it is still open what becomes of a message that came in. */
-const isOpen = ({ at, stored }: Typed) => Date.now() < (stored ? stored + ANSWERED_MS : at + STORED_MS)
+/** The host stored what came in, which it does when every plugin has looked at it. */
+export function isStored(typed: Typed): void {
+  typed.until = Math.min(typed.until, Date.now() + ANSWERED_MS)
+}
 
 export class Tracker {
   readonly #sessions = new BoundedMap<string, Session>(1000)
@@ -153,7 +154,7 @@ export class Tracker {
     const typed = this.peek(id)?.typed
     if (!typed) return
     const end = Date.now() + WAITS_MS
-    while (this.peek(id)?.typed === typed && isOpen(typed) && Date.now() < end) await pause(20)
+    while (this.peek(id)?.typed === typed && Date.now() < Math.min(typed.until, end)) await pause(20)
   }
 
   /**
@@ -166,7 +167,7 @@ export class Tracker {
     if (!session) return ""
     if (session.aborted || session.undone) return "a person stopped the agent or took messages back"
     const { human, steered, typed } = session
-    if (typed && isOpen(typed)) return "a newer human message"
+    if (typed && Date.now() < typed.until) return "a newer human message"
     if (human && only.task && ![human, steered].includes(only.task)) return "a newer human message"
     if (session.turn && only.turn && session.turn !== only.turn) return "a newer turn"
     if (isPrompted(session) || (!busy && this.isBusy(id))) return "busy"

@@ -97,6 +97,23 @@ test("our command is told as such, and the work on it is not", () => {
   )
 })
 
+// shows: I9
+test("the work on our command is not told either behind what another plugin put in", () => {
+  const tracker = new Tracker()
+  chatMessage(S, "msg_1", "build", [{ type: "text", text: "context" }], tracker)
+  chatMessage(S, "msg_2", "build", typed("status"), tracker)
+  const answer = { sessionID: S, id: "msg_3", role: "assistant", parentID: "msg_2" }
+  const work = [
+    event("session.status", { status: { type: "busy" } }),
+    event("message.updated", { info: answer }),
+    event("session.idle", {}),
+  ]
+  assert.deepEqual(
+    work.flatMap((one) => factsOf(one, tracker)),
+    [],
+  )
+})
+
 test("a command that is typed while the agent works does not hide the end of that work", () => {
   const tracker = new Tracker()
   chatMessage(S, "msg_1", "build", [{ type: "text", text: "Add a test" }], tracker)
