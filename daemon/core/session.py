@@ -78,8 +78,8 @@ class Session:
 
     No task resets these: ``prompts``: when prompts of ours were stored (epoch ms), of the last day; nothing
     takes one of them away. ``counted``: how many of the last ones count for the usual limits;
-    ``prompts_told``: the person was told that there may be no more. A host's word that a person typed and
-    the agent answers begins these two again.
+    a host's word that a person typed and the agent answers begins that again. ``prompts_told``: the person
+    was told that there may be no more, until the first prompt after such a word.
     """
 
     id: str
@@ -188,7 +188,7 @@ def _typed(session: Session, event: HumanMessaged) -> Session:
     if event.steers and session.task and session.phase not in FINAL_FOR_TASK:
         return session
     new = _new_task(session, event.message)
-    return new if event.steers or new is session else replace(new, counted=0, prompts_told=False)
+    return new if event.steers or new is session else replace(new, counted=0)
 
 
 def _new_task(session: Session, message: str) -> Session:
@@ -258,7 +258,12 @@ def settled(session: Session, turn: str, phase: Phase, reason: str) -> Session:
 def prompted(session: Session, at: int) -> Session:
     """The state when a prompt of ours is stored (epoch ms)."""
     recent = tuple(t for t in session.prompts if t > at - DAY_MS)
-    return replace(session, prompts=(*recent, at)[-MOST_PROMPTS:], counted=session.counted + 1)
+    return replace(
+        session,
+        prompts=(*recent, at)[-MOST_PROMPTS:],
+        counted=session.counted + 1,
+        prompts_told=session.prompts_told and session.counted > 0,
+    )
 
 
 def unread(session: Session) -> Session:
@@ -285,6 +290,7 @@ def taken_back(session: Session, before: Session) -> Session:
         open_items=before.open_items,
         prompts=before.prompts,
         counted=before.counted,
+        prompts_told=before.prompts_told,
         nudges=before.nudges,
         loop=before.loop,
         loop_count=before.loop_count,

@@ -186,11 +186,11 @@ def _stubs(work: Work) -> Iterator[Row]:
 def _failed_edits(work: Work, errors: Collection[str]) -> Iterator[Row]:
     if work.delegated or work.blind_writes:
         return
-    for edit in {e.path: e for e in work.failures.edits}.values():
-        name = file_name(edit.path)
+    for path in dict.fromkeys(work.failures.edits):
+        name = file_name(path)
         if any(name in error for error in errors):
             continue
-        text = f"the edit of {shorten(edit.path)} failed and was not done again"
+        text = f"the edit of {shorten(path)} failed and was not done again"
         yield Row("", "unmet", text, detail=f"The edit of {name} failed and was not done again")
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core import events as ev
-from daemon.core.session import Session, fold, judging, reconcile, settled
+from daemon.core.session import Session, fold, judging, prompted, reconcile, settled
 from daemon.core.transcript import Message, Model, Transcript
 
 S = Session(id="s")
@@ -55,7 +55,10 @@ def test_only_a_message_at_rest_begins_the_count_of_prompts() -> None:
     steered = fold(over, ev.HumanMessaged("s", 5, "u2", steers=True))
     assert (steered.task, steered.counted, steered.prompts_told) == ("u2", 2, True)
     typed = fold(over, ev.HumanMessaged("s", 5, "u2"))
-    assert (typed.task, typed.prompts, typed.counted, typed.prompts_told) == ("u2", (1, 2), 0, False)
+    assert (typed.task, typed.prompts, typed.counted, typed.prompts_told) == ("u2", (1, 2), 0, True)
+    again = prompted(typed, 3)
+    assert (again.prompts, again.counted, again.prompts_told) == ((1, 2, 3), 1, False)
+    assert prompted(replace(again, prompts_told=True), 4).prompts_told
 
 
 @pytest.mark.shows("I11", "I13")

@@ -9,8 +9,8 @@ import pytest
 from harness.hosts.opencode import OpencodeServe, text_of
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import SHIM
-from harness.models.scripts import CLAIM, COMPLETE, INCOMPLETE, REQUEST, UNDEFENDED, unfinished
-from harness.models.server import Slow, bash, text
+from harness.models.scripts import CLAIM, COMPLETE, INCOMPLETE, REQUEST, UNDEFENDED, unfinished, verdict
+from harness.models.server import Slow, bash, text, write
 from tests.support.hosts.witness import quiet
 
 if TYPE_CHECKING:
@@ -50,6 +50,51 @@ def test_context_after_each_call_does_not_begin_a_task(own_box: Sandbox, llm: Mo
         assert {v["task"] for v in verdicts} == {session.users()[0]["info"]["id"]}
         assert [text_of(m) for m in session.users()].count("Context of another plugin") >= 4
         quiet(session, daemon, llm, users=len(session.users()))
+
+
+DRIVER = """\
+let first, idles = 0
+export default {
+  id: "driver",
+  server: async ({ client }) => ({
+    event: async ({ event }) => {
+      if (event.type !== "session.idle") return
+      const id = event.properties.sessionID
+      first ??= id
+      if (id !== first || ++idles % 2) return
+      const parts = [{ type: "text", text: "Keep going" }]
+      await client.session.promptAsync({ path: { id }, body: { parts } })
+    },
+  }),
+}
+"""
+
+
+@pytest.mark.shows("I4", "I5", "I8", "GUARD-10")
+def test_a_plugin_that_prompts_at_every_second_idle(own_box: Sandbox, llm: ModelServer) -> None:
+    """Each of its messages looks typed and begins a task. Twice the limit holds whoever types: with two an
+    hour allowed, four are sent, the person is told, and nothing more goes out.
+    """
+    driver = own_box.file("driver.ts", DRIVER)
+    config = {"plugin": [SHIM.as_uri(), driver.as_uri()]}
+    limits = {"REFLECTD_JUDGE_MAX_PER_HOUR": "2", "REFLECTD_JUDGE_SECOND_LOOK": "never"}
+    with (
+        Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host", **limits) as daemon,
+        OpencodeServe(own_box, llm.url, config=config) as host,
+    ):
+        session = host.create_session()
+        rounds = [[write("step.txt", f"{n}"), text(f"Step {n} is done.")] for n in range(12)]
+        llm.script(*(step for steps in rounds for step in steps), session=session.id)
+        llm.judge(always=verdict(complete=False, severity="HIGH", missing=[("half of it is missing", "M1")]))
+        session.prompt(REQUEST)
+        stopped = daemon.wait_verdict(session.id, "stopped")
+        assert stopped["reason"] == "guard:prompt_limit"
+        assert len(session.feedback()) == 4
+        assert len([m for m in session.users() if text_of(m) == "Keep going"]) == 4
+        quiet(session, daemon, llm, users=9)
+        host.wait_toast(
+            "sent back 4 times within an hour. Nothing more is sent within an hour, whoever types"
+        )
 
 
 @pytest.mark.shows("I4", "I14")

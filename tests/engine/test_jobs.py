@@ -257,7 +257,7 @@ async def test_a_dear_month_is_warned_of_once(site: Site) -> None:
         )
 
     def warned() -> list[tuple[str]]:
-        return daemon.db.read("SELECT what FROM told_once")
+        return daemon.db.read("SELECT what FROM told_once WHERE what LIKE 'month %'")
 
     await daemon.db.commit(paid(6.0, "USD"), paid(6.0, "EUR"))
     months = {m.currency: m.so_far for m in daemon.world.ledger.month(site.clock.ms)}

@@ -281,6 +281,13 @@ async def test_eight_prompts_an_hour_whatever_begins_a_task(w: World) -> None:
     assert len(told) == 1
     await w.host.types("ses_a")
     assert await rounds_with_progress(w, 20) == 8
+    assert len([t for t in w.host.toasts if t.startswith("Stopped: the agent was sent back")]) == 2
+    for _ in range(
+        2
+    ):  # sixteen within the hour: nothing more is sent, and nothing more is said, whoever types
+        await w.host.types("ses_a")
+        assert await rounds_with_progress(w, 20) == 0
+    assert len([t for t in w.host.toasts if t.startswith("Stopped: the agent was sent back")]) == 2
 
 
 @pytest.mark.shows("I4", "I5", "I8")

@@ -132,3 +132,27 @@ def test_a_failure_that_is_older_than_the_work() -> None:
     """The same run failed with the changes stashed away: said, not open."""
     row = the_check(edit(), bash("git stash && pytest; git stash pop", TWO_FAILED, None), FAIL)
     assert (row.open, "it failed too without the changes" in row.text) == (False, True)
+
+
+JEST = "FAIL src/a.test.ts\nFAIL src/b.test.ts\nTests: 2 failed, 4 total"
+JEST_A, JEST_B = (bash(f"npx jest src/{x}.test.ts", "Tests: 1 passed, 1 total") for x in "ab")
+WEB = bash("pnpm --filter web test", "Tests: 1 failed, 9 total", 1)
+NARROWER = {  # calls → open checks
+    "each failed file passed": ((edit(), bash("npx jest", JEST, 1), JEST_A, JEST_B), 0),
+    "one of two passed": ((edit(), bash("npx jest", JEST, 1), JEST_A), 1),
+    "another package passed": (
+        (edit(), WEB, edit(), bash("pnpm --filter api test", "Tests: 9 passed, 9 total")),
+        1,
+    ),
+    "a file of the package passed": (
+        (edit(), WEB, edit(), bash("pnpm --filter web test src/a.test.ts", "Tests: 1 passed, 1 total")),
+        0,
+    ),
+}
+
+
+@pytest.mark.shows("I24")
+@pytest.mark.parametrize(("calls", "count"), NARROWER.values(), ids=NARROWER)
+def test_a_narrower_run_answers_what_it_reached(calls: tuple[ToolCall, ...], count: int) -> None:
+    """Of the tests that a failed run named, each has to pass; of another package nothing is answered."""
+    assert len(evidence_of("Fix it", *calls).open) == count

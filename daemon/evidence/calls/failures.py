@@ -41,41 +41,24 @@ _FALLBACK: Final = re.compile(
 _TAIL: Final = 600  # characters of an output that say that it was killed
 
 
-@dataclass(frozen=True, slots=True)
-class FailedEdit:
-    """An edit of ``path`` that failed. ``doubtful``: the file was edited before, or read again."""
-
-    path: str
-    doubtful: bool = False
-
-
 @dataclass(slots=True)
 class Failures:
-    """The failures nothing made good so far."""
+    """The failures nothing made good so far: paths of edits that failed, commands that were killed."""
 
-    edits: list[FailedEdit] = field(default_factory=list)
+    edits: list[str] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
-    _edited: set[str] = field(default_factory=set)
 
     def take(self, call: ToolCall, script: str, actions: Sequence[Action]) -> None:
         """The next call. ``script``: what a shell call ran; ``actions``: what was read from it."""
         if call.status == "error" and call.tool.lower() in WRITE_TOOLS:
             if not is_denied(call) and not _FALLBACK.search(call.error[:400] or call.output[:400]):
-                found = [w.path for w in written_by_tool(call.tool, call.input)]
-                more = [FailedEdit(p, file_name(p) in self._edited) for p in found if p != "a file"]
-                self.edits = (self.edits + more)[-MAX_KEPT:]
+                found = [w.path for w in written_by_tool(call.tool, call.input) if w.path != "a file"]
+                self.edits = (self.edits + found)[-MAX_KEPT:]
             return
-        writes = {file_name(a.path) for a in actions if isinstance(a, Write)}
-        self._edited |= writes
         if script:
             self._ran(call, script)
-            self.edits = [e for e in self.edits if file_name(e.path) not in script]
-        elif call.tool.lower() == "read":
-            path = str(call.input.get("filePath") or call.input.get("file_path") or "")
-            self.edits = [
-                FailedEdit(e.path, e.doubtful or file_name(e.path) == file_name(path)) for e in self.edits
-            ]
-        self.edits = [e for e in self.edits if file_name(e.path) not in writes]
+        writes = {file_name(a.path) for a in actions if isinstance(a, Write)}
+        self.edits = [e for e in self.edits if file_name(e) not in writes and file_name(e) not in script]
 
     def _ran(self, call: ToolCall, script: str) -> None:
         if self.killed:

@@ -36,6 +36,27 @@ test("a task begins at its first human message; feedback and continuations do no
   assert.deepEqual(findTask(messages), { start: 2, covered: true, earlier: [0] })
 })
 
+// shows: I4
+test("what a program puts in begins no task: at work, without an answer, or where the host was at work", () => {
+  const putIn = user("context")
+  const work = [
+    user("one"),
+    assistant("did one"),
+    user("two"),
+    assistant("did two"),
+    user("go on", { metadata: { reflectd: { order: "o", kind: "feedback" } } }),
+    assistant("tool", { finish: "tool-calls" }),
+  ]
+  const start = (...after: Json[]) => findTask([...work, ...after]).start
+  assert.equal(start(putIn, assistant("did more")), 2)
+  const ended = [...work, assistant("did more")]
+  assert.equal(findTask([...ended, putIn]).start, 2)
+  assert.equal(findTask([...ended, putIn, work[4], assistant("did all")]).start, 2)
+  assert.equal(findTask([...ended, putIn, assistant("did all")]).start, 7)
+  const steers = (id: string) => id === record(putIn["info"])["id"]
+  assert.equal(findTask([...ended, putIn, assistant("did all")], steers).start, 2)
+})
+
 test("a whole session fits into an answer: texts become shorter, then the oldest messages go", () => {
   const few = [user("one"), assistant("did one"), user("two"), assistant("did two")]
   assert.deepEqual(shape(projectWhole(few)), [
