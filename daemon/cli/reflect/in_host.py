@@ -2,8 +2,8 @@
 
 What the person typed themselves behind `/reflect`, with just these words, is done. Anything else becomes a
 question for the host's question tool (``propose``, and each action that changes something), and ``apply``
-does what they answer. The answer is no argument: the daemon says it, which heard it from the host and looks
-into the host's own record; it says each once. Which session this is, the host's shell says; a wrong one only
+does what they answer. The answer is no argument: the daemon says it, which heard it from the
+host; it says each once. Which session this is, the host's shell says; a wrong one only
 leads to a refusal. Questions that were put are remembered in the state folder for a day. Raises ``UserError``
 and ``Unavailable``.
 """
@@ -36,7 +36,6 @@ Json = dict[str, Any]
 SESSION: Final = ("REFLECTD_SESSION", "CLAUDE_CODE_SESSION_ID")
 EXPIRES_MS: Final = 86_400_000
 KEPT: Final = 200
-SPEND_S: Final = 30.0  # the host's own record may be a moment behind, and is read again
 _RULES_OF: Final = {"claude-code": "claude_code", "opencode": "opencode"}
 OUTSIDE: Final = (
     "this is for an agent inside Claude Code or opencode; on a terminal `reflectd reflect` asks you itself"
@@ -121,7 +120,7 @@ class InHost:
         from ...paths import find_socket
 
         body = {"session": self.session, "digest": digest}
-        said = request(find_socket(self.where), "POST", "/v1/features/rules/spend", body, SPEND_S)
+        said = request(find_socket(self.where), "POST", "/v1/features/rules/spend", body)
         return str(said["label"])
 
     def _proposals(self) -> list[Proposal]:
