@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...core.consent import Question
 from ...core.errors import Unavailable, UserError
@@ -127,21 +127,14 @@ class Outcome:
 
 def stored(found: object) -> Proposal | None:
     """A proposal as it was stored; None for anything else."""
+    import msgspec
+
     if not isinstance(found, dict) or set(found) != {f.name for f in fields(Proposal)}:
         return None
     try:
-        made = Proposal(**found)
-        texts = (made.token, made.session, made.text, made.target, made.kept, *made.signals)
-        numbers = (made.at, made.count, made.number)
-        if made.kind not in get_args(Kind) or not all(isinstance(t, str) for t in texts):
-            return None
-        if not all(type(n) is int for n in numbers) or not isinstance(made.soft, bool):
-            return None
-        quotes = tuple((str(day), str(text)) for day, text in made.quotes)
-        stands = tuple(Stands(each["id"], each["text"], each["where"]) for each in made.object()["stands"])
-    except (TypeError, ValueError, KeyError):
+        return msgspec.convert(found, Proposal)
+    except msgspec.ValidationError:
         return None
-    return replace(made, signals=tuple(made.signals), quotes=quotes, stands=stands)
 
 
 # --- what is asked -------------------------------------------------------------------------------------

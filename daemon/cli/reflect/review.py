@@ -256,7 +256,7 @@ def _meant(p: Proposal, key: str) -> Answer:
 
 def _goes_to(decisions: Decisions, p: Proposal) -> list[str]:
     """The file that a rule would go to, with its path, or why there is none."""
-    if p.kind not in {"pattern", "learn"}:
+    if p.soft or p.kind not in {"pattern", "learn"}:
         return []
     where = decisions.place
     if where is None:
