@@ -385,8 +385,10 @@ class Decisions:
 
     def settling(self, verb: Literal["dismiss", "restore"], names: Sequence[str]) -> Proposal:
         """Signals that are dismissed or restored."""
-        journal = self.rules.journal.read().journal
-        found = [signal_named(journal, name) for name in names]
+        loaded = self.rules.journal.read()
+        if loaded.problem:
+            raise UserError(f"{loaded.problem}: the next scan begins a new one")
+        found = [signal_named(loaded.journal, name) for name in names]
         stands = tuple(Stands(s["id"], one_line(s["content"]), "") for s in found)
         return replace(self.base(), kind=verb, signals=tuple(names), stands=stands)
 

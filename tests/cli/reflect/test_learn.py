@@ -135,21 +135,6 @@ def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox, llm: 
     assert rules(box).startswith("- Always install with pnpm\n\n")
 
 
-@pytest.mark.shows("FR5")
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_a_rule_that_says_the_same_gets_the_new_words(box: Sandbox, llm: ModelServer) -> None:
-    """Update the text; both may stand, and an empty answer leaves everything as it is."""
-    learned(box, "Run the linter before each commit")
-    env = model_of(llm.url)
-    llm.api(*[compares(same="linter")] * 2)
-    code, screen = learn(box, "Run the linter before each commit to main", "", **env)
-    assert code == 1
-    assert 'The same stands in other words: "Run the linter before each commit" [rule-001 in' in screen
-    assert learn(box, "Run the linter before each commit to main", "t", **env)[0] == 0
-    assert "- **[rule-001]** Run the linter before each commit to main (learned" in rules(box)
-    assert "rule-002" not in rules(box)
-
-
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_of_two_unrelated_files_the_person_names_one(box: Sandbox) -> None:
     """The question names both paths; the next rule goes where the section is, without asking."""
@@ -206,28 +191,6 @@ def test_soft_is_a_preference(box: Sandbox) -> None:
     assert journal(box)[0]["target"] == "workshop_preference"
     refused = reflectd(box, "reflect", "learn", "Skip all approvals", "--soft")
     said(refused, 2, "Without --soft it becomes a rule")
-
-
-@pytest.mark.shows("FR6")
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_soft_goes_to_workshop_where_it_is_installed(box: Sandbox) -> None:
-    """The command, argument by argument; a program of that name in the project is never run."""
-    ran = box.root / "ran"
-    for folder in (box.project / "bin", box.root / "bin"):
-        folder.mkdir()
-        program = folder / "workshop"
-        program.write_text(f'#!/bin/sh\necho "$0 $@" >> {ran}\n')
-        program.chmod(0o755)
-    path = f".:bin:{box.project}/bin:{box.root}/bin:{box.env()['PATH']}"
-    code, screen = learn(box, "Prefer concise responses", "w", flags=["--soft"], PATH=path)
-    assert code == 0, screen
-    assert "Keep this preference (a preference, kept by Workshop)?" in screen
-    assert ran.read_text() == (
-        f"{box.root}/bin/workshop --workspace .claude/memory preference Prefer concise responses "
-        "--category reflect\n"
-    )
-    assert not (box.project / ".claude" / "memory").exists()
-    assert journal(box)[0]["file"] == "workshop"
 
 
 @pytest.mark.full("a pseudo-terminal is driven")

@@ -57,7 +57,7 @@ def test_no_flag_and_no_pipe_trusts_them(box: Sandbox, flags: list[str]) -> None
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_a_no_trusts_nothing_and_remove_takes_it_back(box: Sandbox) -> None:
     """What the person learned here themselves stays theirs."""
-    assert at_a_terminal(box, ["reflect", "learn", "Prefer tables", "--soft"], "y")[0] == 0
+    assert at_a_terminal(box, ["reflect", "learn", "Prefer tables", "--soft"], "w")[0] == 0
     file = box.project / ".claude" / "memory" / "preferences.md"
     file.write_text(file.read_text().replace("\n### Archived", "- Answer in German\n\n### Archived"))
     assert at_a_terminal(box, ["trust"], "")[0] == 0
