@@ -43,7 +43,7 @@ def test_what_looks_goes_on(box: Sandbox, broken: Path, args: tuple[str, ...]) -
     before = broken.read_bytes()
     found = json.loads(said(reflectd(box, *args, "--json"), 0))
     if "unlearn" in args:
-        assert [rule["id"] for rule in found["rules"]] == ["rule-001"]
+        assert [asked["stands"][0]["id"] for asked in found["ask"]] == ["rule-001"]
     else:
         (problem,) = found["problems"]
         assert NO_JOURNAL in problem
