@@ -180,6 +180,10 @@ class Reviewing(Terminal):
 
         wait_until(shown, f"the question about {content!r}", lambda: self.screen)
 
+    def ends(self, words: str = QUESTION) -> None:
+        """Until these are the last words on the screen: what was typed before a question is no answer."""
+        wait_until(lambda: " ".join(self.screen.split()).endswith(words), words, lambda: self.screen)
+
     def answer(self, key: str, then: str) -> None:
         """Type a letter, and wait until this pattern is asked about."""
         self.press(f"{key}\r")

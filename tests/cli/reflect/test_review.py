@@ -124,6 +124,7 @@ def test_letters_decide(box: Sandbox) -> None:
         terminal.wait_for("a preference, in .claude/memory/preferences.md")
         terminal.press("9\r")
         terminal.wait_for("Type one of a, w, d, s, e, q.")
+        terminal.ends()
         for key, following in (("a", brief), ("w", BUN), ("d", LINT)):
             terminal.answer(key, following.content)
         text = leaves(terminal, "s")
@@ -169,12 +170,14 @@ def test_without_a_model_the_person_words_what_they_said(box: Sandbox) -> None:
         assert 'The agent before: "I installed it with npm."' in text
         assert "Add to CLAUDE.md" not in text
         terminal.press("e\r")
-        terminal.wait_for("In your words (empty keeps it):")
+        terminal.ends("In your words (empty keeps it):")
         terminal.press("Use bun, not npm\r")
         terminal.wait_for('Wording: "Use bun, not npm"')
         terminal.wait_for("a  Add to CLAUDE.md")
+        terminal.ends()
         terminal.press("a\r")
         terminal.wait_for('Your words: "Add the price list."')
+        terminal.ends()
         terminal.press("d\r")
         terminal.wait_for("Dismissed: Add the price list.")
         assert terminal.ended() == 0
@@ -183,12 +186,16 @@ def test_without_a_model_the_person_words_what_they_said(box: Sandbox) -> None:
     assert (signal_["occurrences"], signal_["status"]) == (2, "promoted")
     worked(box, "1-session", DAYS[2], ("Done.", "No, wait"), ("Done.", "Never mind, it always fails"))
     with review(box, size=TALL, ready='Your words: "No, wait') as terminal:
+        terminal.ends()
         terminal.press("d\r")
         terminal.wait_for('Your words: "Never mind')
+        terminal.ends()
         terminal.press("u\r")
         terminal.wait_for("Undone.")
+        terminal.ends()
         terminal.press("d\r")
-        terminal.wait_for("Dismissed: No, wait Dismissed")
+        terminal.wait_for("Pattern 2 of 2")
+        terminal.ends()
         text = leaves(terminal, "s")
     assert "dismissed: 1, skipped for now: 1" in text
     assert [c.text for c in for_a_model(unread(book_of(box)))] == ["Never mind, it always fails"]
@@ -202,19 +209,24 @@ def test_the_wording_can_be_edited(box: Sandbox) -> None:
     said_before(box, STRICT, Wish("Run lint everywhere", ("lint!",)))
     with review(box, size=(120, 120)) as terminal:
         terminal.press("e\r")
-        terminal.wait_for("(empty keeps it):")
+        terminal.ends("(empty keeps it):")
         terminal.press("Use it, sk-ant-api03-" + "a1B2" * 12 + "\r")
         terminal.asked(STRICT.content)
         terminal.press("a\r")
         terminal.wait_for("holds a secret")
+        terminal.ends()
         assert "strict" not in rules_file(box)
         terminal.press("e\r")
+        terminal.ends("(empty keeps it):")
         terminal.press("Use strict TypeScript mode everywhere\r")
         terminal.wait_for('Wording: "Use strict TypeScript mode everywhere"')
+        terminal.ends()
         terminal.answer("a", "Run lint everywhere")
         terminal.press("e\r")
+        terminal.ends("(empty keeps it):")
         terminal.press("Always run lint\r")
         terminal.wait_for('Wording: "Always run lint"')
+        terminal.ends()
         text = leaves(terminal, "a")
         assert "There already rule-001 in CLAUDE.md" in text
     assert "** Use strict TypeScript mode everywhere (learned" in rules_file(box)
@@ -332,7 +344,7 @@ def test_a_line_of_a_persons_own_hand_is_not_replaced(box: Sandbox, llm: ModelSe
         terminal.answer("", BUN.content)
         assert statuses(box)[BUN.content] == "pending"
         terminal.press("a\r")
-        terminal.wait_for("g  Go back decide nothing yet Letter (Enter is g):")
+        terminal.ends("Letter (Enter is g):")
         box.file("CLAUDE.md", "Use yarn for package management.\n")
         terminal.press("b\r")
         terminal.wait_for("was changed while the person was asked")
@@ -340,6 +352,7 @@ def test_a_line_of_a_persons_own_hand_is_not_replaced(box: Sandbox, llm: ModelSe
         assert rules_file(box) == "Use yarn for package management.\n"
         terminal.press("a\r")
         terminal.wait_for('Conflicts with: "Use yarn')
+        terminal.ends("Letter (Enter is g):")
         leaves(terminal, "b")
     assert rules_file(box).startswith("Use yarn for package management.\n")
     assert "[rule-001]** Use bun" in rules_file(box)
@@ -420,6 +433,7 @@ def test_ctrl_z_and_fg(box: Sandbox) -> None:
         terminal.press(CTRL_Z)
         terminal.wait_for("Stopped")
         terminal.press("clear; fg\r")
+        terminal.wait_for("daemon reflect")
         terminal.press("d\r")
         terminal.wait_for("dismissed: 1")
         terminal.press("exit\r")

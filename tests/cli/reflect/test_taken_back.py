@@ -119,7 +119,7 @@ def test_reflect_unlearn_archives_or_removes_a_rule(box: Sandbox) -> None:
         learned(box, text)
     box.file("CLAUDE.md", rules_file(box).replace("Use npm", "Use npm 11"))
     screen = yes(box, "reflect", "unlearn", "rule about npm", "--why", "we use bun now", answers=("1", "a"))
-    assert "2  rule-002  Run the npm audit each week" in screen
+    assert "2  rule-002      Run the npm audit each week" in screen
     assert 'Shall this rule no longer apply? "Use npm 11" [rule-001 in CLAUDE.md]' in screen
     assert "**[rule-001]** Use npm 11 (archived: " in rules_file(box)
     assert ", reason: we use bun now)" in rules_file(box)
