@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bench.stand import Table, environment
 from daemon.hosts.claude_code.sessions import named
-from daemon.rules.journal import Adding, Seen, empty
+from daemon.learning.rules.journal import Adding, Seen, empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -32,10 +32,6 @@ def run(*, quick: bool) -> Table:
         for turn in range(runs + 1):
             found = {
                 "python -c pass": _plain([*PYTHON, "pass"], folder, project),
-                "python -c 'import asyncio'": _plain([*PYTHON, "import asyncio"], folder, project),
-                "python -c 'import prompt_toolkit'": _plain(
-                    [*PYTHON, "import prompt_toolkit"], folder, project
-                ),
                 "reflect status": _plain([*REFLECT, "status"], folder, project),
                 "reflect, first question": _asked(folder, project),
             }

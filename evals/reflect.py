@@ -25,8 +25,8 @@ from daemon.core.errors import UserError
 from daemon.core.shares import Share, wilson
 from daemon.core.transcript import Said
 from daemon.files.prompts import read_layer
-from daemon.rules import contradicts, signals
-from daemon.rules.candidates import Candidate, candidate_of, for_a_person
+from daemon.learning.rules import contradicts, signals
+from daemon.learning.rules.candidates import Candidate, candidate_of, for_a_person
 from evals.replies import answered
 from evals.report import counted
 

@@ -23,7 +23,7 @@ from daemon.engine.repositories import project_of
 from daemon.files.learned_rules import LearnedRules
 from daemon.files.playbook import dumped
 from daemon.files.rule_changes import digest
-from daemon.rules.journal import Journal
+from daemon.learning.rules.journal import Journal
 from daemon.store import learning
 from daemon.store.db import Database
 from daemon.store.episodes import SqliteEpisodes
@@ -263,14 +263,14 @@ def _learned_before(project: Path, state: Path) -> None:
         })  # fmt: skip
 
     rules.journal.change(suggest)
-    file = rules.steps.playbook.path
+    file = rules.playbook.path
     file.parent.mkdir(exist_ok=True)
     texts = (
         "The translations are in `locale/`, one file a language.",
         "`make check` needs the network once.",
     )
     file.write_bytes(dumped(book(*(point(f"pat-{i:03d}", t, 4 - i, 0) for i, t in enumerate(texts, 1)))))
-    rules.steps.playbook.approve(texts[:1])
+    rules.playbook.approve(texts[:1])
     asyncio.run(_waits_for_a_word(project.resolve(), state))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Unavailable, UserError, words
 from ..core.transcript import Said
-from ..rules.candidates import by_keyword
+from ..learning.rules.candidates import by_keyword
 
 if TYPE_CHECKING:
     import os

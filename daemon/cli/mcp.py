@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
             "`reflectd setup HOST --mcp` tells an agent to"
         )
     from ..mcp.server import Bridge, serve
-    from .reflect.action import rules_at
-    from .reflect.worn import row_object
+    from .reflect.reflect import rules_at
+    from .reflect.status import row_object
 
     settings, where = look(args)
     project = here(where, args.dir)

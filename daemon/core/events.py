@@ -131,24 +131,12 @@ class PersonAnswered:
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionShown:
-    """The host shows the person a dialog with questions of ours, by their digests (``core.consent``)."""
-
-    session: str
-    t: int
-    digests: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class QuestionAnswered:
-    """The person answered questions of ours. ``call``: the id of the agent's call. ``place``: where the host
-    keeps its own record of it.
-    """
+    """The person answered questions of ours. ``call``: the id of the agent's call."""
 
     session: str
     t: int
     call: str
-    place: str
     answers: tuple[Chosen, ...]
 
 
@@ -156,13 +144,11 @@ class QuestionAnswered:
 class CommandTyped:
     """The person typed our slash command. ``digest``: that of what it asks for (``core.consent.Wish``), ""
     where it asks for nothing that changes something. ``message``: the id of the message that it became.
-    ``place``: as in ``QuestionAnswered``.
     """
 
     session: str
     t: int
     message: str
-    place: str
     digest: str
 
 
@@ -225,7 +211,6 @@ SessionEvent = (
     | HostErrored
     | PersonAsked
     | PersonAnswered
-    | QuestionShown
     | QuestionAnswered
     | CommandTyped
     | SessionCompacted

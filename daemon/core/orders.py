@@ -97,17 +97,6 @@ class ReadProviders:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRecord:
-    """Read what the host itself recorded of a person's answer (``call``: to this call of ``message``), or of
-    our command that they typed (``message``).
-    """
-
-    session: str
-    message: str
-    call: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ReadHistory:
     """Read what people typed in past sessions: the ``limit`` sessions that were used next after ``after``, ""
     for the oldest. ``listed``: only which sessions there are.
@@ -121,12 +110,5 @@ class ReadHistory:
 Prompting = SendFeedback | SendNudge
 StoredOrder = Prompting | ShowToast
 CallOrder = (
-    ReadMessages
-    | RunJudge
-    | CancelOrder
-    | RenewContext
-    | DeleteSessions
-    | ReadProviders
-    | ReadRecord
-    | ReadHistory
+    ReadMessages | RunJudge | CancelOrder | RenewContext | DeleteSessions | ReadProviders | ReadHistory
 )

@@ -19,7 +19,6 @@ from .events import (
     PersonAnswered,
     PersonAsked,
     QuestionAnswered,
-    QuestionShown,
     SessionBusied,
     SessionCompacted,
     SessionDeleted,
@@ -155,7 +154,6 @@ def fold(state: Session, event: SessionEvent) -> Session:
         case (
             SyntheticMessaged()
             | HostErrored()
-            | QuestionShown()
             | QuestionAnswered()
             | CommandTyped()
             | SessionCompacted()

@@ -19,7 +19,7 @@ from ..files.project_playbook import ProjectPlaybook, StateFile
 from ..files.reflect_state import ReflectState
 from ..learning.playbook.learn import changed, known_part
 from ..learning.playbook.points import each, harms, line
-from ..rules.section import Document
+from ..learning.rules.section import Document
 from ..store import learning
 
 if TYPE_CHECKING:

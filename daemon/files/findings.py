@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import UserError
 from ..core.redact import redact
-from ..rules.candidates import Gathering, keep_quotes, merged, stored
-from ..rules.journal import Adding, same, trim
+from ..learning.rules.candidates import Gathering, keep_quotes, merged, stored
+from ..learning.rules.journal import Adding, same, trim
 from .alone import alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..rules.candidates import Candidate, Finding
-    from ..rules.journal import Entry, Journal
+    from ..learning.rules.candidates import Candidate, Finding
+    from ..learning.rules.journal import Entry, Journal
     from .journal import Changed, ProjectJournal
 
 Json = dict[str, Any]

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from ..core.errors import Unavailable, UserError
 from ..core.redact import redact
-from ..rules import journal as journals
-from ..rules.journal import Journal
+from ..learning.rules import journal as journals
+from ..learning.rules.journal import Journal
 from .alone import alone
 from .atomic import set_aside, write_atomic
 from .bounded import read_bytes, reason

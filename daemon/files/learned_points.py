@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..core.errors import UserError
 from ..core.learned import known_as, refusal
 from ..learning.playbook.points import by_name, drop, each
-from ..rules.journal import bury
+from ..learning.rules.journal import bury
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -65,7 +65,7 @@ def take_back(rules: LearnedRules, name: str, text: str, *, by: str = "you") -> 
     """Remove the point, and see to it that what it says is never learned again. That comes first: who is
     ended between the two may ask again.
     """
-    _unchanged(by_name(rules.steps.playbook.read().playbook).get(name), name, text)
+    _unchanged(by_name(rules.playbook.read().playbook).get(name), name, text)
     never_again(rules.journal, text)
 
     def edit(playbook: Playbook, names: Names) -> str:
@@ -75,7 +75,7 @@ def take_back(rules: LearnedRules, name: str, text: str, *, by: str = "you") -> 
         drop(playbook, [point] if point is not None else [])
         return name
 
-    rules.steps.playbook.change(edit, lambda name: f"took back {name}", by=by)
+    rules.playbook.change(edit, lambda name: f"took back {name}", by=by)
 
 
 def never_again(book: ProjectJournal, text: str) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..core.errors import Unavailable, UserError
 from ..core.learned import known_as, refusal
-from ..rules.section import PREFERENCES
+from ..learning.rules.section import PREFERENCES
 from .bounded import reason
 from .folders import make_folder
 from .programs import find_program

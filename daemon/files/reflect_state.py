@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "reflect"  # in the state folder
 LIMIT: Final = 256 * 1024 * 1024
-Name = Literal[
-    "cursors", "quotes", "candidates", "tombstones", "decided", "changes", "preferences", "proposals"
-]
+Name = Literal["cursors", "quotes", "candidates", "tombstones", "decided", "preferences", "proposals"]
 
 
 class ReflectState:

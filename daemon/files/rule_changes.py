@@ -1,25 +1,34 @@
-"""The changes of a project's rules and preferences that reflectd made, in the state folder.
+"""The changes that reflectd made of a project's rules and preferences: each with what the file was before it,
+in the state folder.
 
-A change is noted before the file is replaced, and as done once the journal says so too: what was begun and
-not done is what a killed process left, and the next one finishes or forgets it. Numbers count through all
-files of the project; a file's revision has the number of its change.
+A change is kept before the file is replaced, and as done once the journal says so too: what was begun and not
+done is what a killed process left (``learned_rules``). Numbers count through all files of the project.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from ..rules.journal import RULE_ID
-from .revise import SUFFIX
+import msgspec
+
+from ..core.errors import UserError
+from ..learning.rules.journal import RULE_ID
+from .atomic import write_atomic
+from .bounded import read_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from .reflect_state import ReflectState
 
-KEPT: Final = 300
+KEPT: Final = 100
+BYTES: Final = 50_000_000  # of all of them
+LIMIT: Final = 16_000_000  # of one
+FOLDER: Final = "changes"  # in the project's folder of the state
 Pair = tuple[dict[str, Any] | None, dict[str, Any] | None]
 
 
@@ -28,7 +37,8 @@ class Change:
     """One change. ``file``: its path from the project, "" where nothing but Workshop was told. ``before`` and
     ``after``: digests of the file, "" for none. ``rules``: each entry of the journal before and after it.
     ``signals``: [id, status before, status after]. ``retired``: the playbook's revision that took out the
-    point that said the same. ``undoes``: the number of the change that this one undid.
+    point that said the same. ``undoes``: the number of the change that this one undid. ``backup``: what the
+    file was, packed; None where there was none.
     """
 
     number: int
@@ -45,59 +55,85 @@ class Change:
     retired: int = 0
     undoes: int = 0
     done: bool = False
+    backup: bytes | None = None
+
+    def content(self) -> bytes:
+        """What the file was before it, empty for none. Raises ``UserError`` when that can't be read."""
+        try:
+            return zlib.decompress(self.backup or packed(b""))
+        except zlib.error:
+            raise UserError(f"what {self.file} was before change {self.number} can't be read") from None
 
 
 class Changes:
     """Those of one project. Who writes holds the lock on the state's folder."""
 
     def __init__(self, state: ReflectState) -> None:
-        self._state = state
+        self._folder = state.folder / FOLDER
 
     def all(self) -> list[Change]:
         """Newest first. One that can't be understood is left out."""
-        found = self._state.load("changes").get("list")
-        every = [_read(each) for each in found] if isinstance(found, list) else []
-        return sorted((c for c in every if c is not None), key=lambda c: -c.number)
-
-    def highest_rule(self) -> int:
-        """The highest number that was ever given to a rule."""
-        found = self._state.load("changes").get("highest")
-        return found if type(found) is int else 0
-
-    def next_number(self) -> int:
-        """The number of the next change: above those of all changes and of all revisions that are kept."""
-        kept = (path.name.partition(".")[0] for path in self._state.folder.glob(f"files/*/*{SUFFIX}"))
-        numbers = [int(name) for name in kept if name.isdecimal()]
-        return max([*numbers, *(c.number for c in self.all())], default=0) + 1
-
-    def put(self, change: Change) -> None:
-        """Note it, in place of what is noted under its number. Raises ``Unavailable``."""
-        self._save([change, *(c for c in self.all() if c.number != change.number)], change.at)
-
-    def drop(self, change: Change) -> None:
-        """It did not come about. Raises ``Unavailable``."""
-        self._save([c for c in self.all() if c.number != change.number], change.at)
-
-    def finished(self, change: Change, *, retired: int = 0) -> Change:
-        """It is done. Raises ``Unavailable``."""
-        done = replace(change, done=True, retired=retired or change.retired)
-        self.put(done)
-        return done
+        found: list[Change] = []
+        for path in self._paths():
+            with suppress(OSError, ValueError, RecursionError):
+                found.append(msgspec.json.decode(read_bytes(path, LIMIT) or b"", type=Change))
+        return found
 
     def entries(self) -> list[dict[str, Any]]:
         """Every entry of the journal that a change made, newest first."""
         return [after for c in self.all() for _, after in c.rules if after is not None]
 
-    def folder(self, file: str) -> Path:
-        """Where the revisions of a file are kept."""
-        return self._state.folder / "files" / file.replace("/", "%")
+    def highest_rule(self) -> int:
+        """The highest number of a rule that a change was about."""
+        entries = (str(entry.get("id")) for c in self.all() for pair in c.rules for entry in pair if entry)
+        return max((int(m[1]) for name in entries if (m := RULE_ID.fullmatch(name))), default=0)
 
-    def _save(self, changes: list[Change], now_ms: int) -> None:
-        ids = (RULE_ID.fullmatch(str(e["id"])) for c in changes for pair in c.rules for e in pair if e)
-        highest = max([self.highest_rule(), *(int(m[1]) for m in ids if m)])
-        newest = sorted(changes, key=lambda c: -c.number)[:KEPT]
-        kept = {"highest": highest, "list": [asdict(c) for c in newest]}
-        self._state.save("changes", kept, now_ms, durable=True)
+    def next_number(self) -> int:
+        """The number of the next change."""
+        return max((int(path.stem) for path in self._paths()), default=0) + 1
+
+    def put(self, change: Change) -> None:
+        """Keep it, in place of what is kept under its number. Raises ``Unavailable``."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_atomic(self._path(change), msgspec.json.encode(change), mode=0o600)
+        total = 0
+        for i, path in enumerate(self._paths()):
+            with suppress(OSError):
+                total += path.stat().st_size
+                if i and (i >= KEPT or total > BYTES):
+                    path.unlink()
+
+    def drop(self, change: Change) -> None:
+        """It did not come about."""
+        self._path(change).unlink(missing_ok=True)
+
+    def finished(self, change: Change, *, retired: int = 0) -> None:
+        """It is done. Raises ``Unavailable``."""
+        self.put(replace(change, done=True, retired=retired or change.retired))
+
+    def wanted(self, number: int = 0) -> Change:
+        """The change that would be taken back: this one; for 0 the newest that nobody undid. Raises
+        ``UserError``.
+        """
+        every = self.all()
+        gone = undone(every)
+        if number == 0:
+            found = next((c for c in every if c.number not in gone and not c.undoes), None)
+            if found is None:
+                raise UserError("there is nothing to undo")
+            return found
+        found = next((c for c in every if c.number == number), None)
+        if found is None:
+            raise UserError(f"there is no change {number}; `reflectd reflect history` lists them")
+        if found.number in gone:
+            raise UserError(f"change {number} is undone already")
+        return found
+
+    def _path(self, change: Change) -> Path:
+        return self._folder / f"{change.number:08d}.json"
+
+    def _paths(self) -> list[Path]:
+        return sorted((p for p in self._folder.glob("*.json") if p.stem.isdecimal()), reverse=True)
 
 
 def undone(changes: list[Change]) -> set[int]:
@@ -114,20 +150,6 @@ def digest(content: bytes) -> str:
     return sha256(content).hexdigest() if content else ""
 
 
-def _read(found: object) -> Change | None:
-    if not isinstance(found, dict):
-        return None
-    try:
-        change = Change(**found)
-        rules = tuple((before, after) for before, after in change.rules)
-        signals = tuple((str(name), str(was), str(now)) for name, was, now in change.signals)
-        texts = (change.what, change.file, change.before, change.after, change.why, change.by)
-        if not all(type(n) is int for n in (change.number, change.at, change.retired, change.undoes)):
-            return None
-        if not all(isinstance(text, str) for text in texts):
-            return None
-        if not all(entry is None or isinstance(entry, dict) for pair in rules for entry in pair):
-            return None
-        return replace(change, rules=rules, signals=signals)
-    except (TypeError, ValueError):
-        return None
+def packed(content: bytes) -> bytes:
+    """A file's content as a change keeps it."""
+    return zlib.compress(content)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..core.errors import Unavailable, UserError
-from ..rules.markdown import decoded, scan
-from ..rules.section import Document
+from ..learning.rules.section import Document, decoded, scan
 from .bounded import read_bytes, reason
 from .journal import OPENCODE_FILE
 from .journal import place as journal_place
@@ -23,7 +22,7 @@ from .journal import place as journal_place
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..rules.section import Form
+    from ..learning.rules.section import Form
 
 LIMIT: Final = 4 * 1024 * 1024
 CLAUDE: Final = ("CLAUDE.md", ".claude/CLAUDE.md")

@@ -1,1 +1,1 @@
-"""Learning: rules, points and lessons, each kind in a package of its own."""
+"""What is learned from sessions and from people: rules, points, lessons. Pure, one package for each kind."""

@@ -13,7 +13,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from daemon.cli.backtest import text
 from daemon.cli.control import status
 from daemon.cli.playbook import bootstrap, points
 from daemon.cli.playbook.bootstrap import Found, Plan, Run
-from daemon.cli.reflect import screens
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why_text
@@ -36,9 +34,6 @@ from daemon.replay.backtest import Report, Result
 from daemon.replay.past import Past
 from daemon.replay.sample import Precision
 from daemon.replay.stops import Sign
-from daemon.rules.candidates import Candidate, Sighting
-from daemon.rules.contradicts import Statement
-from daemon.rules.rows import Standing
 from harness.machine.sandbox import REPO
 
 SCREENS = Path(__file__).parents[1] / "data" / "screens"
@@ -98,48 +93,6 @@ def bootstrap_lines(width: int) -> list[str]:
     return lines + bootstrap.end(plan, ran, paint(width))
 
 
-def reflect_lines(width: int) -> list[str]:
-    """A review: a pattern, words that nobody read, a conflict, a rule that says the same, the decisions."""
-    said = ("No, use strict mode", "I said strict\x1b[2J TypeScript mode, in every package " * 4, "strict!")
-    days = ("2025-11-20", "2025-11-24", "2025-11-27")
-    quotes = [
-        {"day": d, "session": f"{i}f2a9c1e-77b0", "text": t}
-        for i, (d, t) in enumerate(zip(days, said, strict=True))
-    ]
-    signal = {"id": "sig-20251120-001", "content": "Use strict TypeScript mode", "type": "correction"}
-    signal |= {"severity": "high", "occurrences": 3, "first_seen": days[0], "last_seen": days[2]}
-    found, to = screens.pattern_of(signal, quotes), paint(width)
-    npm = Statement("Use npm for package management", "rule-003", "CLAUDE.md:12")
-    own = Statement("We install everything with npm, and commit its lock file.", "", "CLAUDE.md:4", own=True)
-    near = Standing("rule-002", "Run lint before you commit", True, False, "CLAUDE.md")
-    seen = tuple(Sighting(f"{i}f2a9c1e-77b0", f"m{i}", day) for i, day in enumerate(days[:2]))
-    words = Candidate("0a1b2c", said[1], "I set strict to false\x07.", ("correction", "refused"), seen)
-    made = [
-        screens.Decision(found.id, "rule", found.content, "rule-004", "CLAUDE.md"),
-        screens.Decision("sig-20251121-001", "preference", "Prefer short answers", "rule-005", "Workshop"),
-        screens.Decision(
-            "sig-20251121-002", "reworded", "Run lint before committing", "rule-002", "CLAUDE.md"
-        ),
-        screens.Decision(
-            "sig-20251122-001", "known", "Never push to main", "rule-001", "CLAUDE.md", (), ("told",)
-        ),
-        screens.Decision("sig-20251122-002", "dismissed", "Use yarn for package management"),
-        screens.Decision("sig-20251122-003", "skipped", "Write a test for each mistake that was found"),
-    ]
-    return [
-        *screens.opening(9, 0, "~/shop", to),
-        *screens.pattern(found, found.content, (1, 9), "~/shop/AGENTS.md (CLAUDE.md is a link to it)", to),
-        *screens.pattern(found, "Always use strict TypeScript mode", (1, 9), "~/shop/CLAUDE.md", to),
-        *screens.conflict("Use bun for package management", [npm, own], to),
-        *screens.near("Run lint before committing", near, to),
-        *(line for decision in made for line in screens.decided(decision, to)),
-        *screens.summary([replace(made[0], changes=(3,)), *made[1:]], 3, to),
-        *screens.opening(0, 0, "~/shop", to),
-        *screens.opening(1, 2, "~/shop", to),
-        *screens.pattern(screens.words_of(words), "", (1, 2), "~/shop/CLAUDE.md", to),
-    ]
-
-
 def backtest_lines(width: int) -> list[str]:
     """A back-test by a model, over two weeks in three projects, with some answers of the person."""
     report, at = Report("anthropic"), 1_763_985_600_000
@@ -176,7 +129,6 @@ VERBS: dict[str, Callable[[int], list[str]]] = {
     "cost_table": cost_table,
     "playbook": playbook_lines,
     "bootstrap": bootstrap_lines,
-    "reflect": reflect_lines,
 }
 
 

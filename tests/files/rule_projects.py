@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from daemon.files.learned_rules import LearnedRules
+from daemon.files.learned_rules import Done, LearnedRules
 from daemon.files.playbook import dumped
 from daemon.files.rule_changes import digest
-from daemon.files.rule_steps import Done
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
 from tests.playbook.books import book, point
@@ -25,14 +24,15 @@ import os, signal, sys
 counted = 0
 def hook(event, args):
     global counted
-    if event == "os.rename":
+    if event in {"os.rename", "os.remove"}:
         counted += 1
         if counted == int(sys.argv[1]):
             os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(hook)
 exec(sys.argv[2])
 """
-"""Runs a program and kills it with signal 9 right before its n-th rename, which is how a file is replaced."""
+"""Runs a program and kills it with signal 9 right before its n-th rename or removal, which is how a file is
+replaced."""
 
 
 @dataclass
@@ -122,7 +122,7 @@ class Machine:
         """Run code in a process that is killed before its ``at``-th rename; False when it came to its end."""
         program = (
             "from pathlib import Path\nfrom daemon.testing import FakeClock\n"
-            "from daemon.files.learned_rules import LearnedRules\nfrom daemon.files import rule_undo\n"
+            "from daemon.files.learned_rules import LearnedRules\n"
             "from daemon.files.rule_changes import digest\n"
             f"env = {{'HOME': {str(self.home)!r}, 'PATH': {self.path!r}}}\n"
             f"rules = LearnedRules({str(self.project)!r}, Path({str(self.state)!r}), "

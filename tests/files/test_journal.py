@@ -11,7 +11,7 @@ import pytest
 
 from daemon.core.errors import Unavailable, UserError
 from daemon.files.journal import FILE, OPENCODE_FILE, ProjectJournal, place
-from daemon.rules.journal import Adding, Journal, Seen, dismiss, promote, restore
+from daemon.learning.rules.journal import Adding, Journal, Seen, dismiss, promote, restore
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
 from tests.support.secrets import TOKENS
@@ -164,7 +164,7 @@ WRITER = """
 import sys
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
-from daemon.rules.journal import Adding, Seen
+from daemon.learning.rules.journal import Adding, Seen
 name, project, state = sys.argv[1:]
 book = ProjectJournal(project, __import__("pathlib").Path(state), SystemClock())
 for n in range(25):

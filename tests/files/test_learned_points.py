@@ -21,7 +21,7 @@ def rules(tmp_path: Path) -> LearnedRules:
     project = tmp_path / "work"
     project.mkdir()
     found = LearnedRules(project, tmp_path / "state", FakeClock())
-    file = found.steps.playbook.path
+    file = found.playbook.path
     file.parent.mkdir()
     file.write_bytes(dumped(book(point("pat-001", "Use pathlib."), point("pat-002", "See https://x.dev/a."))))
     return found
@@ -29,7 +29,7 @@ def rules(tmp_path: Path) -> LearnedRules:
 
 def test_a_word_on_a_point(rules: LearnedRules) -> None:
     """Nobody vouches for what came with a clone, until a person or a session does."""
-    playbook = rules.steps.playbook
+    playbook = rules.playbook
     assert [p["name"] for p in unvouched(playbook, ())] == ["pat-001", "pat-002"]
     assert [p["name"] for p in unvouched(playbook, {known_as("Use pathlib.")})] == ["pat-002"]
     vouch(playbook, {"pat-001": "Use pathlib."})
@@ -39,15 +39,15 @@ def test_a_word_on_a_point(rules: LearnedRules) -> None:
 def test_what_agents_may_not_read_is_refused(rules: LearnedRules) -> None:
     """One such text refuses all of them."""
     named = {"pat-001": "Use pathlib.", "pat-002": "See https://x.dev/a."}
-    for refused in (lambda: may_count(named), lambda: vouch(rules.steps.playbook, named)):
+    for refused in (lambda: may_count(named), lambda: vouch(rules.playbook, named)):
         with pytest.raises(UserError, match="pat-002 may not be offered to agents: it names an address"):
             refused()
-    assert len(unvouched(rules.steps.playbook, ())) == 2
+    assert len(unvouched(rules.playbook, ())) == 2
 
 
 def test_another_text_than_was_seen_is_left_alone(rules: LearnedRules) -> None:
     """Neither vouched for nor removed; the same for a point that is gone."""
-    playbook = rules.steps.playbook
+    playbook = rules.playbook
     assert as_seen(playbook, "pat-001", known_as("Use pathlib.")) == "Use pathlib."
     for refused in (
         lambda: as_seen(playbook, "pat-001", known_as("Use os.path.")),
@@ -65,5 +65,5 @@ def test_what_is_taken_back_never_comes_again(rules: LearnedRules) -> None:
     """The point is gone with a revision, and one tombstone stays however often it is said."""
     take_back(rules, "pat-001", "Use pathlib.", by="dashboard")
     never_again(rules.journal, "Use pathlib.")
-    assert [r.by for r in rules.steps.playbook.history()] == ["dashboard"]
+    assert [r.by for r in rules.playbook.history()] == ["dashboard"]
     assert [stone["content"] for stone in rules.journal.read().journal["tombstones"]] == ["Use pathlib."]

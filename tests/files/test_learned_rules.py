@@ -7,7 +7,6 @@ import stat
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.files.rule_undo import undo
 from tests.files.rule_projects import Machine
 
 
@@ -188,8 +187,8 @@ def test_a_point_that_says_the_same_becomes_the_rule(machine: Machine) -> None:
     done = machine.learn("use bun")
     assert done.told == ("pat-001 of the playbook became rule-001",)
     assert "pat-001" not in path.read_text()
-    assert machine.rules.steps.playbook.history()[0].what == "pat-001 became rule-001"
-    assert undo(machine.rules.steps).told == ("the playbook's point that said the same is back",)
+    assert machine.rules.playbook.history()[0].what == "pat-001 became rule-001"
+    assert machine.rules.undo().told == ("the playbook's point that said the same is back",)
     assert "pat-001" in path.read_text()
 
 
@@ -228,3 +227,70 @@ def test_what_workshop_refuses_is_kept_in_the_file(machine: Machine) -> None:
     assert machine.entries() == [("rule-001", "Prefer short answers", True)]
     assert machine.journal()["learned_rules"][0]["file"] == ".claude/memory/preferences.md"
     assert [c.what for c in machine.rules.changes.all()] == ["learned rule-001"]
+
+
+# --- undo
+
+
+def test_changes_are_undone_one_after_the_other(machine: Machine) -> None:
+    """The newest first, down to no file; an undo can be undone; a promoted signal waits again."""
+    (name,) = machine.signals("use bun")
+    machine.learn("Use npm")
+    machine.learn("Use bun", signals=[name], replaces=["rule-001"])
+    texts = [machine.text]
+    machine.rules.unlearn("rule-002", machine.mark(), reason="no")
+    texts.append(machine.text)
+    assert machine.rules.undo().change.what == "undo of 3 (archived rule-002)"
+    assert (machine.text, machine.entries()[1]) == (texts[0], ("rule-002", "Use bun", True))
+    assert machine.rules.undo(4).change.undoes == 4
+    assert (machine.text, machine.entries()[1]) == (texts[1], ("rule-002", "Use bun", False))
+    machine.rules.undo()
+    machine.rules.undo()
+    assert machine.entries() == [("rule-001", "Use npm", True)]
+    assert machine.status_of(name) == "pending"
+    machine.rules.undo()
+    assert (machine.file.exists(), machine.entries()) == (False, [])
+    with pytest.raises(UserError, match="there is nothing to undo"):
+        machine.rules.changes.wanted()
+
+
+@pytest.mark.shows("I43")
+def test_what_was_edited_since_is_never_overwritten(machine: Machine) -> None:
+    """By a person or by a later change, which is named; file and journal stay as they are."""
+    machine.learn("Use npm")
+    machine.learn("Run lint")
+    with pytest.raises(UserError, match=r"since change 1, first by change 2 \(learned rule-002\)"):
+        machine.rules.undo(1)
+    machine.file.write_text(machine.text + "mine\n")
+    with pytest.raises(UserError, match="an edit that is not reflectd's: nothing was undone"):
+        machine.rules.undo()
+    assert [active for *_, active in machine.entries()] == [True, True]
+    assert machine.text.endswith("mine\n")
+    with pytest.raises(UserError, match="there is no change 9"):
+        machine.rules.undo(9)
+
+
+def test_two_files_are_counted_together(machine: Machine) -> None:
+    """A rule and a preference have their own numbers, and each is undone in its own file."""
+    machine.learn("Use npm")
+    machine.learn("Prefer short answers", soft=True)
+    machine.learn("Run lint")
+    machine.rules.undo(2)
+    assert not (machine.project / ".claude" / "memory" / "preferences.md").exists()
+    machine.rules.undo(3)
+    assert machine.entries() == [("rule-001", "Use npm", True)]
+    with pytest.raises(UserError, match="change 2 is undone already"):
+        machine.rules.changes.wanted(2)
+
+
+def test_a_journal_entry_that_was_changed_since_is_left_alone(machine: Machine) -> None:
+    """Where no file says so, as with Workshop."""
+    machine.workshop("exit 0", ":/usr/bin:/bin")
+    machine.learn("Prefer short answers", soft=True)
+    machine.rules.unlearn("rule-001", "")
+    with pytest.raises(UserError, match="rule-001 was changed since; undo that first"):
+        machine.rules.undo(1)
+    (told,) = machine.rules.undo().told
+    assert "Workshop is not told" in told
+    machine.rules.undo()
+    assert machine.entries() == []

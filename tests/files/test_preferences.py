@@ -19,7 +19,7 @@ from daemon.files.preferences import (
     workshop,
 )
 from daemon.files.reflect_state import ReflectState
-from daemon.rules.section import PREFERENCES, Document
+from daemon.learning.rules.section import PREFERENCES, Document
 from harness.machine.waiting import wait_until
 
 

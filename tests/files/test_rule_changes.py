@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from daemon.core.errors import UserError
 from daemon.files.reflect_state import ReflectState
-from daemon.files.rule_changes import KEPT, Change, Changes, digest, undone
+from daemon.files.rule_changes import KEPT, Change, Changes, digest, packed, undone
 
 
 def kept(tmp_path: Path) -> Changes:
@@ -21,14 +23,16 @@ def entry(name: str) -> dict[str, object]:
     return {"id": name, "content": "Use bun", "active": True}
 
 
-def test_a_change_is_noted_finished_and_read_again(tmp_path: Path) -> None:
-    """By another process too; one that did not come about is forgotten."""
+def test_a_change_is_kept_finished_and_read_again(tmp_path: Path) -> None:
+    """By another process too, with what the file was; one that did not come about is forgotten."""
     learned = ((None, entry("rule-001")),)
     promoted = (("sig-001", "pending", "promoted"),)
     changes = kept(tmp_path)
-    changes.put(Change(1, 5, "learned rule-001", "CLAUDE.md", rules=learned, signals=promoted))
+    backup = packed(b"# Ours\r\n")
+    changes.put(Change(1, 5, "learned rule-001", "CLAUDE.md", rules=learned, signals=promoted, backup=backup))
     (found,) = kept(tmp_path).all()
     assert (found.done, found.rules, found.signals) == (False, learned, promoted)
+    assert (found.content(), Change(2, 5, "x").content()) == (b"# Ours\r\n", b"")
     changes.finished(found, retired=7)
     assert [(c.done, c.retired) for c in kept(tmp_path).all()] == [(True, 7)]
     assert changes.entries() == [entry("rule-001")]
@@ -36,23 +40,13 @@ def test_a_change_is_noted_finished_and_read_again(tmp_path: Path) -> None:
     assert changes.all() == []
 
 
-def test_numbers_are_not_given_twice(tmp_path: Path) -> None:
-    """Neither of rules whose change is not kept any more, nor of revisions that outlive the list."""
+def test_the_newest_stay_and_numbers_are_not_given_twice(tmp_path: Path) -> None:
+    """As many as ``KEPT``; the next number is above all of them, and so is that of the next rule."""
     changes = kept(tmp_path)
-    state = ReflectState(tmp_path / "state", tmp_path / "project")
-    full = [asdict(Change(n, n, "x")) for n in range(1, KEPT + 1)]
-    state.save("changes", {"list": full, "highest": 0}, 1)
-    changes.put(Change(KEPT + 1, 1, "x", rules=((entry("rule-999"), None),)))
+    for number in range(1, KEPT + 2):
+        changes.put(Change(number, 1, "x", rules=((entry(f"rule-{number:03d}"), None),)))
     assert [c.number for c in changes.all()] == list(range(KEPT + 1, 1, -1))
-    assert (changes.next_number(), changes.highest_rule()) == (KEPT + 2, 999)
-    state.save("changes", {"list": [], "highest": 999}, 1)
-    changes.put(Change(1, 1, "x", rules=((None, entry("rule-001")),)))
-    assert changes.highest_rule() == 999
-    folder = changes.folder(".claude/CLAUDE.md")
-    folder.mkdir(parents=True)
-    (folder / "00000041.revision.json").write_text("{}")
-    assert folder.name == ".claude%CLAUDE.md"
-    assert changes.next_number() == 42
+    assert (changes.next_number(), changes.highest_rule()) == (KEPT + 2, KEPT + 1)
 
 
 def test_an_undo_may_be_undone(tmp_path: Path) -> None:
@@ -63,20 +57,23 @@ def test_an_undo_may_be_undone(tmp_path: Path) -> None:
     assert undone([third, second, first]) == {2}
     assert digest(b"") == ""
     assert digest(b"x") != digest(b"y")
+    with pytest.raises(UserError, match=r"CLAUDE.md was before change 1 can't be read"):
+        Change(1, 1, "a", "CLAUDE.md", backup=b"x").content()
 
 
-GOOD = asdict(Change(1, 5, "learned rule-001", "CLAUDE.md"))
 ODD = [
     *({"what": 7}, {"file": None}, {"by": []}, {"retired": "1"}, {"rules": [[1, 2]]}, {"rules": [[None]]}),
-    *({"number": "2"}, {"rules": [1]}),
+    *({"number": "2"}, {"rules": [1]}, {"backup": "!"}),
 ]
 
 
-@pytest.mark.parametrize("odd", [7, {"what": "x"}, *(GOOD | {"number": 2} | odd for odd in ODD)])
+@pytest.mark.parametrize("odd", [7, {"extra": 1, "what": None}, *ODD])
 def test_what_can_not_be_understood_is_left_out(tmp_path: Path, odd: object) -> None:
-    """Of a file that somebody edited, the changes that are whole stay; nothing is raised."""
+    """Of a folder that somebody edited, the changes that are whole stay; nothing is raised."""
     changes = kept(tmp_path)
-    state = ReflectState(tmp_path / "state", tmp_path / "project")
-    state.save("changes", {"list": [GOOD, odd], "highest": "many"}, 0)
+    changes.put(Change(1, 5, "learned rule-001", "CLAUDE.md"))
+    good = {**asdict(changes.all()[0]), "number": 2}
+    folder = ReflectState(tmp_path / "state", tmp_path / "project").folder / "changes"
+    (folder / "00000002.json").write_text(json.dumps(good | odd if isinstance(odd, dict) else odd))
+    (folder / "notes.json").write_text("{}")
     assert [c.number for c in changes.all()] == [1]
-    assert changes.highest_rule() == 0

@@ -9,7 +9,7 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.files.rules_file import chosen, every, places
-from daemon.rules.section import RULES, Document
+from daemon.learning.rules.section import RULES, Document
 
 
 class Project:

@@ -26,7 +26,6 @@ HOOKS: dict[str, list[Any]] = NAMED["hooks"]
 OLD_NAMES = {
     "SessionStart",
     "UserPromptSubmit",
-    "PermissionRequest",
     "PostToolUse",
     "Stop",
     "SubagentStop",

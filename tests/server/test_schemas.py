@@ -24,7 +24,6 @@ from daemon.core.orders import (
     ReadHistory,
     ReadMessages,
     ReadProviders,
-    ReadRecord,
     RenewContext,
     RunJudge,
     SendFeedback,
@@ -210,8 +209,6 @@ ORDERS: list[CallOrder | StoredOrder] = [
     CancelOrder("boot-1"),
     DeleteSessions(("ses_j",)),
     RenewContext("ses_a"),
-    ReadRecord("ses_a", "msg_1", "call_1"),
-    ReadRecord("ses_a", "msg_1"),
     ReadHistory("", 20),
     ReadProviders(),
 ]

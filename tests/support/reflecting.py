@@ -10,9 +10,8 @@ from typing import Any
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
 from daemon.files.learned_rules import LearnedRules
-from daemon.files.rule_plan import marks_of
 from daemon.hosts.claude_code.sessions import named, projects
-from daemon.rules.journal import Adding, Journal, Seen, Severity
+from daemon.learning.rules.journal import Adding, Journal, Seen, Severity
 from harness.machine.sandbox import Sandbox
 from harness.machine.terminal import Terminal
 from harness.machine.waiting import wait_until
@@ -23,7 +22,8 @@ from tests.support.machine.command_line import COMMAND, environment
 DAY = "2025-11-27"
 DAYS = ("2025-11-20", "2025-11-24", DAY)
 ROLES = ("assistant", "user")
-QUIT = ("q Quit", "q Quit what you decided is kept", "Number (Enter is 4):")  # how a question ends
+QUESTION = "Letter (Enter is s):"
+"""How the question about a pattern ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def learned(box: Sandbox, text: str) -> None:
     """A rule that the person stated before, in the project's file for rules."""
     rules = LearnedRules(box.project, box.state, SystemClock(), box.env())
     (place,) = rules.places()
-    rules.learn(text, place, marks_of(rules).get(place.name, ""))
+    rules.learn(text, place, rules.marks().get(place.name, ""))
 
 
 def journal(box: Sandbox) -> dict[str, Any]:
@@ -176,18 +176,22 @@ class Reviewing(Terminal):
 
         def shown() -> bool:
             head, _, below = " ".join(self.screen.split()).rpartition("Found pattern: ")
-            return bool(head or below) and below.startswith(content) and below.endswith(QUIT)
+            return bool(head or below) and below.startswith(f'"{content}"') and below.endswith(QUESTION)
 
         wait_until(shown, f"the question about {content!r}", lambda: self.screen)
 
+    def ends(self, words: str = QUESTION) -> None:
+        """Until these are the last words on the screen: what was typed before a question is no answer."""
+        wait_until(lambda: " ".join(self.screen.split()).endswith(words), words, lambda: self.screen)
+
     def answer(self, key: str, then: str) -> None:
-        """Press a key, and wait until this pattern is asked about."""
-        self.press(key)
+        """Type a letter, and wait until this pattern is asked about."""
+        self.press(f"{key}\r")
         self.asked(then)
 
 
 def review(
-    box: Sandbox, *args: str, ready: str = "q Quit", size: tuple[int, int] = (80, 24), **env: str
+    box: Sandbox, *args: str, ready: str = QUESTION, size: tuple[int, int] = (80, 24), **env: str
 ) -> Reviewing:
     """``reflectd reflect`` in a terminal of that size."""
     command = [*COMMAND, "reflect", *args]

@@ -72,7 +72,7 @@ async def fill(box: Sandbox) -> None:
     rules = rules_of(box)
     for text in ("Use bun", "Commit often", "Name things well"):
         rules.learn(text, rules.places()[0], digest(rules.places()[0].read()))
-    file = rules.steps.playbook.path
+    file = rules.playbook.path
     file.parent.mkdir(exist_ok=True)
     texts = ("Use pathlib.", MARKUP, "Keep files short.")
     file.write_bytes(dumped(book(*(point(f"pat-{i:03d}", t) for i, t in enumerate(texts, 1)))))

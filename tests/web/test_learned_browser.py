@@ -65,12 +65,12 @@ def test_what_can_not_be_undone_is_asked_once_more(place: Place) -> None:
             assert page.locator("#sure-text").inner_text().startswith("Remove pat-003?")
             leave()
             sure.wait_for(state="hidden")
-        assert "pat-003" in rules_of(place.box).steps.playbook.path.read_text()
+        assert "pat-003" in rules_of(place.box).playbook.path.read_text()
         row.get_by_role("button", name="remove").click()
         sure.get_by_text("Yes").click()
         row.wait_for(state="detached")
         page.get_by_role("status").get_by_text("removed pat-003").wait_for()
-        assert "pat-003" not in rules_of(place.box).steps.playbook.path.read_text()
+        assert "pat-003" not in rules_of(place.box).playbook.path.read_text()
 
 
 def test_a_rule_is_archived_and_brought_back_by_keys(place: Place) -> None:

@@ -13,8 +13,7 @@ import msgspec
 
 from ...core.errors import ReflectdError, UserError
 from ...replay.sample import Answer, Candidate, precision, sample
-from ..reflect.menu import asking
-from ..reflect.screens import Choice
+from ..choices import Choice, choose
 from ..render import Paint, clock, count, money, place, plain, short
 from ..terminal import say
 from .scanning import RULES, results, version_of
@@ -88,12 +87,11 @@ def label(
     for name, mark, r in results(kept, judge, judging, since):
         if mark in wanted:
             found[mark] = (name, r)
-    menu = asking() if left else None
     for n, mark in enumerate(left, 1):
         name, r = found[mark]
         print("\n".join(shown(r, f"{n} of {len(left)}", paint)), flush=True)
         try:
-            key = menu.choose(CHOICES, "d") if menu is not None else "q"
+            key = choose(CHOICES, "d")
         except EOFError:
             key = "q"
         if key == "q":

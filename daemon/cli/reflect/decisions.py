@@ -1,177 +1,558 @@
-"""Does what a person decided in a review, at once: each decision is on the disk when its function returns.
+"""What a person is asked about rules, and what each answer does: on a terminal and inside a host.
 
-It knows the journal, the files of rules and preferences, and nothing of how a person is asked. Raises
-``UserError`` and ``Unavailable``; then nothing was decided.
+A proposal is all that a question and its answer need. The question follows from it, byte for byte, and is
+never stored: whoever changes a stored proposal gets another question, and an answer to the first one does not
+fit it. Before a new rule is written a model says what it contradicts, where there is one; that is a new
+question. Of the texts only ours are trusted, so all others are shown on one line, with control characters
+made visible. Raises ``UserError`` and ``Unavailable``; nothing is changed then.
 """
 
 from __future__ import annotations
 
+import re
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ...core.consent import Question
 from ...core.errors import Unavailable, UserError
+from ...core.redact import redact
 from ...files import findings
-from ...files.rule_plan import planned
-from ...files.rule_undo import undo
 from ...files.rules_file import chosen
-from ...rules.candidates import for_a_person
-from ...rules.journal import dismiss, is_due, ranked, restore
-from ...rules.rows import WORKSHOP
-from ...rules.section import RULES
-from ..render import place as shown_place
-from .screens import Act, Decision, Pattern, pattern_of, words_of
+from ...learning.rules.candidates import for_a_person
+from ...learning.rules.journal import RULE_ID, dismiss, is_due, ranked, restore, signal_named
+from ...learning.rules.section import PREFERENCES, RULES
+from ...learning.rules.standing import WORKSHOP
+from ..render import count, short
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping, Sequence
 
-    from ...files.learned_rules import LearnedRules
-    from ...files.rule_plan import Plan
-    from ...files.rule_steps import Done
+    from ...files.learned_rules import Done, LearnedRules, Plan
     from ...files.rules_file import Place
-    from ...rules.candidates import Candidate
-    from ...rules.contradicts import Compare
-    from ...rules.rows import Standing
+    from ...learning.rules.candidates import Candidate
+    from ...learning.rules.contradicts import Compare, Compared
+    from ...learning.rules.journal import Entry
+    from ...learning.rules.standing import Standing
+
+Kind = Literal["pattern", "learn", "conflict", "near", "unlearn", "undo", "dismiss", "restore"]
+Answer = Literal["rule", "soft", "dismiss", "skip", "replace", "both", "reword", "archive", "delete", "do"]
+Json = dict[str, Any]
+REASON: Final = "no longer applies"
+MOST: Final = 8  # proposals of one command inside a host
+QUOTES: Final = 2
+QUOTE_CHARS: Final = 120
+TEXT_CHARS: Final = 500
+STANDS: Final = 4
+_HEADERS: Final[dict[Kind, str]] = {
+    "pattern": "Rule", "learn": "Rule", "conflict": "Conflict", "near": "Rule", "unlearn": "Unlearn",
+    "undo": "Undo", "dismiss": "Dismiss", "restore": "Restore",
+}  # fmt: skip
+_ABOUT: Final = frozenset(
+    {"the", "rule", "preference", "about", "concerning", "on", "which", "says", "say", "one"}
+)
+_WORD: Final = re.compile(r"\w+")  # a search, whose hits the person is asked about
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """Something that stands already, and that the question is about. ``id``: "" for a line without one."""
+
+    id: str
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a person is asked about. ``at``: when, in epoch ms. ``text``: the rule, or the change to undo.
+    ``target``: the file that a rule would go to, "" for none; ``kept``: where a preference would. ``soft``: a
+    preference is meant. ``signals``: ids, in ``dismiss`` and ``restore`` those that it is about.
+    ``number``: of the change.
+    """
+
+    token: str
+    session: str
+    at: int
+    kind: Kind
+    text: str = ""
+    target: str = ""
+    kept: str = ""
+    soft: bool = False
+    signals: tuple[str, ...] = ()
+    count: int = 0
+    quotes: tuple[tuple[str, str], ...] = ()
+    stands: tuple[Stands, ...] = ()
+    number: int = 0
+
+    def object(self) -> Json:
+        """As it is stored."""
+        return asdict(self)
+
+    def shown(self) -> Json:
+        """For a script: what it is about, the question and the labels that may be chosen."""
+        about = {k: v for k, v in self.object().items() if v and k not in {"token", "session", "at"}}
+        return {**about, "question": lines(self), "options": list(answers(self))}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one decision. ``changes``: their numbers, newest first. ``ask``: what must be asked
+    before anything is done.
+    """
+
+    status: str
+    told: tuple[str, ...] = ()
+    text: str = ""
+    rule: str = ""
+    file: str = ""
+    changes: tuple[int, ...] = ()
+    ask: tuple[Proposal, ...] = ()
+
+    def object(self) -> Json:
+        """For whoever reads the answer."""
+        found = {"status": self.status, "text": self.text, "rule": self.rule, "file": self.file}
+        more = {"undo": f"reflectd reflect undo {self.changes[0]}"} if self.changes else {}
+        return {k: v for k, v in found.items() if v} | more | ({"told": list(self.told)} if self.told else {})
+
+    def line(self) -> str:
+        """For a person."""
+        where = f" in {self.file}" if self.file else ""
+        name = f" {self.rule}{where}" if self.rule else where
+        return f"{self.status[:1].upper()}{self.status[1:]}{name}: {one_line(self.text)}"
+
+
+def stored(found: object) -> Proposal | None:
+    """A proposal as it was stored; None for anything else."""
+    import msgspec
+
+    if not isinstance(found, dict) or set(found) != {f.name for f in fields(Proposal)}:
+        return None
+    try:
+        return msgspec.convert(found, Proposal)
+    except msgspec.ValidationError:
+        return None
+
+
+# --- what is asked -------------------------------------------------------------------------------------
+
+
+def answers(p: Proposal) -> dict[str, tuple[Answer, str]]:
+    """Each label that may be chosen, what it means, and what is said of it."""
+    add: dict[str, tuple[Answer, str]] = {}
+    if p.target:
+        add[f"Add to {PurePosixPath(p.target).name}"] = ("rule", "a rule that always holds")
+    add["Add to Workshop"] = ("soft", p.kept)
+    skip: dict[str, tuple[Answer, str]] = {"Skip for now": ("skip", "nothing is written")}
+    match p.kind:
+        case "pattern":
+            return {
+                **add,
+                "Dismiss": ("dismiss", "never suggest it again"),
+                "Skip for now": ("skip", "ask again next time"),
+            }
+        case "learn":
+            asked = dict(reversed(add.items())) if p.soft else add
+            return {**asked, "Don't add it": ("skip", "nothing is written")}
+        case "conflict":
+            names = [s.id for s in p.stands if s.id]
+            gone = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} archived"
+            found: dict[str, tuple[Answer, str]] = {}
+            if names:
+                found["Replace existing rule"] = ("replace", gone)
+            kept = "what stands stays, and the new rule is not suggested again"
+            found["Keep existing, dismiss new"] = ("dismiss" if p.signals else "skip", kept)
+            return {**found, "Keep both (different contexts)": ("both", "both stand")}
+        case "near":
+            return {
+                "Update its text": ("reword", "its text is replaced, in its place"),
+                "Keep both (different contexts)": ("both", "both stand"),
+                **skip,
+            }
+        case "unlearn":
+            return {
+                "Archive it": ("archive", "it moves to the archived rules"),
+                "Remove it entirely": ("delete", "it is not even archived"),
+                "Keep it": ("skip", "nothing is changed"),
+            }
+        case "undo":
+            return {
+                "Undo it": ("do", "the file becomes what it was"),
+                "Leave it": ("skip", "nothing is changed"),
+            }
+        case "dismiss":
+            return {
+                "Dismiss": ("do", "never suggest it again"),
+                "Skip for now": ("skip", "nothing is changed"),
+            }
+        case "restore":
+            return {"Restore": ("do", "suggest it again"), "Leave it": ("skip", "nothing is changed")}
+
+
+def question(p: Proposal) -> Question:
+    """The question, byte for byte."""
+    options = tuple((label, about) for label, (_, about) in answers(p).items())
+    return Question("\n".join([*lines(p), f"(reflectd {p.token})"]), _HEADERS[p.kind], options)
+
+
+def lines(p: Proposal) -> list[str]:
+    """What the person reads."""
+    text = f'"{cut(p.text, TEXT_CHARS)}"'
+    stands = [_stands(s) for s in p.stands[:STANDS]]
+    if len(p.stands) > STANDS:
+        stands.append(f"and {len(p.stands) - STANDS} more")
+    where = p.target or "no file"
+    match p.kind:
+        case "pattern":
+            said = [f'You said: "{cut(t, QUOTE_CHARS)}" ({day})' for day, t in p.quotes[:QUOTES]]
+            often = count(p.count, "occurrence")
+            return [f"Found pattern: {text} ({often})", *said, f"Make it a rule in {where}?"]
+        case "learn":
+            kind = f"Keep this preference ({p.kept})" if p.soft else f"Write this rule into {where}"
+            return [f"{kind}? {text}"]
+        case "conflict":
+            goes = p.kept if p.soft else where
+            return ["CONFLICT DETECTED", f"New ({goes}): {text}", *(f"Conflicts with: {s}" for s in stands)]
+        case "near":
+            goes = p.kept if p.soft else where
+            return [f"New ({goes}): {text}", f"The same stands in other words: {stands[0]}"]
+        case "unlearn":
+            return [f"Shall this rule no longer apply? {stands[0]}"]
+        case "undo":
+            at = f" in {p.target}" if p.target else ""
+            return [f"Undo change {p.number} ({cut(p.text, TEXT_CHARS)}){at}?"]
+        case "dismiss":
+            return ["Shall this never be suggested again?", *stands]
+        case "restore":
+            return ["Shall this be suggested again?", *stands]
+
+
+def _stands(s: Stands) -> str:
+    name = f"{s.id} in {s.where}" if s.id and s.where else s.id or s.where
+    return f'"{cut(s.text, TEXT_CHARS)}" [{cut(name, QUOTE_CHARS)}]'
+
+
+def one_line(text: object) -> str:
+    """A foreign text as one line in which a terminal obeys nothing."""
+    return cut(text, TEXT_CHARS)
+
+
+def cut(text: object, width: int) -> str:
+    """``short`` with dots that every terminal has."""
+    return short(text, width).replace("\N{HORIZONTAL ELLIPSIS}", "...")
+
+
+def meant(rows: Sequence[Standing], text: str, *, archived: bool = False) -> list[Standing]:
+    """The person's own rules that a text means: the one of that id, else those that have all of its words.
+
+    ``archived``: those too. Raises ``UserError`` when there is none.
+    """
+    if RULE_ID.fullmatch(text.strip()):
+        found = [row for row in rows if row.id == text.strip()]
+    else:
+        words = _words(text) - _ABOUT
+        found = [row for row in rows if words and words <= _words(row.text) and (row.active or archived)]
+    mine = [row for row in found if row.note != "another"]
+    if found and not mine:
+        raise UserError(
+            f"{found[0].id} in {found[0].where} is somebody else's: edit the file yourself, if you want that"
+        )
+    if not mine:
+        raise UserError(f"no rule is like {short(text, 80)!r}; `reflectd reflect history` lists all")
+    if len(mine) == 1 and not mine[0].active and not archived:
+        raise UserError(f"{mine[0].id} is archived already; --delete removes it entirely")
+    return mine
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+# --- what is done --------------------------------------------------------------------------------------
 
 
 class Decisions:
-    """Those on the patterns of one project. ``rules_place``: the file for rules; None while a person has not
-    said which of two it is (``candidates``), or where there is none that may be written (``no_place``).
+    """Those on the rules of one project. ``place``: the file for rules; None while a person has not said
+    which of two (``places``) it is, or where there is none that may be written (``no_place``).
     """
 
-    def __init__(self, rules: LearnedRules, compare: Compare | None = None) -> None:
-        """``compare``: a model that says what a text contradicts."""
-        self._rules = rules
-        self._compare = compare
-        self._dropped: dict[str, Candidate] = {}
-        self.candidates: tuple[Place, ...] = ()
-        self.rules_place: Place | None = None
+    def __init__(self, rules: LearnedRules, compare: Compare | None = None, host: str = "") -> None:
+        """``compare``: a model that says what a text contradicts. ``host``: whose file counts, of two."""
+        self.rules = rules
+        self._compare = _remembering(compare) if compare is not None else None
+        self.places: tuple[Place, ...] = ()
+        self.place: Place | None = None
         self.no_place = ""
         try:
-            self.candidates = rules.places()
-            self.rules_place = chosen(self.candidates, "", RULES)
+            self.places = rules.places()
+            self.place = chosen(self.places, "", RULES) or (
+                chosen(self.places, host, RULES) if host else None
+            )
         except UserError as error:
             self.no_place = str(error)
 
-    def due(self) -> list[Pattern]:
-        """The patterns to decide on, the most pressing first."""
-        quotes = self._rules.journal.state.load("quotes")
-        return [pattern_of(s, _quotes(quotes.get(str(s["id"])))) for s in ranked(self._signals())]
+    def refuse_unwritable(self, *, soft: bool) -> None:
+        """Raise ``UserError`` where no file could take a new rule or preference: before anything is asked."""
+        if not soft and self.no_place:
+            raise UserError(self.no_place)
+        for place in self.rules.places(soft=soft):
+            if soft or self.place is None or self.place == place:
+                place.document(PREFERENCES if soft else RULES)
 
-    def unread(self) -> list[Pattern]:
-        """The person's words that no model read, which they may word themselves."""
-        return [words_of(c) for c in for_a_person(findings.unread(self._rules.journal))]
+    def base(self) -> Proposal:
+        """A proposal without what it is about: where things go."""
+        if self.rules.workshop() is not None:
+            kept = "a preference, kept by Workshop"
+        else:
+            try:
+                kept = f"a preference, in {self.rules.places(soft=True)[0].name}"
+            except UserError:
+                kept = "a preference"
+        return Proposal("", "", 0, "pattern", target=self.place.name if self.place else "", kept=kept)
 
-    def is_due(self, found: Pattern) -> bool:
-        """Whether it is still to be decided: another review may have been faster."""
-        if found.is_unread:
-            return any(c.key == found.id for c in findings.unread(self._rules.journal))
-        return any(s["id"] == found.id for s in self._signals())
-
-    def _signals(self) -> list[Mapping[str, object]]:
-        loaded = self._rules.journal.read()
+    def patterns(self) -> list[Proposal]:
+        """The patterns to decide on, the most pressing first. Those that nobody could read in a question are
+        left out.
+        """
+        loaded = self.rules.journal.read()
         if loaded.problem:
             raise UserError(loaded.problem)
-        return [s for s in loaded.journal["signals"] if is_due(s)]
+        found: list[Proposal] = []
+        base, quotes = self.base(), self.rules.journal.state.load("quotes")
+        for signal in ranked([s for s in loaded.journal["signals"] if is_due(s)]):
+            with suppress(UserError):
+                self._shown(self.rules.check(str(signal["content"])))
+                found.append(_pattern(base, signal, quotes))
+        return found
 
-    @property
-    def rules_name(self) -> str:
-        """What the file for rules is called; "" where there is none."""
-        return self.rules_place.path.name if self.rules_place else ""
+    def unread(self) -> list[Candidate]:
+        """The person's words that no model read, which they may word themselves."""
+        return for_a_person(findings.unread(self.rules.journal))
 
-    def soft_note(self) -> str:
-        """Where a preference goes, in words."""
-        if self._rules.workshop() is not None:
-            return "a preference, kept by Workshop"
-        try:
-            return f"a preference, in {self._rules.places(soft=True)[0].name}"
-        except UserError:
-            return "a preference"
+    def waits(self, p: Proposal | Candidate) -> bool:
+        """Whether it is still to be decided: another review may have been faster."""
+        if not isinstance(p, Proposal):
+            return any(c.key == p.key for c in findings.unread(self.rules.journal))
+        signals = self.rules.journal.read().journal["signals"]
+        return any(s["id"] in p.signals and s["status"] == "pending" for s in signals)
 
-    def target(self) -> str:
-        """The file that a rule would go to, with its path, or why there is none."""
-        place = self.rules_place
-        if place is None:
-            return f"none for a rule: {self.no_place}"
-        return shown_place(place.path) + (f" ({place.note})" if place.note else "")
+    def worded(self, keys: Sequence[str], text: str) -> Proposal | None:
+        """Candidates as somebody words them; None for what the person dismissed before."""
+        text = self._shown(self.rules.check(text))
+        signal = findings.word(self.rules.journal, keys, text, now())
+        if signal["status"] == "dismissed":
+            return None
+        return replace(_pattern(self.base(), signal, self.rules.journal.state.load("quotes")), text=text)
 
-    def planned(self, text: str, *, soft: bool) -> Plan:
-        """What the text meets among what stands. Raises ``UserError`` for one that can't be learned."""
-        return planned(self._rules, text, soft=soft, compare=self._compare)
+    def wanted(self, verb: str, args: argparse.Namespace) -> list[Proposal] | Outcome:
+        """What an action that changes something asks about. An outcome where there is nothing to ask."""
+        match verb:
+            case "learn":
+                found = self.learning(args.text, soft=args.soft)
+                return found if isinstance(found, Outcome) else [found]
+            case "unlearn":
+                return self.unlearning(args.text, delete=args.delete)
+            case "undo":
+                return [self.undoing(args.number)]
+            case "dismiss" | "restore":
+                return [self.settling(verb, args.names)]
+            case _:
+                raise ValueError(verb)
 
-    def add(self, found: Pattern, plan: Plan, *, replaces: Sequence[Standing] = ()) -> Decision:
-        """Make a rule of it, or a preference. ``replaces``: the rules that it takes the place of."""
-        place = self._rules.places(soft=True)[0] if plan.soft else self.rules_place
+    def learning(self, text: str, *, soft: bool) -> Proposal | Outcome:
+        """A rule that somebody words. An outcome where there is nothing to ask."""
+        plan = self.rules.plan(self._shown(text), soft=soft, compare=self._compare)
+        if plan.same is not None:
+            return Outcome("there already", text=plan.text, file=plan.same.where)
+        return self._about(plan, (), "learn")
+
+    def unlearning(self, text: str, *, delete: bool) -> list[Proposal]:
+        """A question for each rule that the words mean."""
+        rows = meant(self.rules.look().rows, text, archived=delete)
+        return [
+            replace(self.base(), kind="unlearn", stands=(Stands(r.id, one_line(r.text), r.file),))
+            for r in rows[:MOST]
+        ]
+
+    def undoing(self, number: int) -> Proposal:
+        """The change that would be taken back."""
+        change = self.rules.changes.wanted(number)
+        what = one_line(change.what)
+        return replace(self.base(), kind="undo", text=what, target=change.file, number=change.number)
+
+    def settling(self, verb: Literal["dismiss", "restore"], names: Sequence[str]) -> Proposal:
+        """Signals that are dismissed or restored."""
+        loaded = self.rules.journal.read()
+        if loaded.problem:
+            raise UserError(f"{loaded.problem}: the next scan begins a new one")
+        found = [signal_named(loaded.journal, name) for name in names]
+        stands = tuple(Stands(s["id"], one_line(s["content"]), "") for s in found)
+        return replace(self.base(), kind=verb, signals=tuple(names), stands=stands)
+
+    def done(
+        self, p: Proposal, answer: Answer, *, seen: Mapping[str, str] | None = None, why: str = ""
+    ) -> Outcome:
+        """Do what was answered. ``seen``: how the files looked when the person was asked (None: as
+        they are now). ``why``: why a rule is archived.
+        """
+        match answer:
+            case "skip":
+                return Outcome("skipped for now", text=p.text)
+            case "dismiss":
+                return self._dismissed(p.signals, p.text)
+            case "rule" | "soft":
+                return self.write(p.text, p.signals, soft=answer == "soft", seen=seen)
+            case "replace" | "both" | "reword":
+                return self._settled(p, answer, seen)
+            case "archive" | "delete":
+                return self._unlearned(p.stands[0], delete=answer == "delete", why=why or REASON)
+            case "do":
+                return self._do(p)
+
+    def write(
+        self, text: str, signals: Sequence[str], *, soft: bool, seen: Mapping[str, str] | None = None
+    ) -> Outcome:
+        """A new rule or preference; a question instead where something contradicts it."""
+        plan = self.rules.plan(self._shown(text), soft=soft, compare=self._compare)
+        asks = self._about(plan, signals, "pattern")
+        if asks.kind in {"conflict", "near"} and not (plan.same is not None and signals):
+            return Outcome("asks", text=plan.text, ask=(asks,))
+        return self._written(plan if seen is None else replace(plan, marks=dict(seen)), signals, ())
+
+    def take_back(self, done: Outcome, p: Proposal) -> tuple[str, ...]:
+        """Undo a decision of a review; what the person should know of that."""
+        if done.status == "dismissed":
+            return self.rules.journal.change(lambda journal: restore(journal, p.signals)).told
+        return tuple(told for number in done.changes for told in self.rules.undo(number).told)
+
+    def _shown(self, text: str) -> str:
+        """The text, if a person can be shown all of it in one line. Raises ``UserError``."""
+        said = " ".join(text.split())
+        if one_line(said) != said or len(said) > TEXT_CHARS:
+            raise UserError("this wording can't be shown as it is in a question: word it shorter and plainer")
+        return said
+
+    def _about(self, plan: Plan, signals: Sequence[str], kind: Literal["learn", "pattern"]) -> Proposal:
+        """What a person is asked about this text: what contradicts it, or whether they want it."""
+        base = replace(self.base(), text=plan.text, soft=plan.soft, signals=tuple(signals))
+        if plan.conflicts:
+            rows = {row.id for row in plan.replaceable}
+            stands = (Stands(s.id if s.id in rows else "", s.text, s.where) for s in plan.conflicts)
+            return replace(base, kind="conflict", stands=tuple(map(_lined, stands)))
+        if plan.near is not None and plan.same is None:
+            stands = (Stands(r.id, r.text, r.file) for r in (plan.near,))
+            return replace(base, kind="near", stands=tuple(map(_lined, stands)))
+        return replace(base, kind=kind)
+
+    def _settled(self, p: Proposal, answer: Answer, seen: Mapping[str, str] | None) -> Outcome:
+        """What the person said to a contradiction, if all that stood in the question still stands."""
+        plan = self.rules.plan(p.text, soft=p.soft)
+        if p.kind == "near":
+            rows = plan.look.rows
+            near = next((r for r in rows if _lined(Stands(r.id, r.text, r.file)) == p.stands[0]), None)
+            plan, there = replace(plan, near=near), near is not None
+        else:
+            asked = {(s.text, s.where) for s in p.stands}
+            found = [s for s in plan.look.statements if (one_line(s.text), one_line(s.where)) in asked]
+            plan, there = replace(plan, conflicts=tuple(found)), len(found) >= len(asked)
+        if not there:
+            raise UserError("what stands was changed while the person was asked: ask again")
+        plan = plan if seen is None else replace(plan, marks=dict(seen))
+        if answer == "reword" and plan.near is not None:
+            mark = plan.marks.get(plan.near.file, "")
+            done = self.rules.reword(plan.near.id, plan.text, mark, signals=p.signals)
+            return _outcome("reworded", done, plan.text, plan.near.file)
+        return self._written(plan, p.signals, plan.replaceable if answer == "replace" else ())
+
+    def _written(self, plan: Plan, signals: Sequence[str], replaces: Sequence[Standing]) -> Outcome:
+        """Write it. Rules of another file that it takes the place of are archived there."""
+        place = self.rules.places(soft=True)[0] if plan.soft else self.place
         if place is None:
             raise UserError(self.no_place or "no file for the rules was chosen")
-        found = self._counted(found, plan.text)
         here = [row.id for row in replaces if row.file == place.name]
         mark = plan.marks.get(place.name, "")
-        done = self._rules.learn(plan.text, place, mark, soft=plan.soft, signals=[found.id], replaces=here)
-        changes, told = [done.change.number], list(done.told)
+        done = self.rules.learn(plan.text, place, mark, soft=plan.soft, signals=signals, replaces=here)
+        told, changes = list(done.told), [done.change.number]
         for row in replaces:
-            if row.id not in here:
-                reason, mark = f"replaced by {done.rule['id']}", plan.marks.get(row.file, "")
-                try:
-                    gone = self._rules.unlearn(row.id, mark, reason=reason)
-                except (UserError, Unavailable) as error:
-                    told.append(f"{row.id} stays: {error}")
-                    continue
-                changes.insert(0, gone.change.number)
-                told += gone.told
-        known = done.change.rules[0][0] is not None
-        act: Act = "known" if known else "preference" if plan.soft else "rule"
-        return _decision(found, act, done, changes, told)
+            if row.id in here:
+                continue
+            try:
+                reason = f"replaced by {done.rule['id']}"
+                gone = self.rules.unlearn(row.id, plan.marks.get(row.file, ""), reason=reason)
+            except (UserError, Unavailable) as error:
+                told.append(f"{row.id} stays: {error}")
+                continue
+            changes.insert(0, gone.change.number)
+            told += gone.told
+        status = "preference added" if plan.soft else "rule added"
+        if done.change.rules[0][0] is not None:
+            status = "there already"
+        found = _outcome(status, done, plan.text, str(done.rule.get("file", "")))
+        return replace(found, told=tuple(told), changes=tuple(changes))
 
-    def reword(self, found: Pattern, plan: Plan, row: Standing) -> Decision:
-        """Give a rule that says the same in other words this text (FR5)."""
-        found = self._counted(found, plan.text)
-        done = self._rules.reword(row.id, plan.text, plan.marks.get(row.file, ""), signals=[found.id])
-        return _decision(found, "reworded", done, [done.change.number], done.told)
+    def _unlearned(self, rule: Stands, *, delete: bool, why: str) -> Outcome:
+        """Archive or remove a rule, if it is still what the person saw."""
+        row = next((r for r in self.rules.look().rows if r.id == rule.id and r.file == rule.where), None)
+        if row is None or one_line(row.text) != rule.text:
+            raise UserError(f"{rule.id} was changed while the person was asked: ask again")
+        seen = self.rules.marks().get(row.file, "")
+        done = self.rules.unlearn(row.id, seen, delete=delete, reason=why)
+        return _outcome("removed" if delete else "archived", done, row.text, row.file)
 
-    def dismiss(self, found: Pattern) -> Decision:
-        """Never suggest it again."""
-        book = self._rules.journal
-        if found.is_unread:
-            waiting = {c.key: c for c in findings.unread(book)}
-            findings.drop(book, [found.id], _now())
-            self._dropped[found.id] = waiting[found.id]
-            return Decision(found.id, "dismissed", found.quotes[0].text)
-        done = book.change(lambda journal: dismiss(journal, [found.id], book.day()))
-        return Decision(found.id, "dismissed", found.content, told=done.told)
+    def _dismissed(self, names: Sequence[str], text: str) -> Outcome:
+        if not names:
+            return Outcome("not added", text=text)
+        book = self.rules.journal
+        return Outcome("dismissed", book.change(lambda j: dismiss(j, names, book.day())).told, text)
 
-    def take_back(self, done: Decision) -> tuple[str, ...]:
-        """Undo a decision; what the person should know of that."""
-        if (dropped := self._dropped.pop(done.pattern, None)) is not None:
-            findings.take_back(self._rules.journal, dropped, _now())
-            return ()
-        if done.act == "dismissed":
-            return self._rules.journal.change(lambda journal: restore(journal, [done.pattern])).told
-        return tuple(told for number in done.changes for told in undo(self._rules.steps, number).told)
-
-    def _counted(self, found: Pattern, text: str) -> Pattern:
-        """The pattern of a signal: words that the person worded themselves become one."""
-        if not found.is_unread:
-            return found
-        signal = findings.word(self._rules.journal, [found.id], text, _now())
-        return replace(found, id=signal["id"], content=text)
-
-
-def replaceable(plan: Plan) -> list[Standing]:
-    """The rules that the new one contradicts and can take the place of: none of another's hand."""
-    names = {s.id for s in plan.conflicts if s.id and not s.own}
-    return [row for row in plan.look.rows if row.id in names and row.active and row.note != "another"]
+    def _do(self, p: Proposal) -> Outcome:
+        text = "; ".join(f"{s.id} {s.text}" for s in p.stands)
+        match p.kind:
+            case "undo":
+                change = self.rules.changes.wanted(p.number)
+                if one_line(change.what) != p.text:
+                    raise UserError("the change is not the one that the person was asked about: ask again")
+                return _outcome("undone", self.rules.undo(p.number), change.what, change.file)
+            case "dismiss":
+                return self._dismissed(p.signals, text)
+            case _:
+                told = self.rules.journal.change(lambda journal: restore(journal, p.signals)).told
+                return Outcome("restored", told, text)
 
 
-def _decision(found: Pattern, act: Act, done: Done, changes: Sequence[int], told: Sequence[str]) -> Decision:
-    rule = done.rule
-    file = "Workshop" if rule.get("file") == WORKSHOP else str(rule.get("file", ""))
-    return Decision(found.id, act, rule["content"], rule["id"], file, tuple(changes), tuple(told))
+def _pattern(base: Proposal, signal: Mapping[str, Any], quotes: Mapping[str, Any]) -> Proposal:
+    """A signal of the journal, with what the state folder has of it."""
+    kept: list[Entry] = [q for q in quotes.get(str(signal["id"]), ()) if isinstance(q, dict)]
+    said = tuple((str(q.get("day", "")), one_line(redact(str(q.get("text", ""))))) for q in kept)
+    text, often = redact(" ".join(str(signal["content"]).split())), int(signal["occurrences"])
+    return replace(base, text=text, signals=(str(signal["id"]),), count=often, quotes=said)
 
 
-def _now() -> int:
+def _remembering(compare: Compare) -> Compare:
+    """The same text is compared with the same statements once: a question and its answer need it both."""
+    known: dict[tuple[str, tuple[str, ...]], Compared] = {}
+
+    def asked(text: str, statements: Sequence[str]) -> Compared:
+        key = text, tuple(statements)
+        if key not in known:
+            known[key] = compare(text, statements)
+        return known[key]
+
+    return asked
+
+
+def _lined(s: Stands) -> Stands:
+    return Stands(s.id, one_line(s.text), one_line(s.where))
+
+
+def _outcome(status: str, done: Done, text: str, file: str) -> Outcome:
+    where = "Workshop" if file == WORKSHOP else file
+    return Outcome(status, done.told, text, str(done.rule.get("id", "")), where, (done.change.number,))
+
+
+def now() -> int:
+    """Epoch ms."""
     return int(time.time() * 1000)
-
-
-def _quotes(found: object) -> list[dict[str, object]]:
-    return [q for q in found if isinstance(q, dict)] if isinstance(found, list) else []

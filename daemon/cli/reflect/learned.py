@@ -1,6 +1,7 @@
 """``reflectd learned``: everything that was learned about a project, in one view, with where it comes from.
 
-What there is to list stands in ``learned_sources``. ``undo`` takes one back: a rule or a preference is
+A kind is one ``Source`` in ``SOURCES``. Rules and preferences come from the person, points from the agents'
+work. ``undo`` takes one back: a rule or a preference is
 archived, a point removed, what waits for a word is dismissed; the last two are never learned again. A person
 at a terminal decides that. Without a daemon, what waits and where points come from is not known. Exit codes:
 0 done, or nothing to do · 1 the file system refused, or you said no · 2 wrong arguments, no such thing, no
@@ -9,19 +10,32 @@ terminal, or a file that can't be used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import argparse
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
 
+from ...client import request
 from ...core.errors import Unavailable, UserError
-from ..render import Paint, place, print_json, short
+from ...core.learned import known_as
+from ...files.learned_points import never_again, take_back
+from ...files.learned_rules import LearnedRules, Look
+from ...learning.playbook.points import each
+from ...learning.rules.journal import RULE_ID
+from ...paths import Paths, find_socket
+from ..render import Paint, clock, place, plain, print_json, short
 from ..settings import look as look_at
-from ..terminal import add_flag, show
-from .action import action, rules_at
+from ..setup.confirm import asked
+from ..terminal import add_flag, say, show
+from .reflect import action, rules_at
+from .reflect import asked as asked_about
+from .review import consent
+from .status import row_lines, row_object, tell, wear_of
 
-if TYPE_CHECKING:
-    import argparse
-
-    from .learned_sources import About
-
+Json = dict[str, Any]
+WAITING_ID: Final = re.compile(r"new-(\d{1,15})")
 EPILOG = """examples:
   reflectd learned                  all of it
   reflectd learned undo rule-004    archive a rule or a preference
@@ -49,9 +63,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def shown(args: argparse.Namespace) -> int:
     """Show all of it."""
-    from .learned_sources import SOURCES
-    from .status import tell
-
     about, silent = _about(args), ""
     project = about.rules.journal.project
     lines = about.paint.row("", about.paint(f"learned about {place(project)}", "bold"), "  ")
@@ -78,9 +89,6 @@ def shown(args: argparse.Namespace) -> int:
 
 def undone(args: argparse.Namespace) -> int:
     """Take one back."""
-    from ...rules.journal import RULE_ID
-    from .learned_sources import SOURCES, WAITING_ID, unlearned
-
     about, name, silent = _about(args), args.name.strip(), ""
     for source in SOURCES:
         try:
@@ -100,8 +108,158 @@ def undone(args: argparse.Namespace) -> int:
 
 
 def _about(args: argparse.Namespace) -> About:
-    from .learned_sources import About
-
     settings, where = look_at(args)
     rules = rules_at(settings, where, args.dir)
     return About(where, rules, rules.look(), Paint())
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The project that is asked about."""
+
+    where: Paths
+    rules: LearnedRules
+    look: Look
+    paint: Paint
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing that was learned. ``name``: by which it is undone. ``object``: for a script. ``lines``: for a
+    person, with where it comes from.
+    """
+
+    name: str
+    object: Json
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One kind. ``key``: its name for a script. ``heading``: for a person. ``items``: all of it; raises
+    ``Unavailable`` when that is not known now. ``undo``: takes one back after asking; gives the exit code.
+    """
+
+    key: str
+    heading: str
+    items: Callable[[About], list[Item]]
+    undo: Callable[[argparse.Namespace, About, Item], int]
+
+
+# --- rules and preferences -----------------------------------------------------------------------------
+
+
+def _rows(about: About, *, soft: bool) -> list[Item]:
+    worn = wear_of(about.rules, about.look)
+    return [
+        Item(row.id, row_object(row, worn.get(i)), tuple(row_lines(row, worn.get(i), about.paint)))
+        for i, row in enumerate(about.look.rows)
+        if row.active and row.soft is soft
+    ]
+
+
+def _unlearned(args: argparse.Namespace, about: About, item: Item) -> int:
+    del about
+    return unlearned(args, item.name)
+
+
+def unlearned(args: argparse.Namespace, name: str) -> int:
+    """``reflectd reflect unlearn`` with this id. Raises ``UserError`` for what it refuses."""
+    vars(args).update(text=name, delete=False, why="")
+    return asked_about("unlearn", args)
+
+
+# --- points of the playbook, and texts that wait -------------------------------------------------------
+
+
+def _points(about: About) -> list[Item]:
+    try:
+        found = _asked_daemon(about, "confirmed")
+        origins = dict(found.get("origins", {}))
+    except Unavailable:
+        origins = {}
+    book = about.rules.playbook
+    known, items = book.known(), list[Item]()
+    for section, p in each(book.read().playbook):
+        origin = origins.get(known_as(p["text"]))
+        said = "the file: nobody vouches for it, so no agent is given it"
+        if known.is_approved(p["text"]):
+            said = "your word"
+        if origin is not None:
+            said = _session(origin["session"], origin["at"], origin["why"])
+            said += f", confirmed by {origin['proof']}" if origin.get("proof") else ""
+        counted = {key: p[key] for key in ("helpful", "harmful")}
+        point = {"name": p["name"], "text": p["text"], "section": section, **counted, "origin": said}
+        items.append(_item(about, point, f"+{p['helpful']} -{p['harmful']}, "))
+    return items
+
+
+def _waiting(about: About) -> list[Item]:
+    return [
+        _item(
+            about,
+            {
+                "name": f"new-{t['id']}",
+                "text": t["text"],
+                "origin": _session(t["session"], t["at"], t["why"]),
+            },
+        )
+        for t in _asked_daemon(about, "waiting")["texts"]
+    ]
+
+
+def _asked_daemon(about: About, what: str) -> Json:
+    query = urlencode({"directory": str(about.rules.journal.project)})
+    return request(find_socket(about.where), "GET", f"/v1/features/playbook/{what}?{query}")
+
+
+def _item(about: About, point: Json, used: str = "") -> Item:
+    said = f"{plain(short(point['text'], 400))} ({used}from {short(point['origin'], 300)})"
+    return Item(point["name"], point, tuple(about.paint.row(f"  {short(point['name'], 40):<8}  ", said)))
+
+
+def _session(session: str, at: int, why: str) -> str:
+    return f"session {session}, {clock(at)}" + (f": {why}" if why else "")
+
+
+def _point_removed(args: argparse.Namespace, about: About, item: Item) -> int:
+    return _taken_back(args, about, item, lambda: take_back(about.rules, item.name, item.object["text"]))
+
+
+def _dismissed(args: argparse.Namespace, about: About, item: Item) -> int:
+    number = int(item.name.removeprefix("new-"))
+
+    def dismiss() -> None:
+        socket, body = find_socket(about.where), {"id": number, "yes": False}
+        request(socket, "POST", "/v1/features/playbook/settle", body)
+        never_again(about.rules.journal, item.object["text"])
+
+    return _taken_back(args, about, item, dismiss)
+
+
+def _taken_back(args: argparse.Namespace, about: About, item: Item, do: Callable[[], None]) -> int:
+    """Ask, do it, and see to it that this is never learned again."""
+    book, text = about.rules.journal, item.object["text"]
+    if args.json:
+        print_json({"project": str(book.project), "point": item.object, "changed": False})
+        return 0
+    question = f'{item.name} "{plain(text)}" be taken back, and never be learned again'
+    if args.dry_run:
+        say(f"you would be asked: shall {question}?")
+        return 0
+    consent("taking back what was learned")
+    if not asked(f"Shall {question}?", "this asks a person, on a terminal"):
+        say("Nothing was changed.")
+        return 1
+    do()
+    say(f"taken back: {item.name}")
+    return 0
+
+
+SOURCES: Final = (
+    Source("rules", "rules: what you want", lambda about: _rows(about, soft=False), _unlearned),
+    Source("preferences", "preferences: what you like", lambda about: _rows(about, soft=True), _unlearned),
+    Source("points", "points: what works here", _points, _point_removed),
+    Source("waiting", "waiting for your word", _waiting, _dismissed),
+)
+"""In the order in which they are listed."""

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from ...core.errors import ReflectdError, UserError
+from ...learning.rules import contradicts, signals
+from ...learning.rules.candidates import for_a_model
+from ...learning.rules.contradicts import Compared
+from ...learning.rules.signals import Read, Reading, Stands, batches
 from ...paths import Paths
-from ...rules import contradicts, signals
-from ...rules.candidates import for_a_model
-from ...rules.contradicts import Compared
-from ...rules.signals import Read, Reading, Stands, batches
 from ..progress import Progress
 from ..render import count, money, plain
 from ..terminal import attended, say
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from ...core.llm import Prompt
     from ...files.learned_rules import LearnedRules
-    from ...rules.candidates import Candidate
-    from .scanning import Scan
+    from ...learning.rules.candidates import Candidate
+    from .scan import Scan
 
 WAIT_S: Final = 30.0  # for what contradicts a rule: a person waits with a finger on the key
 HOST_S: Final = 150.0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ...core.transcript import Transcript
     from ...paths import Paths
-    from .scanning import Scan
+    from .scan import Scan
 
 PAGE_S: Final = 90.0  # a page of long sessions takes opencode seconds
 MOST_PAGES: Final = 100_000
@@ -43,7 +43,7 @@ def read_past(scan: Scan, where: Paths, *, quiet: bool) -> bool:
     for the rest by the next scan.
     """
     from ..progress import Progress
-    from .scanning import COUNT_S
+    from .scan import COUNT_S
 
     directory = open_in(where, scan.book.project)
     if directory is None:

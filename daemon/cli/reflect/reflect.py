@@ -1,29 +1,36 @@
-"""``reflectd reflect``: what a person keeps correcting. Owns the list of its actions, and nothing that they
-do.
+"""``reflectd reflect``: what a person keeps correcting. Its actions, and what they do on a terminal.
 
-An action is a module of this package with ``add_parser(what)``, named in ``ACTIONS``. Its heavy imports are
-in functions: all of these modules are imported whenever the verb is typed. Exit codes: 0 done, or nothing to
-do · 1 the file system refused · 2 wrong arguments, no such signal, no terminal, or no journal that can be
-used · 130 Ctrl-C.
+Each change asks the person at the terminal. Inside a host an action becomes a question for the host's own
+tool (``in_host``). ``--json`` and ``--dry-run`` show what would be asked and change nothing. Exit codes: 0
+done, or nothing to do · 1 the file system refused, or a no · 2 wrong arguments, no such signal, no terminal,
+or no journal that can be used · 130 Ctrl-C.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from .hosted import hosted
+from ...core.errors import UserError
+from ..render import plain, print_json
+from ..settings import add_flags, here, look
+from ..terminal import add_flag, attended, say
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
-ACTIONS: Final[tuple[str, ...]] = (
-    *("review", "scan", "status", "learn", "unlearn", "history", "undo"),
-    *("dismiss", "restore", "propose", "apply"),
-)
-"""The modules of the actions, in the order of the help."""
+    from ...core.settings import Settings
+    from ...files.learned_rules import LearnedRules
+    from ...paths import Paths
+
+    Run = Callable[[argparse.Namespace], int]
+
 BARE: Final = "review"
 """The action that is meant where none is named."""
+WHERE: Final = (
+    "a review asks a person: run `reflectd reflect` on a terminal. `reflectd reflect --json` shows the "
+    "patterns. Nothing was read or changed"
+)
 EPILOG = """examples:
   reflectd reflect                  read new sessions of this project, and decide on each pattern
   reflectd reflect --json           the patterns for a script; nothing is read or changed
@@ -38,8 +45,8 @@ EPILOG = """examples:
   reflectd reflect dismiss sig-20251127-001   never suggest this again
   reflectd reflect restore sig-20251127-001   suggest it again
 
-exit codes: 0 done, or nothing to do; 1 the file system refused; 2 wrong arguments, no such signal,
-no terminal, or no journal that can be used; 130 Ctrl-C"""
+exit codes: 0 done, or nothing to do; 1 the file system refused, or you said no; 2 wrong arguments,
+no such signal, no terminal, or no journal that can be used; 130 Ctrl-C"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,6 +59,165 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         **more,  # type: ignore[arg-type] # of our own parser
     )
     what = parser.add_subparsers(dest="what", metavar="WHAT")
-    for name in ACTIONS:
-        import_module(f".{name}", __package__).add_parser(what)
-        what.choices[name].set_defaults(run=hosted(name, what.choices[name].get_default("run")))
+    action(what, "review", "read new sessions and decide on each pattern; what the bare verb does", _review)
+    scan = action(what, "scan", "read past sessions, and say what you keep correcting", _in("scan"))
+    scan.add_argument(
+        "paths",
+        nargs="*",
+        metavar="FILE",
+        help="transcripts of Claude Code, exports of opencode, or folders of them (the sessions of this "
+        "project: Claude Code's, and opencode's while one is open in it)",
+    )
+    scan.add_argument("--all", action="store_true", help="Claude Code's sessions of all projects")
+    scan.add_argument("--since", metavar="WHEN", default="", help="only what was said since then, as 30d")
+    scan.add_argument("--dry-run", action="store_true", help="say what would be found, change nothing")
+    add_flag(scan)
+    add_flag(action(what, "status", "what is in the journal, and what is suggested", _in("status")))
+    learn = _changing(what, "learn", "add a rule to CLAUDE.md or AGENTS.md, after asking")
+    learn.add_argument("text", metavar="TEXT", help='the rule, such as "Run the tests before you push"')
+    learn.add_argument(
+        "--soft", action="store_true", help="a preference, for Workshop or preferences.md, and no rule"
+    )
+    unlearn = _changing(what, "unlearn", "archive a rule that no longer applies, after asking")
+    unlearn.add_argument("text", metavar="TEXT", help='its id, or what it is about: "rule about npm"')
+    unlearn.add_argument("--delete", action="store_true", help="remove it entirely, not even archived")
+    unlearn.add_argument("--why", default="", metavar="REASON", help="why, for the archive")
+    add_flag(
+        action(what, "history", "every rule, active and archived, and each change", _in("status", "history"))
+    )
+    undo = _changing(what, "undo", "take a change of the rules back, after asking")
+    undo.add_argument(
+        "number", nargs="?", type=int, default=0, metavar="ID", help="of `history` (the newest)"
+    )
+    for name, text in (
+        ("dismiss", "never suggest these signals again"),
+        ("restore", "suggest dismissed signals again"),
+    ):
+        settle = _changing(what, name, text)
+        settle.add_argument("names", nargs="+", metavar="ID", help="their ids, such as sig-20251127-001")
+    text = "inside Claude Code or opencode: what was learned as questions for the person"
+    propose = action(what, "propose", text, _in("in_host", "propose"))
+    propose.add_argument(
+        "--rule",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("IDS", "TEXT"),
+        help="messages of `scan`, with commas between them, and the rule that they ask for",
+    )
+    propose.add_argument("--none", default="", metavar="IDS", help="messages that teach nothing")
+    text = "inside Claude Code or opencode: do what the person answered to these questions"
+    apply = action(what, "apply", text, _in("in_host", "apply"))
+    apply.add_argument("tokens", nargs="+", metavar="TOKEN", help="the tokens of the questions")
+
+
+def action(
+    what: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, run: Run
+) -> argparse.ArgumentParser:
+    """Register an action with the flags that all have."""
+    parser = what.add_parser(name, help=text, description=text)
+    parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    add_flags(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def rules_of(args: argparse.Namespace) -> LearnedRules:
+    """The rules of the project that the arguments mean. Raises ``UserError``."""
+    return rules_at(*look(args), args.dir)
+
+
+def rules_at(settings: Settings, where: Paths, folder: str | None) -> LearnedRules:
+    """The rules of the project of this folder, of the current one for None. Raises ``UserError``."""
+    from ...clock import SystemClock
+    from ...files.learned_rules import LearnedRules
+
+    project = here(where, folder)
+    if not project.is_dir():
+        raise UserError(f"there is no folder {project}")
+    return LearnedRules(project, where.state_dir, SystemClock(), playbook=settings.playbook.path)
+
+
+def _in(module: str, function: str = "run") -> Run:
+    """An action of another module of this package, which is imported when it is run."""
+
+    def run(args: argparse.Namespace) -> int:
+        from importlib import import_module
+
+        code: int = getattr(import_module(f".{module}", __package__), function)(args)
+        return code
+
+    return run
+
+
+def _changing(
+    what: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    """Register an action that changes something: it asks on a terminal, and inside a host."""
+
+    def run(args: argparse.Namespace) -> int:
+        from .in_host import decided, sessions_here
+
+        if sessions_here() and not args.dry_run:
+            return decided(name, args)
+        return asked(name, args)
+
+    parser = action(what, name, text, run)
+    parser.add_argument("--dry-run", action="store_true", help="say what would be asked, change nothing")
+    return parser
+
+
+def _review(args: argparse.Namespace) -> int:
+    """Read new sessions and review, or show the patterns as JSON."""
+    from . import review, scan
+
+    if args.json:
+        print_json({**scan.waiting(rules_of(args)), "decide": WHERE})
+        return 0
+    if not attended():
+        raise UserError(WHERE)
+    review.consent("a review")
+    rules = rules_of(args)
+    scan.read_new(rules, look(args)[1])
+    return review.review(rules)
+
+
+def asked(name: str, args: argparse.Namespace) -> int:
+    """Ask the person at the terminal, and do it; 1 when nothing was changed."""
+    from . import review
+    from .decisions import Decisions, Outcome, lines
+    from .model import own_model
+
+    rules, shows = rules_of(args), args.json or args.dry_run
+    model = own_model(rules.journal.project, rules.state_dir) if name == "learn" and not shows else None
+    decisions = Decisions(rules, model.compare if model is not None else None)
+    if name == "learn":
+        decisions.refuse_unwritable(soft=args.soft)
+    found = decisions.wanted(name, args)
+    asks, done = ((), [found.object()]) if isinstance(found, Outcome) else (found, [])
+    if args.json:
+        shown = [p.shown() for p in asks]
+        print_json({"project": str(rules.journal.project), "done": done, "ask": shown, "changed": False})
+        return 0
+    if isinstance(found, Outcome):
+        say(f"nothing to do, it stands there already: {plain(found.text)} [{plain(found.file)}]")
+        return 0
+    if args.dry_run:
+        for p in asks:
+            say("you would be asked: " + " ".join(lines(p)))
+        return 0
+    review.consent("a change of what was learned")
+    try:
+        outcome = review.one(decisions, found, why=getattr(args, "why", ""))
+    except EOFError:
+        outcome = None
+    if outcome is None or outcome.status == "skipped for now":
+        say("Nothing was changed.")
+        return 1
+    review.tell(outcome)
+    if outcome.changes:
+        say(f"undo with: reflectd reflect undo {outcome.changes[0]}")
+    elif outcome.status == "dismissed":
+        say(f"take that back with: reflectd reflect restore {' '.join(args.names)}")
+    return 0

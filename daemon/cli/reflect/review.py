@@ -1,296 +1,269 @@
-"""``reflectd reflect`` alone: read new sessions, and ask a person about each pattern (FR4).
+"""Asks a person at a terminal: the review of all patterns (FR4), and one question for `learn` and its like.
 
-Only a terminal is asked on. Elsewhere nothing is read and nothing is changed: ``--json`` shows the patterns
-that the journal has. Each decision is kept when it is made, so Ctrl-C, a closed terminal and a kill lose
-none.
+Only a terminal is asked on. Each decision is kept when it is made, so Ctrl-C, a closed terminal and a kill
+lose none. Nothing is decided by accident: Enter writes nothing.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from dataclasses import asdict
+from dataclasses import replace
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, UserError
-from ..render import Paint, count, place, plain, print_json
-from ..settings import look
+from ...core.redact import redact
+from ...files import findings
+from ...files.rules_file import AGENTS
+from ..choices import Choice, choose, entered
+from ..render import Paint, count, place, plain
 from ..terminal import attended, say
-from . import screens
-from .action import action, opened
-from .screens import Choice, Decision, Pattern
-from .status import tell
-from .worn import suggested
+from .decisions import Decisions, Outcome, Proposal, answers, cut, lines, now, one_line
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable
+    from collections.abc import Mapping, Sequence
 
-    from ...files.journal import ProjectJournal
     from ...files.learned_rules import LearnedRules
-    from ...files.rule_plan import Plan
-    from ...paths import Paths
-    from ...rules.rows import Standing
-    from .decisions import Decisions
-    from .menu import Asking
+    from ...learning.rules.candidates import Candidate
+    from .decisions import Answer
 
-Then = Literal["next", "again", "quit"]
 MOST_WORDS: Final = 20  # messages that nobody read, which one review asks about
-WHERE: Final = (
-    "a review asks a person: run `reflectd reflect` on a terminal. `reflectd reflect --json` shows the "
-    "patterns. Nothing was read or changed"
+LETTERS: Final[dict[str, str]] = {
+    "rule": "a", "soft": "w", "dismiss": "d", "skip": "s", "replace": "r", "both": "b", "reword": "t",
+    "archive": "a", "delete": "x", "do": "y",
+}  # fmt: skip
+BACK: Final = Choice("g", "Go back", "decide nothing yet")
+_UNWORDED: Final = (
+    Choice("d", "Dismiss", "it teaches nothing"),
+    Choice("s", "Skip for now", "ask again next time"),
 )
 
 
-def add_parser(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the action."""
-    action(what, "review", "read new sessions and decide on each pattern; what the bare verb does", run)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Review, or show the patterns as JSON."""
-    from ...clock import SystemClock
-    from ...files.learned_rules import LearnedRules
-
-    if not args.json and not attended():
-        raise UserError(WHERE)
-    book = opened(args)
-    settings, where = look(args)
-    rules = LearnedRules(book.project, where.state_dir, SystemClock(), playbook=settings.playbook.path)
-    if args.json:
-        print_json(_json(book, rules))
-        return 0
+def consent(what: str) -> None:
+    """A person wants this. An agent's shell is no terminal. Raises ``UserError`` where nobody said so."""
+    if not attended():
+        raise UserError(f"{what} is a person's decision: do it on a terminal. Nothing was changed")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that can't show all there is
-    _read_new(rules, where)
-    return _reviewed(book, rules)
 
 
-def _read_new(rules: LearnedRules, where: Paths) -> None:
-    """Gather what the person said in this project's sessions since the last time, with a bar: Claude Code's,
-    and opencode's while one is open in the project. A model reads it, where there is one.
-    """
-    from ...files.findings import gathering, known_cursors
-    from .past import read_past
-    from .scan import ask_own_model
-    from .scanning import Scan, read_all
-    from .sources import of_project
-
-    book = rules.journal
-    before = book.read().journal
-    scan = Scan(book, gathering(book, before), known_cursors(book, before), 0, dry_run=False)
-    listed = of_project(book.project, os.environ, everywhere=False)
-    try:
-        read_all(scan, listed, quiet=False)
-        asked = read_past(scan, where, quiet=False)
-    finally:
-        scan.count()  # also after Ctrl-C: what was read is not read again
-    ask_own_model(scan, rules)
-    tell(dict.fromkeys(scan.told + scan.failed))
-    if not (listed or asked):
-        say(
-            "Claude Code has no sessions of this project, and no opencode is open in it. "
-            "`reflectd reflect scan FILE` reads what you name."
-        )
+def which_file(decisions: Decisions) -> None:
+    """Of two files that have nothing to do with each other the person says which one has the rules."""
+    if decisions.place is not None or len(decisions.places) < 2:
         return
-    said = f"{count(scan.gathering.messages, 'new message')} of yours"
-    say(f"Read {count(scan.read, 'session')} ({scan.unchanged} unchanged), {said}.")
+    say("Two files could have the rules. Which one shall it be?")
+    found = {str(i): p for i, p in enumerate(decisions.places, 1)}
+    options = [
+        Choice(key, place(p.path), f"{'opencode' if p.via == AGENTS else 'Claude Code'} reads it")
+        for key, p in found.items()
+    ]
+    decisions.place = found[choose(options, "1")]
 
 
-def _reviewed(book: ProjectJournal, rules: LearnedRules) -> int:
+def one(decisions: Decisions, found: Sequence[Proposal], *, why: str = "") -> Outcome | None:
+    """Ask about the one of these that the person means; None for none of them."""
+    if found[0].kind in {"learn", "conflict", "near"} and not found[0].soft:
+        which_file(decisions)
+        found = [replace(found[0], target=decisions.base().target)]
+    if len(found) > 1:
+        say("Which one?")
+        meant = {str(i): p for i, p in enumerate(found, 1)}
+        options = [Choice(key, p.stands[0].id, cut(p.stands[0].text, 200)) for key, p in meant.items()]
+        key = choose([*options, Choice("s", "None of them")], "s")
+        found = [meant[key]] if key in meant else []
+    return asked(decisions, found[0], why=why) if found else None
+
+
+def asked(decisions: Decisions, p: Proposal, *, back: bool = False, why: str = "") -> Outcome | None:
+    """Ask one question, and do what is answered; None when the person went back. What contradicts a new rule
+    is asked about next. Raises ``UserError``, ``Unavailable``, ``EOFError`` and ``KeyboardInterrupt``.
+    """
+    seen = decisions.rules.marks()
+    _print([*lines(p), *_goes_to(decisions, p)])
+    options = [*_options(p), *([BACK] if back else [])]
+    key = choose(options, options[-1].key if back else "s")
+    if key == BACK.key:
+        return None
+    return then(decisions, p, _meant(p, key), seen, back=back, why=why)
+
+
+def then(
+    decisions: Decisions, p: Proposal, answer: Answer, seen: Mapping[str, str], *, back: bool, why: str = ""
+) -> Outcome | None:
+    """Do what was answered, and ask what follows from it."""
+    outcome = decisions.done(p, answer, seen=seen, why=why)
+    return asked(decisions, outcome.ask[0], back=back) if outcome.ask else outcome
+
+
+def tell(outcome: Outcome) -> None:
+    """Say what became of a decision."""
+    _print([outcome.line(), *(f"  {plain(told)}" for told in outcome.told)])
+
+
+def review(rules: LearnedRules) -> int:
     """Ask about each pattern, and say what was decided. Returns the exit code."""
-    from .decisions import Decisions
-    from .menu import asking
     from .model import own_model
+    from .status import worn_lines
 
-    model = own_model(book.project, rules.state_dir)
+    model = own_model(rules.journal.project, rules.state_dir)
     decisions = Decisions(rules, model.compare if model is not None else None)
-    patterns, words = decisions.due(), decisions.unread()
-    Review.print(screens.opening(len(patterns), len(words), place(book.project), Paint()))
-    patterns += words[:MOST_WORDS]
-    code = 0
-    if patterns:
-        review = Review(decisions, asking())
-        try:
-            review.run(patterns)
-        except KeyboardInterrupt:
-            code = 130
-        Review.print(screens.summary(review.made, len(review.open), Paint()))
-    if worn := suggested(rules, Paint()):
-        Review.print(worn)
-    return code
-
-
-def _json(book: ProjectJournal, rules: LearnedRules) -> dict[str, Any]:
-    """The patterns that the journal has, and what there is to decide."""
-    from .decisions import Decisions
-
-    decisions = Decisions(rules)
-    found = decisions.due()
-    options = screens.choices(decisions.rules_name, "", undo=False)
-    return {
-        "project": str(book.project),
-        "files": [str(p.path) for p in decisions.candidates],
-        "patterns": [asdict(pattern) for pattern in found],
-        "unread": [asdict(pattern) for pattern in decisions.unread()],
-        "options": [c.label for c in options if c.key in "awds"],
-        "decide": WHERE,
-    }
-
-
-class _Elsewhere(Exception):
-    """The pattern was decided on while this review asked about it."""
+    patterns, words = decisions.patterns(), decisions.unread()
+    here = plain(place(rules.journal.project))
+    if not patterns and not words:
+        say(f"No pattern in {here} came up often enough to be suggested as a rule.")
+    else:
+        more = f", and {count(len(words), 'message')} of yours that no model read" if words else ""
+        say(f"{count(len(patterns), 'pattern')} in {here}{more}. Nothing is written before you say so.")
+        found = Review(decisions, [*patterns, *words[:MOST_WORDS]])
+        code = found.run()
+        found.sum_up()
+        if code:
+            return code
+    _print(worn_lines(rules, rules.look(), Paint(), suggested=True))
+    return 0
 
 
 class Review:
-    """One review: the patterns, and what was decided on them so far."""
+    """One review: what is still to be decided, and what was decided so far."""
 
-    def __init__(self, decisions: Decisions, asking: Asking) -> None:
+    def __init__(self, decisions: Decisions, waiting: Sequence[Proposal | Candidate]) -> None:
         self._decisions = decisions
-        self._asking = asking
-        self.made: list[Decision] = []
-        self.open: list[Pattern] = []
-        self._of = 0
+        self._waiting = list(waiting)
+        self._of = len(waiting)
+        self._made: list[tuple[Proposal | Candidate, Outcome]] = []
 
-    def run(self, patterns: list[Pattern]) -> None:
-        """Ask about each. Ends early when the person quits. Raises ``KeyboardInterrupt``."""
-        self.open, self._of = list(patterns), len(patterns)
+    def run(self) -> int:
+        """Ask about each; the exit code."""
         try:
-            if self._decisions.rules_place is None and len(self._decisions.candidates) > 1:
-                self._ask_which_file()
-            while self.open and self._ask(self.open[0]) != "quit":
+            which_file(self._decisions)
+            while self._waiting and self._ask(self._waiting[0]):
                 pass
         except EOFError:
-            pass  # the terminal is gone, or Ctrl-D: as if they quit
+            say("")  # the terminal is gone, or Ctrl-D: as if they quit
+        except KeyboardInterrupt:
+            say("")
+            return 130
+        return 0
 
-    def _ask_which_file(self) -> None:
-        """Two files, which have nothing to do with each other: the person says which one it is."""
-        from ...files.rules_file import AGENTS
+    def sum_up(self) -> None:
+        """All decisions by what became of the patterns, and how they are taken back."""
+        many: dict[str, int] = {}
+        for _, done in self._made:
+            many[done.status] = many.get(done.status, 0) + 1
+        said = [f"{status}: {n}" for status, n in many.items()]
+        said += [f"not decided: {len(self._waiting)}"] if self._waiting else []
+        say(f"{count(len(self._made), 'decision')}. {', '.join(said)}")
+        if any(done.changes for _, done in self._made):
+            say("`reflectd reflect undo` takes the last change of a file back")
+        if "dismissed" in many:
+            say("`reflectd reflect restore ID` takes a dismissal back")
 
-        self.print(["", *Paint().row("", "Two files could have the rules. Which one shall it be?", "  ")])
-        found = self._decisions.candidates
-        options = [
-            Choice(str(i), p.name, f"{'opencode' if p.via == AGENTS else 'Claude Code'} reads it")
-            for i, p in enumerate(found, 1)
-        ]
-        picked = self._asking.choose(options, options[0].key)
-        self._decisions.rules_place = found[int(picked) - 1]
-
-    def _ask(self, pattern: Pattern) -> Then:
-        """Ask about one pattern, if no other review decided on it: before the question, or meanwhile."""
-        try:
-            self._check(pattern)
-            return self._asked(pattern)
-        except _Elsewhere:
-            say(f"Decided elsewhere meanwhile: {screens.one_line(pattern.content or pattern.quotes[0].text)}")
-            self.open.pop(0)
-            return "next"
-
-    def _check(self, pattern: Pattern) -> None:
-        """Raises ``_Elsewhere`` when there is nothing to decide any more."""
-        if not self._decisions.is_due(pattern):
-            raise _Elsewhere
-
-    def _asked(self, pattern: Pattern) -> Then:
-        """Ask until something is decided. What can't be done is told, and asked again. Raises
-        ``_Elsewhere``.
+    def _ask(self, item: Proposal | Candidate) -> bool:
+        """Ask about one until something is decided; whether there is more to ask. What can't be done is told,
+        and asked again.
         """
-        text, shown = pattern.content, None
+        text, shown = (item.text if isinstance(item, Proposal) else ""), None
         while True:
+            if not self._decisions.waits(item):
+                say(f"Decided elsewhere meanwhile: {one_line(item.text)}")
+                self._waiting.pop(0)
+                return True
             if shown != text:
-                at = (self._of - len(self.open) + 1, self._of)
-                self.print(screens.pattern(pattern, text, at, self._decisions.target(), Paint()))
+                self._show(item, text)
                 shown = text
+            seen = self._decisions.rules.marks()
+            key = choose(self._choices(item, text), "s")
+            if key == "q":
+                return False
             try:
-                answer = self._asking.choose(self._choices(worded=bool(text)), "s")
-                if answer == "e":
-                    text = self._edited(text)
-                    continue
-                if answer == "u":
+                if key == "u":
                     self._undo()
-                    return "again"
-                if answer == "q":
-                    return "quit"
-                done = self._decide(answer, pattern, text)
+                    return True
+                if key == "e":
+                    text = entered(f"Rule now: {text or 'none'}. In your words (empty keeps it): ") or text
+                    continue
+                item, done = self._decided(item, text, key, seen)
             except (UserError, Unavailable) as error:
                 say(f"reflectd: {plain(error)}")
                 continue
-            if done is None:
-                shown = None
-                continue
-            self.made.append(done)
-            self.open.pop(0)
-            self.print(screens.decided(done, Paint()))
-            return "next"
+            if done is not None:
+                self._made.append((item, done))
+                self._waiting.pop(0)
+                tell(done)
+                return True
+            self._waiting[0], shown = item, None
 
-    def _choices(self, *, worded: bool) -> tuple[Choice, ...]:
-        name, note = self._decisions.rules_name, self._decisions.soft_note()
-        return screens.choices(name, note, undo=bool(self.made), worded=worded)
+    def _show(self, item: Proposal | Candidate, text: str) -> None:
+        number = f"Pattern {self._of - len(self._waiting) + 1} of {self._of}"
+        if isinstance(item, Proposal):
+            said = lines(item)
+            said += [f'Wording: "{one_line(text)}"'] if text != item.text else []
+            _print(["", number, *said, *_goes_to(self._decisions, item)])
+            return
+        often = count(item.sessions, "occurrence")
+        said = [f'Your words: "{one_line(redact(item.text))}" ({often}, {", ".join(item.reasons)})']
+        said += [f'The agent before: "{cut(redact(item.prior), 240)}"'] if item.prior else []
+        _print(["", number, *said, *([f'Wording: "{one_line(text)}"'] if text else [])])
 
-    def _decide(self, answer: str, pattern: Pattern, text: str) -> Decision | None:
-        """Do it; None where the person went back. Raises ``_Elsewhere``."""
-        self._check(pattern)
-        if answer == "s":
-            return Decision(pattern.id, "skipped", text or pattern.quotes[0].text)
-        if answer == "d":
-            return self._decisions.dismiss(pattern)
-        plan = self._decisions.planned(text, soft=answer == "w")
-        if plan.conflicts:
-            return self._settle(pattern, plan)
-        if plan.near is not None and plan.same is None:
-            return self._join(pattern, plan, plan.near)
-        return self._decisions.add(pattern, plan)
+    def _choices(self, item: Proposal | Candidate, text: str) -> list[Choice]:
+        made = item if isinstance(item, Proposal) else self._decisions.base()
+        found = _options(made) if text else list(_UNWORDED)
+        found.append(
+            Choice("e", "Edit the wording") if text else Choice("e", "Word it yourself", "then decide")
+        )
+        found += [Choice("u", "Undo the last decision")] if self._made else []
+        return [*found, Choice("q", "Quit", "what you decided is kept")]
 
-    def _settle(self, pattern: Pattern, plan: Plan) -> Decision | None:
-        """The text contradicts what stands: the person says which one counts (FR7)."""
-        from .decisions import replaceable
-
-        rows = replaceable(plan)
-        self.print(screens.conflict(plan.text, plan.conflicts, Paint()))
-        answer = self._asking.choose(screens.conflict_choices([row.id for row in rows]), screens.BACK.key)
-        self._check(pattern)
-        match answer:
-            case "r":
-                return self._decisions.add(pattern, plan, replaces=rows)
-            case "b":
-                return self._decisions.add(pattern, plan)
-            case "d":
-                return self._decisions.dismiss(pattern)
-            case _:
-                return None
-
-    def _join(self, pattern: Pattern, plan: Plan, row: Standing) -> Decision | None:
-        """A rule says nearly the same: it gets the new text, or both stand."""
-        self.print(screens.near(plan.text, row, Paint()))
-        answer = self._asking.choose(screens.near_choices(), screens.BACK.key)
-        self._check(pattern)
-        match answer:
-            case "t":
-                return self._decisions.reword(pattern, plan, row)
-            case "b":
-                return self._decisions.add(pattern, plan)
-            case _:
-                return None
-
-    def _edited(self, text: str) -> str:
-        """The wording as the person wants it."""
-        return self._asking.edit("Rule", text) or text
+    def _decided(
+        self, item: Proposal | Candidate, text: str, key: str, seen: Mapping[str, str]
+    ) -> tuple[Proposal | Candidate, Outcome | None]:
+        """Do it; without an outcome the person went back."""
+        if not self._decisions.waits(item):
+            return item, None
+        if not isinstance(item, Proposal):
+            if key == "s":
+                return item, Outcome("skipped for now", text=item.text)
+            if key == "d":
+                findings.drop(self._decisions.rules.journal, [item.key], now())
+                return item, Outcome("dismissed", text=item.text)
+            worded = self._decisions.worded([item.key], text)
+            if worded is None:
+                return item, Outcome("dismissed", text=text)
+            item = worded
+        return item, then(self._decisions, replace(item, text=text), _meant(item, key), seen, back=True)
 
     def _undo(self) -> None:
         """Take the last decision back; its pattern is asked about again."""
-        done = self.made[-1]
-        told = self._decisions.take_back(done)
-        self.made.pop()
-        waiting = (*self._decisions.due(), *self._decisions.unread())
-        again = next((p for p in waiting if p.id == done.pattern), None)
-        self.open[:0] = [again] if again else []
-        say("Undone.")
-        for line in told:
-            say(f"  {plain(line)}")
+        item, done = self._made[-1]
+        told: tuple[str, ...] = ()
+        if isinstance(item, Proposal):
+            told = self._decisions.take_back(done, item)
+        elif done.status == "dismissed":
+            findings.take_back(self._decisions.rules.journal, item, now())
+        self._made.pop()
+        self._waiting.insert(0, item)
+        _print(["Undone.", *(f"  {plain(line)}" for line in told)])
 
-    @staticmethod
-    def print(lines: Iterable[str]) -> None:
-        """Write lines that are as wide as they may be."""
-        print("\n".join(lines), flush=True)
+
+def _options(p: Proposal) -> list[Choice]:
+    return [Choice(LETTERS[answer], label, note) for label, (answer, note) in answers(p).items()]
+
+
+def _meant(p: Proposal, key: str) -> Answer:
+    return next(answer for answer, _ in answers(p).values() if LETTERS[answer] == key)
+
+
+def _goes_to(decisions: Decisions, p: Proposal) -> list[str]:
+    """The file that a rule would go to, with its path, or why there is none."""
+    if p.soft or p.kind not in {"pattern", "learn"}:
+        return []
+    where = decisions.place
+    if where is None:
+        return [f"  file  none for a rule: {plain(decisions.no_place)}"]
+    return [f"  file  {plain(place(where.path))}" + (f" ({plain(where.note)})" if where.note else "")]
+
+
+def _print(found: Sequence[str]) -> None:
+    for line in found:
+        say(line)

@@ -1,11 +1,10 @@
 """Rules in the engine: what a person agreed to inside a host, what they typed in past sessions, and the
 questions of `/reflect` to a small model.
 
-Consent (design/rules.md): a host's own hook or event tells of an answer to a question of ours, or of our
-command that the person typed, and the host's own record must say the same when it is used. Each counts once
-and soon. What can't be shown to be a person's is refused, with the reason. Nothing here changes a file but a
-click in the dashboard (``pages.rules``). History is read page by page, when somebody asks for it. A model is
-asked only for a session in which the person just typed `/reflect`.
+Consent (design/rules.md): the host's own hook or event tells of the person's answer to a question of ours,
+or of our command that they typed. Each counts once and soon. Nothing here changes a file but a click in the
+dashboard (``pages.rules``). History is read page by page, when somebody asks for it. A model is asked only
+for a session in which the person just typed `/reflect`.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ import msgspec
 
 from ...core import events as ev
 from ...core.errors import BadReply, Rejected, Unavailable
-from ...rules import contradicts, signals
-from ...rules.candidates import Candidate
+from ...learning.rules import contradicts, signals
+from ...learning.rules.candidates import Candidate
 from ...store import consents
 from ..pages.rules import RulesPage
 from .feature import Feature, Page, Parts, Route
@@ -73,13 +72,10 @@ class Rules(Feature):
         self._typed: dict[str, int] = {}  # when `/reflect` was typed last, by session
 
     def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:  # noqa: ARG002
-        """Note what a person was shown, answered and typed."""
+        """Note what a person answered and typed."""
         match event:
-            case ev.QuestionShown():
-                self._world.later(consents.show(event.session, event.digests, event.t))
             case ev.QuestionAnswered():
-                statement = consents.answer(event.session, event.call, event.place, event.answers, event.t)
-                self._world.later(statement)
+                self._world.later(consents.answer(event.session, event.call, event.answers, event.t))
             case ev.CommandTyped():
                 self._typed.pop(event.session, None)
                 self._typed[event.session] = self._world.clock.now_ms()
@@ -87,8 +83,7 @@ class Rules(Feature):
                     del self._typed[next(iter(self._typed))]
                 if not event.digest:
                     return
-                statement = consents.type_in(event.session, event.digest, event.message, event.place, event.t)
-                self._world.later(statement)
+                self._world.later(consents.type_in(event.session, event.digest, event.message, event.t))
             case _:
                 pass
 
@@ -135,16 +130,9 @@ class Rules(Feature):
         session, digest = body.get("session"), body.get("digest")
         if not isinstance(session, str) or not isinstance(digest, str) or not 0 < len(digest) <= MOST_CHARS:
             raise BadReply("name the `session`, and the `digest` of what the person agreed to")
-        s, instance = self._attended(session)
+        s, _ = self._attended(session)
         async with self._lock:
             consent = await self._told(s.id, digest)
-            try:
-                found = await instance.host.recorded(s, instance, consent.source, consent.place)
-            except Unavailable as e:
-                raise Rejected(f"the host's own record could not be read: {e}") from e
-            if consent.chosen not in found:
-                self._world.log.warning("consent refused", session=s.id, source=consent.source)
-                raise Rejected("the host's own record does not say that a person answered this")
             now = self._world.clock.now_ms()
             if not await self._world.db.commit(consents.spend(consent, now), durable=True):
                 raise Rejected("this answer was used before; ask the person again, with a new question")
@@ -166,8 +154,6 @@ class Rules(Feature):
             found = [c for c in found if not c.spent]
         if not found or any(c.spent for c in found):
             raise Rejected("this answer was used before; ask the person again, with a new question")
-        if not found[0].is_typed and not consents.was_shown(db, session, digest):
-            raise Rejected("the host told of no dialog with this question, so something else answered it")
         return found[0]
 
     async def _history(self, query: Mapping[str, Any]) -> Mapping[str, Any]:

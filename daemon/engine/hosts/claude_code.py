@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...core.compose import When
-    from ...core.consent import Chosen
     from ...core.fast import Offered
     from ...core.orders import CallOrder, StoredOrder
     from ...core.session import Session
@@ -476,16 +475,6 @@ class ClaudeCode:
     async def offered(self, instance: Instance) -> Offered:
         """It lends no models."""
         raise Unavailable(f"{instance.id} lends no models")
-
-    async def recorded(
-        self,
-        s: Session,
-        instance: Instance,  # noqa: ARG002 - the port
-        source: str,
-        place: str,
-    ) -> tuple[Chosen, ...]:
-        """By the transcript ``place``, which may be a moment behind the hook."""
-        return await self._files.recorded(Path(place), s.id, source)
 
     async def history(
         self,

@@ -19,20 +19,16 @@ from typing import TYPE_CHECKING, Final
 from ...core.errors import Unavailable, words
 from ...core.guards import ABORT_ERROR
 from ...evidence.calls.writes import written_by_tool
-from ...hosts.claude_code.record import recorded
 from ...hosts.claude_code.subagents import with_sub_agents
-from ...hosts.claude_code.transcript import TranscriptReader, end_of
+from ...hosts.claude_code.transcript import TranscriptReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ...core.consent import Chosen
     from ...core.transcript import Transcript
 
 POLL_S: Final = 0.05
-RECORD_BYTES: Final = 2 << 20
-RECORD_MOST: Final = 64 << 20  # an answer stands near the end of the file, but its call may be far above
 POLLS: Final = 100  # the file may be seconds behind the hook on a busy machine
 READERS: Final = 200
 WRITTEN: Final = 200  # files of a task, the newest; of each its size and its first bytes are compared
@@ -122,21 +118,6 @@ class Files:
             return bool(changed) and ("" in changed or not changed.isdisjoint(_kept(kept)))
 
         return await asyncio.to_thread(look)
-
-    @staticmethod
-    async def recorded(path: Path, session: str, source: str) -> tuple[Chosen, ...]:
-        """What the file says of an answer or a command of a person (``hosts.claude_code.record``); it is read
-        from its end, for up to 5 s. Raises ``Unavailable``.
-        """
-
-        def look(limit: int) -> tuple[Chosen, ...]:
-            return recorded(end_of(path, limit).split(b"\n"), session, source)
-
-        for _ in range(POLLS):
-            if found := await asyncio.to_thread(look, RECORD_BYTES):
-                return found
-            await asyncio.sleep(POLL_S)
-        return await asyncio.to_thread(look, RECORD_MOST)
 
 
 def _kept(folder: Path) -> set[str]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ...core.consent import Chosen
     from ...core.errors import Fault
     from ...core.events import Event
     from ...core.fast import Offered
@@ -95,12 +94,6 @@ class Host(Protocol):
 
     async def offered(self, instance: Instance) -> Offered:
         """Provider ids and the models of each, as the host has them. Raises ``ReflectdError``."""
-        ...
-
-    async def recorded(self, s: Session, instance: Instance, source: str, place: str) -> tuple[Chosen, ...]:
-        """What the host itself recorded of a person's answer to the call ``source``, or of the command
-        ``source`` that they typed; () for nothing. Raises ``Unavailable`` or ``BadReply``.
-        """
         ...
 
     async def history(

@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import BadReply, Unavailable
-from ...core.orders import ReadHistory, ReadMessages, ReadProviders, ReadRecord
+from ...core.orders import ReadHistory, ReadMessages, ReadProviders
 from ...core.redact import redact
 from ...core.transcript import MAX_AGENTS
 from ...hosts.opencode.events import KINDS, parse_event
 from ...hosts.opencode.messages import parse_transcript
 from ...hosts.opencode.orders import order_object, wire_order
 from ...hosts.opencode.providers import parse_providers
-from ...hosts.opencode.record import parse_record
 from ..large import beside
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ...core.consent import Chosen
     from ...core.events import Event
     from ...core.fast import Offered
     from ...core.orders import CallOrder, StoredOrder
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 READ_S: Final = 30.0
 AGENTS_S: Final = 3.0  # for all sub-agents of a task together
 PROVIDERS_S: Final = 5.0
-RECORD_S: Final = 10.0
 HISTORY_S: Final = 60.0
 KIND_CHARS: Final = 80
 
@@ -98,13 +95,6 @@ class Opencode:
         """What the host's providers offer."""
         data = await instance.call(ReadProviders(), PROVIDERS_S)
         return await beside(len(memoryview(data)), lambda: parse_providers(data))
-
-    async def recorded(self, s: Session, instance: Instance, source: str, place: str) -> tuple[Chosen, ...]:
-        """By the host's own messages: of an answer ``place`` is the message and ``source`` the call in it; of
-        a command ``source`` is the message.
-        """
-        order = ReadRecord(s.id, place or source, source if place else "")
-        return parse_record(await instance.call(order, RECORD_S))
 
     async def history(
         self, instance: Instance, after: str, limit: int, *, listed: bool = False

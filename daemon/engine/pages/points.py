@@ -92,7 +92,7 @@ class PointsPage:
     # --- points ----------------------------------------------------------------------------------------
 
     def _points(self, chosen: Path, project: str, query: Mapping[str, Any]) -> Json:
-        book = self._rules(chosen).steps.playbook
+        book = self._rules(chosen).playbook
         loaded, known = book.read(), book.known()
         confirmed = {known_as(t.text): t.origin for t in learning.texts(self._world.db, project, "confirmed")}
         uses = {name: counts for name, *counts in learning.uses(self._world.db, project)}
@@ -170,12 +170,12 @@ class PointsPage:
 
     def _vouch(self, chosen: Path, name: str, seen: str) -> None:
         rules = self._rules(chosen)
-        learned_points.vouch(rules.steps.playbook, {name: self._seen(rules, name, seen)})
+        learned_points.vouch(rules.playbook, {name: self._seen(rules, name, seen)})
 
     @staticmethod
     def _seen(rules: LearnedRules, name: str, seen: str) -> str:
         """The text of the point, if it is what the page showed. Raises ``UserError``."""
-        return learned_points.as_seen(rules.steps.playbook, name, seen)
+        return learned_points.as_seen(rules.playbook, name, seen)
 
     def _rules(self, chosen: Path) -> LearnedRules:
         return self._chosen.rules(chosen)

@@ -15,13 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ...core.errors import Rejected, Unavailable, UserError
 from ...core.learned import known_as
 from ...files.rule_changes import undone
-from ...files.rule_plan import marks_of
-from ...files.rule_undo import undo
 from ...files.rules_file import chosen as chosen_place
-from ...rules.journal import against, dismiss, is_due, ranked, same
-from ...rules.rows import NOTES
-from ...rules.section import RULES
-from ...rules.wear import wear
+from ...learning.rules.journal import against, dismiss, is_due, ranked, same
+from ...learning.rules.section import RULES
+from ...learning.rules.standing import NOTES, wear
 from ..features.feature import Route
 from .projects import BY, ChosenProject, refusing, said_by_person
 from .sections import action, piece, row, section, when
@@ -32,8 +29,8 @@ if TYPE_CHECKING:
 
     from ...files.learned_rules import LearnedRules, Look
     from ...files.rule_changes import Change
-    from ...rules.journal import Journal
-    from ...rules.rows import Standing
+    from ...learning.rules.journal import Journal
+    from ...learning.rules.standing import Standing
     from ..features.feature import Parts
 
 Json = dict[str, Any]
@@ -70,7 +67,7 @@ class RulesPage:
             return {"sections": []}
         rules = self._chosen.rules(chosen)
         try:
-            marks, look = marks_of(rules), rules.look()
+            marks, look = rules.marks(), rules.look()
         except (UserError, Unavailable) as error:
             return {"sections": [section("Rules: what you want", RULE, (), text=str(error))]}
         told = " ".join(look.problems)
@@ -99,7 +96,7 @@ class RulesPage:
         today = self._chosen.rules(chosen).journal.day()
         rows = [
             row(
-                r.id, r.text, f"{r.file}:{r.line}" if r.line else r.file, r.learned, ", ".join(r.sources),
+                r.id, r.text, r.where, r.learned, ", ".join(r.sources),
                 _wore(r, look, today),
                 actions=_rule_actions(chosen, r, marks),
             )
@@ -204,7 +201,7 @@ class RulesPage:
 
         def take_back() -> Json:
             chosen = self._chosen.named(directory)
-            done = undo(self._chosen.rules(chosen).steps, number, by=BY)
+            done = self._chosen.rules(chosen).undo(number, by=BY)
             return {"said": ". ".join((done.change.what, *done.told))}
 
         return await asyncio.to_thread(refusing(take_back))

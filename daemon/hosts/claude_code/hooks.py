@@ -63,8 +63,8 @@ class Hook:
     whether ``REFLECTD_HEADLESS`` asks to judge sessions without a person too. ``pid``: the host's process, 0
     if unknown.
 
-    ``asks``: digests of the questions of ours that Claude Code's question tool shows. ``answers``: what was
-    answered to them, with the call (``tool_use``).
+    ``answers``: what was answered to questions of ours in Claude Code's question tool, with the call
+    (``tool_use``).
 
     ``mod``: the plugin's mod runs. Only it says who submitted a prompt (``origin``) and which turn ended
     (``turn_id``).
@@ -96,7 +96,6 @@ class Hook:
     origin: str = ""
     turn_id: str = ""
     tool_use: str = ""
-    asks: tuple[str, ...] = ()
     answers: tuple[Chosen, ...] = ()
 
     @property
@@ -190,7 +189,6 @@ def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
     said = {k.lower(): _sound(v) for k, v in headers.items() if k.lower().startswith("x-cc-")}
     pid = said.get("x-cc-pid", "")
     last = _text(wire.last_assistant_message)
-    asks, answers = _questions(wire)
     return Hook(
         event=event,
         session=session,
@@ -218,22 +216,21 @@ def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
         origin=_text(wire.origin)[:MAX_NAME],
         turn_id=_text(wire.turn_id)[:MAX_NAME],
         tool_use=_text(wire.tool_use_id)[:MAX_NAME],
-        asks=asks,
-        answers=answers,
+        answers=_answers(wire),
     )
 
 
-def _questions(wire: _Body) -> tuple[tuple[str, ...], tuple[Chosen, ...]]:
-    """What a call of the question tool asks, and what was answered by what it came to.
+def _answers(wire: _Body) -> tuple[Chosen, ...]:
+    """What was answered to a call of the question tool, if that asked questions of ours and nothing else.
 
     The model may put answers into its call; only those of the result are read.
     """
     if _text(wire.tool_name) != QUESTION:
-        return (), ()
+        return ()
     given, came = _object(wire.tool_input), _object(wire.tool_response)
-    asks = tuple(question.digest for question in shown(given.get("questions")))
+    asks = [question.digest for question in shown(given.get("questions"))]
     answers = chosen_by_text(came.get("questions"), came.get("answers"))
-    return asks, answers if tuple(a.digest for a in answers) == asks else ()
+    return answers if [a.digest for a in answers] == asks else ()
 
 
 def events_of(hook: Hook, t: int) -> tuple[ev.Event, ...]:
@@ -305,17 +302,9 @@ def _used(hook: Hook, t: int) -> tuple[ev.Event, ...]:
         return (answered, *_active(hook, t))
     return (
         answered,
-        ev.QuestionAnswered(hook.session, t, hook.tool_use, hook.transcript, hook.answers),
+        ev.QuestionAnswered(hook.session, t, hook.tool_use, hook.answers),
         *_active(hook, t),
     )
-
-
-def _shown(hook: Hook, t: int) -> tuple[ev.Event, ...]:
-    """Claude Code runs this hook before it shows a dialog, and not where another hook answers for the
-    person.
-    """
-    seen = hook.asks and hook.interactive
-    return (ev.QuestionShown(hook.session, t, hook.asks), *_active(hook, t)) if seen else _active(hook, t)
 
 
 def command_of(hook: Hook, t: int) -> tuple[ev.Event, ...]:
@@ -325,7 +314,7 @@ def command_of(hook: Hook, t: int) -> tuple[ev.Event, ...]:
         return ()
     wanted = typed(said)
     digest = wanted.digest if wanted is not None else ""
-    return (ev.CommandTyped(hook.session, t, hook.prompt_id, hook.transcript, digest),)
+    return (ev.CommandTyped(hook.session, t, hook.prompt_id, digest),)
 
 
 def _active(hook: Hook, t: int) -> tuple[ev.Event, ...]:
@@ -337,7 +326,6 @@ _READERS: Final[dict[str, Callable[[Hook, int], tuple[ev.Event, ...]]]] = {
     "UserPromptSubmit": _prompted,
     "PreToolUse": _active,
     "PostToolUse": _used,
-    "PermissionRequest": _shown,
     "Stop": _stopped,
     "StopFailure": _failed,
     "SubagentStop": _sub_agent,

@@ -153,25 +153,22 @@ def _chat(event: _Event, t: int) -> tuple[ev.Event, ...]:
 
 
 def _asked(event: _Event, t: int) -> tuple[ev.Event, ...]:
-    """``questions``: those of the dialog, when they are ours."""
-    asked = ev.PersonAsked(_session(event), t, _need(event.id, "id"))
-    digests = tuple(question.digest for question in shown(event.questions))
-    return (asked, ev.QuestionShown(asked.session, t, digests)) if digests else (asked,)
+    return (ev.PersonAsked(_session(event), t, _need(event.id, "id")),)
 
 
 def _answered(event: _Event, t: int) -> tuple[ev.Event, ...]:
+    """``questions``: those of the dialog, when they are ours."""
     answered = ev.PersonAnswered(_session(event), t, _need(event.request, "requestID"))
     answers = chosen(shown(event.questions), event.answers)
     if not answers:
         return (answered,)
-    call, message = _need(event.call, "call"), _need(event.message, "messageID")
-    return (answered, ev.QuestionAnswered(answered.session, t, call, message, answers))
+    return (answered, ev.QuestionAnswered(answered.session, t, _need(event.call, "call"), answers))
 
 
 def _typed(event: _Event, t: int) -> tuple[ev.Event, ...]:
     wanted = typed(event.arguments or "")
     digest = wanted.digest if wanted is not None else ""
-    return (ev.CommandTyped(_session(event), t, _need(event.message, "messageID"), "", digest),)
+    return (ev.CommandTyped(_session(event), t, _need(event.message, "messageID"), digest),)
 
 
 def _tool(event: _Event, t: int) -> tuple[ev.Event, ...]:

@@ -13,7 +13,6 @@ from ...core.orders import (
     ReadHistory,
     ReadMessages,
     ReadProviders,
-    ReadRecord,
     RenewContext,
     RunJudge,
     SendFeedback,
@@ -70,8 +69,6 @@ def _call(order: CallOrder) -> tuple[str, dict[str, Any]]:
             return "delete", {"sessions": list(order.sessions)}
         case ReadProviders():
             return "providers", {}
-        case ReadRecord():
-            return "record", {"message": order.message, "call": order.call}
         case ReadHistory():
             data = {"after": order.after, "limit": order.limit}
             return "history", data | ({"listed": True} if order.listed else {})

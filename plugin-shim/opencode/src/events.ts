@@ -91,9 +91,9 @@ function read(
     case "session.compacted":
       return [{ kind: type, data: { sessionID } }]
     case "permission.asked":
-      return [{ kind: type, data: { sessionID, id: text(properties["id"]) } }]
     case "question.asked":
-      return [{ kind: type, data: { sessionID, ...dialog(properties, tracker) } }]
+      if (type === "question.asked") remember(properties, tracker)
+      return [{ kind: type, data: { sessionID, id: text(properties["id"]) } }]
     case "permission.replied":
     case "question.replied":
     case "question.rejected": {
@@ -108,14 +108,11 @@ function read(
   }
 }
 
-/** A dialog that opens; of its questions only ours are told. */
-function dialog(properties: Json, tracker: Tracker): Json {
-  const id = text(properties["id"])
-  const tool = record(properties["tool"])
+/** A dialog that opens: if all of its questions are ours, they are told with their answer. */
+function remember(properties: Json, tracker: Tracker): void {
   const questions = ours(properties["questions"])
-  if (!questions) return { id }
-  tracker.dialogs.set(id, { call: text(tool["callID"]), messageID: text(tool["messageID"]), questions })
-  return { id, questions }
+  const call = text(record(properties["tool"])["callID"])
+  if (questions) tracker.dialogs.set(text(properties["id"]), { call, questions })
 }
 
 /**

@@ -21,7 +21,6 @@ import {
   wishOf,
 } from "./project.ts"
 import { sleep } from "./pump.ts"
-import { commandIn } from "./reflect.ts"
 import type { Tracker } from "./tracker.ts"
 import { isRecord, JUDGE_TITLE, list, model, number, order as parse, reason, record, text } from "./wire.ts"
 import type { Json, Order, Result } from "./wire.ts"
@@ -29,7 +28,7 @@ import type { Json, Order, Result } from "./wire.ts"
 const LIMITS = [60, 240, 960, 3840, 15_360]
 const MOST_MODELS = 5000
 const LONGEST_ID = 200
-const READS = new Set(["read", "providers", "record", "history"])
+const READS = new Set(["read", "providers", "history"])
 const PAGE = 20
 export const TOAST_MS = 10_000 // opencode's own five seconds are over before a person looks up
 const VARIANTS = ["info", "success", "warning", "error"] as const
@@ -120,8 +119,6 @@ export class Orders {
         return this.#delete(list(order.data["sessions"]).map(text).filter(Boolean))
       case "providers":
         return { status: "done", data: await this.#providers() }
-      case "record":
-        return { status: "done", data: await this.#record(order) }
       case "history": {
         const { after, limit, listed } = order.data
         const page = this.#history.page(text(after), number(limit) ?? PAGE, listed === true)
@@ -234,19 +231,6 @@ export class Orders {
 
   async #all(id: string): Promise<unknown[]> {
     return list((await this.#client.session.messages({ path: { id } })).data)
-  }
-
-  /** What the host itself stored of a person's answer to a call of the question tool, or of our command. */
-  async #record({ session, data }: Order): Promise<Json> {
-    const path = { id: session, messageID: text(data["message"]) }
-    const got = await this.#client.session.message({ path })
-    const parts = list(record(got.data)["parts"])
-    const call = text(data["call"])
-    if (!call) return { command: commandIn(parts) }
-    const asked = parts.map(record).find((part) => part["tool"] === "question" && part["callID"] === call)
-    const state = record(asked?.["state"])
-    const { questions } = record(state["input"])
-    return { status: state["status"], questions, answers: record(state["metadata"])["answers"] }
   }
 
   /** Only the ids of providers and models, because the rest of the host's answer holds keys. */

@@ -67,10 +67,9 @@ export interface Typed {
   until: number
 }
 
-/** A dialog with questions of ours that is open: where it stands in the session. */
+/** A dialog with questions of ours that is open, by the agent's call. */
 export interface Dialog {
   call: string
-  messageID: string
   questions: Json[]
 }
 

@@ -441,24 +441,6 @@ test("providers are read again each time they are asked for", async () => {
   assert.equal(host.named("providers").length, 2)
 })
 
-test("record: what the host stored of an answer, and of our command; nothing of other calls", async () => {
-  const questions = [{ question: "Shall it? (reflectd 0a1b2c3d4e5f)", header: "Rule", options: [] }]
-  const state = { status: "completed", input: { questions }, metadata: { answers: [["Yes"]] }, output: "x" }
-  const asked = assistant("", {}, [
-    { type: "tool", tool: "question", callID: "c1", state },
-    { type: "tool", tool: "bash", callID: "c2", state },
-  ])
-  const typed = user("<!-- reflectd:reflect -->", { metadata: { reflectd: { command: "learn Use bun" } } })
-  host.messages.set(S, [typed, asked])
-  const of = async (message: string, call: string) => (await send("record", { message, call })).data
-  const answered = { status: "completed", questions, answers: [["Yes"]] }
-  assert.deepEqual(await of(asked.info.id, "c1"), answered)
-  assert.deepEqual(await of(asked.info.id, "c2"), {})
-  assert.deepEqual(await of("msg_none", "c1"), {})
-  assert.deepEqual(await of(typed.info.id, ""), { command: "learn Use bun" })
-  assert.deepEqual(await of(asked.info.id, ""), {})
-})
-
 test("history: a page when it is asked for; read anew each time, and a failure is said", async () => {
   host.sessions.set(S, { id: S, title: "work", directory: "/p", time: { updated: 5 } })
   host.messages.set(S, [user("Use bun")])

@@ -12,14 +12,14 @@ from tests.cli.reflect.person import ended, typed
 from tests.support.machine.command_line import reflectd, said
 
 
-def labelled(box: Sandbox, keys: str, *, term: str = "xterm", end: str = "") -> tuple[int, str]:
-    """Exit code and all that was on the screen. Each key is typed when its feedback is there."""
-    child = typed(box, ["backtest", "--label"], columns=110, TERM=term, NO_COLOR="1")
+def labelled(box: Sandbox, keys: str, *, end: str = "") -> tuple[int, str]:
+    """Exit code and all that was on the screen. Each letter is typed when its feedback is there."""
+    child = typed(box, ["backtest", "--label"], columns=110, NO_COLOR="1")
     screen = ""
     for key in [*keys, *([end] if end else [])]:
-        child.expect("Stop here" if term != "dumb" else r"Enter is \d\): ")
+        child.expect_exact("Letter (Enter is d): ")
         screen += f"{child.before}{child.after}"
-        child.send(key if term != "dumb" else f"{key}\r")
+        child.send(key if key == end else f"{key}\r")
     return ended(child, screen)
 
 
@@ -30,7 +30,7 @@ def cases(box: Sandbox) -> list[tuple[str, str]]:
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
-def test_one_key_for_each_answer(box: Sandbox) -> None:
+def test_one_letter_for_each_answer(box: Sandbox) -> None:
     """Right, wrong, my turn, don't know: kept as cases, counted with the interval, and nothing is changed."""
     sessions(box, 6)  # four of them are sent back
     code, screen = labelled(box, "rwtd")
@@ -63,15 +63,6 @@ def test_it_goes_on_where_it_was_left(box: Sandbox) -> None:
     assert (code, "1 of 4 are left" in screen) == (0, True)
     assert cases(box) == [("incomplete", "person")] * 3
     assert "0 of 4 are left" in labelled(box, "")[1]
-
-
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_a_simple_terminal_asks_with_numbers(box: Sandbox) -> None:
-    """Where the cursor can't be moved, a letter or a number with Enter does it."""
-    sessions(box, 2)
-    code, screen = labelled(box, "2r", term="dumb")
-    assert code == 0
-    assert "1 of 2 looked at were right" in " ".join(screen.split())
 
 
 @pytest.mark.full("a pseudo-terminal is driven")

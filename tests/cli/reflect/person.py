@@ -11,7 +11,7 @@ from harness.machine.waiting import PATIENCE_S
 from tests.support.machine.command_line import COMMAND, environment
 from tests.support.reflecting import Reviewing
 
-QUESTION = [r"\[y/N\] ", r"Enter for none: ", r"applies\) "]
+QUESTION = [r"\[y/N\] ", r"Letter \(Enter is .\): "]
 
 
 def typed(
@@ -52,7 +52,7 @@ def at_a_terminal(
 
 
 def leaves(terminal: Reviewing, key: str = "q", code: int = 0) -> str:
-    """The last key of a review; gives what the screen said, in one line."""
-    terminal.press(key)
+    """The last letter of a review; gives what the screen said, in one line."""
+    terminal.press(f"{key}\r")
     assert terminal.ended() == code
     return " ".join(terminal.screen.split())

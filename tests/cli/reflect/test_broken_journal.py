@@ -43,7 +43,7 @@ def test_what_looks_goes_on(box: Sandbox, broken: Path, args: tuple[str, ...]) -
     before = broken.read_bytes()
     found = json.loads(said(reflectd(box, *args, "--json"), 0))
     if "unlearn" in args:
-        assert [rule["id"] for rule in found["rules"]] == ["rule-001"]
+        assert [asked["stands"][0]["id"] for asked in found["ask"]] == ["rule-001"]
     else:
         (problem,) = found["problems"]
         assert NO_JOURNAL in problem
@@ -57,8 +57,8 @@ def test_what_looks_goes_on(box: Sandbox, broken: Path, args: tuple[str, ...]) -
 @pytest.mark.parametrize(
     ("args", "answers", "change"),
     [
-        (("learn", "Answer in English"), ("y",), "**[rule-003]** Answer in English (learned"),
-        (("unlearn", "npm"), ("y", ""), f"**[rule-001]** {RULES[0]} (archived"),
+        (("learn", "Answer in English"), ("a",), "**[rule-003]** Answer in English (learned"),
+        (("unlearn", "npm"), ("a",), f"**[rule-001]** {RULES[0]} (archived"),
         (("undo",), ("y",), ""),
     ],
 )
@@ -95,5 +95,5 @@ def test_a_decision_on_a_signal_says_what_is_wrong(box: Sandbox, broken: Path) -
     assert [c["text"] for c in asked(box)["candidates"]] == ["Always run the tests first"]
     assert kept(broken) == [before]
     (signal,) = said_before(box, LINT)
-    code, screen = at_a_terminal(box, ["reflect", "dismiss", signal])
+    code, screen = at_a_terminal(box, ["reflect", "dismiss", signal], "y")
     assert code == 0, screen

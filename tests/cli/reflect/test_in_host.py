@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from daemon.cli.reflect.questions import Proposal, answers, question, stored
+from daemon.cli.reflect.decisions import Proposal, answers, question, stored
 from daemon.clock import SystemClock
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
@@ -75,8 +75,6 @@ def refused(host: Dialogs, entry: Json, why: str) -> None:
 
 
 NOBODY = "the host told of no answer of a person to exactly this"
-NO_RECORD = "the host's own record does not say that a person answered this"
-NO_DIALOG = "the host told of no dialog with this question"
 
 
 # --- what a person decides -----------------------------------------------------------------------
@@ -113,7 +111,7 @@ def test_each_option_does_what_it_says(host: Dialogs) -> None:
     picks = {STRICT: "Add to Workshop", BUN: "Dismiss", LINT: "Skip for now"}
     host.asks(entry["input"], *(picks[wish] for wish in order))
     done = {d["text"]: d["status"] for d in applied(host, entry)["done"]}
-    expected = {STRICT: "preference added", BUN: "dismissed", LINT: "not now"}
+    expected = {STRICT: "preference added", BUN: "dismissed", LINT: "skipped for now"}
     assert done == {wish.content: status for wish, status in expected.items()}
     assert not rules(host.box)
     assert "Use strict TypeScript mode" in rules(host.box, ".claude/memory/preferences.md")
@@ -418,28 +416,16 @@ def test_an_edited_journal_shows_in_the_question(host: Dialogs) -> None:
 @pytest.mark.shows("I47", "RULES-09")
 @pytest.mark.parametrize("host", VERSIONS, indirect=True)
 def test_a_line_that_the_agent_wrote_is_refused(host: Dialogs) -> None:
-    """The transcript alone says nothing, and a hook alone does not either."""
+    """The transcript says nothing; the host's own hook does."""
     entry = proposed(host, STRICT)
-    host.asks(entry["input"], ADD, shown=False, told=False)
+    host.asks(entry["input"], ADD, told=False)
     refused(host, entry, NOBODY)
-    host.asks(entry["input"], ADD, recorded=False)
-    refused(host, entry, NO_RECORD)
-
-
-@pytest.mark.shows("I47")
-@pytest.mark.parametrize("host", VERSIONS, indirect=True)
-def test_a_hook_that_answers_for_the_person_is_refused(host: Dialogs) -> None:
-    """Claude Code lets a hook of the settings answer: then it shows no dialog, and 2.1.330 says so."""
-    entry = proposed(host, STRICT)
-    host.asks(entry["input"], ADD, by_hook=True)
-    refused(host, entry, NO_DIALOG)
 
 
 @pytest.mark.shows("I47", "RULES-09")
 def test_a_typed_line_that_the_agent_wrote_is_refused(host: Dialogs) -> None:
-    """The same for a command: a line without a hook, a hook without a line, a plugin's prompt."""
+    """The same for a command: a line without a hook, and a prompt of a plugin."""
     host.types("learn Use bun", told=False)
-    host.types("learn Use bun", recorded=False)
     host.types("learn Use bun", reflectd_origin="plugin")
     for _ in range(2):
         assert did(host, "learn", "Use bun") == []

@@ -20,7 +20,6 @@ from tests.support.reflecting import (
     review,
     rules_file,
     said_before,
-    statuses,
     teaches,
     worked,
 )
@@ -121,8 +120,7 @@ def test_the_review_shows_what_the_model_made(box: Sandbox, llm: ModelServer) ->
     session(box, "a", GERMAN)
     llm.api(teaches(*TAUGHT))
     with review(box, size=(110, 50), ready="Ask the model?", **model_of(llm.url)) as terminal:
-        terminal.type("y")
-        terminal.enter()
+        terminal.press("y\r")
         terminal.asked("Always use pnpm")
         assert GERMAN in terminal.screen
         llm.api(compares())
@@ -141,41 +139,22 @@ def test_a_model_finds_what_contradicts(box: Sandbox, llm: ModelServer) -> None:
     """
     file = box.file("CLAUDE.md", f"Run lint first.\n\n{OWN}\n")
     llm.api(compares(contradicts="Fridays"), fail(401))
-    code, screen = typed(box, llm, ["reflect", "learn", NEW], "1")
+    code, screen = typed(box, llm, ["reflect", "learn", NEW], "s")
     assert code == 1, screen
     assert NEW in llm.of("api")[0].prompt
     assert re.search(r"local-model looks for contradictions: [\d,]+ tokens, at most unknown", screen)
-    assert (
-        f'CONFLICT DETECTED New rule: "{NEW}" Conflicts with: "{OWN}" [CLAUDE.md:3, your own line]' in screen
-    )
+    assert f'CONFLICT DETECTED New (CLAUDE.md): "{NEW}" Conflicts with: "{OWN}" [CLAUDE.md:3]' in screen
     assert file.read_text() == f"Run lint first.\n\n{OWN}\n"
-    code, screen = typed(box, llm, ["reflect", "learn", NEW], "y")
+    code, screen = typed(box, llm, ["reflect", "learn", NEW], "a")
     assert code == 0, screen
     assert "only equal texts were found: no model answered" in screen
     assert NEW in file.read_text()
 
 
-@pytest.mark.shows("FR7")
-def test_the_review_asks_it_too(box: Sandbox, llm: ModelServer) -> None:
-    """Once "Add to" was chosen; the three options follow, and going back writes nothing."""
-    box.file("CLAUDE.md", "Loose types are fine here.\n")
-    said_before(box, STRICT)
-    llm.api(compares(contradicts="Loose"))
-    with review(box, size=(110, 50), **model_of(llm.url)) as terminal:
-        terminal.press("a")
-        terminal.wait_for("CONFLICT DETECTED")
-        assert "local-model looks for contradictions:" in terminal.screen
-        terminal.wait_for("> g  Go back")
-        terminal.answer("g", STRICT.content)
-        leaves(terminal)
-    assert rules_file(box) == "Loose types are fine here.\n"
-    assert statuses(box)[STRICT.content] == "pending"
-
-
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_nobody_is_asked_where_nobody_reads_the_answer(box: Sandbox, llm: ModelServer) -> None:
     """Not for a script, not for what stands there already, and not where nothing stands."""
-    code, screen = typed(box, llm, ["reflect", "learn", NEW], "y")
+    code, screen = typed(box, llm, ["reflect", "learn", NEW], "a")
     assert code == 0, screen
     for args in (["learn", OWN, "--json"], ["learn", OWN, "--dry-run"]):
         said(reflectd(box, "reflect", *args, **model_of(llm.url)), 0)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from daemon.files.findings import unread
-from daemon.rules.candidates import SEEN
+from daemon.learning.rules.candidates import SEEN
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until

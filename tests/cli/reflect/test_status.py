@@ -7,15 +7,28 @@ import re
 
 import pytest
 
-from daemon.cli.reflect.reflect import ACTIONS
 from daemon.clock import SystemClock
 from daemon.files.journal import ProjectJournal
-from daemon.rules.journal import Adding, Journal, Polarity, Seen, Severity, Type, archive, promote
+from daemon.learning.rules.journal import Adding, Journal, Polarity, Seen, Severity, Type, archive, promote
 from harness.machine.sandbox import Sandbox
 from tests.cli.reflect.past import asked, journal
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import learned
+
+ACTIONS = (
+    "review",
+    "scan",
+    "status",
+    "learn",
+    "unlearn",
+    "history",
+    "undo",
+    "dismiss",
+    "restore",
+    "propose",
+    "apply",
+)
 
 
 def heard(box: Sandbox, *said: tuple[str, Severity], kind: Type = "correction") -> None:
@@ -129,8 +142,8 @@ def test_reflect_history_shows_all_rules(box: Sandbox) -> None:
     said(reflectd(box, "reflect", "history"), 0, "no rule was learned in")
     for text in ("Use npm", "Run lint first"):
         learned(box, text)
-    assert at_a_terminal(box, ["reflect", "learn", "Prefer short answers", "--soft"], "y")[0] == 0
-    assert at_a_terminal(box, ["reflect", "unlearn", "npm", "--why", "bun"], "y")[0] == 0
+    assert at_a_terminal(box, ["reflect", "learn", "Prefer short answers", "--soft"], "w")[0] == 0
+    assert at_a_terminal(box, ["reflect", "unlearn", "npm", "--why", "bun"], "a")[0] == 0
     file = box.project / "CLAUDE.md"
     added = "- **[rule-009]** Theirs\n- Never use tabs\n\n### Archived"
     file.write_text(file.read_text().replace("\n### Archived", added))

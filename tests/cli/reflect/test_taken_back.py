@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from daemon.cli.reflect.unlearn import meant
+from daemon.cli.reflect.decisions import meant
 from daemon.clock import SystemClock
 from daemon.core.errors import UserError
 from daemon.core.learned import Origin
 from daemon.files.project_playbook import ProjectPlaybook
 from daemon.files.reflect_state import ReflectState
-from daemon.rules.rows import Note, Standing
+from daemon.learning.rules.standing import Note, Standing
 from daemon.store import learning
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
@@ -30,7 +30,7 @@ DRIVEN = pytest.mark.full("a pseudo-terminal is driven")
 
 
 def yes(box: Sandbox, *args: str, answers: tuple[str, ...] = ("y",)) -> str:
-    """What a command shows a person who says yes."""
+    """What a command shows a person who answers so."""
     code, screen = at_a_terminal(box, args, *answers, columns=300)
     assert code == 0, screen
     return screen
@@ -47,7 +47,7 @@ def test_a_change_is_taken_back(box: Sandbox) -> None:
     file = box.file("CLAUDE.md", "# Ours, no newline")
     learned(box, "Use bun")
     after = file.read_bytes()
-    assert f"Undo change 1 (learned rule-001) in {file}? [y/N]" in yes(box, "reflect", "undo")
+    assert "Undo change 1 (learned rule-001) in CLAUDE.md?" in yes(box, "reflect", "undo")
     assert file.read_bytes() == b"# Ours, no newline"
     assert shown(box, "reflect", "history")["rules"] == []
     yes(box, "reflect", "undo", "2")
@@ -61,9 +61,9 @@ def test_an_undo_is_a_person_s_decision_and_never_over_an_edit(box: Sandbox) -> 
     said(reflectd(box, "reflect", "undo"), 2, "there is nothing to undo")
     learned(box, "Use bun")
     said(reflectd(box, "reflect", "undo", stdin=b"y\n"), 2, "do it on a terminal")
-    said(reflectd(box, "reflect", "undo", "--dry-run"), 0, "change 1 (learned rule-001) in")
+    said(reflectd(box, "reflect", "undo", "--dry-run"), 0, "Undo change 1 (learned rule-001) in")
     found = shown(box, "reflect", "undo")
-    assert (found["changed"], found["undo"]["number"]) == (False, 1)
+    assert (found["changed"], [p["number"] for p in found["ask"]]) == (False, [1])
     assert at_a_terminal(box, ["reflect", "undo"], "")[0] == 1
     said(reflectd(box, "reflect", "undo", "7"), 2, "there is no change 7")
     edited = box.file("CLAUDE.md", f"{rules_file(box)}mine\n").read_text()
@@ -113,17 +113,17 @@ def test_which_rule_a_text_means(text: str, means: list[str] | str) -> None:
 @DRIVEN
 def test_reflect_unlearn_archives_or_removes_a_rule(box: Sandbox) -> None:
     """Found, confirmed, archived with the reason or removed, in both files. Of several the person names one;
-    an edited rule is shown as it is now, and as it was learned.
+    an edited rule is shown as it is now.
     """
     for text in ("Use npm", "Run the npm audit each week"):
         learned(box, text)
-    file = box.file("CLAUDE.md", rules_file(box).replace("Use npm", "Use npm 11"))
-    screen = yes(box, "reflect", "unlearn", "rule about npm", answers=("1", "y", "we use bun now"))
-    assert "2  rule-002  Run the npm audit each week" in screen
-    assert f'rule-001 "Use npm 11" (you learned it as "Use npm") be archived in {file}? [y/N]' in screen
+    box.file("CLAUDE.md", rules_file(box).replace("Use npm", "Use npm 11"))
+    screen = yes(box, "reflect", "unlearn", "rule about npm", "--why", "we use bun now", answers=("1", "a"))
+    assert "2  rule-002      Run the npm audit each week" in screen
+    assert 'Shall this rule no longer apply? "Use npm 11" [rule-001 in CLAUDE.md]' in screen
     assert "**[rule-001]** Use npm 11 (archived: " in rules_file(box)
     assert ", reason: we use bun now)" in rules_file(box)
-    assert "be removed entirely in" in yes(box, "reflect", "unlearn", "rule-002", "--delete")
+    yes(box, "reflect", "unlearn", "rule-002", "--delete", answers=("x",))
     assert "rule-002" not in rules_file(box)
     found = shown(box, "reflect", "history")["rules"]
     assert [(r["id"], r["active"], r["reason"]) for r in found] == [("rule-001", False, "we use bun now")]
@@ -135,11 +135,11 @@ def test_a_no_and_no_terminal_unlearn_nothing(box: Sandbox) -> None:
     """Neither a pipe nor a flag; `--json` and `--dry-run` only show which rule is meant."""
     learned(box, "Use npm")
     before = rules_file(box)
-    assert at_a_terminal(box, ["reflect", "unlearn", "npm"], "n")[0] == 1
+    assert at_a_terminal(box, ["reflect", "unlearn", "npm"], "s")[0] == 1
     said(reflectd(box, "reflect", "unlearn", "npm", stdin=b"y\n\n"), 2, "do it on a terminal")
     found = shown(box, "reflect", "unlearn", "npm")
-    assert (found["changed"], [r["id"] for r in found["rules"]]) == (False, ["rule-001"])
-    said(reflectd(box, "reflect", "unlearn", "npm", "--dry-run"), 0, 'shall rule-001 "Use npm" be archived')
+    assert (found["changed"], [p["stands"][0]["id"] for p in found["ask"]]) == (False, ["rule-001"])
+    said(reflectd(box, "reflect", "unlearn", "npm", "--dry-run"), 0, '"Use npm" [rule-001 in CLAUDE.md]')
     said(reflectd(box, "reflect", "unlearn", "docker"), 2, "no rule is like 'docker'")
     assert rules_file(box) == before
 
@@ -151,14 +151,14 @@ def test_what_is_dismissed_is_not_suggested_again_until_it_is_restored(box: Sand
     assert [s["id"] for s in asked(box, "status")["suggested"]] == [signal]
     code, screen = at_a_terminal(box, ["reflect", "dismiss", signal, "sig-001"])
     assert (code, "there is no signal 'sig-001'" in screen) == (2, True)
-    screen = yes(box, "reflect", "dismiss", signal, answers=())
-    assert f"dismissed {signal}: {LINT.content}" in screen
+    screen = yes(box, "reflect", "dismiss", signal)
+    assert f"Dismissed: {signal} {LINT.content}" in screen
     assert f"take that back with: reflectd reflect restore {signal}" in screen
     book_of(box).path.unlink()
     said_before(box, LINT)
     assert asked(box, "status")["suggested"] == []
     assert [s["status"] for s in journal(box)["signals"]] == ["dismissed"]
-    yes(box, "reflect", "restore", signal, answers=())
+    yes(box, "reflect", "restore", signal)
     assert [s["occurrences"] for s in asked(box, "status")["suggested"]] == [3]
 
 
@@ -168,9 +168,9 @@ def test_no_terminal_no_decision(box: Sandbox) -> None:
     (signal,) = said_before(box, LINT)
     before = journal(box)
     for action in ("dismiss", "restore"):
-        for flags in ([], ["--json"]):
-            done = reflectd(box, "reflect", action, signal, *flags)
-            said(done, 2, "is a person's decision: do it on a terminal. Nothing was changed")
+        done = reflectd(box, "reflect", action, signal, stdin=b"y\n")
+        said(done, 2, "is a person's decision: do it on a terminal. Nothing was changed")
+        assert shown(box, "reflect", action, signal)["changed"] is False
     assert journal(box) == before
 
 
@@ -186,7 +186,7 @@ def kept_apart(box: Sandbox, text: str) -> None:
 
 def filled(box: Sandbox) -> None:
     learned(box, "Use bun")
-    yes(box, "reflect", "learn", "Prefer short answers", "--soft")
+    yes(box, "reflect", "learn", "Prefer short answers", "--soft", answers=("w",))
     said(reflectd(box, "playbook", "add", "Use pathlib."), 0)
 
 
@@ -241,7 +241,7 @@ def test_each_is_taken_back_by_a_person(box: Sandbox) -> None:
     assert stones(box) == ["Use pathlib."]
     assert ProjectPlaybook(box.project, box.state, SystemClock(), "").history()[0].what == "took back oth-001"
     for name in ("rule-001", "rule-002"):
-        yes(box, "learned", "undo", name, answers=("y", ""))
+        yes(box, "learned", "undo", name, answers=("a",))
     found = shown(box, "learned")
     assert (found["rules"], found["preferences"], found["points"]) == ([], [], [])
     assert "**[rule-001]** Use bun (archived: " in rules_file(box)
@@ -257,7 +257,9 @@ def test_rules_and_points_stay_apart(box: Sandbox) -> None:
         said(reflectd(box, "playbook", "add", text), 0)
     said_before(box, LINT)
     assert [p["content"] for p in shown(box, "reflect")["patterns"]] == [LINT.content]
-    assert "oth-002 of the playbook became rule-001" in yes(box, "reflect", "learn", "use bun")
+    assert "oth-002 of the playbook became rule-001" in yes(
+        box, "reflect", "learn", "use bun", answers=("a",)
+    )
     assert [p["name"] for p in shown(box, "learned")["points"]] == ["oth-001"]
     assert [e["content"] for e in journal(box)["learned_rules"]] == ["use bun"]
     yes(box, "reflect", "undo")

@@ -9,7 +9,7 @@ import pytest
 
 from daemon.files.preferences import those_that_count
 from daemon.files.reflect_state import ReflectState
-from daemon.rules.section import PREFERENCES, Document
+from daemon.learning.rules.section import PREFERENCES, Document
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 
@@ -57,7 +57,7 @@ def test_no_flag_and_no_pipe_trusts_them(box: Sandbox, flags: list[str]) -> None
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_a_no_trusts_nothing_and_remove_takes_it_back(box: Sandbox) -> None:
     """What the person learned here themselves stays theirs."""
-    assert at_a_terminal(box, ["reflect", "learn", "Prefer tables", "--soft"], "y")[0] == 0
+    assert at_a_terminal(box, ["reflect", "learn", "Prefer tables", "--soft"], "w")[0] == 0
     file = box.project / ".claude" / "memory" / "preferences.md"
     file.write_text(file.read_text().replace("\n### Archived", "- Answer in German\n\n### Archived"))
     assert at_a_terminal(box, ["trust"], "")[0] == 0

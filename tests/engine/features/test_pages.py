@@ -20,7 +20,7 @@ from daemon.files.learned_rules import LearnedRules
 from daemon.files.playbook import dumped
 from daemon.files.reflect_state import ReflectState
 from daemon.files.rule_changes import digest
-from daemon.rules.journal import Journal
+from daemon.learning.rules.journal import Journal
 from daemon.store import learning, verdicts
 from daemon.store.backtests import Backtests
 from daemon.testing import FakeClock, ScriptedLLM
@@ -76,7 +76,7 @@ class Site:
 
     def cloned(self, *texts: str) -> None:
         """A playbook that came with the project."""
-        file = self.rules.steps.playbook.path
+        file = self.rules.playbook.path
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(dumped(book(*(point(f"pat-{i:03d}", t, 2, 1) for i, t in enumerate(texts, 1)))))
 
@@ -140,7 +140,7 @@ async def test_a_point_is_removed_and_never_learned_again(site: Site) -> None:
     await site.clicks(points, "remove")
     assert [r["cells"][0] for r in (await site.page("learned"))[POINTS]["rows"]] == ["pat-002"]
     assert site.stones() == ["Use pathlib."]
-    newest = site.rules.steps.playbook.history()[0]
+    newest = site.rules.playbook.history()[0]
     assert (newest.what, newest.by) == ("took back pat-001", "dashboard")
     with pytest.raises(Rejected, match="pat-001 is not in the playbook any more"):
         await site.clicks(points, "remove")
@@ -169,7 +169,7 @@ async def test_a_hostile_text_can_not_be_approved(site: Site) -> None:
         with pytest.raises(Rejected, match=f"{name} may not be offered to agents: it names an address"):
             await site.clicks(found[title], "approve", 1, **body)
     assert learning.text(site.sim.daemon.db, 1).state == "quarantined"  # type: ignore[union-attr]
-    assert not site.rules.steps.playbook.known().is_approved(HOSTILE)
+    assert not site.rules.playbook.known().is_approved(HOSTILE)
 
 
 async def test_what_waits_is_approved_by_a_click(site: Site) -> None:

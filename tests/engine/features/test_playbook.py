@@ -22,8 +22,8 @@ from daemon.engine.playbooks import Line
 from daemon.files.learned_rules import LearnedRules
 from daemon.files.project_playbook import ACE, ProjectPlaybook
 from daemon.learning.playbook.points import Names, add
-from daemon.rules.journal import bury
-from daemon.rules.section import Document
+from daemon.learning.rules.journal import bury
+from daemon.learning.rules.section import Document
 from daemon.store import learning, ledger
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim, Heard, bash, write

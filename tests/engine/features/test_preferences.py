@@ -14,9 +14,8 @@ from daemon.files.alone import alone
 from daemon.files.learned_rules import LearnedRules
 from daemon.files.preferences import vouch
 from daemon.files.rule_changes import digest
-from daemon.files.rule_undo import undo
-from daemon.rules.journal import bury
-from daemon.rules.section import PREFERENCES, Document
+from daemon.learning.rules.journal import bury
+from daemon.learning.rules.section import PREFERENCES, Document
 from daemon.store import learning
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.engine.features.test_playbook import ON, Site
@@ -74,7 +73,7 @@ async def test_a_preference_is_given_to_the_next_session(person: Person) -> None
     given = learning.given(person.sim.daemon.db, "s2")
     assert {g.kind for g in given} == {"preference"}
     assert await person.opens("s2", "resume") == "", "nothing twice"
-    undo(person.rules.steps)
+    person.rules.undo()
     assert await person.opens("s3") == f"{HEADING}\n- {TEXT}"
 
 

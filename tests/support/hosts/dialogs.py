@@ -1,7 +1,7 @@
 """A Claude Code with a person before it, as the daemon sees one: hooks on the socket, lines in a transcript.
 
-Hooks and lines are those that the real program made (``tests/data/consent``), with other texts. Each of them
-can be left out, as for a forger who has only one of the two.
+Lines are those that the real program made (``tests/data/consent``), with other texts. The hooks can be left
+out, as for a forger who only writes into the transcript.
 """
 
 from __future__ import annotations
@@ -58,50 +58,42 @@ class Dialogs:
         self,
         given: Json,
         *labels: str,
-        shown: bool = True,
         told: bool = True,
-        recorded: bool = True,
-        by_hook: bool = False,
     ) -> str:
         """The agent calls the question tool with ``given``, and the person answers with these labels, one for
         each question; the id of the call.
 
-        ``shown``, ``told`` and ``recorded``: whether there are a hook that it was shown, a hook that it was
-        answered, and lines in the file. ``by_hook``: something else than the person answered.
+        ``told``: whether there is a hook that it was answered.
         """
         call = f"toolu_{uuid.uuid4().hex[:8]}"
         questions = given["questions"]
         answers = {q["question"]: label for q, label in zip(questions, labels, strict=True)}
-        if shown and not by_hook:
-            self.hook("PermissionRequest", {"tool_name": "AskUserQuestion", "tool_input": given})
         came = {"questions": questions, "answers": answers, "annotations": {}}
-        if recorded:
-            self.write(*self.lines(given, came, call, by_hook=by_hook))
+        self.write(*self.lines(given, came, call))
         if told:
             fields = {"tool_name": "AskUserQuestion", "tool_input": came, "tool_response": came}
             self.hook("PostToolUse", {**fields, "tool_use_id": call})
         return call
 
-    def lines(self, given: Json, came: Json, call: str, *, by_hook: bool = False) -> list[Json]:
+    def lines(self, given: Json, came: Json, call: str) -> list[Json]:
         """The two lines of a dialog."""
-        form = self._forms["by_a_hook" if by_hook else "answered"]
+        form = self._forms["answered"]
         return lines_of(form, given, came, call, session=self.session, cwd=str(self.folder))
 
-    def types(self, arguments: str, *, told: bool = True, recorded: bool = True, **fields: Any) -> None:
+    def types(self, arguments: str, *, told: bool = True, **fields: Any) -> None:
         """The person types `/reflectd:reflect` with these words."""
         prompt = str(uuid.uuid4())
         if told:
             typed = f"/reflectd:reflect {arguments}"
             self.hook("UserPromptSubmit", {"prompt": typed, "prompt_id": prompt, **fields})
-        if recorded:
-            line = copy.deepcopy(self._forms["commands"][1])
-            said = line["message"]["content"].replace("reflect</", "reflectd:reflect</", 1)
-            said = said.replace("/reflect<", "/reflectd:reflect<")
-            before, _, rest = said.partition("<command-args>")
-            after = rest.partition("</command-args>")[2]
-            line["message"]["content"] = f"{before}<command-args>{arguments}</command-args>{after}"
-            line |= {"promptId": prompt, "sessionId": self.session, "uuid": str(uuid.uuid4())}
-            self.write(line)
+        line = copy.deepcopy(self._forms["commands"][1])
+        said = line["message"]["content"].replace("reflect</", "reflectd:reflect</", 1)
+        said = said.replace("/reflect<", "/reflectd:reflect<")
+        before, _, rest = said.partition("<command-args>")
+        after = rest.partition("</command-args>")[2]
+        line["message"]["content"] = f"{before}<command-args>{arguments}</command-args>{after}"
+        line |= {"promptId": prompt, "sessionId": self.session, "uuid": str(uuid.uuid4())}
+        self.write(line)
 
     def runs(self, *words: str, **env: str) -> Done:
         """The agent runs `reflectd reflect` in its shell."""

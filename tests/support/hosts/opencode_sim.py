@@ -72,7 +72,6 @@ class SimHost:
         self.deaf_to = ""  # orders of this kind arrive and are not answered
         self.fails_to = ""  # orders of this kind are answered with a failure
         self.mute = False  # events are kept back
-        self.records: dict[str, dict[str, Any]] = {}  # what the host stored of a call, or of a message
         self.past: list[dict[str, Any]] = []  # pages of past sessions
         self.ignores = False  # a prompt is stored, and the agent does not begin
         self._seq = 0
@@ -308,9 +307,6 @@ class SimHost:
                 return {"status": "done"}
             case "cancel" | "delete" | "renew":
                 return {"status": "done"}
-            case "record":
-                name = order["data"]["call"] or order["data"]["message"]
-                return {"status": "done", "data": self.records.get(name, {})}
             case "history":
                 return {"status": "done", "data": self.past.pop(0)}
             case _:

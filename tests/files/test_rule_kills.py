@@ -57,7 +57,7 @@ def test_kill_between_any_two_steps_of_learning(machine: Machine) -> None:
         "rules.unlearn('rule-001', seen, delete=True)",
         "rules.unlearn('rule-001', seen)",
         "rules.reword('rule-001', 'Use npm 11', seen)",
-        "rule_undo.undo(rules.steps)",
+        "rules.undo()",
     ],
 )
 def test_kill_between_any_two_steps_of_other_changes(machine: Machine, code: str) -> None:
@@ -99,14 +99,14 @@ def _before_the_journal(root: Path, at: int) -> bool:
 
 
 def test_whether_workshop_was_told_is_not_known_after_a_kill(machine: Machine) -> None:
-    """The person is told where to look; nothing is claimed, and the number is not given again."""
+    """The person is told where to look; nothing is claimed."""
     machine.workshop("kill -9 $PPID")
     code = "rules.learn('Prefer short answers', rules.places(soft=True)[0], '', soft=True)"
     assert machine.killed(1_000, code)
     machine.path = "/nonexistent"
     (told,) = machine.learn("Run lint").told
     assert "was stopped while it told Workshop 'Prefer short answers'" in told
-    assert machine.entries() == [("rule-002", "Run lint", True)]
+    assert machine.entries() == [("rule-001", "Run lint", True)]
 
 
 def test_a_write_that_fails_leaves_everything_as_it_was(machine: Machine) -> None:

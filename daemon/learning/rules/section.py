@@ -4,22 +4,243 @@ Bytes in, bytes out. A rule is one line that begins with its id; only such lines
 removed. Everything else stays byte for byte: line endings, a BOM, a missing final newline, notes that a
 person put between the rules. After each change the file is read again: when the result is not exactly what
 was meant, as behind a code fence that nobody closed, it is a ``UserError`` and no bytes come out.
+
+It knows as much of Markdown as one needs to find a section and to leave what only quotes one: fences (also in
+list items), comments and raw HTML blocks, headings of both kinds. Pure, in linear time.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..core.errors import UserError
-from .markdown import Line, decoded, joined, scan
-from .rule_lines import BEGIN, REASON_CHARS, Rule, checked, ending, written
+from ...core.errors import UserError
+from ...core.learned import has_hidden
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+# --- the lines of a Markdown file -----------------------------------------------------------------------
+
+BOM: Final = "\ufeff"
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)", re.DOTALL)
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)(.*)", re.DOTALL)
+_UNDERLINE: Final = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
+_ITEM: Final = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])([ \t]+)(?=\S)")
+_RAW: Final = re.compile(r" {0,3}<(pre|script|style|textarea)(?=[\s>]|$)", re.IGNORECASE)
+_OTHER_BOMS: Final = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line. ``end``: how it ends, "" for the last one of a file without a final newline. ``code``: it is
+    code, raw HTML or a comment, so nothing in it counts. ``level``: of a heading, 0 for any other line; of
+    two lines that make a heading, the first has it. ``title``: of a heading.
+    """
+
+    text: str
+    end: str = "\n"
+    code: bool = False
+    level: int = 0
+    title: str = ""
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing is seen in it."""
+        return not self.text.strip(" \t")
+
+    @property
+    def indent(self) -> int:
+        """The columns before its text; a tab goes to the next multiple of four."""
+        column = 0
+        for c in self.text:
+            if c not in " \t":
+                break
+            column += 1 if c == " " else 4 - column % 4
+        return column
+
+    @property
+    def is_item(self) -> bool:
+        """Whether it begins an item of a list."""
+        return not self.code and _ITEM.match(self.text) is not None
+
+
+def decoded(data: bytes) -> str:
+    """The file's text, a BOM included. Raises ``UserError`` for what is no UTF-8 text."""
+    for mark, name in _OTHER_BOMS:
+        if data.startswith(mark):
+            raise UserError(f"it is {name}: save it as UTF-8 first")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"it is not UTF-8 (byte {error.start}): save it as UTF-8 first") from None
+    if "\0" in text:
+        raise UserError("it holds a NUL character, so it is no text")
+    return text
+
+
+def joined(lines: Iterable[Line]) -> bytes:
+    """The file that these lines are."""
+    return "".join(line.text + line.end for line in lines).encode()
+
+
+def scan(text: str) -> list[Line]:
+    """The lines of a text. A BOM stays part of the first one, and hides nothing of it."""
+    pairs = [(raw.rstrip("\r\n"), raw) for raw in _LINE.findall(text)]
+    lines, fence, raw_end, column = list[Line](), "", "", 0
+    for body, raw in pairs:
+        shown = body.removeprefix(BOM) if not lines else body
+        line = Line(body, raw[len(body) :])
+        blank, indent = line.blank, Line(shown).indent
+        if fence and column and not blank and indent < column:
+            fence = ""  # the list item ended, and its fence with it
+        if fence:
+            found = _FENCE.match(shown)
+            closes = found is not None and found[1].startswith(fence) and not found[2].strip(" \t")
+            lines.append(Line(line.text, line.end, code=True))
+            fence = "" if closes else fence
+            continue
+        if raw_end:
+            lines.append(Line(line.text, line.end, code=True))
+            raw_end = "" if raw_end in shown.lower() else raw_end
+            continue
+        found = _FENCE.match(shown)
+        if found is not None and not (found[1][0] == "`" and "`" in found[2]):
+            fence = found[1]
+            column = column if indent >= column else 0
+            lines.append(Line(line.text, line.end, code=True))
+            continue
+        raw_end, code = _raw(shown)
+        item = _ITEM.match(shown)
+        if item is not None:
+            column = item.end()
+        elif not blank and indent < column:
+            column = 0
+        lines.append(Line(line.text, line.end, code=True) if code else _heading(line, shown))
+    return _underlined(lines)
+
+
+def _raw(shown: str) -> tuple[str, bool]:
+    """What ends the comment or raw block that is still open after this line, and whether the line begins
+    one.
+    """
+    if shown.lstrip(" ").startswith("<!--") and len(shown) - len(shown.lstrip(" ")) < 4:
+        return ("" if "-->" in shown[shown.index("<!--") + 4 :] else "-->"), True
+    found = _RAW.match(shown)
+    if found is None:
+        return "", False
+    end = f"</{found[1].lower()}>"
+    return ("" if end in shown.lower() else end), True
+
+
+def _heading(line: Line, shown: str) -> Line:
+    found = _HEADING.match(shown)
+    if found is None:
+        return line
+    title = found[2].strip(" \t")
+    bare = title.rstrip("#")
+    title = bare.rstrip(" \t") if bare != title and (not bare or bare[-1] in " \t") else title
+    return Line(line.text, line.end, level=len(found[1]), title=title)
+
+
+def _underlined(lines: list[Line]) -> list[Line]:
+    """With the headings that a line of ``=`` or ``-`` below them makes."""
+    for i, line in enumerate(lines[1:], 1):
+        above = lines[i - 1]
+        if line.code or not _UNDERLINE.fullmatch(line.text):
+            continue
+        plain = not (above.code or above.blank or above.level or above.is_item or above.indent > 3)
+        plain = plain and not _UNDERLINE.fullmatch(above.text)
+        if plain and above.text.lstrip(" ")[:1] not in {">", "|"}:
+            level = 1 if "=" in line.text else 2
+            lines[i - 1] = Line(above.text, above.end, level=level, title=above.text.strip(" \t"))
+    return lines
+
+
+# --- the line of one rule -------------------------------------------------------------------------------
+
+CHARS: Final = 500  # of a rule's text
+REASON_CHARS: Final = 200
+BEGIN: Final = re.compile(r" {0,3}[-*+][ \t]+(?:\*\*|__)\[(rule-\d{1,9})\](?:\*\*|__)[ \t]+(?=\S)")
+"""How a rule's line begins; group 1 is the id."""
+_DATE: Final = r"\d{4}-\d{2}-\d{2}"
+_LEARNED: Final = re.compile(rf"\(learned: ({_DATE})\)$")
+_ARCHIVED: Final = re.compile(rf"\(archived: ({_DATE})(?:\)$|, reason: )")
+_MARK: Final = re.compile(r"\((?:learned|archived):")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule as the file has it. ``day``: when it was learned or archived, "" when the line does not say.
+    ``line``: its number, from 1. ``lines``: how many lines its text takes. ``below``: lines of a person's own
+    that belong to it, such as a note below it.
+    """
+
+    id: str
+    text: str
+    active: bool
+    day: str = ""
+    reason: str = ""
+    line: int = 0
+    lines: int = 1
+    below: int = 0
+
+
+def checked(text: str, most: int = CHARS) -> str:
+    """A rule's text, or why it was archived, on one line. Raises ``UserError`` for what could not be read
+    again as it is.
+    """
+    found = one_line(text)
+    if not found:
+        raise UserError("the text is empty")
+    if len(found) > most:
+        raise UserError(f"the text has {len(found)} characters; at most {most} fit here")
+    if has_hidden(found):
+        raise UserError("the text holds characters that nobody sees")
+    if "<!--" in found or _MARK.search(found):
+        raise UserError(
+            "leave `<!--`, `(learned:` and `(archived:` out of the text: the file uses them itself"
+        )
+    return found
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks and runs of blanks."""
+    return " ".join(text.split())
+
+
+def written(rule: Rule) -> str:
+    """The line of a rule."""
+    if rule.active:
+        end = f" (learned: {rule.day})" if rule.day else ""
+    else:
+        end = f" (archived: {rule.day}" + (f", reason: {rule.reason})" if rule.reason else ")")
+    return f"- **[{rule.id}]** {rule.text}{end}"
+
+
+def ending(text: str) -> tuple[str, str, bool, str]:
+    """A rule's text, its day, whether it says that it is archived, and why."""
+    text = text.rstrip(" \t")
+    if text.endswith(")"):
+        if found := _ARCHIVED.search(text):
+            reason = text[found.end() : -1] if found.end() < len(text) else ""
+            return text[: found.start()].rstrip(" \t"), found[1], True, reason
+        if found := _LEARNED.search(text):
+            return text[: found.start()].rstrip(" \t"), found[1], False, ""
+    return text, "", False, ""
+
+
+# --- the section ---------------------------------------------------------------------------------------
 
 _MARKER: Final = re.compile(r"[\s>]*(?:[-*+]|\d{1,9}[.)])[ \t]")
 _DECORATION: Final = re.compile(r"[\s>|\ufeff]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?")

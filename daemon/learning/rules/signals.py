@@ -13,16 +13,16 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast, get_args
 
-from ..core.errors import BadReply, Unavailable
-from ..core.llm import Prompt, Reply
-from ..core.redact import redact_head, redact_tail
-from ..core.reply import BadForm, Talk, wanted_object
-from ..core.template import divided
+from ...core.errors import BadReply, Unavailable
+from ...core.llm import Prompt, Reply
+from ...core.redact import redact_head, redact_tail
+from ...core.reply import BadForm, Talk, wanted_object
+from ...core.template import divided
 from .candidates import HEAD, PRIOR
 from .journal import MAX_CONTENT, SEVERITIES, Severity
 
 if TYPE_CHECKING:
-    from ..core.transcript import Model
+    from ...core.transcript import Model
     from .candidates import Candidate
 
 T = TypeVar("T")

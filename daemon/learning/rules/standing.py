@@ -1,16 +1,19 @@
-"""What stands: the rules and preferences in a project's files, matched with its learning journal.
+"""The rules and preferences that stand in a project's files, matched with its journal, and how they wear.
 
 The files decide. A person may edit them, delete a line, move it, take over a colleague's on a merge; the
 journal follows. A rule in a file that this journal never knew is another's: it is shown and never changed.
+A model said which rules a signal contradicts when it read it (``signals``); here that is only counted, for a
+person to look at.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from .rule_lines import Rule
-from .section import PREFERENCES
+from .journal import against, same
+from .section import PREFERENCES, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,6 +53,11 @@ class Standing:
     content: str = ""
     sources: tuple[str, ...] = ()
     rule: Rule | None = None
+
+    @property
+    def where(self) -> str:
+        """Its file, with the line where it is known."""
+        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 def standing(journal: Journal, files: Sequence[tuple[str, Document]]) -> list[Standing]:
@@ -167,3 +175,54 @@ def _of_journal(entry: Entry, place: tuple[str, Rule] | None) -> Standing:
         tuple(entry["source_signals"]),
         rule,
     )
+
+
+# --- how rules wear ------------------------------------------------------------------------------------
+
+CONTRADICTED: Final = 2
+"""How often a person must have contradicted a rule before unlearning it is suggested (FR8)."""
+STALE_DAYS: Final = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Wear:
+    """``contradicted``: how often, with ``by``, the signals. ``confirmed``: the last day on which the person
+    said it, "" when unknown. ``days``: since then.
+    """
+
+    contradicted: int = 0
+    by: tuple[str, ...] = ()
+    confirmed: str = ""
+    days: int = 0
+
+    @property
+    def worn(self) -> bool:
+        """Whether unlearning it is suggested."""
+        return self.contradicted >= CONTRADICTED
+
+    @property
+    def stale(self) -> bool:
+        """Whether nobody said it for long."""
+        return self.days > STALE_DAYS
+
+
+def wear(row: Standing, signals: Iterable[Mapping[str, Any]], today: str) -> Wear:
+    """How an active rule wore until today."""
+    times, by, said = 0, list[str](), row.learned
+    for signal in signals:
+        first, last = signal["first_seen"], signal["last_seen"]
+        if signal["status"] == "dismissed" or signal["type"] == "feedback":
+            continue
+        if signal["id"] in row.sources or same(row.text, signal["content"]):
+            said = max(said, last)
+        elif last > row.learned and row.id in against(signal):
+            times += signal["occurrences"] if first > row.learned else 1
+            by.append(signal["id"])
+    return Wear(times, tuple(by), said, _days(said, today))
+
+
+def _days(since: str, today: str) -> int:
+    try:
+        return max(0, (date.fromisoformat(today) - date.fromisoformat(since)).days)
+    except ValueError:
+        return 0

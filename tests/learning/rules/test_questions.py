@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply, Usage
 from daemon.core.policy import POLICIES
+from daemon.learning.rules import contradicts, signals
+from daemon.learning.rules.candidates import Candidate
+from daemon.learning.rules.signals import Reading, Stands
 from daemon.paths import shipped
-from daemon.rules import contradicts, signals
-from daemon.rules.candidates import Candidate
-from daemon.rules.signals import Reading, Stands
 from tests.support.secrets import TOKENS
 
 SIGNALS = shipped("prompts/signals.txt").read_text("utf-8")

@@ -13,16 +13,16 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..core.guards import ABORT_ERROR
-from ..core.learned import folded
-from ..core.redact import redact_head, redact_tail
-from ..core.transcript import Said
+from ...core.guards import ABORT_ERROR
+from ...core.learned import folded
+from ...core.redact import redact_head, redact_tail
+from ...core.transcript import Said
 from .journal import MAX_CONTENT, QUOTES, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..core.transcript import Message, ToolCall, Transcript
+    from ...core.transcript import Message, ToolCall, Transcript
     from .journal import Polarity, Severity, Type
 
 Json = dict[str, Any]

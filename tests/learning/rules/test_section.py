@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections import Counter
 
 import pytest
@@ -9,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.errors import UserError
-from daemon.rules.markdown import joined, scan
-from daemon.rules.section import Document
+from daemon.learning.rules.section import (
+    BEGIN,
+    Document,
+    Rule,
+    checked,
+    decoded,
+    ending,
+    joined,
+    scan,
+    written,
+)
 
 DAY = "2025-11-27"
 FR5 = """\
@@ -254,3 +264,110 @@ def test_a_change_touches_the_rule_s_own_lines_only(data: bytes, draw: st.DataOb
     assert new is None or new in rules(made)
     ends = {line.end for line in scan(made.decode()) if line.end}
     assert ends <= {line.end for line in doc.lines if line.end} | {"\n"}
+
+
+def headings(text: str) -> list[tuple[int, str]]:
+    return [(line.level, line.title) for line in scan(text) if line.level]
+
+
+@given(st.text(st.sampled_from("\n\r\t `~#-<>!=*\ufeff\u2028\x0b\x85aÄ"), max_size=60))
+def test_joined_again_it_is_the_same(text: str) -> None:
+    """Every line end of the three kinds, also mixed; what other programs take for a line end is text."""
+    data = text.encode()
+    assert joined(scan(decoded(data))) == data
+
+
+def test_headings_of_both_kinds() -> None:
+    """With up to three spaces before them and marks behind them; ``#name`` and an indented one are none."""
+    text = "# One\n   ## Two ##\n### a # b#\n#no\n    # no\n#\n####### no\nThree\n===\nFour\n---\n"
+    found = [(1, "One"), (2, "Two"), (3, "a # b#"), (1, ""), (1, "Three"), (2, "Four")]
+    assert headings(text) == found
+    assert headings("\ufeff# After a BOM\n") == [(1, "After a BOM")]
+    assert headings("- item\n---\n\n| a |\n---\n> b\n---\n---\n") == []
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "```\n## Quoted\n```\n",
+        "````md\n```\n## Quoted\n```\n````\n",
+        "~~~\n```\n## Quoted\n~~~\n",
+        "- item\n  ```\n  ## Quoted\n  ```\n",
+        "<!--\n## Quoted\n-->\n",
+        "<pre>\n## Quoted\n</pre>\n",
+        "<STYLE media='x'>\n\n## Quoted\n</style>\n",
+        "    ## Quoted\n",
+    ],
+)
+def test_what_is_quoted_is_no_heading(quoted: str) -> None:
+    """Fences of both kinds, comments, raw HTML and indented lines; what follows them counts again."""
+    assert headings(f"{quoted}## After\n") == [(2, "After")]
+
+
+def test_a_fence_ends_with_its_list_item() -> None:
+    """One that nobody closed in a list does not swallow the rest of the file; one outside of a list does."""
+    assert headings("- item\n  ```\n  code\n\n## After\n") == [(2, "After")]
+    assert headings("```\ncode\n\n## Inside\n") == []
+    assert headings("- item\n\ntext\n\n```\n## Inside\n") == []
+    assert headings("```a`b\n## No fence\n") == [(2, "No fence")]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (codecs.BOM_UTF16_LE + "x".encode("utf-16-le"), "it is UTF-16: save it as UTF-8 first"),
+        (codecs.BOM_UTF32_LE + "x".encode("utf-32-le"), "it is UTF-32"),
+        (b"caf\xe9", r"it is not UTF-8 \(byte 3\)"),
+        (b"a\0b", "it holds a NUL"),
+    ],
+)
+def test_odd_encodings_are_refused(data: bytes, why: str) -> None:
+    """With what is wrong and what to do."""
+    with pytest.raises(UserError, match=why):
+        decoded(data)
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=80)
+
+
+@given(TEXTS, TEXTS, st.booleans())
+def test_what_is_written_is_read_as_it_was(text: str, reason: str, active: bool) -> None:
+    """Whatever text may stand there, also brackets and bold words."""
+    try:
+        rule = Rule("rule-007", checked(text), active, "2025-11-27", "" if active else checked(reason))
+    except UserError:
+        return
+    line = written(rule)
+    begin = BEGIN.match(line)
+    assert begin is not None
+    assert begin[1] == "rule-007"
+    assert ending(line[begin.end() :]) == (rule.text, rule.day, not active, rule.reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Use x", ("Use x", "", False, "")),
+        ("Use x (archived: 2025-01-02, reason: a (b))", ("Use x", "2025-01-02", True, "a (b)")),
+        ("Use x (learned: soon)", ("Use x (learned: soon)", "", False, "")),
+        ("(learned: 2025-01-02) x", ("(learned: 2025-01-02) x", "", False, "")),
+    ],
+)
+def test_lines_that_a_person_edited(text: str, found: tuple[str, str, bool, str]) -> None:
+    """A date that is missing or written otherwise is part of the text, and nothing is lost."""
+    assert ending(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (" \n ", "empty"),
+        ("a" * 501, "501 characters"),
+        ("use\ud800tabs", "nobody sees"),
+        ("a (learned: b", "leave `<!--`"),
+    ],
+)
+def test_texts_that_can_not_stand_there(text: str, why: str) -> None:
+    """They would be read otherwise, by us or by whoever reads the file."""
+    with pytest.raises(UserError, match=why):
+        checked(text)

@@ -12,14 +12,14 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from ..core.errors import BadReply, Unavailable
-from ..core.llm import Prompt, Reply
-from ..core.redact import redact_head
-from ..core.reply import BadForm, Talk, wanted_object
-from ..core.template import divided
+from ...core.errors import BadReply, Unavailable
+from ...core.llm import Prompt, Reply
+from ...core.redact import redact_head
+from ...core.reply import BadForm, Talk, wanted_object
+from ...core.template import divided
 
 if TYPE_CHECKING:
-    from ..core.transcript import Model
+    from ...core.transcript import Model
 
 PURPOSE: Final = "contradicts"
 MOST: Final = 200  # statements of one call

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from daemon.core.guards import ABORT_ERROR
 from daemon.core.transcript import Message, Said, ToolCall, Transcript
 from daemon.hosts.opencode.export import parse_export
-from daemon.rules.candidates import (
+from daemon.learning.rules.candidates import (
     HEAD,
     KEPT,
     KEYWORDS,
@@ -214,7 +214,7 @@ def test_a_signal_has_the_agreed_form() -> None:
 def test_no_machine_learning_is_loaded_for_it() -> None:
     """Candidates and the journal need nothing but the standard library."""
     code = (
-        "import sys; import daemon.rules.journal, daemon.rules.candidates;"
+        "import sys; import daemon.learning.rules.journal, daemon.learning.rules.candidates;"
         "print(sorted({m.partition('.')[0] for m in sys.modules} & {'numpy', 'onnxruntime', 'tokenizers'}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPO)

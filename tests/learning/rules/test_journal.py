@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.errors import UserError
-from daemon.rules import journal as j
-from daemon.rules.journal import Adding, Journal, Seen
+from daemon.learning.rules import journal as j
+from daemon.learning.rules.journal import Adding, Journal, Seen
 
 SIGNAL = {"id": "sig-001", "type": "correction", "content": "c"}
 RULE = {"id": "rule-001", "content": "c"}
