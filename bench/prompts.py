@@ -21,7 +21,6 @@ from bench.turns import Host
 from daemon.core.episodes import Episode, Vector
 from daemon.embed import minilm
 from daemon.store.db import Database
-from daemon.store.episode_rows import Copy
 from daemon.store.episodes import SqliteEpisodes
 
 if TYPE_CHECKING:
@@ -123,15 +122,15 @@ def _busy() -> Iterator[None]:
 async def _filled(state: Path, project: str, size: int) -> float:
     """Episodes in the daemon's database before it starts; how many a second."""
     db = Database(state / "reflectd.sqlite3", lambda: 0)
-    store = SqliteEpisodes(db, lambda: 0)
+    store = SqliteEpisodes(db)
     rng = random.Random(1)
     noise = [rng.gauss(0, 1) for _ in range(20_000)]
     took = 0.0
     try:
         for at in range(0, size, BLOCK):
-            copies = [_copy(rng, noise, project, n) for n in range(at, min(at + BLOCK, size))]
+            block = [_made(rng, noise, project, n) for n in range(at, min(at + BLOCK, size))]
             began = time.perf_counter()
-            await store.put(copies)
+            await asyncio.gather(*(store.add(episode, vector) for episode, vector in block))
             took += time.perf_counter() - began
     finally:
         await store.close()
@@ -139,14 +138,14 @@ async def _filled(state: Path, project: str, size: int) -> float:
     return size / took
 
 
-def _copy(rng: random.Random, noise: list[float], project: str, number: int) -> Copy:
+def _made(rng: random.Random, noise: list[float], project: str, number: int) -> tuple[Episode, Vector]:
     at = rng.randrange(len(noise) - minilm.DIMENSIONS)
     row = noise[at : at + minilm.DIMENSIONS]
     length = hypot(*row)
     vector = Vector(minilm.MODEL, array("f", [x / length for x in row]).tobytes())
     lesson = f"The {rng.choice(WHAT)} of {_name(rng)} needs {_name(rng)} before {_name(rng)} is touched."
     made = Episode(f"{rng.getrandbits(128):032x}", project, _prompt(rng), -0.5, "", lesson, "", at=number)
-    return Copy(made, vector)
+    return made, vector
 
 
 def _prompt(rng: random.Random) -> str:

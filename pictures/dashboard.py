@@ -290,7 +290,7 @@ async def _waits_for_a_word(project: Path, state: Path) -> None:
         "",
     )
     made = Episode("a" * 32, where, *lesson, at=clock.now_ms(), session="ses_help", state="confirmed")
-    await SqliteEpisodes(db, clock.now_ms).add(made)
+    await SqliteEpisodes(db).add(made)
     db.close()
 
 

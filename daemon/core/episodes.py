@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
 State = Literal["quarantined", "confirmed", "dismissed"]
 """``quarantined``: kept apart until another session or a person confirms it. ``dismissed``: a person took it
@@ -128,10 +128,6 @@ class Episodes(Protocol):
         """
         ...
 
-    async def triggered(self, projects: Collection[str]) -> list[Candidate]:
-        """Those with triggers that are not dismissed."""
-        ...
-
     async def settle(self, ids: Collection[str], state: State) -> int:
         """How many are in that state now that were not."""
         ...
@@ -156,12 +152,6 @@ class Episodes(Protocol):
 
     async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
         """How many in each state, and ``bytes``."""
-        ...
-
-    async def trim(self, project: str, keep: int) -> Sequence[str]:
-        """Of more than ``keep`` in a project the least useful go: dismissed, unused and old first. Returns
-        their ids.
-        """
         ...
 
     async def close(self) -> None:

@@ -52,6 +52,7 @@ SAID: Final = "said:"
 HAIKU_DOWN: Final = "haiku_api_unavailable"
 NOBODY: Final = "nobody is set up to be asked"
 CONFIRMED_AT_ONCE: Final = 20
+LOOKED_AT: Final = 1_000
 
 
 class Reflexions:
@@ -156,7 +157,7 @@ class Reflexions:
         """Store the episode, and what it confirms."""
         project = await asyncio.to_thread(project_of, found.directory, self._home)
         names = await asyncio.to_thread(cites, said.lesson, lambda name: is_there(found.directory, name))
-        made = episode(found, said, project=project, author=_author(), cites=names)
+        made = episode(found, said, project=project, author=author(), cites=names)
         if not project or isinstance(made, str):
             await self._over(job, found, "refused", why=str(made) if project else "it is no project")
             return
@@ -184,8 +185,8 @@ class Reflexions:
         """Earlier episodes of the project that this one shows to be right: the same went wrong again."""
         if not made.proof or not made.triggers:
             return 0
-        others = [c.episode for c in await self._store.triggered([made.project]) if c.vouched]
-        ids = [e.id for e in others if e.state == "quarantined" and confirms(made, e)]
+        others = await self._store.page([made.project], state="quarantined", limit=LOOKED_AT)
+        ids = [c.episode.id for c in others if c.vouched and confirms(made, c.episode)]
         return await self._store.settle(ids[:CONFIRMED_AT_ONCE], "confirmed") if ids else 0
 
     async def _over(self, job: Job, found: Failure, what: str, *, why: str) -> None:
@@ -221,7 +222,8 @@ def _said(cursor: str) -> Reflection | None:
     return reflection(cursor.removeprefix(SAID)) if cursor.startswith(SAID) else None
 
 
-def _author() -> str:
+def author() -> str:
+    """Who learns here, for others."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a process without a user in the machine's list

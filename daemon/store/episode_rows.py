@@ -1,4 +1,4 @@
-"""Episodes as rows, the same in every store of them, and what goes from one store to another.
+"""Episodes as rows, the same in every store of them.
 
 Lists are JSON texts. A text loses what a database can't hold: lone surrogates and zero bytes. A list that
 can't be read any more is empty: the episode itself is still good.
@@ -6,12 +6,12 @@ can't be read any more is empty: the episode itself is still good.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 
-from ..core.episodes import Candidate, Episode, State, Trigger, TriggerKind, Use, Vector
+from ..core.episodes import Candidate, Episode, State, Trigger, TriggerKind, Use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -26,7 +26,6 @@ COLUMNS: Final = (
 )  # fmt: skip
 COUNTS: Final = tuple(f.name for f in fields(Use))
 _LISTS: Final = frozenset({"cites", "files"})
-_UNUSED: Final = Use()
 LISTED: Final = 200  # of one list; a shared store may hold any number
 NOTHING: Final = "[]"  # how an empty list is stored
 _encode = msgspec.json.Encoder().encode
@@ -35,23 +34,9 @@ _texts = msgspec.json.Decoder(list[str]).decode
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """An episode with all that goes with it to another store."""
-
-    episode: Episode
-    vector: Vector | None = None
-    use: Use = _UNUSED
-
-
 def values(episode: Episode) -> tuple[Any, ...]:
     """The values of ``COLUMNS``."""
     return tuple(_value(name, getattr(episode, name)) for name in COLUMNS)
-
-
-def counted(use: Use) -> tuple[int, ...]:
-    """The values of ``COUNTS``."""
-    return astuple(use)
 
 
 def candidate(row: Sequence[Any], similarity: float | None = None, score: float | None = None) -> Candidate:

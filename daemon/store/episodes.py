@@ -12,23 +12,22 @@ import asyncio
 import sqlite3
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from ..core.errors import Unavailable
 from . import damage
 from .db import ConflictError
-from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, counted, listed, plain, values
+from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, candidate, listed, plain, values
 from .episode_vectors import Matrix, Row, matrix, most
 from .retention import old
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ..core.episodes import Candidate, Episode, State, Vector
-    from .db import Statement
+    from .db import Database, Statement
     from .episode_rows import Outcome
 
 T = TypeVar("T")
@@ -49,22 +48,12 @@ _SIZE: Final = (
 _encode = msgspec.json.Encoder().encode
 
 
-class Commits(Protocol):
-    """What this store needs of a database."""
-
-    path: Path
-
-    async def commit(self, *statements: Statement, durable: bool = False) -> int:
-        """See ``Database``."""
-        ...
-
-
 class SqliteEpisodes:
     """See the module; an ``Episodes``. ``idle_s``: when the vectors leave memory after the last search."""
 
-    def __init__(self, db: Commits, now: Callable[[], int], *, idle_s: float = IDLE_S) -> None:
-        """Opens nothing yet. ``now``: epoch ms. ``db`` stays its owner's to close."""
-        self._db, self._now, self._idle_s = db, now, idle_s
+    def __init__(self, db: Database, *, idle_s: float = IDLE_S) -> None:
+        """Opens nothing yet. ``db`` stays its owner's to close."""
+        self._db, self._idle_s = db, idle_s
         self._lock = threading.Lock()
         self._conn: sqlite3.Connection | None = None
         self._closed = False
@@ -76,14 +65,10 @@ class SqliteEpisodes:
     async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
         """See ``Episodes``."""
         try:
-            await self._db.commit(*_insert([Copy(episode, vector)], "INSERT"), durable=True)
+            await self._db.commit(*_insert(episode, vector), durable=True)
         except ConflictError:
             return False
         return True
-
-    async def put(self, copies: Sequence[Copy]) -> None:
-        """Store copies out of another store. Those of an id that is here already change nothing."""
-        await self._db.commit(*_insert(copies, "INSERT OR IGNORE"), durable=True)
 
     async def get(self, ids: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""
@@ -123,15 +108,6 @@ class SqliteEpisodes:
                 raise
         await self._db.commit(("INSERT INTO episode_words (episode_words) VALUES ('rebuild')", [()]))
         return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
-
-    async def triggered(self, projects: Collection[str]) -> list[Candidate]:
-        """See ``Episodes``."""
-        rows = await self._read(
-            f"SELECT {_ALL} FROM episode_memory AS e WHERE e.triggers != '[]' AND e.state != 'dismissed' "
-            "AND e.project IN (SELECT value FROM json_each(?)) ORDER BY at DESC, id DESC",
-            (_json(projects),),
-        )
-        return [candidate(row) for row in rows]
 
     async def settle(self, ids: Collection[str], state: State) -> int:
         """See ``Episodes``."""
@@ -177,7 +153,7 @@ class SqliteEpisodes:
 
     async def embed(self, vectors: Mapping[str, Vector]) -> None:
         """See ``Episodes``."""
-        await self._db.commit(_vectors("INSERT OR REPLACE", vectors.items()))
+        await self._db.commit(_vectors(vectors))
 
     async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
         """See ``Episodes``."""
@@ -187,21 +163,6 @@ class SqliteEpisodes:
         )
         states = {state: int(count) for state, count, _ in rows if state in STATES}
         return {**dict.fromkeys(STATES, 0), **states, "bytes": sum(int(size) for *_, size in rows)}
-
-    async def trim(self, project: str, keep: int) -> Sequence[str]:
-        """See ``Episodes``. It also forgets which sessions were counted, when that is long ago."""
-        rows = await self._read(
-            "SELECT id FROM episode_memory WHERE project = ?1 ORDER BY state = 'dismissed' DESC, "
-            "helped > failed, given > 0, at, id "
-            "LIMIT max(0, (SELECT count(*) FROM episode_memory WHERE project = ?1) - ?2)",
-            (plain(project), keep),
-        )
-        gone = [id_ for (id_,) in rows]
-        await self._db.commit(
-            (f"DELETE FROM episode_uses WHERE {old('episode_uses')}", [(self._now() - USES_DAYS * DAY_MS,)]),
-            (f"DELETE FROM episode_memory WHERE {_THESE}", [(_json(gone),)]),
-        )
-        return gone
 
     async def close(self) -> None:
         """See ``Episodes``. The database stays open: it is not this store's."""
@@ -335,33 +296,30 @@ class SqliteEpisodes:
                     self._conn.close()
 
 
-def _insert(copies: Sequence[Copy], verb: str) -> list[Statement]:
-    """Episodes, their words and their vectors. With ``verb`` "INSERT" an id that is there is a conflict."""
+def forget_uses(now: int) -> Statement:
+    """Which sessions were counted is forgotten when that is long ago."""
+    return (f"DELETE FROM episode_uses WHERE {old('episode_uses')}", [(now - USES_DAYS * DAY_MS,)])
+
+
+def _insert(episode: Episode, vector: Vector | None) -> list[Statement]:
+    """An episode, the words by which it is found, and its vector. An id that is there is a conflict."""
+    words = plain(f"{episode.query}\n{episode.lesson}")
     return [
+        (f"INSERT INTO episode_memory ({_NAMES}) VALUES ({_MARKS})", [(*values(episode), 0, 0, 0, 0)]),
         (
-            f"{verb} INTO episode_memory ({_NAMES}) VALUES ({_MARKS})",
-            [(*values(copy.episode), *counted(copy.use)) for copy in copies],
+            "INSERT INTO episode_words (rowid, terms) SELECT key, ? FROM episode_memory WHERE id = ?",
+            [(words, plain(episode.id))],
         ),
-        (
-            "INSERT INTO episode_words (rowid, terms) SELECT key, ?1 FROM episode_memory WHERE id = ?2 "
-            "AND NOT EXISTS (SELECT 1 FROM episode_words WHERE rowid = key)",
-            [(_words(copy.episode), plain(copy.episode.id)) for copy in copies],
-        ),
-        _vectors("INSERT OR IGNORE", ((c.episode.id, c.vector) for c in copies if c.vector is not None)),
+        _vectors({} if vector is None else {episode.id: vector}),
     ]
 
 
-def _vectors(verb: str, vectors: Iterable[tuple[str, Vector]]) -> Statement:
+def _vectors(vectors: Mapping[str, Vector]) -> Statement:
     return (
-        f"{verb} INTO episode_vectors (episode, model, data) "
+        "INSERT OR REPLACE INTO episode_vectors (episode, model, data) "
         "SELECT key, ?, ? FROM episode_memory WHERE id = ?",
-        [(vector.model, vector.data, plain(id_)) for id_, vector in vectors],
+        [(vector.model, vector.data, plain(id_)) for id_, vector in vectors.items()],
     )
-
-
-def _words(episode: Episode) -> str:
-    """The text by whose words an episode is found."""
-    return plain(f"{episode.query}\n{episode.lesson}")
 
 
 def _json(texts: Collection[str] | None) -> str | None:

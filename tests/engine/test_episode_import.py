@@ -20,7 +20,7 @@ from tests.store.episodes import NOW, hexed, rich
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteEpisodes]:
     db = Database(tmp_path / "db", lambda: NOW)
-    store = SqliteEpisodes(db, lambda: NOW)
+    store = SqliteEpisodes(db)
     yield store
     await store.close()
     db.close()

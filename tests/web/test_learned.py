@@ -84,7 +84,7 @@ async def fill(box: Sandbox) -> None:
         )
     repository = project_of(str(box.project), str(box.home))
     said = ("Fix the parser", -0.6, "It failed.", "Start the database first.", "")
-    await SqliteEpisodes(db, SystemClock().now_ms).add(Episode("a" * 32, repository, *said, at=1))
+    await SqliteEpisodes(db).add(Episode("a" * 32, repository, *said, at=1))
     db.close()
 
 

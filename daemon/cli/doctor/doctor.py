@@ -107,7 +107,6 @@ def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
         ("learning", o.learning),
         ("embeddings", o.embeddings),
         ("database", o.database),
-        ("memory", o.reader_key),
         ("prune", o.pruning),
         ("replies", o.replies),
         ("log", o.errors_logged),

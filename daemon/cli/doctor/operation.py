@@ -252,22 +252,6 @@ def database(about: About) -> Iterator[Check]:
         yield Check("database", "warn", f"a damaged one was kept: {aside}", "remove it if you don't need it")
 
 
-def reader_key(about: About) -> Iterator[Check]:
-    """Whether the key for the store that several people share is the one that was used before."""
-    if not about.settings.store.url_file:
-        return
-    from ...store.choose import KEY
-    from ...store.readers import lost
-
-    path = about.where.state_dir / KEY
-    if found := lost(path):
-        problem, mend = found
-        text = f"{problem}: your own lessons count as somebody else's with another key; nothing is deleted"
-        yield Check("memory", "fail", text, f"{mend} (docs/team-memory.md)")
-    elif path.exists():
-        yield Check("memory", "ok", f"{path} is the key of this reader")
-
-
 def pruning(about: About) -> Iterator[Check]:
     """Whether the clock keeps the running daemon from deleting what is too old."""
     from ..render import standstill
