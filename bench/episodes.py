@@ -18,7 +18,7 @@ from math import hypot
 from pathlib import Path
 
 from bench.stand import Table, median, percentile
-from daemon.core.episodes import Episode, Vector
+from daemon.learning.lessons.episodes import Episode, Vector
 from daemon.store.db import Database
 from daemon.store.episodes import SqliteEpisodes
 from daemon.store.episodes_postgres import PostgresEpisodes

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from bench.stand import Connection, Failed, Server, Table, median, percentile
 from bench.turns import Host
-from daemon.core.episodes import Episode, Vector
-from daemon.embed import minilm
+from daemon.learning.embed import minilm
+from daemon.learning.lessons.episodes import Episode, Vector
 from daemon.store.db import Database
 from daemon.store.episodes import SqliteEpisodes
 
@@ -34,7 +34,8 @@ FIRST = 5
 IDLE_S, QUICK_IDLE_S = 8.0, 4.0
 LOADED_S = 120.0
 SERVE = (
-    "import sys\nfrom daemon.embed.minilm import MiniLM\nfrom daemon.store.episodes import SqliteEpisodes\n"
+    "import sys\nfrom daemon.learning.embed.minilm import MiniLM\n"
+    "from daemon.store.episodes import SqliteEpisodes\n"
     "for each in (MiniLM, SqliteEpisodes): each.__init__.__kwdefaults__['idle_s'] = {idle_s}\n"
     "from daemon.cli.main import main\nsys.exit(main(sys.argv[1:]))"
 )

@@ -21,7 +21,7 @@ from daemon.clock import SystemClock
 from daemon.core.errors import UserError
 from daemon.core.shares import Share, wilson
 from daemon.engine.drive import drive
-from daemon.memory.lessons import PURPOSE, SHOWN, Lesson, pick, prompt_of
+from daemon.learning.lessons.picking import PURPOSE, SHOWN, Lesson, pick, prompt_of
 from evals.replies import Replies, check_dump, make_dump, nonce_of
 from evals.report import counted
 

@@ -17,30 +17,42 @@ import msgspec
 
 from ..core.errors import Unavailable
 from ..core.session import Session
-from ..memory.case import Failure, Settings, Templates, asked, failure
-from ..memory.decide import confirms, episode, identity, should_reflect
-from ..memory.flow import reflect
-from ..memory.parse import Reflection, reflection
-from ..memory.prompts import REFLEXION
-from ..memory.stale import cites
+from ..learning.lessons.episodes import cites, prune
+from ..learning.lessons.reflexion import (
+    REFLEXION,
+    Failure,
+    Reflection,
+    Settings,
+    asked,
+    confirms,
+    episode,
+    failure,
+    identity,
+    reflect,
+    reflection,
+    should_reflect,
+)
 from ..store import failures, learning
 from ..store import jobs as job_rows
 from .calls import OVER_LIMIT
-from .find_lessons import FAULT, is_there
+from .give_lessons import FAULT, is_there
+from .jobs import UPKEEP
 from .repositories import project_of
+from .upkeep import aged_ms
 
 if TYPE_CHECKING:
-    from ..core.episodes import Episode, Episodes
     from ..core.verdict import Verdict
     from ..judge.case import Case
+    from ..learning.embed.vectors import Vectors
+    from ..learning.lessons.episodes import Candidate, Episode, Episodes
     from ..store.db import Statement
     from ..store.jobs import Job
     from .asking import Asking
     from .jobs import Jobs
-    from .vectors import Vectors
     from .world import World
 
 REFLECT: Final = "memory.reflect"
+TIDY: Final = "memory.tidy"
 LANE: Final = "memory"
 IDLE_MS: Final = 3_600_000  # a bad turn that nothing follows for so long is over
 SOON_MS: Final = 1_000
@@ -52,6 +64,11 @@ SAID: Final = "said:"
 HAIKU_DOWN: Final = "haiku_api_unavailable"
 NOBODY: Final = "nobody is set up to be asked"
 CONFIRMED_AT_ONCE: Final = 20
+DAY_MS: Final = 86_400_000
+TIDY_AFTER_MS: Final = 60_000
+AT_ONCE: Final = 32  # texts that are embedded together
+ROUNDS: Final = 2_000
+PAGE: Final = 500
 LOOKED_AT: Final = 1_000
 
 
@@ -136,10 +153,9 @@ class Reflexions:
         if failures.answered(world.db, REFLEXION, found.session) >= PER_SESSION:
             await self._over(job, found, "skipped", why="its session had two")
             return None
-        templates = Templates.of(await asyncio.to_thread(world.prompt_texts, found.directory))
-        memory = world.settings.memory
+        texts, memory = await asyncio.to_thread(world.prompt_texts, found.directory), world.settings.memory
         wanted = Settings(memory.model, memory.temperature_percent / 100, memory.max_tokens)
-        case = asked(found, templates, wanted, world.nonce())
+        case = asked(found, texts, wanted, world.nonce())
         outcome = await self._asking.run(reflect(case), s, FLOW_S, None, lambda _no: None)
         self.over_limit = OVER_LIMIT in outcome.why
         if outcome.reflection is None:
@@ -216,6 +232,76 @@ class Reflexions:
         if self.degraded:
             self._world.log.info("reflexion works again", fallback_mode_active=False)
         self.degraded = ""
+
+
+class EpisodeUpkeep:
+    """Keeps the memory in order, once a day and after a start: vectors of another model are made anew, and
+    what says the same, was contradicted or is of no use goes. One for the daemon.
+
+    It works in small steps; what a kill interrupts is gone on with at the next start. What can't be done now,
+    without a model or a store, is left for the next time.
+    """
+
+    def __init__(self, world: World, jobs: Jobs, store: Episodes, vectors: Vectors) -> None:
+        self._world = world
+        self._jobs = jobs
+        self._store = store
+        self._vectors = vectors
+
+    def first_jobs(self) -> list[Statement]:
+        """It is due a minute after each start."""
+        due = self._world.clock.now_ms() + TIDY_AFTER_MS
+        return [self._jobs.statement(TIDY, "", lane=UPKEEP, due_ms=due), job_rows.hasten(TIDY, "", due)]
+
+    async def work(self, job: Job) -> None:
+        """Do it, and again in a day."""
+        if self._world.settings.memory.enabled:
+            try:
+                embedded, gone = await self._embed(), await self._tidy()
+            except Unavailable as e:
+                self._world.health.failed(FAULT, str(e))
+            else:
+                self._world.health.works(FAULT)
+                if embedded or gone:
+                    self._world.log.info("episodes tidied", embedded=embedded, gone=gone)
+        await self._jobs.keep(job, due_ms=self._world.clock.now_ms() + DAY_MS)
+
+    async def _embed(self) -> int:
+        """Give each episode a vector of the model of today. How many got one."""
+        if not await self._store.page(None, limit=1):
+            return 0
+        await self._vectors.warm()
+        done = 0
+        for _ in range(ROUNDS):
+            model = self._vectors.model
+            found = await self._store.unembedded(model, AT_ONCE) if model else []
+            vectors = await self._vectors.of([e.query for e in found])
+            if not vectors:
+                return done
+            await self._store.embed({e.id: v for e, v in zip(found, vectors, strict=True)})
+            done += len(found)
+        return done
+
+    async def _tidy(self) -> int:
+        """What each project's episodes come to: those that this daemon vouches for. How many went."""
+        projects: dict[str, list[Candidate]] = {}
+        after = ""
+        for _ in range(ROUNDS):
+            page = await self._store.page(None, after=after, limit=PAGE)
+            if not page:
+                break
+            after = page[-1].episode.id
+            for one in page:
+                if one.vouched:
+                    projects.setdefault(one.episode.project, []).append(one)
+        gone, now = 0, await aged_ms(self._world, "lessons")
+        for found in projects.values():
+            fates = prune(found, now, self._world.settings.memory.per_project)
+            forget = [f.id for f in fates if f.what != "dismiss"]
+            dismiss = [f.id for f in fates if f.what == "dismiss"]
+            gone += await self._store.forget(forget) if forget else 0
+            gone += await self._store.settle(dismiss, "dismissed") if dismiss else 0
+        return gone
 
 
 def _said(cursor: str) -> Reflection | None:

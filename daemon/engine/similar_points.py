@@ -22,11 +22,10 @@ from ..playbook.case import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from ..core.embeddings import Row
+    from ..learning.embed.vectors import Row, SharedEmbedder
     from ..log import Logger
     from ..playbook.case import Curation
     from ..playbook.points import Playbook
-    from .embedder import SharedEmbedder
 
 EMBED_S: Final = 120.0
 KEPT: Final = 50  # sets of texts whose pairs are remembered

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 
-from ..core.episodes import Candidate, Episode, State, Trigger, TriggerKind, Use
+from ..learning.lessons.episodes import Candidate, Episode, State, Trigger, TriggerKind, Use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -26,7 +26,7 @@ from .retention import old
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from ..core.episodes import Candidate, Episode, State, Vector
+    from ..learning.lessons.episodes import Candidate, Episode, State, Vector
     from .db import Database, Statement
     from .episode_rows import Outcome
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from psycopg import AsyncConnection
 
-    from ..core.episodes import Candidate, Episode, State, Vector
+    from ..learning.lessons.episodes import Candidate, Episode, State, Vector
     from .db import Database
     from .episode_rows import Outcome
     from .migrations import Migration

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from daemon.core.episodes import SIMILAR, Use, Vector
 from daemon.core.errors import Unavailable
+from daemon.learning.lessons.episodes import SIMILAR, Use, Vector
 from daemon.store import episodes as stored
 from daemon.store.db import Database
 from daemon.store.episode_rows import USES_DAYS

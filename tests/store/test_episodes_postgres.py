@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.memory.decide import may_show
+from daemon.learning.lessons.episodes import may_show
 from daemon.store.db import Database
 from daemon.store.episode_rows import COLUMNS
 from daemon.store.episodes_postgres import ANSWER_BYTES, KEY, MIGRATIONS, ROW_BYTES, PostgresEpisodes

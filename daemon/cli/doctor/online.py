@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ...core.errors import BadReply, Unavailable
 from ...core.llm import Prompt
 from ...core.ports import Chooses, Client
-from ...embed.select import choose, embedder
 from ...keys import load_keys
+from ...learning.embed.models import choose, embedder
 from ...llm.select import providers
 from .finding import Check
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...core.errors import Fault
-    from ...core.ports import Embedder, Provider
+    from ...core.ports import Provider
+    from ...learning.embed.vectors import Embedder
     from .finding import About
 
 ASK_S = 30.0

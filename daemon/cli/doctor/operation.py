@@ -209,8 +209,8 @@ def learning(about: About) -> Iterator[Check]:
 
 def embeddings(about: About) -> Iterator[Check]:
     """Which model compares texts by their meaning. Without one words are compared, which is no fault."""
-    from ...embed.minilm import check
-    from ...embed.select import choose
+    from ...learning.embed.minilm import check
+    from ...learning.embed.models import choose
 
     try:
         choice = choose(about.settings, about.env, by_host=_by_host(about))

@@ -15,30 +15,28 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...core import events as ev
 from ...core.errors import Unavailable
-from ...memory.decide import should_reflect
+from ...learning.embed.vectors import Vectors
+from ...learning.lessons.reflexion import should_reflect
 from ...store import failures, learning
 from ...store.episodes import SqliteEpisodes, forget_uses
 from ...store.episodes_postgres import PostgresEpisodes
 from ...store.postgres import read_url
 from ..episode_routes import EpisodeRoutes
-from ..episode_upkeep import TIDY, EpisodeUpkeep
-from ..find_lessons import FAULT, FindLessons
-from ..give_lessons import GiveLessons
-from ..memory import REFLECT, Reflexions, author
+from ..give_lessons import FAULT, FindLessons, GiveLessons
+from ..memory import REFLECT, TIDY, EpisodeUpkeep, Reflexions, author
 from ..pages.lessons import LessonsPage
 from ..repositories import repository_of
-from ..vectors import Vectors
 from .feature import Feature, Page, Parts, Route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...core.compose import Moment, Offer
-    from ...core.episodes import Episodes
     from ...core.session import Session
     from ...core.task import ClosedTask
     from ...core.verdict import Verdict
     from ...judge.case import Case
+    from ...learning.lessons.episodes import Episodes
     from ...store.db import Statement
     from ...store.jobs import Job
     from .feature import Place

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from daemon import config
-from daemon.core.episodes import Candidate, Episode, Trigger
 from daemon.core.errors import Unavailable
 from daemon.engine.features.memory import Memory
+from daemon.learning.lessons.episodes import Candidate, Episode, Trigger
 from daemon.store import ledger
 from daemon.store.db import Database
 from daemon.store.episodes_postgres import PostgresEpisodes

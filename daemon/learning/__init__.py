@@ -1,0 +1,1 @@
+"""What is learned from sessions: rules, points and lessons."""
