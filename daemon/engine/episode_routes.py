@@ -295,17 +295,22 @@ def brought(one: object, project: str) -> Episode:
         raise BadReply("it has no task or no lesson")
     if why := refusal(texts["lesson"]):
         raise BadReply(f"its lesson may not be kept: {why}")
-    if refusal(texts["problem"]):
-        texts["problem"] = ""
     return Episode(
         id=given.id,
         project=project,
+        query=texts["query"],
         reward=given.reward,
-        at=given.at,
+        problem="" if refusal(texts["problem"]) else texts["problem"],
+        lesson=texts["lesson"],
+        reflection=texts["reflection"],
         triggers=tuple(Trigger(t.kind, redact(t.text[:ITEM])) for t in given.triggers[:LISTED]),
         cites=tuple(redact(text[:ITEM]) for text in given.cites[:LISTED]),
         files=tuple(redact(text[:ITEM]) for text in given.files[:LISTED]),
-        **texts,
+        author=texts["author"],
+        session=texts["session"],
+        turn=texts["turn"],
+        task=texts["task"],
+        at=given.at,
     )
 
 

@@ -13,12 +13,11 @@ import pytest
 from daemon import log
 from daemon.config import from_text
 from daemon.core.errors import UserError
-from daemon.core.ports import Embedder
 from daemon.engine import similar_points
 from daemon.engine.similar_points import FEW, KEPT, SimilarPoints, near
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.models import choose, embedder
-from daemon.learning.embed.vectors import SharedEmbedder, embedded
+from daemon.learning.embed.vectors import Embedder, SharedEmbedder, embedded
 from daemon.playbook.case import CURATOR_TOKENS, Curation, curation
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
 from tests.playbook.books import book, point

@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from daemon.core.ports import Embedder
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.models import BATCH, OpenAIEmbedder
-from daemon.learning.embed.vectors import Embedded
+from daemon.learning.embed.vectors import Embedded, Embedder
 from harness.models.api_servers import Embeds, Hangs, llm_server
 
 A, B = "apple pie with cream", "the database migration fails"

@@ -21,7 +21,7 @@ from tests.support.hosts.opencode_sim import SimDaemon
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from daemon.core.ports import Embedder
+    from daemon.learning.embed.vectors import Embedder
 
 BOTH = "[memory]\nenabled = true\n[playbook]\nenabled = true\n"
 TEXTS = ["Prefer small pull requests", "Pull requests should be kept small", "The tests need redis"]
