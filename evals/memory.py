@@ -117,7 +117,7 @@ def asked(projects: Sequence[Project], folder: Path, *, dump: bool) -> list[Outc
     async def ask(name: str, project: Project, task: Task) -> Outcome:
         prompt = prompt_of(task.text, project.lessons, template, nonce_of(name))
         found = await drive(pick(prompt, project.lessons), files.complete, SystemClock(), 60)
-        return Outcome(name, task.text, tuple(task.wants), found.ids, found.why)
+        return Outcome(name, task.text, tuple(task.wants), found.found or (), found.why)
 
     async def all_of() -> list[Outcome]:
         return [await ask(name, *case) for name, case in cases.items()]

@@ -25,8 +25,8 @@ from .prompts import nonce, tell, template
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..learning.lessons.evaluation import Evaluated
-    from ..learning.lessons.reflexion import Reflected, Reflection
+    from ..core.reply import Answer
+    from ..learning.lessons.reflexion import Reflection
 
 __all__ = [
     "evaluate_answer",
@@ -179,9 +179,9 @@ async def evaluated(asking: Asking, query: str, context: list[str], answer: str)
     )
     outcome = await asking.run(evaluate(case))
     _log(asking)
-    if outcome.evaluation is None:
+    if outcome.found is None:
         _failed(outcome)
-    found, usage = outcome.evaluation, outcome.usage
+    found, usage = outcome.found, outcome.usage
     return {
         "reward": found.reward,
         "reward_score": found.reward,
@@ -212,9 +212,9 @@ async def reflected(
     )
     outcome = await asking.run(reflect(case, whole=True))
     _log(asking)
-    if outcome.reflection is None:
+    if outcome.found is None:
         _failed(outcome)
-    found = outcome.reflection
+    found = outcome.found
     return {"problem": found.problem, "lesson": found.lesson, "full_reflection": found.full}
 
 
@@ -236,7 +236,7 @@ def _reward(result: Mapping[str, Any]) -> float:
     return float(found)
 
 
-def _failed(outcome: Reflected | Evaluated) -> NoReturn:
+def _failed(outcome: Answer[Any]) -> NoReturn:
     """There is no answer: said in the words of the requirements, and raised."""
     if outcome.bad:
         raise BadReply(outcome.why, raw=outcome.bad[0].raw)

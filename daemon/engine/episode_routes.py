@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import msgspec
 
 from ..core.errors import BadReply
-from ..core.learned import refusal
+from ..core.learned import has_hidden, refusal
 from ..core.redact import redact
 from ..learning.lessons.episodes import SIMILAR, TOP_K, Episode, Trigger, TriggerKind, cites
 from ..learning.lessons.evaluation import EVALUATION
@@ -45,6 +45,7 @@ NEWEST: Final = 1 << 53
 MOST_TAKEN: Final = 200
 LISTED: Final = 50
 ITEM: Final = 1_000
+NAME: Final = 100
 TEXTS: Final = ("query", "problem", "lesson", "reflection", "author", "session", "turn", "task")
 Json = dict[str, Any]
 Text = Annotated[str, msgspec.Meta(max_length=LONGEST)]
@@ -117,7 +118,11 @@ class EpisodeRoutes:
         found = await self._find.similar(
             project, text, least=least, limit=limit, by_words=by_words, vouched=vouched
         )
-        return {"project": project, "model": self._vectors.model, "episodes": [_row(f) for f in found]}
+        return {
+            "project": project,
+            "model": self._vectors.model,
+            "episodes": [_row(f, checked=vouched) for f in found],
+        }
 
     async def show(self, query: Mapping[str, Any]) -> Json:
         """``id`` (or how it begins) → the whole episode, and what became of it."""
@@ -314,9 +319,21 @@ def brought(one: object, project: str) -> Episode:
     )
 
 
-def _row(found: Found) -> Json:
-    """The row of the requirements, ``query``, ``reward``, ``reflection``, ``similarity``, and more."""
+def _row(found: Found, *, checked: bool) -> Json:
+    """The row of the requirements, ``query``, ``reward``, ``reflection``, ``similarity``, and more. With
+    ``checked`` an agent may read it: of the reflection only what was looked at, nothing that nobody sees.
+    """
     e, similarity = found.candidate.episode, found.candidate.similarity
+    if checked:
+        problem = "" if refusal(e.problem) else e.problem
+        said = f"Problem: {problem}\nLesson: {e.lesson}" if problem else f"Lesson: {e.lesson}"
+        e = replace(
+            e,
+            query=visible(e.query[:LONGEST]),
+            problem=problem,
+            reflection=said,
+            author=visible(e.author[:NAME]),
+        )
     return {
         "query": e.query,
         "reward": e.reward,
@@ -325,6 +342,11 @@ def _row(found: Found) -> Json:
         **{k: getattr(e, k) for k in ("id", "problem", "lesson", "state", "project", "author", "at")},
         "shows": found.shows,
     }
+
+
+def visible(text: str) -> str:
+    """The text in one line, without what nobody sees."""
+    return "".join(c for c in " ".join(text.split()) if not has_hidden(c))
 
 
 def _whole(c: Candidate) -> Json:

@@ -48,6 +48,7 @@ FEW: Final = 5 * SHOWN
 MAKEFILE_BYTES: Final = 200_000
 OFFER: Final = "lesson"
 ANSWER_S: Final = 30.0
+QUERY_CHARS: Final = 20_000  # of a task that another program may have written
 SESSIONS_KEPT: Final = 1_000
 T = TypeVar("T")
 
@@ -125,13 +126,15 @@ class FindLessons:
     ) -> list[Found]:
         """The episodes of this project whose similarity to ``text`` is above ``least``, best first. Without a
         model for embeddings none, or with ``by_words`` those that share words with it. ``vouched``: only
-        those. Raises ``Unavailable``.
+        those that are, and whose lesson an agent may read. Raises ``Unavailable``.
         """
         vector = await self._vectors.one(text)
         if vector is None and not by_words:
             return []
         found = await self._search(project, text, vector, max(FEW, limit))
-        wanted = [c for c in found if c.episode.state != "dismissed" and (c.vouched or not vouched)]
+        wanted = [c for c in found if c.episode.state != "dismissed"]
+        if vouched:
+            wanted = [c for c in wanted if c.vouched and not refusal(c.episode.lesson)]
         if vector is not None:
             wanted = [c for c in wanted if (c.similarity or -1.0) > least]
         return [Found(c, may_show(c.episode, project)) for c in wanted[:limit]]
@@ -246,15 +249,16 @@ class GiveLessons:
             if not found:
                 return ()
             texts = await asyncio.to_thread(world.prompt_texts, s.directory)
-            lessons = [Lesson(e.id, _line(e), " ".join(e.query.split())) for e in found]
+            lessons = [Lesson(e.id, _line(e), " ".join(e.query[:QUERY_CHARS].split())) for e in found]
             prompt = prompt_of(moment.text, lessons, texts[PURPOSE], world.nonce(), s.id, moment.model)
-            picked = await self._asking.run(pick(prompt, lessons), s, ANSWER_S, None, lambda _no: None)
+            answer = await self._asking.run(pick(prompt, lessons), s, ANSWER_S, None, lambda _no: None)
         except ReflectdError as e:
             world.log.info("no lessons", session=s.id, error=str(e))
             return ()
-        world.log.info("lessons", session=s.id, shown=len(lessons), picked=list(picked.ids), why=picked.why)
-        by_id, many = {e.id: e for e in found}, len(picked.ids)
-        return tuple(_offer(by_id[id_], project, many - n) for n, id_ in enumerate(picked.ids))
+        ids = answer.found or ()
+        world.log.info("lessons", session=s.id, shown=len(lessons), picked=list(ids), why=answer.why)
+        by_id, many = {e.id: e for e in found}, len(ids)
+        return tuple(_offer(by_id[id_], project, many - n) for n, id_ in enumerate(ids))
 
     def _drop(self, session: str) -> None:
         """The task for which lessons were chosen is over; an answer that is under way counts for nothing."""

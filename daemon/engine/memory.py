@@ -158,7 +158,7 @@ class Reflexions:
         case = asked(found, texts, wanted, world.nonce())
         outcome = await self._asking.run(reflect(case), s, FLOW_S, None, lambda _no: None)
         self.over_limit = OVER_LIMIT in outcome.why
-        if outcome.reflection is None:
+        if outcome.found is None:
             if outcome.bad:
                 await self._over(job, found, "failed", why=outcome.why)
             else:
@@ -166,8 +166,8 @@ class Reflexions:
                 await self._wait(job, found, outcome.why)
             return None
         self._recover()
-        job = await self._jobs.keep(job, cursor=f"{SAID}{outcome.reflection.full}")
-        return job, outcome.reflection
+        job = await self._jobs.keep(job, cursor=f"{SAID}{outcome.found.full}")
+        return job, outcome.found
 
     async def _settle(self, job: Job, found: Failure, said: Reflection) -> None:
         """Store the episode, and what it confirms."""

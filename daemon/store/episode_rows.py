@@ -1,4 +1,4 @@
-"""Episodes as rows, the same in every store of them.
+"""Episodes as rows, the same in every store of them, and their vectors as bytes.
 
 Lists are JSON texts. A text loses what a database can't hold: lone surrogates and zero bytes. A list that
 can't be read any more is empty: the episode itself is still good.
@@ -6,7 +6,11 @@ can't be read any more is empty: the episode itself is still good.
 
 from __future__ import annotations
 
+import sys
+from array import array
 from dataclasses import fields
+from importlib.util import find_spec
+from operator import mul
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
@@ -56,6 +60,27 @@ def plain(text: str) -> str:
 def listed(ids: Collection[str]) -> list[str]:
     """Each once, as a database can hold it."""
     return list(dict.fromkeys(map(plain, ids)))
+
+
+def floats(data: bytes) -> array[float]:
+    """The numbers of a vector."""
+    found = array("f")
+    found.frombytes(data[: len(data) // 4 * 4])
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found
+
+
+def cosines(vectors: Sequence[bytes], other: bytes) -> list[float]:
+    """Of vectors of one size with the other one; by numpy where the extra ``[embed]`` brings it."""
+    if find_spec("numpy") is None:
+        wanted = floats(other)
+        return [sum(map(mul, floats(data), wanted)) for data in vectors]
+    import numpy as np
+
+    rows = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
+    found: list[float] = (rows @ np.frombuffer(other, dtype="<f4")).tolist()
+    return found
 
 
 def _value(name: str, value: Any) -> Any:  # noqa: ANN401 - of any column

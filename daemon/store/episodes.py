@@ -1,9 +1,9 @@
 """Episodes in the daemon's own database (AC-2.6.3): see ``core.episodes.Episodes`` for what a store does.
 
 Writes go through the database's one writer; what was learned is stored durably. Reads have a connection of
-their own and run in a thread, so that a long search holds up neither the loop nor other readers. Vectors are
-compared in memory: they are loaded at the first search, new ones are added, and they leave memory when nobody
-searched for a while. A damaged index of words is made anew once. Whatever a read meets is ``Unavailable``.
+their own and run in a thread, so that a long search holds up neither the loop nor other readers. A search by
+meaning reads the vectors of its projects in blocks and compares them: a project has some hundred. A damaged
+index of words is made anew once. Whatever a read meets is ``Unavailable``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import asyncio
 import sqlite3
 import threading
 from contextlib import suppress
+from heapq import nlargest
+from importlib.util import find_spec
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -19,8 +22,7 @@ import msgspec
 from ..core.errors import Unavailable
 from . import damage
 from .db import ConflictError
-from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, candidate, listed, plain, values
-from .episode_vectors import Matrix, Row, matrix, most
+from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, candidate, cosines, listed, plain, values
 from .retention import old
 
 if TYPE_CHECKING:
@@ -32,9 +34,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-IDLE_S: Final = 600.0
 DAY_MS: Final = 86_400_000
-LOADED: Final = 2_000  # vectors that are loaded at once
+LOADED: Final = 2_000  # vectors that are compared at once
+MOST: Final = 250_000  # that one search compares
+PLAIN: Final = 10_000  # without numpy: as many as take about a tenth of a second
 ASKED: Final = 200  # words of one search
 _ALL: Final = ", ".join(f"e.{name}" for name in (*COLUMNS, *COUNTS))
 _NAMES: Final = ", ".join((*COLUMNS, *COUNTS))
@@ -49,18 +52,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SqliteEpisodes:
-    """See the module; an ``Episodes``. ``idle_s``: when the vectors leave memory after the last search."""
+    """See the module; an ``Episodes``."""
 
-    def __init__(self, db: Database, *, idle_s: float = IDLE_S) -> None:
+    def __init__(self, db: Database) -> None:
         """Opens nothing yet. ``db`` stays its owner's to close."""
-        self._db, self._idle_s = db, idle_s
+        self._db = db
         self._lock = threading.Lock()
         self._conn: sqlite3.Connection | None = None
         self._closed = False
-        self._matrix: Matrix | None = None
-        self._kind = ("", 0)  # of what was loaded: the model, and the bytes of a vector
-        self._seq = 0  # of the newest vector that was loaded
-        self._unload: asyncio.TimerHandle | None = None
 
     async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
         """See ``Episodes``."""
@@ -99,8 +98,6 @@ class SqliteEpisodes:
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
         """See ``Episodes``."""
-        if vector is not None:
-            self._stay()
         try:
             return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
         except Unavailable as e:
@@ -166,8 +163,6 @@ class SqliteEpisodes:
 
     async def close(self) -> None:
         """See ``Episodes``. The database stays open: it is not this store's."""
-        if self._unload is not None:
-            self._unload.cancel()
         await asyncio.to_thread(self._close)
 
     # --- in a thread --------------------------------------------------------------------------------
@@ -232,65 +227,24 @@ class SqliteEpisodes:
     def _near(
         self, c: sqlite3.Connection, vector: Vector, projects: Collection[str] | None, limit: int
     ) -> dict[int, float]:
-        """Key → cosine. Vectors in memory may be gone or dismissed by now: then more are looked at."""
-        loaded, many = self._loaded(c, vector.model, len(vector.data)), 2 * limit
-        while True:
-            hits = loaded.nearest(vector.data, projects, many)
-            keys = dict(
-                c.execute(
-                    "SELECT v.seq, v.episode FROM episode_vectors AS v JOIN episode_memory AS e "
-                    "ON e.key = v.episode WHERE v.seq IN (SELECT value FROM json_each(?)) "
-                    "AND e.state != 'dismissed'",
-                    (_encode([hit.seq for hit in hits]).decode(),),
-                ).fetchall()
-            )
-            found = [(keys[hit.seq], hit.similarity) for hit in hits if hit.seq in keys]
-            if len(found) >= limit or len(hits) < many:
-                return dict(found[:limit])
-            many *= 4
-
-    def _loaded(self, c: sqlite3.Connection, model: str, size: int) -> Matrix:
-        """The vectors of this model and size (bytes), with those that came since."""
-        whole = False
-        while not whole:
-            found, whole = self._load(c, model, size)
-        return found
-
-    def _load(self, c: sqlite3.Connection, model: str, size: int) -> tuple[Matrix, bool]:
-        """The vectors of this model and size with the next block of them, and whether that is all."""
-        if self._matrix is None or self._kind != (model, size):
-            self._matrix, self._kind = matrix(), (model, size)
-            first = c.execute(
-                "SELECT seq FROM episode_vectors WHERE model = ? ORDER BY seq DESC LIMIT 1 OFFSET ?",
-                (model, most()),
-            ).fetchone()
-            self._seq = first[0] if first else 0
+        """Key → cosine, the nearest first. Of very many the newest are compared."""
         rows = c.execute(
-            "SELECT v.seq, e.project, v.data FROM episode_vectors AS v JOIN episode_memory AS e "
-            "ON e.key = v.episode WHERE v.model = ? AND v.seq > ? AND length(v.data) = ? ORDER BY v.seq "
-            "LIMIT ?",
-            (model, self._seq, size, LOADED),
+            "SELECT v.episode, v.data FROM episode_memory AS e CROSS JOIN episode_vectors AS v "
+            "ON v.episode = e.key WHERE v.model = ? AND length(v.data) = ? AND e.state != 'dismissed' "
+            f"{'' if projects is None else 'AND e.project IN (SELECT value FROM json_each(?))'} "
+            f"ORDER BY e.at DESC LIMIT {PLAIN if find_spec('numpy') is None else MOST}",
+            (vector.model, len(vector.data), *([] if projects is None else [_json(projects)])),
         )
-        if block := [Row(seq, project, bytes(data)) for seq, project, data in rows]:
-            self._matrix.append(block)
-            self._seq = block[-1].seq
-        return self._matrix, len(block) < LOADED
-
-    def _stay(self) -> None:
-        """From now on the vectors stay in memory for a while."""
-        if self._unload is not None:
-            self._unload.cancel()
-        self._unload = asyncio.get_running_loop().call_later(self._idle_s, self._drop)
-
-    def _drop(self) -> None:
-        """Give the vectors' memory back, unless a search is using them now."""
-        if self._lock.acquire(blocking=False):
-            self._matrix = None
-            self._lock.release()
+        best: list[tuple[int, float]] = []
+        while block := rows.fetchmany(LOADED):
+            scores = cosines([data for _, data in block], vector.data)
+            near = zip((key for key, _ in block), scores, strict=True)
+            best = nlargest(limit, [*best, *near], key=itemgetter(1))
+        return dict(best)
 
     def _close(self) -> None:
         with self._lock:
-            self._closed, self._matrix = True, None
+            self._closed = True
             if self._conn is not None:
                 with suppress(sqlite3.Error):
                     self._conn.close()

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, candidate, listed, plain, values
-from .episode_vectors import floats
+from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, candidate, floats, listed, plain, values
 from .postgres import Postgres
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import pytest
 
 from daemon.core.errors import Unavailable
 from daemon.learning.lessons.episodes import SIMILAR, Use, Vector
+from daemon.store import episode_rows
 from daemon.store import episodes as stored
 from daemon.store.db import Database
 from daemon.store.episode_rows import USES_DAYS
@@ -280,8 +281,13 @@ async def test_what_another_stored_is_found(opens: Open) -> None:
     assert ids(await other.search("", vector(0), None, 5)) == [2]
 
 
-async def test_vectors_are_loaded_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them are compared, also those of the last block; what comes later is too."""
+@pytest.mark.parametrize("numpy", [True, False])
+async def test_vectors_are_compared_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, numpy: bool
+) -> None:
+    """All of them, also those of the last block, with numpy and without; what comes later is too."""
+    if not numpy:
+        monkeypatch.setattr(episode_rows, "find_spec", lambda _name: None)
     monkeypatch.setattr(stored, "LOADED", 5)
     db = Database(tmp_path / "db", lambda: NOW)
     store = SqliteEpisodes(db)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ...core.errors import BadReply, Unavailable
-from ...core.llm import Prompt, Reply, Usage
-from ...core.reply import BadForm, Talk, wanted_object
+from ...core.errors import BadReply
+from ...core.reply import answered, wanted_object
 from .reflexion import prompt_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from ...core.llm import Prompt, Reply
+    from ...core.reply import Answer
     from .reflexion import Case
 
 EVALUATION: Final = "haiku_eval"
@@ -39,33 +40,10 @@ class Evaluation:
     reasoning: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """How an evaluation ended, like a reflexion."""
-
-    evaluation: Evaluation | None = None
-    why: str = ""
-    provider: str = ""
-    model: str = ""
-    usage: Usage = field(default_factory=Usage)
-    bad: tuple[BadForm, ...] = ()
-
-
-def evaluate(case: Case) -> Generator[Prompt, Reply, Evaluated]:
+def evaluate(case: Case) -> Generator[Prompt, Reply, Answer[Evaluation]]:
     """How good is the answer, from -1 to 1?"""
-    talk, prompt = Talk(), prompt_of(case, EVALUATION, {"nonce": case.nonce}, _SCHEMA)
-    try:
-        reply = yield from talk.ask(prompt)
-    except Unavailable as e:
-        return Evaluated(why=f"no model answered: {e}")
-    if reply is None:
-        return Evaluated(why=talk.why, bad=tuple(talk.bad))
-    try:
-        found = evaluation(reply, case.nonce)
-    except BadReply as e:
-        talk.broke(reply, prompt, e)
-        return Evaluated(None, talk.why, reply.provider, reply.model, reply.usage, tuple(talk.bad))
-    return Evaluated(found, "", reply.provider, reply.model, reply.usage)
+    prompt = prompt_of(case, EVALUATION, {"nonce": case.nonce}, _SCHEMA)
+    return answered(prompt, lambda reply: evaluation(reply, case.nonce))
 
 
 def evaluation(reply: Reply, nonce: str) -> Evaluation:

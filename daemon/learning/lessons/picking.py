@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ...core.cuts import head_and_tail
-from ...core.errors import BadReply, Unavailable
+from ...core.errors import BadReply
 from ...core.llm import Prompt, Reply
 from ...core.redact import redact
-from ...core.reply import BadForm, Talk, wanted_object
+from ...core.reply import answered, wanted_object
 from ...core.template import divided
 from .episodes import TOP_K
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from ...core.reply import Answer
     from ...core.transcript import Model
 
 PURPOSE: Final = "lessons"
@@ -49,17 +50,6 @@ class Lesson:
     id: str
     text: str
     task: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """What came of it. ``ids``: of the lessons that belong to the task, best first. ``why``: what failed, ""
-    when nothing did.
-    """
-
-    ids: tuple[str, ...] = ()
-    why: str = ""
-    bad: tuple[BadForm, ...] = ()
 
 
 def prompt_of(
@@ -100,20 +90,15 @@ def prompt_of(
     )
 
 
-def pick(prompt: Prompt, lessons: Sequence[Lesson]) -> Generator[Prompt, Reply, Picked]:
-    """Ask ``prompt_of`` these lessons."""
-    talk, shown = Talk(), lessons[:SHOWN]
-    try:
-        reply = yield from talk.ask(prompt)
-    except Unavailable as e:
-        return Picked(why=f"no model answered: {e}")
-    if reply is not None:
-        try:
-            numbers = _numbers(reply, prompt.nonce, len(shown))
-            return Picked(tuple(shown[n - 1].id for n in numbers[:TOP_K]))
-        except BadReply as e:
-            talk.broke(reply, prompt, e)
-    return Picked(why=talk.why, bad=tuple(talk.bad))
+def pick(prompt: Prompt, lessons: Sequence[Lesson]) -> Generator[Prompt, Reply, Answer[tuple[str, ...]]]:
+    """Ask ``prompt_of`` these lessons: the ids of those that belong to the task, best first."""
+    shown = lessons[:SHOWN]
+
+    def read(reply: Reply) -> tuple[str, ...]:
+        numbers = _numbers(reply, prompt.nonce, len(shown))
+        return tuple(shown[n - 1].id for n in numbers[:TOP_K])
+
+    return answered(prompt, read)
 
 
 def _numbers(reply: Reply, nonce: str, many: int) -> list[int]:

@@ -8,16 +8,16 @@ judge's case is, and ``engine.calls`` redacts every prompt. Nothing is asked twi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from ...core.cuts import head_and_tail, tokens
-from ...core.errors import BadReply, Unavailable
+from ...core.errors import BadReply
 from ...core.learned import CHARS, refusal
-from ...core.llm import Prompt, Reply, Usage
+from ...core.llm import Prompt
 from ...core.redact import redact
-from ...core.reply import BadForm, Talk
+from ...core.reply import answered
 from ...core.template import fill
 from ...core.transcript import Model
 from .episodes import Episode, Trigger
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
 
     from ...core.evidence import Evidence
+    from ...core.llm import Reply
+    from ...core.reply import Answer
     from ...core.verdict import Verdict
 
 REFLEXION: Final = "haiku_reflexion"
@@ -104,18 +106,6 @@ class Reflection:
     problem: str
     lesson: str
     full: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reflected:
-    """How a reflexion ended. ``why``: what failed; then there is no ``reflection``."""
-
-    reflection: Reflection | None = None
-    why: str = ""
-    provider: str = ""
-    model: str = ""
-    usage: Usage = field(default_factory=Usage)
-    bad: tuple[BadForm, ...] = ()
 
 
 def should_reflect(reward: float | None, threshold: float = THRESHOLD) -> bool:
@@ -217,23 +207,19 @@ def prompt_of(
     )
 
 
-def reflect(case: Case, *, whole: bool = False) -> Generator[Prompt, Reply, Reflected]:
+def reflect(case: Case, *, whole: bool = False) -> Generator[Prompt, Reply, Answer[Reflection]]:
     """What went wrong, and what to do next time? (AC-2.6.1, AC-2.6.2) ``whole``: a reply without ``Lesson:``
     is a lesson as a whole; else it broke the form.
     """
     values = {"reward_score": f"{case.reward:.2f}", "evaluation_reasoning": case.reasoning}
-    talk, prompt = Talk(), prompt_of(case, REFLEXION, values)
-    try:
-        reply = yield from talk.ask(prompt)
-    except Unavailable as e:
-        return Reflected(why=f"no model answered: {e}")
-    if reply is None:
-        return Reflected(why=talk.why, bad=tuple(talk.bad))
-    found = (or_whole if whole else reflection)(reply.text)
-    if found is None or not found.lesson:
-        talk.broke(reply, prompt, BadReply("the reply has no lesson"))
-        return Reflected(None, talk.why, reply.provider, reply.model, reply.usage, tuple(talk.bad))
-    return Reflected(found, "", reply.provider, reply.model, reply.usage)
+
+    def read(reply: Reply) -> Reflection:
+        found = (or_whole if whole else reflection)(reply.text)
+        if found is None or not found.lesson:
+            raise BadReply("the reply has no lesson", raw=reply.text)
+        return found
+
+    return answered(prompt_of(case, REFLEXION, values), read)
 
 
 def reflection(text: str) -> Reflection | None:

@@ -10,8 +10,9 @@ import pytest
 
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Reply
+from daemon.core.reply import Answer
 from daemon.core.transcript import Model
-from daemon.learning.lessons.picking import LESSON_CHARS, SHOWN, TASK_CHARS, Lesson, Picked, pick, prompt_of
+from daemon.learning.lessons.picking import LESSON_CHARS, SHOWN, TASK_CHARS, Lesson, pick, prompt_of
 from daemon.paths import shipped
 
 TEMPLATE = Path(shipped("prompts"), "lessons.txt").read_text("utf-8")
@@ -19,13 +20,13 @@ LESSONS = [Lesson(f"id{n}", f"Do {n} first.", f"Task {n}") for n in range(1, 60)
 SECRET = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 
 
-def ended(answer: str | Exception, lessons: list[Lesson] = LESSONS) -> Picked:
+def ended(answer: str | Exception, lessons: list[Lesson] = LESSONS) -> Answer[tuple[str, ...]]:
     """What comes of this answer to the one call."""
     flow: Any = pick(prompt_of("Fix it", lessons, TEMPLATE, "n1"), lessons)
     next(flow)
     with pytest.raises(StopIteration) as stop:
         flow.throw(answer) if isinstance(answer, Exception) else flow.send(Reply(answer, "p", "m"))
-    found: Picked = stop.value.value
+    found: Answer[tuple[str, ...]] = stop.value.value
     return found
 
 
@@ -52,7 +53,7 @@ def test_what_is_asked() -> None:
 def test_at_most_three_or_none(numbers: list[int], ids: tuple[str, ...]) -> None:
     """In the model's order, each once."""
     found = ended(f"So: {json.dumps({'nonce': 'n1', 'lessons': numbers})}")
-    assert found == Picked(ids)
+    assert found.found == ids
 
 
 @pytest.mark.shows("I27")
@@ -70,7 +71,7 @@ def test_at_most_three_or_none(numbers: list[int], ids: tuple[str, ...]) -> None
 def test_an_answer_of_another_form_is_no_lesson(said: str) -> None:
     """It is kept as a dead letter. A lesson that was not shown is none, and neither is an echo."""
     found = ended(said)
-    assert found.ids == ()
+    assert found.found is None
     assert found.why
     assert [b.purpose for b in found.bad] == ["lessons"]
 
@@ -78,5 +79,5 @@ def test_an_answer_of_another_form_is_no_lesson(said: str) -> None:
 def test_nobody_answers() -> None:
     """No lesson, a reason, nothing bad."""
     found = ended(Unavailable("down"))
-    assert (found.ids, found.bad, "down" in found.why) == ((), (), True)
+    assert (found.found, found.bad, "down" in found.why) == (None, (), True)
     assert [b.raw for b in ended(BadReply("cut off", "half")).bad] == ["half"]

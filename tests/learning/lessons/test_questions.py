@@ -134,9 +134,9 @@ def ended(flow: Any, answer: Reply | Exception) -> Any:
 def test_an_answer_is_told_on() -> None:
     """One call; tokens and model are told on."""
     found = ended(reflect(CASE), Reply("Lesson: Look first.", "p", "m", usage=Usage(5, 6)))
-    assert (found.reflection.lesson, found.model, found.usage) == ("Look first.", "m", Usage(5, 6))
+    assert (found.found.lesson, found.model, found.usage) == ("Look first.", "m", Usage(5, 6))
     said = Reply('{"nonce": "n1", "reasoning": "r", "reward": 0.5}', "p", "m")
-    assert ended(evaluate(ASKED), said).evaluation.reward == 0.5
+    assert ended(evaluate(ASKED), said).found.reward == 0.5
 
 
 @pytest.mark.parametrize("flow", [lambda: reflect(CASE), lambda: evaluate(ASKED)])
@@ -152,8 +152,8 @@ def test_a_reply_without_its_form() -> None:
     """A verdict of another question is no lesson for the daemon; for a caller of the library it is one."""
     said = Reply('{"complete": false, "feedback": "The tests fail."}', "p", "m")
     found = ended(reflect(CASE), said)
-    assert (found.reflection, len(found.bad)) == (None, 1)
-    assert ended(reflect(CASE, whole=True), said).reflection.lesson == said.text
+    assert (found.found, len(found.bad)) == (None, 1)
+    assert ended(reflect(CASE, whole=True), said).found.lesson == said.text
 
 
 @pytest.mark.shows("AC-2.6.2", "SUBTASK-1.3")
