@@ -14,7 +14,7 @@ import time
 from operator import mul
 
 from bench.stand import REPO, Table, median
-from daemon.embed import minilm
+from daemon.learning.embed import minilm
 
 THRESHOLD = 0.85
 Pairs = tuple[tuple[str, str], ...]
@@ -141,7 +141,7 @@ APART: Pairs = (
 SHORT, LONG = "Use the redis 7 container for the tests that need a queue", 27  # times SHORT: 1,600 characters
 MEMORY = """
 import asyncio, json, time
-from daemon.embed.minilm import MiniLM
+from daemon.learning.embed.minilm import MiniLM
 
 def mb():
     return int(open("/proc/self/statm").read().split()[1]) * 4096 / 1e6

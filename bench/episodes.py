@@ -16,20 +16,13 @@ import time
 from array import array
 from math import hypot
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench.stand import Table, median, percentile
-from daemon.core.episodes import Episode, Vector
+from daemon.learning.lessons.episodes import Episode, Vector
 from daemon.store.db import Database
-from daemon.store.episode_rows import Copy
 from daemon.store.episodes import SqliteEpisodes
 from daemon.store.episodes_postgres import PostgresEpisodes
 from tests.support.machine.postgres import start, stop
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from daemon.store.episodes_postgres import PostgresEpisodes as Shared
 
 DIMENSIONS = 384
 CLUSTERS = 200
@@ -90,39 +83,20 @@ class _Told:
             )
 
 
-class _Target(PostgresEpisodes):
-    """PostgreSQL that tells how many episodes it was given."""
-
-    told: _Told
-    stored = 0
-
-    async def put(self, copies: Sequence[Copy]) -> None:
-        """Store and tell."""
-        await super().put(copies)
-        self.stored += len(copies)
-        self.told.now(f"{self.stored:,} stored in PostgreSQL")
-
-
 async def _size(table: Table, url: str, size: int) -> None:
     told = _Told(size)
     folder = Path(tempfile.mkdtemp(prefix="rd-bench-"))
     db = Database(folder / "db", lambda: 0)
-    own = SqliteEpisodes(db, lambda: int(time.time() * 1000))
-    shared = _Target(lambda: url, folder / "key", lambda: int(time.time() * 1000))
-    shared.told, texts = told, _Texts(size)
+    own = SqliteEpisodes(db)
+    shared = PostgresEpisodes(lambda: url, db, lambda: int(time.time() * 1000))
     try:
-        began = time.perf_counter()
-        for at in range(0, size, BLOCK):
-            await own.put([texts.copy(n) for n in range(at, min(at + BLOCK, size))])
-            told.now(f"{at + BLOCK:,} stored")
-        await _row(table, "SQLite", own, texts, size, size / (time.perf_counter() - began))
-        began, same = time.perf_counter(), _Texts(size)
-        for at in range(0, size, BLOCK):
-            await shared.put([same.copy(n) for n in range(at, min(at + BLOCK, size))])
-        rate = size / (time.perf_counter() - began)
-        told.now("the index is made")
-        await shared.analyze()
-        await _row(table, "PostgreSQL", shared, texts, size, rate)
+        for name, store in (("SQLite", own), ("PostgreSQL", shared)):
+            began, texts = time.perf_counter(), _Texts(size)
+            for at in range(0, size, BLOCK):
+                block = [texts.made(n) for n in range(at, min(at + BLOCK, size))]
+                await asyncio.gather(*(store.add(episode, vector) for episode, vector in block))
+                told.now(f"{at + BLOCK:,} stored in {name}")
+            await _row(table, name, store, texts, size, size / (time.perf_counter() - began))
     finally:
         await own.close()
         await shared.close()
@@ -131,7 +105,7 @@ async def _size(table: Table, url: str, size: int) -> None:
 
 
 async def _row(
-    table: Table, name: str, store: SqliteEpisodes | Shared, texts: _Texts, size: int, rate: float
+    table: Table, name: str, store: SqliteEpisodes | PostgresEpisodes, texts: _Texts, size: int, rate: float
 ) -> None:
     first = await _timed(store, texts, None)
     one = [await _timed(store, texts, [f"/p{n % PROJECTS}"]) for n in range(SEARCHES)]
@@ -144,7 +118,9 @@ async def _row(
         table.values |= {f"{key}_{where}_p50_ms": median(ms), f"{key}_{where}_p95_ms": percentile(ms, 0.95)}
 
 
-async def _timed(store: SqliteEpisodes | Shared, texts: _Texts, projects: list[str] | None) -> float:
+async def _timed(
+    store: SqliteEpisodes | PostgresEpisodes, texts: _Texts, projects: list[str] | None
+) -> float:
     words, vector = texts.asked()
     began = time.perf_counter()
     await store.search(words, vector, projects, 50)
@@ -157,7 +133,7 @@ class _Texts:
         self._centres = [[self._rng.gauss(0, 1) for _ in range(DIMENSIONS)] for _ in range(CLUSTERS)]
         self._noise = [self._rng.gauss(0, 0.7) for _ in range(9_973)]
 
-    def copy(self, number: int) -> Copy:
+    def made(self, number: int) -> tuple[Episode, Vector]:
         episode = Episode(
             id=f"{self._rng.getrandbits(128):032x}",
             project=f"/p{number % PROJECTS}",
@@ -168,7 +144,7 @@ class _Texts:
             reflection="",
             at=number,
         )
-        return Copy(episode, self._vector())
+        return episode, self._vector()
 
     def asked(self) -> tuple[str, Vector]:
         return self._words(15), self._vector()

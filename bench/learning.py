@@ -17,8 +17,8 @@ from bench.stand import REPO, Connection, Failed, Server, Table, median, percent
 from bench.turns import Host
 from daemon.clock import SystemClock
 from daemon.core.compose import Offer, compose
-from daemon.embed import minilm
 from daemon.files.project_playbook import ProjectPlaybook
+from daemon.learning.embed import minilm
 from harness.hosts.opencode import find_opencode
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ IDLE_S = 3.0
 TURNS = 6
 ALIKE = 40  # points of the project whose vectors are made
 SERVE = (
-    "import sys\nfrom daemon.embed.minilm import MiniLM\n"
+    "import sys\nfrom daemon.learning.embed.minilm import MiniLM\n"
     f"MiniLM.__init__.__kwdefaults__['idle_s'] = {IDLE_S}\n"  # and not ten minutes
     "from daemon.cli.main import main\nsys.exit(main(sys.argv[1:]))"
 )

@@ -27,7 +27,6 @@ from . import __version__, log, paths
 from .clock import SystemClock
 from .core.errors import ReflectdError, Unavailable
 from .core.ports import Client
-from .engine.embedder import SharedEmbedder
 from .engine.engine import assemble
 from .engine.features.backtest import Backtest
 from .engine.features.compaction import Compaction
@@ -53,6 +52,7 @@ from .files.verdict import VerdictFiles
 from .files.watch import watch
 from .files.workspace import Workspace
 from .keys import Keys
+from .learning.embed.vectors import SharedEmbedder
 from .server import listener
 from .server.accepting import Accepting
 from .server.codec import MAX_BODY
@@ -70,10 +70,11 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Coroutine, Sequence
 
-    from .core.ports import Clock, Embedder, Provider
+    from .core.ports import Clock, Provider
     from .core.settings import Settings
     from .engine.engine import MakeFeature
     from .engine.world import Group
+    from .learning.embed.vectors import Embedder
     from .paths import Paths
 
 FEATURES: Final[tuple[MakeFeature, ...]] = (
@@ -387,7 +388,7 @@ class Daemon:
 
 def _embedder(settings: Settings, *, by_host: bool) -> Embedder | None:
     """The embedder of the settings. Nothing of it is imported before it is needed. Raises ``UserError``."""
-    from .embed.select import choose, embedder
+    from .learning.embed.models import choose, embedder
 
     return embedder(choose(settings, os.environ, by_host=by_host), settings)
 

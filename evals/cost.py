@@ -25,7 +25,7 @@ from daemon.core.settings import Settings
 from daemon.files.labelled_cases import read_bytes
 from daemon.files.prompts import read_layer
 from daemon.judge.case import Templates
-from daemon.memory.lessons import prompt_of
+from daemon.learning.lessons.picking import prompt_of
 from daemon.replay.load import load
 from daemon.replay.run import replay
 from evals import memory

@@ -21,7 +21,7 @@ from daemon.clock import SystemClock
 from daemon.core.errors import UserError
 from daemon.core.shares import Share, wilson
 from daemon.engine.drive import drive
-from daemon.memory.lessons import PURPOSE, SHOWN, Lesson, pick, prompt_of
+from daemon.learning.lessons.picking import PURPOSE, SHOWN, Lesson, pick, prompt_of
 from evals.replies import Replies, check_dump, make_dump, nonce_of
 from evals.report import counted
 
@@ -117,7 +117,7 @@ def asked(projects: Sequence[Project], folder: Path, *, dump: bool) -> list[Outc
     async def ask(name: str, project: Project, task: Task) -> Outcome:
         prompt = prompt_of(task.text, project.lessons, template, nonce_of(name))
         found = await drive(pick(prompt, project.lessons), files.complete, SystemClock(), 60)
-        return Outcome(name, task.text, tuple(task.wants), found.ids, found.why)
+        return Outcome(name, task.text, tuple(task.wants), found.found or (), found.why)
 
     async def all_of() -> list[Outcome]:
         return [await ask(name, *case) for name, case in cases.items()]

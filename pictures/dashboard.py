@@ -17,12 +17,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from daemon.clock import SystemClock
-from daemon.core.episodes import Episode
 from daemon.core.learned import Origin
 from daemon.engine.repositories import project_of
 from daemon.files.learned_rules import LearnedRules
 from daemon.files.playbook import dumped
 from daemon.files.rule_changes import digest
+from daemon.learning.lessons.episodes import Episode
 from daemon.learning.rules.journal import Journal
 from daemon.store import learning
 from daemon.store.db import Database
@@ -290,7 +290,7 @@ async def _waits_for_a_word(project: Path, state: Path) -> None:
         "",
     )
     made = Episode("a" * 32, where, *lesson, at=clock.now_ms(), session="ses_help", state="confirmed")
-    await SqliteEpisodes(db, clock.now_ms).add(made)
+    await SqliteEpisodes(db).add(made)
     db.close()
 
 

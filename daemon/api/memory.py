@@ -14,21 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlencode
 
-from ..core.episodes import SIMILAR, TOP_K
 from ..core.errors import BadReply, ReflectdError, Unavailable, UserError
-from ..memory.case import EVALUATION as EVALUATED_BY
-from ..memory.case import Case, Settings
-from ..memory.decide import MARK, SAID, THRESHOLD, should_reflect
-from ..memory.flow import evaluate, reflect
-from ..memory.prompts import EVALUATION
+from ..learning.lessons.episodes import SIMILAR, TOP_K
+from ..learning.lessons.evaluation import EVALUATION, TEMPERATURE, evaluate
+from ..learning.lessons.picking import MARK, SAID
+from ..learning.lessons.reflexion import THRESHOLD, Case, Settings, reflect, should_reflect
 from .asking import Asking
 from .prompts import nonce, tell, template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..memory.flow import Evaluated, Reflected
-    from ..memory.parse import Reflection
+    from ..core.reply import Answer
+    from ..learning.lessons.reflexion import Reflection
 
 __all__ = [
     "evaluate_answer",
@@ -170,7 +168,7 @@ def log_evaluation(
 async def evaluated(asking: Asking, query: str, context: list[str], answer: str) -> Json:
     """``evaluate_answer``, with somebody to ask."""
     _check(query, context, answer, "evaluate_answer")
-    wanted = Settings(asking.settings().memory.model, EVALUATED_BY.temperature, EVALUATED_BY.max_tokens)
+    wanted = Settings(asking.settings().memory.model, TEMPERATURE)
     case = Case(
         query=query,
         context=tuple(map(str, context)),
@@ -181,9 +179,9 @@ async def evaluated(asking: Asking, query: str, context: list[str], answer: str)
     )
     outcome = await asking.run(evaluate(case))
     _log(asking)
-    if outcome.evaluation is None:
+    if outcome.found is None:
         _failed(outcome)
-    found, usage = outcome.evaluation, outcome.usage
+    found, usage = outcome.found, outcome.usage
     return {
         "reward": found.reward,
         "reward_score": found.reward,
@@ -214,9 +212,9 @@ async def reflected(
     )
     outcome = await asking.run(reflect(case, whole=True))
     _log(asking)
-    if outcome.reflection is None:
+    if outcome.found is None:
         _failed(outcome)
-    found = outcome.reflection
+    found = outcome.found
     return {"problem": found.problem, "lesson": found.lesson, "full_reflection": found.full}
 
 
@@ -238,7 +236,7 @@ def _reward(result: Mapping[str, Any]) -> float:
     return float(found)
 
 
-def _failed(outcome: Reflected | Evaluated) -> NoReturn:
+def _failed(outcome: Answer[Any]) -> NoReturn:
     """There is no answer: said in the words of the requirements, and raised."""
     if outcome.bad:
         raise BadReply(outcome.why, raw=outcome.bad[0].raw)
@@ -274,13 +272,13 @@ def _here(directory: str | None) -> str:
 
 
 def _reflection(text: str) -> Reflection | None:
-    from ..memory.parse import reflection
+    from ..learning.lessons.reflexion import reflection
 
     return reflection(text)
 
 
 def _lesson(text: str) -> str:
-    from ..memory.parse import or_whole
+    from ..learning.lessons.reflexion import or_whole
 
     return or_whole(text).lesson
 

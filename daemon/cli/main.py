@@ -44,7 +44,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "dispute": (".verdicts.dispute", "say that a verdict was wrong, and keep its case as a test"),
     "case": (".verdicts.case", "keep cases, label, list or remove them"),
     "playbook": (".playbook.playbook", "what agents learned about this project: show and change it"),
-    "memory": (".memory.memory", "lessons from tasks that ended badly: show and change them"),
+    "memory": (".memory", "lessons from tasks that ended badly: show and change them"),
     "reflect": (".reflect.reflect", "what you keep correcting in past sessions, as rules to approve"),
     "learned": (".reflect.learned", "all that was learned about this project; undo each"),
     "mcp": (".mcp", "serve the memory to MCP clients, on stdin and stdout"),

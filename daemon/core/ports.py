@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .embeddings import Embedded
     from .llm import Prompt, Reply
 
 
@@ -65,35 +62,4 @@ class Provider(Protocol):
 
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One reply, or an error of ``core.errors``."""
-        ...
-
-
-class Embedder(Protocol):
-    """Makes vectors of texts, so that their meanings can be compared."""
-
-    @property
-    def model(self) -> str:
-        """The name that its vectors carry. Another model, or the same on another server, has another."""
-        ...
-
-    @property
-    def dimensions(self) -> int:
-        """How many numbers each of its vectors has; 0 while that is not known."""
-        ...
-
-    @property
-    def loaded(self) -> bool:
-        """Whether the next call needs nothing that takes long before it."""
-        ...
-
-    async def embed(self, texts: Sequence[str]) -> Embedded:
-        """A vector for each text, in their order. A long text counts with its beginning only.
-
-        Raises ``Unavailable`` when there is no answer that can be read, ``BadReply`` when its vectors can't
-        be right, and ``ValueError`` for a text without a visible character. Nothing is tried again.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Give back memory and connections. A later call takes them again."""
         ...

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
-from .errors import BadReply
-from .llm import Prompt, Reply
+from .errors import BadReply, Unavailable
+from .llm import Prompt, Reply, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
 SCAN_CHARS: Final = 256 * 1024
 SCAN_TRIES: Final = 64
@@ -24,6 +24,7 @@ REPAIR_CHARS: Final = 4_096
 _TRAILING: Final = re.compile(r",\s{0,64}([\]}])")
 _ANCHOR: Final = re.compile(r'\{\s{0,64}"')
 _DECODER: Final = json.JSONDecoder()
+T = TypeVar("T")
 
 
 def wanted_object(reply: Reply, nonce: str, *keys: str, what: str = "verdict") -> Mapping[str, object]:
@@ -125,3 +126,30 @@ class Talk:
         """The sum of all costs where all are known."""
         known = [r.usage.cost for r in self.replies if r.usage.cost is not None]
         return sum(known) if known and len(known) == len(self.replies) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """How one question ended. ``why``: what failed; then nothing was ``found``."""
+
+    found: T | None = None
+    why: str = ""
+    provider: str = ""
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    bad: tuple[BadForm, ...] = ()
+
+
+def answered(prompt: Prompt, read: Callable[[Reply], T]) -> Generator[Prompt, Reply, Answer[T]]:
+    """One call, and what ``read`` makes of its reply; it raises ``BadReply``. Nothing is asked twice."""
+    talk = Talk()
+    try:
+        reply = yield from talk.ask(prompt)
+    except Unavailable as e:
+        return Answer(why=f"no model answered: {e}")
+    if reply is not None:
+        try:
+            return Answer(read(reply), "", reply.provider, reply.model, reply.usage)
+        except BadReply as e:
+            talk.broke(reply, prompt, e)
+    return Answer(why=talk.why, bad=tuple(talk.bad))

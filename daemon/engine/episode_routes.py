@@ -1,6 +1,9 @@
 """What our own clients ask of the memory: the command line, MCP and the library (``/v1/features/memory/…``).
 
 A wrong body is ``BadReply`` with words for a person; a store that can't be reached is ``Unavailable``.
+Nothing that ``import`` brings from elsewhere is believed: secrets are taken out, a lesson that may not be
+kept is refused, each belongs to the project that it is brought into, and all are kept apart until confirmed:
+what proved them is elsewhere. What is here already, dismissed ones too, stays as it is.
 """
 
 from __future__ import annotations
@@ -9,36 +12,67 @@ import asyncio
 import math
 import secrets
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
-from ..core.episodes import SIMILAR, TOP_K, Episode
+import msgspec
+
 from ..core.errors import BadReply
-from ..core.learned import refusal
-from ..memory.decide import identity, shortened
-from ..memory.parse import reflection
-from ..memory.prompts import EVALUATION, REFLEXION
-from ..memory.stale import cites
+from ..core.learned import has_hidden, refusal
+from ..core.redact import redact
+from ..learning.lessons.episodes import SIMILAR, TOP_K, Episode, Trigger, TriggerKind, cites
+from ..learning.lessons.evaluation import EVALUATION
+from ..learning.lessons.reflexion import REFLEXION, identity, reflection, shortened
 from ..store import failures, learning, ledger
 from ..store.ledger import by_name as costs
-from .episode_import import taken
 from .features.feature import Route
-from .find_lessons import is_there
+from .give_lessons import is_there
 from .large import redacted
 from .memory import REFLECT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..core.episodes import Candidate, Episodes, State
-    from .find_lessons import FindLessons, Found
-    from .vectors import Vectors
+    from ..learning.embed.vectors import Vectors
+    from ..learning.lessons.episodes import Candidate, Episodes, State
+    from .give_lessons import FindLessons, Found
     from .world import World
 
 LONGEST: Final = 20_000
 MOST: Final = 1_000
 CURRENCY: Final = 3  # letters
 STATES: Final = ("quarantined", "confirmed", "dismissed")
+NEWEST: Final = 1 << 53
+MOST_TAKEN: Final = 200
+LISTED: Final = 50
+ITEM: Final = 1_000
+NAME: Final = 100
+TEXTS: Final = ("query", "problem", "lesson", "reflection", "author", "session", "turn", "task")
 Json = dict[str, Any]
+Text = Annotated[str, msgspec.Meta(max_length=LONGEST)]
+
+
+class _Trigger(msgspec.Struct):
+    kind: TriggerKind
+    text: str
+
+
+class _Brought(msgspec.Struct):
+    """An episode as ``export`` writes it, without what counts only where it was learned."""
+
+    id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+    query: Text
+    lesson: Text
+    reward: float
+    problem: Text = ""
+    reflection: Text = ""
+    author: Text = ""
+    session: Text = ""
+    turn: Text = ""
+    task: Text = ""
+    at: Annotated[int, msgspec.Meta(ge=0, le=NEWEST)] = 0
+    triggers: list[_Trigger] = []
+    cites: list[str] = []
+    files: list[str] = []
 
 
 class EpisodeRoutes:
@@ -84,7 +118,11 @@ class EpisodeRoutes:
         found = await self._find.similar(
             project, text, least=least, limit=limit, by_words=by_words, vouched=vouched
         )
-        return {"project": project, "model": self._vectors.model, "episodes": [_row(f) for f in found]}
+        return {
+            "project": project,
+            "model": self._vectors.model,
+            "episodes": [_row(f, checked=vouched) for f in found],
+        }
 
     async def show(self, query: Mapping[str, Any]) -> Json:
         """``id`` (or how it begins) → the whole episode, and what became of it."""
@@ -149,7 +187,24 @@ class EpisodeRoutes:
         """``directory``, ``episodes`` as ``list`` gives them, ``dry_run``: store those that are not here."""
         project = await self._project(body)
         dry_run = body.get("dry_run") is True
-        return await taken(self._store, project, body.get("episodes"), dry_run=dry_run)
+        given = body.get("episodes")
+        if not isinstance(given, list) or not 0 < len(given) <= MOST_TAKEN:
+            raise BadReply(f"`episodes` is a list of 1 to {MOST_TAKEN}")
+        found: dict[str, Episode] = {}
+        refused = []
+        for one in given:
+            try:
+                made = await asyncio.to_thread(brought, one, project)
+            except BadReply as error:
+                id_ = one.get("id", "") if isinstance(one, dict) else ""
+                refused.append({"id": str(id_)[:40], "why": str(error)})
+            else:
+                found.setdefault(made.id, made)
+        known = {c.episode.id for c in await self._store.get(list(found))}
+        new = [made for id_, made in found.items() if id_ not in known]
+        for made in [] if dry_run else new:
+            await self._store.add(made)
+        return {"new": len(new), "known": len(known), "refused": refused}
 
     async def settle(self, body: Mapping[str, Any]) -> Json:
         """``ids`` and ``yes``: whether these lessons count from now on."""
@@ -229,9 +284,56 @@ class EpisodeRoutes:
         return list(dict.fromkeys(ids))[:MOST]
 
 
-def _row(found: Found) -> Json:
-    """The row of the requirements, ``query``, ``reward``, ``reflection``, ``similarity``, and more."""
+def brought(one: object, project: str) -> Episode:
+    """An episode out of what ``export`` wrote. Raises ``BadReply``."""
+    try:
+        given = msgspec.convert(one, type=_Brought)
+    except msgspec.ValidationError as error:
+        raise BadReply(f"it is no episode: {error}") from None
+    if not -1 <= given.reward <= 1:
+        raise BadReply("its reward is no number from -1 to 1")
+    texts = {
+        n: redact(getattr(given, n))
+        for n in ("query", "lesson", "problem", "reflection", "author", "session", "turn", "task")
+    }
+    if not texts["query"].strip() or not texts["lesson"].strip():
+        raise BadReply("it has no task or no lesson")
+    if why := refusal(texts["lesson"]):
+        raise BadReply(f"its lesson may not be kept: {why}")
+    return Episode(
+        id=given.id,
+        project=project,
+        query=texts["query"],
+        reward=given.reward,
+        problem="" if refusal(texts["problem"]) else texts["problem"],
+        lesson=texts["lesson"],
+        reflection=texts["reflection"],
+        triggers=tuple(Trigger(t.kind, redact(t.text[:ITEM])) for t in given.triggers[:LISTED]),
+        cites=tuple(redact(text[:ITEM]) for text in given.cites[:LISTED]),
+        files=tuple(redact(text[:ITEM]) for text in given.files[:LISTED]),
+        author=texts["author"],
+        session=texts["session"],
+        turn=texts["turn"],
+        task=texts["task"],
+        at=given.at,
+    )
+
+
+def _row(found: Found, *, checked: bool) -> Json:
+    """The row of the requirements, ``query``, ``reward``, ``reflection``, ``similarity``, and more. With
+    ``checked`` an agent may read it: of the reflection only what was looked at, nothing that nobody sees.
+    """
     e, similarity = found.candidate.episode, found.candidate.similarity
+    if checked:
+        problem = "" if refusal(e.problem) else e.problem
+        said = f"Problem: {problem}\nLesson: {e.lesson}" if problem else f"Lesson: {e.lesson}"
+        e = replace(
+            e,
+            query=visible(e.query[:LONGEST]),
+            problem=problem,
+            reflection=said,
+            author=visible(e.author[:NAME]),
+        )
     return {
         "query": e.query,
         "reward": e.reward,
@@ -240,6 +342,11 @@ def _row(found: Found) -> Json:
         **{k: getattr(e, k) for k in ("id", "problem", "lesson", "state", "project", "author", "at")},
         "shows": found.shows,
     }
+
+
+def visible(text: str) -> str:
+    """The text in one line, without what nobody sees."""
+    return "".join(c for c in " ".join(text.split()) if not has_hidden(c))
 
 
 def _whole(c: Candidate) -> Json:

@@ -17,30 +17,42 @@ import msgspec
 
 from ..core.errors import Unavailable
 from ..core.session import Session
-from ..memory.case import Failure, Settings, Templates, asked, failure
-from ..memory.decide import confirms, episode, identity, should_reflect
-from ..memory.flow import reflect
-from ..memory.parse import Reflection, reflection
-from ..memory.prompts import REFLEXION
-from ..memory.stale import cites
+from ..learning.lessons.episodes import cites, prune
+from ..learning.lessons.reflexion import (
+    REFLEXION,
+    Failure,
+    Reflection,
+    Settings,
+    asked,
+    confirms,
+    episode,
+    failure,
+    identity,
+    reflect,
+    reflection,
+    should_reflect,
+)
 from ..store import failures, learning
 from ..store import jobs as job_rows
 from .calls import OVER_LIMIT
-from .find_lessons import FAULT, is_there
+from .give_lessons import FAULT, is_there
+from .jobs import UPKEEP
 from .repositories import project_of
+from .upkeep import aged_ms
 
 if TYPE_CHECKING:
-    from ..core.episodes import Episode, Episodes
     from ..core.verdict import Verdict
     from ..judge.case import Case
+    from ..learning.embed.vectors import Vectors
+    from ..learning.lessons.episodes import Candidate, Episode, Episodes
     from ..store.db import Statement
     from ..store.jobs import Job
     from .asking import Asking
     from .jobs import Jobs
-    from .vectors import Vectors
     from .world import World
 
 REFLECT: Final = "memory.reflect"
+TIDY: Final = "memory.tidy"
 LANE: Final = "memory"
 IDLE_MS: Final = 3_600_000  # a bad turn that nothing follows for so long is over
 SOON_MS: Final = 1_000
@@ -52,6 +64,12 @@ SAID: Final = "said:"
 HAIKU_DOWN: Final = "haiku_api_unavailable"
 NOBODY: Final = "nobody is set up to be asked"
 CONFIRMED_AT_ONCE: Final = 20
+DAY_MS: Final = 86_400_000
+TIDY_AFTER_MS: Final = 60_000
+AT_ONCE: Final = 32  # texts that are embedded together
+ROUNDS: Final = 2_000
+PAGE: Final = 500
+LOOKED_AT: Final = 1_000
 
 
 class Reflexions:
@@ -135,13 +153,12 @@ class Reflexions:
         if failures.answered(world.db, REFLEXION, found.session) >= PER_SESSION:
             await self._over(job, found, "skipped", why="its session had two")
             return None
-        templates = Templates.of(await asyncio.to_thread(world.prompt_texts, found.directory))
-        memory = world.settings.memory
+        texts, memory = await asyncio.to_thread(world.prompt_texts, found.directory), world.settings.memory
         wanted = Settings(memory.model, memory.temperature_percent / 100, memory.max_tokens)
-        case = asked(found, templates, wanted, world.nonce())
+        case = asked(found, texts, wanted, world.nonce())
         outcome = await self._asking.run(reflect(case), s, FLOW_S, None, lambda _no: None)
         self.over_limit = OVER_LIMIT in outcome.why
-        if outcome.reflection is None:
+        if outcome.found is None:
             if outcome.bad:
                 await self._over(job, found, "failed", why=outcome.why)
             else:
@@ -149,14 +166,14 @@ class Reflexions:
                 await self._wait(job, found, outcome.why)
             return None
         self._recover()
-        job = await self._jobs.keep(job, cursor=f"{SAID}{outcome.reflection.full}")
-        return job, outcome.reflection
+        job = await self._jobs.keep(job, cursor=f"{SAID}{outcome.found.full}")
+        return job, outcome.found
 
     async def _settle(self, job: Job, found: Failure, said: Reflection) -> None:
         """Store the episode, and what it confirms."""
         project = await asyncio.to_thread(project_of, found.directory, self._home)
         names = await asyncio.to_thread(cites, said.lesson, lambda name: is_there(found.directory, name))
-        made = episode(found, said, project=project, author=_author(), cites=names)
+        made = episode(found, said, project=project, author=author(), cites=names)
         if not project or isinstance(made, str):
             await self._over(job, found, "refused", why=str(made) if project else "it is no project")
             return
@@ -184,8 +201,8 @@ class Reflexions:
         """Earlier episodes of the project that this one shows to be right: the same went wrong again."""
         if not made.proof or not made.triggers:
             return 0
-        others = [c.episode for c in await self._store.triggered([made.project]) if c.vouched]
-        ids = [e.id for e in others if e.state == "quarantined" and confirms(made, e)]
+        others = await self._store.page([made.project], state="quarantined", limit=LOOKED_AT)
+        ids = [c.episode.id for c in others if c.vouched and confirms(made, c.episode)]
         return await self._store.settle(ids[:CONFIRMED_AT_ONCE], "confirmed") if ids else 0
 
     async def _over(self, job: Job, found: Failure, what: str, *, why: str) -> None:
@@ -217,11 +234,82 @@ class Reflexions:
         self.degraded = ""
 
 
+class EpisodeUpkeep:
+    """Keeps the memory in order, once a day and after a start: vectors of another model are made anew, and
+    what says the same, was contradicted or is of no use goes. One for the daemon.
+
+    It works in small steps; what a kill interrupts is gone on with at the next start. What can't be done now,
+    without a model or a store, is left for the next time.
+    """
+
+    def __init__(self, world: World, jobs: Jobs, store: Episodes, vectors: Vectors) -> None:
+        self._world = world
+        self._jobs = jobs
+        self._store = store
+        self._vectors = vectors
+
+    def first_jobs(self) -> list[Statement]:
+        """It is due a minute after each start."""
+        due = self._world.clock.now_ms() + TIDY_AFTER_MS
+        return [self._jobs.statement(TIDY, "", lane=UPKEEP, due_ms=due), job_rows.hasten(TIDY, "", due)]
+
+    async def work(self, job: Job) -> None:
+        """Do it, and again in a day."""
+        if self._world.settings.memory.enabled:
+            try:
+                embedded, gone = await self._embed(), await self._tidy()
+            except Unavailable as e:
+                self._world.health.failed(FAULT, str(e))
+            else:
+                self._world.health.works(FAULT)
+                if embedded or gone:
+                    self._world.log.info("episodes tidied", embedded=embedded, gone=gone)
+        await self._jobs.keep(job, due_ms=self._world.clock.now_ms() + DAY_MS)
+
+    async def _embed(self) -> int:
+        """Give each episode a vector of the model of today. How many got one."""
+        if not await self._store.page(None, limit=1):
+            return 0
+        await self._vectors.warm()
+        done = 0
+        for _ in range(ROUNDS):
+            model = self._vectors.model
+            found = await self._store.unembedded(model, AT_ONCE) if model else []
+            vectors = await self._vectors.of([e.query for e in found])
+            if not vectors:
+                return done
+            await self._store.embed({e.id: v for e, v in zip(found, vectors, strict=True)})
+            done += len(found)
+        return done
+
+    async def _tidy(self) -> int:
+        """What each project's episodes come to: those that this daemon vouches for. How many went."""
+        projects: dict[str, list[Candidate]] = {}
+        after = ""
+        for _ in range(ROUNDS):
+            page = await self._store.page(None, after=after, limit=PAGE)
+            if not page:
+                break
+            after = page[-1].episode.id
+            for one in page:
+                if one.vouched:
+                    projects.setdefault(one.episode.project, []).append(one)
+        gone, now = 0, await aged_ms(self._world, "lessons")
+        for found in projects.values():
+            fates = prune(found, now, self._world.settings.memory.per_project)
+            forget = [f.id for f in fates if f.what != "dismiss"]
+            dismiss = [f.id for f in fates if f.what == "dismiss"]
+            gone += await self._store.forget(forget) if forget else 0
+            gone += await self._store.settle(dismiss, "dismissed") if dismiss else 0
+        return gone
+
+
 def _said(cursor: str) -> Reflection | None:
     return reflection(cursor.removeprefix(SAID)) if cursor.startswith(SAID) else None
 
 
-def _author() -> str:
+def author() -> str:
+    """Who learns here, for others."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a process without a user in the machine's list

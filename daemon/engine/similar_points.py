@@ -19,10 +19,9 @@ from ..core.errors import ReflectdError
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from ..core.embeddings import Row
+    from ..learning.embed.vectors import Row, SharedEmbedder
     from ..learning.playbook.points import Point
     from ..log import Logger
-    from .embedder import SharedEmbedder
 
 EMBED_S: Final = 120.0
 KEPT: Final = 50  # sets of texts whose pairs are remembered

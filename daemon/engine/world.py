@@ -13,6 +13,7 @@ from ..core.settings import Settings
 from ..files.project_rules import ProjectRules
 from ..files.prompts import Prompts
 from ..judge.case import Templates
+from ..learning.embed.vectors import SharedEmbedder
 from ..log import Logger
 from ..store.db import Database
 from ..store.dead_letters import DeadLetters
@@ -21,7 +22,6 @@ from ..store.outbox import Outbox
 from ..store.sessions import Sessions
 from ..store.verdicts import Verdicts
 from .calls import Calls
-from .embedder import SharedEmbedder
 from .health import DATABASE, Health
 from .hosts.host import capabilities
 from .projects import Projects

@@ -19,8 +19,8 @@ import msgspec
 
 from ..core.errors import BadReply, Unavailable, UserError
 from ..core.llm import Prompt, Reply, Usage
-from ..memory.prices import EUR, PRICED, cost_eur
-from ..memory.prompts import EVALUATION, REFLEXION
+from ..learning.lessons.evaluation import EVALUATION
+from ..learning.lessons.reflexion import REFLEXION
 from . import faults, prices
 from .offered import FastOfApi
 from .sdk_client import SdkClient
@@ -38,6 +38,12 @@ Body = dict[str, Any]
 
 LIST_S: Final = 5.0  # for listing the server's models
 MOST_LISTED: Final = 5_000
+EUR: Final = "EUR"
+PRICED: Final = frozenset({"claude-3-5-haiku-20241022"})
+IN_PER_1K: Final = 0.001
+OUT_PER_1K: Final = 0.005
+"""What reflexion and evaluation cost by the requirements, in EUR, with the model that they name. Any other
+model has its price from the table of prices, in USD. The two are never summed."""
 LONGEST_NAME: Final = 200
 THINKING_TOKENS: Final = 8_000  # more room for a model that thought before and was cut off
 REFUSING: Final = frozenset({400, 404, 422, 500, 501})
@@ -268,3 +274,10 @@ def _object(text: str) -> dict[str, object] | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def cost_eur(input_tokens: int, output_tokens: int) -> float | None:
+    """EUR for one reflexion or evaluation; None when no tokens were told: unknown is never 0 (I41)."""
+    if input_tokens <= 0 and output_tokens <= 0:
+        return None
+    return input_tokens / 1000 * IN_PER_1K + output_tokens / 1000 * OUT_PER_1K

@@ -20,8 +20,8 @@ from urllib.parse import urlencode
 
 from .. import __version__
 from ..client import request
-from ..core.episodes import SIMILAR, TOP_K
 from ..core.errors import BadReply, ReflectdError, Unavailable
+from ..learning.lessons.episodes import SIMILAR, TOP_K
 from ..paths import find_socket
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Episodes as rows, the same in every store of them, and what goes from one store to another.
+"""Episodes as rows, the same in every store of them, and their vectors as bytes.
 
 Lists are JSON texts. A text loses what a database can't hold: lone surrogates and zero bytes. A list that
 can't be read any more is empty: the episode itself is still good.
@@ -6,12 +6,16 @@ can't be read any more is empty: the episode itself is still good.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+import sys
+from array import array
+from dataclasses import fields
+from importlib.util import find_spec
+from operator import mul
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 
-from ..core.episodes import Candidate, Episode, State, Trigger, TriggerKind, Use, Vector
+from ..learning.lessons.episodes import Candidate, Episode, State, Trigger, TriggerKind, Use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -26,7 +30,6 @@ COLUMNS: Final = (
 )  # fmt: skip
 COUNTS: Final = tuple(f.name for f in fields(Use))
 _LISTS: Final = frozenset({"cites", "files"})
-_UNUSED: Final = Use()
 LISTED: Final = 200  # of one list; a shared store may hold any number
 NOTHING: Final = "[]"  # how an empty list is stored
 _encode = msgspec.json.Encoder().encode
@@ -35,23 +38,9 @@ _texts = msgspec.json.Decoder(list[str]).decode
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """An episode with all that goes with it to another store."""
-
-    episode: Episode
-    vector: Vector | None = None
-    use: Use = _UNUSED
-
-
 def values(episode: Episode) -> tuple[Any, ...]:
     """The values of ``COLUMNS``."""
     return tuple(_value(name, getattr(episode, name)) for name in COLUMNS)
-
-
-def counted(use: Use) -> tuple[int, ...]:
-    """The values of ``COUNTS``."""
-    return astuple(use)
 
 
 def candidate(row: Sequence[Any], similarity: float | None = None, score: float | None = None) -> Candidate:
@@ -71,6 +60,27 @@ def plain(text: str) -> str:
 def listed(ids: Collection[str]) -> list[str]:
     """Each once, as a database can hold it."""
     return list(dict.fromkeys(map(plain, ids)))
+
+
+def floats(data: bytes) -> array[float]:
+    """The numbers of a vector."""
+    found = array("f")
+    found.frombytes(data[: len(data) // 4 * 4])
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found
+
+
+def cosines(vectors: Sequence[bytes], other: bytes) -> list[float]:
+    """Of vectors of one size with the other one; by numpy where the extra ``[embed]`` brings it."""
+    if find_spec("numpy") is None:
+        wanted = floats(other)
+        return [sum(map(mul, floats(data), wanted)) for data in vectors]
+    import numpy as np
+
+    rows = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
+    found: list[float] = (rows @ np.frombuffer(other, dtype="<f4")).tolist()
+    return found
 
 
 def _value(name: str, value: Any) -> Any:  # noqa: ANN401 - of any column

@@ -1,9 +1,9 @@
-"""Episodes in the daemon's own database (AC-2.6.3): see ``core.episodes.Episodes`` for what a store does.
+"""Episodes in the daemon's own database (AC-2.6.3): see ``learning.lessons.episodes.Episodes`` for what a store does.
 
 Writes go through the database's one writer; what was learned is stored durably. Reads have a connection of
-their own and run in a thread, so that a long search holds up neither the loop nor other readers. Vectors are
-compared in memory: they are loaded at the first search, new ones are added, and they leave memory when nobody
-searched for a while. A damaged index of words is made anew once. Whatever a read meets is ``Unavailable``.
+their own and run in a thread, so that a long search holds up neither the loop nor other readers. A search by
+meaning reads the vectors of its projects in blocks and compares them: a project has some hundred. A damaged
+index of words is made anew once. Whatever a read meets is ``Unavailable``.
 """
 
 from __future__ import annotations
@@ -12,30 +12,32 @@ import asyncio
 import sqlite3
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from heapq import nlargest
+from importlib.util import find_spec
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from ..core.errors import Unavailable
 from . import damage
 from .db import ConflictError
-from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, counted, listed, plain, values
-from .episode_vectors import Matrix, Row, matrix, most
+from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, candidate, cosines, listed, plain, values
 from .retention import old
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from ..core.episodes import Candidate, Episode, State, Vector
-    from .db import Statement
+    from ..learning.lessons.episodes import Candidate, Episode, State, Vector
+    from .db import Database, Statement
     from .episode_rows import Outcome
 
 T = TypeVar("T")
 
-IDLE_S: Final = 600.0
 DAY_MS: Final = 86_400_000
-LOADED: Final = 2_000  # vectors that are loaded at once
+LOADED: Final = 2_000  # vectors that are compared at once
+MOST: Final = 250_000  # that one search compares
+PLAIN: Final = 10_000  # without numpy: as many as take about a tenth of a second
 ASKED: Final = 200  # words of one search
 _ALL: Final = ", ".join(f"e.{name}" for name in (*COLUMNS, *COUNTS))
 _NAMES: Final = ", ".join((*COLUMNS, *COUNTS))
@@ -49,41 +51,23 @@ _SIZE: Final = (
 _encode = msgspec.json.Encoder().encode
 
 
-class Commits(Protocol):
-    """What this store needs of a database."""
-
-    path: Path
-
-    async def commit(self, *statements: Statement, durable: bool = False) -> int:
-        """See ``Database``."""
-        ...
-
-
 class SqliteEpisodes:
-    """See the module; an ``Episodes``. ``idle_s``: when the vectors leave memory after the last search."""
+    """See the module; an ``Episodes``."""
 
-    def __init__(self, db: Commits, now: Callable[[], int], *, idle_s: float = IDLE_S) -> None:
-        """Opens nothing yet. ``now``: epoch ms. ``db`` stays its owner's to close."""
-        self._db, self._now, self._idle_s = db, now, idle_s
+    def __init__(self, db: Database) -> None:
+        """Opens nothing yet. ``db`` stays its owner's to close."""
+        self._db = db
         self._lock = threading.Lock()
         self._conn: sqlite3.Connection | None = None
         self._closed = False
-        self._matrix: Matrix | None = None
-        self._kind = ("", 0)  # of what was loaded: the model, and the bytes of a vector
-        self._seq = 0  # of the newest vector that was loaded
-        self._unload: asyncio.TimerHandle | None = None
 
     async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
         """See ``Episodes``."""
         try:
-            await self._db.commit(*_insert([Copy(episode, vector)], "INSERT"), durable=True)
+            await self._db.commit(*_insert(episode, vector), durable=True)
         except ConflictError:
             return False
         return True
-
-    async def put(self, copies: Sequence[Copy]) -> None:
-        """Store copies out of another store. Those of an id that is here already change nothing."""
-        await self._db.commit(*_insert(copies, "INSERT OR IGNORE"), durable=True)
 
     async def get(self, ids: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""
@@ -114,8 +98,6 @@ class SqliteEpisodes:
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
         """See ``Episodes``."""
-        if vector is not None:
-            self._stay()
         try:
             return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
         except Unavailable as e:
@@ -123,15 +105,6 @@ class SqliteEpisodes:
                 raise
         await self._db.commit(("INSERT INTO episode_words (episode_words) VALUES ('rebuild')", [()]))
         return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
-
-    async def triggered(self, projects: Collection[str]) -> list[Candidate]:
-        """See ``Episodes``."""
-        rows = await self._read(
-            f"SELECT {_ALL} FROM episode_memory AS e WHERE e.triggers != '[]' AND e.state != 'dismissed' "
-            "AND e.project IN (SELECT value FROM json_each(?)) ORDER BY at DESC, id DESC",
-            (_json(projects),),
-        )
-        return [candidate(row) for row in rows]
 
     async def settle(self, ids: Collection[str], state: State) -> int:
         """See ``Episodes``."""
@@ -177,7 +150,7 @@ class SqliteEpisodes:
 
     async def embed(self, vectors: Mapping[str, Vector]) -> None:
         """See ``Episodes``."""
-        await self._db.commit(_vectors("INSERT OR REPLACE", vectors.items()))
+        await self._db.commit(_vectors(vectors))
 
     async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
         """See ``Episodes``."""
@@ -188,25 +161,8 @@ class SqliteEpisodes:
         states = {state: int(count) for state, count, _ in rows if state in STATES}
         return {**dict.fromkeys(STATES, 0), **states, "bytes": sum(int(size) for *_, size in rows)}
 
-    async def trim(self, project: str, keep: int) -> Sequence[str]:
-        """See ``Episodes``. It also forgets which sessions were counted, when that is long ago."""
-        rows = await self._read(
-            "SELECT id FROM episode_memory WHERE project = ?1 ORDER BY state = 'dismissed' DESC, "
-            "helped > failed, given > 0, at, id "
-            "LIMIT max(0, (SELECT count(*) FROM episode_memory WHERE project = ?1) - ?2)",
-            (plain(project), keep),
-        )
-        gone = [id_ for (id_,) in rows]
-        await self._db.commit(
-            (f"DELETE FROM episode_uses WHERE {old('episode_uses')}", [(self._now() - USES_DAYS * DAY_MS,)]),
-            (f"DELETE FROM episode_memory WHERE {_THESE}", [(_json(gone),)]),
-        )
-        return gone
-
     async def close(self) -> None:
         """See ``Episodes``. The database stays open: it is not this store's."""
-        if self._unload is not None:
-            self._unload.cancel()
         await asyncio.to_thread(self._close)
 
     # --- in a thread --------------------------------------------------------------------------------
@@ -271,97 +227,53 @@ class SqliteEpisodes:
     def _near(
         self, c: sqlite3.Connection, vector: Vector, projects: Collection[str] | None, limit: int
     ) -> dict[int, float]:
-        """Key → cosine. Vectors in memory may be gone or dismissed by now: then more are looked at."""
-        loaded, many = self._loaded(c, vector.model, len(vector.data)), 2 * limit
-        while True:
-            hits = loaded.nearest(vector.data, projects, many)
-            keys = dict(
-                c.execute(
-                    "SELECT v.seq, v.episode FROM episode_vectors AS v JOIN episode_memory AS e "
-                    "ON e.key = v.episode WHERE v.seq IN (SELECT value FROM json_each(?)) "
-                    "AND e.state != 'dismissed'",
-                    (_encode([hit.seq for hit in hits]).decode(),),
-                ).fetchall()
-            )
-            found = [(keys[hit.seq], hit.similarity) for hit in hits if hit.seq in keys]
-            if len(found) >= limit or len(hits) < many:
-                return dict(found[:limit])
-            many *= 4
-
-    def _loaded(self, c: sqlite3.Connection, model: str, size: int) -> Matrix:
-        """The vectors of this model and size (bytes), with those that came since."""
-        whole = False
-        while not whole:
-            found, whole = self._load(c, model, size)
-        return found
-
-    def _load(self, c: sqlite3.Connection, model: str, size: int) -> tuple[Matrix, bool]:
-        """The vectors of this model and size with the next block of them, and whether that is all."""
-        if self._matrix is None or self._kind != (model, size):
-            self._matrix, self._kind = matrix(), (model, size)
-            first = c.execute(
-                "SELECT seq FROM episode_vectors WHERE model = ? ORDER BY seq DESC LIMIT 1 OFFSET ?",
-                (model, most()),
-            ).fetchone()
-            self._seq = first[0] if first else 0
+        """Key → cosine, the nearest first. Of very many the newest are compared."""
         rows = c.execute(
-            "SELECT v.seq, e.project, v.data FROM episode_vectors AS v JOIN episode_memory AS e "
-            "ON e.key = v.episode WHERE v.model = ? AND v.seq > ? AND length(v.data) = ? ORDER BY v.seq "
-            "LIMIT ?",
-            (model, self._seq, size, LOADED),
+            "SELECT v.episode, v.data FROM episode_memory AS e CROSS JOIN episode_vectors AS v "
+            "ON v.episode = e.key WHERE v.model = ? AND length(v.data) = ? AND e.state != 'dismissed' "
+            f"{'' if projects is None else 'AND e.project IN (SELECT value FROM json_each(?))'} "
+            f"ORDER BY e.at DESC LIMIT {PLAIN if find_spec('numpy') is None else MOST}",
+            (vector.model, len(vector.data), *([] if projects is None else [_json(projects)])),
         )
-        if block := [Row(seq, project, bytes(data)) for seq, project, data in rows]:
-            self._matrix.append(block)
-            self._seq = block[-1].seq
-        return self._matrix, len(block) < LOADED
-
-    def _stay(self) -> None:
-        """From now on the vectors stay in memory for a while."""
-        if self._unload is not None:
-            self._unload.cancel()
-        self._unload = asyncio.get_running_loop().call_later(self._idle_s, self._drop)
-
-    def _drop(self) -> None:
-        """Give the vectors' memory back, unless a search is using them now."""
-        if self._lock.acquire(blocking=False):
-            self._matrix = None
-            self._lock.release()
+        best: list[tuple[int, float]] = []
+        while block := rows.fetchmany(LOADED):
+            scores = cosines([data for _, data in block], vector.data)
+            near = zip((key for key, _ in block), scores, strict=True)
+            best = nlargest(limit, [*best, *near], key=itemgetter(1))
+        return dict(best)
 
     def _close(self) -> None:
         with self._lock:
-            self._closed, self._matrix = True, None
+            self._closed = True
             if self._conn is not None:
                 with suppress(sqlite3.Error):
                     self._conn.close()
 
 
-def _insert(copies: Sequence[Copy], verb: str) -> list[Statement]:
-    """Episodes, their words and their vectors. With ``verb`` "INSERT" an id that is there is a conflict."""
+def forget_uses(now: int) -> Statement:
+    """Which sessions were counted is forgotten when that is long ago."""
+    return (f"DELETE FROM episode_uses WHERE {old('episode_uses')}", [(now - USES_DAYS * DAY_MS,)])
+
+
+def _insert(episode: Episode, vector: Vector | None) -> list[Statement]:
+    """An episode, the words by which it is found, and its vector. An id that is there is a conflict."""
+    words = plain(f"{episode.query}\n{episode.lesson}")
     return [
+        (f"INSERT INTO episode_memory ({_NAMES}) VALUES ({_MARKS})", [(*values(episode), 0, 0, 0, 0)]),
         (
-            f"{verb} INTO episode_memory ({_NAMES}) VALUES ({_MARKS})",
-            [(*values(copy.episode), *counted(copy.use)) for copy in copies],
+            "INSERT INTO episode_words (rowid, terms) SELECT key, ? FROM episode_memory WHERE id = ?",
+            [(words, plain(episode.id))],
         ),
-        (
-            "INSERT INTO episode_words (rowid, terms) SELECT key, ?1 FROM episode_memory WHERE id = ?2 "
-            "AND NOT EXISTS (SELECT 1 FROM episode_words WHERE rowid = key)",
-            [(_words(copy.episode), plain(copy.episode.id)) for copy in copies],
-        ),
-        _vectors("INSERT OR IGNORE", ((c.episode.id, c.vector) for c in copies if c.vector is not None)),
+        _vectors({} if vector is None else {episode.id: vector}),
     ]
 
 
-def _vectors(verb: str, vectors: Iterable[tuple[str, Vector]]) -> Statement:
+def _vectors(vectors: Mapping[str, Vector]) -> Statement:
     return (
-        f"{verb} INTO episode_vectors (episode, model, data) "
+        "INSERT OR REPLACE INTO episode_vectors (episode, model, data) "
         "SELECT key, ?, ? FROM episode_memory WHERE id = ?",
-        [(vector.model, vector.data, plain(id_)) for id_, vector in vectors],
+        [(vector.model, vector.data, plain(id_)) for id_, vector in vectors.items()],
     )
-
-
-def _words(episode: Episode) -> str:
-    """The text by whose words an episode is found."""
-    return plain(f"{episode.query}\n{episode.lesson}")
 
 
 def _json(texts: Collection[str] | None) -> str | None:

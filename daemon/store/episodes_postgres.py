@@ -1,65 +1,128 @@
-"""Episodes in PostgreSQL with pgvector, which a team may share (AC-2.6.3); off unless ``store.url_file`` is
-set.
+"""Episodes in PostgreSQL with pgvector, which several people may share (AC-2.6.3); off unless
+``store.url_file`` is set.
 
-Several daemons write at once: each method is one transaction, and rows are locked in one order. The state of
-an episode is each reader's own (``readers``): one that somebody else learned is quarantined here until it is
-confirmed here, and its proof counts for nothing. One that its owner dismissed is dismissed for all. Another's
-is only dismissed for this reader, also by ``forget``, and ``trim`` takes only this reader's.
+Nothing on the server vouches for itself. Which episodes this person wrote, confirmed or dismissed stands in
+the daemon's own database (``settled_episodes``), each with a digest of its text. A row that is not there, or
+whose text is another one now, is quarantined here until the person confirms it, and its proof counts for
+nothing. An episode that its owner took back is dismissed for all. Another's is never deleted, only dismissed
+here.
 
 A project is known to several people by its repository; one that has none is its owner's alone. What is read
-has limits, and is decoded beside the event loop. A search in a small project compares all its vectors, one in
-a large project asks the index.
+has limits, because anybody who can write to the server chooses how long a row is.
 """
 
 from __future__ import annotations
 
 import asyncio
-from array import array
-from collections.abc import Mapping, Sequence
+import hmac
+import secrets
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core.errors import Unavailable, UserError
-from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, Copy, candidate, counted, listed, plain, values
-from .episode_vectors import floats, packed
+import msgspec
+
+from .episode_rows import COLUMNS, COUNTS, STATES, USES_DAYS, candidate, floats, listed, plain, values
 from .postgres import Postgres
-from .postgres_schema import DIMENSIONS, index
-from .postgres_search import BYTES, FITS, HERE, KNOWN, LIVE, WHOSE, bounded, by_words, nearest, text
-from .readers import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-    from pathlib import Path
+    from array import array
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from psycopg import AsyncConnection
 
-    from ..core.episodes import Candidate, Episode, State, Vector
+    from ..learning.lessons.episodes import Candidate, Episode, State, Vector
+    from .db import Database
     from .episode_rows import Outcome
+    from .migrations import Migration
 
-Given = Sequence[Any] | Mapping[str, Any]
 DAY_MS: Final = 86_400_000
-INDEX_MB: Final = (64, 2_048)
-"""The memory that the server may use to make an index of vectors: as much as the graph needs, at least and at
-most so much. A graph that does not fit takes many times as long."""
-_LINKS_BYTES: Final = 1_000  # of one vector in the graph, beside its numbers
-_STATE: Final = COLUMNS.index("state")
-_PROOF: Final = COLUMNS.index("proof")
-_TEXTS: Final = tuple(name for name in COLUMNS if name != "state")
-_ROW: Final = ", ".join(
-    [
-        *("e.key", "s.mark"),
-        *(KNOWN if n == "state" else f"e.{n}" for n in COLUMNS),
-        *(f"e.{n}" for n in COUNTS),
-        f"{BYTES} AS row_bytes",
-    ]
+ROW_BYTES: Final = 256 * 1024
+ANSWER_BYTES: Final = 4 * 1024 * 1024
+KEY: Final = "episodes.key"  # of a version before; see ``_moved``
+_STATE, _PROOF = COLUMNS.index("state"), COLUMNS.index("proof")
+_SHARED: Final = tuple(name for name in COLUMNS if name != "state")
+_TEXTS: Final = tuple(name for name in _SHARED if name not in {"reward", "at"})
+_BYTES: Final = " + ".join(f"octet_length(e.{n})" for n in _TEXTS)
+_ROW: Final = (
+    f"{', '.join('e.withdrawn' if n == 'state' else f'e.{n}' for n in (*COLUMNS, *COUNTS))}, "
+    f"{_BYTES} AS row_bytes"
 )
-_NEWEST: Final = "ORDER BY e.at DESC, e.id DESC"
-TRIGGERED: Final = 1_000
-TRIMMED: Final = 1_000  # of one project at once
-AT_ONCE: Final = 16  # rows that are settled in one statement
-_SIZE: Final = (
-    "octet_length(concat(query, problem, lesson, reflection, triggers, files)) "
-    "+ coalesce(4 * vector_dims(embedding), 0)"
+_KNOWN: Final = (
+    "(CASE WHEN e.withdrawn OR e.id = ANY(%(dismissed)s) THEN 'dismissed' "
+    "WHEN e.id = ANY(%(confirmed)s) THEN 'confirmed' ELSE 'quarantined' END)"
+)
+_HERE: Final = (  # a folder alone names a project for its owner only
+    "(%(projects)s::text[] IS NULL OR (e.project = ANY(%(projects)s) AND e.owner = %(me)s) "
+    "OR (e.repository <> '' AND e.repository = ANY(%(repositories)s)))"
+)
+_NEWEST: Final = "e.at DESC, e.id DESC"
+_ANY: Final = "replace(plainto_tsquery('simple', %(words)s)::text, '&', '|')::tsquery"
+_SIZE: Final = f"{_BYTES} + coalesce(4 * vector_dims(e.embedding), 0)"
+_encode = msgspec.json.Encoder().encode
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (
+    (
+        "0001_episodes",
+        (
+            """
+            CREATE TABLE episode_memory (
+                key BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+                id TEXT NOT NULL UNIQUE,
+                project TEXT NOT NULL,
+                query TEXT NOT NULL,
+                reward DOUBLE PRECISION NOT NULL,
+                problem TEXT NOT NULL,
+                lesson TEXT NOT NULL,
+                reflection TEXT NOT NULL,
+                triggers TEXT NOT NULL,
+                cites TEXT NOT NULL,
+                files TEXT NOT NULL,
+                proof TEXT NOT NULL,
+                author TEXT NOT NULL,
+                session TEXT NOT NULL,
+                turn TEXT NOT NULL,
+                task TEXT NOT NULL,
+                at BIGINT NOT NULL,
+                owner TEXT NOT NULL,
+                given INTEGER NOT NULL DEFAULT 0,
+                helped INTEGER NOT NULL DEFAULT 0,
+                failed INTEGER NOT NULL DEFAULT 0,
+                last BIGINT NOT NULL DEFAULT 0,
+                model TEXT,
+                embedding vector,
+                words tsvector GENERATED ALWAYS AS (
+                    to_tsvector('simple', left(query, 20000) || ' ' || left(lesson, 20000))
+                ) STORED
+            )
+            """,
+            "CREATE INDEX ON episode_memory (project, at, id)",
+            "CREATE INDEX ON episode_memory (at, id)",
+            "CREATE INDEX ON episode_memory USING gin (words)",
+            "CREATE TABLE episode_states (episode BIGINT NOT NULL REFERENCES episode_memory "
+            "ON DELETE CASCADE, reader TEXT NOT NULL, state TEXT NOT NULL, mark TEXT NOT NULL, "
+            "PRIMARY KEY (episode, reader))",
+            "CREATE TABLE episode_uses (episode BIGINT NOT NULL REFERENCES episode_memory ON DELETE CASCADE, "
+            "session TEXT NOT NULL, outcome TEXT NOT NULL, at BIGINT NOT NULL, "
+            "PRIMARY KEY (episode, session, outcome))",
+            "CREATE INDEX ON episode_uses (at)",
+        ),
+    ),
+    (
+        "0002_repository",  # '': of a project that nobody else can have
+        (
+            "ALTER TABLE episode_memory ADD COLUMN repository TEXT NOT NULL DEFAULT ''",
+            "CREATE INDEX ON episode_memory (repository, at, id) WHERE repository <> ''",
+        ),
+    ),
+    (
+        "0003_withdrawn",  # by its owner; every other word on an episode is kept where it was said
+        (
+            "ALTER TABLE episode_memory ADD COLUMN withdrawn BOOLEAN NOT NULL DEFAULT false",
+            "UPDATE episode_memory SET withdrawn = true FROM episode_states AS s "
+            "WHERE s.episode = key AND s.reader = owner AND s.state = 'dismissed'",
+        ),
+    ),
 )
 
 
@@ -69,21 +132,18 @@ class PostgresEpisodes:
     def __init__(
         self,
         url: Callable[[], str],
-        key: Path,
+        db: Database,
         now: Callable[[], int],
         author: str = "",
         repository: Callable[[str], str] = lambda _project: "",
     ) -> None:
-        """``url``: gives the address when it is needed. ``key``: the file of this reader's key, made when
-        there is none. ``now``: epoch ms. ``author``: of episodes that name none. ``repository``: what names
-        a project for everybody, "" for nothing; called in a thread.
+        """``url``: gives the address when it is needed. ``db``: the daemon's own database. ``now``: epoch ms.
+        ``author``: of episodes that name none. ``repository``: what names a project for everybody, "" for
+        nothing; called in a thread.
         """
-        self._server = Postgres(url, now)
-        self._repository = repository
-        self._key, self._author = key, author
-        self._known_reader: Reader | None = None
-        self._now = now
-        self._indexed: set[int] = set()
+        self._server = Postgres(url, now, MIGRATIONS)
+        self._db, self._now, self._author, self._repository = db, now, author, repository
+        self._me = ""  # how the server calls this reader; it tells nothing about the person
 
     @property
     def name(self) -> str:
@@ -91,16 +151,27 @@ class PostgresEpisodes:
         return self._server.name
 
     async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
-        """See ``Episodes``."""
-        return await self._insert([Copy(episode, vector)], indexed=True) == 1
-
-    async def put(self, copies: Sequence[Copy]) -> None:
-        """Store copies out of another store. Those of an id that is here already change nothing."""
-        await self._insert(copies, indexed=False)
+        """See ``Episodes``. That this person wrote it is noted first, so that no kill leaves it unknown."""
+        row = dict(zip(COLUMNS, values(replace(episode, author=episode.author or self._author)), strict=True))
+        state, given = row.pop("state"), await self._given([episode.project])
+        async with self._server.transaction() as c:
+            if await self._all(c, "SELECT 1 FROM episode_memory WHERE id = %(id)s", row):
+                return False
+            await self._settled({row["id"]: (state, _digest(row.values()))})
+            row |= {"owner": self._me, "repository": "".join(given["repositories"] or ())}
+            row |= {"withdrawn": state == "dismissed", "model": None, "embedding": None}
+            if vector is not None:
+                row |= {"model": vector.model, "embedding": _text(floats(vector.data))}
+            done = await c.execute(
+                f"INSERT INTO episode_memory ({', '.join(row)}) "
+                f"VALUES ({', '.join(f'%({name})s' for name in row)}) ON CONFLICT (id) DO NOTHING",
+                row,
+            )
+            return done.rowcount == 1
 
     async def get(self, ids: Collection[str]) -> list[Candidate]:
         """See ``Episodes``."""
-        return await self._candidates("e.id = ANY(%(ids)s)", "", ids=listed(ids))
+        return await self._found("e.id = ANY(%(ids)s)", ids=listed(ids))
 
     async def page(
         self,
@@ -111,11 +182,10 @@ class PostgresEpisodes:
         limit: int = 100,
     ) -> list[Candidate]:
         """See ``Episodes``."""
-        return await self._candidates(
-            f"{HERE} AND (%(state)s::text IS NULL OR {KNOWN} = %(state)s) "
+        return await self._found(
+            f"{_HERE} AND (%(state)s::text IS NULL OR {_KNOWN} = %(state)s) "
             "AND (%(after)s = '' OR (e.at, e.id) < (SELECT at, id FROM episode_memory WHERE id = %(after)s))",
-            "LIMIT %(limit)s",
-            **await self._here(projects),
+            projects=projects,
             state=state,
             after=plain(after),
             limit=limit,
@@ -124,66 +194,47 @@ class PostgresEpisodes:
     async def search(
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
-        """See ``Episodes``."""
-        given: dict[str, object] = {
-            "reader": self._reader.name,
-            **await self._here(projects),
-            "limit": limit,
-        }
+        """See ``Episodes``. Vectors are compared one by one: a project has some hundred."""
+        live = f"{_HERE} AND {_KNOWN} <> 'dismissed'"
         if vector is None:
-            sql, given = by_words(_ROW, given), {**given, "words": plain(words)}
+            score, where = f"ts_rank(e.words, {_ANY})::float8", f"e.words @@ {_ANY}"
         else:
-            numbers = floats(vector.data) if not len(vector.data) % 4 else array("f")
-            if not numbers:
+            numbers = floats(vector.data)
+            if not numbers or len(vector.data) % 4:
                 return []
-            sql = nearest(_ROW, given, len(numbers))
-            given = {**given, "model": vector.model, "vector": text(numbers)}
-        async with self._server.reading() as c:
-            # not prepared: how a statement is best planned depends on the project and the words
-            rows = await (await c.execute(bounded(sql), given, prepare=False)).fetchall()
-        of_words = vector is None
-        found = await asyncio.to_thread(
-            lambda: [
-                self._candidate(row, None if of_words else score, score if of_words else None)
-                for score, *row in rows
-            ]
+            score = "1 - (e.embedding <=> %(vector)s::vector)"
+            where = f"e.model = %(model)s AND vector_dims(e.embedding) = {len(numbers)}"
+        found = await self._found(
+            f"{where} AND {live}",
+            'score DESC, e.id COLLATE "C"',
+            score=score,
+            projects=projects,
+            limit=limit,
+            words=plain(words),
+            model=vector.model if vector is not None else "",
+            vector=_text(floats(vector.data)) if vector is not None else "",
         )
-        return sorted(found, key=lambda x: (-(x.similarity or 0.0), -(x.bm25 or 0.0), x.episode.id))
-
-    async def triggered(self, projects: Collection[str]) -> list[Candidate]:
-        """See ``Episodes``."""
-        return await self._candidates(
-            f"e.triggers <> '[]' AND {LIVE} AND {HERE}", f"LIMIT {TRIGGERED}", **await self._here(projects)
-        )
+        if vector is not None:
+            return found
+        return [replace(c, similarity=None, bm25=c.similarity) for c in found]
 
     async def settle(self, ids: Collection[str], state: State) -> int:
-        """See ``Episodes``: for this reader."""
-        done, all_ = 0, sorted(listed(ids))
-        async with self._server.writing() as c:
-            for start in range(0, len(all_), AT_ONCE):
-                rows = await _all(
-                    c,
-                    f"SELECT {_ROW} {WHOSE} WHERE e.id = ANY(%(ids)s) AND {FITS} "
-                    'ORDER BY e.id COLLATE "C" FOR UPDATE OF e',
-                    {"ids": all_[start : start + AT_ONCE], "reader": self._reader.name},
-                )
-                changed = [row for row in rows if self._candidate(row).episode.state != state]
-                await _many(
-                    c,
-                    "INSERT INTO episode_states (episode, reader, state, mark) VALUES (%s, %s, %s, %s) "
-                    "ON CONFLICT (episode, reader) "
-                    "DO UPDATE SET state = excluded.state, mark = excluded.mark",
-                    [
-                        (row[0], self._reader.name, state, self._reader.mark(state, _marked(row[2:])))
-                        for row in changed
-                    ],
-                )
-                done += len(changed)
-        return done
+        """See ``Episodes``: here, and for all where an episode is one's own."""
+        given = await self._given(None)
+        async with self._server.transaction() as c:
+            rows = await self._rows(c, "e.id = ANY(%(ids)s)", given | {"ids": listed(ids)})
+            found = await asyncio.to_thread(self._candidates, rows)
+            changed = [one for one in found if one[0].episode.state != state]
+            await c.execute(
+                "UPDATE episode_memory SET withdrawn = %s WHERE id = ANY(%s) AND owner = %s",
+                (state == "dismissed", [one.episode.id for one, _ in changed], self._me),
+            )
+        await self._settled({one.episode.id: (state, digest) for one, digest in changed})
+        return len(changed)
 
     async def count_use(self, id_: str, session: str, at: int, outcome: Outcome) -> None:
-        """See ``Episodes``."""
-        async with self._server.writing() as c:
+        """See ``Episodes``. Which sessions were counted is forgotten after ``USES_DAYS``."""
+        async with self._server.transaction() as c:
             await c.execute(
                 "WITH used AS (INSERT INTO episode_uses (episode, session, outcome, at) "
                 "SELECT key, %(session)s, %(outcome)s, %(at)s FROM episode_memory WHERE id = %(id)s "
@@ -192,197 +243,179 @@ class PostgresEpisodes:
                 "FROM used WHERE key = used.episode",
                 {"id": plain(id_), "session": plain(session), "outcome": outcome, "at": at},
             )
+            await c.execute(
+                "DELETE FROM episode_uses WHERE at < least(%s, (SELECT min(at) FROM episode_uses) + %s)",
+                (self._now() - USES_DAYS * DAY_MS, DAY_MS),
+            )
 
     async def forget(self, ids: Collection[str]) -> int:
-        """See ``Episodes``: this reader's own. Those of others are dismissed, for this reader."""
-        rows = await self._rows(
-            "DELETE FROM episode_memory WHERE id = ANY(%(ids)s) AND owner = %(reader)s RETURNING id",
-            ids=listed(ids),
-        )
-        others = set(listed(ids)) - {id_ for (id_,) in rows}
-        return len(rows) + (await self.settle(others, "dismissed") if others else 0)
+        """See ``Episodes``: this reader's own. Those of others are dismissed here."""
+        given = await self._given(None)
+        async with self._server.transaction() as c:
+            sql = "DELETE FROM episode_memory WHERE id = ANY(%(ids)s) AND owner = %(me)s RETURNING id"
+            gone = {id_ for (id_,) in await self._all(c, sql, given | {"ids": listed(ids)})}
+        await self._db.commit(("DELETE FROM settled_episodes WHERE id = ?", [(id_,) for id_ in gone]))
+        others = set(listed(ids)) - gone
+        return len(gone) + (await self.settle(others, "dismissed") if others else 0)
 
     async def unembedded(self, model: str, limit: int) -> list[Episode]:
         """See ``Episodes``: this reader's own."""
-        found = await self._candidates(
-            "e.owner = %(reader)s AND e.model IS DISTINCT FROM %(model)s",
-            "LIMIT %(limit)s",
-            model=model,
-            limit=limit,
-        )
-        return [c.episode for c in found]
+        where = "e.owner = %(me)s AND e.model IS DISTINCT FROM %(model)s"
+        return [c.episode for c in await self._found(where, model=model, limit=limit)]
 
     async def embed(self, vectors: Mapping[str, Vector]) -> None:
         """See ``Episodes``."""
-        async with self._server.writing() as c:
-            await self._index(c, {len(v.data) // 4 for v in vectors.values()})
-            await _many(
-                c,
+        async with self._server.transaction() as c, c.cursor() as cursor:
+            await cursor.executemany(
                 "UPDATE episode_memory SET model = %s, embedding = %s::vector WHERE id = %s",
-                [(v.model, text(floats(v.data)), plain(id_)) for id_, v in sorted(vectors.items())],
+                [(v.model, _text(floats(v.data)), plain(id_)) for id_, v in sorted(vectors.items())],
             )
 
     async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
         """See ``Episodes``: the states are this reader's."""
-        rows = await self._rows(
-            f"SELECT {KNOWN}, count(*), sum({_SIZE}) {WHOSE} WHERE {HERE} GROUP BY 1",
-            **await self._here(projects),
-        )
-        states = {state: int(count) for state, count, _ in rows if state in STATES}
+        given = await self._given(projects)
+        async with self._server.transaction() as c:
+            sql = f"SELECT {_KNOWN}, count(*), sum({_SIZE}) FROM episode_memory AS e WHERE {_HERE} GROUP BY 1"
+            rows = await self._all(c, sql, given)
+        states = {state: int(count) for state, count, _ in rows}
         return {**dict.fromkeys(STATES, 0), **states, "bytes": sum(int(size) for *_, size in rows)}
 
-    async def trim(self, project: str, keep: int) -> Sequence[str]:
-        """See ``Episodes``. It also forgets which sessions were counted, when that is long ago."""
-        rows = await self._rows(
-            "DELETE FROM episode_memory WHERE key IN (SELECT e.key "
-            f"{WHOSE} WHERE e.project = %(project)s AND e.owner = %(reader)s "
-            f"ORDER BY {KNOWN} = 'dismissed' DESC, e.helped > e.failed, e.given > 0, e.at, e.id "
-            f"LIMIT least({TRIMMED}, greatest(0, (SELECT count(*) FROM episode_memory "
-            "WHERE project = %(project)s AND owner = %(reader)s) - %(keep)s))) RETURNING left(id, 32)",
-            project=plain(project),
-            keep=keep,
-        )
-        await self._rows(
-            "DELETE FROM episode_uses WHERE "
-            f"at < least(%(before)s, (SELECT min(at) FROM episode_uses) + {DAY_MS}) RETURNING 1",
-            before=self._now() - USES_DAYS * DAY_MS,
-        )
-        return [id_ for (id_,) in rows]
-
-    async def analyze(self) -> None:
-        """Index the vectors and let the server count words anew, after very many came."""
-        async with self._server.writing() as c:
-            await c.execute("SET LOCAL statement_timeout = 0")
-            sizes = await _all(
-                c,
-                "SELECT vector_dims(embedding), count(*) FROM episode_memory WHERE embedding IS NOT NULL "
-                "GROUP BY 1",
-            )
-            graph_mb = max((many * (2 * size + _LINKS_BYTES) // 1_000_000 for size, many in sizes), default=0)
-            memory = min(max(graph_mb, INDEX_MB[0]), INDEX_MB[1])
-            await c.execute(f"SET LOCAL maintenance_work_mem = '{memory}MB'")
-            await self._index(c, {size for size, _ in sizes})
-            await c.execute("ANALYZE episode_memory")
-
     async def close(self) -> None:
-        """See ``Episodes``."""
+        """See ``Episodes``. The daemon's database stays open."""
         await self._server.close()
-
-    @property
-    def _reader(self) -> Reader:
-        if self._known_reader is None:
-            try:
-                self._known_reader = Reader(self._key)
-            except UserError as error:
-                raise Unavailable(str(error)) from None
-        return self._known_reader
 
     # --- inside -------------------------------------------------------------------------------------
 
-    async def _here(self, projects: Collection[str] | None) -> dict[str, list[str] | None]:
-        """What ``HERE`` asks for."""
-        if projects is None:
-            return {"projects": None, "repositories": None}
-        names = await asyncio.to_thread(lambda: [self._repository(p) for p in projects])
-        return {"projects": listed(projects), "repositories": listed([name for name in names if name])}
+    async def _given(self, projects: Collection[str] | None) -> dict[str, Any]:
+        """What the conditions ask for: this reader's name and word, and the projects."""
+        await self._known()
+        names = await asyncio.to_thread(lambda: [plain(self._repository(p)) for p in projects or ()])
+        said = self._db.read("SELECT id, state FROM settled_episodes WHERE state != 'quarantined'")
+        return {
+            "me": self._me,
+            "projects": None if projects is None else listed(projects),
+            "repositories": [name for name in names if name],
+            "confirmed": [id_ for id_, state in said if state == "confirmed"],
+            "dismissed": [id_ for id_, state in said if state == "dismissed"],
+        }
 
-    async def _candidates(self, where: str, rest: str, **given: object) -> list[Candidate]:
-        """The newest first, within the limits."""
-        sql = bounded(f"SELECT {_ROW} {WHOSE} WHERE {where} AND {FITS} {_NEWEST} {rest}")
-        rows = await self._rows(sql, **given)
-        return await asyncio.to_thread(lambda: [self._candidate(row) for row in rows])
+    async def _found(
+        self,
+        where: str,
+        order: str = _NEWEST,
+        *,
+        score: str = "NULL::float8",
+        projects: Collection[str] | None = None,
+        **given: object,
+    ) -> list[Candidate]:
+        all_ = {"limit": None, **await self._given(projects), **given}
+        async with self._server.transaction() as c:
+            rows = await self._rows(c, where, all_, order, score)
+        return [one for one, _ in await asyncio.to_thread(self._candidates, rows)]
 
-    async def _rows(self, sql: str, **given: object) -> list[Any]:
-        async with self._server.reading() as c:
-            return await _all(c, sql, {"reader": self._reader.name, **given})
+    async def _rows(
+        self,
+        c: AsyncConnection[Any],
+        where: str,
+        given: Mapping[str, Any],
+        order: str = _NEWEST,
+        score: str = "NULL::float8",
+    ) -> list[Any]:
+        """Score and ``_ROW``, up to ``ANSWER_BYTES``."""
+        sql = (
+            f"SELECT {score} AS score, {_ROW} FROM episode_memory AS e "
+            f"WHERE {where} AND {_BYTES} <= {ROW_BYTES} ORDER BY {order} LIMIT %(limit)s"
+        )
+        return await self._all(
+            c,
+            "SELECT * FROM (SELECT *, sum(row_bytes) OVER (ROWS UNBOUNDED PRECEDING) AS so_far "
+            f"FROM ({sql}) AS found) AS counted WHERE so_far <= {ANSWER_BYTES}",
+            {"limit": None, **given},
+        )
 
-    async def _insert(self, copies: Sequence[Copy], *, indexed: bool) -> int:
-        """How many were new. Without ``indexed`` an index that is missing is left to ``analyze``: it is made
-        much faster when all are there.
-        """
-        named = [
-            c if c.episode.author else replace(c, episode=replace(c.episode, author=self._author))
-            for c in sorted(copies, key=lambda c: c.episode.id)
-        ]
-        rows = [(values(c.episode), c) for c in named]
-        projects = {c.episode.project for c in named}
-        repositories = await asyncio.to_thread(lambda: {p: plain(self._repository(p)) for p in projects})
-        me = self._reader
-        async with self._server.writing() as c:
-            if indexed:
-                await self._index(c, {len(x.vector.data) // 4 for x in named if x.vector is not None})
-            added = await _many(
-                c,
-                f"INSERT INTO episode_memory ({', '.join(_TEXTS)}, {', '.join(COUNTS)}, "
-                "owner, repository, model, embedding) "
-                f"VALUES ({', '.join(['%s'] * (len(_TEXTS) + len(COUNTS) + 3))}, %s::vector) "
-                "ON CONFLICT (id) DO NOTHING",
-                [
-                    (
-                        *_marked(row),
-                        *counted(x.use),
-                        me.name,
-                        repositories[x.episode.project],
-                        x.vector.model if x.vector is not None else None,
-                        text(floats(x.vector.data)) if x.vector is not None else None,
-                    )
-                    for row, x in rows
-                ],
+    async def _all(self, c: AsyncConnection[Any], sql: str, given: Mapping[str, Any]) -> list[Any]:
+        return await (await c.execute(sql, given)).fetchall()
+
+    def _candidates(self, rows: Sequence[Any]) -> list[tuple[Candidate, bytes]]:
+        """Each with the digest of its text. The state is what was said here of this very text."""
+        said = {
+            id_: (state, digest)
+            for id_, state, digest in self._db.read(
+                "SELECT id, state, digest FROM settled_episodes WHERE id IN (SELECT value FROM json_each(?))",
+                (_encode([row[1] for row in rows]).decode(),),
             )
-            await _many(
-                c,
-                "INSERT INTO episode_states (episode, reader, state, mark) SELECT key, owner, %s, %s "
-                "FROM episode_memory WHERE id = %s AND owner = %s ON CONFLICT DO NOTHING",
-                [
-                    (row[_STATE], me.mark(row[_STATE], _marked(row)), plain(x.episode.id), me.name)
-                    for row, x in rows
-                ],
-            )
-        return added
+        }
+        found = []
+        for score, *row in rows:
+            withdrawn = row[_STATE]
+            digest = _digest([*row[:_STATE], *row[_STATE + 1 : len(COLUMNS)]])
+            state, known = said.get(row[0], ("quarantined", b""))
+            vouched = known == digest
+            if not vouched:
+                row[_PROOF] = ""
+            if withdrawn or state == "dismissed":
+                row[_STATE] = "dismissed"
+            else:
+                row[_STATE] = state if vouched else "quarantined"
+            found.append((replace(candidate(row, score), vouched=vouched), digest))
+        return found
 
-    async def _index(self, c: AsyncConnection[Any], sizes: Iterable[int]) -> None:
-        """An index for vectors of a size that was not seen yet."""
-        for size in sorted(set(sizes) - self._indexed):
-            if 0 < size <= DIMENSIONS:
-                await c.execute("SELECT pg_advisory_xact_lock(%s)", (size,))
-                await c.execute("SET LOCAL statement_timeout = 0")
-                await c.execute(index(size))
-            self._indexed.add(size)
+    async def _settled(self, said: Mapping[str, tuple[str, bytes]]) -> None:
+        await self._db.commit(
+            (
+                "INSERT OR REPLACE INTO settled_episodes (id, state, digest) VALUES (?, ?, ?)",
+                [(id_, state, digest) for id_, (state, digest) in said.items()],
+            ),
+            durable=True,
+        )
 
-    def _candidate(
-        self, row: Sequence[Any], similarity: float | None = None, score: float | None = None
-    ) -> Candidate:
-        """From the values of ``_ROW``. A state that this reader did not set is "quarantined", and what proves
-        a row that it does not know proves nothing here.
-        """
-        _, mark, *rest = row
-        vouched = bool(mark) and self._reader.knows(mark, rest[_STATE], _marked(rest))
-        if not vouched:
-            rest[_PROOF] = ""
-            if rest[_STATE] != "dismissed":
-                rest[_STATE] = "quarantined"
-        return replace(candidate(rest, similarity, score), vouched=vouched)
+    async def _known(self) -> None:
+        """This reader's name, made when it is first needed."""
+        if self._me:
+            return
+        key = self._db.path.parent / KEY
+        try:
+            made = bytes.fromhex(key.read_text("ascii").strip())
+        except (OSError, ValueError):
+            made = b""
+        name = _sign(made, [b"reader"])[:16] if made else secrets.token_hex(8)
+        if made:
+            await self._moved(made, name)
+        named = "INSERT INTO shared_reader SELECT ? WHERE NOT EXISTS (SELECT 1 FROM shared_reader)"
+        await self._db.commit((named, [(name,)]), durable=True)
+        if made:
+            key.unlink(missing_ok=True)
+            key.with_name(f"{KEY}.used").unlink(missing_ok=True)
+        ((self._me,),) = self._db.read("SELECT name FROM shared_reader LIMIT 1")
+
+    async def _moved(self, key: bytes, name: str) -> None:
+        """Take over what this reader wrote and settled when a key in the state folder vouched for it."""
+        sql = (
+            f"SELECT s.mark, s.state, {', '.join(f'e.{n}' for n in _SHARED)} FROM episode_memory AS e "
+            "JOIN episode_states AS s ON s.episode = e.key AND s.reader = %(me)s "
+            f"WHERE {_BYTES} <= {ROW_BYTES}"
+        )
+        async with self._server.transaction() as c:
+            rows = await self._all(c, sql, {"me": name})
+        await self._settled(
+            {
+                row[0]: (state, _digest(row))
+                for mark, state, *row in rows
+                if hmac.compare_digest(mark, _sign(key, [repr(part).encode() for part in (state, *row)]))
+            }
+        )
 
 
-async def _all(c: AsyncConnection[Any], sql: str, given: Given = ()) -> list[Any]:
-    return await (await c.execute(sql, given)).fetchall()
+def _digest(row: Collection[Any]) -> bytes:
+    """Of the values of ``_SHARED``."""
+    made = [float(value) if name == "reward" else value for name, value in zip(_SHARED, row, strict=True)]
+    return sha256(_encode(made)).digest()
 
 
-async def _many(c: AsyncConnection[Any], sql: str, rows: Sequence[Sequence[Any]]) -> int:
-    """How many rows changed. The statements go together, not one by one."""
-    if not rows:
-        return 0
-    async with c.cursor() as cursor:
-        await cursor.executemany(sql, rows)
-        return cursor.rowcount
+def _sign(key: bytes, parts: Sequence[bytes]) -> str:
+    return hmac.new(key, b"\0".join(parts), sha256).hexdigest()
 
 
-def _marked(row: Sequence[Any]) -> list[Any]:
-    """The values of ``COLUMNS`` without the state: what a reader's mark is about."""
-    found = [*row[:_STATE], *row[_STATE + 1 : len(COLUMNS)]]
-    return [float(value) if name == "reward" else value for name, value in zip(_TEXTS, found, strict=True)]
-
-
-def _data(text: str) -> bytes:
-    """Of a vector as pgvector writes it."""
-    return packed(array("f", map(float, text.strip("[]").split(","))))
+def _text(numbers: array[float]) -> str:
+    """A vector as pgvector reads it."""
+    return f"[{','.join(map(repr, numbers))}]"

@@ -390,4 +390,12 @@ MIGRATIONS: tuple[Migration, ...] = (
         "0014_calls_behind_which_was_given",
         ("ALTER TABLE injections ADD COLUMN call TEXT NOT NULL DEFAULT ''",),
     ),
+    (
+        "0015_settled_episodes",  # of a store that several people share: what was written and settled here
+        (
+            "CREATE TABLE settled_episodes (id TEXT PRIMARY KEY, state TEXT NOT NULL, digest BLOB NOT NULL) "
+            "WITHOUT ROWID",
+            "CREATE TABLE shared_reader (name TEXT NOT NULL)",
+        ),
+    ),
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from daemon import config
-from daemon.core.episodes import Episode
 from daemon.engine.features.memory import Memory
 from daemon.files.lesson_marks import FOLDER
-from daemon.memory.decide import MARK as HEADING
+from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.picking import MARK as HEADING
 from daemon.store import ledger
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim, Heard
@@ -17,8 +17,8 @@ from tests.support.hosts.opencode_sim import SimDaemon
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from daemon.core.episodes import State
     from daemon.core.llm import Prompt
+    from daemon.learning.lessons.episodes import State
 
 WAITS = "prompt_ms = 5000\naction_ms = 5000\n"  # a busy machine is slow
 ON = f"[memory]\nenabled = true\n{WAITS}"

@@ -11,19 +11,22 @@ from typing import Any
 import pytest
 
 from daemon.core.errors import BadReply
-from daemon.engine.episode_import import MOST, episode, taken
-from daemon.store.db import Database
-from daemon.store.episodes import SqliteEpisodes
-from tests.store.episodes import NOW, hexed, rich
+from daemon.engine.episode_routes import MOST_TAKEN, brought
+from tests.engine.lessons import Site
+from tests.store.episodes import hexed, rich
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteEpisodes]:
-    db = Database(tmp_path / "db", lambda: NOW)
-    store = SqliteEpisodes(db, lambda: NOW)
-    yield store
-    await store.close()
-    db.close()
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    found = Site(tmp_path)
+    await found.start()
+    yield found
+    await found.sim.stop()
+
+
+async def taken(site: Site, given: object, *, dry_run: bool = False) -> dict[str, Any]:
+    body = {"directory": str(site.project), "episodes": given, "dry_run": dry_run}
+    return await site.memory._routes.take(body)
 
 
 def sent(number: int, **other: Any) -> dict[str, Any]:
@@ -32,21 +35,21 @@ def sent(number: int, **other: Any) -> dict[str, Any]:
     return {**found, "use": {"given": 3}, **other}
 
 
-async def test_it_is_kept_apart(store: SqliteEpisodes) -> None:
+async def test_it_is_kept_apart(site: Site) -> None:
     """Neither its state, its proof nor its project come with it; the rest does."""
-    assert await taken(store, "/here", [sent(1)], dry_run=True) == {"new": 1, "known": 0, "refused": []}
-    assert await store.page(None) == []
-    assert (await taken(store, "/here", [sent(1), sent(1)], dry_run=False))["new"] == 1
-    (found,) = await store.page(None)
-    assert found.episode == replace(rich(1), project="/here", state="quarantined", proof="")
+    assert await taken(site, [sent(1)], dry_run=True) == {"new": 1, "known": 0, "refused": []}
+    assert await site.memory.store.page(None) == []
+    assert (await taken(site, [sent(1), sent(1)]))["new"] == 1
+    (found,) = await site.memory.store.page(None)
+    assert found.episode == replace(rich(1), project=str(site.project), state="quarantined", proof="")
 
 
-async def test_what_was_dismissed_here_stays_so(store: SqliteEpisodes) -> None:
+async def test_what_was_dismissed_here_stays_so(site: Site) -> None:
     """It is not learned again by a file."""
-    await store.add(rich(1))
-    await store.settle([hexed(1)], "dismissed")
-    assert (await taken(store, "/p", [sent(1)], dry_run=False))["known"] == 1
-    assert [c.episode.state for c in await store.page(None)] == ["dismissed"]
+    await site.memory.store.add(rich(1))
+    await site.memory.store.settle([hexed(1)], "dismissed")
+    assert (await taken(site, [sent(1)]))["known"] == 1
+    assert [c.episode.state for c in await site.memory.store.page(None)] == ["dismissed"]
 
 
 @pytest.mark.parametrize(
@@ -74,16 +77,18 @@ async def test_what_was_dismissed_here_stays_so(store: SqliteEpisodes) -> None:
     ],
     ids="-".join,
 )
-async def test_what_is_no_episode(store: SqliteEpisodes, other: dict[str, Any]) -> None:
+async def test_what_is_no_episode(site: Site, other: dict[str, Any]) -> None:
     """It is left out and told; the others are taken."""
-    found = await taken(store, "/p", [sent(1, **other), sent(2)], dry_run=False)
+    found = await taken(site, [sent(1, **other), sent(2)])
     assert (found["new"], len(found["refused"])) == (1, 1)
     with pytest.raises(BadReply):
-        episode(sent(1, **other), "/p")
+        brought(sent(1, **other), "/p")
 
 
-@pytest.mark.parametrize("given", [None, [], {}, [{}] * (MOST + 1)], ids=["none", "empty", "object", "many"])
-async def test_what_is_no_list(store: SqliteEpisodes, given: object) -> None:
+@pytest.mark.parametrize(
+    "given", [None, [], {}, [{}] * (MOST_TAKEN + 1)], ids=["none", "empty", "object", "many"]
+)
+async def test_what_is_no_list(site: Site, given: object) -> None:
     """Refused whole."""
     with pytest.raises(BadReply):
-        await taken(store, "/p", given, dry_run=False)
+        await taken(site, given)

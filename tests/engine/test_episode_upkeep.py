@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from daemon import config
-from daemon.core.episodes import Episode
 from daemon.engine.features.memory import Memory
+from daemon.learning.lessons.episodes import Episode
 from daemon.testing import FakeClock, ScriptedLLM
 from harness.models.api_servers import Embeds, llm_server
 from tests.support.hosts.opencode_sim import SimDaemon

@@ -11,14 +11,12 @@ import pytest
 
 from daemon import log
 from daemon.config import from_text
-from daemon.core.embeddings import embedded
 from daemon.core.errors import UserError
-from daemon.core.ports import Embedder
-from daemon.embed.minilm import MiniLM
-from daemon.embed.select import choose, embedder
 from daemon.engine import similar_points
-from daemon.engine.embedder import SharedEmbedder
 from daemon.engine.similar_points import KEPT, SimilarPoints, near
+from daemon.learning.embed.minilm import MiniLM
+from daemon.learning.embed.models import choose, embedder
+from daemon.learning.embed.vectors import Embedder, SharedEmbedder, embedded
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
 from tests.playbook.books import point
 

@@ -10,6 +10,7 @@ import pytest
 
 from daemon.core.llm import Usage
 from daemon.llm.prices import cost_usd, estimate_usd
+from daemon.llm.sdk import cost_eur
 
 MILLION = Usage(input=1_000_000, output=1_000_000)
 
@@ -119,3 +120,12 @@ print(json.dumps([cost, threading.active_count(), reached]))
     assert cost > 0
     assert (threads, connections) == (1, [])
     assert done.stderr == ""
+
+
+@pytest.mark.shows("I41")
+@pytest.mark.parametrize(
+    ("tokens", "eur"), [((1_000, 0), 0.001), ((0, 1_000), 0.005), ((700, 200), 0.0017), ((0, 0), None)]
+)
+def test_subtask_1_5_cost(tokens: tuple[int, int], eur: float | None) -> None:
+    """(input / 1000) * 0.001 + (output / 1000) * 0.005; what nobody told is not 0."""
+    assert cost_eur(*tokens) == (None if eur is None else pytest.approx(eur))

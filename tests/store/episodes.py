@@ -6,7 +6,7 @@ import math
 from array import array
 from typing import Any
 
-from daemon.core.episodes import Episode, Trigger, Vector
+from daemon.learning.lessons.episodes import Episode, Trigger, Vector
 
 NOW = 1_700_000_000_000
 MODEL = "a-model"

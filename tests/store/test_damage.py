@@ -107,10 +107,14 @@ async def tell_a_story(folder: Path) -> Path:
         learning.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),
     )
-    episodes = SqliteEpisodes(sim.daemon.db, lambda: now)
+    episodes = SqliteEpisodes(sim.daemon.db)
     await episodes.add(rich(1), vector(0))
     await episodes.count_use(hexed(1), "ses_a", now, "given")
     await episodes.close()
+    await sim.daemon.db.commit(
+        ("INSERT INTO settled_episodes VALUES ('e', 'confirmed', x'00')", [()]),
+        ("INSERT INTO shared_reader VALUES ('me')", [()]),
+    )
     await host.disconnect()
     await sim.kill()
     return sim.daemon.paths.database

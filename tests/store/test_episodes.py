@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from daemon.core.episodes import SIMILAR, Use, Vector
 from daemon.core.errors import Unavailable
+from daemon.learning.lessons.episodes import SIMILAR, Use, Vector
+from daemon.store import episode_rows
+from daemon.store import episodes as stored
 from daemon.store.db import Database
-from daemon.store.episode_rows import USES_DAYS, Copy
-from daemon.store.episodes import LOADED, SqliteEpisodes
+from daemon.store.episode_rows import USES_DAYS
+from daemon.store.episodes import SqliteEpisodes, forget_uses
 from daemon.store.episodes_postgres import PostgresEpisodes
 from tests.store.episodes import MODEL, NOW, episode, hexed, ids, rich, vector
 from tests.support.machine.postgres import Postgres
@@ -30,18 +32,18 @@ Open = Callable[[], Awaitable[Store]]
 async def opens(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
     """Opens the same store of the kind under test again and again."""
     async with AsyncExitStack() as stack:
+        db = Database(tmp_path / "db", lambda: NOW)
+        stack.callback(db.close)
         if request.param == "sqlite":
-            db = Database(tmp_path / "db", lambda: NOW)
-            stack.callback(db.close)
 
             async def again() -> Store:
-                return SqliteEpisodes(db, lambda: NOW)
+                return SqliteEpisodes(db)
         else:
             server: Postgres = request.getfixturevalue("postgres")
             url = server.new_database()
 
             async def again() -> Store:
-                return PostgresEpisodes(lambda: url, tmp_path / "key", lambda: NOW)
+                return PostgresEpisodes(lambda: url, db, lambda: NOW)
 
         async def opened() -> Store:
             store = await again()
@@ -140,7 +142,7 @@ async def test_only_these_projects(store: Store) -> None:
     for n in range(40):
         await store.add(episode(n, "shared words", project="/q"), vector(0))
     await store.add(episode(50, "shared words", project="/p"), vector(80))
-    await store.add(episode(51, "shared words", project="", triggers=rich(1).triggers), vector(80))
+    await store.add(episode(51, "shared words", project=""), vector(80))
     assert ids(await store.search("shared", vector(0), ["/p"], 3)) == [50]
     assert ids(await store.search("shared", vector(0), [""], 3)) == [51]
     assert await store.search("shared", vector(0), ["/none"], 3) == []
@@ -151,27 +153,16 @@ async def test_only_these_projects(store: Store) -> None:
 
 
 async def test_the_dismissed_are_not_found(store: Store) -> None:
-    """By neither meaning, words nor triggers, also when they were in memory; they come back when settled
+    """By neither meaning nor words, also when they were in memory; they come back when settled
     again.
     """
     for n in range(30):
-        await store.add(episode(n, "the same", triggers=rich(1).triggers), vector(n))
+        await store.add(episode(n, "the same"), vector(n))
     assert len(await store.search("same", vector(0), ["/p"], 2)) >= 2
     assert await store.settle([hexed(n) for n in range(28)], "dismissed") == 28
     assert set(ids(await store.search("same", vector(0), ["/p"], 5))) == {28, 29}
-    assert ids(await store.triggered(["/p"])) == [29, 28]
     assert await store.settle([hexed(0), hexed(1)], "quarantined") == 2
     assert ids(await store.search("", vector(0), ["/p"], 1)) == [0]
-
-
-async def test_those_with_triggers(store: Store) -> None:
-    """Only of these projects."""
-    await store.add(episode(1))
-    await store.add(rich(2))
-    await store.add(replace(rich(3), project="/q"))
-    (found,) = await store.triggered(["/p", "/r"])
-    assert found.episode.triggers == rich(2).triggers
-    assert await store.triggered([]) == []
 
 
 async def test_states(store: Store) -> None:
@@ -221,7 +212,6 @@ async def test_forgotten_is_gone(store: Store) -> None:
     assert await store.get([hexed(1)]) == []
     assert ids(await store.search("prüfen", None, None, 5)) == [2]
     assert ids(await store.search("", vector(0), None, 5)) == [2]
-    assert ids(await store.triggered(["/p"])) == [2]
     assert await store.add(episode(1, "something else"))
     (found,) = await store.get([hexed(1)])
     assert found.use == Use()
@@ -244,21 +234,6 @@ async def test_another_model_embeds_again(store: Store) -> None:
     assert ids(await store.search("", vector(0), None, 5)) == [1, 3, 2]
 
 
-async def test_the_least_useful_go(store: Store) -> None:
-    """Dismissed ones first, then those that were never given and old; never more than there are too many."""
-    for n in range(6):
-        await store.add(episode(n), vector(n))
-    await store.add(episode(9, project="/q"))
-    await store.settle([hexed(5)], "dismissed")
-    await store.count_use(hexed(0), "s", NOW, "given")
-    await store.count_use(hexed(1), "s", NOW, "given")
-    await store.count_use(hexed(1), "s", NOW, "helped")
-    assert await store.trim("/p", 10) == []
-    assert set(await store.trim("/p", 4)) == {hexed(5), hexed(2)}
-    assert set(await store.trim("/p", 1)) == {hexed(3), hexed(4), hexed(0)}
-    assert ids(await store.page(None)) == [9, 1]
-
-
 @pytest.mark.shows("I44")
 async def test_sessions_are_forgotten_after_a_while(opens: Open) -> None:
     """The rows that say which session was counted go; what they counted stays."""
@@ -267,7 +242,7 @@ async def test_sessions_are_forgotten_after_a_while(opens: Open) -> None:
     day = 86_400_000
     await store.count_use(hexed(1), "long ago", NOW - USES_DAYS * day - 1, "given")
     await store.count_use(hexed(1), "lately", NOW, "given")
-    await store.trim("/p", 10)
+    await store._db.commit(forget_uses(NOW))
     for session in ("long ago", "lately"):
         await store.count_use(hexed(1), session, NOW, "given")
     (found,) = await store.get([hexed(1)])
@@ -306,14 +281,21 @@ async def test_what_another_stored_is_found(opens: Open) -> None:
     assert ids(await other.search("", vector(0), None, 5)) == [2]
 
 
-async def test_vectors_are_loaded_in_blocks(tmp_path: Path) -> None:
-    """All of them are compared, also those of the last block; what comes later is too."""
+@pytest.mark.parametrize("numpy", [True, False])
+async def test_vectors_are_compared_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, numpy: bool
+) -> None:
+    """All of them, also those of the last block, with numpy and without; what comes later is too."""
+    if not numpy:
+        monkeypatch.setattr(episode_rows, "find_spec", lambda _name: None)
+    monkeypatch.setattr(stored, "LOADED", 5)
     db = Database(tmp_path / "db", lambda: NOW)
-    store = SqliteEpisodes(db, lambda: NOW)
-    await store.put([Copy(episode(n), vector(n % 90)) for n in range(2 * LOADED + 1)])
-    assert len(await store.search("", vector(1), None, 2 * LOADED + 1)) == 2 * LOADED + 1
-    await store.add(episode(2 * LOADED + 1), vector(-0.1))
-    assert ids(await store.search("", vector(-0.1), None, 1)) == [2 * LOADED + 1]
+    store = SqliteEpisodes(db)
+    for n in range(11):
+        await store.add(episode(n), vector(n))
+    assert len(await store.search("", vector(1), None, 11)) == 11
+    await store.add(episode(11), vector(-0.1))
+    assert ids(await store.search("", vector(-0.1), None, 1)) == [11]
     await store.close()
     db.close()
 

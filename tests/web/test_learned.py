@@ -14,12 +14,12 @@ from urllib.parse import quote
 import pytest
 
 from daemon.clock import SystemClock
-from daemon.core.episodes import Episode
 from daemon.core.learned import Origin
 from daemon.engine.repositories import project_of
 from daemon.files.learned_rules import LearnedRules
 from daemon.files.playbook import dumped
 from daemon.files.rule_changes import digest
+from daemon.learning.lessons.episodes import Episode
 from daemon.store import learning
 from daemon.store.db import Database
 from daemon.store.episodes import SqliteEpisodes
@@ -84,7 +84,7 @@ async def fill(box: Sandbox) -> None:
         )
     repository = project_of(str(box.project), str(box.home))
     said = ("Fix the parser", -0.6, "It failed.", "Start the database first.", "")
-    await SqliteEpisodes(db, SystemClock().now_ms).add(Episode("a" * 32, repository, *said, at=1))
+    await SqliteEpisodes(db).add(Episode("a" * 32, repository, *said, at=1))
     db.close()
 
 

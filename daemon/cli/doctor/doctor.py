@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError, told
 from ...core.llm import Prompt
 from ...core.ports import Chooses, Client
-from ...embed.select import choose, embedder
 from ...keys import load_keys
+from ...learning.embed.models import choose, embedder
 from ...llm.select import providers
 from ..render import Paint, plain, print_json
 from ..settings import add_flags, load
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...core.errors import Fault
-    from ...core.ports import Embedder, Provider
+    from ...core.ports import Provider
+    from ...learning.embed.vectors import Embedder
     from ...paths import Paths
     from ..render import Style
     from .finding import Outcome
@@ -192,7 +193,6 @@ def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
         ("learning", o.learning),
         ("embeddings", o.embeddings),
         ("database", o.database),
-        ("memory", o.reader_key),
         ("prune", o.pruning),
         ("replies", o.replies),
         ("log", o.errors_logged),

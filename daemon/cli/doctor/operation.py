@@ -209,8 +209,8 @@ def learning(about: About) -> Iterator[Check]:
 
 def embeddings(about: About) -> Iterator[Check]:
     """Which model compares texts by their meaning. Without one words are compared, which is no fault."""
-    from ...embed.minilm import check
-    from ...embed.select import choose
+    from ...learning.embed.minilm import check
+    from ...learning.embed.models import choose
 
     try:
         choice = choose(about.settings, about.env, by_host=_by_host(about))
@@ -250,22 +250,6 @@ def database(about: About) -> Iterator[Check]:
         yield Check("database", "fail", f"{path} is damaged: {said}", mend)
     for aside in sorted(path.parent.glob(f"{path.name}.corrupt-*[0-9]")):
         yield Check("database", "warn", f"a damaged one was kept: {aside}", "remove it if you don't need it")
-
-
-def reader_key(about: About) -> Iterator[Check]:
-    """Whether the key for the store that several people share is the one that was used before."""
-    if not about.settings.store.url_file:
-        return
-    from ...store.choose import KEY
-    from ...store.readers import lost
-
-    path = about.where.state_dir / KEY
-    if found := lost(path):
-        problem, mend = found
-        text = f"{problem}: your own lessons count as somebody else's with another key; nothing is deleted"
-        yield Check("memory", "fail", text, f"{mend} (docs/team-memory.md)")
-    elif path.exists():
-        yield Check("memory", "ok", f"{path} is the key of this reader")
 
 
 def pruning(about: About) -> Iterator[Check]:

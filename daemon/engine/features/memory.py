@@ -10,32 +10,33 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...core import events as ev
 from ...core.errors import Unavailable
-from ...memory.decide import should_reflect
+from ...learning.embed.vectors import Vectors
+from ...learning.lessons.reflexion import should_reflect
 from ...store import failures, learning
-from ...store.choose import episodes
+from ...store.episodes import SqliteEpisodes, forget_uses
+from ...store.episodes_postgres import PostgresEpisodes
+from ...store.postgres import read_url
 from ..episode_routes import EpisodeRoutes
-from ..episode_upkeep import TIDY, EpisodeUpkeep
-from ..find_lessons import FAULT, FindLessons
-from ..give_lessons import GiveLessons
-from ..memory import REFLECT, Reflexions
+from ..give_lessons import FAULT, FindLessons, GiveLessons
+from ..memory import REFLECT, TIDY, EpisodeUpkeep, Reflexions, author
 from ..pages.lessons import LessonsPage
 from ..repositories import repository_of
-from ..vectors import Vectors
 from .feature import Feature, Page, Parts, Route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...core.compose import Moment, Offer
-    from ...core.episodes import Episodes
     from ...core.session import Session
     from ...core.task import ClosedTask
     from ...core.verdict import Verdict
     from ...judge.case import Case
+    from ...learning.lessons.episodes import Episodes
     from ...store.db import Statement
     from ...store.jobs import Job
     from .feature import Place
@@ -54,9 +55,11 @@ class Memory(Feature):
         super().__init__(parts)
         self._world = world = parts.world
         self._home = os.environ.get("HOME", "/")
-        self.store: Episodes = episodes(
-            world.settings.store.url_file, world.db, world.clock.now_ms, repository_of
-        )
+        self.store: Episodes = SqliteEpisodes(world.db)
+        if file := world.settings.store.url_file:
+            self.store = PostgresEpisodes(
+                partial(read_url, file), world.db, world.clock.now_ms, author(), repository_of
+            )
         self._vectors = Vectors(world.embedder, world.log)
         self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
         self._upkeep = EpisodeUpkeep(world, parts.jobs, self.store, self._vectors)
@@ -167,4 +170,4 @@ class Memory(Feature):
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed."""
         self._world.spawn(asyncio.to_thread(self._give.prune), "marks for hooks")
-        return failures.prune(REFLECT, now_ms)
+        return [*failures.prune(REFLECT, now_ms), forget_uses(now_ms)]

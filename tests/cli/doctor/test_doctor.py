@@ -9,8 +9,6 @@ import time
 import pytest
 
 from daemon.paths import shipped
-from daemon.store.choose import KEY
-from daemon.store.readers import Reader
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from tests.support.hosts.wire import WireHost
@@ -184,23 +182,3 @@ def test_doctor_checks_the_model_on_this_machine(box: Sandbox) -> None:
     """Its files are the ones that are meant."""
     _, found = checks(box)
     assert found["embeddings"] == [("ok", "minilm: all-MiniLM-L6-v2-int8 on this machine", "")]
-
-
-@pytest.mark.shows("I51")
-def test_doctor_names_a_lost_key_of_a_shared_memory(box: Sandbox) -> None:
-    """Where the memory is shared: the key that vouches for own lessons is fine, gone, or another one."""
-    shared = {"REFLECTD_STORE_URL_FILE": str(box.root / "url")}
-    key = box.state / KEY
-    Reader(key)
-    assert "memory" not in checks(box)[1], "without a shared store it is of no use"
-    assert outcomes(checks(box, **shared)[1], "memory") == ["ok"]
-    key.unlink()
-    for words in ("is gone", "is another key"):
-        code, found = checks(box, **shared)
-        ((outcome, text, mend),) = found["memory"]
-        assert (code, outcome) == (1, "fail")
-        assert words in text
-        assert "nothing is deleted" in text
-        assert mend.startswith("put it back" if words == "is gone" else "put the old one back")
-        assert "docs/team-memory.md" in mend
-        Reader(key)

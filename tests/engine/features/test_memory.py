@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from daemon import config
-from daemon.core.episodes import Candidate, Episode, Trigger
 from daemon.core.errors import Unavailable
 from daemon.engine.features.memory import Memory
+from daemon.learning.lessons.episodes import Candidate, Episode, Trigger
 from daemon.store import ledger
+from daemon.store.db import Database
 from daemon.store.episodes_postgres import PostgresEpisodes
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash, write
@@ -254,7 +255,7 @@ async def test_what_others_wrote_reaches_no_agent_without_a_yes(postgres: Postgr
     await site.start()
     another = PostgresEpisodes(
         url_file.read_text,
-        tmp_path / "another",
+        Database(tmp_path / "another", lambda: site.clock.ms),
         lambda: site.clock.ms,
         repository=lambda _: "host/acme/parser",
     )
@@ -282,6 +283,7 @@ async def test_what_others_wrote_reaches_no_agent_without_a_yes(postgres: Postgr
     await site.memory.store.settle([theirs.id], "confirmed")
     assert {e.session for e in await find.for_task(project, TASK)} == {"s1", "x"}
     await another.close()
+    another._db.close()
     await site.sim.stop()
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from daemon import config
-from daemon.core.episodes import Episode
 from daemon.core.errors import BadReply, Rejected
 from daemon.core.learned import Origin
 from daemon.core.verdict import Verdict
@@ -20,6 +19,7 @@ from daemon.files.learned_rules import LearnedRules
 from daemon.files.playbook import dumped
 from daemon.files.reflect_state import ReflectState
 from daemon.files.rule_changes import digest
+from daemon.learning.lessons.episodes import Episode
 from daemon.learning.rules.journal import Journal
 from daemon.store import learning, verdicts
 from daemon.store.backtests import Backtests

