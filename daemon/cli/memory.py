@@ -38,6 +38,7 @@ LIMIT = 256 * 1024 * 1024  # bytes of a file that is taken over
 BLOCK = 100  # episodes in one request
 STATES = ("quarantined", "confirmed", "dismissed")
 EPILOG = """examples:
+  reflectd memory                                the episodes of this project
   reflectd memory search "the migration fails"   what was learned from tasks like this
   reflectd memory show 3f0c…                     one episode, and what became of its lesson
   reflectd memory stats                          how many there are
@@ -56,7 +57,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser = verbs.add_parser(
         "memory", help="lessons from tasks that ended badly: show and change them", epilog=EPILOG
     )
-    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    parser.set_defaults(run=show, id=None, state=None, limit=50, dir=None, json=False, no_pager=False)
+    what = parser.add_subparsers(dest="what", metavar="WHAT")
     one = _action(what, "search", "lessons from tasks like this one", search, pager=True)
     one.add_argument("words", nargs="+", metavar="WORDS", help="the task, in your words")
     one.add_argument("--limit", type=int, default=10, metavar="N", help="at most N episodes (10)")

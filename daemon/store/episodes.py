@@ -1,4 +1,4 @@
-"""Episodes in the daemon's own database (AC-2.6.3). ``learning.lessons.episodes.Episodes``: what a store does.
+"""Episodes in the daemon's own database (AC-2.6.3). ``learning.lessons.episodes`` says what a store does.
 
 Writes go through the database's one writer; what was learned is stored durably. Reads have a connection of
 their own and run in a thread, so that a long search holds up neither the loop nor other readers. A search by

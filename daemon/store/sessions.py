@@ -164,12 +164,16 @@ class Sessions:
         return [s for s in found if s is not None and _top(s)]
 
     def matching(self, prefix: str, limit: int) -> list[str]:
-        """Ids that begin with ``prefix``: the whole id first, a person's own sessions before the others."""
+        """Ids that begin with ``prefix``: the whole id first, then a person's own sessions; sub-agents' and
+        judges' only where it begins none of those.
+        """
         rows = self._db.read(
-            "SELECT id FROM sessions WHERE id >= ? AND id < ? ORDER BY id = ? DESC, top DESC, id LIMIT ?",
+            "SELECT id, top FROM sessions WHERE id >= ? AND id < ? "
+            "ORDER BY id = ? DESC, top DESC, id LIMIT ?",
             (prefix, prefix + "\U0010ffff", prefix, limit),
         )
-        return [i for (i,) in rows]
+        mine = any(top for _, top in rows)
+        return [i for i, top in rows if top or not mine or i == prefix]
 
     def only(self, prefix: str) -> str:
         """The one session whose id is or begins with this; "" when there is none. Raises ``BadReply``."""

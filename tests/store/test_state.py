@@ -244,3 +244,17 @@ async def test_switches_and_marks_survive(db: Database) -> None:
     assert (again.seq("host"), again.seq("nobody")) == (42, 0)
     await db.commit(again.switch("/w/one", on=True, now=NOW))
     assert not Sessions(db).is_off("/w/one")
+
+
+async def test_a_beginning_means_a_persons_own_session(db: Database) -> None:
+    """Sub-agents and judges are meant only where it begins no other, or by their whole id."""
+    kept = Sessions(db)
+    for one in (
+        Session(id="ses_ab1"),
+        Session(id="ses_ab2", judge=True),
+        Session(id="ses_ab3", parent="ses_ab1"),
+        Session(id="ses_b1", parent="ses_ab1"),
+    ):
+        kept.put(one)
+    await store(db, kept)
+    assert [kept.only(x) for x in ("ses_a", "ses_ab2", "ses_b", "x")] == ["ses_ab1", "ses_ab2", "ses_b1", ""]

@@ -33,8 +33,8 @@ EPILOG = """examples:
   reflectd {verb} --dir .             this folder, with everything below it
   reflectd {verb} --session ses_58c3  one session, by the beginning of its id
 
-exit codes: 0 done, or it was so already; 1 still off, because a folder above
-is; 2 no such session or folder"""
+exit codes: 0 done, or it was so already; {one}; 2 no such session or folder"""
+ONE = {"on": "1 still off, because a folder above is", "off": "1 it could not be stored"}
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,7 +46,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         parser = verbs.add_parser(
             verb,
             help=text,
-            epilog=EPILOG.format(verb=verb),
+            epilog=EPILOG.format(verb=verb, one=ONE[verb]),
         )
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--session", metavar="ID", help="one session, by (the beginning of) its id")

@@ -43,6 +43,7 @@ MENDS: dict[Fault, str] = {
     "model": "there is no such model: set its name (reflectd config shows it)",
     "connection": "the address cannot be reached: look at base_url and the network",
 }
+CLI_LOGIN = "run claude and type /login"
 
 
 def online(about: About) -> Iterator[Check]:
@@ -94,7 +95,10 @@ async def _ask(provider: Provider) -> Check:
             "online", "fail", f"{name} gave no answer in {ASK_S:.0f} s", "try again, or another base_url"
         )
     except Unavailable as e:
-        return Check("online", "fail", f"{name}: {e}", MENDS.get(e.fault, "try again later"))
+        mend = MENDS.get(e.fault, "try again later")
+        if provider.name == "claude-cli" and e.fault == "auth":
+            mend = CLI_LOGIN
+        return Check("online", "fail", f"{name}: {e}", mend)
     finally:
         if isinstance(provider, Client):
             await provider.close()

@@ -216,6 +216,8 @@ def _folder(args: argparse.Namespace, where: Paths) -> str:
         raise UserError("name a folder with --dir, or every folder with --all, not both")
     if args.all or (args.session and not args.dir):
         return ""
+    if args.dir and not os.path.isdir(args.dir):  # noqa: PTH112 - as `upward` takes it
+        raise UserError(f"there is no folder {args.dir}")
     return str(upward(args.dir)[0] if args.dir else here(where))
 
 

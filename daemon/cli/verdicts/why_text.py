@@ -68,7 +68,7 @@ def gist(v: Json) -> str:
 def reason(v: Json) -> str:
     """Why the verdict is what it is, when that was not the judge's answer; else empty."""
     found = str(v.get("reason") or "")
-    return "" if found == "judged" else found.replace("guard:", "guard ")
+    return "" if found == "judged" else found.removeprefix("unscored: ").replace("guard:", "guard ")
 
 
 def _head(found: Json, verdicts: list[Json], paint: Paint) -> list[str]:
@@ -114,7 +114,7 @@ def _verdict(v: Json, paint: Paint, limit: int) -> list[str]:
     if reason(v):
         lines += paint.row("  because  ", short(reason(v), 400))
     by = _object(v.get("judge"))
-    if by and not str(v.get("reason", "")).startswith("guard:"):
+    if by and by.get("provider") != "none" and not str(v.get("reason", "")).startswith("guard:"):
         provider = short(by.get("provider", ""), 80)
         name = PROVIDERS.get(provider, provider)
         if provider == "offline":

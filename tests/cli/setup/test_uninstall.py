@@ -26,7 +26,7 @@ def tree(folder: Path) -> dict[str, bytes | None]:
 def ours(box: Sandbox) -> list[str]:
     """The paths of this machine that have our name, but for what belongs to projects."""
     named = [str(p.relative_to(box.root)) for p in box.root.rglob("*reflect*")]
-    return sorted(name for name in named if ".reflection" not in name)
+    return sorted(name for name in named if ".reflection" not in name and "/orchestration/" not in name)
 
 
 def used(box: Sandbox) -> None:
@@ -43,6 +43,9 @@ def used(box: Sandbox) -> None:
     with Daemon(box) as daemon:
         judged(box, daemon, "ses_1")
     said(reflectd(box, "playbook", "add", "Tests need redis"), 0)
+    said(reflectd(box, "reflect", "scan"), 0)
+    said(reflectd(box, "backtest", box.project), 0)
+    assert {"reflect", "backtest.sqlite3"} <= set(os.listdir(box.state))
     said(reflectd(box, "start"), 0, "started")
     said(reflectd(box, "status"), 0, "nobody was asked yet")
 
