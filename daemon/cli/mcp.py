@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
             "`reflectd setup HOST --mcp` tells an agent to"
         )
     from ..mcp.server import Bridge, serve
-    from .reflect.reflect import rules_at
+    from .reflect.decisions import rules_at
     from .reflect.status import row_object
 
     settings, where = look(args)

@@ -128,7 +128,7 @@ def test_claude_code_is_given_a_preference(own_box: Sandbox, llm: ModelServer) -
         session()
         assert not any(words in r.everything for r in llm.of("main"))
         before = len(llm.of("main"))
-        assert at_a_terminal(own_box, ["reflect", "learn", words, "--soft"], "y")[0] == 0
+        assert at_a_terminal(own_box, ["reflect", "learn", words, "--soft"], "w")[0] == 0
         session()
         given = [f"- {words}" in r.everything for r in llm.of("main")[before:]]
         assert given
@@ -147,7 +147,7 @@ def test_opencode_is_given_a_preference_until_it_is_switched_off(own_box: Sandbo
         return [words in r.everything for r in llm.of(kind)]
 
     with Daemon(own_box) as daemon:
-        assert at_a_terminal(own_box, ["reflect", "learn", words, "--soft"], "y")[0] == 0
+        assert at_a_terminal(own_box, ["reflect", "learn", words, "--soft"], "w")[0] == 0
         with OpencodeServe(own_box, llm.url, config={"agent": {"writer": agent}}) as host:
             s = host.create_session(agent="writer")
 

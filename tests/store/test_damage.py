@@ -96,7 +96,7 @@ async def tell_a_story(folder: Path) -> Path:
         ledger.add(ledger.Entry(now, "judge", "ses_a", "p", "m", 1, 1, 0.5, 1, "ok")),
         ("UPDATE verdicts SET filed = 0", [()]),
         ("INSERT INTO judge_sessions VALUES ('ses_j', ?, ?, 0)", [(str(folder / "work"), now)]),
-        consents.show("ses_a", ["d"], now),
+        consents.type_in("ses_a", "d", "m", now),
         learning.keep_case("ses_a", "u", "/p", now, b"{}"),
         learning.count("/p", "skipped"),
         learning.tag("/p", "pat-001", "ses_a", "helpful", now, "why"),

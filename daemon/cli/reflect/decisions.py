@@ -26,17 +26,20 @@ from ...learning.rules.journal import RULE_ID, dismiss, is_due, ranked, restore,
 from ...learning.rules.section import PREFERENCES, RULES
 from ...learning.rules.standing import WORKSHOP
 from ..render import count, short
+from ..settings import here, look
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
+    from ...core.settings import Settings
     from ...files.learned_rules import Done, LearnedRules, Plan
     from ...files.rules_file import Place
     from ...learning.rules.candidates import Candidate
     from ...learning.rules.contradicts import Compare, Compared
     from ...learning.rules.journal import Entry
     from ...learning.rules.standing import Standing
+    from ...paths import Paths
 
 Kind = Literal["pattern", "learn", "conflict", "near", "unlearn", "undo", "dismiss", "restore"]
 Answer = Literal["rule", "soft", "dismiss", "skip", "replace", "both", "reword", "archive", "delete", "do"]
@@ -55,6 +58,22 @@ _ABOUT: Final = frozenset(
     {"the", "rule", "preference", "about", "concerning", "on", "which", "says", "say", "one"}
 )
 _WORD: Final = re.compile(r"\w+")  # a search, whose hits the person is asked about
+
+
+def rules_of(args: argparse.Namespace) -> LearnedRules:
+    """The rules of the project that the arguments mean. Raises ``UserError``."""
+    return rules_at(*look(args), args.dir)
+
+
+def rules_at(settings: Settings, where: Paths, folder: str | None) -> LearnedRules:
+    """The rules of the project of this folder, of the current one for None. Raises ``UserError``."""
+    from ...clock import SystemClock
+    from ...files.learned_rules import LearnedRules
+
+    project = here(where, folder)
+    if not project.is_dir():
+        raise UserError(f"there is no folder {project}")
+    return LearnedRules(project, where.state_dir, SystemClock(), playbook=settings.playbook.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from ...core.errors import Refused, UserError
 from ..render import print_json
 from ..settings import here, look
 from ..terminal import attended
-from .decisions import MOST, Decisions, Outcome, Proposal, answers, now, question, stored
-from .reflect import rules_of
+from .decisions import MOST, Decisions, Outcome, Proposal, answers, now, question, rules_of, stored
 
 if TYPE_CHECKING:
     import argparse

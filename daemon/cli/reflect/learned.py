@@ -29,7 +29,8 @@ from ..render import Paint, clock, place, plain, print_json, short
 from ..settings import look as look_at
 from ..setup.confirm import asked
 from ..terminal import add_flag, say, show
-from .reflect import action, rules_at
+from .decisions import rules_at
+from .reflect import action
 from .reflect import asked as asked_about
 from .review import consent
 from .status import row_lines, row_object, tell, wear_of

@@ -12,16 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from ...core.errors import UserError
 from ..render import plain, print_json
-from ..settings import add_flags, here, look
+from ..settings import add_flags, look
 from ..terminal import add_flag, attended, say
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
-
-    from ...core.settings import Settings
-    from ...files.learned_rules import LearnedRules
-    from ...paths import Paths
 
     Run = Callable[[argparse.Namespace], int]
 
@@ -123,22 +119,6 @@ def action(
     return parser
 
 
-def rules_of(args: argparse.Namespace) -> LearnedRules:
-    """The rules of the project that the arguments mean. Raises ``UserError``."""
-    return rules_at(*look(args), args.dir)
-
-
-def rules_at(settings: Settings, where: Paths, folder: str | None) -> LearnedRules:
-    """The rules of the project of this folder, of the current one for None. Raises ``UserError``."""
-    from ...clock import SystemClock
-    from ...files.learned_rules import LearnedRules
-
-    project = here(where, folder)
-    if not project.is_dir():
-        raise UserError(f"there is no folder {project}")
-    return LearnedRules(project, where.state_dir, SystemClock(), playbook=settings.playbook.path)
-
-
 def _in(module: str, function: str = "run") -> Run:
     """An action of another module of this package, which is imported when it is run."""
 
@@ -171,6 +151,7 @@ def _changing(
 def _review(args: argparse.Namespace) -> int:
     """Read new sessions and review, or show the patterns as JSON."""
     from . import review, scan
+    from .decisions import rules_of
 
     if args.json:
         print_json({**scan.waiting(rules_of(args)), "decide": WHERE})
@@ -186,7 +167,7 @@ def _review(args: argparse.Namespace) -> int:
 def asked(name: str, args: argparse.Namespace) -> int:
     """Ask the person at the terminal, and do it; 1 when nothing was changed."""
     from . import review
-    from .decisions import Decisions, Outcome, lines
+    from .decisions import Decisions, Outcome, lines, rules_of
     from .model import own_model
 
     rules, shows = rules_of(args), args.json or args.dry_run

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...learning.rules.standing import NOTES, wear
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import say, show
-from .reflect import rules_of
+from .decisions import rules_of
 
 if TYPE_CHECKING:
     import argparse
