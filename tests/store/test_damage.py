@@ -196,7 +196,7 @@ async def live(folder: Path, database: Path, what: Harm) -> list[str]:
         found += await asyncio.to_thread(answers, daemon, str(folder / "work"))
         daemon.engine.jobs.wake()
         daemon.engine.timers.wake()
-        daemon.engine.engine.sweep()
+        daemon.engine.abandoned.sweep()
         await asyncio.sleep(0.02)
     daemon.stopping.set()
     await asyncio.gather(serving, return_exceptions=True)
