@@ -63,6 +63,7 @@ async def test_the_judgement_is_shown_while_it_lasts_and_when_it_is_over(w: Worl
     stop = asyncio.create_task(c.works())
     await until(lambda: w.llm.prompts)
     assert await watch(c) == {"status": JUDGING, "again_ms": 1000}
+    assert "send a message to take over" in JUDGING, "typed is not sent"
     w.llm.hold.set()
     assert (await stop).status == 204
     await w.sim.settle()
