@@ -1,11 +1,11 @@
 """``reflectd learned``: everything that was learned about a project, in one view, with where it comes from.
 
 A kind is one ``Source`` in ``SOURCES``. Rules and preferences come from the person, points from the agents'
-work. ``undo`` takes one back: a rule or a preference is
-archived, a point removed, what waits for a word is dismissed; the last two are never learned again. A person
-at a terminal decides that. Without a daemon, what waits and where points come from is not known. Exit codes:
-0 done, or nothing to do · 1 the file system refused, or you said no · 2 wrong arguments, no such thing, no
-terminal, or a file that can't be used.
+work, lessons from tasks that ended badly. ``undo`` takes one back: a rule or a preference is archived, a
+point removed, a lesson or what waits for a word is dismissed; a point and what waited are never learned
+again. A person at a terminal decides that. Without a daemon, lessons, what waits and where points come from
+are not known. Exit codes: 0 done, or nothing to do · 1 the file system refused, or you said no · 2 wrong
+arguments, no such thing, no terminal, or a file that can't be used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...files.learned_rules import LearnedRules, Look
 from ...learning.playbook.points import each
 from ...learning.rules.journal import RULE_ID
 from ...paths import Paths, find_socket
-from ..render import Paint, clock, place, plain, print_json, short
+from ..render import Paint, clock, count, place, plain, print_json, short
 from ..settings import look as look_at
 from ..setup.confirm import asked
 from ..terminal import add_flag, say, show
@@ -37,6 +37,11 @@ from .status import row_lines, row_object, tell, wear_of
 
 Json = dict[str, Any]
 WAITING_ID: Final = re.compile(r"new-(\d{1,15})")
+MOST_LESSONS: Final = 100
+IN_WORDS: Final = {
+    "confirmed": "in use",
+    "quarantined": "waiting for your word: `reflectd memory forget --undo`",
+}
 EPILOG = """examples:
   reflectd learned                  all of it
   reflectd learned undo rule-004    archive a rule or a preference
@@ -51,12 +56,14 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     more: dict[str, str] = {"bare": "show"}
     parser = verbs.add_parser(
         "learned",
-        help="all that was learned about this project: rules, preferences, points; undo each",
+        help="all that was learned about this project: rules, preferences, points, lessons; undo each",
         epilog=EPILOG,
         **more,  # type: ignore[arg-type] # of our own parser
     )
     what = parser.add_subparsers(dest="what", metavar="WHAT")
-    add_flag(action(what, "show", "rules, preferences and points, with where each comes from", shown))
+    add_flag(
+        action(what, "show", "rules, preferences, points and lessons, with where each comes from", shown)
+    )
     undo = action(what, "undo", "take one of them back, after asking", undone)
     undo.add_argument("name", metavar="ID", help="its id, such as rule-004, pat-003 or new-12")
     undo.add_argument("--dry-run", action="store_true", help="say what would be asked, change nothing")
@@ -191,7 +198,7 @@ def _points(about: About) -> list[Item]:
             said += f", confirmed by {origin['proof']}" if origin.get("proof") else ""
         counted = {key: p[key] for key in ("helpful", "harmful")}
         point = {"name": p["name"], "text": p["text"], "section": section, **counted, "origin": said}
-        items.append(_item(about, point, f"+{p['helpful']} -{p['harmful']}, "))
+        items.append(_item(about, point, f"helped {p['helpful']} times, harmed {p['harmful']}, "))
     return items
 
 
@@ -209,9 +216,9 @@ def _waiting(about: About) -> list[Item]:
     ]
 
 
-def _asked_daemon(about: About, what: str) -> Json:
-    query = urlencode({"directory": str(about.rules.journal.project)})
-    return request(find_socket(about.where), "GET", f"/v1/features/playbook/{what}?{query}")
+def _asked_daemon(about: About, what: str, feature: str = "playbook", **more: object) -> Json:
+    query = urlencode({"directory": str(about.rules.journal.project), **more})
+    return request(find_socket(about.where), "GET", f"/v1/features/{feature}/{what}?{query}")
 
 
 def _item(about: About, point: Json, used: str = "") -> Item:
@@ -240,11 +247,16 @@ def _dismissed(args: argparse.Namespace, about: About, item: Item) -> int:
 
 def _taken_back(args: argparse.Namespace, about: About, item: Item, do: Callable[[], None]) -> int:
     """Ask, do it, and see to it that this is never learned again."""
+    return _confirmed(args, about, item, "be taken back, and never be learned again", do)
+
+
+def _confirmed(args: argparse.Namespace, about: About, item: Item, what: str, do: Callable[[], None]) -> int:
+    """Ask whether ``what`` shall become of it, and do it."""
     book, text = about.rules.journal, item.object["text"]
     if args.json:
         print_json({"project": str(book.project), "point": item.object, "changed": False})
         return 0
-    question = f'{item.name} "{plain(text)}" be taken back, and never be learned again'
+    question = f'{item.name} "{plain(text)}" {what}'
     if args.dry_run:
         say(f"you would be asked: shall {question}?")
         return 0
@@ -257,10 +269,38 @@ def _taken_back(args: argparse.Namespace, about: About, item: Item, do: Callable
     return 0
 
 
+# --- lessons -------------------------------------------------------------------------------------------
+
+
+def _lessons(about: About) -> list[Item]:
+    found = _asked_daemon(about, "list", "memory", state="", after="", limit=MOST_LESSONS)["episodes"]
+    return [_lesson(about, e) for e in found if e["state"] in IN_WORDS]
+
+
+def _lesson(about: About, e: Json) -> Item:
+    said, use = IN_WORDS[e["state"]], e["use"]
+    if use["given"]:
+        said += f", given {count(use['given'], 'time')}, helped {use['helped']}"
+    lesson = {"name": e["id"][:12], "text": e["lesson"], "task": e["query"], "state": said}
+    text = f'{plain(short(e["lesson"], 400))} ({said}; from "{plain(short(e["query"], 120))}")'
+    return Item(
+        lesson["name"], lesson | {"id": e["id"]}, tuple(about.paint.row(f"  {lesson['name']}  ", text))
+    )
+
+
+def _lesson_dismissed(args: argparse.Namespace, about: About, item: Item) -> int:
+    def dismiss() -> None:
+        body = {"ids": [item.object["id"]], "yes": False}
+        request(find_socket(about.where), "POST", "/v1/features/memory/settle", body)
+
+    return _confirmed(args, about, item, "be dismissed, and be given to no agent", dismiss)
+
+
 SOURCES: Final = (
     Source("rules", "rules: what you want", lambda about: _rows(about, soft=False), _unlearned),
     Source("preferences", "preferences: what you like", lambda about: _rows(about, soft=True), _unlearned),
     Source("points", "points: what works here", _points, _point_removed),
+    Source("lessons", "lessons: what to do differently next time", _lessons, _lesson_dismissed),
     Source("waiting", "waiting for your word", _waiting, _dismissed),
 )
 """In the order in which they are listed."""

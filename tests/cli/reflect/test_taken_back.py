@@ -203,15 +203,27 @@ def test_everything_is_in_one_view(box: Sandbox) -> None:
     filled(box)
     kept_apart(box, TEXT)
     with Daemon(box, REFLECTD_PLAYBOOK_ENABLED="true"):
+        said(reflectd(box, "memory", "add", "Deploy the shop", "Stop the workers first."), 0)
         text = said(reflectd(box, "learned"), 0)
         found = shown(box, "learned", "show")
         yes(box, "learned", "undo", "new-1")
         assert shown(box, "learned")["waiting"] == []
         assert TEXT not in said(reflectd(box, "playbook", "approve"), 0)
+        (lesson,) = found["lessons"]
+        yes(box, "learned", "undo", lesson["name"])
+        assert shown(box, "learned")["lessons"] == []
     order = ["rules: what you want", "rule-001  Use bun (CLAUDE.md:", "preferences: what you like"]
     order += ["rule-002  Prefer short answers (.claude/memory/preferences.md:", "points: what works here"]
-    order += ["oth-001   Use pathlib. (+0 -0, from the file: nobody vouches for it"]
-    order += ["waiting for your word", f"new-1     {TEXT} (from session s1, ", "the tests failed without it"]
+    order += ["oth-001   Use pathlib. (helped 0 times, harmed 0, from the file: nobody vouches for it"]
+    order += [
+        "lessons: what to do differently next time",
+        f"{lesson['name']}  Stop the workers first. (waiting",
+    ]
+    order += [
+        "waiting for your word\n",
+        f"new-1     {TEXT} (from session s1, ",
+        "the tests failed without it",
+    ]
     assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
     ids = [[entry["id"] for entry in found[kind]] for kind in ("rules", "preferences")]
     names = [[entry["name"] for entry in found[kind]] for kind in ("points", "waiting")]
