@@ -137,6 +137,10 @@ class Review:
         """Ask about each; the exit code."""
         try:
             which_file(self._decisions)
+            target = self._decisions.base().target
+            self._waiting = [
+                replace(w, target=target) if isinstance(w, Proposal) else w for w in self._waiting
+            ]
             while self._waiting and self._ask(self._waiting[0]):
                 pass
         except EOFError:
