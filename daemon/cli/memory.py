@@ -18,13 +18,12 @@ from ..core.errors import Unavailable, UserError, words
 from ..paths import find_socket
 from .progress import Progress
 from .render import Paint, clock, count, place, plain, print_json, short
-from .settings import add_flags, here, look
-from .terminal import add_flag, attended, say
+from .settings import add_action, here, look
+from .terminal import attended, say
 from .terminal import show as show_lines
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
     from pathlib import Path
 
 Json = dict[str, Any]
@@ -59,51 +58,33 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.set_defaults(run=show, id=None, state=None, limit=50, dir=None, json=False, no_pager=False)
     what = parser.add_subparsers(dest="what", metavar="WHAT")
-    one = _action(what, "search", "lessons from tasks like this one", search, pager=True)
+    one = add_action(what, "search", "lessons from tasks like this one", search, pager=True)
     one.add_argument("words", nargs="+", metavar="WORDS", help="the task, in your words")
     one.add_argument("--limit", type=int, default=10, metavar="N", help="at most N episodes (10)")
-    one = _action(what, "show", "one episode, or all of this project", show, pager=True)
+    one = add_action(what, "show", "one episode, or all of this project", show, pager=True)
     one.add_argument("id", nargs="?", metavar="ID", help="an episode's id, or how it begins")
     one.add_argument("--state", choices=STATES, help="only episodes in this state")
     one.add_argument("--limit", type=int, default=50, metavar="N", help="at most N episodes (50)")
-    one = _action(what, "stats", "how many episodes there are, by state", stats)
+    one = add_action(what, "stats", "how many episodes there are, by state", stats)
     one.add_argument("--all", action="store_true", help="of all projects")
-    one = _action(what, "add", "store a lesson of your own; typed on a terminal it counts at once", add)
+    one = add_action(what, "add", "store a lesson of your own; typed on a terminal it counts at once", add)
     one.add_argument("task", metavar="TASK", help="the task that it is about, as you would give it")
     one.add_argument("lesson", metavar="LESSON", help="what to do next time")
     one.add_argument("--problem", default="", metavar="TEXT", help="what went wrong")
     one.add_argument("--dry-run", action="store_true", help="say what would be stored, change nothing")
-    one = _action(what, "forget", "do not show these lessons again, or delete them", forget)
+    one = add_action(what, "forget", "do not show these lessons again, or delete them", forget)
     one.add_argument("ids", nargs="+", metavar="ID", help="ids of episodes, or how they begin")
     one.add_argument(
         "--undo", action="store_true", help="they count from now on, by your word, on a terminal"
     )
     one.add_argument("--for-good", action="store_true", help="delete them; `export` keeps a copy")
     one.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
-    one = _action(what, "export", "print episodes as JSON, one on each line", export)
+    one = add_action(what, "export", "print episodes as JSON, one on each line", export)
     one.add_argument("--out", metavar="FILE", help="write them to FILE, which must not exist")
     one.add_argument("--all", action="store_true", help="of all projects")
-    one = _action(what, "import", "take over exported episodes, apart until confirmed", take)
+    one = add_action(what, "import", "take over exported episodes, apart until confirmed", take)
     one.add_argument("file", metavar="FILE", help="what `export` wrote, - for stdin")
     one.add_argument("--dry-run", action="store_true", help="say what would be stored, change nothing")
-
-
-def _action(
-    what: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    text: str,
-    run: Callable[[argparse.Namespace], int],
-    *,
-    pager: bool = False,
-) -> argparse.ArgumentParser:
-    parser = what.add_parser(name, help=text, description=text)
-    parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    if pager:
-        add_flag(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
-    return parser
 
 
 class Asked:

@@ -12,10 +12,11 @@ from .. import config, paths
 from ..core.errors import ReflectdError
 from ..core.settings import SETTINGS
 from ..files import upward
-from .terminal import say
+from .terminal import add_flag, say
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
     from pathlib import Path
 
     from ..core.settings import Settings
@@ -37,6 +38,25 @@ def add_flags(parser: argparse.ArgumentParser, *, all_settings: bool = False) ->
             names.append(setting.flag)
             text = setting.doc.replace("%", "%%") if key in SHORT else argparse.SUPPRESS
             parser.add_argument(*names, dest=f"set:{key}", metavar="VALUE", help=text)
+
+
+def add_action(
+    what: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    text: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    pager: bool = False,
+) -> argparse.ArgumentParser:
+    """Register an action of a verb about one project, with the flags that all of them have."""
+    parser = what.add_parser(name, help=text, description=text)
+    parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    if pager:
+        add_flag(parser)
+    add_flags(parser)
+    parser.set_defaults(run=run)
+    return parser
 
 
 def load(

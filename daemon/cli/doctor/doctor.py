@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError, told
 from ...core.llm import Prompt
 from ...core.ports import Chooses, Client
-from ...keys import load_keys
-from ...learning.embed.models import choose, embedder
-from ...llm.select import providers
 from ..render import Paint, plain, print_json
 from ..settings import add_flags, load
 from .finding import About, Check
@@ -48,6 +45,10 @@ CLI_LOGIN = "run claude and type /login"
 
 def online(about: About) -> Iterator[Check]:
     """One finding per API. The models of a host are not asked: that needs a session of the host."""
+    from ...keys import load_keys
+    from ...learning.embed.models import choose, embedder
+    from ...llm.select import providers
+
     keys = load_keys(about.env, about.settings)
     found = [p for p in providers("auto", about.settings, keys) if p.name != "offline"]
     judge = about.settings.judge

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..settings import add_flags
-from ..terminal import add_flag
+from ..settings import add_action
 
 if TYPE_CHECKING:
     import argparse
@@ -46,7 +45,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.set_defaults(run=_lazy("points", "show"), names=[], dir=None, json=False, no_pager=False)
     what = parser.add_subparsers(dest="what", metavar="WHAT")
-    show = _action(what, "show", "the points, by section", _lazy("points", "show"), pager=True)
+    show = add_action(what, "show", "the points, by section", _lazy("points", "show"), pager=True)
     show.add_argument("names", nargs="*", metavar="NAME", help="only these points, such as pat-001")
     add = _change(what, "add", "add a point", "add")
     add.add_argument("text", metavar="TEXT", help="one thought, in a sentence or two")
@@ -56,26 +55,26 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     edit.add_argument("text", metavar="TEXT", help="what it shall say")
     remove = _change(what, "remove", "remove points", "remove")
     remove.add_argument("names", nargs="+", metavar="NAME", help="their names, such as pat-001")
-    approve = _action(
+    approve = add_action(
         what, "approve", "what nobody vouches for yet: list it, or approve it", _lazy("points", "approve")
     )
     approve.add_argument("names", nargs="*", metavar="NAME", help="points of the file, and new ones (new-12)")
     approve.add_argument("--all", action="store_true", help="everything that may be offered to agents")
     approve.add_argument("--dismiss", action="store_true", help="learn these new ones never again")
-    _action(what, "report", "what each point was worth, as far as numbers tell", _lazy("points", "report"))
-    history = _action(what, "history", "every change", _lazy("points", "history"), pager=True)
+    add_action(what, "report", "what each point was worth, as far as numbers tell", _lazy("points", "report"))
+    history = add_action(what, "history", "every change", _lazy("points", "history"), pager=True)
     history.add_argument("--limit", type=int, default=20, metavar="N", help="at most N changes (20)")
     undo = _change(what, "undo", "take a change back", "undo", why=False)
     undo.add_argument(
         "number", nargs="?", type=int, default=0, metavar="ID", help="of `history` (the newest)"
     )
-    export = _action(
+    export = add_action(
         what, "export", "print all points as JSON, or write them to a file", _lazy("points", "export")
     )
     export.add_argument("--out", metavar="FILE", help="write them to FILE, which must not exist")
     taken = _change(what, "import", "take over the points of another playbook", "take")
     taken.add_argument("file", metavar="FILE", help="a playbook.json in any form, - for stdin")
-    past = _action(
+    past = add_action(
         what,
         "bootstrap",
         "learn from this project's past sessions: says what it costs, and asks",
@@ -106,24 +105,6 @@ def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:
     return run
 
 
-def _action(
-    what: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    text: str,
-    run: Callable[[argparse.Namespace], int],
-    *,
-    pager: bool = False,
-) -> argparse.ArgumentParser:
-    parser = what.add_parser(name, help=text, description=text)
-    parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    if pager:
-        add_flag(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
-    return parser
-
-
 def _change(
     what: argparse._SubParsersAction[argparse.ArgumentParser],
     name: str,
@@ -132,7 +113,7 @@ def _change(
     *,
     why: bool = True,
 ) -> argparse.ArgumentParser:
-    parser = _action(what, name, text, _lazy("points", function))
+    parser = add_action(what, name, text, _lazy("points", function))
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
     if why:
         parser.add_argument("--why", default="", metavar="TEXT", help="the reason, for `history`")

@@ -26,11 +26,11 @@ from ...learning.playbook.points import each
 from ...learning.rules.journal import RULE_ID
 from ...paths import Paths, find_socket
 from ..render import Paint, clock, count, place, plain, print_json, short
+from ..settings import add_action
 from ..settings import look as look_at
 from ..setup.confirm import asked
 from ..terminal import add_flag, say, show
 from .decisions import rules_at
-from .reflect import action
 from .reflect import asked as asked_about
 from .review import consent
 from .status import row_lines, row_object, tell, wear_of
@@ -62,9 +62,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     what = parser.add_subparsers(dest="what", metavar="WHAT")
     add_flag(
-        action(what, "show", "rules, preferences, points and lessons, with where each comes from", shown)
+        add_action(what, "show", "rules, preferences, points and lessons, with where each comes from", shown)
     )
-    undo = action(what, "undo", "take one of them back, after asking", undone)
+    undo = add_action(what, "undo", "take one of them back, after asking", undone)
     undo.add_argument("name", metavar="ID", help="its id, such as rule-004, pat-003 or new-12")
     undo.add_argument("--dry-run", action="store_true", help="say what would be asked, change nothing")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...core.errors import UserError
 from ..render import plain, print_json
-from ..settings import add_flags, look
+from ..settings import add_action, look
 from ..terminal import add_flag, attended, say
 
 if TYPE_CHECKING:
@@ -55,8 +55,10 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         **more,  # type: ignore[arg-type] # of our own parser
     )
     what = parser.add_subparsers(dest="what", metavar="WHAT")
-    action(what, "review", "read new sessions and decide on each pattern; what the bare verb does", _review)
-    scan = action(what, "scan", "read past sessions, and say what you keep correcting", _in("scan"))
+    add_action(
+        what, "review", "read new sessions and decide on each pattern; what the bare verb does", _review
+    )
+    scan = add_action(what, "scan", "read past sessions, and say what you keep correcting", _in("scan"))
     scan.add_argument(
         "paths",
         nargs="*",
@@ -68,7 +70,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     scan.add_argument("--since", metavar="WHEN", default="", help="only what was said since then, as 30d")
     scan.add_argument("--dry-run", action="store_true", help="say what would be found, change nothing")
     add_flag(scan)
-    add_flag(action(what, "status", "what is in the journal, and what is suggested", _in("status")))
+    add_flag(add_action(what, "status", "what is in the journal, and what is suggested", _in("status")))
     learn = _changing(what, "learn", "add a rule to CLAUDE.md or AGENTS.md, after asking")
     learn.add_argument("text", metavar="TEXT", help='the rule, such as "Run the tests before you push"')
     learn.add_argument(
@@ -79,7 +81,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     unlearn.add_argument("--delete", action="store_true", help="remove it entirely, not even archived")
     unlearn.add_argument("--why", default="", metavar="REASON", help="why, for the archive")
     add_flag(
-        action(what, "history", "every rule, active and archived, and each change", _in("status", "history"))
+        add_action(
+            what, "history", "every rule, active and archived, and each change", _in("status", "history")
+        )
     )
     undo = _changing(what, "undo", "take a change of the rules back, after asking")
     undo.add_argument(
@@ -92,7 +96,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         settle = _changing(what, name, text)
         settle.add_argument("names", nargs="+", metavar="ID", help="their ids, such as sig-20251127-001")
     text = "inside Claude Code or opencode: what was learned as questions for the person"
-    propose = action(what, "propose", text, _in("in_host", "propose"))
+    propose = add_action(what, "propose", text, _in("in_host", "propose"))
     propose.add_argument(
         "--rule",
         nargs=2,
@@ -103,20 +107,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     propose.add_argument("--none", default="", metavar="IDS", help="messages that teach nothing")
     text = "inside Claude Code or opencode: do what the person answered to these questions"
-    apply = action(what, "apply", text, _in("in_host", "apply"))
+    apply = add_action(what, "apply", text, _in("in_host", "apply"))
     apply.add_argument("tokens", nargs="+", metavar="TOKEN", help="the tokens of the questions")
-
-
-def action(
-    what: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, run: Run
-) -> argparse.ArgumentParser:
-    """Register an action with the flags that all have."""
-    parser = what.add_parser(name, help=text, description=text)
-    parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    add_flags(parser)
-    parser.set_defaults(run=run)
-    return parser
 
 
 def _in(module: str, function: str = "run") -> Run:
@@ -143,7 +135,7 @@ def _changing(
             return decided(name, args)
         return asked(name, args)
 
-    parser = action(what, name, text, run)
+    parser = add_action(what, name, text, run)
     parser.add_argument("--dry-run", action="store_true", help="say what would be asked, change nothing")
     return parser
 
