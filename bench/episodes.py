@@ -18,10 +18,11 @@ from math import hypot
 from pathlib import Path
 
 from bench.stand import Table, median, percentile
-from daemon.learning.lessons.episodes import Episode, Vector
+from daemon.learning.embed.vectors import Vector
+from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.postgres_episodes import PostgresEpisodes
+from daemon.learning.lessons.sqlite import SqliteEpisodes
 from daemon.store.db import Database
-from daemon.store.episodes import SqliteEpisodes
-from daemon.store.episodes_postgres import PostgresEpisodes
 from tests.support.machine.postgres import start, stop
 
 DIMENSIONS = 384

@@ -16,9 +16,9 @@ from bench.judged import VERDICT, Model, model
 from bench.stand import REPO, Connection, Failed, Server, Table, median, percentile
 from bench.turns import Host
 from daemon.clock import SystemClock
-from daemon.core.compose import Offer, compose
-from daemon.files.project_playbook import ProjectPlaybook
+from daemon.core.offers import Offer, compose
 from daemon.learning.embed import minilm
+from daemon.learning.playbook.project_playbook import ProjectPlaybook
 from harness.hosts.opencode import find_opencode
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from bench.stand import REPO, Table, median
-from daemon.files.playbook import load, save
+from daemon.learning.playbook.file import load, save
 from daemon.learning.playbook.points import Playbook, cited_ids, copy, deduplicate, empty, offered
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 from bench.stand import Connection, Failed, Server, Table, median, percentile
 from bench.turns import Host
 from daemon.learning.embed import minilm
-from daemon.learning.lessons.episodes import Episode, Vector
+from daemon.learning.embed.vectors import Vector
+from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.sqlite import SqliteEpisodes
 from daemon.store.db import Database
-from daemon.store.episodes import SqliteEpisodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,11 +31,7 @@ from .engine.engine import assemble
 from .engine.features.backtest import Backtest
 from .engine.features.compaction import Compaction
 from .engine.features.gate import Gate
-from .engine.features.memory import Memory
-from .engine.features.playbook import Playbook
-from .engine.features.preferences import Preferences
 from .engine.features.quality import Quality
-from .engine.features.rules import Rules
 from .engine.features.stuck import Stuck
 from .engine.health import Health
 from .engine.instances import Instances
@@ -53,6 +49,10 @@ from .files.watch import watch
 from .files.workspace import Workspace
 from .keys import Keys
 from .learning.embed.vectors import SharedEmbedder
+from .learning.lessons.feature import Memory
+from .learning.playbook.feature import Playbook
+from .learning.rules.feature import Rules
+from .learning.rules.preferences_feature import Preferences
 from .server import listener
 from .server.accepting import Accepting
 from .server.codec import MAX_BODY

@@ -17,16 +17,16 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from daemon.clock import SystemClock
-from daemon.core.learned import Origin
 from daemon.engine.repositories import project_of
-from daemon.files.learned_rules import LearnedRules
-from daemon.files.playbook import dumped
-from daemon.files.rule_changes import digest
+from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.sqlite import SqliteEpisodes
+from daemon.learning.playbook.file import dumped
+from daemon.learning.rules.changes import digest
 from daemon.learning.rules.journal import Journal
-from daemon.store import learning
+from daemon.learning.rules.learned_rules import LearnedRules
+from daemon.learning.texts import Origin
 from daemon.store.db import Database
-from daemon.store.episodes import SqliteEpisodes
 from harness.browser import Browser
 from harness.machine.reflectd import Daemon, call
 from harness.machine.sandbox import REPO, Sandbox, sandbox
@@ -279,7 +279,7 @@ async def _waits_for_a_word(project: Path, state: Path) -> None:
     db = Database(state / "reflectd.sqlite3", clock.now_ms)
     text = "Links to other pages of the manual have no file ending."
     origin = Origin("curator", "ses_help", why="make check failed until the endings were gone")
-    row = learning.quarantine(str(project), "PROJECT CONTEXT", text, "ses_help", clock.now_ms(), origin)
+    row = tables.quarantine(str(project), "PROJECT CONTEXT", text, "ses_help", clock.now_ms(), origin)
     await db.commit(row)
     where = project_of(str(project), str(state.parent))
     lesson = (

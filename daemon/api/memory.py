@@ -129,7 +129,7 @@ def search_episodes(
 
 def lessons_for_context(episodes: Iterable[Mapping[str, Any]]) -> str:
     """The lessons of these rows as a section for a prompt; "" without any (AC-2.6.4)."""
-    from ..core.learned import refusal
+    from ..learning.texts import refusal
 
     lessons = [str(e.get("lesson") or _lesson(str(e.get("reflection", "")))) for e in episodes]
     lines = [SAID.format(lesson) for lesson in dict.fromkeys(lessons) if not refusal(lesson)]

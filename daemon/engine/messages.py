@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.bounds import bounded
 from ..core.errors import Unavailable
-from ..core.learned import without
+from ..core.given import without
 from ..judge.case import make_case
-from ..store import learning
+from ..store import injections
 
 if TYPE_CHECKING:
     from ..core.session import Session
@@ -45,7 +45,7 @@ class Messages:
                 raise Unavailable(f"{instance.id} went away before it was asked")
             found = replace(await instance.host.read(s, instance), begun=s.task)
         await self._world.projects.read(s.directory)
-        found = without(found, learning.behind_calls(self._world.db, s.id))
+        found = without(found, injections.behind_calls(self._world.db, s.id))
         few = len(found.messages) < FEW and len(found.calls) < FEW
         return bounded(found) if few else await asyncio.to_thread(bounded, found)
 

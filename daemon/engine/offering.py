@@ -12,12 +12,12 @@ import contextlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from ..core.compose import LEARNED, Composed, Moment, compose
 from ..core.errors import BadReply, Unavailable
-from ..store import learning
+from ..core.offers import LEARNED, Composed, Moment, compose
+from ..store import injections
 
 if TYPE_CHECKING:
-    from ..core.compose import When
+    from ..core.offers import When
     from ..core.session import Session
     from ..core.transcript import Model, Transcript
     from .features.registry import Features
@@ -87,7 +87,7 @@ class Offering:
             return found
         try:
             now = self._world.clock.now_ms()
-            await self._world.db.commit(learning.give(s.id, moment.when, now, found, moment.call))
+            await self._world.db.commit(injections.give(s.id, moment.when, now, found, moment.call))
         except Unavailable as e:
             self._world.log.info("nothing learned is offered", session=s.id, error=str(e))
             self._given.pop(s.id, None)
@@ -127,5 +127,5 @@ class Offering:
         """The ids of what the session was given, also by an earlier daemon."""
         known = self._given.get(s.id)
         if known is None:
-            known = tuple(g.offer for g in learning.given(self._world.db, s.id))
+            known = tuple(g.offer for g in injections.given(self._world.db, s.id))
         return known

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..core.bounds import bounded
 from ..core.evidence import Evidence
-from ..core.learned import cited_ids
+from ..core.given import cited_ids
 from ..core.redact import Numbers, redact, redact_value
 from ..core.transcript import Message, Model, ToolCall, Transcript
 from ..core.workspace import ChangedFiles, for_a_case

@@ -19,8 +19,7 @@ import msgspec
 
 from ..core.errors import BadReply, Unavailable, UserError
 from ..core.llm import Prompt, Reply, Usage
-from ..learning.lessons.evaluation import EVALUATION
-from ..learning.lessons.reflexion import REFLEXION
+from ..core.policy import POLICIES, REFLEXION
 from . import faults, prices
 from .offered import FastOfApi
 from .sdk_client import SdkClient
@@ -239,7 +238,7 @@ class SdkProvider(SdkClient):
 
     def _priced(self, prompt: Prompt, asked: str, answer: Answer) -> Usage:
         """The tokens with what they cost. Prices that the memory's requirements name count for its model."""
-        if prompt.purpose in {REFLEXION, EVALUATION} and {asked, answer.model} & PRICED:
+        if POLICIES.get(prompt.purpose) is REFLEXION and {asked, answer.model} & PRICED:
             cost = cost_eur(answer.usage.input, answer.usage.output)
             return replace(answer.usage, cost=cost, currency=EUR)
         return replace(answer.usage, cost=self._cost(asked, answer))

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ..core.cuts import tokens
+from ..core.given import without
 from ..core.guards import Limits, may_judge_messages
-from ..core.learned import without
 from ..core.redact import redact_head
 from ..core.session import Session
 from ..core.verdict import Verdict

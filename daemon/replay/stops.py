@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 from ..core.bounds import bounded
 from ..core.errors import BadReply, Unavailable
+from ..core.given import folded
 from ..core.guards import Limits, may_judge_messages
-from ..core.learned import folded
 from ..core.session import FINAL_FOR_TASK, Session, judging, reconcile
 from ..core.stop import Stop
 from ..core.verdict import JudgedBy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.compose import ORDER, Offer, compose
+from daemon.core.offers import ORDER, Offer, compose
 
 
 def offer(name: str, kind: str = "point", size: int = 20, worth: float = 0.0) -> Offer:

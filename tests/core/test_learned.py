@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.learned import cited_ids, folded, known_as, refusal, without
+from daemon.core.given import cited_ids, folded, known_as, without
 from daemon.core.transcript import Message, ToolCall, Transcript
+from daemon.learning.texts import refusal
 from tests.support.secrets import TOKENS
 
 FINE = (

@@ -7,8 +7,8 @@ import shlex
 
 import pytest
 
-from daemon.files.findings import unread
 from daemon.learning.rules.candidates import for_a_model
+from daemon.learning.rules.findings import unread
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from daemon import config
-from daemon.engine.features.memory import Memory
-from daemon.files.lesson_marks import FOLDER
 from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.feature import Memory
+from daemon.learning.lessons.marks import FOLDER
 from daemon.learning.lessons.picking import MARK as HEADING
 from daemon.store import ledger
 from daemon.testing import FakeClock, ScriptedLLM

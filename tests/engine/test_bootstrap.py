@@ -12,13 +12,14 @@ import msgspec
 import pytest
 
 from daemon import app
-from daemon.core.compose import Offer, compose
 from daemon.core.errors import BadReply, Rejected, Unavailable
 from daemon.core.evidence import Act, Evidence, Row
 from daemon.core.llm import Prompt, Reply
+from daemon.core.offers import Offer, compose
 from daemon.core.session import Session
+from daemon.learning import tables
 from daemon.learning.playbook.learn import Stretch
-from daemon.store import learning
+from daemon.store import injections
 from tests.engine.features.test_playbook import (
     ADD,
     NO_CHANGE,
@@ -117,7 +118,7 @@ async def test_its_own_session_confirms_nothing_and_none_is_paid_twice(past: Pas
     plan = await past.plan("p1", "s1", "p2")
     assert plan["skipped"] == {"p1": "looked back on already", "s1": "looked back on already"}
     assert (plan["sessions"], plan["calls"], plan["tokens_in"], plan["usd"]) == (1, 2, 10_000, None)
-    assert learning.looked_back(site.sim.daemon.db, str(site.project)) == {"p1", "s1"}
+    assert tables.looked_back(site.sim.daemon.db, str(site.project)) == {"p1", "s1"}
 
 
 STEPS = (
@@ -146,7 +147,9 @@ async def test_kill_between_any_two_steps_of_a_past_session(tmp_path: Path, step
     await site.start(earned=0)
     offer = Offer("o", "point", "[oth-001] x", directory=str(site.project), name="oth-001")
     for session in ("p1", "p2"):
-        await site.sim.daemon.db.commit(learning.give(session, "start", site.clock.ms, compose([offer], 100)))
+        await site.sim.daemon.db.commit(
+            injections.give(session, "start", site.clock.ms, compose([offer], 100))
+        )
     past = Past(site)
     await past.looks_back("p1")
     held = Held(site.sim.daemon, step, stored=stored)
@@ -258,7 +261,7 @@ async def test_who_is_left_out(past: Past) -> None:
         Session(id="child", directory=project, parent="open"),
     ):
         sessions.put(s)
-    await site.sim.daemon.db.commit(learning.keep_case("waits", "t", project, site.clock.ms, b"{}"))
+    await site.sim.daemon.db.commit(tables.keep_case("waits", "t", project, site.clock.ms, b"{}"))
     plan = await past.plan("open", "off", "judge", "child", "waits", "fine")
     assert {k: v.split(" ")[0] for k, v in plan["skipped"].items()} == {
         "open": "it",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from daemon.core.errors import BadReply
-from daemon.engine.episode_routes import MOST_TAKEN, brought
+from daemon.learning.lessons.routes import MOST_TAKEN, brought
 from tests.engine.lessons import Site
 from tests.store.episodes import hexed, rich
 

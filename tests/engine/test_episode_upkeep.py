@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from daemon import config
-from daemon.engine.features.memory import Memory
 from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.feature import Memory
 from daemon.testing import FakeClock, ScriptedLLM
 from harness.models.api_servers import Embeds, llm_server
 from tests.support.hosts.opencode_sim import SimDaemon

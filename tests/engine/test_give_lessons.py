@@ -12,12 +12,13 @@ import pytest
 
 from daemon.config import PROJECT_FILE
 from daemon.core.errors import Unavailable
-from daemon.core.learned import has_hidden
 from daemon.engine.projects import TTL_MS
-from daemon.learning.lessons.episodes import Episode, Vector
+from daemon.learning.embed.vectors import Vector
+from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.picking import MARK as HEADING
 from daemon.learning.lessons.picking import SHOWN
-from daemon.store import learning
+from daemon.learning.texts import has_hidden
+from daemon.store import injections
 from tests.engine.lessons import FIRST, GIVEN, LESSON, NONE, ON, TASK, WAITS, Site
 from tests.store.episodes import vector
 from tests.support.hosts.opencode_sim import SimHost
@@ -77,7 +78,7 @@ async def test_a_late_answer_comes_with_the_first_tool_result(site: Site) -> Non
     assert await site.acts(c) == GIVEN
     assert not site.mark(c)
     assert await site.acts(c) == "", "once a session"
-    noted = learning.given(site.sim.daemon.db, c.session)
+    noted = injections.given(site.sim.daemon.db, c.session)
     assert [f"{g.heading}\n{g.text}" for g in noted] == [GIVEN]
 
 
@@ -235,7 +236,7 @@ async def test_opencode_asks(site: Site) -> None:
     assert await ask("late_lessons", call="c") == GIVEN
     assert await ask("late_lessons", call="d") == ""
     assert await ask("lessons", session="ses_unknown", text=TASK) == ""
-    (noted,) = learning.given(site.sim.daemon.db, "ses_1")
+    (noted,) = injections.given(site.sim.daemon.db, "ses_1")
     assert (noted.offer, noted.kind, noted.name, noted.call) == (f"lesson:{id_}", "lesson", id_, "c")
     output = f"1 failed\n\n{GIVEN}\n\nOf another plugin"
     ran = {"tool": "bash", "state": {"status": "completed", "input": {}, "output": output, "exit": 1}}

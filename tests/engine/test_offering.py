@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.core.compose import Moment, Offer
+from daemon.core.offers import Moment, Offer
 from daemon.core.session import Session
 from daemon.engine.features.feature import Feature, Parts
 from daemon.engine.hosts.host import QUEUE, Instance

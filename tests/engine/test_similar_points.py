@@ -12,11 +12,11 @@ import pytest
 from daemon import log
 from daemon.config import from_text
 from daemon.core.errors import UserError
-from daemon.engine import similar_points
-from daemon.engine.similar_points import KEPT, SimilarPoints, near
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.models import choose, embedder
 from daemon.learning.embed.vectors import Embedder, SharedEmbedder, embedded
+from daemon.learning.playbook import similar_points
+from daemon.learning.playbook.similar_points import KEPT, SimilarPoints, near
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
 from tests.playbook.books import point
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from daemon.files.learned_rules import Done, LearnedRules
-from daemon.files.playbook import dumped
-from daemon.files.rule_changes import digest
+from daemon.learning.playbook.file import dumped
+from daemon.learning.rules.changes import digest
+from daemon.learning.rules.learned_rules import Done, LearnedRules
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
 from tests.playbook.books import book, point
@@ -122,8 +122,8 @@ class Machine:
         """Run code in a process that is killed before its ``at``-th rename; False when it came to its end."""
         program = (
             "from pathlib import Path\nfrom daemon.testing import FakeClock\n"
-            "from daemon.files.learned_rules import LearnedRules\n"
-            "from daemon.files.rule_changes import digest\n"
+            "from daemon.learning.rules.learned_rules import LearnedRules\n"
+            "from daemon.learning.rules.changes import digest\n"
             f"env = {{'HOME': {str(self.home)!r}, 'PATH': {self.path!r}}}\n"
             f"rules = LearnedRules({str(self.project)!r}, Path({str(self.state)!r}), "
             f"FakeClock({NOW_MS}), env)\n"

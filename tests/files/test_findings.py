@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.files.findings import MOST, Counted, count, drop, known_cursors, take_back, unread, word
-from daemon.files.journal import ProjectJournal
 from daemon.learning.rules.candidates import Candidate, Finding, Quote, Sighting, stored
+from daemon.learning.rules.findings import MOST, Counted, count, drop, known_cursors, take_back, unread, word
 from daemon.learning.rules.journal import MAX_SIGNALS, Seen
+from daemon.learning.rules.journal_file import ProjectJournal
 from daemon.testing import FakeClock
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
-from daemon.files.journal import FILE, OPENCODE_FILE, ProjectJournal, place
 from daemon.learning.rules.journal import Adding, Journal, Seen, dismiss, promote, restore
+from daemon.learning.rules.journal_file import FILE, OPENCODE_FILE, ProjectJournal, place
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
 from tests.support.secrets import TOKENS
@@ -163,7 +163,7 @@ def test_where_there_can_be_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 WRITER = """
 import sys
 from daemon.clock import SystemClock
-from daemon.files.journal import ProjectJournal
+from daemon.learning.rules.journal_file import ProjectJournal
 from daemon.learning.rules.journal import Adding, Seen
 name, project, state = sys.argv[1:]
 book = ProjectJournal(project, __import__("pathlib").Path(state), SystemClock())

@@ -7,10 +7,17 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.core.learned import known_as
-from daemon.files.learned_points import as_seen, may_count, never_again, take_back, unvouched, vouch
-from daemon.files.learned_rules import LearnedRules
-from daemon.files.playbook import dumped
+from daemon.core.given import known_as
+from daemon.learning.playbook.file import dumped
+from daemon.learning.playbook.learned_points import (
+    as_seen,
+    may_count,
+    never_again,
+    take_back,
+    unvouched,
+    vouch,
+)
+from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.testing import FakeClock
 from tests.playbook.books import book, point
 

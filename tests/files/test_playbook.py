@@ -13,7 +13,7 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from daemon.core.errors import Unavailable
-from daemon.files.playbook import dumped, load, save
+from daemon.learning.playbook.file import dumped, load, save
 from daemon.learning.playbook.points import empty, migrated
 from tests.playbook.books import LEGACY, Json, book, point, said
 

@@ -10,8 +10,8 @@ import pytest
 from daemon.config import from_text, tighten
 from daemon.core.errors import UserError
 from daemon.core.settings import Settings
-from daemon.files.playbook import dumped
-from daemon.files.project_playbook import ACE, ProjectPlaybook
+from daemon.learning.playbook.file import dumped
+from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook
 from daemon.testing import FakeClock
 from tests.files.test_project_playbook import added
 from tests.playbook.books import book, point, said

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
-from daemon.files.preferences import (
+from daemon.learning.rules.preferences import (
     Preference,
     WorkshopRefused,
     place,
@@ -18,8 +18,8 @@ from daemon.files.preferences import (
     vouch,
     workshop,
 )
-from daemon.files.reflect_state import ReflectState
 from daemon.learning.rules.section import PREFERENCES, Document
+from daemon.learning.state import ReflectState
 from harness.machine.waiting import wait_until
 
 

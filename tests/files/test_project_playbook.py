@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.files.playbook import dumped
-from daemon.files.project_playbook import ProjectPlaybook, folder_of
 from daemon.learning.playbook.curator import apply
+from daemon.learning.playbook.file import dumped
 from daemon.learning.playbook.points import Names, Playbook, add, each, said_in
+from daemon.learning.playbook.project_playbook import ProjectPlaybook, folder_of
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
 from tests.playbook.books import book, names, point, said
@@ -148,7 +148,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from daemon.clock import SystemClock
-from daemon.files.project_playbook import ProjectPlaybook
+from daemon.learning.playbook.project_playbook import ProjectPlaybook
 from daemon.learning.playbook.points import add
 project = ProjectPlaybook(Path(sys.argv[1]), Path(sys.argv[2]), SystemClock(), "")
 for i in range(20):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
-from daemon.files import revise
-from daemon.files.revise import Revisions
+from daemon.learning import revisions as revise
+from daemon.learning.revisions import Revisions
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.files.reflect_state import ReflectState
-from daemon.files.rule_changes import KEPT, Change, Changes, digest, packed, undone
+from daemon.learning.rules.changes import KEPT, Change, Changes, digest, packed, undone
+from daemon.learning.state import ReflectState
 
 
 def kept(tmp_path: Path) -> Changes:

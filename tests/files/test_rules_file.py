@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.files.rules_file import chosen, every, places
+from daemon.learning.rules.rules_file import chosen, every, places
 from daemon.learning.rules.section import RULES, Document
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from daemon.files.alone import alone
-from daemon.files.project_playbook import APPROVED_KEPT, Known, StateFile
-from daemon.files.reflect_state import ReflectState
+from daemon.learning.playbook.project_playbook import APPROVED_KEPT, Known, StateFile
+from daemon.learning.state import ReflectState
 
 NOW = 1_760_000_000_000
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.evidence import Act, Evidence, FileChange, Row
-from daemon.core.learned import known_as
+from daemon.core.given import known_as
 from daemon.learning.playbook.curator import MOST, apply
 from daemon.learning.playbook.learn import (
     MOST_KNOWN,

@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from daemon.clock import SystemClock
-from daemon.files.learned_rules import LearnedRules
+from daemon.learning.rules.learned_rules import LearnedRules
 from harness.machine.reflectd import Daemon
 from harness.machine.waiting import PATIENCE_S, wait_until
 from tests.server.asking import BATCH, HELLO, batch, check_alive, clean, event, fine, hello, refused

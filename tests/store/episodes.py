@@ -6,7 +6,8 @@ import math
 from array import array
 from typing import Any
 
-from daemon.learning.lessons.episodes import Episode, Trigger, Vector
+from daemon.learning.embed.vectors import Vector
+from daemon.learning.lessons.episodes import Episode, Trigger
 
 NOW = 1_700_000_000_000
 MODEL = "a-model"

@@ -22,14 +22,16 @@ import pytest
 from daemon import log
 from daemon.app import Daemon
 from daemon.config import from_text
-from daemon.core.compose import Offer, compose
-from daemon.core.learned import Origin
+from daemon.core.offers import Offer, compose
 from daemon.core.pending import Pending
-from daemon.store import consents, learning, ledger, outbox, timers
+from daemon.learning import tables
+from daemon.learning.lessons.sqlite import SqliteEpisodes
+from daemon.learning.rules import consents
+from daemon.learning.texts import Origin
 from daemon.store import db as databases
+from daemon.store import injections, ledger, outbox, timers
 from daemon.store.dead_letters import DeadLetter
 from daemon.store.dead_letters import add as dead_letter
-from daemon.store.episodes import SqliteEpisodes
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.engine.test_round import INCOMPLETE
 from tests.store.episodes import hexed, rich, vector
@@ -97,14 +99,14 @@ async def tell_a_story(folder: Path) -> Path:
         ("UPDATE verdicts SET filed = 0", [()]),
         ("INSERT INTO judge_sessions VALUES ('ses_j', ?, ?, 0)", [(str(folder / "work"), now)]),
         consents.type_in("ses_a", "d", "m", now),
-        learning.keep_case("ses_a", "u", "/p", now, b"{}"),
-        learning.count("/p", "skipped"),
-        learning.tag("/p", "pat-001", "ses_a", "helpful", now, "why"),
-        learning.quarantine("/p", "OTHERS", "text", "ses_a", now, Origin("curator")),
-        learning.begin_write("/p", "ses_a", now, b"{}"),
-        learning.look_back("/p", "ses_a", now),
+        tables.keep_case("ses_a", "u", "/p", now, b"{}"),
+        tables.count("/p", "skipped"),
+        tables.tag("/p", "pat-001", "ses_a", "helpful", now, "why"),
+        tables.quarantine("/p", "OTHERS", "text", "ses_a", now, Origin("curator")),
+        tables.begin_write("/p", "ses_a", now, b"{}"),
+        tables.look_back("/p", "ses_a", now),
         ("INSERT INTO told_once VALUES ('month 2026-11', ?)", [(now,)]),
-        learning.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
+        injections.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),
     )
     episodes = SqliteEpisodes(sim.daemon.db)

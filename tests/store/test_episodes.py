@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.learning.lessons.episodes import SIMILAR, Use, Vector
-from daemon.store import episode_rows
-from daemon.store import episodes as stored
+from daemon.learning.embed.vectors import Vector
+from daemon.learning.lessons import rows as episode_rows
+from daemon.learning.lessons import sqlite as stored
+from daemon.learning.lessons.episodes import SIMILAR, Use
+from daemon.learning.lessons.postgres_episodes import PostgresEpisodes
+from daemon.learning.lessons.rows import USES_DAYS
+from daemon.learning.lessons.sqlite import SqliteEpisodes, forget_uses
 from daemon.store.db import Database
-from daemon.store.episode_rows import USES_DAYS
-from daemon.store.episodes import SqliteEpisodes, forget_uses
-from daemon.store.episodes_postgres import PostgresEpisodes
 from tests.store.episodes import MODEL, NOW, episode, hexed, ids, rich, vector
 from tests.support.machine.postgres import Postgres
 

@@ -14,10 +14,16 @@ import pytest
 
 from daemon.core.errors import Unavailable
 from daemon.learning.lessons.episodes import may_show
+from daemon.learning.lessons.postgres import read_url
+from daemon.learning.lessons.postgres_episodes import (
+    ANSWER_BYTES,
+    KEY,
+    MIGRATIONS,
+    ROW_BYTES,
+    PostgresEpisodes,
+)
+from daemon.learning.lessons.rows import COLUMNS
 from daemon.store.db import Database
-from daemon.store.episode_rows import COLUMNS
-from daemon.store.episodes_postgres import ANSWER_BYTES, KEY, MIGRATIONS, ROW_BYTES, PostgresEpisodes
-from daemon.store.postgres import read_url
 from tests.store.episodes import MODEL, NOW, episode, hexed, ids, rich, vector
 from tests.support.machine.postgres import Postgres, start, stop
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from daemon.core.compose import Offer, compose
-from daemon.core.learned import Origin
+from daemon.core.offers import Offer, compose
 from daemon.core.verdict import Verdict
-from daemon.store import learning, verdicts
+from daemon.learning import tables
+from daemon.learning.tables import DAY_MS, SPOOL_BYTES, SPOOL_DAYS
+from daemon.learning.texts import Origin
+from daemon.store import injections, verdicts
 from daemon.store.db import Database
-from daemon.store.learning import DAY_MS, SPOOL_BYTES, SPOOL_DAYS
 
 NOW = 1_700_000_000_000
 
@@ -26,24 +27,24 @@ def db(tmp_path: Path) -> Iterator[Database]:
 
 async def judged(db: Database, turn: str, at: int = NOW, body: bytes = b"{}", session: str = "s") -> None:
     verdict = Verdict(session, "t", turn, "complete", at)
-    await db.commit(verdicts.add(verdict, "/p"), learning.keep_case(session, turn, "/p", at, body))
+    await db.commit(verdicts.add(verdict, "/p"), tables.keep_case(session, turn, "/p", at, body))
 
 
 async def test_a_case_waits_once_for_each_turn(db: Database) -> None:
     """The newer one of a turn counts; cases come oldest first, and go when they were learned from."""
     await judged(db, "2", NOW + 2)
     await judged(db, "1", NOW + 1)
-    await db.commit(learning.keep_case("s", "1", "/p", NOW + 1, b"[]"))
-    assert learning.cases(db, "s") == [("1", NOW + 1, b"[]"), ("2", NOW + 2, b"{}")]
-    await db.commit(learning.drop_cases("s", ["1"]))
-    assert [turn for turn, *_ in learning.cases(db, "s")] == ["2"]
+    await db.commit(tables.keep_case("s", "1", "/p", NOW + 1, b"[]"))
+    assert tables.cases(db, "s") == [("1", NOW + 1, b"[]"), ("2", NOW + 2, b"{}")]
+    await db.commit(tables.drop_cases("s", ["1"]))
+    assert [turn for turn, *_ in tables.cases(db, "s")] == ["2"]
 
 
 async def test_a_case_whose_verdict_was_taken_back_is_not_learned_from(db: Database) -> None:
     """The gate of `run` takes a round back; then it never was."""
     await judged(db, "1")
     await db.commit(verdicts.remove("s", "1"))
-    assert learning.cases(db, "s") == []
+    assert tables.cases(db, "s") == []
 
 
 @pytest.mark.shows("I44")
@@ -51,10 +52,10 @@ async def test_cases_lapse_after_seven_days(db: Database) -> None:
     """And they are counted, so that `status` can say it."""
     await judged(db, "old", NOW - SPOOL_DAYS * DAY_MS - 1)
     await judged(db, "new", NOW)
-    for statement in learning.prune(NOW):
+    for statement in tables.prune(NOW):
         await db.commit(statement)
-    assert [turn for turn, *_ in learning.cases(db, "s")] == ["new"]
-    assert learning.counts(db) == {"lapsed": 1}
+    assert [turn for turn, *_ in tables.cases(db, "s")] == ["new"]
+    assert tables.counts(db) == {"lapsed": 1}
 
 
 @pytest.mark.shows("I44")
@@ -62,32 +63,32 @@ async def test_cases_hold_at_most_fifty_megabytes(db: Database) -> None:
     """Of more the oldest lapse."""
     for i in range(6):
         await judged(db, str(i), NOW + i, b"x" * (SPOOL_BYTES // 5))
-    assert learning.waiting(db) == (6, 6 * (SPOOL_BYTES // 5))
-    for statement in learning.prune(NOW):
+    assert tables.waiting(db) == (6, 6 * (SPOOL_BYTES // 5))
+    for statement in tables.prune(NOW):
         await db.commit(statement)
-    assert [turn for turn, *_ in learning.cases(db, "s")] == ["1", "2", "3", "4", "5"]
+    assert [turn for turn, *_ in tables.cases(db, "s")] == ["1", "2", "3", "4", "5"]
 
 
 async def test_a_text_is_kept_once_and_a_dismissed_one_stays_away(db: Database) -> None:
     """A tombstone: what a person dismissed is not learned again."""
     origin = Origin("curator", "s", "1", NOW, "why")
-    add = learning.quarantine("/p", "OTHERS", "Use pathlib.", "s", NOW, origin, ["pat-001"])
+    add = tables.quarantine("/p", "OTHERS", "Use pathlib.", "s", NOW, origin, ["pat-001"])
     await db.commit(add, add)
-    (text,) = learning.texts(db, "/p")
+    (text,) = tables.texts(db, "/p")
     assert (text.text, text.replaces, text.origin) == ("Use pathlib.", ("pat-001",), origin)
-    await db.commit(learning.settle(text, "dismissed", NOW, origin))
-    assert learning.confirmed(db, "/p") == set()
+    await db.commit(tables.settle(text, "dismissed", NOW, origin))
+    assert tables.confirmed(db, "/p") == set()
     await db.commit(add)
-    assert learning.texts(db, "/p") == []
+    assert tables.texts(db, "/p") == []
 
 
 @pytest.mark.shows("REQ-REFL-004")
 async def test_a_session_counts_once_for_a_point(db: Database) -> None:
     """However many stretches it has: the first word counts."""
-    await db.commit(learning.tag("/p", "pat-001", "s", "helpful", NOW, "it was used"))
-    await db.commit(learning.tag("/p", "pat-001", "s", "harmful", NOW, "later"))
+    await db.commit(tables.tag("/p", "pat-001", "s", "helpful", NOW, "it was used"))
+    await db.commit(tables.tag("/p", "pat-001", "s", "harmful", NOW, "later"))
     assert db.read("SELECT tag FROM learned_tags") == [("helpful",)]
-    assert learning.tagged(db, "/p", "s") == {"pat-001"}
+    assert tables.tagged(db, "/p", "s") == {"pat-001"}
 
 
 @pytest.mark.shows("I50", "LEARN-03")
@@ -96,18 +97,18 @@ async def test_what_was_given_is_kept_to_the_byte(db: Database) -> None:
     offer = Offer(
         "o", "point", "[pat-001] Größe\u00a0\u2028x ", heading="Points: ", directory="/p", name="pat-001"
     )
-    await db.commit(learning.give("s", "start", NOW, compose([offer], 1_000)))
-    (found,) = learning.given(db, "s")
+    await db.commit(injections.give("s", "start", NOW, compose([offer], 1_000)))
+    (found,) = injections.given(db, "s")
     assert (found.text, found.heading, found.name) == (offer.text, offer.heading, "pat-001")
-    assert learning.given(db, "other") == []
+    assert injections.given(db, "other") == []
 
 
 @pytest.mark.shows("I42")
 async def test_a_change_that_was_decided_waits_until_it_is_written(db: Database) -> None:
     """Until ``end_write`` it is found again after a restart."""
-    await db.commit(learning.begin_write("/p", "s", NOW, b"{}"))
-    write = learning.unwritten(db, "s")
+    await db.commit(tables.begin_write("/p", "s", NOW, b"{}"))
+    write = tables.unwritten(db, "s")
     assert write is not None
     assert (write.directory, write.at, write.body) == ("/p", NOW, b"{}")
-    await db.commit(learning.end_write(write))
-    assert learning.unwritten(db, "s") is None
+    await db.commit(tables.end_write(write))
+    assert tables.unwritten(db, "s") is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.store.postgres import named, read_url
+from daemon.learning.lessons.postgres import named, read_url
 
 GOOD = "postgresql://ada:geheim@db.example:5433/memory?sslmode=require"
 

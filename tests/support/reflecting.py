@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from daemon.clock import SystemClock
-from daemon.files.journal import ProjectJournal
-from daemon.files.learned_rules import LearnedRules
 from daemon.hosts.claude_code.sessions import named, projects
 from daemon.learning.rules.journal import Adding, Journal, Seen, Severity
+from daemon.learning.rules.journal_file import ProjectJournal
+from daemon.learning.rules.learned_rules import LearnedRules
 from harness.machine.sandbox import Sandbox
 from harness.machine.terminal import Terminal
 from harness.machine.waiting import wait_until

@@ -14,15 +14,15 @@ from urllib.parse import quote
 import pytest
 
 from daemon.clock import SystemClock
-from daemon.core.learned import Origin
 from daemon.engine.repositories import project_of
-from daemon.files.learned_rules import LearnedRules
-from daemon.files.playbook import dumped
-from daemon.files.rule_changes import digest
+from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
-from daemon.store import learning
+from daemon.learning.lessons.sqlite import SqliteEpisodes
+from daemon.learning.playbook.file import dumped
+from daemon.learning.rules.changes import digest
+from daemon.learning.rules.learned_rules import LearnedRules
+from daemon.learning.texts import Origin
 from daemon.store.db import Database
-from daemon.store.episodes import SqliteEpisodes
 from harness.machine import processes
 from harness.machine.reflectd import Daemon, call
 from harness.machine.sandbox import Sandbox, sandbox
@@ -79,9 +79,7 @@ async def fill(box: Sandbox) -> None:
     db = Database(box.state / "reflectd.sqlite3", SystemClock().now_ms)
     project = str(Path(box.project).resolve())
     for text in (TEXT, "The linter runs before each commit."):
-        await db.commit(
-            learning.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, Origin("curator", "s1"))
-        )
+        await db.commit(tables.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, Origin("curator", "s1")))
     repository = project_of(str(box.project), str(box.home))
     said = ("Fix the parser", -0.6, "It failed.", "Start the database first.", "")
     await SqliteEpisodes(db).add(Episode("a" * 32, repository, *said, at=1))

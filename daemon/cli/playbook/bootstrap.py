@@ -137,10 +137,10 @@ class Reader:
         return "opencode", found if found.session else replace(found, session=path.stem)
 
     def _known(self, session: str) -> Known:
-        from ...store import learning
+        from ...store import injections
         from ...store.verdicts import Verdicts
 
-        given = learning.behind_calls(self._db, session)
+        given = injections.behind_calls(self._db, session)
         verdicts = (kept.verdict for kept in Verdicts(self._db).newest(session, VERDICTS))
         return Known(given, {v.turn: v for v in verdicts})
 

@@ -22,15 +22,16 @@ from ... import config
 from ...client import request
 from ...clock import SystemClock
 from ...core.errors import Unavailable, UserError
-from ...core.learned import folded, refusal
+from ...core.given import folded
 from ...core.redact import redact
 from ...files import upward
 from ...files.bounded import reason
-from ...files.learned_points import may_count, unvouched, vouch
-from ...files.playbook import LIMIT, dumped, load, parsed
-from ...files.project_playbook import ACE, ProjectPlaybook
-from ...files.revise import undone
+from ...learning.playbook.file import LIMIT, dumped, load, parsed
+from ...learning.playbook.learned_points import may_count, unvouched, vouch
 from ...learning.playbook.points import SECTION_SLUGS, by_name, drop, each, migrated, parts, section_of
+from ...learning.playbook.project_playbook import ACE, ProjectPlaybook
+from ...learning.revisions import undone
+from ...learning.texts import refusal
 from ...paths import find_socket
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..settings import here, look
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
     from ...core.settings import Settings
-    from ...files.revise import Revision
     from ...learning.playbook.points import Names, Playbook, Point
+    from ...learning.revisions import Revision
     from ...paths import Paths
 
 Json = dict[str, Any]
@@ -274,7 +275,7 @@ def when_given(args: argparse.Namespace, project: Path, text: str = "") -> str:
     """Why no agent is given this text in this project, although a person vouches for it; "" when one is.
     Without a text: why none is given any.
     """
-    from ...engine.playbooks import blocked_in, rules_of
+    from ...learning.playbook.playbooks import blocked_in, rules_of
 
     base, where = look(args)
     settings, _ = config.load_project(base, project)

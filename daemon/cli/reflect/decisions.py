@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ...core.consent import Question
 from ...core.errors import Unavailable, UserError
 from ...core.redact import redact
-from ...files import findings
-from ...files.rules_file import chosen
+from ...learning.rules import findings
 from ...learning.rules.candidates import for_a_person
 from ...learning.rules.journal import RULE_ID, dismiss, is_due, ranked, restore, signal_named
+from ...learning.rules.rules_file import chosen
 from ...learning.rules.section import PREFERENCES, RULES
 from ...learning.rules.standing import WORKSHOP
 from ..render import count, short
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...core.settings import Settings
-    from ...files.learned_rules import Done, LearnedRules, Plan
-    from ...files.rules_file import Place
     from ...learning.rules.candidates import Candidate
     from ...learning.rules.contradicts import Compare, Compared
     from ...learning.rules.journal import Entry
+    from ...learning.rules.learned_rules import Done, LearnedRules, Plan
+    from ...learning.rules.rules_file import Place
     from ...learning.rules.standing import Standing
     from ...paths import Paths
 
@@ -68,7 +68,7 @@ def rules_of(args: argparse.Namespace) -> LearnedRules:
 def rules_at(settings: Settings, where: Paths, folder: str | None) -> LearnedRules:
     """The rules of the project of this folder, of the current one for None. Raises ``UserError``."""
     from ...clock import SystemClock
-    from ...files.learned_rules import LearnedRules
+    from ...learning.rules.learned_rules import LearnedRules
 
     project = here(where, folder)
     if not project.is_dir():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from ...files.learned_rules import LearnedRules
+    from ...learning.rules.learned_rules import LearnedRules
     from ...paths import Paths
     from .decisions import Answer
 
@@ -170,7 +170,7 @@ def propose(args: argparse.Namespace) -> int:
     messages that no model read, beside the person's own words, which come from the scan, not from the agent.
     ``--none`` names messages that teach nothing.
     """
-    from ...files.findings import drop
+    from ...learning.rules.findings import drop
 
     inside = opened(args)
     decisions = inside.decisions()

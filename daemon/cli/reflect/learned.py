@@ -19,11 +19,11 @@ from urllib.parse import urlencode
 
 from ...client import request
 from ...core.errors import Unavailable, UserError
-from ...core.learned import known_as
-from ...files.learned_points import never_again, take_back
-from ...files.learned_rules import LearnedRules, Look
+from ...core.given import known_as
+from ...learning.playbook.learned_points import never_again, take_back
 from ...learning.playbook.points import each
 from ...learning.rules.journal import RULE_ID
+from ...learning.rules.learned_rules import LearnedRules, Look
 from ...paths import Paths, find_socket
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..settings import add_action

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...core.llm import Prompt
-    from ...files.learned_rules import LearnedRules
     from ...learning.rules.candidates import Candidate
+    from ...learning.rules.learned_rules import LearnedRules
     from .reading import Scan
 
 WAIT_S: Final = 30.0  # for what contradicts a rule: a person waits with a finger on the key

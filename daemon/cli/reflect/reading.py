@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError
-from ...files import findings
 from ...files.bounded import read_bytes
-from ...files.journal import ProjectJournal
 from ...hosts.claude_code.history import Cursor, is_unchanged, said_in
 from ...hosts.claude_code.sessions import SUFFIX, all_folders, files_in, folders_of
 from ...hosts.opencode.export import parse_export
+from ...learning.rules import findings
 from ...learning.rules.candidates import Gathering
 from ...learning.rules.candidates import said_in as said_in_session
+from ...learning.rules.journal_file import ProjectJournal
 from ..progress import Progress
 
 if TYPE_CHECKING:

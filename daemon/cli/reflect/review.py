@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, UserError
 from ...core.redact import redact
-from ...files import findings
-from ...files.rules_file import AGENTS
+from ...learning.rules import findings
+from ...learning.rules.rules_file import AGENTS
 from ..choices import Choice, choose, entered
 from ..render import Paint, count, place, plain
 from ..terminal import attended, say
@@ -23,8 +23,8 @@ from .decisions import Decisions, Outcome, Proposal, answers, cut, lines, now, o
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...files.learned_rules import LearnedRules
     from ...learning.rules.candidates import Candidate
+    from ...learning.rules.learned_rules import LearnedRules
     from .decisions import Answer
 
 MOST_WORDS: Final = 20  # messages that nobody read, which one review asks about

@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import ReflectdError, UserError
-from ...files import findings
+from ...learning.rules import findings
 from ...learning.rules.candidates import for_a_model, for_a_person, quote_of
 from ..moments import moment
 from ..render import Paint, count, place, plain, print_json
@@ -26,8 +26,8 @@ from .status import lines_of, summary, tell
 if TYPE_CHECKING:
     import argparse
 
-    from ...files.learned_rules import LearnedRules
     from ...learning.rules.candidates import Candidate
+    from ...learning.rules.learned_rules import LearnedRules
     from ...paths import Paths
 
 Json = dict[str, Any]

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ...files.learned_rules import LearnedRules, Look
-    from ...files.rule_changes import Change
+    from ...learning.rules.changes import Change
     from ...learning.rules.journal import Journal
+    from ...learning.rules.learned_rules import LearnedRules, Look
     from ...learning.rules.standing import Standing, Wear
 
 Json = dict[str, Any]
@@ -136,7 +136,7 @@ def history(args: argparse.Namespace) -> int:
 
 def _history_object(rules: LearnedRules, look: Look, worn: dict[int, Wear]) -> Json:
     """All of it for a script."""
-    from ...files.rule_changes import undone
+    from ...learning.rules.changes import undone
 
     changes = rules.changes.all()
     gone = undone(changes)
@@ -192,7 +192,7 @@ def row_lines(row: Standing, worn: Wear | None, paint: Paint) -> list[str]:
 
 
 def _change(change: Change, every: list[Change], paint: Paint) -> list[str]:
-    from ...files.rule_changes import undone
+    from ...learning.rules.changes import undone
 
     note = " (undone)" if change.number in undone(every) else "" if change.done else " (interrupted)"
     why = f": {short(change.why, 200)}" if change.why else ""

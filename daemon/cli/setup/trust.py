@@ -22,8 +22,8 @@ from .confirm import agreed
 if TYPE_CHECKING:
     import argparse
 
-    from ...files.project_playbook import ProjectPlaybook
     from ...files.trust import Kind, Trust
+    from ...learning.playbook.project_playbook import ProjectPlaybook
     from ..render import Style
 
 ABOUT = """A project may bring its own prompts for the judge in .reflection/prompts. reflectd uses them only
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         from .trust_git import trust as trust_git
 
         return trust_git(trust, folder, args, settings)
-    from ...files.project_playbook import ProjectPlaybook
+    from ...learning.playbook.project_playbook import ProjectPlaybook
 
     code = _trust(trust, folder, args, where.state_dir)
     if not args.json:

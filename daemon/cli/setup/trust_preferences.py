@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from ...files.preferences import Preference
-    from ...files.reflect_state import ReflectState
+    from ...learning.rules.preferences import Preference
+    from ...learning.state import ReflectState
 
 
 def trust(folder: Path, state_dir: Path, args: argparse.Namespace) -> None:
     """Show what nobody vouches for yet, and ask. Raises ``Unavailable``."""
     from ...clock import SystemClock
     from ...files.alone import alone
-    from ...files.preferences import vouch
-    from ...files.reflect_state import ReflectState
+    from ...learning.rules.preferences import vouch
+    from ...learning.state import ReflectState
     from .confirm import asked
 
     state = ReflectState(state_dir, folder)
@@ -59,11 +59,11 @@ def remove(folder: Path, state_dir: Path) -> int:
     ``Unavailable``.
     """
     from ...clock import SystemClock
-    from ...core.learned import known_as
+    from ...core.given import known_as
     from ...files.alone import alone
-    from ...files.preferences import vouched_for
-    from ...files.reflect_state import ReflectState
-    from ...files.rule_changes import Changes
+    from ...learning.rules.changes import Changes
+    from ...learning.rules.preferences import vouched_for
+    from ...learning.state import ReflectState
 
     state = ReflectState(state_dir, folder)
     if not state.has("preferences"):
@@ -79,7 +79,7 @@ def remove(folder: Path, state_dir: Path) -> int:
 
 def shown(folder: Path, state_dir: Path) -> list[dict[str, Any]]:
     """What nobody vouches for yet, for a script."""
-    from ...files.reflect_state import ReflectState
+    from ...learning.state import ReflectState
 
     unknown, _ = _unknown(folder, ReflectState(state_dir, folder))
     return [{"text": each.text, "refused": each.refused} for each in unknown]
@@ -87,7 +87,7 @@ def shown(folder: Path, state_dir: Path) -> list[dict[str, Any]]:
 
 def _unknown(folder: Path, state: ReflectState) -> tuple[list[Preference], str]:
     from ...core.errors import Unavailable
-    from ...files.preferences import those_that_count
+    from ...learning.rules.preferences import those_that_count
 
     try:
         return [each for each in those_that_count(folder, state) if not each.known], ""

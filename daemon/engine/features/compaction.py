@@ -16,8 +16,8 @@ from ...compaction.decide import Decision, decide, only_told, wanted
 from ...compaction.flow import evaluate
 from ...compaction.texts import hand_over
 from ...core import events as ev
-from ...core.compose import Moment, Offer
 from ...core.guards import Skip
+from ...core.offers import Moment, Offer
 from ...core.orders import SendNudge
 from ...core.pending import AGAIN_MS, Pending, put_off
 from ...core.redact import redact_head

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...core.compose import Moment, Offer
     from ...core.events import SessionEvent
+    from ...core.offers import Moment, Offer
     from ...core.pending import Pending
     from ...core.session import Session
     from ...core.task import ClosedTask

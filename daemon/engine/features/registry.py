@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from ...core.compose import Moment, Offer
     from ...core.events import SessionEvent
+    from ...core.offers import Moment, Offer
     from ...core.pending import Pending
     from ...core.session import Session
     from ...core.task import ClosedTask

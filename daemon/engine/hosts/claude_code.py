@@ -37,8 +37,8 @@ from .claude_code_shells import Shells
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...core.compose import When
     from ...core.fast import Offered
+    from ...core.offers import When
     from ...core.orders import CallOrder, StoredOrder
     from ...core.session import Session
     from ...core.transcript import Transcript

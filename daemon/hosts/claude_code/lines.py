@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from ...core.errors import BadReply
-from ...core.learned import cited_ids
+from ...core.given import cited_ids
 from ..cuts import TEXT, cut, cut_deep, size_of
 from ..wire import decode, text_or_empty
 from .entries import Entry, Kind, Use

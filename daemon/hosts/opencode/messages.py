@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_args
 from msgspec import Raw, Struct, field
 
 from ...core.errors import BadReply
-from ...core.learned import cited_ids
+from ...core.given import cited_ids
 from ...core.transcript import (
     Compaction,
     Message,

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ...core.errors import ReflectdError
-from ..lessons.episodes import Vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +29,16 @@ Row = Sequence[float]
 EMBED_S: Final = 30.0
 KEPT: Final = 200  # vectors of texts that were asked for lately
 WARM: Final = "warm"  # a text that is embedded so that the model is there
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """An embedding: little-endian 32-bit floats of length 1, and the model that made it. Vectors of two
+    models are never compared.
+    """
+
+    model: str
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)

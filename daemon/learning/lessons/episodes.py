@@ -11,10 +11,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from ...core.learned import folded, refusal
+from ...core.given import folded
+from ..texts import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from ..embed.vectors import Vector
 
 State = Literal["quarantined", "confirmed", "dismissed"]
 """``quarantined``: kept apart until another session or a person confirms it. ``dismissed``: a person took it
@@ -40,16 +43,6 @@ class Trigger:
 
     kind: TriggerKind
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Vector:
-    """An embedding: little-endian 32-bit floats of length 1, and the model that made it. Vectors of two
-    models are never compared.
-    """
-
-    model: str
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)

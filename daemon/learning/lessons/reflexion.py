@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from ...core.cuts import head_and_tail, tokens
 from ...core.errors import BadReply
-from ...core.learned import CHARS, refusal
 from ...core.llm import Prompt
 from ...core.redact import redact
 from ...core.reply import answered
 from ...core.template import fill
 from ...core.transcript import Model
+from ..texts import CHARS, refusal
 from .episodes import Episode, Trigger
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...core.cuts import tokens, within
-from ...core.learned import folded
+from ...core.given import folded
 from .asking import NONE, TEXT, Question, ask, closed, dicts_in, listed, prompt_of, text_in
 from .points import (
     SECTION_SLUGS,

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.evidence import Act, Evidence, FileChange, Row
-from ...core.learned import folded, refusal
+from ...core.given import folded
 from ...core.transcript import Model
+from ..texts import refusal
 from .curator import apply
 from .points import (
     TAGS,

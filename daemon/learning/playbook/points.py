@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...core.learned import CITED, folded
+from ...core.given import CITED, folded
 from ...core.template import fill
 
 if TYPE_CHECKING:

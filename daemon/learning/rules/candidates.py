@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ...core.given import folded
 from ...core.guards import ABORT_ERROR
-from ...core.learned import folded
 from ...core.redact import redact_head, redact_tail
 from ...core.transcript import Said
 from .journal import MAX_CONTENT, QUOTES, Seen

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ...core.errors import UserError
-from ...core.learned import folded
+from ...core.given import folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

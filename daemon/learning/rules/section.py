@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...core.errors import UserError
-from ...core.learned import has_hidden
+from ..texts import has_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

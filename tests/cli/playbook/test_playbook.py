@@ -11,11 +11,12 @@ import pytest
 
 from daemon.cli.playbook.points import GIVEN
 from daemon.clock import SystemClock
-from daemon.core.compose import Offer, compose
+from daemon.core.offers import Offer, compose
 from daemon.core.verdict import FinalState, Verdict
-from daemon.files.playbook import dumped
-from daemon.files.project_playbook import ACE, ProjectPlaybook
-from daemon.store import learning, verdicts
+from daemon.learning import tables
+from daemon.learning.playbook.file import dumped
+from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook
+from daemon.store import injections, verdicts
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
@@ -297,19 +298,19 @@ def lived(box: Sandbox) -> None:
     db, now = Database(box.state / "reflectd.sqlite3", clock.now_ms), clock.now_ms()
     project = str(Path(box.project).resolve())
     offer = Offer("point:pat-001:x", "point", "[pat-001] x", directory=project, name="pat-001")
-    rows = [learning.tag(project, "pat-001", "given_0", "helpful", now, "why")]
+    rows = [tables.tag(project, "pat-001", "given_0", "helpful", now, "why")]
     for i in range(40):
         held = i % 2 == 1
         session = f"{'held' if held else 'given'}_{i}"
         first: FinalState = "incomplete" if held else "complete"
         rows += [
-            learning.hold_out(session, project, now)
+            injections.hold_out(session, project, now)
             if held
-            else learning.give(session, "start", now, compose([offer], 100)),
+            else injections.give(session, "start", now, compose([offer], 100)),
             verdicts.add(Verdict(session, "t", "1", first, now), project),
             verdicts.add(Verdict(session, "t", "2", "complete", now + 1), project),
         ]
-    rows.append(learning.cite("given_0", ["pat-001"]))
+    rows.append(injections.cite("given_0", ["pat-001"]))
     asyncio.run(db.commit(*rows))
     db.close()
 

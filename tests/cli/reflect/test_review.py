@@ -9,9 +9,9 @@ import signal
 
 import pytest
 
-from daemon.files.findings import unread
-from daemon.files.rule_changes import Changes
 from daemon.learning.rules.candidates import for_a_model
+from daemon.learning.rules.changes import Changes
+from daemon.learning.rules.findings import unread
 from harness.machine.sandbox import Sandbox
 from harness.models.server import ModelServer
 from tests.cli.reflect.person import leaves

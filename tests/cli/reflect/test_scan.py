@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from daemon.files.findings import unread
 from daemon.learning.rules.candidates import SEEN
+from daemon.learning.rules.findings import unread
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from daemon.clock import SystemClock
-from daemon.files.journal import ProjectJournal
 from daemon.learning.rules.journal import Adding, Journal, Polarity, Seen, Severity, Type, archive, promote
+from daemon.learning.rules.journal_file import ProjectJournal
 from harness.machine.sandbox import Sandbox
 from tests.cli.reflect.past import asked, journal
 from tests.cli.reflect.person import at_a_terminal

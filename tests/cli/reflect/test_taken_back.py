@@ -12,11 +12,11 @@ import pytest
 from daemon.cli.reflect.decisions import meant
 from daemon.clock import SystemClock
 from daemon.core.errors import UserError
-from daemon.core.learned import Origin
-from daemon.files.project_playbook import ProjectPlaybook
-from daemon.files.reflect_state import ReflectState
+from daemon.learning import tables
+from daemon.learning.playbook.project_playbook import ProjectPlaybook
 from daemon.learning.rules.standing import Note, Standing
-from daemon.store import learning
+from daemon.learning.state import ReflectState
+from daemon.learning.texts import Origin
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
@@ -180,7 +180,7 @@ def kept_apart(box: Sandbox, text: str) -> None:
     db = Database(box.state / "reflectd.sqlite3", SystemClock().now_ms)
     origin = Origin("curator", "s1", why="the tests failed without it")
     project = str(Path(box.project).resolve())
-    asyncio.run(db.commit(learning.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, origin)))
+    asyncio.run(db.commit(tables.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, origin)))
     db.close()
 
 

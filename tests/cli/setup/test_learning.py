@@ -16,7 +16,7 @@ import pytest
 
 from daemon import config
 from daemon.cli.setup.learning import FAILED, USUAL
-from daemon.files.project_playbook import ACE
+from daemon.learning.playbook.project_playbook import ACE
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox
 from tests.cli.setup.test_setup import a_program, settings_of

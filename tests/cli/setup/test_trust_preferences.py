@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.files.preferences import those_that_count
-from daemon.files.reflect_state import ReflectState
+from daemon.learning.rules.preferences import those_that_count
 from daemon.learning.rules.section import PREFERENCES, Document
+from daemon.learning.state import ReflectState
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 

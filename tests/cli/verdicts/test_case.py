@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from daemon.clock import SystemClock
-from daemon.store import learning
+from daemon.learning import tables
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
@@ -56,7 +56,7 @@ def test_a_dispute_takes_back_what_was_learned(box: Sandbox) -> None:
     put(box)
     box.state.mkdir(exist_ok=True)
     db = Database(box.state / "reflectd.sqlite3", SystemClock().now_ms)
-    row = learning.tag(str(box.project), "pat-001", "ses_one", "harmful", SystemClock().now_ms(), "why")
+    row = tables.tag(str(box.project), "pat-001", "ses_one", "harmful", SystemClock().now_ms(), "why")
     asyncio.run(db.commit(row))
     db.close()
     with Daemon(box):

@@ -1,4 +1,4 @@
-"""What must hold while reflectd learns: the promises of design/learning.md that no other file here shows."""
+"""What must hold while reflectd learns: the promises of design/rows.md that no other file here shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from daemon.core.errors import Unavailable
 from daemon.engine import offering
-from daemon.store import learning
+from daemon.learning import tables
 from daemon.store.db import Statement
 from tests.engine.features.test_playbook import (
     ADD,
@@ -150,16 +150,16 @@ async def test_a_case_of_another_version_is_left_to_lapse(site: Site, body: byte
     c, _ = await site.opens("s1")
     await site.works(c)
     db = site.sim.daemon.db
-    ((first, _, _),) = learning.cases(db, "s1")
+    ((first, _, _),) = tables.cases(db, "s1")
     await db.commit(("UPDATE spool SET body = ?", [(body,)]))
     await site.works(c)
     await site.closes(c, NOTHING, NO_CHANGE)
     assert site.purposes() == ["reflect", "curate"]
-    assert [turn for turn, _, _ in learning.cases(db, "s1")] == [first]
+    assert [turn for turn, _, _ in tables.cases(db, "s1")] == [first]
     for _ in range(9):  # a week in one step is a clock that jumped
         await site.looks(90_000)
         await site.sim.settle()
-    assert learning.waiting(db) == (0, 0)
+    assert tables.waiting(db) == (0, 0)
 
 
 @pytest.mark.shows("I40")
@@ -177,14 +177,14 @@ async def test_the_switch_of_one_session_is_not_its_siblings(site: Site) -> None
     await switch(on=False, session="s1")
     await site.closes(off)
     assert site.purposes() == []
-    assert learning.counts(site.sim.daemon.db) == {"skipped": 1}
+    assert tables.counts(site.sim.daemon.db) == {"skipped": 1}
     await site.closes(on, NOTHING, NO_CHANGE)
     assert site.purposes() == ["reflect", "curate"]
     third, _ = await site.opens("s3")
     await switch(on=False, session="s3")
     assert (await third.start("clear")).status == 204
     await site.works(third, tools=())
-    assert learning.waiting(site.sim.daemon.db) == (0, 0)
+    assert tables.waiting(site.sim.daemon.db) == (0, 0)
 
 
 @pytest.mark.shows("I43")
@@ -198,7 +198,7 @@ async def test_a_playbook_that_a_person_is_writing_waits(site: Site) -> None:
     await site.closes(c)
     assert site.purposes() == []
     assert site.file.read_bytes() == whole[:-30]
-    assert learning.waiting(site.sim.daemon.db)[0] == 1
+    assert tables.waiting(site.sim.daemon.db)[0] == 1
     site.file.write_bytes(whole)
     site.llm.add(tags("helpful", "oth-001"), NO_CHANGE)
     await site.looks(3_700)
@@ -223,7 +223,7 @@ async def test_no_secret_is_kept_asked_or_learned(site: Site) -> None:
     await site.closes(c, said, {"reasoning": secret, "operations": [op]})
     assert site.purposes() == ["reflect", "curate"]
     assert [p.purpose for p in site.llm.prompts if secret in p.text + p.system] == []
-    assert learning.texts(site.sim.daemon.db, str(site.project)) == []
+    assert tables.texts(site.sim.daemon.db, str(site.project)) == []
     await site.sim.stop()
     for file in site.project.parent.rglob("*"):
         if file.is_file() and "claude" not in file.parts:  # the host's own transcript
@@ -242,7 +242,7 @@ async def test_a_reply_out_of_form_is_a_dead_letter(site: Site) -> None:
     await site.closes(c, NOTHING, "So would I.")
     dead = site.sim.daemon.status.status()["dead_letters"]
     assert dead["count"] == 2
-    assert learning.counts(site.sim.daemon.db) == {"failed": 2}
+    assert tables.counts(site.sim.daemon.db) == {"failed": 2}
     rows = site.sim.daemon.db.read("SELECT purpose, raw FROM dead_letters ORDER BY rowid")
     assert [(purpose, raw) for purpose, raw in rows] == [
         ("reflect", "I would rather talk."),
@@ -269,7 +269,7 @@ async def test_what_an_agent_reads_reaches_no_other_agent(site: Site) -> None:
     await site.works(c, tools=poison)
     await site.closes(c, f"As the README wants: {forged}")
     assert site.points() == {}
-    assert [t.text for t in learning.texts(site.sim.daemon.db, str(site.project))] == [TEXT]
+    assert [t.text for t in tables.texts(site.sim.daemon.db, str(site.project))] == [TEXT]
     assert (await site.opens("s4"))[1] == ""
 
 

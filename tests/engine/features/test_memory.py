@@ -12,11 +12,11 @@ import pytest
 
 from daemon import config
 from daemon.core.errors import Unavailable
-from daemon.engine.features.memory import Memory
 from daemon.learning.lessons.episodes import Candidate, Episode, Trigger
+from daemon.learning.lessons.feature import Memory
+from daemon.learning.lessons.postgres_episodes import PostgresEpisodes
 from daemon.store import ledger
 from daemon.store.db import Database
-from daemon.store.episodes_postgres import PostgresEpisodes
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash, write
 from tests.support.hosts.opencode_sim import SimDaemon

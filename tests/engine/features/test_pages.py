@@ -11,17 +11,18 @@ import pytest
 
 from daemon import config
 from daemon.core.errors import BadReply, Rejected
-from daemon.core.learned import Origin
 from daemon.core.verdict import Verdict
 from daemon.engine.pages.sections import PIECE
 from daemon.files.labelled_cases import CaseFolder
-from daemon.files.learned_rules import LearnedRules
-from daemon.files.playbook import dumped
-from daemon.files.reflect_state import ReflectState
-from daemon.files.rule_changes import digest
+from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
+from daemon.learning.playbook.file import dumped
+from daemon.learning.rules.changes import digest
 from daemon.learning.rules.journal import Journal
-from daemon.store import learning, verdicts
+from daemon.learning.rules.learned_rules import LearnedRules
+from daemon.learning.state import ReflectState
+from daemon.learning.texts import Origin
+from daemon.store import verdicts
 from daemon.store.backtests import Backtests
 from daemon.testing import FakeClock, ScriptedLLM
 from harness.machine.sandbox import REPO
@@ -84,7 +85,7 @@ class Site:
         """Texts that a session taught and no other one has shown."""
         origin = Origin("curator", "s1", why="the tests failed without it")
         for text in texts:
-            row = learning.quarantine(str(self.project), "PROJECT CONTEXT", text, "s1", 1, origin)
+            row = tables.quarantine(str(self.project), "PROJECT CONTEXT", text, "s1", 1, origin)
             await self.sim.daemon.db.commit(row)
 
     def learned(self, text: str, *, soft: bool = False) -> None:
@@ -168,7 +169,7 @@ async def test_a_hostile_text_can_not_be_approved(site: Site) -> None:
         body = found[title]["rows"][0]["actions"][0]["body"]
         with pytest.raises(Rejected, match=f"{name} may not be offered to agents: it names an address"):
             await site.clicks(found[title], "approve", 1, **body)
-    assert learning.text(site.sim.daemon.db, 1).state == "quarantined"  # type: ignore[union-attr]
+    assert tables.text(site.sim.daemon.db, 1).state == "quarantined"  # type: ignore[union-attr]
     assert not site.rules.playbook.known().is_approved(HOSTILE)
 
 
@@ -181,7 +182,7 @@ async def test_what_waits_is_approved_by_a_click(site: Site) -> None:
     ]  # fmt: skip
     await site.clicks(waiting, "approve")
     await site.sim.settle()
-    (text,) = learning.texts(site.sim.daemon.db, str(site.project), "confirmed")
+    (text,) = tables.texts(site.sim.daemon.db, str(site.project), "confirmed")
     assert text.origin.proof == "a person's word in the dashboard"
     assert (await site.page("learned"))[WAITING]["rows"] == []
     with pytest.raises(Rejected, match="nothing called 'new-1' waits"):
@@ -194,7 +195,7 @@ async def test_what_waits_is_dismissed_for_good(site: Site) -> None:
     waiting = (await site.page("learned"))[WAITING]
     assert waiting["rows"][0]["actions"][1]["confirm"].startswith("Dismiss new-1?")
     await site.clicks(waiting, "dismiss")
-    assert learning.text(site.sim.daemon.db, 1).state == "dismissed"  # type: ignore[union-attr]
+    assert tables.text(site.sim.daemon.db, 1).state == "dismissed"  # type: ignore[union-attr]
     assert site.stones() == [TEXT]
     assert (await site.page("learned"))[WAITING]["rows"] == []
 

@@ -17,14 +17,15 @@ from daemon import config
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply
 from daemon.engine import offering
-from daemon.engine.features.playbook import Playbook, compared, held_out
-from daemon.engine.playbooks import Line
-from daemon.files.learned_rules import LearnedRules
-from daemon.files.project_playbook import ACE, ProjectPlaybook
+from daemon.learning import tables
+from daemon.learning.playbook.feature import Playbook, compared, held_out
+from daemon.learning.playbook.playbooks import Line
 from daemon.learning.playbook.points import Names, add
+from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook
 from daemon.learning.rules.journal import bury
+from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.rules.section import Document
-from daemon.store import learning, ledger
+from daemon.store import ledger
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim, Heard, bash, write
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost
@@ -163,7 +164,7 @@ async def test_the_whole_loop(site: Site) -> None:
         file.write_text("- Run make check.\n")
     assert await site.session("s1", NOTHING, ADD) == ""
     assert site.points() == {}, "nothing that a model wrote reaches the file at once"
-    assert [t.text for t in learning.texts(site.sim.daemon.db, str(site.project))] == [TEXT]
+    assert [t.text for t in tables.texts(site.sim.daemon.db, str(site.project))] == [TEXT]
     assert await site.session("s2", confirm(), NO_CHANGE) == "", "nor an agent"
     assert f"[new-1] helpful=0 harmful=0 :: {TEXT}" in site.llm.prompts[-2].text
     assert site.points() == {"ctx-001": {"name": "ctx-001", "text": TEXT, "helpful": 0, "harmful": 0}}
@@ -226,7 +227,7 @@ async def test_points_of_one_meaning_are_merged_only_when_the_curator_says_so(
         await site.session(f"add {text}", NOTHING, {"reasoning": "", "operations": [
             {"type": "ADD", "section": "OTHERS", "text": text},
         ]})  # fmt: skip
-    waiting = {t.text: f"new-{t.id}" for t in learning.texts(site.sim.daemon.db, str(site.project))}
+    waiting = {t.text: f"new-{t.id}" for t in tables.texts(site.sim.daemon.db, str(site.project))}
     both = [{"name": name, "cites": "A1"} for name in waiting.values()]
     await site.session("confirms", {**NOTHING, "confirmed": both}, NO_CHANGE)
     assert [p["text"] for p in site.points().values()] == [*waiting]
@@ -305,7 +306,7 @@ async def test_kill_between_any_two_steps_loses_and_doubles_nothing(
         "ctx-001": (TEXT, 0),
     }
     db = site.sim.daemon.db
-    assert learning.waiting(db) == (0, 0)
+    assert tables.waiting(db) == (0, 0)
     assert db.read("SELECT state, count(*) FROM learned GROUP BY state") == [("confirmed", 1)]
     assert db.read("SELECT count(*) FROM learned_tags") == [(2,)]
     assert db.read("SELECT kind FROM jobs WHERE kind != 'retention'") == []
@@ -432,15 +433,15 @@ async def test_a_model_that_fails_leaves_the_playbook_as_it_was(site: Site) -> N
     c, _ = await site.opens("s1")
     await site.works(c)
     await site.closes(c, *[Unavailable("no", "server")] * 3)
-    assert learning.waiting(site.sim.daemon.db)[0] == 1
+    assert tables.waiting(site.sim.daemon.db)[0] == 1
     site.llm.add(tags("harmful", "ctx-001"), *[Unavailable("no", "server")] * 3)
     await site.looks(3_700)
-    assert learning.waiting(site.sim.daemon.db)[0] == 1
+    assert tables.waiting(site.sim.daemon.db)[0] == 1
     assert site.file.read_bytes() == before
     site.llm.add("no JSON at all")
     await site.looks(3_700)
     assert held(site) == {"learned_counts": 1, "injections": 1}
-    assert learning.counts(site.sim.daemon.db) == {"failed": 1}
+    assert tables.counts(site.sim.daemon.db) == {"failed": 1}
     assert site.file.read_bytes() == before
     assert c.wakes == []
 
@@ -454,12 +455,12 @@ async def test_over_the_limit_it_waits_and_then_lapses(tmp_path: Path, earned: i
     await site.session("s1")
     assert site.purposes() == []
     db = site.sim.daemon.db
-    assert learning.waiting(db)[0] == 1
+    assert tables.waiting(db)[0] == 1
     assert site.sim.daemon.status.status()["features"]["playbook"]["over_limit"] is True
     for _ in range(9):  # a week in one step is a clock that jumped
         await site.looks(90_000)
         await site.sim.settle()
-    assert learning.waiting(db)[0] == 0
+    assert tables.waiting(db)[0] == 0
     assert site.sim.daemon.status.status()["features"]["playbook"]["lapsed"] == 1
     await site.sim.stop()
 
@@ -484,7 +485,7 @@ async def test_little_work_is_not_worth_a_question(site: Site) -> None:
     await site.works(c, tools=())
     await site.closes(c)
     assert site.purposes() == []
-    assert learning.counts(site.sim.daemon.db) == {"skipped": 1}
+    assert tables.counts(site.sim.daemon.db) == {"skipped": 1}
 
 
 @pytest.mark.shows("LEARN-08")
@@ -550,7 +551,7 @@ async def test_the_agents_words_stay(site: Site) -> None:
     c, given = await site.opens("s1")
     line = given.splitlines()[-1]
     await site.works(c, f"{line} And [oth-7] too.", tools=(bash("cat notes", 0, f"x\n{line}\ny"),))
-    (_, _, body), *_ = learning.cases(site.sim.daemon.db, "s1")
+    (_, _, body), *_ = tables.cases(site.sim.daemon.db, "s1")
     assert TEXT.encode() in body
     assert json.loads(body)["cited"] == ["oth-001", "oth-7"]
 
@@ -740,7 +741,7 @@ async def test_a_new_session_lends_its_model_to_what_waits(site: Site) -> None:
     site.llm.add(NO_CHANGE)
     await site.looks(31)
     assert site.purposes() == ["reflect", *["curate"] * 4], "the reflector is not asked again"
-    assert learning.waiting(site.sim.daemon.db) == (0, 0)
+    assert tables.waiting(site.sim.daemon.db) == (0, 0)
 
 
 @pytest.mark.shows("I35")
@@ -778,7 +779,7 @@ async def test_a_dispute_takes_back_what_the_wrong_verdict_taught(site: Site) ->
     assert await routes["forget"]({"session": "s1"}) == {"session": "s1", "counts": 1, "texts": 1}
     await site.looks()
     assert site.points()["oth-001"]["harmful"] == 1
-    assert learning.texts(site.sim.daemon.db, str(site.project)) == []
+    assert tables.texts(site.sim.daemon.db, str(site.project)) == []
     assert await routes["forget"]({"session": "s1"}) == {"session": "s1", "counts": 0, "texts": 0}
     await site.looks()
     assert site.points()["oth-001"]["harmful"] == 1
@@ -790,7 +791,7 @@ async def test_a_dispute_takes_back_what_the_wrong_verdict_taught(site: Site) ->
 async def test_what_the_person_dismissed_is_not_learned(site: Site) -> None:
     """Nor what is a rule of theirs by now; what waited can't be confirmed any more, nor is it listed."""
     assert await site.session("s1", NOTHING, ADD) == ""
-    (waiting,) = learning.texts(site.sim.daemon.db, str(site.project))
+    (waiting,) = tables.texts(site.sim.daemon.db, str(site.project))
     rules = LearnedRules(site.project, site.sim.daemon.paths.state_dir, site.clock, {"HOME": "/nonexistent"})
     rules.journal.change(lambda journal: bury(journal, waiting.text, "2025-01-01"))
     routes = {route.name: route for _, route in site.sim.daemon.engine.features.routes()}
@@ -800,7 +801,7 @@ async def test_what_the_person_dismissed_is_not_learned(site: Site) -> None:
     (site.project / "CLAUDE.md").write_bytes(Document(b"").append("rule-001", other, "2025-01-01"))
     add = {"type": "ADD", "section": "OTHERS", "text": other}
     await site.session("s2", confirm(), {"reasoning": "r", "operations": [add]})
-    assert [t.text for t in learning.texts(site.sim.daemon.db, str(site.project))] == [TEXT]
+    assert [t.text for t in tables.texts(site.sim.daemon.db, str(site.project))] == [TEXT]
     assert site.points() == {}
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from daemon import config
 from daemon.engine import offering
-from daemon.engine.features.preferences import HEADING
 from daemon.files.alone import alone
-from daemon.files.learned_rules import LearnedRules
-from daemon.files.preferences import vouch
-from daemon.files.rule_changes import digest
+from daemon.learning.rules.changes import digest
 from daemon.learning.rules.journal import bury
+from daemon.learning.rules.learned_rules import LearnedRules
+from daemon.learning.rules.preferences import vouch
+from daemon.learning.rules.preferences_feature import HEADING
 from daemon.learning.rules.section import PREFERENCES, Document
-from daemon.store import learning
+from daemon.store import injections
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.engine.features.test_playbook import ON, Site
 from tests.engine.features.test_playbook import context as text_of
@@ -70,7 +70,7 @@ async def test_a_preference_is_given_to_the_next_session(person: Person) -> None
     person.learns(TEXT)
     person.learns("Prefer tables over prose")
     assert await person.opens("s2") == f"{HEADING}\n- {TEXT}\n- Prefer tables over prose"
-    given = learning.given(person.sim.daemon.db, "s2")
+    given = injections.given(person.sim.daemon.db, "s2")
     assert {g.kind for g in given} == {"preference"}
     assert await person.opens("s2", "resume") == "", "nothing twice"
     person.rules.undo()

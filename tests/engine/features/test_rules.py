@@ -12,8 +12,8 @@ import pytest
 from daemon import config
 from daemon.core.consent import Question, shown, wish
 from daemon.core.errors import BadReply, Rejected, Unavailable
-from daemon.engine.features.rules import FRESH_MS, Rules
-from daemon.store import consents
+from daemon.learning.rules import consents
+from daemon.learning.rules.feature import FRESH_MS, Rules
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost

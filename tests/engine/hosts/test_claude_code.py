@@ -12,8 +12,8 @@ import pytest
 
 from daemon import config
 from daemon.app import FEATURES
-from daemon.core.compose import Moment, Offer
 from daemon.core.errors import BadReply
+from daemon.core.offers import Moment, Offer
 from daemon.core.session import Session
 from daemon.engine.engine import MakeFeature
 from daemon.engine.features.feature import Feature

@@ -10,10 +10,10 @@ import pytest
 
 from daemon import config
 from daemon.core.errors import UserError
-from daemon.engine.features.memory import Memory
-from daemon.engine.features.playbook import Playbook
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.vectors import SharedEmbedder
+from daemon.learning.lessons.feature import Memory
+from daemon.learning.playbook.feature import Playbook
 from daemon.testing import FakeClock, ScriptedLLM
 from harness.machine.waiting import wait_until
 from tests.support.hosts.opencode_sim import SimDaemon

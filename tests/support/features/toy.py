@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from daemon.client import request
-from daemon.core.compose import Moment, Offer
 from daemon.core.errors import Rejected
 from daemon.core.events import SessionEvent
+from daemon.core.offers import Moment, Offer
 from daemon.core.session import Session
 from daemon.core.task import ClosedTask
 from daemon.core.verdict import Verdict

@@ -1,0 +1,175 @@
+"""The memory: lessons from tasks that ended badly, brought back at similar ones (design/memory.md).
+
+Off unless the person switched it on. Then each task whose verdict was bad is reflected on when it is over;
+the episode with its lesson is stored, and given again for the tasks for which a model chooses it, and where
+the same failure comes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from ...core import events as ev
+from ...core.errors import Unavailable
+from ...engine.features.feature import Feature, Page, Parts, Route
+from ...engine.repositories import repository_of
+from ...learning import tables
+from ...store import injections
+from ..embed.vectors import Vectors
+from . import failures
+from .give import FAULT, FindLessons, GiveLessons
+from .jobs import REFLECT, TIDY, EpisodeUpkeep, Reflexions, author
+from .page import LessonsPage
+from .postgres import read_url
+from .postgres_episodes import PostgresEpisodes
+from .reflexion import should_reflect
+from .routes import EpisodeRoutes
+from .sqlite import SqliteEpisodes, forget_uses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...core.offers import Moment, Offer
+    from ...core.session import Session
+    from ...core.task import ClosedTask
+    from ...core.verdict import Verdict
+    from ...engine.features.feature import Place
+    from ...judge.case import Case
+    from ...store.db import Statement
+    from ...store.jobs import Job
+    from .episodes import Episodes
+
+WEEK_MS: Final = 7 * 86_400_000
+JUDGED: Final = frozenset({"complete", "incomplete"})
+
+
+class Memory(Feature):
+    """Hears what ends badly, and keeps what it teaches."""
+
+    name: ClassVar = "memory"
+    job_kinds: ClassVar = frozenset({REFLECT, TIDY})
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._world = world = parts.world
+        self._home = os.environ.get("HOME", "/")
+        self.store: Episodes = SqliteEpisodes(world.db)
+        if file := world.settings.store.url_file:
+            self.store = PostgresEpisodes(
+                partial(read_url, file), world.db, world.clock.now_ms, author(), repository_of
+            )
+        self._vectors = Vectors(world.embedder, world.log)
+        self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
+        self._upkeep = EpisodeUpkeep(world, parts.jobs, self.store, self._vectors)
+        self.find = FindLessons(world, self.store, self._vectors, self._home)
+        self._give = GiveLessons(world, parts.asking, self.find)
+        self._routes = EpisodeRoutes(world, self.store, self._vectors, self.find)
+        self._page = LessonsPage(parts, self._routes)
+        self._counts: Mapping[str, int] = {}
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the person switched it on."""
+        return self._world.settings.memory.enabled
+
+    def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
+        """A bad turn is stored with its verdict."""
+        s = self._world.sessions.get(verdict.session)
+        if s is None or verdict.state not in JUDGED or not self._reflexions.on(directory, s.host):
+            return ()
+        return self._reflexions.keep(verdict, case, directory, s.host)
+
+    def closed(self, task: ClosedTask) -> Sequence[Statement]:
+        """Now it can be reflected on."""
+        return (self._reflexions.soon(task.session, task.task),) if self.enabled else ()
+
+    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - the seam
+        """The first verdict after lessons were given says whether they helped."""
+        if not self.enabled or verdict.state not in JUDGED or verdict.reward is None:
+            return
+        bad = should_reflect(verdict.reward, self._world.settings.memory.threshold)
+        given = injections.first_after(self._world.db, verdict.session)
+        if given:
+            done = self.find.counted(given, verdict.session, "failed" if bad else "helped")
+            self._world.spawn(done, "memory")
+
+    def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
+        """A new session: what waits for a model is tried again."""
+        if not self.enabled:
+            return
+        self._give.heard(after, event)
+        if before is None and isinstance(event, ev.SessionSeen) and not after.judge:
+            self._world.spawn(self._due_soon(self._reflexions.retry(after.directory)), "memory")
+
+    def places(self, directory: str) -> Mapping[Place, int]:
+        """With a prompt and behind a tool call, where lessons are given there."""
+        return self._give.places(directory)
+
+    async def ready(self, s: Session, moment: Moment) -> None:
+        """Choose lessons."""
+        await self._give.ready(s, moment)
+
+    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+        """The lessons that were chosen."""
+        return self._give.offers(s, moment)
+
+    def gave(self, s: Session, offers: Sequence[Offer]) -> None:
+        """Count them."""
+        self._give.gave(s, offers)
+
+    async def _due_soon(self, statement: Statement) -> None:
+        await self._world.db.commit(statement)
+        self.parts.jobs.wake()
+
+    async def work(self, job: Job) -> None:
+        """Reflect, or keep what is there in order."""
+        await (self._upkeep if job.kind == TIDY else self._reflexions).work(job)
+        await self._count()
+
+    async def _count(self) -> None:
+        try:
+            self._counts = await self.store.counts(None)
+        except Unavailable as e:
+            self._world.health.failed(FAULT, str(e))
+
+    def first_jobs(self) -> Sequence[Statement]:
+        """The memory is kept in order from now on."""
+        return self._upkeep.first_jobs() if self.enabled else ()
+
+    def routes(self) -> Sequence[Route]:
+        """For `reflectd memory`, MCP and the library."""
+        return self._routes.all()
+
+    def pages(self) -> Sequence[Page]:
+        """Its part of what was learned."""
+        return (Page("learned", "Learned", self._page.read),)
+
+    def status(self) -> Mapping[str, Any]:
+        """What is stored, waits and was spent; nothing while it is off."""
+        world = self._world
+        if not self.enabled:
+            return {}
+        return {
+            "enabled": True,
+            "episodes": dict(self._counts),
+            "waiting": self.parts.jobs.waiting().get(REFLECT, 0),
+            **tables.counts(world.db, "memory."),
+            "over_limit": self._reflexions.over_limit,
+            "fallback_mode_active": bool(self._reflexions.degraded),
+            "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
+            "embedding": self._vectors.model,
+            "embedding_loaded": self._vectors.loaded,
+        }
+
+    async def drain(self) -> None:
+        """The store's connections go."""
+        await self.store.close()
+
+    def prune(self, now_ms: int) -> Sequence[Statement]:
+        """What lapsed."""
+        self._world.spawn(asyncio.to_thread(self._give.prune), "marks for hooks")
+        return [*failures.prune(REFLECT, now_ms), forget_uses(now_ms)]

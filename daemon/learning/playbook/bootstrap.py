@@ -1,0 +1,299 @@
+"""Looks back on sessions of the past, because a person asked for it (`reflectd playbook bootstrap`).
+
+The command reads the transcripts, and sends one session after the other; here it is asked, kept apart,
+confirmed and written as for a session that was judged (``lookback``), paid from the account ``asked``. When
+the command goes away, the call to a model ends with it, and nothing more is spent. What was decided before a
+kill is written by a job; whatever else was begun goes on where it was when the command comes again. Reads no
+transcript and no host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ...core.errors import BadReply, ReflectdError, Rejected, Unavailable
+from ...core.llm import Prompt
+from ...core.policy import forbids
+from ...core.session import Session
+from ...engine.hosts.host import CAPABILITIES
+from ...engine.world import DAY_MS
+from ...learning import tables
+from .asking import MAX_TOKENS
+from .curator import CURATOR_TOKENS
+from .learn import Change, Stretch
+from .look_back import PAST, Look, Silent, change_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...engine.budget import Budget
+    from ...engine.calls import First
+    from ...engine.instances import Instances
+    from ...engine.jobs import Jobs
+    from ...engine.world import World
+    from ...store.jobs import Job
+    from .look_back import Lookback
+    from .playbooks import Playbooks
+
+Json = dict[str, Any]
+BOOTSTRAP: Final = "playbook.bootstrap"
+LANE: Final = "asked"
+GIVE_UP_MS: Final = 30 * DAY_MS  # nobody went on with it
+LATER_MS: Final = 3_600_000
+MOST: Final = 10_000  # sessions of one plan
+ID: Final = 200
+NO_MODEL: Final = (
+    "no model can be asked: a host lends its models only to a session that runs. Set up a key for "
+    "Anthropic or OpenAI, or choose `claude-cli` (docs/cost.md)"
+)
+T = TypeVar("T", bound=Struct)
+
+
+class _Size(Struct):
+    """``tokens``: of the reflector's prompt, at most."""
+
+    session: str
+    host: str
+    tokens: int
+
+
+class _Plan(Struct):
+    directory: str
+    hosts: list[str]
+    sessions: list[_Size]
+
+
+class _Past(Struct):
+    """``since``: when the command began (epoch ms). ``max_usd``: what it may cost in all."""
+
+    directory: str
+    host: str
+    stretch: Stretch
+    since: int = 0
+    max_usd: float | None = None
+
+
+class Bootstrap:
+    """One for the daemon."""
+
+    def __init__(
+        self, world: World, instances: Instances, jobs: Jobs, books: Playbooks, lookback: Lookback
+    ) -> None:
+        self._world = world
+        self._instances = instances
+        self._jobs = jobs
+        self._books = books
+        self._lookback = lookback
+
+    async def plan(self, body: Mapping[str, Any]) -> Json:
+        """What looking back on these sessions would cost, and which of them are left out. Nothing is asked.
+        Raises ``BadReply`` and ``Rejected``.
+        """
+        found = _read(body, _Plan)
+        if len(found.sessions) > MOST:
+            raise BadReply(f"at most {MOST} sessions at once")
+        project = await self._project(found.directory)
+        now, budget = self._world.clock.now_ms(), self._budget
+        skipped = self._left_out(project, {w.session for w in found.sessions})
+        left = [w for w in found.sessions if w.session not in skipped]
+        hosts = dict.fromkeys([*found.hosts, *(w.host for w in found.sessions)])
+        firsts = {host: await self._first(host) for host in hosts}
+        prices = [await self._price(first, [w for w in left if w.host == h]) for h, first in firsts.items()]
+        known = [usd for usd in prices if usd is not None]
+        spent = [budget.spent(now - DAY_MS, account) for account in ("judging", "asked")]
+        limits = self._world.limits(Session(id="", directory=project))
+        return {
+            "directory": project,
+            "now": now,
+            "skipped": skipped,
+            "sessions": len(left),
+            "models": [{"host": h, "provider": f.provider, "model": f.model} for h, f in firsts.items()],
+            "calls": 2 * len(left),
+            "tokens_in": sum(w.tokens + CURATOR_TOKENS for w in left),
+            "tokens_out": sum(2 * firsts[w.host].most for w in left),
+            "usd": sum(known) if len(known) == len(prices) else None,
+            "spent_24h": {"usd": sum(s.today for s in spent), "tokens": sum(s.tokens for s in spent)},
+            "limits": {"usd": limits.usd_per_day, "tokens": limits.tokens_per_day},
+        }
+
+    async def look_back(self, body: Mapping[str, Any]) -> Json:
+        """Look back on one session now; what was learned, or why nothing was. Raises ``BadReply``,
+        ``Rejected``, and ``Unavailable`` when something can't be stored or the playbook can't be used.
+        """
+        found = _read(body, _Past)
+        session = found.stretch.session
+        if not session or len(session) > ID or found.host not in CAPABILITIES:
+            raise BadReply("name the session in `stretch.session`, and its `host`")
+        project = await self._project(found.directory)
+        told: list[Json | ReflectdError] = []
+
+        async def work() -> None:
+            try:
+                told.append(await self._one(project, found))
+            except ReflectdError as e:
+                told.append(e)
+
+        # a task of the daemon's: it ends when the daemon stops, and when whoever asked goes away
+        await self._world.spawn(work(), "bootstrap", "look")
+        if not told:
+            raise Unavailable("a bug of reflectd; the daemon's log has it")
+        if isinstance(told[0], ReflectdError):
+            raise told[0]
+        await asyncio.sleep(0)  # the row of the last call is on its way to the database
+        await self._world.db.commit()  # and it is there
+        spent = self._world.ledger.spent("", found.since, "asked")
+        return {"session": session, **told[0], "spent": {"usd": spent.today, "tokens": spent.tokens}}
+
+    async def work(self, job: Job) -> None:
+        """Write what was decided before a kill. What nobody went on with is given up."""
+        async with self._lookback.alone:
+            write = tables.unwritten(self._world.db, job.key)
+            if write is None:
+                await self._jobs.finish(job)
+            elif await self._lookback.write(write):
+                await self._jobs.keep(job, cursor=job.cursor, due_ms=self._world.clock.now_ms() + LATER_MS)
+            else:
+                await self._jobs.finish(job, tables.end_write(write))
+
+    @property
+    def _budget(self) -> Budget:
+        budget = self._world.calls.budget
+        if budget is None:  # only a replay has none
+            raise Unavailable("nothing counts what this would cost")
+        return budget
+
+    async def _project(self, directory: str) -> str:
+        """The project. Raises ``Rejected`` when nothing may be learned there."""
+        world = self._world
+        project = await asyncio.to_thread(self._books.project, directory)
+        if not project:
+            raise Rejected(f"{directory or 'this'} is no project")
+        if not world.settings.playbook.enabled:
+            raise Rejected(
+                "playbook.enabled is false, so no agent would be given what is learned: "
+                "`reflectd config set playbook.enabled true`, then `reflectd restart`"
+            )
+        await world.projects.read(project)
+        settings = world.project(project)
+        if not settings.playbook.enabled:
+            raise Rejected(f"{project}/.reflection/config.toml switches the playbook off for this project")
+        if not settings.enabled or world.sessions.is_off(directory) or world.sessions.is_off(project):
+            raise Rejected("reflectd is off in this project: `reflectd on` lets it")
+        if zero := forbids(settings):
+            raise Rejected(f"{zero} is 0, so no model may be asked")
+        return project
+
+    def _left_out(self, project: str, sessions: set[str]) -> dict[str, str]:
+        """Session → why it is not looked back on."""
+        db, found = self._world.db, dict[str, str]()
+        done, waiting = tables.looked_back(db, project), tables.waiting_sessions(db)
+        running = {i.session for i in self._instances if i.connected and i.session}
+        for session in sessions:
+            s = self._world.sessions.peek(session)
+            if session in done:
+                found[session] = "looked back on already"
+            elif session in running or (s is not None and s.busy and self._instances.connected(s.instance)):
+                found[session] = "it is still open"
+            elif session in waiting:
+                found[session] = "it waits to be looked back on as a session that was judged"
+            elif s is not None and s.off:
+                found[session] = "switched off"
+            elif s is not None and (s.judge or s.parent):
+                found[session] = "a session of a judge or of a sub-agent"
+        return found
+
+    async def _first(self, host: str) -> First:
+        """Who would be asked about a session of this host. Raises ``BadReply`` and ``Rejected``."""
+        if host not in CAPABILITIES:
+            raise BadReply(f"no host is called {host[:ID]!r}")
+        prompt = Prompt("asked.reflect", "fast", "", "", max_tokens=MAX_TOKENS, host=host)
+        first = await self._world.calls.first(prompt)
+        if first is None:
+            raise Rejected(NO_MODEL)
+        return first
+
+    async def _price(self, first: First, sessions: list[_Size]) -> float | None:
+        sizes = [(tokens, first.most) for w in sessions for tokens in (w.tokens, CURATOR_TOKENS)]
+        return await self._budget.price(first.vendor, first.model, sizes)
+
+    async def _one(self, project: str, past: _Past) -> Json:
+        session = past.stretch.session
+        async with self._lookback.alone:
+            if why := self._left_out(project, {session}).get(session):
+                return {"state": "done" if why == "looked back on already" else "skipped", "why": why}
+            job = await self._jobs.now(
+                BOOTSTRAP,
+                f"{PAST} {session}",
+                {"directory": project, "host": past.host},
+                lane=LANE,
+                due_ms=self._world.clock.now_ms() + GIVE_UP_MS,
+            )
+            try:
+                return await self._steps(job, project, past)
+            finally:
+                self._jobs.let_go(job)
+
+    async def _steps(self, job: Job, project: str, past: _Past) -> Json:
+        db, now, session = self._world.db, self._world.clock.now_ms(), past.stretch.session
+        write = tables.unwritten(db, job.key)
+        if write is None:
+            found = await self._lookback.decide(job, await self._look(project, past))
+            if isinstance(found, Silent):
+                return await self._unanswered(project, session, found)
+            if not found.change:
+                await self._jobs.finish(found.job, *found.statements)
+                return self._learned(project, session, found.change)
+            job, write = await self._lookback.store(found, due_ms=now)
+        change = change_of(write)
+        if why := await self._lookback.write(write):
+            raise Unavailable(why)
+        await self._jobs.finish(job, tables.end_write(write))
+        return self._learned(project, session, change or Change())
+
+    async def _look(self, project: str, past: _Past) -> Look:
+        world = self._world
+        view = await asyncio.to_thread(self._books.view, project)
+        if view.problem:
+            raise Unavailable(view.problem)
+        texts = await asyncio.to_thread(world.prompt_texts, project)
+        s = Session(id=past.stretch.session, host=past.host, directory=project)
+        limits = replace(world.limits(s), asked_usd=past.max_usd, asked_since=past.since)
+        return Look(s, past.stretch, project, view, texts, limits)
+
+    async def _unanswered(self, project: str, session: str, found: Silent) -> Json:
+        """A reply that can't be used was paid for, and would be again: the session counts as done."""
+        if found.bad:
+            mark = tables.look_back(project, session, self._world.clock.now_ms())
+            await self._jobs.finish(found.job, mark, tables.count(project, "failed"))
+            return {"state": "failed", "why": found.why}
+        no = found.no
+        ends = no is not None and not no.of_session
+        why = no.reason if no is not None else found.why.removeprefix("no model answered: ")
+        return {
+            "state": "over" if ends else "silent",
+            "why": why,
+            "limit": no.guard if no is not None else "",
+        }
+
+    def _learned(self, project: str, session: str, change: Change) -> Json:
+        new = [t for t in tables.texts(self._world.db, project) if t.session == session]
+        return {
+            "state": "learned",
+            "new": [{"id": t.id, "section": t.section, "text": t.text} for t in new],
+            "confirmed": [{"section": c.section, "text": c.text} for c in change.confirmed],
+            "removed": list(change.removed),
+            "merged": [name for joined in change.joined for name in joined.names],
+            "tags": {t.name: t.tag for t in change.tags},
+        }
+
+
+def _read(body: Mapping[str, Any], form: type[T]) -> T:
+    try:
+        return msgspec.convert(body, form)
+    except (msgspec.ValidationError, RecursionError) as e:
+        raise BadReply(f"the body can't be read: {e}") from None

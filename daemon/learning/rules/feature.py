@@ -1,0 +1,226 @@
+"""Rules in the engine: what a person agreed to inside a host, what they typed in past sessions, and the
+questions of `/reflect` to a small model.
+
+Consent (design/rules.md): the host's own hook or event tells of the person's answer to a question of ours,
+or of our command that they typed. Each counts once and soon. Nothing here changes a file but a click in the
+dashboard (``pages.rules``). History is read page by page, when somebody asks for it. A model is asked only
+for a session in which the person just typed `/reflect`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+import msgspec
+
+from ...core import events as ev
+from ...core.errors import BadReply, Rejected, Unavailable
+from ...engine.features.feature import Feature, Page, Parts, Route
+from . import consents, contradicts, signals
+from .candidates import Candidate
+from .page import RulesPage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...core.session import Session
+    from ...core.transcript import Model
+    from ...engine.hosts.host import Instance
+    from ...store.db import Statement
+    from .consents import Consent
+
+FRESH_MS: Final = 3_600_000  # an answer is used at once; later it may not be what the person means any more
+POLL_S: Final = 0.1
+POLLS: Final = 10  # what a hook told is stored a moment later
+PAGE: Final = 50  # sessions of a page of history
+T = TypeVar("T")
+MOST_CHARS: Final = 200
+ANSWER_S: Final = 120.0  # for one question to a model
+TYPED_KEPT: Final = 1_000  # sessions in which `/reflect` was typed
+
+
+class _Said(msgspec.Struct):
+    text: str
+    prior: str = ""
+
+
+class _ToRead(msgspec.Struct):
+    session: str
+    messages: list[_Said]
+    stands: list[signals.Stands] = []
+
+
+class _ToCompare(msgspec.Struct):
+    session: str
+    text: str
+    statements: list[str]
+
+
+class Rules(Feature):
+    """Keeps what hosts told of a person's will until it is used."""
+
+    name: ClassVar = "rules"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._world = parts.world
+        self._lock = asyncio.Lock()
+        self._page = RulesPage(parts)
+        self._typed: dict[str, int] = {}  # when `/reflect` was typed last, by session
+
+    def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:  # noqa: ARG002
+        """Note what a person answered and typed."""
+        match event:
+            case ev.QuestionAnswered():
+                self._world.later(consents.answer(event.session, event.call, event.answers, event.t))
+            case ev.CommandTyped():
+                self._typed.pop(event.session, None)
+                self._typed[event.session] = self._world.clock.now_ms()
+                while len(self._typed) > TYPED_KEPT:
+                    del self._typed[next(iter(self._typed))]
+                if not event.digest:
+                    return
+                self._world.later(consents.type_in(event.session, event.digest, event.message, event.t))
+            case _:
+                pass
+
+    def routes(self) -> Sequence[Route]:
+        """For `reflectd reflect`: which host a session is of, a person's consent, what was said before."""
+        return (
+            Route("GET", "session", self._session),
+            Route("POST", "spend", self._spend),
+            Route("GET", "history", self._history),
+            Route("POST", "signals", self._signals),
+            Route("POST", "contradicts", self._contradicts),
+            *self._page.routes(),
+        )
+
+    def pages(self) -> Sequence[Page]:
+        """Its part of what was learned: rules and preferences, and their changes."""
+        return (Page("learned", "Learned", self._page.read),)
+
+    async def _session(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``session`` → its host and folder. Raises ``BadReply`` and ``Rejected``."""
+        s, instance = self._attended(str(query.get("session", "")))
+        return {"session": s.id, "host": instance.host.name, "directory": s.directory}
+
+    def _attended(self, session: str) -> tuple[Session, Instance]:
+        """A session before which a person sits."""
+        s = self._world.sessions.get(session) if session else None
+        if s is None or s.judge or s.parent:
+            raise BadReply(f"no session {session[:MOST_CHARS]!r} that a person could have typed in is known")
+        instance = self.parts.instances.connected(s.instance, s.directory)
+        if instance is None:
+            raise Rejected(
+                f"the host of session {s.id} is not connected, so nobody can say what was answered"
+            )
+        if instance.mode == "run":
+            raise Rejected(
+                f"nobody sits before session {s.id}: what is decided there is no person's decision"
+            )
+        return s, instance
+
+    async def _spend(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``session`` and ``digest`` → the label that the person chose. From now on it is used. Raises
+        ``BadReply`` and ``Rejected``.
+        """
+        session, digest = body.get("session"), body.get("digest")
+        if not isinstance(session, str) or not isinstance(digest, str) or not 0 < len(digest) <= MOST_CHARS:
+            raise BadReply("name the `session`, and the `digest` of what the person agreed to")
+        s, _ = self._attended(session)
+        async with self._lock:
+            consent = await self._told(s.id, digest)
+            now = self._world.clock.now_ms()
+            if not await self._world.db.commit(consents.spend(consent, now), durable=True):
+                raise Rejected("this answer was used before; ask the person again, with a new question")
+        self._world.log.info("consent used", session=s.id, source=consent.source)
+        return {"session": s.id, "label": consent.label, "at": consent.at}
+
+    async def _told(self, session: str, digest: str) -> Consent:
+        """The newest answer that a host told of. Raises ``Rejected`` when there is none that counts."""
+        db, since = self._world.db, self._world.clock.now_ms() - FRESH_MS
+        for _ in range(POLLS):
+            if found := consents.told(db, session, digest, since):
+                break
+            await asyncio.sleep(POLL_S)
+        else:
+            raise Rejected(
+                "the host told of no answer of a person to exactly this, in this session, just now"
+            )
+        if found[0].is_typed:  # the same words may be typed again, and then count again
+            found = [c for c in found if not c.spent]
+        if not found or any(c.spent for c in found):
+            raise Rejected("this answer was used before; ask the person again, with a new question")
+        return found[0]
+
+    async def _history(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``directory``, ``after`` → a page of the past sessions of that folder. Raises ``Unavailable``."""
+        directory, after = str(query.get("directory", "")), str(query.get("after", ""))
+        instance = self.parts.instances.telling(directory)
+        return {"page": await instance.host.history(instance, after[:MOST_CHARS], PAGE)}
+
+    async def _signals(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``session``, ``messages``, ``stands`` → ``readings`` of the small model, by the place of each
+        message: type, wording, severity and the ids of rules that it contradicts. ``why``: what failed, or
+        why nobody was asked. Raises ``BadReply`` and ``Rejected``.
+        """
+        asked = _of(body, _ToRead)
+        s, instance = self._attended(asked.session)
+        if why := self._unasked(s):
+            return {"readings": {}, "why": why}
+        said = [Candidate("", m.text, m.prior) for m in asked.messages[: signals.BATCH]]
+        template, model = await self._asking(s, instance, signals.PURPOSE)
+        nonce = secrets.token_hex(8)
+        flow = signals.read(said, asked.stands, template, nonce, session=s.id, model=model)
+        found = await self.parts.asking.run(flow, s, ANSWER_S)
+        return {
+            "readings": {str(at): msgspec.to_builtins(r) for at, r in found.readings.items()},
+            "why": found.why,
+        }
+
+    async def _contradicts(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``session``, ``text``, ``statements`` → the places of those that the text ``contradicts``, and of
+        those that say the ``same``; ``why`` as above. Raises ``BadReply`` and ``Rejected``.
+        """
+        asked = _of(body, _ToCompare)
+        s, instance = self._attended(asked.session)
+        if why := self._unasked(s):
+            return {"contradicts": [], "same": [], "why": why}
+        template, model = await self._asking(s, instance, contradicts.PURPOSE)
+        nonce = secrets.token_hex(8)
+        flow = contradicts.compare(asked.text, asked.statements, template, nonce, session=s.id, model=model)
+        found = await self.parts.asking.run(flow, s, ANSWER_S)
+        return {"contradicts": list(found.contradicts), "same": list(found.same), "why": found.why}
+
+    def _unasked(self, s: Session) -> str:
+        """Why no model is asked for this session, "" when one may be."""
+        if not self._world.calls.models(s.host):
+            return "no model is set up for the sessions of this host"
+        if self._world.clock.now_ms() - self._typed.get(s.id, -FRESH_MS) >= FRESH_MS:
+            return "nobody typed /reflect in this session just now"
+        return ""
+
+    async def _asking(self, s: Session, instance: Instance, name: str) -> tuple[str, Model | None]:
+        """The prompt that counts in the session's folder, and the session's own model. Raises
+        ``Rejected``.
+        """
+        texts = await asyncio.to_thread(self._world.prompt_texts, s.directory)
+        try:
+            turn = (await self.parts.messages.read(s, instance)).turn
+        except (Unavailable, BadReply) as e:
+            raise Rejected(f"session {s.id} could not be read: {e}") from e
+        return texts[name], turn.model if turn is not None else None
+
+    def prune(self, now_ms: int) -> Sequence[Statement]:
+        """What nobody used."""
+        return (consents.prune(now_ms),)
+
+
+def _of(body: Mapping[str, Any], form: type[T]) -> T:
+    """What a client sent. Raises ``BadReply``."""
+    try:
+        return msgspec.convert(body, form)
+    except msgspec.ValidationError as e:
+        raise BadReply(f"the request has another form: {e}") from None

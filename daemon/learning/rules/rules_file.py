@@ -1,0 +1,178 @@
+"""Which file of a project the learned rules go to: CLAUDE.md, or AGENTS.md where the project has it.
+
+One file, never both: a link or an import (``@AGENTS.md``) makes them one. Nothing outside the project is ever
+touched, above all not the person's own ``~/.claude/CLAUDE.md``: whoever links there gets a ``UserError``. It
+only looks; who writes is ``files.revise``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ...core.errors import Unavailable, UserError
+from ...files.bounded import read_bytes, reason
+from .journal_file import OPENCODE_FILE
+from .journal_file import place as journal_place
+from .section import Document, decoded, scan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .section import Form
+
+LIMIT: Final = 4 * 1024 * 1024
+CLAUDE: Final = ("CLAUDE.md", ".claude/CLAUDE.md")
+AGENTS: Final = "AGENTS.md"
+HOSTS: Final = {"claude_code": CLAUDE, "opencode": (AGENTS,)}
+"""Which of two files a host reads."""
+_SPAN: Final = re.compile(r"`[^`]*`")
+_IMPORT: Final = re.compile(r"(?<!\S)@(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file for rules. ``name``: its path from the project. ``via``: the name that led to it, such as that
+    of a link. ``path``: the real file. ``note``: what a person should know of this choice.
+    """
+
+    name: str
+    via: str
+    path: Path
+    note: str = ""
+
+    def read(self) -> bytes:
+        """What it holds, nothing when it is not there. Raises ``Unavailable`` and ``UserError``."""
+        try:
+            return read_bytes(self.path, LIMIT, follow=False) or b""
+        except OSError as error:
+            raise Unavailable(f"{self.path} can't be read: {reason(error)}") from error
+        except ValueError as error:
+            raise UserError(f"{self.path} can't be used: {error}") from None
+
+    def document(self, form: Form) -> Document:
+        """The same as a document. Raises ``Unavailable`` and ``UserError``."""
+        return document(self.path, self.read(), form)
+
+
+def document(path: Path, data: bytes, form: Form) -> Document:
+    """A file's content as a document; what is wrong with it is told with its path. Raises ``UserError``."""
+    try:
+        return Document(data, form)
+    except UserError as error:
+        raise UserError(f"{path} is not changed: {error}") from None
+
+
+def only_opencode(project: Path) -> bool:
+    """Whether nothing but opencode works in this project, as far as its files tell."""
+    return journal_place(project) == project / OPENCODE_FILE
+
+
+def places(project: str | Path, env: Mapping[str, str]) -> tuple[Place, ...]:
+    """The file for the project's rules; two, when it has two that have nothing to do with each other.
+
+    One that is not there yet is named too. Raises ``UserError`` when there is none that may be written.
+    """
+    root = Path(os.path.realpath(project))
+    if str(root) in {"/", os.path.realpath(env.get("HOME") or "/")}:
+        raise UserError(f"{project} is no project")
+    names = [n for n in (_first(root, CLAUDE), AGENTS) if n and os.path.lexists(root / n)]
+    if not names:
+        return (_place(root, AGENTS if only_opencode(Path(project)) else CLAUDE[0], env),)
+    found, refused = list[Place](), list[UserError]()
+    for name in names:
+        try:
+            found.append(_place(root, name, env))
+        except UserError as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    if refused:
+        return (_noted(found[0], str(refused[0])),)
+    if len(found) < 2:
+        alone = names[0] == AGENTS and not only_opencode(Path(project))
+        note = "Claude Code reads it only through a CLAUDE.md that says @AGENTS.md" if alone else ""
+        return (_noted(found[0], note),)
+    claude, agents = found
+    if claude.path == agents.path:
+        return (claude if claude.via == claude.name else agents,)
+    if claude.path.samefile(agents.path):
+        raise UserError(
+            f"{claude.path} and {agents.path} are one file with two names (a hard link), and replacing it "
+            "would part them: make one of them a symbolic link first"
+        )
+    if _imports(claude, agents.path):
+        return (_noted(agents, f"{claude.name} imports it"),)
+    return (claude, agents)
+
+
+def every(project: str | Path, env: Mapping[str, str]) -> tuple[list[Place], list[str]]:
+    """Each file of the project that may hold rules, once, and what is wrong with those that can't be used."""
+    root = Path(os.path.realpath(project))
+    found, problems = dict[Path, Place](), list[str]()
+    for name in (*CLAUDE, AGENTS):
+        if os.path.lexists(root / name):
+            try:
+                place = _place(root, name, env)
+            except UserError as error:
+                problems.append(str(error))
+            else:
+                found.setdefault(place.path, place)
+    return list(found.values()), problems
+
+
+def chosen(found: Sequence[Place], host: str, form: Form) -> Place | None:
+    """The one for this host, or the only one that has the section already; None when a person must say."""
+    if len(found) == 1:
+        return found[0]
+    if host in HOSTS:
+        return next(place for place in found if place.via in HOSTS[host])
+    with_section = [place for place in found if place.document(form).there]
+    return with_section[0] if len(with_section) == 1 else None
+
+
+def _first(root: Path, names: Sequence[str]) -> str:
+    return next((name for name in names if os.path.lexists(root / name)), "")
+
+
+def _noted(place: Place, note: str) -> Place:
+    return Place(place.name, place.via, place.path, note or place.note)
+
+
+def _place(root: Path, name: str, env: Mapping[str, str]) -> Place:
+    """The real file behind a name. Raises ``UserError`` for one that is not the project's own."""
+    try:
+        real = Path(os.path.realpath(root / name, strict=os.path.lexists(root / name)))
+    except OSError as error:
+        raise UserError(f"{root / name} is a link that leads nowhere: {reason(error)}") from None
+    if not real.is_relative_to(root):
+        raise UserError(f"{root / name} leads out of the project, to {real}: nothing is written there")
+    if real.parent in _global_folders(env):
+        raise UserError(f"{real} counts for all projects: reflectd never writes there")
+    if os.path.lexists(real) and not real.is_file():
+        raise UserError(f"{real} is not a regular file")
+    shown = str(real.relative_to(root))
+    return Place(shown, name, real, f"{name} is a link to it" if shown != name else "")
+
+
+def _global_folders(env: Mapping[str, str]) -> set[Path]:
+    home = env.get("HOME") or "/"
+    config = env.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    names = (f"{home}/.claude", env.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude", f"{config}/opencode")
+    return {Path(os.path.realpath(name)) for name in names}
+
+
+def _imports(place: Place, target: Path) -> bool:
+    """Whether this file imports that one, as Claude Code reads it: outside of code."""
+    try:
+        lines = scan(decoded(place.read()))
+    except (UserError, Unavailable):
+        return False
+    for line in lines:
+        for name in () if line.code else _IMPORT.findall(_SPAN.sub(" ", line.text)):
+            if os.path.realpath(place.path.parent / name.rstrip(".,;:)")) == str(target):
+                return True
+    return False

@@ -1,0 +1,68 @@
+"""What reflectd keeps of a project's learning outside the project: in the state folder, 0600.
+
+The journal may be tracked by git, so what a person said word for word is kept here, with the agent's words
+before it, and so is where reading stopped. Each file is replaced as a whole. One that can't be used counts as
+empty and is renamed at the next write. Who writes holds the lock on ``folder`` (``files.alone``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ..files.atomic import set_aside, write_atomic
+from ..files.bounded import read_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOLDER: Final = "reflect"  # in the state folder
+LIMIT: Final = 256 * 1024 * 1024
+Name = Literal["cursors", "quotes", "candidates", "tombstones", "decided", "preferences", "proposals"]
+
+
+class ReflectState:
+    """One project's files, by the project's real path."""
+
+    def __init__(self, state_dir: Path, project: str | Path) -> None:
+        self._project = os.path.realpath(project)
+        digest = sha256(os.fsencode(self._project)).hexdigest()[:16]
+        self.folder = state_dir / FOLDER / digest
+
+    def has(self, name: Name) -> bool:
+        """Whether there is such a file."""
+        return os.path.lexists(self._path(name))
+
+    def load(self, name: Name) -> dict[str, Any]:
+        """What the file holds; nothing when it is missing or can't be used. Never raises."""
+        try:
+            found = json.loads(read_text(self._path(name), LIMIT) or "{}")
+        except (OSError, ValueError, RecursionError):
+            return {}
+        of = found.get(name) if isinstance(found, dict) else None
+        return of if isinstance(of, dict) else {}
+
+    def save(self, name: Name, value: dict[str, Any], now_ms: int, *, durable: bool = False) -> None:
+        """Replace the file; its folder is there. ``durable``: it outlasts a power cut. Raises
+        ``Unavailable``.
+        """
+        path = self._path(name)
+        if os.path.lexists(path) and not self._is_whole(path):
+            set_aside(path, str(now_ms))
+        text = json.dumps({"project": self._project, name: value}, separators=(",", ":"))
+        write_atomic(path, text + "\n", mode=0o600, durable=durable)
+
+    def _path(self, name: Name) -> Path:
+        return self.folder / f"{name}.json"
+
+    def _is_whole(self, path: Path) -> bool:
+        """Whether the file ends as one that was written here; a look at its content would take too long."""
+        try:
+            with path.open("rb") as file:
+                head = file.read(1)
+                file.seek(-2, os.SEEK_END)
+                return head == b"{" and file.read() == b"}\n"
+        except OSError:
+            return False

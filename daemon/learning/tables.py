@@ -1,0 +1,363 @@
+"""What learning keeps: judged cases that wait (``spool``), texts that were learned (``learned``), what became
+of points (``learned_tags``), changes of playbooks that are under way (``learned_writes``), which sessions
+were looked back on (``lookbacks``), and what each session was given (``injections``).
+
+Statements are handed to a commit, together with the job that they follow from. A case or an origin is bytes
+here: whoever works with it decodes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from ..core.given import known_as
+from ..learning.texts import Origin
+from ..store.retention import old
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..store.db import Row, Statement
+    from ..store.readonly import Reads
+
+DAY_MS: Final = 86_400_000
+SPOOL_DAYS: Final = 7
+SPOOL_BYTES: Final = 50_000_000
+CASE_BYTES: Final = 1_000_000  # of one case; a larger one is not learned from
+INJECTIONS_DAYS: Final = 90
+KEEP_DAYS: Final = 400
+WRITES_KEPT: Final = 1_000
+TEXTS_KEPT: Final = 500  # quarantined ones of one project; of more the oldest go
+State = Literal["quarantined", "confirmed", "dismissed"]
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that was learned. ``replaces``: the names of the points that it stands for once it counts.
+    ``session``: where it was learned. ``settled``: when it was confirmed or dismissed, 0 while it is not.
+    """
+
+    id: int
+    directory: str
+    state: str
+    section: str
+    text: str
+    replaces: tuple[str, ...]
+    session: str
+    at: int
+    settled: int
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A change of a playbook that was decided. ``body``: what changes."""
+
+    id: int
+    directory: str
+    session: str
+    at: int
+    body: bytes
+
+
+# --- judged cases that wait -----------------------------------------------------------------------
+
+
+def keep_case(session: str, turn: str, directory: str, at: int, body: bytes) -> Statement:
+    """Spool the case of one turn; one that the turn had goes."""
+    return (
+        "INSERT OR REPLACE INTO spool (session, turn, directory, at, size, body) VALUES (?, ?, ?, ?, ?, ?)",
+        [(session, turn, directory, at, len(body), body)],
+    )
+
+
+def drop_cases(session: str, turns: Iterable[str]) -> Statement:
+    """They were learned from, or never will be."""
+    return ("DELETE FROM spool WHERE session = ? AND turn = ?", [(session, turn) for turn in turns])
+
+
+def cases(db: Reads, session: str) -> list[tuple[str, int, bytes]]:
+    """(turn, at, case) of the session's turns that wait and whose verdict still stands, oldest first."""
+    return db.read(
+        "SELECT spool.turn, spool.at, spool.body FROM spool JOIN verdicts USING (session, turn) "
+        "WHERE session = ? ORDER BY spool.at, spool.turn",
+        (session,),
+    )
+
+
+def look_again(kind: str, session: str, lane: str, due: int, body: bytes) -> Statement:
+    """A job for the session, if cases of it wait: they came while it was learned from."""
+    return (
+        "INSERT OR IGNORE INTO jobs (kind, key, lane, due, body) SELECT ?, ?, ?, ?, ? "
+        "WHERE EXISTS (SELECT 1 FROM spool WHERE session = ?)",
+        [(kind, session, lane, due, body, session)],
+    )
+
+
+def retry(kind: str, directory: str, mark: str, due: int) -> Statement:
+    """The jobs of this folder that wait for a model, their cursors marked, are due at ``due``, or before."""
+    return (
+        "UPDATE jobs SET due = min(due, ?) WHERE kind = ? AND cursor LIKE ? "
+        "AND json_valid(CAST(body AS TEXT)) AND CAST(body AS TEXT) ->> '$.directory' = ?",
+        [(due, kind, f"{mark}%", directory)],
+    )
+
+
+def waiting(db: Reads) -> tuple[int, int]:
+    """How many cases wait, and their bytes."""
+    ((count, size),) = db.read("SELECT count(*), total(size) FROM spool")
+    return count, int(size)
+
+
+def prune(now: int) -> list[Statement]:
+    """Cases of seven days or beyond 50 MB lapse and are counted; other rows have their own age."""
+    lapsed, row = old("spool"), [(now - SPOOL_DAYS * DAY_MS,)]
+    over = (
+        "at <= coalesce((SELECT max(at) FROM "
+        "(SELECT at, sum(size) OVER (ORDER BY at DESC, session, turn) AS total FROM spool) "
+        f"WHERE total > {SPOOL_BYTES}), -1)"
+    )
+    counted: list[Statement] = [
+        (
+            "INSERT INTO learned_counts (directory, what, count) "
+            f"SELECT directory, 'lapsed', count(*) FROM spool WHERE {lapsed} OR {over} GROUP BY directory "
+            "ON CONFLICT (directory, what) DO UPDATE SET count = count + excluded.count",
+            row,
+        ),
+        (f"DELETE FROM spool WHERE {lapsed} OR {over}", row),
+    ]
+    return [
+        *counted,
+        (f"DELETE FROM injections WHERE {old('injections')}", [(now - INJECTIONS_DAYS * DAY_MS,)]),
+        (f"DELETE FROM learned_tags WHERE {old('learned_tags')}", [(now - KEEP_DAYS * DAY_MS,)]),
+        (f"DELETE FROM lookbacks WHERE {old('lookbacks')}", [(now - KEEP_DAYS * DAY_MS,)]),
+        (
+            "DELETE FROM learned_writes WHERE done = 1 AND id <= "
+            "(SELECT id FROM learned_writes ORDER BY id DESC LIMIT 1 OFFSET ?)",
+            [(WRITES_KEPT,)],
+        ),
+        (
+            "DELETE FROM learned WHERE state = 'quarantined' AND id IN (SELECT id FROM (SELECT id, "
+            "row_number() OVER (PARTITION BY directory ORDER BY id DESC) AS n FROM learned "
+            "WHERE state = 'quarantined') WHERE n > ?)",
+            [(TEXTS_KEPT,)],
+        ),
+    ]
+
+
+def count(directory: str, what: str, number: int = 1) -> Statement:
+    """Add to a project's number of ``what``."""
+    return (
+        "INSERT INTO learned_counts (directory, what, count) VALUES (?, ?, ?) "
+        "ON CONFLICT (directory, what) DO UPDATE SET count = count + excluded.count",
+        [(directory, what, number)],
+    )
+
+
+def counts(db: Reads, of: str = "") -> dict[str, int]:
+    """All projects together. ``of``: how the names begin (``memory.``); else those without a dot."""
+    rows = db.read("SELECT what, sum(count) FROM learned_counts GROUP BY what")
+    mine = (row for row in rows if (row[0].startswith(of) if of else "." not in row[0]))
+    return {what.removeprefix(of): int(n) for what, n in mine}
+
+
+def waiting_sessions(db: Reads) -> set[str]:
+    """The sessions whose cases wait."""
+    return {session for (session,) in db.read("SELECT DISTINCT session FROM spool")}
+
+
+def look_back(directory: str, session: str, at: int) -> Statement:
+    """The session was looked back on; a bootstrap leaves it out."""
+    return (
+        "INSERT OR IGNORE INTO lookbacks (directory, session, at) VALUES (?, ?, ?)",
+        [(directory, session, at)],
+    )
+
+
+def looked_back(db: Reads, directory: str) -> set[str]:
+    """The project's sessions that were looked back on."""
+    rows = db.read("SELECT session FROM lookbacks WHERE directory = ?", (directory,))
+    return {session for (session,) in rows}
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+_TEXT: Final = "id, directory, state, section, text, replaces, session, at, settled, origin"
+
+
+def quarantine(
+    directory: str,
+    section: str,
+    text: str,
+    session: str,
+    at: int,
+    origin: Origin,
+    replaces: Sequence[str] = (),
+) -> Statement:
+    """Keep a new text apart, unless the project has it already: quarantined, confirmed or dismissed."""
+    names = msgspec.json.encode(list(replaces)).decode()
+    row = (directory, known_as(text), "quarantined", section, text, names, session, at, _encode(origin))
+    return (
+        "INSERT OR IGNORE INTO learned "
+        "(directory, digest, state, section, text, replaces, session, at, origin) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [row],
+    )
+
+
+def settle(text: Text, state: State, at: int, origin: Origin) -> Statement:
+    """It was confirmed or dismissed. A dismissed text is never learned again."""
+    return (
+        "UPDATE learned SET state = ?, settled = ?, origin = ? WHERE id = ? AND state = 'quarantined'",
+        [(state, at, _encode(origin), text.id)],
+    )
+
+
+def texts(db: Reads, directory: str, state: State = "quarantined") -> list[Text]:
+    """The project's texts in this state, oldest first."""
+    rows = db.read(
+        f"SELECT {_TEXT} FROM learned WHERE directory = ? AND state = ? ORDER BY id", (directory, state)
+    )
+    return [_text(row) for row in rows]
+
+
+def text(db: Reads, identity: int) -> Text | None:
+    """The text with this number."""
+    rows = db.read(f"SELECT {_TEXT} FROM learned WHERE id = ?", (identity,))
+    return _text(rows[0]) if rows else None
+
+
+def quarantined(db: Reads) -> int:
+    """How many texts wait for confirmation, in all projects."""
+    ((count,),) = db.read("SELECT count(*) FROM learned WHERE state = 'quarantined'")
+    return int(count)
+
+
+def confirmed(db: Reads, directory: str) -> set[str]:
+    """The digests of the project's texts that were confirmed."""
+    rows = db.read("SELECT digest FROM learned WHERE directory = ? AND state = 'confirmed'", (directory,))
+    return {digest for (digest,) in rows}
+
+
+def _text(row: Row) -> Text:
+    identity, directory, state, section, text, replaces, session, at, settled, origin = row
+    try:
+        names = tuple(msgspec.json.decode(replaces, type=list[str]))
+    except msgspec.MsgspecError:
+        names = ()
+    try:
+        known = msgspec.json.decode(origin, type=Origin)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        known = Origin("curator", session, at=at)
+    return Text(identity, directory, state, section, text, names, session, at, settled, known)
+
+
+# --- what became of points ------------------------------------------------------------------------
+
+
+def tag(directory: str, name: str, session: str, what: str, at: int, why: str) -> Statement:
+    """A session's word on a point. The first one counts."""
+    return (
+        "INSERT OR IGNORE INTO learned_tags (directory, name, session, tag, at, why) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        [(directory, name, session, what, at, why)],
+    )
+
+
+def tagged(db: Reads, directory: str, session: str) -> set[str]:
+    """The names of the points that this session was counted for."""
+    rows = db.read("SELECT name FROM learned_tags WHERE directory = ? AND session = ?", (directory, session))
+    return {name for (name,) in rows}
+
+
+def tags_of(db: Reads, session: str) -> list[tuple[str, str, str]]:
+    """(project, name, tag) of each point that this session was counted for."""
+    rows = db.read(
+        "SELECT directory, name, tag FROM learned_tags WHERE session = ? ORDER BY directory, name", (session,)
+    )
+    return [(directory, name, what) for directory, name, what in rows]
+
+
+def forget(session: str) -> list[Statement]:
+    """What this session taught and nobody confirmed: its counts, its cases, its texts that are kept apart."""
+    return [
+        ("DELETE FROM learned_tags WHERE session = ?", [(session,)]),
+        ("DELETE FROM spool WHERE session = ?", [(session,)]),
+        ("DELETE FROM learned WHERE session = ? AND state = 'quarantined'", [(session,)]),
+    ]
+
+
+def taught(db: Reads, session: str) -> int:
+    """How many texts of this session are kept apart."""
+    ((count,),) = db.read(
+        "SELECT count(*) FROM learned WHERE session = ? AND state = 'quarantined'", (session,)
+    )
+    return int(count)
+
+
+# --- changes of playbooks -------------------------------------------------------------------------
+
+
+def begin_write(directory: str, session: str, at: int, body: bytes) -> Statement:
+    """A change of a playbook is decided; it is written next."""
+    return (
+        "INSERT INTO learned_writes (directory, session, at, body) VALUES (?, ?, ?, ?)",
+        [(directory, session, at, body)],
+    )
+
+
+def end_write(write: Write) -> Statement:
+    """It is on the disk."""
+    return ("UPDATE learned_writes SET done = 1, body = x'' WHERE id = ?", [(write.id,)])
+
+
+def unwritten(db: Reads, session: str) -> Write | None:
+    """The change that this session's learning decided and that may not be on the disk yet."""
+    rows = db.read(
+        "SELECT id, directory, session, at, body FROM learned_writes "
+        "WHERE session = ? AND done = 0 ORDER BY id LIMIT 1",
+        (session,),
+    )
+    return Write(*rows[0]) if rows else None
+
+
+# --- what sessions were given ---------------------------------------------------------------------
+
+
+def uses(db: Reads, directory: str) -> list[tuple[str, int, int, int, int]]:
+    """Of each point that was given here: name, and how many sessions were given it, cited it, and were
+    helped and harmed by it.
+    """
+    return [
+        (name, int(sessions), int(cited), int(helpful), int(harmful))
+        for name, sessions, cited, helpful, harmful in db.read(
+            "SELECT name, count(*), total(cited), "
+            "(SELECT count(*) FROM learned_tags AS t WHERE t.directory = ?1 AND t.name = g.name "
+            "AND tag = 'helpful'), "
+            "(SELECT count(*) FROM learned_tags AS t WHERE t.directory = ?1 AND t.name = g.name "
+            "AND tag = 'harmful') "
+            "FROM (SELECT name, session, max(cited) AS cited FROM injections WHERE directory = ?1 "
+            "AND kind = 'point' GROUP BY name, session) AS g GROUP BY name ORDER BY name",
+            (directory,),
+        )
+    ]
+
+
+def first_verdicts(db: Reads, directory: str) -> dict[str, tuple[int, int]]:
+    """``point`` (sessions that were given points) and ``held_out`` → how many tasks were judged, and how many
+    of them were complete at their first verdict.
+    """
+    rows = db.read(
+        "SELECT g.kind, count(*), total(v.state = 'complete') FROM "
+        "(SELECT DISTINCT session, kind FROM injections "
+        "WHERE directory = ? AND kind IN ('point', 'held_out')) AS g "
+        "JOIN verdicts AS v ON v.session = g.session WHERE v.state IN ('complete', 'incomplete') "
+        "AND v.at = (SELECT min(at) FROM verdicts AS w WHERE w.session = v.session AND w.task = v.task "
+        "AND w.state IN ('complete', 'incomplete')) GROUP BY g.kind",
+        (directory,),
+    )
+    return {kind: (int(tasks), int(complete)) for kind, tasks, complete in rows}

@@ -1,0 +1,86 @@
+"""What each session was given: each offer byte for byte, and behind which call (table ``injections``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..core.offers import Composed
+    from .db import Statement
+    from .readonly import Reads
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An offer that a session was given: exactly these characters. ``call``: behind the result of this call,
+    empty where it stands nowhere in the messages.
+    """
+
+    offer: str
+    kind: str
+    name: str
+    heading: str
+    text: str
+    call: str = ""
+
+
+def give(session: str, moment: str, at: int, found: Composed, call: str = "") -> Statement:
+    """A session is given these offers. ``call``: the id of the call behind whose result they stand."""
+    return (
+        "INSERT OR REPLACE INTO injections "
+        "(session, offer, kind, directory, name, moment, at, heading, text, call) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (session, o.id, o.kind, o.directory, o.name, moment, at, o.heading, o.text, call)
+            for o in found.offers
+        ],
+    )
+
+
+def hold_out(session: str, directory: str, at: int) -> Statement:
+    """A session is given nothing, so that it can be compared with others."""
+    return (
+        "INSERT OR IGNORE INTO injections "
+        "(session, offer, kind, directory, name, moment, at, heading, text) "
+        "VALUES (?, 'held_out', 'held_out', ?, '', 'start', ?, '', '')",
+        [(session, directory, at)],
+    )
+
+
+def cite(session: str, names: Iterable[str]) -> Statement:
+    """The session cited these points, which it was given."""
+    return (
+        "UPDATE injections SET cited = 1 WHERE session = ? AND kind = 'point' AND name = ?",
+        [(session, name) for name in names],
+    )
+
+
+def first_after(db: Reads, session: str) -> list[str]:
+    """The lessons that the session was given and that its newest verdict is the first one after."""
+    rows = db.read(
+        "SELECT DISTINCT name FROM injections AS g WHERE session = ? AND kind = 'lesson' AND 1 = "
+        "(SELECT count(*) FROM verdicts AS v WHERE v.session = g.session AND v.at >= g.at "
+        "AND v.state IN ('complete', 'incomplete'))",
+        (session,),
+    )
+    return [name for (name,) in rows]
+
+
+def given(db: Reads, session: str) -> list[Given]:
+    """What the session was given, in any order."""
+    rows = db.read(
+        "SELECT offer, kind, name, heading, text, call FROM injections WHERE session = ?", (session,)
+    )
+    return [Given(*row) for row in rows]
+
+
+def behind_calls(db: Reads, session: str) -> dict[str, set[str]]:
+    """The texts that the session was given behind results of calls, by the call's id."""
+    found: dict[str, set[str]] = {}
+    for g in given(db, session):
+        if g.call:
+            found.setdefault(g.call, set()).update((g.text, g.heading))
+    return found
