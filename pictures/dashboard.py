@@ -33,7 +33,7 @@ from harness.machine.sandbox import REPO, Sandbox, sandbox
 from harness.machine.waiting import wait_until
 from harness.models.scripts import COMPLETE, UNDEFENDED, verdict
 from harness.models.server import ModelServer
-from tests.playbook.books import book, point
+from tests.learning.playbook.books import book, point
 from tests.support.hosts.wire import WireHost
 
 if TYPE_CHECKING:

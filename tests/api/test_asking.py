@@ -14,7 +14,7 @@ from daemon.api.playbook import BASE_DELAY, MAX_RETRIES, curated, extracted, ref
 from daemon.core.errors import UserError
 from daemon.testing import FakeClock
 from harness.models.api_servers import Cuts, Fails, LlmServer, Says
-from tests.playbook.books import Json, book, point
+from tests.learning.playbook.books import Json, book, point
 
 FINE: Json = {"analysis": "fine", "bullet_tags": []}
 NOTHING: Json = {"analysis": "", "bullet_tags": []}

@@ -39,7 +39,7 @@ from daemon.api.playbook import (
 )
 from daemon.core.errors import Unavailable, UserError
 from harness.models.api_servers import Fails, LlmServer, Says, Sends
-from tests.playbook.books import PATTERNS, Json, book, point, said
+from tests.learning.playbook.books import PATTERNS, Json, book, point, said
 
 NOTHING: Json = {"analysis": "", "bullet_tags": []}
 TALK = [

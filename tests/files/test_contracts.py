@@ -169,7 +169,7 @@ async def test_the_engine_keeps_the_schemas_and_the_samples_are_its_work(
 ) -> None:
     """Files of a real run validate; each sample validates and has the shape of the file made now."""
     kept = {path.stem: json.loads(path.read_text("utf-8")) for path in (OURS / "samples").glob("*.json")}
-    del kept["playbook"]  # no engine writes it: tests/files/test_playbook.py
+    del kept["playbook"]  # no engine writes it: tests/learning/playbook/test_file.py
     assert sorted(kept) == sorted(made)
     for name, found in [*made.items(), *kept.items()]:
         check(name.partition(".")[0], found)

@@ -34,7 +34,7 @@ from daemon.store.dead_letters import DeadLetter
 from daemon.store.dead_letters import add as dead_letter
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.engine.test_round import INCOMPLETE
-from tests.store.episodes import hexed, rich, vector
+from tests.learning.lessons.rows import hexed, rich, vector
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, make_daemon
 from tests.support.hosts.wire import send
 

@@ -1,6 +1,6 @@
 """The pages Learned and Quality over HTTP: a real daemon, real files, a person who clicks with the cookie.
 
-What each button does is shown in ``engine/features/test_pages.py``.
+What each button does is shown in ``learning/test_pages.py``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.machine import processes
 from harness.machine.reflectd import Daemon, call
 from harness.machine.sandbox import Sandbox, sandbox
 from harness.machine.waiting import wait_until
-from tests.playbook.books import book, point
+from tests.learning.playbook.books import book, point
 from tests.web.browsing import Browser, Page, Read
 
 TEXT = "The tests need a running database, else all of them fail."

@@ -4,7 +4,7 @@
 confirmed, not refused, with all that the lesson cites still there; ``similar`` answers the API and MCP by
 similarity alone. ``GiveLessons`` has the fast model choose (``learning.lessons.picking``). The prompt waits
 ``memory.prompt_ms`` for its answer; a later one stands behind the next tool result of that task. ``offering``
-composes and records what is given: each lesson once a session, and never when ``core.learned.refusal`` has
+composes and records what is given: each lesson once a session, and never when ``learning.texts.refusal`` has
 anything against it. Whatever fails or takes too long gives nothing; a store that can't be reached is a fault
 that is set once, and cleared when it answers.
 """

@@ -1,4 +1,4 @@
-"""The playbook: what is learned from judged sessions, and offered to the next ones (design/rows.md).
+"""The playbook: what is learned from judged sessions, and offered to the next ones (design/learning.md).
 
 Off unless the person switched it on; then each judged case is stored with its verdict, and a session that
 ends, is compacted or falls silent is looked back on in the background. A session that starts is given the

@@ -1,7 +1,7 @@
 """A question to a small model: which of the statements that stand does a new rule contradict, or repeat?
 
 One call. Without an answer, or with one out of form, none does: equal texts are found by code
-(``core.learned.folded``). What is sent is redacted and cut, at most ``MOST`` statements, those that stand
+(``core.given.folded``). What is sent is redacted and cut, at most ``MOST`` statements, those that stand
 first. Pure.
 """
 

@@ -1,7 +1,7 @@
 """A person's preferences: offered to each session before anything that was learned (design/rules.md).
 
 They come from the project's file of preferences; of it only what the person typed or trusted is given, and
-only what ``core.learned.refusal`` has nothing against. Preferences that Workshop keeps, Workshop gives. A
+only what ``learning.texts.refusal`` has nothing against. Preferences that Workshop keeps, Workshop gives. A
 file that can't be read gives nothing, and the log says why.
 """
 

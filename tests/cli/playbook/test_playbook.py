@@ -23,7 +23,7 @@ from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from tests.cli.reflect.person import at_a_terminal
 from tests.cli.reflect.test_taken_back import kept_apart
-from tests.playbook.books import book, point
+from tests.learning.playbook.books import book, point
 from tests.support.hosts.wire import WireHost, send
 from tests.support.machine.command_line import reflectd, said
 

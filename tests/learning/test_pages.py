@@ -26,7 +26,7 @@ from daemon.store import verdicts
 from daemon.store.backtests import Backtests
 from daemon.testing import FakeClock, ScriptedLLM
 from harness.machine.sandbox import REPO
-from tests.playbook.books import book, point
+from tests.learning.playbook.books import book, point
 from tests.support.hosts.opencode_sim import SimDaemon
 
 Json = dict[str, Any]

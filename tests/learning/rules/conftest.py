@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.files.rule_projects import Machine
+from tests.learning.rules.projects import Machine
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from daemon.core.errors import UserError
-from tests.files.rule_projects import Machine
+from tests.learning.rules.projects import Machine
 
 
 def test_a_rule_is_learned(machine: Machine) -> None:

@@ -19,8 +19,8 @@ from daemon.learning.lessons.picking import MARK as HEADING
 from daemon.learning.lessons.picking import SHOWN
 from daemon.learning.texts import has_hidden
 from daemon.store import injections
-from tests.engine.lessons import FIRST, GIVEN, LESSON, NONE, ON, TASK, WAITS, Site
-from tests.store.episodes import vector
+from tests.learning.lessons.rows import vector
+from tests.learning.lessons.site import FIRST, GIVEN, LESSON, NONE, ON, TASK, WAITS, Site
 from tests.support.hosts.opencode_sim import SimHost
 
 if TYPE_CHECKING:

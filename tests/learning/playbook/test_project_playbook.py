@@ -16,7 +16,7 @@ from daemon.learning.playbook.points import Names, Playbook, add, each, said_in
 from daemon.learning.playbook.project_playbook import ProjectPlaybook, folder_of
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
-from tests.playbook.books import book, names, point, said
+from tests.learning.playbook.books import book, names, point, said
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.files.rule_projects import Machine
+from tests.learning.rules.projects import Machine
 
 LEARN = "rules.learn('Use bun', place, seen, signals=['sig-20251120-001'], replaces=['rule-001'])"
 MOST = 30  # renames of one change; there are fewer

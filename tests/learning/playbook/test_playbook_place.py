@@ -13,8 +13,8 @@ from daemon.core.settings import Settings
 from daemon.learning.playbook.file import dumped
 from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook
 from daemon.testing import FakeClock
-from tests.files.test_project_playbook import added
-from tests.playbook.books import book, point, said
+from tests.learning.playbook.books import book, point, said
+from tests.learning.playbook.test_project_playbook import added
 
 
 @pytest.fixture

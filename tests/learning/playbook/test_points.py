@@ -35,7 +35,7 @@ from daemon.learning.playbook.points import (
     update,
 )
 from daemon.paths import shipped
-from tests.playbook.books import COUNTS, LEGACY, TAGS, Json, book, names, point, said
+from tests.learning.playbook.books import COUNTS, LEGACY, TAGS, Json, book, names, point, said
 
 
 def others(*entries: Any) -> list[Json]:

@@ -28,7 +28,7 @@ from daemon.learning.playbook.learn import (
     stretch_of,
 )
 from daemon.learning.playbook.points import SECTION_SLUGS, by_name, each, names_of
-from tests.playbook.books import NAMES, TEXTS, Json, book, names, point, said
+from tests.learning.playbook.books import NAMES, TEXTS, Json, book, names, point, said
 
 MERGE = {"type": "MERGE", "source_ids": ["pat-001", "pat-002"], "merged_text": "x"}
 

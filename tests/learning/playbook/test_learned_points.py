@@ -19,7 +19,7 @@ from daemon.learning.playbook.learned_points import (
 )
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.testing import FakeClock
-from tests.playbook.books import book, point
+from tests.learning.playbook.books import book, point
 
 
 @pytest.fixture

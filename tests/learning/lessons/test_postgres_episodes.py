@@ -24,7 +24,7 @@ from daemon.learning.lessons.postgres_episodes import (
 )
 from daemon.learning.lessons.rows import COLUMNS
 from daemon.store.db import Database
-from tests.store.episodes import MODEL, NOW, episode, hexed, ids, rich, vector
+from tests.learning.lessons.rows import MODEL, NOW, episode, hexed, ids, rich, vector
 from tests.support.machine.postgres import Postgres, start, stop
 
 INTO = (

@@ -15,7 +15,7 @@ from daemon.learning.rules.changes import digest
 from daemon.learning.rules.learned_rules import Done, LearnedRules
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
-from tests.playbook.books import book, point
+from tests.learning.playbook.books import book, point
 
 DAY_MS = 86_400_000
 NOW_MS = 1_764_201_600_000  # 2025-11-27

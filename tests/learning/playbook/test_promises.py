@@ -1,4 +1,4 @@
-"""What must hold while reflectd learns: the promises of design/rows.md that no other file here shows."""
+"""What must hold while reflectd learns: the promises of design/learning.md that no other file here shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from daemon.core.errors import Unavailable
 from daemon.engine import offering
 from daemon.learning import tables
 from daemon.store.db import Statement
-from tests.engine.features.test_playbook import (
+from tests.learning.playbook.test_feature import (
     ADD,
     COMPLETE,
     NO_CHANGE,

@@ -18,7 +18,7 @@ from daemon.learning.embed.vectors import Embedder, SharedEmbedder, embedded
 from daemon.learning.playbook import similar_points
 from daemon.learning.playbook.similar_points import KEPT, SimilarPoints, near
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
-from tests.playbook.books import point
+from tests.learning.playbook.books import point
 
 # of the same letters, so the scripted model gives them one vector
 TEXTS = ["listen to the server", "buy milk", "enlist the severer to"]

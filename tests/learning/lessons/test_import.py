@@ -12,8 +12,8 @@ import pytest
 
 from daemon.core.errors import BadReply
 from daemon.learning.lessons.routes import MOST_TAKEN, brought
-from tests.engine.lessons import Site
-from tests.store.episodes import hexed, rich
+from tests.learning.lessons.rows import hexed, rich
+from tests.learning.lessons.site import Site
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from jsonschema import Draft202012Validator
 from daemon.core.errors import Unavailable
 from daemon.learning.playbook.file import dumped, load, save
 from daemon.learning.playbook.points import empty, migrated
-from tests.playbook.books import LEGACY, Json, book, point, said
+from tests.learning.playbook.books import LEGACY, Json, book, point, said
 
-OURS = Path(__file__).resolve().parents[2] / ".reflection"
+OURS = Path(__file__).resolve().parents[3] / ".reflection"
 SCHEMA = json.loads((OURS / "schemas" / "playbook.schema.json").read_text("utf-8"))
 NOW = 1_760_000_000_000
 

@@ -20,16 +20,7 @@ from daemon.core.session import Session
 from daemon.learning import tables
 from daemon.learning.playbook.learn import Stretch
 from daemon.store import injections
-from tests.engine.features.test_playbook import (
-    ADD,
-    NO_CHANGE,
-    NOTHING,
-    TEXT,
-    ByPurpose,
-    Site,
-    confirm,
-    tags,
-)
+from tests.learning.playbook.test_feature import ADD, NO_CHANGE, NOTHING, TEXT, ByPurpose, Site, confirm, tags
 from tests.support.machine.held import Held
 
 Json = dict[str, Any]

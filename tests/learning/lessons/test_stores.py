@@ -22,7 +22,7 @@ from daemon.learning.lessons.postgres_episodes import PostgresEpisodes
 from daemon.learning.lessons.rows import USES_DAYS
 from daemon.learning.lessons.sqlite import SqliteEpisodes, forget_uses
 from daemon.store.db import Database
-from tests.store.episodes import MODEL, NOW, episode, hexed, ids, rich, vector
+from tests.learning.lessons.rows import MODEL, NOW, episode, hexed, ids, rich, vector
 from tests.support.machine.postgres import Postgres
 
 Store = SqliteEpisodes | PostgresEpisodes

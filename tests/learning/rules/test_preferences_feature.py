@@ -18,8 +18,8 @@ from daemon.learning.rules.preferences_feature import HEADING
 from daemon.learning.rules.section import PREFERENCES, Document
 from daemon.store import injections
 from daemon.testing import FakeClock, ScriptedLLM
-from tests.engine.features.test_playbook import ON, Site
-from tests.engine.features.test_playbook import context as text_of
+from tests.learning.playbook.test_feature import ON, Site
+from tests.learning.playbook.test_feature import context as text_of
 from tests.support.hosts.claude_code_sim import ClaudeSim
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost
 

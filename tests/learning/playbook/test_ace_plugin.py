@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from daemon.api.playbook import SECTION_SLUGS, format_playbook, load_playbook, save_playbook
-from tests.playbook.books import Json, point, said
+from tests.learning.playbook.books import Json, point, said
 
 TEXTS = ["Use type hints", "Prefer pathlib → always", "テストを先に書く"]
 FLAT: dict[str, list[Any]] = {

@@ -32,7 +32,7 @@ from daemon.learning.playbook.reflector import (
     reflector,
 )
 from daemon.paths import shipped
-from tests.playbook.books import book, point
+from tests.learning.playbook.books import book, point
 
 TEMPLATES = SimpleNamespace(**{
     name: shipped(f"prompts/{name}.txt").read_text("utf-8")
