@@ -50,6 +50,7 @@ from .files.workspace import Workspace
 from .keys import Keys
 from .learning.embed.vectors import SharedEmbedder
 from .learning.lessons.feature import Memory
+from .learning.page import LearnedPage
 from .learning.playbook.feature import Playbook
 from .learning.rules.feature import Rules
 from .learning.rules.preferences_feature import Preferences
@@ -85,6 +86,7 @@ FEATURES: Final[tuple[MakeFeature, ...]] = (
     Preferences,
     Rules,
     Memory,
+    LearnedPage,
     Backtest,
     Quality,
 )

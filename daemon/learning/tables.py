@@ -347,6 +347,33 @@ def uses(db: Reads, directory: str) -> list[tuple[str, int, int, int, int]]:
     ]
 
 
+def verdicts_with(db: Reads, directory: str) -> list[tuple[str, str, int, int, int, int]]:
+    """Of each point and lesson that sessions of this project were given: kind, name, how many tasks of these
+    sessions were judged and were complete at their first verdict, and the same of all tasks in the project
+    since it was first given.
+    """
+    return [
+        (kind, name, *map(int, counts))
+        for kind, name, *counts in db.read(
+            "WITH firsts AS (SELECT session, state, min(at) AS at FROM verdicts WHERE directory = ?1 "
+            "AND state IN ('complete', 'incomplete') GROUP BY session, task), "
+            "g AS (SELECT kind, name, session, min(at) AS at FROM injections "
+            "WHERE kind IN ('point', 'lesson') AND session IN (SELECT session FROM firsts) "
+            "GROUP BY kind, name, session), "
+            "since AS (SELECT kind, name, min(at) AS at FROM g GROUP BY kind, name) "
+            "SELECT s.kind, s.name, "
+            "(SELECT count(*) FROM firsts f JOIN g USING (session) WHERE g.kind = s.kind "
+            "AND g.name = s.name AND f.at >= g.at), "
+            "(SELECT total(f.state = 'complete') FROM firsts f JOIN g USING (session) "
+            "WHERE g.kind = s.kind AND g.name = s.name AND f.at >= g.at), "
+            "(SELECT count(*) FROM firsts f WHERE f.at >= s.at), "
+            "(SELECT total(f.state = 'complete') FROM firsts f WHERE f.at >= s.at) "
+            "FROM since s ORDER BY s.kind, s.name",
+            (directory,),
+        )
+    ]
+
+
 def first_verdicts(db: Reads, directory: str) -> dict[str, tuple[int, int]]:
     """``point`` (sessions that were given points) and ``held_out`` → how many tasks were judged, and how many
     of them were complete at their first verdict.

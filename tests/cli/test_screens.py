@@ -18,11 +18,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+from daemon.cli.playbook.bootstrap import Found, Plan, Run
 
 from daemon.cli.backtest import text
 from daemon.cli.control import status
 from daemon.cli.playbook import bootstrap, points
-from daemon.cli.playbook.bootstrap import Found, Plan, Run
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why_text

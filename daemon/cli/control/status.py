@@ -138,7 +138,7 @@ def _about_learning(settings: Settings, where: Paths, known: Sequence[str]) -> l
     """A playbook of another program in this project; and once, where a daemon ran before, that nobody was
     asked whether it may learn.
     """
-    from ..playbook.points import offer_here
+    from ..learned.learned import offer_here
     from ..setup.learning import in_words, is_answered
 
     offered = offer_here(settings, where, known)
@@ -198,7 +198,7 @@ def _learning(status: dict[str, Any]) -> list[tuple[str, str]]:
         f"{count(found.get(key, 0), one, many)} {what}"
         for key, one, many, what in (
             ("cases_waiting", "turn", "turns", "to look back on"),
-            ("texts_waiting", "text", "texts", "to be confirmed (`reflectd playbook approve`)"),
+            ("texts_waiting", "text", "texts", "to be confirmed (`reflectd learned approve`)"),
             ("stretches", "stretch", "stretches", "looked back on"),
             ("lapsed", "turn", "turns", "lapsed for want of money or a model"),
         )

@@ -221,7 +221,7 @@ def _learn(
 def _offered(env: Mapping[str, str]) -> str:
     """The playbook of another program in the current project."""
     from ... import config, paths
-    from ..playbook.points import offer_here
+    from ..learned.learned import offer_here
 
     settings = config.load(env, paths.config_file(env), left_out=[])
     return offer_here(settings, paths.resolve(env, state_dir=settings.daemon.state_dir, connects=False))

@@ -127,7 +127,7 @@ def _tell_of_points(book: ProjectPlaybook) -> None:
     unknown = sum(not known.is_approved(p["text"]) for _, p in each(book.read().playbook))
     if unknown:
         print(f"Its playbook has {count(unknown, 'point')} that you did not approve: agents are given none")
-        print("of them but those that a session confirmed. `reflectd playbook approve` shows them.")
+        print("of them but those that a session confirmed. `reflectd learned approve` shows them.")
 
 
 def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:

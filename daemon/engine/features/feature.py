@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from ..commit import Judged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from ...store.db import Statement
     from ...store.jobs import Job
     from ..asking import Asking
-    from ..commit import Commit, Judged
+    from ..commit import Commit
     from ..delivery import Delivery
     from ..filing import Filing
     from ..foretold import Foretold
@@ -38,6 +40,14 @@ if TYPE_CHECKING:
 
 
 Place = Literal["lessons", "late_lessons"]
+
+
+class Others(Judged, Protocol):
+    """All features together, as one of them may see them."""
+
+    def named(self, name: str) -> Feature | None:
+        """The feature of this name."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,7 @@ class Parts:
     timers: Timers
     jobs: Jobs
     foretold: Foretold
-    features: Judged
+    features: Others
 
 
 @dataclass(frozen=True, slots=True)

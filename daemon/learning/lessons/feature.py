@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...core import events as ev
 from ...core.errors import Unavailable
-from ...engine.features.feature import Feature, Page, Parts, Route
+from ...engine.features.feature import Feature, Parts, Route
 from ...engine.repositories import repository_of
 from ...learning import tables
 from ...store import injections
@@ -23,7 +23,6 @@ from ..embed.vectors import Vectors
 from . import failures
 from .give import FAULT, FindLessons, GiveLessons
 from .jobs import REFLECT, TIDY, EpisodeUpkeep, Reflexions, author
-from .page import LessonsPage
 from .postgres import read_url
 from .postgres_episodes import PostgresEpisodes
 from .reflexion import should_reflect
@@ -68,7 +67,6 @@ class Memory(Feature):
         self.find = FindLessons(world, self.store, self._vectors, self._home)
         self._give = GiveLessons(world, parts.asking, self.find)
         self._routes = EpisodeRoutes(world, self.store, self._vectors, self.find)
-        self._page = LessonsPage(parts, self._routes)
         self._counts: Mapping[str, int] = {}
 
     @property
@@ -143,10 +141,6 @@ class Memory(Feature):
     def routes(self) -> Sequence[Route]:
         """For `reflectd memory`, MCP and the library."""
         return self._routes.all()
-
-    def pages(self) -> Sequence[Page]:
-        """Its part of what was learned."""
-        return (Page("learned", "Learned", self._page.read),)
 
     def status(self) -> Mapping[str, Any]:
         """What is stored, waits and was spent; nothing while it is off."""

@@ -18,14 +18,12 @@ from ...core import events as ev
 from ...core.errors import BadReply
 from ...core.given import known_as
 from ...core.offers import Moment, Offer
-from ...core.shares import wilson
-from ...engine.features.feature import Feature, Page, Parts, Route
+from ...engine.features.feature import Feature, Parts, Route
 from ...learning import tables
 from ...store import injections
 from ..texts import refusal
 from .bootstrap import BOOTSTRAP, Bootstrap
 from .look_back import LEARN, Lookback
-from .page import PointsPage
 from .playbooks import Line, Playbooks, Stamp
 from .similar_points import SimilarPoints
 
@@ -43,7 +41,6 @@ WEEK_MS: Final = 7 * 86_400_000
 DIRECTORIES_KEPT: Final = 50
 LEARNED_FROM: Final = frozenset({"complete", "incomplete", "awaiting_user"})
 SLOT: Final = "{key_points}"
-LEAST: Final = 10  # tasks on each side, below which nothing is compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,6 @@ class Playbook(Feature):
         self._similar = SimilarPoints(parts.world.embedder, least, parts.world.log)
         self._learning = Lookback(parts.world, parts.asking, parts.jobs, self._books, self._similar)
         self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._books, self._learning)
-        self._page = PointsPage(parts, self._books, self._learning)
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}
 
@@ -163,17 +159,11 @@ class Playbook(Feature):
             Route("GET", "waiting", self._waiting),
             Route("GET", "confirmed", self._confirmed),
             Route("GET", "points", self._points),
-            Route("GET", "report", self._report),
             Route("POST", "settle", self._settle),
             Route("POST", "forget", self._forget),
             Route("POST", "bootstrap-plan", self._bootstrap.plan),
             Route("POST", "bootstrap", self._bootstrap.look_back),
-            *self._page.routes(),
         )
-
-    def pages(self) -> Sequence[Page]:
-        """Its part of what was learned."""
-        return (Page("learned", "Learned", self._page.read),)
 
     async def _confirmed(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``directory`` → the digests of the texts that sessions confirmed in that project, and where each
@@ -200,34 +190,18 @@ class Playbook(Feature):
         found = tables.texts(self._world.db, project)
         return {"directory": project, "texts": [_text_object(t) for t in found if not blocked(t.text)]}
 
-    async def _report(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``directory`` → what became of each point, and of sessions with points against those without."""
-        project = await asyncio.to_thread(self._books.project, str(query.get("directory", "")))
-        found = tables.first_verdicts(self._world.db, project)
-        given, held = (found.get(kind, (0, 0)) for kind in ("point", "held_out"))
-        points = [
-            {"name": name, "given": n, "cited": cited, "helpful": helpful, "harmful": harmful}
-            for name, n, cited, helpful, harmful in tables.uses(self._world.db, project)
-        ]
-        return {
-            "directory": project,
-            "points": points,
-            "with_points": _side(*given),
-            "held_out": _side(*held),
-            "shows": compared(*given, *held),
-        }
-
     async def _settle(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``id`` and ``yes``: whether that text counts from now on. Raises ``BadReply``."""
+        """``id``, ``yes``, ``by``: whether that text counts from now on. Raises ``BadReply``."""
         identity, yes = body.get("id"), body.get("yes")
         if type(identity) is not int or not isinstance(yes, bool):
             raise BadReply("name the text by `id`, a number, and say `yes`: true or false")
         text = tables.text(self._world.db, identity)
         if text is None or text.state != "quarantined":
-            raise BadReply(f"no text {identity} waits; `reflectd playbook approve` lists those that do")
+            raise BadReply(f"no text {identity} waits; `reflectd learned approve` lists those that do")
         if yes and (why := refusal(text.text)):
             raise BadReply(f"text {identity} may not be offered to agents: {why}")
-        await self._learning.settle(text, yes=yes)
+        word = "a person's word in the dashboard" if body.get("by") == "dashboard" else "a person's word"
+        await self._learning.settle(text, yes=yes, word=word)
         return {"text": _text_object(text), "yes": yes}
 
     async def _forget(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -276,25 +250,3 @@ def _text_object(t: Text) -> dict[str, Any]:
 def held_out(session: str, percent: int) -> bool:
     """Whether this session is one of those that are offered no points. The same answer each time."""
     return bool(percent) and int(sha256(session.encode()).hexdigest()[:8], 16) % 100 < percent
-
-
-def _side(tasks: int, complete: int) -> dict[str, Any]:
-    """How many tasks were complete at their first verdict, with the interval that the true share is in, most
-    likely.
-    """
-    found = wilson(complete, tasks)
-    return {"tasks": tasks, "complete": complete, "low": found.low, "high": found.high}
-
-
-def compared(tasks: int, complete: int, held_tasks: int, held_complete: int) -> str:
-    """What can be said of sessions with points against those without, in words for a person, and no more."""
-    given, held = wilson(complete, tasks), wilson(held_complete, held_tasks)
-    if not held_tasks:
-        return "no session was held out (playbook.holdout_percent), so nothing can be compared"
-    if min(tasks, held_tasks) < LEAST:
-        return f"fewer than {LEAST} tasks on one side: too few to compare"
-    if given.low > held.high:
-        return "sessions with points were complete at their first verdict more often"
-    if given.high < held.low:
-        return "sessions with points were complete at their first verdict less often"
-    return "the intervals overlap: these numbers show no difference"

@@ -3,7 +3,7 @@ questions of `/reflect` to a small model.
 
 Consent (design/rules.md): the host's own hook or event tells of the person's answer to a question of ours,
 or of our command that they typed. Each counts once and soon. Nothing here changes a file but a click in the
-dashboard (``pages.rules``). History is read page by page, when somebody asks for it. A model is asked only
+dashboard (``learning.page``). History is read page by page, when somebody asks for it. A model is asked only
 for a session in which the person just typed `/reflect`.
 """
 
@@ -17,10 +17,9 @@ import msgspec
 
 from ...core import events as ev
 from ...core.errors import BadReply, Rejected, Unavailable
-from ...engine.features.feature import Feature, Page, Parts, Route
+from ...engine.features.feature import Feature, Parts, Route
 from . import consents, contradicts, signals
 from .candidates import Candidate
-from .page import RulesPage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +66,6 @@ class Rules(Feature):
         super().__init__(parts)
         self._world = parts.world
         self._lock = asyncio.Lock()
-        self._page = RulesPage(parts)
         self._typed: dict[str, int] = {}  # when `/reflect` was typed last, by session
 
     def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:  # noqa: ARG002
@@ -94,12 +92,7 @@ class Rules(Feature):
             Route("GET", "history", self._history),
             Route("POST", "signals", self._signals),
             Route("POST", "contradicts", self._contradicts),
-            *self._page.routes(),
         )
-
-    def pages(self) -> Sequence[Page]:
-        """Its part of what was learned: rules and preferences, and their changes."""
-        return (Page("learned", "Learned", self._page.read),)
 
     async def _session(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``session`` → its host and folder. Raises ``BadReply`` and ``Rejected``."""

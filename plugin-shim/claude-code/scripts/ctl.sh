@@ -28,8 +28,7 @@ status)
 on | off) "$program" "$verb" --session "$session" ;;
 why) "$program" why "$session" ;;
 playbook)
-    "$program" playbook show
-    "$program" playbook approve
+    "$program" playbook
     ;;
 *) echo "ctl.sh knows status, on, off, why and playbook" ;;
 esac

@@ -111,7 +111,7 @@ async def test_past_sessions_teach_confirm_and_reach_the_playbook(box: Sandbox) 
         assert site.points() == [TEXT]
         assert site.accounts() == {"asked": (6, 0, 0)}
         said(reflectd(box, "cost"), 0, "asked for      0.0000 USD, and 49,800 tokens at an unknown price")
-        said(reflectd(box, "playbook", "history"), 0, "what past session 00000002-5a7e")
+        said(reflectd(box, "learned", "undo"), 0, "what past session 00000002-5a7e")
         said(await site.run("--yes"), 0, "3: looked back on already", "There is nothing to look back on.")
         assert (await site.asked("--yes"))["sessions"] == []
         said(reflectd(box, "playbook", "undo"), 0, "undid 1")

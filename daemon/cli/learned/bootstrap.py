@@ -28,11 +28,10 @@ from ...paths import find_socket
 from ...replay.past import Known, Past, past_of, prompt_tokens
 from ..progress import Progress
 from ..render import Paint, clock, count, money, place, plain, print_json, short
-from ..settings import look
 from ..setup.confirm import agreed
 from ..terminal import attended, say
 from ..verdicts.transcripts import is_transcript_file, sessions
-from .points import Json, opened
+from .learned import About, Json
 
 if TYPE_CHECKING:
     import argparse
@@ -203,8 +202,8 @@ def bootstrap(args: argparse.Namespace) -> int:
         raise UserError("--max-cost must be above 0, in USD")
     if not (args.yes or args.dry_run) and (args.json or not attended()):
         raise UserError(REFUSAL)  # before anything is read
-    project, _ = opened(args)
-    where = look(args)[1]
+    about = About.of(args)
+    project, where = about.rules.project, about.where
     plan = _plan(args, project, where)
     if not args.json:
         print("\n".join(estimate(plan, args.max_cost, Paint())), flush=True)
@@ -330,7 +329,7 @@ def _object(plan: Plan, ran: Run) -> Json:
 REASONS: Final = 8
 TEXT: Final = 400
 AGAIN: Final = "`reflectd playbook bootstrap` goes on with the rest"
-HISTORY: Final = "`reflectd playbook history` each change"
+HISTORY: Final = "`reflectd learned undo` each change"
 STATES: Final = {"failed": "its answer could not be used", "silent": "no answer", "over": "not asked"}
 
 
@@ -430,5 +429,5 @@ def end(plan: Plan, ran: Run, paint: Paint) -> list[str]:
     if left := plan.left - gone:
         lines += paint.row("", f"{count(left, 'session')} left; {AGAIN}", "  ")
     if new or confirmed:
-        lines += paint.row("", f"`reflectd playbook approve` lists what is kept apart, {HISTORY}", "  ")
+        lines += paint.row("", f"`reflectd learned approve` lists what is kept apart, {HISTORY}", "  ")
     return lines

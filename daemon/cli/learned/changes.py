@@ -1,0 +1,370 @@
+"""Changes of what was learned, by a person: add, edit, approve, forget, undo.
+
+What makes a text count is a person's word, so approving and forgetting ask on a terminal, and no flag answers
+in their place: an agent could set it. What is added without a terminal waits. Rules and preferences are
+changed as ``reflectd reflect`` changes them. Every change of a file is kept, and ``undo`` takes it back while
+nobody edited the file since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from ...core.errors import UserError
+from ...core.given import folded
+from ...core.redact import redact
+from ...learning.playbook.learned_points import may_count, never_again, take_back, vouch
+from ...learning.playbook.points import SECTION_SLUGS, by_name, each, section_of
+from ...learning.records import AT_START, CHOSEN, NOBODY
+from ...learning.revisions import undone
+from ...learning.rules.changes import undone as undone_changes
+from ...learning.texts import refusal
+from ..reflect.reflect import asked as asked_about
+from ..reflect.review import consent
+from ..render import Paint, clock, place, plain, print_json, short
+from ..setup.confirm import asked
+from ..terminal import attended, say
+from .learned import About, line_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ...learning.playbook.points import Names, Playbook, Point
+    from ...learning.records import Record
+
+Json = dict[str, Any]
+MAX_TEXT: Final = 2_000  # characters of a text that a person types
+REWARD: Final = -1.0  # of a task whose lesson a person wrote down: it went wrong
+PERSON: Final = "this asks a person, on a terminal"
+
+
+# --- add and edit -------------------------------------------------------------------------------------------
+
+
+def add(args: argparse.Namespace) -> int:
+    """Add one in the person's words. On a terminal they vouch for it, so it counts at once."""
+    if args.kind in {"rule", "preference"}:
+        vars(args).update(soft=args.kind == "preference")
+        return asked_about("learn", args)
+    about = About.of(args)
+    return _add_lesson(args, about) if args.kind == "lesson" else _add_point(args, about)
+
+
+def _add_point(args: argparse.Namespace, about: About) -> int:
+    text, section = checked(args.text), _section(args.section)
+
+    def edit(playbook: Playbook, names: Names) -> Point:
+        _refuse_twin(playbook, text)
+        point = {"name": names.take(SECTION_SLUGS[section]), "text": text, "helpful": 0, "harmful": 0}
+        playbook["sections"][section].append(point)
+        return point
+
+    return _pointed(args, about, edit, "added")
+
+
+def edit(args: argparse.Namespace) -> int:
+    """Give a point another text; its id and its counts stay."""
+    text, about = checked(args.text), About.of(args)
+
+    def change(playbook: Playbook, _: Names) -> Point:
+        point = by_name(playbook).get(args.id)
+        if point is None:
+            raise UserError(f"there is no point {short(args.id, 80)!r}; `reflectd playbook` lists all")
+        _refuse_twin(playbook, text, besides=point)
+        point["text"] = text
+        return point
+
+    return _pointed(args, about, change, "edited")
+
+
+def _pointed(args: argparse.Namespace, about: About, edit: Any, verb: str) -> int:  # noqa: ANN401 - as ``change`` has it
+    """Change the playbook, and say whether and when an agent gets the point."""
+    vouched, book = attended(), about.rules.playbook
+    done = book.change(
+        edit,
+        lambda p: f"{verb} {p['name']}",
+        why=" ".join(redact(args.why).split())[:300],
+        approved=(lambda p: [p["text"]]) if vouched else None,
+        dry_run=args.dry_run,
+    )
+    point: Point = done.result
+    why = about.learned.why_not("point", point["text"], vouched=vouched)
+    given = f"agents: {AT_START}" if not why else f"no agent is given it: {_unvouched(why, point['name'])}"
+    number = done.revision.number if done.revision else None
+    if args.json:
+        change = None if number is None else f"p{number}"
+        print_json(
+            {"changed": number is not None, "change": change, "point": point, "given": not why, "told": given}
+        )
+        return 0
+    for line in done.told:
+        say(f"reflectd: {plain(line)}")
+    say(f"{'would be ' if args.dry_run else ''}{verb}: {point['name']} {plain(point['text'])}")
+    say(given)
+    if number is not None:
+        say(f"undo with: reflectd learned undo p{number}")
+    return 0
+
+
+def _unvouched(why: str, id_: str) -> str:
+    return f"no terminal, so not before `reflectd learned approve {id_}`" if why == NOBODY else why
+
+
+def _add_lesson(args: argparse.Namespace, about: About) -> int:
+    task, lesson = args.task.strip(), checked(args.text)
+    if not task:
+        raise UserError("say which task the lesson is about: --task TASK")
+    said = f"Problem: {args.problem or 'It went wrong before.'}\nLesson: {lesson}"
+    body = {"directory": str(about.rules.project), "query": task, "reward": REWARD, "reflection": said}
+    if args.dry_run:
+        if args.json:
+            print_json({"dry_run": True, "episode": body})
+        else:
+            say(f"would be added: {plain(task)} → {plain(lesson)}")
+        return 0
+    made = about.post("memory/add", body)["episode"]
+    vouched = attended()
+    if vouched:
+        about.post("memory/settle", {"ids": [made["id"]], "yes": True})
+    why = about.learned.why_not("lesson", made["lesson"], vouched=vouched)
+    if args.json:
+        print_json(
+            {"episode": {**made, "state": "confirmed" if vouched else made["state"]}, "given": not why}
+        )
+        return 0
+    short_id = made["id"][:12]
+    say(f"added: {short_id} {plain(made['lesson'])}")
+    say(f"agents: {CHOSEN}" if not why else f"no agent is given it: {_unvouched(why, short_id)}")
+    say(f"take it back with: reflectd learned forget {short_id}")
+    return 0
+
+
+def checked(text: str) -> str:
+    """A text as a person typed it, on one line. Raises ``UserError``."""
+    found = " ".join(text.split())
+    if not found:
+        raise UserError("the text is empty")
+    if len(found) > MAX_TEXT:
+        raise UserError(f"the text has {len(found)} characters; at most {MAX_TEXT} are kept")
+    if redact(found) != found:
+        raise UserError("the text holds a secret, and a playbook may be committed: leave it out")
+    return found
+
+
+def _refuse_twin(playbook: Playbook, text: str, besides: Point | None = None) -> None:
+    wanted = folded(text)
+    twin = next((p for _, p in each(playbook) if p is not besides and folded(p["text"]) == wanted), None)
+    if twin is not None:
+        raise UserError(f"{twin['name']} says the same: {short(twin['text'], 200)}")
+
+
+def _section(name: str) -> str:
+    """The section by its slug or its name. Raises ``UserError``."""
+    by_slug = {slug: section for section, slug in SECTION_SLUGS.items()}
+    found = by_slug.get(name.strip().lower()) or section_of(name)
+    if found == "OTHERS" and name.strip().lower() not in {"oth", "others"}:
+        raise UserError(f"there is no section {short(name, 40)!r}; there are {', '.join(by_slug)}")
+    return found
+
+
+# --- approve and forget -------------------------------------------------------------------------------------
+
+
+def approve(args: argparse.Namespace) -> int:
+    """Let agents be given these; without an id, list what waits."""
+    about = About.of(args)
+    if not (args.ids or args.all):
+        vars(args).update(all=False, waiting=True, no_pager=True)
+        from .learned import listed
+
+        return listed(args)
+    if args.all and args.ids:
+        raise UserError("--all stands alone")
+    if args.all:
+        every, _ = about.records()
+        waits = [r for r in every if r.state == "waiting" and r.kind in {"point", "lesson"}]
+        found = [r for r in waits if not refusal(r.text)]
+    else:
+        found = [about.one(wanted) for wanted in dict.fromkeys(args.ids)]
+    if not found:
+        say(f"nothing waits for a word of yours in {about.name}")
+        return 0
+    may_count({r.id: r.text for r in found})
+    for r in found:
+        if r.kind in {"rule", "preference"}:
+            more = "reflectd reflect" if r.kind == "rule" else "reflectd trust"
+            raise UserError(f"{r.id} is a {r.kind}: `{more}` asks about it")
+        if r.state == "in use" and r.why != NOBODY:
+            raise UserError(f"{r.id} counts already: {r.how or r.why}")
+    if not _agreed(args, found, "Shall agents be given {}?"):
+        return 1 if not (args.json or args.dry_run) else 0
+    for r in found:
+        if r.kind == "lesson":
+            about.post("memory/settle", {"ids": [r.key], "yes": True})
+        elif r.key:
+            about.post("playbook/settle", {"id": int(r.key), "yes": True})
+        else:
+            vouch(about.rules.playbook, {r.id: r.text})
+        why = about.learned.why_not(r.kind, r.text)
+        how = CHOSEN if r.kind == "lesson" else AT_START
+        say(f"approved: {r.id}; " + (f"no agent is given it: {why}" if why else how))
+    return 0
+
+
+def forget(args: argparse.Namespace) -> int:
+    """No agent is given these any more, and they are not learned again."""
+    about = About.of(args)
+    found = [about.one(wanted) for wanted in dict.fromkeys(args.ids)]
+    if args.for_good and any(r.kind != "lesson" for r in found):
+        raise UserError(
+            "--for-good deletes lessons; a rule is deleted by `reflectd reflect unlearn --delete`"
+        )
+    code = 0
+    for r in [r for r in found if r.kind in {"rule", "preference"}]:
+        if r.id.startswith("sig-"):
+            vars(args).update(names=[r.id])
+            code = asked_about("dismiss", args) or code
+        else:
+            vars(args).update(text=r.id, delete=False, why="")
+            code = asked_about("unlearn", args) or code
+    rest = [r for r in found if r.kind not in {"rule", "preference"}]
+    if not rest:
+        return code
+    if args.for_good:
+        question = "Delete {} for good? It can't be brought back, and may be learned again."
+    else:
+        question = "Shall no agent be given {} any more, nor learn it again?"
+    if not _agreed(args, rest, question):
+        return 1 if not (args.json or args.dry_run) else code
+    for r in rest:
+        _forget(about, r, for_good=args.for_good)
+        back = (
+            f"; `reflectd learned approve {r.id}` takes that back"
+            if r.kind == "lesson" and not args.for_good
+            else ""
+        )
+        say(f"taken back: {r.id}{back}")
+    return code
+
+
+def _forget(about: About, r: Record, *, for_good: bool) -> None:
+    if r.kind == "lesson" and for_good:
+        about.post("memory/forget", {"ids": [r.key]})
+    elif r.kind == "lesson":
+        about.post("memory/settle", {"ids": [r.key], "yes": False})
+    elif r.key:
+        about.post("playbook/settle", {"id": int(r.key), "yes": False})
+        never_again(about.rules.journal, r.text)
+    else:
+        take_back(about.rules, r.id, r.text)
+
+
+def _agreed(args: argparse.Namespace, records: list[Record], question: str) -> bool:
+    """Whether the person at the terminal says yes; never with ``--json`` or ``--dry-run``, which show what
+    would be asked. Raises ``UserError`` without a terminal.
+    """
+    if args.json:
+        print_json({"changed": False, "records": [r.as_json() for r in records]})
+        return False
+    paint = Paint()
+    question = question.format("it" if len(records) == 1 else "these")
+    if not args.dry_run:
+        consent("a change of what was learned")
+    print("\n".join(line for r in records for line in line_of(r, paint)))
+    if args.dry_run:
+        say(f"you would be asked: {question}")
+        return False
+    if not asked(f"{question}", PERSON):
+        say("Nothing was changed.")
+        return False
+    return True
+
+
+# --- undo ---------------------------------------------------------------------------------------------------
+
+
+def undo(args: argparse.Namespace) -> int:
+    """Take a change of a file back; without one, list the changes, newest first."""
+    about = About.of(args)
+    if not args.change:
+        return _list_changes(args, about)
+    letter, number = args.change[:1].lower(), args.change[1:]
+    if letter not in {"p", "r"} or not (number.isascii() and number.isdecimal()) or len(number) > 9:
+        raise UserError(
+            f"{short(args.change, 40)!r} is no change; `reflectd learned undo` lists them. A lesson that was "
+            "taken back comes again with `reflectd learned approve`"
+        )
+    if letter == "r":
+        vars(args).update(number=int(number))
+        return asked_about("undo", args)
+    book = about.rules.playbook
+    done = book.undo(int(number), dry_run=args.dry_run)
+    what = done if args.dry_run else next(r for r in book.history() if r.number == done.undoes)
+    if args.json:
+        print_json(
+            {
+                "changed": not args.dry_run,
+                "undone": f"p{what.number}",
+                "change": None if args.dry_run else f"p{done.number}",
+            }
+        )
+        return 0
+    say(f"{'would undo' if args.dry_run else 'undid'} p{what.number}: {short(what.what, 300)}")
+    if not args.dry_run:
+        say(f"undo that with: reflectd learned undo p{done.number}")
+    return 0
+
+
+def _list_changes(args: argparse.Namespace, about: About) -> int:
+    if not 1 <= args.limit <= 1_000:
+        raise UserError("--limit must be from 1 to 1000")
+    rules, book = about.rules, about.rules.playbook
+    found = list[Json]()
+    if about.kind in {"", "point"}:
+        gone = undone(book.history())
+        found += [
+            {**asdict(r), "change": f"p{r.number}", "file": str(book.path), "undone": r.number in gone}
+            for r in book.history()
+        ]
+    if about.kind == "":
+        changes = rules.changes.all()
+        back = undone_changes(changes)
+        found += [
+            {
+                "at": c.at,
+                "what": c.what,
+                "why": c.why,
+                "by": c.by,
+                "change": f"r{c.number}",
+                "file": c.file,
+                "undone": c.number in back,
+            }
+            for c in changes
+        ]
+    found.sort(key=lambda c: -c["at"])
+    if args.json:
+        keys = ("change", "at", "what", "why", "by", "file", "undone")
+        print_json(
+            {
+                "project": about.learned.project,
+                "changes": [{k: c[k] for k in keys} for c in found[: args.limit]],
+            }
+        )
+        return 0
+    if not found:
+        say(f"reflectd changed no file of what was learned in {about.name} yet")
+        return 0
+    paint, lines = Paint(), list[str]()
+    for c in found[: args.limit]:
+        why = f": {short(c['why'], 200)}" if c["why"] else ""
+        note = " (undone)" if c["undone"] else ""
+        label = f"  {c['change']:<5} {clock(c['at'])}  "
+        lines += paint.row(
+            label, f"{short(c['what'], 200)}{why}, by {short(c['by'], 20)}, in {place(c['file'])}{note}"
+        )
+    print("\n".join(lines))
+    if len(found) > args.limit:
+        print(paint(f"  {len(found) - args.limit} older ones: --limit shows more", "dim"))
+    say("Take one back with: reflectd learned undo CHANGE")
+    return 0

@@ -1,0 +1,488 @@
+"""``reflectd learned``: everything that was learned about a project, in one list. ``playbook`` and ``memory``
+are the same list, with points or lessons alone.
+
+Lists and reports change nothing. They read files and the database; only lessons need a daemon, and without
+one it is said that they are not shown. Exit codes: 0 done, or nothing to do · 1 not available, or you said no
+· 2 wrong arguments, no such thing, no terminal, or a file that can't be used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from ... import config
+from ...client import request
+from ...core.errors import Unavailable, UserError
+from ...core.given import folded
+from ...core.settings import Settings
+from ...files import upward
+from ...learning.playbook.file import load
+from ...learning.playbook.points import each
+from ...learning.playbook.project_playbook import ACE, ProjectPlaybook
+from ...learning.records import KINDS, NOBODY, Learned, Record, named, report
+from ...learning.rules.learned_rules import LearnedRules
+from ...paths import Paths, find_socket
+from ...store.readonly import ReadOnly
+from ..reflect.decisions import rules_at
+from ..render import Paint, clock, count, place, plain, print_json, short
+from ..settings import add_action, look
+from ..terminal import add_flag, say, show
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Container, Iterable
+    from pathlib import Path
+
+    Run = Callable[[argparse.Namespace], int]
+
+Json = dict[str, Any]
+PAGE: Final = 200
+MOST_LESSONS: Final = 1_000
+HEADINGS: Final = {
+    "rule": "rules: what you want",
+    "preference": "preferences: what you like",
+    "point": "points: what works here",
+    "lesson": "lessons: what to do differently next time",
+}
+CODES: Final = """exit codes: 0 done, or nothing to do; 1 not available, or you said no; 2 wrong arguments,
+no such thing, no terminal, or a file that can't be used"""
+EPILOGS: Final = {
+    "learned": f"""examples:
+  reflectd learned                     what agents are given, what waits for you, and what they are not given
+  reflectd learned show pat-003        one of them: where it comes from, what became of it
+  reflectd learned add "The tests hang without redis"
+  reflectd learned add --kind rule "Run the tests before you push"
+  reflectd learned add --kind lesson --task "Migrate the database" "Stop the workers first."
+  reflectd learned approve new-12      agents may be given it from now on
+  reflectd learned forget pat-003      agents are not given it any more, and it is not learned again
+  reflectd learned undo                the changes of files, newest first
+  reflectd learned undo p12            take one of them back
+  reflectd learned report              what the verdicts were with each point and lesson, and without
+  reflectd learned export > all.jsonl  all of it; `reflectd learned import` takes points and lessons over
+
+{CODES}""",
+    "playbook": f"""examples:
+  reflectd playbook                    the points of this project
+  reflectd playbook add --section mis "The tests hang without redis"
+  reflectd playbook edit mis-001 "The tests hang without redis 7"
+  reflectd playbook approve new-3 pat-001
+  reflectd playbook forget mis-001
+  reflectd playbook export > book.json     all points, as JSON
+  reflectd playbook import .claude/playbook.json
+  reflectd playbook bootstrap --dry-run    what looking back on past sessions would cost
+  reflectd playbook bootstrap --limit 20   do it, for the 20 oldest that are left
+
+{CODES}""",
+    "memory": f"""examples:
+  reflectd memory                                the lessons of this project
+  reflectd memory search "the migration fails"   what was learned from tasks like this
+  reflectd memory show 3f0c…                     one lesson, and what became of it
+  reflectd memory add --task "Run the migration" "Stop the workers first."
+  reflectd memory forget 3f0c…                   agents are not given it any more
+  reflectd memory approve 3f0c…                  they are
+  reflectd memory export --out lessons.jsonl     all lessons of this project
+  reflectd memory import lessons.jsonl           take them over; they wait for your word
+
+{CODES}""",
+}
+VERBS: Final = {
+    "learned": ("", "all that was learned about this project: show, approve, take back"),
+    "playbook": ("point", "what agents learned about this project: its points"),
+    "memory": ("lesson", "lessons from tasks that ended badly"),
+}
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the three verbs and their actions."""
+    for verb, (kind, text) in VERBS.items():
+        more: dict[str, str] = {"bare": "list"}
+        parser = verbs.add_parser(verb, help=text, epilog=EPILOGS[verb], **more)  # type: ignore[arg-type] # of our own parser
+        what = parser.add_subparsers(dest="what", metavar="WHAT")
+        _reading(what, kind)
+        _changing(what, kind)
+        if verb == "memory":
+            one = _action(what, "search", "lessons from tasks like this one", search, kind)
+            one.add_argument("words", nargs="+", metavar="WORDS", help="the task, in your words")
+            one.add_argument("--limit", type=int, default=10, metavar="N", help="at most N lessons (10)")
+            add_flag(one)
+        if verb == "playbook":
+            _bootstrap(what, kind)
+
+
+def _action(
+    what: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, run: Run, kind: str
+) -> argparse.ArgumentParser:
+    parser = add_action(what, name, text, run)
+    parser.set_defaults(kind=kind)
+    return parser
+
+
+def _kind_flag(parser: argparse.ArgumentParser, kind: str, usual: str = "") -> None:
+    if not kind:
+        text = "of this kind" + (f" ({usual})" if usual else " only")
+        parser.add_argument("--kind", choices=KINDS, default=usual, help=text)
+
+
+def _reading(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: str) -> None:
+    one = _action(what, "list", "all of it, by kind; what the bare verb does", listed, kind)
+    _kind_flag(one, kind)
+    one.add_argument("--all", action="store_true", help="what was taken back and archived too")
+    one.add_argument("--waiting", action="store_true", help="only what waits for your word")
+    add_flag(one)
+    one = _action(what, "show", "one of them: where it comes from, and what became of it", shown, kind)
+    one.add_argument("id", metavar="ID", help="its id, such as pat-003; a lesson's may be shortened")
+    add_flag(one)
+    text = "what the verdicts were with each point and lesson, and without"
+    _action(what, "report", text, reported, kind)
+    one = _action(what, "export", "print it as JSON, one on each line", _lazy("transfer", "export"), kind)
+    _kind_flag(one, kind)
+    one.add_argument("--out", metavar="FILE", help="write it to FILE, which must not exist")
+
+
+def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: str) -> None:
+    def change(
+        name: str, text: str, module: str, function: str, *, why: bool = False
+    ) -> argparse.ArgumentParser:
+        parser = _action(what, name, text, _lazy(module, function), kind)
+        parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
+        if why:
+            parser.add_argument(
+                "--why", default="", metavar="TEXT", help="the reason, for the list of changes"
+            )
+        return parser
+
+    one = change("add", "add one in your own words", "changes", "add", why=True)
+    one.add_argument("text", metavar="TEXT", help="one thought, in a sentence or two")
+    _kind_flag(one, kind, "point")
+    if kind != "lesson":
+        one.add_argument(
+            "--section", default="oth", metavar="SECTION", help="of a point: pat, mis, pref, ctx, oth"
+        )
+    if kind != "point":
+        one.add_argument(
+            "--task", default="", metavar="TASK", help="of a lesson: the task, as you would give it"
+        )
+        one.add_argument("--problem", default="", metavar="TEXT", help="of a lesson: what went wrong")
+    if kind != "lesson":
+        one = change("edit", "give a point another text", "changes", "edit", why=True)
+        one.add_argument("id", metavar="ID", help="its id, such as pat-003")
+        one.add_argument("text", metavar="TEXT", help="what it shall say")
+    one = change(
+        "approve", "let agents be given what waits; without an ID it is listed", "changes", "approve"
+    )
+    one.add_argument("ids", nargs="*", metavar="ID", help="points, new ones (new-12) and lessons")
+    one.add_argument("--all", action="store_true", help="everything that waits and may be given to agents")
+    one = change("forget", "no agent is given it any more, and it is not learned again", "changes", "forget")
+    one.add_argument("ids", nargs="+", metavar="ID", help="rules, preferences, points, new ones, lessons")
+    one.add_argument("--for-good", action="store_true", help="delete lessons; `export` keeps a copy")
+    one = change(
+        "undo", "take a change of a file back; without one the changes are listed", "changes", "undo"
+    )
+    one.add_argument(
+        "change", nargs="?", default="", metavar="CHANGE", help="such as p12 (playbook) or r3 (rules)"
+    )
+    one.add_argument("--limit", type=int, default=20, metavar="N", help="list at most N changes (20)")
+    one = change(
+        "import", "take over exported points and lessons; they wait for your word", "transfer", "take"
+    )
+    one.add_argument(
+        "file", metavar="FILE", help="what `export` wrote, a playbook.json in any form; - for stdin"
+    )
+
+
+def _bootstrap(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: str) -> None:
+    text = "learn from this project's past sessions: says what it costs, and asks"
+    past = _action(what, "bootstrap", text, _lazy("bootstrap", "bootstrap"), kind)
+    past.add_argument(
+        "files", nargs="*", metavar="FILE",
+        help="these sessions: transcripts of Claude Code, or what `opencode export` prints (all of Claude "
+        "Code's sessions of this project)",
+    )  # fmt: skip
+    past.add_argument("--limit", type=int, metavar="N", help="at most N sessions, the oldest that are left")
+    past.add_argument("--max-cost", type=float, metavar="USD", help="end before it costs more")
+    past.add_argument("--yes", "-y", action="store_true", help="don't ask, for scripts")
+    past.add_argument("--dry-run", action="store_true", help="only say what it would cost")
+
+
+def _lazy(module: str, name: str) -> Run:
+    """The action of another module of this package, which is imported when it runs."""
+
+    def run(args: argparse.Namespace) -> int:
+        from importlib import import_module
+
+        code: int = getattr(import_module(f".{module}", __package__), name)(args)
+        return code
+
+    return run
+
+
+# --- the project that is asked about ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The project that the arguments mean. ``kind``: the one that is shown, "" for all."""
+
+    settings: Settings
+    where: Paths
+    rules: LearnedRules
+    learned: Learned
+    kind: str
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> About:
+        """Raises ``UserError``."""
+        settings, where = look(args)
+        rules = rules_at(settings, where, args.dir)
+        project, _ = config.load_project(settings, rules.project)
+        return cls(settings, where, rules, Learned(rules, settings, project), getattr(args, "kind", ""))
+
+    @property
+    def name(self) -> str:
+        """The project, for a person."""
+        return place(self.rules.project)
+
+    def get(self, route: str, **query: object) -> Json:
+        """What the daemon says; the route begins with the feature. Raises ``Unavailable``."""
+        asked = urlencode({"directory": str(self.rules.project), **query})
+        return request(find_socket(self.where), "GET", f"/v1/features/{route}?{asked}")
+
+    def post(self, route: str, body: Json) -> Json:
+        """Likewise, when something changes."""
+        return request(find_socket(self.where), "POST", f"/v1/features/{route}", body)
+
+    def episodes(self) -> list[Json]:
+        """The lessons of the project, newest first. Raises ``Unavailable``."""
+        found: list[Json] = []
+        while len(found) < MOST_LESSONS:
+            after = found[-1]["id"] if found else ""
+            page = self.get("memory/list", state="", after=after, limit=PAGE)["episodes"]
+            found += page
+            if len(page) < PAGE:
+                break
+        return found
+
+    def records(self) -> tuple[list[Record], str]:
+        """Everything of this kind, and why lessons are not known. Raises ``UserError``."""
+        lessons, silent = list[Json](), ""
+        if self.kind in {"", "lesson"}:
+            try:
+                lessons = self.episodes()
+            except Unavailable as error:
+                silent = str(error)
+        if self.where.database.is_file():
+            with ReadOnly(self.where.database) as db:
+                found = self.learned.records(db, lessons)
+        else:
+            found = self.learned.records(None, lessons)
+        return [r for r in found if self.kind in {"", r.kind}], silent
+
+    def one(self, wanted: str) -> Record:
+        """The record of this id. Raises ``UserError``, also when lessons are not known."""
+        found, silent = self.records()
+        try:
+            return named(found, wanted)
+        except UserError as error:
+            raise UserError(f"{error} (lessons are not known: {silent})" if silent else str(error)) from None
+
+
+# --- what they show -----------------------------------------------------------------------------------------
+
+
+def listed(args: argparse.Namespace) -> int:
+    """All of it: what agents are given, what waits, and what no agent is given."""
+    about = About.of(args)
+    found, silent = about.records()
+    wanted = [
+        r
+        for r in found
+        if (args.all or r.state != "dismissed") and (not args.waiting or r.state == "waiting")
+    ]
+    if args.json:
+        print_json({
+            "project": about.learned.project,
+            "records": [r.as_json() for r in wanted],
+            "daemon": not silent,
+            "problems": list(about.rules.look().problems),
+        })  # fmt: skip
+        return 0
+    paint = Paint()
+    lines = paint.row("", paint(f"learned about {about.name}", "bold"), "  ")
+    lines += _lines(wanted, paint)
+    hidden = sum(r.state == "dismissed" for r in found) if not (args.all or args.waiting) else 0
+    if not wanted:
+        lines.append(
+            "  nothing yet; `reflectd learned add TEXT` adds something, `reflectd setup` lets it learn"
+        )
+    if hidden:
+        lines += ["", paint(f"{hidden} taken back or archived: --all shows them", "dim")]
+    if silent:
+        lines += ["", *paint.row("", paint(f"lessons are not shown: {short(silent, 200)}", "dim"), "  ")]
+    for problem in about.rules.look().problems:
+        lines += ["", *paint.row("  ", plain(problem))]
+    if about.kind in {"", "point"}:
+        told = offer(about.rules.project, about.rules.playbook)
+        lines += ["", *paint.row("", told, "  ")] if told else []
+    show(lines, pager=not args.no_pager)
+    return 0
+
+
+def _lines(records: list[Record], paint: Paint) -> list[str]:
+    """What is in use by kind, then what waits, what is kept but given to no agent, and what is gone."""
+    groups: list[tuple[str, list[Record]]] = [
+        (HEADINGS[kind], [r for r in records if r.kind == kind and r.state == "in use" and r.how])
+        for kind in KINDS
+    ]
+    groups += [
+        (
+            "waiting for your word: `reflectd learned approve ID`, or forget",
+            [r for r in records if r.state == "waiting"],
+        ),
+        ("given to no agent", [r for r in records if r.state == "in use" and not r.how]),
+        ("taken back", [r for r in records if r.state == "dismissed"]),
+    ]
+    lines = list[str]()
+    for heading, part in groups:
+        lines += ["", paint(heading, "bold")] if part else []
+        common = {r.how for r in part}
+        if len(common) == 1 and (one := common.pop()):
+            lines += paint.row("  ", paint(f"{one}:", "dim"))
+            common = {one}
+        for r in part:
+            lines += line_of(r, paint, how=len(common) != 1)
+    return lines
+
+
+def line_of(r: Record, paint: Paint, *, how: bool = True) -> list[str]:
+    """A record for a person: its text; below it its use, why no agent gets it, and where it is from."""
+    label = f"  {short(r.id, 16):<12}  "
+    task = f'"{short(r.task, 100)}" → ' if r.task else ""
+    why = "" if r.why == NOBODY else r.why
+    place = r.where if r.kind in {"rule", "preference"} else ""
+    facts = [r.use, (r.how if how else "") or why, place, r.origin]
+    lines = paint.row(label, task + short(plain(r.text), 400))
+    return lines + paint.row(" " * len(label), paint("; ".join(short(f, 200) for f in facts if f), "dim"))
+
+
+def shown(args: argparse.Namespace) -> int:
+    """One of them, whole."""
+    about = About.of(args)
+    r = about.one(args.id)
+    if args.json:
+        print_json(r.as_json())
+        return 0
+    paint = Paint()
+    state = {"in use": "in use", "waiting": "waiting for your word", "dismissed": "taken back"}[r.state]
+    given = [r.how] if r.how else [f"not given it: {r.why}"]
+    times = [clock(r.at)] if r.at else []
+    rows: list[tuple[str, Iterable[str]]] = [
+        (r.kind, [r.id if len(r.key) != 32 else r.key]), ("task", [r.task]), ("problem", [r.problem]),
+        ("text", [plain(r.text)]), ("state", [state]), ("agents", given), ("use", [r.use]),
+        ("proof", [r.proof]), ("where", [r.where]), ("from", [", ".join(filter(None, [r.origin, *times]))]),
+    ]  # fmt: skip
+    lines = [
+        line for name, of in rows for text in of if text for line in paint.row(f"{name:<10}  ", plain(text))
+    ]
+    show(lines, pager=not args.no_pager)
+    return 0
+
+
+def reported(args: argparse.Namespace) -> int:
+    """What the verdicts were with each point and lesson, and without."""
+    about = About.of(args)
+    if not about.where.database.is_file():
+        raise Unavailable("nothing was judged on this machine yet")
+    with ReadOnly(about.where.database) as db:
+        found = report(db, about.learned.project)
+    records = [r for r in found["records"] if about.kind in {"", r["kind"]}]
+    if args.json:
+        print_json({"project": about.learned.project, **found, "records": records})
+        return 0
+    paint = Paint()
+    lines = paint.row("", paint(f"tasks complete at their first verdict in {about.name}", "bold"), "  ")
+    for r in records:
+        lines += paint.row(
+            f"  {short(r['id'], 16):<12}  ", f"with it {_side(r['with'])}, without {_side(r['without'])}"
+        )
+    if not records:
+        lines.append("  no session was given a point or a lesson yet")
+    if about.kind != "lesson":
+        lines += [
+            "",
+            *paint.row(
+                "  all points    ", f"with {_side(found['points'])}, held out {_side(found['held_out'])}"
+            ),
+        ]
+    lines += paint.row("  ", found["shows"])
+    print("\n".join(lines))
+    return 0
+
+
+def _side(side: Json) -> str:
+    if not side["tasks"]:
+        return "none"
+    return f"{side['complete']} of {side['tasks']} ({100 * side['low']:.0f} to {100 * side['high']:.0f} %)"
+
+
+def search(args: argparse.Namespace) -> int:
+    """Lessons from tasks like this one: the most similar, without a model for embeddings those with the same
+    words.
+    """
+    about = About.of(args)
+    if not 1 <= args.limit <= 100:
+        raise UserError("--limit must be from 1 to 100")
+    words = " ".join(args.words).strip()
+    if not words:
+        raise UserError("say for which task")
+    found = about.get("memory/search", query=words, top_k=args.limit, min_similarity=-1, by_words=1)
+    if args.json:
+        print_json(found)
+        return 0
+    if not found["episodes"]:
+        say(f"nothing was learned from such a task in {about.name}")
+        return 0
+    paint, lines = Paint(), list[str]()
+    for e in found["episodes"]:
+        alike = "" if e["similarity"] is None else f"similarity {e['similarity']:.2f}; "
+        shows = (
+            "agents may be given it" if e["shows"] else "given to no agent: `reflectd memory show` says why"
+        )
+        lines += paint.row(f"  {e['id'][:12]}  ", f'"{short(e["query"], 100)}" → {short(e["lesson"], 400)}')
+        lines += paint.row(" " * 16, paint(f"{alike}{shows}", "dim"))
+    show(lines, pager=not args.no_pager)
+    return 0
+
+
+# --- the playbook of the ACE plugin -------------------------------------------------------------------------
+
+
+def offer_here(settings: Settings, where: Paths, known: Container[str] = ()) -> str:
+    """``offer`` for the project of the current folder. ``known``: where hosts work. Never raises."""
+    from ...clock import SystemClock
+
+    try:
+        project = upward.project(".", known)
+    except UserError:
+        return ""
+    return offer(project, ProjectPlaybook(project, where.state_dir, SystemClock(), settings.playbook.path))
+
+
+def offer(project: Path, book: ProjectPlaybook) -> str:
+    """What a person may do with the ACE plugin's playbook of this project, in words; "" when there is none,
+    or when it says nothing new. Never raises.
+    """
+    if book.named == ACE or book.problem(ACE):
+        return ""
+    theirs = [
+        folded(p["text"]) for _, p in each(load(project / ACE, follow=False, sleep=lambda _: None).playbook)
+    ]
+    mine = {folded(p["text"]) for _, p in each(book.read().playbook)} if theirs else set()
+    new = len(set(theirs) - mine)
+    if not new:
+        return ""
+    return (
+        f"{ACE} of this project has {count(new, 'point')} that its playbook lacks: `reflectd playbook import "
+        f"{ACE}` takes them over"
+    )

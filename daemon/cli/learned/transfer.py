@@ -1,0 +1,210 @@
+"""What was learned, taken out of a project and brought into another one: ``export`` and ``import``.
+
+Nobody here vouches for what is brought in: it waits until the person approves it. A playbook is taken over in
+any form that was ever written, also the ACE plugin's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ...core.errors import Unavailable, UserError, words
+from ...core.given import folded
+from ...files.bounded import reason
+from ...learning.playbook.file import LIMIT, dumped, parsed
+from ...learning.playbook.points import SECTION_SLUGS, each, migrated, parts
+from ..progress import Progress
+from ..render import count, plain, print_json, short
+from ..terminal import say
+from .learned import About
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ...learning.playbook.points import Names, Playbook
+
+Json = dict[str, Any]
+BLOCK: Final = 100  # lessons in one request
+
+
+def export(args: argparse.Namespace) -> int:
+    """Print what was learned, a line of JSON each, or write it to a new file; of points the playbook."""
+    about = About.of(args)
+    records, silent = about.records()
+    if silent and about.kind in {"", "lesson"}:
+        raise Unavailable(f"lessons are not known: {silent}")
+    if about.kind == "point":
+        found = about.rules.playbook.read()
+        if found.problem:
+            raise UserError(found.problem)
+        data = dumped(found.playbook)
+        number = sum(1 for _ in each(found.playbook))
+    else:
+        lessons = {e["id"]: e for e in about.episodes()}
+        lines = [{**r.as_json(), **lessons.get(r.key, {}), "kind": r.kind} for r in records]
+        data = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines).encode(
+            "utf-8", "surrogatepass"
+        )
+        number = len(lines)
+    if args.out:
+        _written(args.out, data)
+    if args.json:
+        print_json({"project": about.learned.project, "count": number, "out": args.out})
+    elif args.out:
+        say(f"{count(number, 'record')} of {about.name} written to {args.out}")
+    else:
+        sys.stdout.write(data.decode("utf-8", "backslashreplace"))
+    return 0
+
+
+def _written(name: str, data: bytes) -> None:
+    """Write a new file. Raises ``UserError`` when it exists, ``Unavailable`` when it can't be written."""
+    try:
+        with os.fdopen(
+            os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"
+        ) as file:
+            file.write(data)
+    except FileExistsError:
+        raise UserError(f"{name} exists already; name another file") from None
+    except OSError as error:
+        raise Unavailable(f"can't write {name}: {words(error)}") from error
+
+
+def take(args: argparse.Namespace) -> int:
+    """Take over points and lessons that are not here yet. They wait for the person's word."""
+    about, raw = About.of(args), _read(args.file)
+    theirs, lessons, left_out = _understood(raw, args.file)
+    if about.kind == "point":
+        lessons = []
+    points, told, change = _take_points(args, about, theirs) if about.kind != "lesson" else ([], (), None)
+    new, known, refused = _take_lessons(args, about, lessons)
+    if args.json:
+        print_json({
+            "points": points, "change": change, "lessons": new, "known": known, "refused": refused,
+            "left_out": left_out, "dry_run": args.dry_run, "told": told,
+        })  # fmt: skip
+        return 0
+    for line in told:
+        say(f"reflectd: {plain(line)}", sys.stderr)
+    verb = "would be taken over" if args.dry_run else "taken over"
+    say(
+        f"{verb}: {count(len(points), 'point')}, {count(new, 'lesson')}; "
+        f"{count(known, 'lesson')} here already"
+    )
+    if (points or new) and not args.dry_run:
+        say("They wait for your word: `reflectd learned approve` lists them.")
+    for one in refused:
+        say(f"  left out: {short(one['id'], 40)}: {short(one['why'], 200)}", sys.stderr)
+    if left_out:
+        say(
+            f"  left out: {count(left_out, 'rule or preference', 'rules and preferences')}: they need your "
+            "yes, `reflectd learned add --kind rule TEXT`",
+            sys.stderr,
+        )
+    if change:
+        say(f"undo with: reflectd learned undo {change}")
+    return 0
+
+
+def _read(name: str) -> bytes:
+    """The bytes of the file, of stdin for "-". Raises ``UserError``."""
+    try:
+        if name == "-":
+            raw = sys.stdin.buffer.read(LIMIT + 1)
+        else:
+            with Path(name).open("rb") as file:
+                raw = file.read(LIMIT + 1)
+    except FileNotFoundError:
+        raise UserError(f"there is no file {name}") from None
+    except OSError as error:
+        raise UserError(f"can't read {name}: {reason(error)}") from None
+    if len(raw) > LIMIT:
+        raise UserError(f"{name} is larger than {LIMIT // 1024 // 1024} MB")
+    return raw
+
+
+def _understood(raw: bytes, name: str) -> tuple[Playbook | None, list[Json], int]:
+    """The playbook and the lessons in it, and how many rules and preferences. Raises ``UserError`` with the
+    number of a line that is none of them.
+    """
+    try:
+        found = parsed(raw)
+    except (ValueError, RecursionError):
+        found = None
+    if found is not None and not (isinstance(found, dict) and found.get("kind")):
+        try:
+            return migrated(found).playbook, [], 0
+        except (ValueError, RecursionError) as error:
+            if not isinstance(found, dict) or "lesson" not in found:
+                raise UserError(f"{name} is no playbook that can be used: {error}") from None
+    points: dict[str, list[Json]] = {section: [] for section in SECTION_SLUGS}
+    lessons, left_out, any_point = list[Json](), 0, False
+    for number, line in enumerate(raw.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            one = json.loads(line)
+        except (ValueError, RecursionError):
+            one = None
+        if not isinstance(one, dict) or not ({"lesson", "kind"} & one.keys()):
+            raise UserError(f"line {number} of {name} is nothing that was learned; nothing was taken over")
+        if one.get("kind") in {"rule", "preference"}:
+            left_out += 1
+        elif one.get("kind") == "point":
+            any_point = True
+            point = {
+                "name": one.get("id"),
+                "text": one.get("text"),
+                "helpful": one.get("helped", 0),
+                "harmful": one.get("harmed", 0),
+            }
+            points.get(str(one.get("where")), points["OTHERS"]).append(point)
+        else:
+            lessons.append(one)
+    return (migrated({"sections": points}).playbook if any_point else None), lessons, left_out
+
+
+def _take_points(
+    args: argparse.Namespace, about: About, theirs: Playbook | None
+) -> tuple[list[Json], tuple[str, ...], str | None]:
+    """The points that say something new."""
+    if theirs is None:
+        return [], (), None
+
+    def edit(playbook: Playbook, names: Names) -> list[Json]:
+        said = {folded(p["text"]) for _, p in each(playbook)}
+        taken = []
+        for section, p in each(theirs):
+            if folded(p["text"]) in said:
+                continue
+            said.add(folded(p["text"]))
+            known = parts(p["name"])
+            slug = known[0] if known else SECTION_SLUGS[section]
+            point = {**p, "name": names.keep(p["name"]) if known else names.take(slug)}
+            playbook["sections"][section].append(point)
+            taken.append(point)
+        return taken
+
+    done = about.rules.playbook.change(
+        edit, lambda taken: f"imported {count(len(taken), 'point')}", dry_run=args.dry_run
+    )
+    return done.result, done.told, f"p{done.revision.number}" if done.revision else None
+
+
+def _take_lessons(args: argparse.Namespace, about: About, lessons: list[Json]) -> tuple[int, int, list[Json]]:
+    """How many are new and known, and those that may not be kept."""
+    new, known, refused = 0, 0, list[Json]()
+    progress = Progress(len(lessons))
+    try:
+        for at in range(0, len(lessons), BLOCK):
+            body = {"directory": str(about.rules.project), "episodes": lessons[at : at + BLOCK]}
+            done = about.post("memory/import", {**body, "dry_run": args.dry_run})
+            new, known, refused = new + done["new"], known + done["known"], refused + done["refused"]
+            progress.show(min(at + BLOCK, len(lessons)), "")
+    finally:
+        progress.clear()
+    return new, known, refused

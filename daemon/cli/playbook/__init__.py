@@ -1,1 +1,0 @@
-"""The verb ``playbook``: what agents learned about a project, shown and changed."""

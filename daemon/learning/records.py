@@ -1,0 +1,337 @@
+"""Everything that was learned about one project, as one list of records: rules, preferences, points, lessons.
+
+A record says what was learned, where it comes from, what became of it, and how an agent gets it or why none
+does. Rules and preferences stand in the project's files, points in its playbook; texts that wait for
+confirmation are rows of the database, lessons are episodes. Nothing is changed here, and nobody is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ..core.errors import UserError
+from ..core.given import folded, known_as
+from ..core.shares import wilson
+from . import tables
+from .playbook.playbooks import blocked_in, rules_of
+from .playbook.points import each, harms
+from .rules import preferences
+from .rules.journal import is_due, ranked
+from .rules.standing import NOTES, WORKSHOP, wear
+from .texts import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..core.settings import Settings
+    from ..store.readonly import Reads
+    from .rules.learned_rules import LearnedRules, Look
+    from .rules.standing import Standing
+    from .texts import Origin
+
+Json = dict[str, Any]
+Kind = Literal["rule", "preference", "point", "lesson"]
+State = Literal["in use", "waiting", "dismissed"]
+KINDS: Final[tuple[Kind, ...]] = ("rule", "preference", "point", "lesson")
+SHORT_ID: Final = 12  # characters of a lesson's id that a person reads and types
+AT_START: Final = "given at the start of each session, as far as there is room"
+CHOSEN: Final = "given with a task for which a small model chooses it"
+NOBODY: Final = "nobody vouches for it: `reflectd learned approve` lets agents have it"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One thing that was learned.
+
+    ``id``: what a person types. ``key``: the same for programs (a lesson's whole id, a waiting text's
+    number). ``how``: how agents get it; "" when none does, then ``why`` says why not. ``task``: the task that
+    a lesson is about. ``where``: the file and line of a rule, the section of a point; ``file``: of a rule.
+    ``used``, ``helped``, ``harmed``: sessions.
+    """
+
+    id: str
+    kind: Kind
+    state: State
+    text: str
+    how: str = ""
+    why: str = ""
+    origin: str = ""
+    where: str = ""
+    file: str = ""
+    task: str = ""
+    problem: str = ""
+    proof: str = ""
+    used: int = 0
+    helped: int = 0
+    harmed: int = 0
+    at: int = 0
+    key: str = ""
+
+    @property
+    def seen(self) -> str:
+        """The digest of its text, by which a later change sees that it is still the same."""
+        return known_as(self.text)
+
+    @property
+    def use(self) -> str:
+        """How often it was used and what became of that, in words; "" where that is not counted."""
+        if self.kind in {"rule", "preference"} or self.key.isdecimal():
+            return ""
+        if not self.used:
+            return "not used yet"
+        times = "once" if self.used == 1 else f"{self.used} times"
+        return f"used {times}, helped {self.helped}" + (f", harmed {self.harmed}" if self.harmed else "")
+
+    def as_json(self) -> Json:
+        """For a script."""
+        return asdict(self) | {"given": bool(self.how), "seen": self.seen}
+
+
+def why_off(kind: Kind, person: Settings, project: Settings) -> str:
+    """Why agents in this project are given nothing of this kind; "" when they are. ``person``: their own
+    settings, ``project``: the same, as the project's file tightens them.
+    """
+    if kind == "rule":
+        return ""
+    learns = {"point": person.playbook.enabled, "lesson": person.memory.enabled}.get(kind, True)
+    if not learns:
+        return "learning is off; `reflectd setup --learning on` switches it on"
+    switches = [(project.enabled, "enabled"), (project.offer.enabled, "offer.enabled")]
+    if kind == "point":
+        switches.append((project.playbook.enabled, "playbook.enabled"))
+    if kind == "lesson":
+        switches += [
+            (project.memory.enabled, "memory.enabled"), (project.memory.at_prompt, "memory.at_prompt")
+        ]  # fmt: skip
+    for on, name in switches:
+        if not on:
+            return f"{name} is false (`reflectd config` says where)"
+    if project.judge.mode == "observe":
+        return "judge.mode is observe, which gives agents nothing"
+    return ""
+
+
+class Learned:
+    """What is learned about one project. ``person`` and ``project``: settings, as for ``why_off``."""
+
+    def __init__(self, rules: LearnedRules, person: Settings, project: Settings) -> None:
+        self.rules = rules
+        self.off = {kind: why_off(kind, person, project) for kind in KINDS}
+        self.project = str(rules.journal.project)
+        self._in_rules = folded("\n".join(rules_of(self.project)))
+        self._blocked = blocked_in(rules.state_dir, self.project)
+
+    def records(self, db: Reads | None, lessons: Iterable[Mapping[str, Any]] = ()) -> list[Record]:
+        """All of it, by kind, in the order of ``KINDS``. ``db``: None where there is no database yet.
+        ``lessons``: episodes as ``/v1/features/memory/list`` gives them. Raises ``UserError`` for a playbook
+        or a journal that can't be used, and ``Unavailable``.
+        """
+        look = self.rules.look()
+        return [
+            *self.standing(look, soft=False),
+            *self.suggested(look),
+            *self.standing(look, soft=True),
+            *self.points(db),
+            *(self.lesson(e) for e in lessons),
+        ]
+
+    # --- rules and preferences -----------------------------------------------------------------------------
+
+    def standing(self, look: Look, *, soft: bool) -> list[Record]:
+        """The rules that are active and those that were archived; with ``soft`` the preferences."""
+        today = self.rules.journal.day()
+        signals = look.journal["signals"]
+        vouched = preferences.vouched_for(self.rules.journal.state) if soft else {}
+        found = []
+        for row in look.rows:
+            if row.soft is not soft:
+                continue
+            facts = [f"learned {row.learned}" if row.learned else "", NOTES[row.note]]
+            if row.active and row.note != "another":
+                worn = wear(row, signals, today)
+                often = "once" if worn.contradicted == 1 else f"{worn.contradicted} times"
+                facts += [f"you contradicted it {often}"] if worn.contradicted else []
+                facts += [f"nobody confirmed it for {worn.days} days"] if worn.stale else []
+            if not row.active:
+                facts += [f"archived {row.archived}" if row.archived else "", row.reason]
+            how, why = self._rule_reaches(row, vouched)
+            state: State = "in use" if row.active else "dismissed"
+            if row.active and why == NOBODY:
+                state = "waiting"
+            origin = ", ".join(fact for fact in facts if fact)
+            kind: Kind = "preference" if soft else "rule"
+            found.append(Record(row.id, kind, state, row.text, how, why, origin, row.where, row.file))
+        return found
+
+    def _rule_reaches(self, row: Standing, vouched: Mapping[str, int]) -> tuple[str, str]:
+        """How agents get a rule or a preference, and why none does."""
+        if not row.active:
+            return "", "you took it back"
+        if row.note == "gone":
+            return "", "it is not in its file any more"
+        if not row.soft:
+            return f"agents read {row.file} themselves", ""
+        if row.file == WORKSHOP:
+            return "Workshop gives it", ""
+        if why := self.off["preference"] or refusal(row.text):
+            return "", why
+        if known_as(row.text) not in vouched:
+            return "", "nobody here vouches for it: `reflectd trust` lets agents have it"
+        if folded(row.text) in self._in_rules:
+            return "", "AGENTS.md or CLAUDE.md says it already"
+        return AT_START, ""
+
+    def suggested(self, look: Look) -> list[Record]:
+        """What the person said in several sessions, and that waits for their yes to become a rule."""
+        due = ranked([s for s in look.journal["signals"] if is_due(s)])
+        return [
+            Record(
+                str(s["id"]), "rule", "waiting", str(s["content"]),
+                why="it waits for your yes: `reflectd reflect`",
+                origin=f"you said it in {s['occurrences']} sessions, severity {s['severity']}",
+            )
+            for s in due
+        ]  # fmt: skip
+
+    # --- points --------------------------------------------------------------------------------------------
+
+    def points(self, db: Reads | None) -> list[Record]:
+        """The points of the playbook, and the texts that wait for another session or a person."""
+        book = self.rules.playbook
+        loaded, known = book.read(), book.known()
+        if loaded.problem:
+            raise UserError(loaded.problem)
+        project = self.project
+        confirmed = {known_as(t.text): t.origin for t in tables.texts(db, project, "confirmed")} if db else {}
+        uses = {name: counts for name, *counts in tables.uses(db, project)} if db else {}
+        found = []
+        for section, p in each(loaded.playbook):
+            origin, vouched = confirmed.get(known_as(p["text"])), known.is_approved(p["text"])
+            why = self._point_stays(p["text"], vouched=vouched or origin is not None, harm=harms(p))
+            found.append(
+                Record(
+                    p["name"], "point", "waiting" if why == NOBODY else "in use", p["text"],
+                    "" if why else AT_START, why, _origin(origin, vouched=vouched), section,
+                    used=(uses.get(p["name"]) or [0])[0], helped=p["helpful"], harmed=p["harmful"],
+                    at=origin.at if origin is not None else 0,
+                )
+            )  # fmt: skip
+        for t in tables.texts(db, project) if db else ():
+            if not self._blocked(t.text):
+                why = refusal(t.text) or NOBODY
+                session = f"session {t.session}" + (f": {t.origin.why}" if t.origin.why else "")
+                found.append(
+                    Record(
+                        f"new-{t.id}", "point", "waiting", t.text, "", why, session, t.section,
+                        at=t.at, key=str(t.id),
+                    )
+                )  # fmt: skip
+        return found
+
+    def _point_stays(self, text: str, *, vouched: bool, harm: bool) -> str:
+        """Why no agent is given a point; "" when agents are."""
+        if why := refusal(text):
+            return why
+        if not vouched:
+            return NOBODY
+        if harm:
+            return "it harmed more often than it helped"
+        if folded(text) in self._in_rules:
+            return "AGENTS.md or CLAUDE.md says it already"
+        if self._blocked(text):
+            return "a rule says it already, or you dismissed it"
+        return self.off["point"]
+
+    def why_not(self, kind: Kind, text: str, *, vouched: bool = True) -> str:
+        """Why no agent would be given a new text of this kind; "" when agents would be."""
+        if kind == "point":
+            return self._point_stays(text, vouched=vouched, harm=False)
+        return self.off[kind] or refusal(text) or ("" if vouched else NOBODY)
+
+    # --- lessons -------------------------------------------------------------------------------------------
+
+    def lesson(self, e: Mapping[str, Any]) -> Record:
+        """An episode as a record."""
+        use, text = e["use"], " ".join(str(e["lesson"]).split())
+        counts = e["state"] == "confirmed" or bool(e["proof"])
+        state: State = "dismissed" if e["state"] == "dismissed" else "in use" if counts else "waiting"
+        why = {"dismissed": "you dismissed it, or the verdict behind it was wrong", "waiting": NOBODY}.get(
+            state, refusal(text) or self.off["lesson"]
+        )
+        author = f", {e['author']}" if e["author"] else ""
+        origin = f"session {e['session']}{author}" if e["session"] else f"you wrote it{author}"
+        return Record(
+            str(e["id"])[:SHORT_ID], "lesson", state, text, "" if why else CHOSEN, why, origin,
+            task=" ".join(str(e["query"]).split()), problem=str(e["problem"]), proof=str(e["proof"]),
+            used=use["given"], helped=use["helped"], harmed=use["failed"], at=e["at"], key=str(e["id"]),
+        )  # fmt: skip
+
+
+def named(records: Iterable[Record], wanted: str) -> Record:
+    """The record of this id; a lesson's also by the beginning of its id. Raises ``UserError``."""
+    every = list(records)
+    found = [r for r in every if wanted in {r.id, r.key}]
+    if not found and len(wanted) >= 4:
+        found = [r for r in every if r.kind == "lesson" and r.key.startswith(wanted.lower())]
+    if len(found) != 1:
+        what = "several lessons begin with" if found else "nothing that was learned is called"
+        raise UserError(f"{what} {wanted[:80]!r}; `reflectd learned --all` lists everything")
+    return found[0]
+
+
+def _origin(origin: Origin | None, *, vouched: bool) -> str:
+    if origin is not None:
+        by = f", confirmed by {origin.proof}" if origin.proof else ""
+        return f"session {origin.session}{f': {origin.why}' if origin.why else ''}{by}"
+    return "you wrote or approved it" if vouched else "it came with the file"
+
+
+# --- what the verdicts say ----------------------------------------------------------------------------------
+
+
+LEAST: Final = 10  # tasks on each side, below which nothing is compared
+
+
+def report(db: Reads, project: str) -> Json:
+    """What the verdicts say, and no more. ``records``: of each point and lesson that was given here
+    ``{"id", "kind", "with", "without"}``, the first verdicts of tasks whose session was given it, and of the
+    others since it was first given. ``points`` and ``held_out``: sessions that were given points, and those
+    that were given none so that they can be compared (``playbook.holdout_percent``). A side is
+    ``{"tasks", "complete", "low", "high"}``, with the 95 % interval of the share. ``shows``: in words.
+    """
+    found = tables.first_verdicts(db, project)
+    given, held = (found.get(kind, (0, 0)) for kind in ("point", "held_out"))
+    return {
+        "records": [
+            {
+                "id": name if kind == "point" else name[:SHORT_ID],
+                "kind": kind,
+                "with": _side(tasks, complete),
+                "without": _side(all_tasks - tasks, all_complete - complete),
+            }
+            for kind, name, tasks, complete, all_tasks, all_complete in tables.verdicts_with(db, project)
+        ],
+        "points": _side(*given),
+        "held_out": _side(*held),
+        "shows": compared(*given, *held),
+    }
+
+
+def _side(tasks: int, complete: int) -> Json:
+    share = wilson(complete, tasks)
+    return {"tasks": tasks, "complete": complete, "low": share.low, "high": share.high}
+
+
+def compared(tasks: int, complete: int, held_tasks: int, held_complete: int) -> str:
+    """What can be said of sessions with points against those without, in words for a person, and no more."""
+    given, held = wilson(complete, tasks), wilson(held_complete, held_tasks)
+    if not held_tasks:
+        return "no session was held out (playbook.holdout_percent), so no cause is shown"
+    if min(tasks, held_tasks) < LEAST:
+        return f"fewer than {LEAST} tasks on one side: too few to compare"
+    if given.low > held.high:
+        return "sessions with points were complete at their first verdict more often"
+    if given.high < held.low:
+        return "sessions with points were complete at their first verdict less often"
+    return "the intervals overlap: these numbers show no difference"
