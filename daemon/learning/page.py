@@ -9,6 +9,7 @@ where a person chooses; the page says why.
 from __future__ import annotations
 
 import asyncio
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
@@ -78,6 +79,7 @@ class LearnedPage(Feature):
         if chosen is None:
             return {"sections": sections}
         lessons, silent = await self._lessons(chosen)
+        await self._world.projects.read(str(chosen))
         try:
             shown = await asyncio.to_thread(self._shown, chosen, lessons, query)
         except (UserError, Unavailable) as error:
@@ -91,11 +93,13 @@ class LearnedPage(Feature):
         records = learned.records(self._world.db, lessons)
         marks, look = learned.rules.marks(), learned.rules.look()
         waiting = [r for r in records if r.state == "waiting"]
+        terminal = f"Reword suggestions in a terminal: reflectd reflect --dir {shlex.quote(str(chosen))}"
+        asks = terminal if any(r.id.startswith("sig-") for r in waiting) else ""
         in_use = [r for r in records if r.state == "in use"]
         given = [r for r in in_use if r.how]
         parts = []
         for title, columns, of, text in (
-            ("Waiting for you", WAITS, waiting, "" if waiting else "Nothing waits for a word of yours."),
+            ("Waiting for you", WAITS, waiting, asks if waiting else "Nothing waits for a word of yours."),
             ("In use", USED, given, " ".join(look.problems)),
             ("Given to no agent", KEPT, [r for r in in_use if not r.how], ""),
             ("Taken back", KEPT, [r for r in records if r.state == "dismissed"], ""),
@@ -109,6 +113,9 @@ class LearnedPage(Feature):
     def _row(self, learned: Learned, r: Record, columns: Sequence[str], marks: Mapping[str, str]) -> Json:
         text = f'"{r.task}" → {r.text}' if r.task else r.text
         why = "" if r.why == NOBODY else r.why
+        if suggested := r.id.startswith("sig-"):
+            file, no_file = _rules_file(learned.rules)
+            why = no_file or _objection(learned.rules, r.id, r.text) or f"it would go into {file}"
         cells: tuple[object, ...]
         if columns is WAITS:
             cells = (r.id, text, ". ".join(filter(None, (r.origin, why))))
@@ -116,15 +123,14 @@ class LearnedPage(Feature):
             cells = (r.id, text, r.use, ". ".join(filter(None, (r.how, r.origin))))
         else:
             cells = (r.id, text, ". ".join(filter(None, (r.why, r.origin))))
-        return row(*cells, actions=self._actions(learned, r, marks))
+        actions = self._on_suggestion(learned, r, marks) if suggested else self._actions(learned, r, marks)
+        return row(*cells, actions=actions)
 
     def _actions(self, learned: Learned, r: Record, marks: Mapping[str, str]) -> list[Json]:
         """What a person can say of it. Somebody else's rule is theirs; what is archived comes back by undoing
         the change.
         """
         body = {"directory": learned.project, "id": r.id, "seen": r.seen}
-        if r.id.startswith("sig-"):
-            return self._on_suggestion(learned, r, body, marks)
         if r.kind in {"rule", "preference"}:
             if r.state == "dismissed" or "somebody else's" in r.origin:
                 return []
@@ -140,7 +146,8 @@ class LearnedPage(Feature):
         return found
 
     @staticmethod
-    def _on_suggestion(learned: Learned, r: Record, body: Json, marks: Mapping[str, str]) -> list[Json]:
+    def _on_suggestion(learned: Learned, r: Record, marks: Mapping[str, str]) -> list[Json]:
+        body = {"directory": learned.project, "id": r.id, "seen": r.seen}
         file, no_file = _rules_file(learned.rules)
         found = [action("dismiss", "forget", body, key="x")]
         if not no_file and not _objection(learned.rules, r.id, r.text):

@@ -76,7 +76,7 @@ class Record:
     @property
     def use(self) -> str:
         """How often it was used and what became of that, in words; "" where that is not counted."""
-        if self.kind in {"rule", "preference"} or self.key.isdecimal():
+        if self.kind in {"rule", "preference"} or (self.kind == "point" and self.key):
             return ""
         if not self.used:
             return "not used yet"

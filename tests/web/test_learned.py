@@ -1,6 +1,6 @@
 """The pages Learned and Quality over HTTP: a real daemon, real files, a person who clicks with the cookie.
 
-What each button does is shown in ``learning/test_pages.py``.
+What each button does is shown in ``learning/test_page.py``.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ async def fill(box: Sandbox) -> None:
 
 
 def test_a_text_that_waits_is_approved(person: Person) -> None:
-    """The point is written by a job, and the page shows it as given to agents."""
-    done = person.clicks("/do/playbook/approve", "new-1")
+    """The point is written by a job, and the page shows that agents are given it."""
+    done = person.clicks("/do/learned/approve", "new-1")
     assert (done.status, done.json) == (200, {"said": "approved new-1"})
     wait_until(lambda: f">{TEXT}<" in person.reads() and "new-1" not in person.reads(), "the new point")
     assert "confirmed by a person&#39;s word in the dashboard" in person.reads()
@@ -103,8 +103,8 @@ def test_what_an_agent_wrote_is_text(person: Person) -> None:
 
 def test_only_a_click_reaches_what_changes_files(person: Person) -> None:
     """The socket, which an agent's shell can reach, has no such routes; a cookie is needed."""
-    route, body = person.button("/do/rules/unlearn", "rule-003")
-    for name in ("rules/unlearn", "rules/undo", "playbook/approve", "playbook/dismiss", "playbook/remove"):
+    route, body = person.button("/do/learned/forget", "rule-003")
+    for name in ("learned/forget", "learned/undo", "learned/approve", "learned/learn"):
         with pytest.raises(AssertionError, match="404"):
             call(person.box.socket, "POST", f"/v1/features/{name}", body)
     assert Browser(person.browser.port, "", "none=1").post(route, body).status == 403

@@ -58,16 +58,17 @@ def test_what_can_not_be_undone_is_asked_once_more(place: Place) -> None:
     with place.browser.visit() as visit:
         place.enter(visit)
         page = visit.page
-        row, sure = page.locator("tr", has_text="pat-003"), page.locator("dialog#sure")
-        for leave in (lambda: page.keyboard.press("Escape"), lambda: sure.get_by_text("No").click()):
-            row.get_by_role("button", name="remove").click()
+        waiting = page.locator("section", has_text="Waiting for you")
+        row, sure = waiting.locator("tr", has_text="pat-003"), page.locator("dialog#sure")
+        for leave in (lambda: page.keyboard.press("Escape"), lambda: sure.get_by_role("button", name="No").click()):
+            row.get_by_role("button", name="dismiss").click()
             sure.wait_for()
-            assert page.locator("#sure-text").inner_text().startswith("Remove pat-003?")
+            assert page.locator("#sure-text").inner_text().startswith("Dismiss pat-003?")
             leave()
             sure.wait_for(state="hidden")
         assert "pat-003" in rules_of(place.box).playbook.path.read_text()
-        row.get_by_role("button", name="remove").click()
-        sure.get_by_text("Yes").click()
+        row.get_by_role("button", name="dismiss").click()
+        sure.get_by_role("button", name="Yes").click()
         row.wait_for(state="detached")
         page.get_by_role("status").get_by_text("removed pat-003").wait_for()
         assert "pat-003" not in rules_of(place.box).playbook.path.read_text()
@@ -78,7 +79,7 @@ def test_a_rule_is_archived_and_brought_back_by_keys(place: Place) -> None:
     with place.browser.visit() as visit:
         place.enter(visit)
         page = visit.page
-        rule = page.locator("section", has_text="Rules: what you want").locator("tr", has_text="rule-002")
+        rule = page.locator("section", has_text="In use").locator("tr", has_text="rule-002")
         rule.focus()
         page.keyboard.press("x")
         rule.wait_for(state="detached")

@@ -25,7 +25,7 @@ from ..reflect.review import consent
 from ..render import Paint, clock, place, plain, print_json, short
 from ..setup.confirm import asked
 from ..terminal import attended, say
-from .learned import About, line_of
+from .learned import About, line_of, listed
 
 if TYPE_CHECKING:
     import argparse
@@ -174,29 +174,15 @@ def _section(name: str) -> str:
 def approve(args: argparse.Namespace) -> int:
     """Let agents be given these; without an id, list what waits."""
     about = About.of(args)
-    if not (args.ids or args.all):
-        vars(args).update(all=False, waiting=True, no_pager=True)
-        from .learned import listed
-
-        return listed(args)
     if args.all and args.ids:
         raise UserError("--all stands alone")
-    if args.all:
-        every, _ = about.records()
-        waits = [r for r in every if r.state == "waiting" and r.kind in {"point", "lesson"}]
-        found = [r for r in waits if not refusal(r.text)]
-    else:
-        found = [about.one(wanted) for wanted in dict.fromkeys(args.ids)]
+    if not (args.ids or args.all):
+        vars(args).update(all=False, waiting=True, no_pager=True)
+        return listed(args)
+    found = _to_approve(args, about)
     if not found:
         say(f"nothing waits for a word of yours in {about.name}")
         return 0
-    may_count({r.id: r.text for r in found})
-    for r in found:
-        if r.kind in {"rule", "preference"}:
-            more = "reflectd reflect" if r.kind == "rule" else "reflectd trust"
-            raise UserError(f"{r.id} is a {r.kind}: `{more}` asks about it")
-        if r.state == "in use" and r.why != NOBODY:
-            raise UserError(f"{r.id} counts already: {r.how or r.why}")
     if not _agreed(args, found, "Shall agents be given {}?"):
         return 1 if not (args.json or args.dry_run) else 0
     for r in found:
@@ -210,6 +196,22 @@ def approve(args: argparse.Namespace) -> int:
         how = CHOSEN if r.kind == "lesson" else AT_START
         say(f"approved: {r.id}; " + (f"no agent is given it: {why}" if why else how))
     return 0
+
+
+def _to_approve(args: argparse.Namespace, about: About) -> list[Record]:
+    """The records that are meant. Raises ``UserError`` for one that needs no approval or can't have it."""
+    if args.all:
+        waits = [r for r in about.records()[0] if r.state == "waiting" and r.kind in {"point", "lesson"}]
+        return [r for r in waits if not refusal(r.text)]
+    found = [about.one(wanted) for wanted in dict.fromkeys(args.ids)]
+    may_count({r.id: r.text for r in found})
+    for r in found:
+        if r.kind in {"rule", "preference"}:
+            more = "reflectd reflect" if r.kind == "rule" else "reflectd trust"
+            raise UserError(f"{r.id} is a {r.kind}: `{more}` asks about it")
+        if r.state == "in use":
+            raise UserError(f"{r.id} counts already: {r.how or r.why}")
+    return found
 
 
 def forget(args: argparse.Namespace) -> int:

@@ -114,7 +114,7 @@ async def test_past_sessions_teach_confirm_and_reach_the_playbook(box: Sandbox) 
         said(reflectd(box, "learned", "undo"), 0, "what past session 00000002-5a7e")
         said(await site.run("--yes"), 0, "3: looked back on already", "There is nothing to look back on.")
         assert (await site.asked("--yes"))["sessions"] == []
-        said(reflectd(box, "playbook", "undo"), 0, "undid 1")
+        said(reflectd(box, "learned", "undo", "p1"), 0, "undid p1")
         assert site.points() == []
 
 

@@ -109,7 +109,7 @@ def test_everything_is_in_one_list(box: Sandbox) -> None:
         order = [
             "rules: what you want", "agents read CLAUDE.md themselves:", "rule-001 Use bun CLAUDE.md:",
             "preferences: what you like", "rule-002 Prefer short answers .claude/memory/preferences.md:",
-            "points: what works here", "given at the start of each session", "oth-001 Use pathlib.",
+            "points: what works here", "oth-001 Use pathlib.",
             "lessons: what to do differently", "chooses it:", f'{lesson["id"]} "{TASK}" → {LESSON}',
             "waiting for your word", "sig-", LINT.content, "oth-002 From a pipe. not used yet; it came",
             f"new-1 {TEXT} session s1: the tests failed without it",
@@ -277,7 +277,7 @@ def test_what_a_person_adds_counts_and_what_a_shell_adds_does_not(box: Sandbox) 
     run(box, "learned", "edit", "oth-002", "From a pipe too.")
     assert not playbook(box).known().is_approved("From a pipe too.")
     with Daemon(box, **ON):
-        said(reflectd(box, "memory", "add", "--task", TASK, LESSON), 0, "no terminal, so not before")
+        assert "no terminal, so not" in run(box, "memory", "add", "--task", TASK, LESSON, **ON)
         (lesson,) = asked(box, "memory")["records"]
         assert (lesson["state"], lesson["given"]) == ("waiting", False)
 

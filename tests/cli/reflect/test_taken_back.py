@@ -1,24 +1,15 @@
-"""`reflect undo`, `unlearn`, `dismiss`, `restore` and `learned`: a person takes back what was learned."""
+"""`reflect undo`, `unlearn`, `dismiss`, `restore`: a person takes back what was learned."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from daemon.cli.reflect.decisions import meant
-from daemon.clock import SystemClock
 from daemon.core.errors import UserError
-from daemon.learning import tables
-from daemon.learning.playbook.project_playbook import ProjectPlaybook
 from daemon.learning.rules.standing import Note, Standing
-from daemon.learning.state import ReflectState
-from daemon.learning.texts import Origin
-from daemon.store.db import Database
-from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from tests.cli.reflect.past import asked, journal
 from tests.cli.reflect.person import at_a_terminal
@@ -172,108 +163,3 @@ def test_no_terminal_no_decision(box: Sandbox) -> None:
         said(done, 2, "is a person's decision: do it on a terminal. Nothing was changed")
         assert shown(box, "reflect", action, signal)["changed"] is False
     assert journal(box) == before
-
-
-def kept_apart(box: Sandbox, text: str) -> None:
-    """A text that a session taught and no other one has shown."""
-    box.state.mkdir(exist_ok=True)
-    db = Database(box.state / "reflectd.sqlite3", SystemClock().now_ms)
-    origin = Origin("curator", "s1", why="the tests failed without it")
-    project = str(Path(box.project).resolve())
-    asyncio.run(db.commit(tables.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, origin)))
-    db.close()
-
-
-def filled(box: Sandbox) -> None:
-    learned(box, "Use bun")
-    yes(box, "reflect", "learn", "Prefer short answers", "--soft", answers=("w",))
-    said(reflectd(box, "playbook", "add", "Use pathlib."), 0)
-
-
-def stones(box: Sandbox) -> list[str]:
-    return sorted(ReflectState(box.state, box.project).load("tombstones"))
-
-
-@DRIVEN
-def test_everything_is_in_one_view(box: Sandbox) -> None:
-    """Rules, preferences, points and what waits, each with where it comes from. What waits is dismissed for
-    good, by the daemon and by a tombstone.
-    """
-    said(reflectd(box, "learned"), 0, "nothing yet", "what waits is not known: no daemon answers")
-    filled(box)
-    kept_apart(box, TEXT)
-    with Daemon(box, REFLECTD_PLAYBOOK_ENABLED="true"):
-        said(reflectd(box, "memory", "add", "Deploy the shop", "Stop the workers first."), 0)
-        text = said(reflectd(box, "learned"), 0)
-        found = shown(box, "learned", "show")
-        yes(box, "learned", "undo", "new-1")
-        assert shown(box, "learned")["waiting"] == []
-        assert TEXT not in said(reflectd(box, "playbook", "approve"), 0)
-        (lesson,) = found["lessons"]
-        yes(box, "learned", "undo", lesson["name"])
-        assert shown(box, "learned")["lessons"] == []
-    order = ["rules: what you want", "rule-001  Use bun (CLAUDE.md:", "preferences: what you like"]
-    order += ["rule-002  Prefer short answers (.claude/memory/preferences.md:", "points: what works here"]
-    order += ["oth-001   Use pathlib. (helped 0 times, harmed 0, from the file: nobody vouches for it"]
-    order += [
-        "lessons: what to do differently next time",
-        f"{lesson['name']}  Stop the workers first. (waiting",
-    ]
-    order += [
-        "waiting for your word\n",
-        f"new-1     {TEXT} (from session s1, ",
-        "the tests failed without it",
-    ]
-    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
-    ids = [[entry["id"] for entry in found[kind]] for kind in ("rules", "preferences")]
-    names = [[entry["name"] for entry in found[kind]] for kind in ("points", "waiting")]
-    assert (ids, names, found["daemon"]) == ([["rule-001"], ["rule-002"]], [["oth-001"], ["new-1"]], True)
-    assert stones(box) == [TEXT]
-
-
-@pytest.mark.shows("I47")
-@DRIVEN
-def test_each_is_taken_back_by_a_person(box: Sandbox) -> None:
-    """A rule and a preference are archived, a point is removed; the latter is never learned again."""
-    filled(box)
-    for name, words in (
-        ("oth-001", "do it on a terminal"),
-        ("rule-001", "do it on a terminal"),
-        ("pat-009", "nothing that was learned is called 'pat-009'"),
-        ("new-9", "new-9 is not known: no daemon answers"),
-    ):
-        said(reflectd(box, "learned", "undo", name, stdin=b"y\n"), 2, words)
-    would = said(reflectd(box, "learned", "undo", "oth-001", "--dry-run"), 0)
-    assert 'shall oth-001 "Use pathlib." be taken back' in would
-    found = shown(box, "learned", "undo", "oth-001")
-    assert (found["changed"], found["point"]["name"]) == (False, "oth-001")
-    assert at_a_terminal(box, ["learned", "undo", "oth-001"], "n")[0] == 1
-    assert stones(box) == []
-    yes(box, "learned", "undo", "oth-001")
-    assert stones(box) == ["Use pathlib."]
-    assert ProjectPlaybook(box.project, box.state, SystemClock(), "").history()[0].what == "took back oth-001"
-    for name in ("rule-001", "rule-002"):
-        yes(box, "learned", "undo", name, answers=("a",))
-    found = shown(box, "learned")
-    assert (found["rules"], found["preferences"], found["points"]) == ([], [], [])
-    assert "**[rule-001]** Use bun (archived: " in rules_file(box)
-
-
-@pytest.mark.shows("PATH_DECISION-1")
-@DRIVEN
-def test_rules_and_points_stay_apart(box: Sandbox) -> None:
-    """Points are no signals and never suggested as rules. A rule retires the point that says the same, which
-    comes back with its undo, and changes no other one.
-    """
-    for text in ("Always use pathlib.", "Use bun."):
-        said(reflectd(box, "playbook", "add", text), 0)
-    said_before(box, LINT)
-    assert [p["content"] for p in shown(box, "reflect")["patterns"]] == [LINT.content]
-    assert "oth-002 of the playbook became rule-001" in yes(
-        box, "reflect", "learn", "use bun", answers=("a",)
-    )
-    assert [p["name"] for p in shown(box, "learned")["points"]] == ["oth-001"]
-    assert [e["content"] for e in journal(box)["learned_rules"]] == ["use bun"]
-    yes(box, "reflect", "undo")
-    found = shown(box, "learned")
-    assert ([p["name"] for p in found["points"]], found["rules"]) == (["oth-001", "oth-002"], [])
