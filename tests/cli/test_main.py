@@ -216,7 +216,7 @@ def test_wrong_arguments(box: Sandbox, args: list[str]) -> None:
     ("args", "usage", "words"),
     [
         (["uninstall", "--nonsense"], "usage: reflectd uninstall", "unrecognized arguments: --nonsense"),
-        (["playbook", "show", "--nonsense"], "usage: reflectd playbook show", "unrecognized arguments"),
+        (["playbook", "list", "--nonsense"], "usage: reflectd playbook list", "unrecognized arguments"),
         (["watch", "--last", "x"], "usage: reflectd watch", "--last: 'x' is no whole number"),
     ],
     ids=str,

@@ -18,18 +18,17 @@ from typing import Any
 
 import jsonschema
 import pytest
-from daemon.cli.playbook.bootstrap import Found, Plan, Run
 
 from daemon.cli.backtest import text
 from daemon.cli.control import status
-from daemon.cli.playbook import bootstrap, points
+from daemon.cli.learned import bootstrap, learned
+from daemon.cli.learned.bootstrap import Found, Plan, Run
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why_text
 from daemon.core.shares import wilson
 from daemon.core.verdict import FinalState
-from daemon.learning.playbook.file import load
-from daemon.learning.playbook.points import each
+from daemon.learning.records import AT_START, CHOSEN, NOBODY, Record
 from daemon.replay.backtest import Report, Result
 from daemon.replay.past import Past
 from daemon.replay.sample import Precision
@@ -72,11 +71,22 @@ def cost_table(width: int) -> list[str]:
     return cost.lines({**found, "groups": groups, "sums": {**found["sums"], **plain}}, by, paint(width))
 
 
-def playbook_lines(width: int) -> list[str]:
-    """The sample of a playbook, of which a person approved the points that were never counted."""
-    found = load(REPO / ".reflection" / "samples" / "playbook.json").playbook
-    mine = {p["text"] for _, p in each(found) if not p["helpful"] + p["harmful"]}
-    return points.lines_of(list(each(found)), Path("/home/ada/shop"), mine.__contains__, paint(width))
+def learned_lines(width: int) -> list[str]:
+    """Each kind in use, something that waits, something that no agent is given, something taken back."""
+    rule, read = "Run the tests before you push", "agents read CLAUDE.md themselves"
+    records = [
+        Record("rule-001", "rule", "in use", rule, read, "", "learned 2025-11-20", "CLAUDE.md:12"),
+        Record("sig-20251127-001", "rule", "waiting", "Use bun", "", "`reflectd reflect`", "3 sessions"),
+        Record("pat-003", "point", "in use", "The tests need redis, else all of them fail after a minute.",
+               AT_START, "", "session ses_1: the suite failed", used=5, helped=4),
+        Record("oth-002", "point", "in use", "Use curl.", "", "it holds a command line", "in the file"),
+        Record("new-12", "point", "waiting", "Views convert dates.", "", NOBODY, "session ses_9", key="12"),
+        Record("0f3c9a1b2c3d", "lesson", "in use", "Stop the workers first.", CHOSEN, "", "session ses_4",
+               task="Migrate the database", used=1, key="0f3c9a1b2c3d" + "0" * 20),
+        Record("9a1b0f3c2c3d", "lesson", "dismissed", "Deploy late.", "", "you dismissed it", "you wrote it",
+               task="Deploy", key="9a1b0f3c2c3d" + "0" * 20),
+    ]  # fmt: skip
+    return learned.lines_of(records, paint(width))
 
 
 def bootstrap_lines(width: int) -> list[str]:
@@ -127,7 +137,7 @@ VERBS: dict[str, Callable[[int], list[str]]] = {
     "watch": watch_lines,
     "cost": cost_lines,
     "cost_table": cost_table,
-    "playbook": playbook_lines,
+    "learned": learned_lines,
     "bootstrap": bootstrap_lines,
 }
 

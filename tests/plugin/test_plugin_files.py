@@ -160,7 +160,7 @@ def ctl(tmp_path: Path, *args: str, found: bool = True) -> tuple[int, str, str]:
         (["on", "1b-2"], "ran: on --session 1b-2\n"),
         (["off", "1b-2"], "ran: off --session 1b-2\n"),
         (["why", "1b-2"], "ran: why 1b-2\n"),
-        (["playbook", "1b-2"], "ran: playbook show\n"),
+        (["playbook", "1b-2"], "ran: playbook\n"),
     ],
 )
 def test_ctl_says_what_reflectd_says(tmp_path: Path, args: list[str], ran: str) -> None:

@@ -60,7 +60,10 @@ def test_what_can_not_be_undone_is_asked_once_more(place: Place) -> None:
         page = visit.page
         waiting = page.locator("section", has_text="Waiting for you")
         row, sure = waiting.locator("tr", has_text="pat-003"), page.locator("dialog#sure")
-        for leave in (lambda: page.keyboard.press("Escape"), lambda: sure.get_by_role("button", name="No").click()):
+        for leave in (
+            lambda: page.keyboard.press("Escape"),
+            lambda: sure.get_by_role("button", name="No").click(),
+        ):
             row.get_by_role("button", name="dismiss").click()
             sure.wait_for()
             assert page.locator("#sure-text").inner_text().startswith("Dismiss pat-003?")

@@ -310,7 +310,7 @@ def listed(args: argparse.Namespace) -> int:
         return 0
     paint = Paint()
     lines = paint.row("", paint(f"learned about {about.name}", "bold"), "  ")
-    lines += _lines(wanted, paint)
+    lines += lines_of(wanted, paint)
     hidden = sum(r.state == "dismissed" for r in found) if not (args.all or args.waiting) else 0
     if not wanted:
         lines.append(
@@ -329,7 +329,7 @@ def listed(args: argparse.Namespace) -> int:
     return 0
 
 
-def _lines(records: list[Record], paint: Paint) -> list[str]:
+def lines_of(records: list[Record], paint: Paint) -> list[str]:
     """What is in use by kind, then what waits, what is kept but given to no agent, and what is gone."""
     groups: list[tuple[str, list[Record]]] = [
         (HEADINGS[kind], [r for r in records if r.kind == kind and r.state == "in use" and r.how])
@@ -351,13 +351,13 @@ def _lines(records: list[Record], paint: Paint) -> list[str]:
             lines += paint.row("  ", paint(f"{one}:", "dim"))
             common = {one}
         for r in part:
-            lines += line_of(r, paint, how=len(common) != 1)
+            lines += line_of(r, paint, wide=max(len(o.id) for o in part), how=len(common) != 1)
     return lines
 
 
-def line_of(r: Record, paint: Paint, *, how: bool = True) -> list[str]:
+def line_of(r: Record, paint: Paint, *, wide: int = 0, how: bool = True) -> list[str]:
     """A record for a person: its text; below it its use, why no agent gets it, and where it is from."""
-    label = f"  {short(r.id, 16):<12}  "
+    label = f"  {short(r.id, 16):<{min(wide, 16)}}  "
     task = f'"{short(r.task, 100)}" → ' if r.task else ""
     why = "" if r.why == NOBODY else r.why
     place = r.where if r.kind in {"rule", "preference"} else ""
