@@ -121,7 +121,8 @@ def test_an_upgrade_replaces_the_daemon_but_never_while_a_turn_is_judged(box: Sa
             verdict = wait_until(lambda: daemon.verdicts("ses_judged"), "a verdict", daemon.log)[0]
             assert daemon.status()["pid"] == before["pid"]
             wait_until(lambda: not box.socket.exists(), "its end", daemon.log)
-            assert (box.state / "lock").read_text() == ""
+            lock = box.state / "lock"
+            wait_until(lambda: lock.read_text() == "", "the lock given back", daemon.log)
         with daemon:
             assert daemon.status()["version"] == NEXT
             assert daemon.verdicts("ses_judged") == [verdict]
