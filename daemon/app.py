@@ -286,9 +286,6 @@ class Daemon:
         for task, group in list(self._tasks.items()):
             if group:  # it is done again after the next start
                 task.cancel()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_S):
-                await engine.features.drain()
         while self._tasks and self.clock.monotonic() < deadline:
             await asyncio.wait(list(self._tasks), timeout=0.5)
         with contextlib.suppress(ReflectdError):

@@ -7,17 +7,15 @@ sent.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.errors import Unavailable
 from ..core.orders import Prompting
-from ..core.session import prompted, reconcile, settled, taken_back
-from ..core.task import closed
+from ..core.session import FINAL_FOR_TASK, prompted, reconcile, settled, taken_back
 from ..core.verdict import Verdict
 from ..store import outbox, verdicts
 from ..store.outbox import Stored
-from .jobs import FACTS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator, Sequence
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
     from .persist import Persist
     from .workspaces import Workspaces
     from .world import World
-
-CLOSED = "task.closed"
 
 
 class Judged(Protocol):
@@ -126,7 +122,7 @@ class Commit:
                 statements += self._features.deciding(verdict, case, after.directory)
         if rows:
             statements.append(outbox.add(rows))
-        statements += self.closing(before, after)
+        self.left(before, after)
         stored = self._persist.decide(after, *statements, undo=lambda: self._undo(after.id, before, verdict))
         return Decided(stored, rows, self._jobs, self._world.log.bind(session=after.id))
 
@@ -144,24 +140,18 @@ class Commit:
             now = settled(now, verdict.turn, "error", "not_stored")
         sessions.put(taken_back(now, before))
 
-    def closing(self, before: Session | None, after: Session) -> list[Statement]:
-        """What tells the features that a task is over, where this change ends one; stored with the change."""
-        if before is None or (before.task, before.phase, before.deleted) == (
-            after.task,
-            after.phase,
-            after.deleted,
-        ):
-            return []  # nearly every event
-        task = closed(before, after, self._world.clock.now_ms())
-        if task is None:
-            return []
-        self._workspaces.ended(task.session)
-        return [self._jobs.statement(CLOSED, f"{task.session} {task.task}", asdict(task), lane=FACTS)]
+    def left(self, before: Session | None, after: Session) -> None:
+        """Where this change ends a task, what its folder was when it began is not needed any more."""
+        if before is None or not before.task:
+            return
+        ended = after.phase in FINAL_FOR_TASK and before.phase not in FINAL_FOR_TASK
+        if ended or after.deleted or before.task != after.task:
+            self._workspaces.ended(after.id)
 
     def corrected(self, now: Session, transcript: Transcript) -> Session:
         """Correct the session by the messages read, which may tell of a task that we never heard of."""
         s = reconcile(now, transcript)
-        self._persist.add(*self.closing(now, s))
+        self.left(now, s)
         self._world.sessions.put(s)
         return s
 

@@ -232,7 +232,6 @@ def assemble(
         commit,
         schedule,
         filing,
-        jobs,
         every,
         Reconnect(world, persist, instances, messages, delivery, schedule, timers, every),
         workspaces,

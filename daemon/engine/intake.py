@@ -22,6 +22,7 @@ from ..core.transcript import Model
 from ..core.verdict import Verdict
 from ..store import sessions as rows
 from ..store import switches
+from .features.feature import Switched
 from .large import beside
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from .filing import Filing
     from .hosts.host import Host, Instance, Mode
     from .instances import Instances
-    from .jobs import Jobs
     from .offering import Offering
     from .persist import Persist
     from .reconnect import Reconnect
@@ -72,7 +72,6 @@ class Intake:
         commit: Commit,
         schedule: Schedule,
         filing: Filing,
-        jobs: Jobs,
         features: Features,
         reconnect: Reconnect,
         workspaces: Workspaces,
@@ -88,15 +87,13 @@ class Intake:
         self._commit = commit
         self._schedule = schedule
         self._filing = filing
-        self._jobs = jobs
         self._features = features
         self._reconnect = reconnect
         self._workspaces = workspaces
         self._offering = offering
         self._asking = asking
-        self._questions = features.questions()
+        self._questions = {r.name: r for _, r in features.routes() if r.method == "ASK"}
         self._wanted: set[str] = set()
-        self._closed_some = False
         self.events = 0
         self.last_event = world.clock.monotonic()
         self.asked = 0  # questions of hosts that have no answer yet
@@ -170,9 +167,6 @@ class Intake:
 
     def _request(self) -> None:
         """What the events asked for is stored: begin with it."""
-        if self._closed_some:
-            self._closed_some = False
-            self._jobs.wake()
         wanted, self._wanted = self._wanted, set()
         for session in wanted:
             self._schedule.request(session)
@@ -220,7 +214,7 @@ class Intake:
         if question is None:
             known = ", ".join(sorted({"settle", "context", "lessons", "late_lessons", *self._questions}))
             raise BadReply(f"`what` must be one of {known}, not {what[:ID_CHARS]!r}")
-        return await question.answer(instance, data)
+        return await question.answer({**data, "instance": instance.id})
 
     async def settle(self, instance: Instance) -> None:
         """Returns when nothing of this instance is being judged, or after a moment."""
@@ -256,7 +250,7 @@ class Intake:
                 self._asking.stop(each)
                 self._delivery.expire(each)
             if s is not None:
-                self._features.switched(s, on=on)
+                self._features.heard(s, s, Switched(on))
                 self._renew(s)
         await self._persist.flush()
         world.log.info("switch", on=on, target=session or directory)
@@ -338,9 +332,7 @@ class Intake:
             self._filing.went_on(after.id)
         if after is before:
             return
-        if closing := self._commit.closing(before, after):
-            self._persist.add(*closing)
-            self._closed_some = True
+        self._commit.left(before, after)
         world.sessions.put(after)
         self._consequences(before, after, event)
         if instance.debug or world.settings.log.debug:

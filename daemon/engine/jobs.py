@@ -1,7 +1,7 @@
 """Background work that survives a restart: each job is stored until it is done (I42).
 
-Jobs of one lane are done one after the other, oldest first. Lanes work beside each other; all but ``FACTS``
-wait while a turn is judged. A job that fails is tried again, ever later; after ``TRIES`` it is given up with
+Jobs of one lane are done one after the other, oldest first. Lanes work beside each other, and wait while
+a turn is judged. A job that fails is tried again, ever later; after ``TRIES`` it is given up with
 a line in the log. A lane holds at most ``store.jobs.KEPT`` jobs; beyond that the oldest are dropped.
 
 Kill -9 loses nothing and does nothing twice, if the work keeps to this: what it changes in the database goes
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..store.jobs import Job
     from .world import World
 
-FACTS: Final = "facts"
 """The lane of what happened: it takes a moment, and other work may wait for it."""
 UPKEEP: Final = "upkeep"
 """The lane of what comes again and again: it is never given up."""
@@ -131,7 +130,7 @@ class Jobs:
     ) -> None:
         world = self._world
         end = world.clock.monotonic() + PATIENCE_S
-        while job.lane != FACTS and busy() and world.clock.monotonic() < end:  # noqa: ASYNC110
+        while busy() and world.clock.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(YIELD_S)
         self._done.pop(job.id, None)
         try:

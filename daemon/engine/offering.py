@@ -71,10 +71,9 @@ class Offering:
         moment = Moment(when, text, transcript, call, model)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s(s, when)):
-                await self._features.ready(s, moment)
+                await self._features.prepare_context(s, moment)
         found = await self._recorded(s, moment, anew=anew or when == "compacted")
         if found.given:
-            self._features.gave(s, found.offers)
             world.log.info(
                 "offered", session=s.id, when=when, given=list(found.given), left_out=found.left_out
             )
@@ -96,7 +95,7 @@ class Offering:
 
     def compose(self, s: Session, moment: Moment, *, anew: bool = False, learned: bool = True) -> Composed:
         """What fits of what the features offer. An agent that lost its context was given nothing."""
-        offers = self._features.offers(s, moment)
+        offers = self._features.context(s, moment)
         if not offers:
             return Composed("")
         before = () if anew else self._known(s)

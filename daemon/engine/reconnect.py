@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..core.errors import ReflectdError
 from ..core.orders import DeleteSessions
 from ..store import sessions as rows
+from .features.feature import Returned
 from .world import DAY_MS
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Reconnect:
             for session in self._sessions(instance):
                 s = world.sessions.get(session)
                 if s is not None and s.busy:
-                    self._features.returned(s)
+                    self._features.heard(s, s, Returned())
                 if s is None or not (s.busy or s.waiting) or s.recheck or s.phase == "judging":
                     self._schedule.request(session)
             self._timers.wake()

@@ -250,9 +250,14 @@ class StatusReport:
         return {
             "gate": settings.run.gate,
             "gate_ms": int(settings.run.gate_timeout_s * 1000),
-            "context": settings.offer.enabled and self._features.gives(instance.directory),
-            **{str(place): ms for place, ms in self._features.places(instance.directory).items()},
+            **self._places(settings, instance.directory),
         }
+
+    def _places(self, settings: Settings, directory: str) -> dict[str, Any]:
+        """Where its host has to ask for context, and how long it waits there."""
+        places = self._features.has_context(directory) if settings.offer.enabled else {}
+        waits = {str(place): ms for place, ms in places.items() if place != "context"}
+        return {"context": "context" in places, **waits}
 
     def status(self) -> dict[str, Any]:
         """``GET /v1/status``."""

@@ -1,23 +1,17 @@
-"""The engine's own jobs: tells features that a task is over, deletes what is too old to keep, and warns of a
-month that becomes dear.
-"""
+"""The engine's own jobs: deletes what is too old to keep, and warns of a month that becomes dear."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from ..core.errors import Unavailable
-from ..core.task import ClosedTask
 from ..store import jobs as rows
 from ..store import ledger, outbox, retention, sessions, verdicts
 from ..store.readonly import ReadOnly
-from .commit import CLOSED
-from .jobs import FACTS, UPKEEP
+from .jobs import UPKEEP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,33 +70,14 @@ class Upkeep:
 
     def first_jobs(self) -> list[Statement]:
         """What must be stored when the daemon starts."""
-        return [self._jobs.statement(RETENTION, "", lane=UPKEEP), *self._features.first_jobs()]
+        return [self._jobs.statement(RETENTION, "", lane=UPKEEP)]
 
     async def work(self, job: Job) -> None:
         """Do one job. Raises ``Unavailable`` when it is to be tried again."""
-        if job.kind == CLOSED:
-            await self._closed(job)
-        elif job.kind == RETENTION:
+        if job.kind == RETENTION:
             await self._prune(job)
         else:
             await self._features.work(job)
-
-    async def _closed(self, job: Job) -> None:
-        """Make one job of this for each feature, so that one that fails holds up no other; then tell it."""
-        name = job.body.get("feature")
-        if name is None:
-            each = [{**job.body, "feature": f.name} for f in self._features]
-            await self._jobs.finish(
-                job, *(self._jobs.statement(CLOSED, f"{job.key} {b['feature']}", b, lane=FACTS) for b in each)
-            )
-            return
-        try:
-            task = msgspec.convert({k: v for k, v in job.body.items() if k != "feature"}, ClosedTask)
-        except msgspec.ValidationError as e:
-            self._world.log.warning("job not understood", kind=job.kind, key=job.key, error=str(e))
-            return
-        task = replace(task, reward=self._world.verdicts.lowest_reward(task.session, task.task))
-        await self._jobs.finish(job, *self._features.closed(str(name), task))
 
     async def _prune(self, job: Job) -> None:
         """What is too old or above a bound goes. One table after the other, so that nothing waits long; the

@@ -157,12 +157,6 @@ class Verdicts:
         )
         return {str(directory) for (directory,) in rows}
 
-    def lowest_reward(self, session: str, task: str) -> float | None:
-        """The lowest reward of the task's verdicts, None when none of them has one."""
-        rows = self._db.read("SELECT body FROM verdicts WHERE session = ? AND task = ?", (session, task))
-        found = [v.verdict.reward for v in self._readable([(body, "") for (body,) in rows])]
-        return min((reward for reward in found if reward is not None), default=None)
-
     def newest_session(self, directory: str = "") -> str:
         """The session of the newest verdict, in this folder or below it if one of the newest ``LOOKED_AT`` is
         there; "" when there is none.

@@ -19,8 +19,9 @@ import pytest
 
 from daemon.app import FEATURES
 from daemon.core.llm import Prompt, Reply
-from daemon.core.task import ClosedTask
+from daemon.core.verdict import Verdict
 from daemon.engine.features.feature import Feature
+from daemon.judge.case import Case
 from daemon.store.db import Statement
 from daemon.store.jobs import Job
 from daemon.testing import FakeClock, ScriptedLLM
@@ -37,14 +38,16 @@ TORN = (
 
 
 class Tally(Feature):
-    """Notes each closed task in the database, and has a job for each: a lost or doubled one shows."""
+    """Notes each judged turn in the database with its verdict, and has a job for each: a lost or doubled one
+    shows.
+    """
 
     name: ClassVar = "tally"
     job_kinds: ClassVar = frozenset({"after"})
 
-    def closed(self, task: ClosedTask) -> Sequence[Statement]:
-        key = f"{task.session} {task.task}"
-        return (NOTE, [("closed", key)]), self.parts.jobs.statement("after", key, lane="after")
+    def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
+        key = f"{verdict.session} {verdict.turn}"
+        return (NOTE, [("decided", key)]), self.parts.jobs.statement("after", key, lane="after")
 
     async def work(self, job: Job) -> None:
         await self.parts.jobs.finish(job, (NOTE, [("after", job.key)]))
@@ -137,12 +140,12 @@ class Story:
         found += [f"prompted while busy or aborted: {p}" for p in prompts if p.was_busy or p.aborted]
         doubled = Counter((p.session, p.turn, p.kind) for p in prompts) + Counter(p.order for p in prompts)
         found += [f"prompted {n} times: {what}" for what, n in doubled.items() if n > 1]
-        noted = Counter(db.read("SELECT kind, id FROM unreadable WHERE kind IN ('closed', 'after')"))
-        for session, tasks in self.tasks.items():
-            for task in tasks:
-                for kind in ("closed", "after"):
-                    n = noted[kind, f"{session} {task}"]
-                    found += [f"{kind} {n} times: {session} {task}"] if n != 1 else []
+        noted = Counter(db.read("SELECT kind, id FROM unreadable WHERE kind IN ('decided', 'after')"))
+        turns = {key for _, key in noted}
+        for key in turns:
+            for kind in ("decided", "after"):
+                found += [f"{kind} {noted[kind, key]} times: {key}"] if noted[kind, key] != 1 else []
+        found += [] if turns else ["nothing was judged"]
         found += [f"unfiled: {v.verdict}" for v in self.sim.daemon.world.verdicts.unfiled()]
         for path in (Path(self.host.directory) / ".reflection").glob("verdict_ses_?.json"):
             said = json.loads(path.read_text())
@@ -166,7 +169,7 @@ async def tell(folder: Path, seed: int) -> list[str]:
 @pytest.mark.shows("I21", "I42")
 @pytest.mark.parametrize("seed", range(8))
 async def test_killed_at_random_moments(tmp_path: Path, seed: int) -> None:
-    """No prompt doubled, no state without its verdict, each task closed and each job done once."""
+    """No prompt doubled, no state without its verdict, each decision and each of its jobs once."""
     assert await tell(tmp_path, seed) == []
 
 

@@ -25,7 +25,7 @@ class Talks(Feature):
         super().__init__(parts)
         self.asked: list[Moment] = []
 
-    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+    def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
         self.asked.append(moment)
         return (Offer("1", "point", "First."), Offer("2", "lesson", f"Second: {moment.text}"))
 

@@ -22,7 +22,7 @@ from ...core.orders import SendNudge
 from ...core.pending import AGAIN_MS, Pending, put_off
 from ...core.redact import redact_head
 from ..hosts.host import capabilities
-from .feature import Feature, Parts
+from .feature import Feature, Heard, Parts, Switched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ class Compaction(Feature):
         self._timers = parts.timers
         self._looking: set[str] = set()
 
-    def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
+    def heard(self, before: Session | None, after: Session, event: Heard) -> None:
         """A compaction sets the timer; a person's message, an abort or a deletion takes it away."""
         match event:
             case ev.SessionCompacted():
@@ -62,15 +62,12 @@ class Compaction(Feature):
                 self._timers.cancel(after.id, "compaction")
             case ev.TurnAborted() | ev.SessionDeleted() if after.aborted or after.deleted:
                 self._timers.cancel(after.id, "compaction")
+            case Switched(on=False):
+                self._timers.cancel(after.id, "compaction")
             case _:
                 pass
 
-    def switched(self, s: Session, *, on: bool) -> None:
-        """Switched off: nothing waits for it any more."""
-        if not on:
-            self._timers.cancel(s.id, "compaction")
-
-    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+    def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """What was asked and what is open, as facts beside the host's summary."""
         transcript = moment.transcript
         if moment.when != "compacted" or transcript is None:

@@ -11,16 +11,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
+from ...core.events import SessionEvent
 from ..commit import Judged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...core.events import SessionEvent
     from ...core.offers import Moment, Offer
     from ...core.pending import Pending
     from ...core.session import Session
-    from ...core.task import ClosedTask
     from ...core.verdict import Verdict
     from ...judge.case import Case
     from ...store.db import Statement
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from ..delivery import Delivery
     from ..filing import Filing
     from ..foretold import Foretold
-    from ..hosts.host import Instance
     from ..instances import Instances
     from ..jobs import Jobs
     from ..messages import Messages
@@ -39,7 +37,24 @@ if TYPE_CHECKING:
     from ..world import World
 
 
-Place = Literal["lessons", "late_lessons"]
+Place = Literal["context", "lessons", "late_lessons"]
+"""Where a host may ask for context: when a session starts, with a prompt, behind a tool call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """A person switched judging on or off for this session or its project."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The host of this working session is connected again."""
+
+
+Heard = SessionEvent | Switched | Returned
+"""What a feature hears of."""
 
 
 class Others(Judged, Protocol):
@@ -70,11 +85,12 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A route of ours: ``GET`` or ``POST`` ``/v1/features/<feature>/<name>``. ``answer`` takes the query or
-    body. ``clicked``: only a person's click in the dashboard may ask for it; the socket does not have it.
+    """``GET`` or ``POST`` ``/v1/features/<feature>/<name>``, for our own clients. ``answer`` takes the query
+    or body. ``clicked``: only a person's click in the dashboard may ask for it; the socket does not have it.
+    ``ASK``: a host may ask it with ``POST /v1/ask``; the body then has the host's ``instance``.
     """
 
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "ASK"]
     name: str
     answer: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
     clicked: bool = False
@@ -100,14 +116,6 @@ class Page:
     read: Callable[[Mapping[str, str]], Awaitable[Mapping[str, Any]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a host may ask: ``POST /v1/ask`` with this ``what``."""
-
-    what: str
-    answer: Callable[[Instance, Mapping[str, str]], Awaitable[Mapping[str, Any]]]
-
-
 class Feature:
     """Does nothing; a feature overrides what it needs.
 
@@ -123,14 +131,10 @@ class Feature:
         """``parts``: what the feature may use. Nothing may be asked or stored yet."""
         self.parts = parts
 
-    def heard(self, before: Session | None, after: Session, event: SessionEvent) -> None:
+    def heard(
+        self, before: Session | None, after: Session, event: SessionEvent | Switched | Returned
+    ) -> None:
         """An event was folded. ``before``: None for a session that is new. Must not wait."""
-
-    def switched(self, s: Session, *, on: bool) -> None:
-        """A person switched judging on or off for this session or its project. Must not wait."""
-
-    def returned(self, s: Session) -> None:
-        """The host of this working session is connected again. Must not wait."""
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
         """A turn has its final verdict, and it is stored. ``sent``: feedback was carried out.
@@ -138,17 +142,10 @@ class Feature:
         ``case``: what was judged; None when a guard, a fault or the person ended the turn.
         """
 
-    def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:  # noqa: ARG002 - as above
+    def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:  # noqa: ARG002 - for those that override it
         """A turn was judged. What this returns is stored in one transaction with its verdict.
 
         Must not wait.
-        """
-        return ()
-
-    def closed(self, task: ClosedTask) -> Sequence[Statement]:  # noqa: ARG002 - for those that override it
-        """A task is over. What it returns is stored once, in one transaction with the note that it was told.
-
-        When that fails, or the daemon is killed before it, the task is told again.
         """
         return ()
 
@@ -158,33 +155,22 @@ class Feature:
     async def work(self, job: Job) -> None:
         """A job of its own is due; see ``engine/jobs`` for how to store what it changes."""
 
-    def gives(self, directory: str) -> bool:  # noqa: ARG002 - for those that override it
-        """Whether it may have something to offer to sessions in this folder. Must not wait."""
-        return False
+    def has_context(self, directory: str) -> Mapping[Place, int]:  # noqa: ARG002 - as above
+        """Where it may have context for sessions in this folder, and how many ms a host waits there at most.
 
-    def places(self, directory: str) -> Mapping[Place, int]:  # noqa: ARG002 - for those that override it
-        """Where else it may have something for sessions in this folder, for which a host has to ask: with a
-        prompt (``lessons``), behind a tool call (``late_lessons``); and how many ms the host waits there at
-        most. Must not wait.
+        Must not wait.
         """
         return {}
 
-    async def ready(self, s: Session, moment: Moment) -> None:
-        """Read what ``offers`` needs. It is given a moment; then ``offers`` is asked all the same."""
+    async def prepare_context(self, s: Session, moment: Moment) -> None:
+        """Read what ``context`` needs. It is given a moment; then ``context`` is asked all the same."""
 
-    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:  # noqa: ARG002 - for those that override it
+    def context(self, s: Session, moment: Moment) -> Sequence[Offer]:  # noqa: ARG002 - as above
         """What would help this agent now. Must not wait, and read no file."""
         return ()
 
-    def gave(self, s: Session, offers: Sequence[Offer]) -> None:
-        """This session was just given these offers, of whatever feature. Must not wait."""
-
     def routes(self) -> Sequence[Route]:
-        """What our own clients may ask of it."""
-        return ()
-
-    def questions(self) -> Sequence[Question]:
-        """What a host may ask of it."""
+        """What our own clients and hosts may ask of it."""
         return ()
 
     def pages(self) -> Sequence[Page]:
@@ -195,13 +181,6 @@ class Feature:
         """What `reflectd status --json` says of it."""
         return {}
 
-    def first_jobs(self) -> Sequence[Statement]:
-        """Jobs that must be stored when the daemon starts (``Jobs.statement``)."""
+    def prune(self, now_ms: int) -> Sequence[Statement]:  # noqa: ARG002 - as above
+        """What is too old to keep; soon after the start and about every hour."""
         return ()
-
-    def prune(self, now_ms: int) -> Sequence[Statement]:  # noqa: ARG002 - for those that override it
-        """What is too old to keep."""
-        return ()
-
-    async def drain(self) -> None:
-        """The daemon stops: finish in a moment what must not be lost."""

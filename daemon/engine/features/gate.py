@@ -20,7 +20,7 @@ from ...core.orders import SendFeedback
 from ...core.session import judging, reconcile
 from ...core.verdict import JudgedBy
 from ...judge.decide import Round, decide
-from .feature import Feature, Parts, Question
+from .feature import Feature, Parts, Route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,15 +47,16 @@ class Gate(Feature):
         self._asked: OrderedDict[tuple[str, str, int], list[str]] = OrderedDict()
         self._thinks: dict[tuple[str, str], asyncio.Future[dict[str, Any] | None]] = {}
 
-    def questions(self) -> Sequence[Question]:
+    def routes(self) -> Sequence[Route]:
         """``ask gate``: the feedback order that should follow a text, or null. Without a text: a call
         followed the one that was asked about, so nobody waits for the answer.
         """
-        return (Question("gate", self._answer),)
+        return (Route("ASK", "gate", self._answer),)
 
-    async def _answer(self, instance: Instance, data: Mapping[str, str]) -> Mapping[str, Any]:
+    async def _answer(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         session, message = data["session"], data["message"]
-        if not data["text"]:
+        instance = self.parts.instances.get(data["instance"])
+        if not data["text"] or instance is None:
             self._withdraw(session, message)
             return {"feedback": None}
         return {"feedback": await self.ask(instance, session, message, data["text"])}

@@ -12,17 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from ...core.events import SessionEvent
     from ...core.offers import Moment, Offer
     from ...core.pending import Pending
     from ...core.session import Session
-    from ...core.task import ClosedTask
     from ...core.verdict import Verdict
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
     from ..world import World
-    from .feature import Page, Parts, Question, Route
+    from .feature import Heard, Page, Parts, Place, Route
 
 T = TypeVar("T")
 
@@ -46,7 +44,9 @@ class Features:
             except Exception:
                 self._world.log.exception("bug", feature=getattr(kind, "name", repr(kind)))
         self._hearing = tuple(f for f in self._features if type(f).heard is not Feature.heard)
-        self._reading = tuple(f for f in self._features if type(f).ready is not Feature.ready)
+        self._reading = tuple(
+            f for f in self._features if type(f).prepare_context is not Feature.prepare_context
+        )
 
     def __iter__(self) -> Iterator[Feature]:
         return iter(self._features)
@@ -55,21 +55,13 @@ class Features:
         """The feature of this name."""
         return next((f for f in self._features if f.name == name), None)
 
-    def heard(self, before: Session | None, after: Session, event: SessionEvent) -> None:
+    def heard(self, before: Session | None, after: Session, event: Heard) -> None:
         """See ``Feature.heard``. It is on the way of every event, so only those who listen are called."""
         for f in self._hearing:
             try:
                 f.heard(before, after, event)
             except Exception:
                 self._world.log.exception("bug", feature=f.name)
-
-    def switched(self, s: Session, *, on: bool) -> None:
-        """See ``Feature.switched``."""
-        self._each(lambda f: f.switched(s, on=on))
-
-    def returned(self, s: Session) -> None:
-        """See ``Feature.returned``."""
-        self._each(lambda f: f.returned(s))
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
         """See ``Feature.judged``."""
@@ -78,11 +70,6 @@ class Features:
     def deciding(self, verdict: Verdict, case: Case, directory: str) -> list[Statement]:
         """See ``Feature.deciding``."""
         return [one for found in self._each(lambda f: f.deciding(verdict, case, directory)) for one in found]
-
-    def closed(self, name: str, task: ClosedTask) -> Sequence[Statement]:
-        """Tell the feature of this name; see ``Feature.closed``. What it raises is raised."""
-        feature = self.named(name)
-        return feature.closed(task) if feature is not None else ()
 
     async def due(self, p: Pending) -> None:
         """Have a pending action done by the feature that it belongs to."""
@@ -100,43 +87,34 @@ class Features:
                 return
         self._world.log.warning("no feature does this", job=job.kind, key=job.key)
 
-    def gives(self, directory: str) -> bool:
-        """See ``Feature.gives``."""
-        return any(self._each(lambda f: f.gives(directory)))
+    def has_context(self, directory: str) -> dict[Place, int]:
+        """See ``Feature.has_context``: the longest wait of each place."""
+        found: dict[Place, int] = {}
+        for places in self._each(lambda f: f.has_context(directory)):
+            for place, ms in places.items():
+                found[place] = max(ms, found.get(place, 0))
+        return found
 
-    def places(self, directory: str) -> dict[str, int]:
-        """See ``Feature.places``."""
-        found = self._each(lambda f: f.places(directory))
-        return {place: ms for places in found for place, ms in places.items()}
+    async def prepare_context(self, s: Session, moment: Moment) -> None:
+        """See ``Feature.prepare_context``."""
 
-    async def ready(self, s: Session, moment: Moment) -> None:
-        """See ``Feature.ready``."""
-
-        async def ready(f: Feature) -> None:
+        async def prepare(f: Feature) -> None:
             try:
-                await f.ready(s, moment)
+                await f.prepare_context(s, moment)
             except Exception:
                 self._world.log.exception("bug", feature=f.name)
 
         if self._reading:
-            await asyncio.gather(*(ready(f) for f in self._reading))
+            await asyncio.gather(*(prepare(f) for f in self._reading))
 
-    def offers(self, s: Session, moment: Moment) -> list[Offer]:
-        """See ``Feature.offers``."""
-        return [offer for found in self._each(lambda f: f.offers(s, moment)) for offer in found]
-
-    def gave(self, s: Session, offers: Sequence[Offer]) -> None:
-        """See ``Feature.gave``."""
-        self._each(lambda f: f.gave(s, offers))
+    def context(self, s: Session, moment: Moment) -> list[Offer]:
+        """See ``Feature.context``."""
+        return [offer for found in self._each(lambda f: f.context(s, moment)) for offer in found]
 
     def routes(self) -> list[tuple[str, Route]]:
-        """Name of the feature, and each of its routes."""
+        """Name of the feature, and each of its routes, those that hosts ask too."""
         found = self._each(lambda f: [(f.name, route) for route in f.routes()])
         return [route for routes in found for route in routes]
-
-    def questions(self) -> dict[str, Question]:
-        """What hosts may ask, by name."""
-        return {q.what: q for found in self._each(lambda f: f.questions()) for q in found}
 
     def pages(self) -> list[tuple[str, Page]]:
         """Name of the feature, and each of its pages."""
@@ -152,24 +130,9 @@ class Features:
         told = self._each(lambda f: f.status() if f.name == feature else None)
         return next((said for said in told if said), {})
 
-    def first_jobs(self) -> list[Statement]:
-        """See ``Feature.first_jobs``."""
-        return [job for found in self._each(lambda f: f.first_jobs()) for job in found]
-
     def prune(self, now_ms: int) -> list[Statement]:
         """See ``Feature.prune``."""
         return [each for found in self._each(lambda f: f.prune(now_ms)) for each in found]
-
-    async def drain(self) -> None:
-        """See ``Feature.drain``."""
-
-        async def drain(f: Feature) -> None:
-            try:
-                await f.drain()
-            except Exception:
-                self._world.log.exception("bug", feature=f.name)
-
-        await asyncio.gather(*(drain(f) for f in self._features))
 
     def _each(self, call: Callable[[Feature], T]) -> list[T]:
         """What the call gives for each feature; one that fails gives nothing."""

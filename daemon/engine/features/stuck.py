@@ -27,7 +27,7 @@ from ...stuck.flow import Assessment, assess, certain
 from ...stuck.signals import Window, fold, found, step_from_digests
 from ..hosts.host import capabilities
 from ..loops import find_loop
-from .feature import Feature, Parts
+from .feature import Feature, Heard, Parts, Returned, Switched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,8 +69,10 @@ class Stuck(Feature):
         self._stalled: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self._cache: OrderedDict[str, tuple[int, tuple[object, ...], Assessment]] = OrderedDict()
 
-    def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
-        """Sets, moves and takes away timers; nothing here waits."""
+    def heard(self, before: Session | None, after: Session, event: Heard) -> None:
+        """Sets, moves and takes away timers; nothing here waits. The silence of a session that was switched
+        on, or whose host is back, counts from now.
+        """
         session = after.id
         match event:
             case ev.SessionBusied() if before is None or not before.busy:
@@ -88,19 +90,12 @@ class Stuck(Feature):
                 self._leave(session)
             case ev.ToolEnded():
                 self._tool(after, event)
+            case Switched(on=False):
+                self._leave(session)
+            case Switched() | Returned() if after.busy:
+                self._watch(after, self._world.clock.now_ms())
             case _:
                 pass
-
-    def switched(self, s: Session, *, on: bool) -> None:
-        """Switched on again, the silence counts from now; switched off, nothing waits for the session."""
-        if not on:
-            self._leave(s.id)
-        elif s.busy:
-            self._watch(s, self._world.clock.now_ms())
-
-    def returned(self, s: Session) -> None:
-        """The silence of a working session counts from the return of its host."""
-        self._watch(s, self._world.clock.now_ms())
 
     def status(self) -> Mapping[str, Any]:
         """The working sessions of which a person was told that they seem stuck, each with what was said."""

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...core import events as ev
 from ...core.errors import Unavailable
-from ...engine.features.feature import Feature, Parts, Route
+from ...core.session import FINAL_FOR_TASK
+from ...engine.features.feature import Feature, Heard, Parts, Route
 from ...engine.repositories import repository_of
 from ...learning import tables
 from ...store import injections
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from ...core.offers import Moment, Offer
     from ...core.session import Session
-    from ...core.task import ClosedTask
     from ...core.verdict import Verdict
     from ...engine.features.feature import Place
     from ...judge.case import Case
@@ -68,6 +68,7 @@ class Memory(Feature):
         self._give = GiveLessons(world, parts.asking, self.find)
         self._routes = EpisodeRoutes(world, self.store, self._vectors, self.find)
         self._counts: Mapping[str, int] = {}
+        self._held: asyncio.Task[None] | None = None
 
     @property
     def enabled(self) -> bool:
@@ -81,13 +82,16 @@ class Memory(Feature):
             return ()
         return self._reflexions.keep(verdict, case, directory, s.host)
 
-    def closed(self, task: ClosedTask) -> Sequence[Statement]:
-        """Now it can be reflected on."""
-        return (self._reflexions.soon(task.session, task.task),) if self.enabled else ()
-
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - the seam
-        """The first verdict after lessons were given says whether they helped."""
-        if not self.enabled or verdict.state not in JUDGED or verdict.reward is None:
+        """The first verdict after lessons were given says whether they helped. A task that is over is
+        reflected on now.
+        """
+        if not self.enabled:
+            return
+        s = self._world.sessions.peek(verdict.session)
+        if s is not None and s.task == verdict.task and s.phase in FINAL_FOR_TASK:
+            self._world.spawn(self._due_soon(self._reflexions.soon(s.id, s.task)), "memory")
+        if verdict.state not in JUDGED or verdict.reward is None:
             return
         bad = should_reflect(verdict.reward, self._world.settings.memory.threshold)
         given = injections.first_after(self._world.db, verdict.session)
@@ -95,29 +99,30 @@ class Memory(Feature):
             done = self.find.counted(given, verdict.session, "failed" if bad else "helped")
             self._world.spawn(done, "memory")
 
-    def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
-        """A new session: what waits for a model is tried again."""
+    def heard(self, before: Session | None, after: Session, event: Heard) -> None:
+        """A new session: what waits for a model is tried again. A new task, or the end of the session: the
+        task before is reflected on now.
+        """
         if not self.enabled:
             return
         self._give.heard(after, event)
-        if before is None and isinstance(event, ev.SessionSeen) and not after.judge:
-            self._world.spawn(self._due_soon(self._reflexions.retry(after.directory)), "memory")
+        if before is None:
+            if isinstance(event, ev.SessionSeen) and not after.judge:
+                self._world.spawn(self._due_soon(self._reflexions.retry(after.directory)), "memory")
+        elif before.task and (after.task != before.task or after.deleted):
+            self._world.spawn(self._due_soon(self._reflexions.soon(before.id, before.task)), "memory")
 
-    def places(self, directory: str) -> Mapping[Place, int]:
+    def has_context(self, directory: str) -> Mapping[Place, int]:
         """With a prompt and behind a tool call, where lessons are given there."""
         return self._give.places(directory)
 
-    async def ready(self, s: Session, moment: Moment) -> None:
+    async def prepare_context(self, s: Session, moment: Moment) -> None:
         """Choose lessons."""
         await self._give.ready(s, moment)
 
-    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+    def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """The lessons that were chosen."""
         return self._give.offers(s, moment)
-
-    def gave(self, s: Session, offers: Sequence[Offer]) -> None:
-        """Count them."""
-        self._give.gave(s, offers)
 
     async def _due_soon(self, statement: Statement) -> None:
         await self._world.db.commit(statement)
@@ -133,10 +138,6 @@ class Memory(Feature):
             self._counts = await self.store.counts(None)
         except Unavailable as e:
             self._world.health.failed(FAULT, str(e))
-
-    def first_jobs(self) -> Sequence[Statement]:
-        """The memory is kept in order from now on."""
-        return self._upkeep.first_jobs() if self.enabled else ()
 
     def routes(self) -> Sequence[Route]:
         """For `reflectd memory`, MCP and the library."""
@@ -159,11 +160,16 @@ class Memory(Feature):
             "embedding_loaded": self._vectors.loaded,
         }
 
-    async def drain(self) -> None:
-        """The store's connections go."""
-        await self.store.close()
+    async def _hold(self) -> None:
+        """The store's connections go when the loop ends."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.store.close()
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
-        """What lapsed."""
+        """What lapsed; and from the first time on the memory is kept in order."""
+        upkeep = self._upkeep.first_jobs() if self.enabled and self._held is None else []
+        self._held = self._held or asyncio.ensure_future(self._hold())
         self._world.spawn(asyncio.to_thread(self._give.prune), "marks for hooks")
-        return [*failures.prune(REFLECT, now_ms), forget_uses(now_ms)]
+        return [*upkeep, *failures.prune(REFLECT, now_ms), forget_uses(now_ms)]

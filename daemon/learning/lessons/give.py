@@ -181,7 +181,7 @@ class GiveLessons:
         ms: dict[Place, int] = {"lessons": memory.prompt_ms, "late_lessons": memory.action_ms}
         return ms if self.on(directory) else {}
 
-    def heard(self, s: Session, event: ev.SessionEvent) -> None:
+    def heard(self, s: Session, event: object) -> None:
         """A session ends. Must not wait."""
         if isinstance(event, ev.SessionEnded | ev.SessionDeleted):
             self._drop(s.id)
@@ -210,16 +210,14 @@ class GiveLessons:
             self._waiting.discard(s.id)
 
     def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
-        """What was chosen for the session's task."""
-        return self._answered.get(s.id, ()) if moment.when in {"prompt", "action"} else ()
-
-    def gave(self, s: Session, offers: Sequence[Offer]) -> None:
-        """The session was given these. Must not wait."""
-        names = list(dict.fromkeys(o.name for o in offers if o.kind == "lesson"))
-        if names:
-            self._answered.pop(s.id, None)
-            self._world.spawn(self._find.counted(names, s.id, "given"), "lessons given")
-            self._world.spawn(self._mark(s), "lessons")
+        """What was chosen for the session's task, once. Must not wait."""
+        if moment.when not in {"prompt", "action"} or s.id not in self._answered:
+            return ()
+        offers = self._answered.pop(s.id)
+        names = list(dict.fromkeys(o.name for o in offers))
+        self._world.spawn(self._find.counted(names, s.id, "given"), "lessons given")
+        self._world.spawn(self._mark(s), "lessons")
+        return offers
 
     def prune(self) -> None:
         """The marks of sessions that ended without a word go. It blocks: call it in a thread."""

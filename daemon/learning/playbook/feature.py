@@ -18,7 +18,7 @@ from ...core import events as ev
 from ...core.errors import BadReply
 from ...core.given import known_as
 from ...core.offers import Moment, Offer
-from ...engine.features.feature import Feature, Parts, Route
+from ...engine.features.feature import Feature, Heard, Parts, Place, Route
 from ...learning import tables
 from ...store import injections
 from ..texts import refusal
@@ -78,7 +78,7 @@ class Playbook(Feature):
             return ()
         return self._learning.keep(verdict, case, directory)
 
-    def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
+    def heard(self, before: Session | None, after: Session, event: Heard) -> None:
         """What ends a stretch makes its look back due; a new session, those that wait for a model."""
         if not self._world.settings.playbook.enabled or after.judge or after.parent:
             return
@@ -87,7 +87,7 @@ class Playbook(Feature):
                 self._world.spawn(self._due_soon(self._learning.soon(after.id)), "playbook")
             case ev.SessionSeen() if before is None:
                 self._world.spawn(self._due_soon(self._learning.retry(after.directory)), "playbook")
-                self._world.spawn(self.ready(after, Moment("start")), "playbook")
+                self._world.spawn(self.prepare_context(after, Moment("start")), "playbook")
             case _:
                 pass
 
@@ -99,11 +99,11 @@ class Playbook(Feature):
         """Look back on a stretch, or write what a bootstrap had decided."""
         await (self._bootstrap if job.kind == BOOTSTRAP else self._learning).work(job)
 
-    def gives(self, directory: str) -> bool:
-        """Where it is switched on."""
-        return self._learning.gives(directory)
+    def has_context(self, directory: str) -> Mapping[Place, int]:
+        """When a session starts, where it is switched on."""
+        return {"context": 0} if self._learning.gives(directory) else {}
 
-    async def ready(self, s: Session, moment: Moment) -> None:
+    async def prepare_context(self, s: Session, moment: Moment) -> None:
         """Read the project's points, if anything changed since they were last read."""
         if not moment.begins or not self._learning.gives(s.directory):
             return
@@ -134,7 +134,7 @@ class Playbook(Feature):
             return known
         return _Read(stamp, project, tuple(self._books.lines(project)), heading)
 
-    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+    def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """The points that are known, when a session starts and when it lost its context."""
         if not moment.begins or not self._learning.gives(s.directory):
             return ()

@@ -17,7 +17,7 @@ import msgspec
 
 from ...core import events as ev
 from ...core.errors import BadReply, Rejected, Unavailable
-from ...engine.features.feature import Feature, Parts, Route
+from ...engine.features.feature import Feature, Heard, Parts, Route
 from . import consents, contradicts, signals
 from .candidates import Candidate
 
@@ -68,7 +68,7 @@ class Rules(Feature):
         self._lock = asyncio.Lock()
         self._typed: dict[str, int] = {}  # when `/reflect` was typed last, by session
 
-    def heard(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:  # noqa: ARG002
+    def heard(self, before: Session | None, after: Session, event: Heard) -> None:  # noqa: ARG002
         """Note what a person answered and typed."""
         match event:
             case ev.QuestionAnswered():

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from ...core.errors import Unavailable, UserError
 from ...core.given import folded, known_as
 from ...core.offers import Moment, Offer
-from ...engine.features.feature import Feature, Parts
+from ...engine.features.feature import Feature, Parts, Place
 from ..playbook.playbooks import RULES, identity, rules_of
 from ..state import ReflectState
 from .preferences import place, those_that_count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ...core.session import Session
 
@@ -44,13 +44,13 @@ class Preferences(Feature):
         self._read: OrderedDict[str, Read] = OrderedDict()
         self._states: OrderedDict[str, ReflectState] = OrderedDict()
 
-    def gives(self, directory: str) -> bool:
+    def has_context(self, directory: str) -> Mapping[Place, int]:
         """Where the person vouched for one. Asked with each batch of a host's events."""
-        return self._state(directory).has("preferences")
+        return {"context": 0} if self._state(directory).has("preferences") else {}
 
-    async def ready(self, s: Session, moment: Moment) -> None:
+    async def prepare_context(self, s: Session, moment: Moment) -> None:
         """Read the project's file, if anything changed since it was last read."""
-        if not moment.begins or not self.gives(s.directory):
+        if not moment.begins or not self.has_context(s.directory):
             return
         self._read[s.directory] = await asyncio.to_thread(
             self._look, s.directory, self._read.get(s.directory)
@@ -59,10 +59,10 @@ class Preferences(Feature):
         while len(self._read) > DIRECTORIES_KEPT:
             self._read.popitem(last=False)
 
-    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+    def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """When a session starts, and when it lost its context."""
         found = self._read.get(s.directory)
-        return () if found is None or not moment.begins or not self.gives(s.directory) else found[1]
+        return () if found is None or not moment.begins or not self.has_context(s.directory) else found[1]
 
     def _state(self, directory: str) -> ReflectState:
         found = self._states.get(directory)

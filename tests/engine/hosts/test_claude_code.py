@@ -666,7 +666,7 @@ class Hints(Feature):
 
     name: ClassVar = "hints"
 
-    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+    def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
         return (Offer("hint", "lesson", f"About: {moment.text}"),) if moment.when == "prompt" else ()
 
 

@@ -202,8 +202,8 @@ async def test_switches(tmp_path: Path, text: str, on: bool) -> None:
     await site.start()
     await site.knows()
     assert bool(await site.asked(await site.session("s1"), TASK, *([FIRST] if on else []))) is on
-    places = site.sim.daemon.engine.features.places(str(site.project))
-    assert set(places) == ({"lessons", "late_lessons"} if on else set())
+    places = site.sim.daemon.engine.features.has_context(str(site.project))
+    assert set(places) - {"context"} == ({"lessons", "late_lessons"} if on else set())
     assert len(site.questions()) == on
     await site.sim.stop()
 

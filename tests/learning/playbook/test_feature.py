@@ -18,10 +18,11 @@ from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply
 from daemon.engine import offering
 from daemon.learning import tables
-from daemon.learning.playbook.feature import Playbook, compared, held_out
+from daemon.learning.playbook.feature import Playbook, held_out
 from daemon.learning.playbook.playbooks import Line
 from daemon.learning.playbook.points import Names, add
 from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook
+from daemon.learning.records import compared
 from daemon.learning.rules.journal import bury
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.rules.section import Document
@@ -809,7 +810,7 @@ async def test_what_the_person_dismissed_is_not_learned(site: Site) -> None:
 @pytest.mark.parametrize(
     ("given", "held", "said"),
     [
-        ((100, 95), (0, 0), "nothing can be compared"),
+        ((100, 95), (0, 0), "so no cause is shown"),
         ((9, 9), (100, 40), "too few"),
         ((100, 95), (9, 0), "too few"),
         ((100, 55), (100, 50), "no difference"),

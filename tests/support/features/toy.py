@@ -1,7 +1,7 @@
 """A whole feature in one file: what it costs to hang something on the engine (CONTRIBUTING.md).
 
-It counts a project's closed tasks. It hears events, sees verdicts, works in the background, offers a context,
-answers a route, has a page, and has a verb.
+It counts the tasks that were judged complete. It hears events, sees verdicts, works in the background, offers
+a context, answers a route, has a page, and has a verb.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from typing import Any, ClassVar
 
 from daemon.client import request
 from daemon.core.errors import Rejected
-from daemon.core.events import SessionEvent
 from daemon.core.offers import Moment, Offer
 from daemon.core.session import Session
-from daemon.core.task import ClosedTask
 from daemon.core.verdict import Verdict
-from daemon.engine.features.feature import Feature, Page, Parts, Route
+from daemon.engine.features.feature import Feature, Heard, Page, Parts, Route
 from daemon.judge.case import Case
 from daemon.paths import Paths, find_socket, resolve
 from daemon.store.db import Statement
@@ -33,25 +31,26 @@ class Toy(Feature):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self.events, self.verdicts = 0, list[str]()
-        self.tasks: list[ClosedTask] = []
+        self.tasks: list[str] = []
         self.worked: list[str] = []
         self.praised: list[str] = []
 
-    def heard(self, before: Session | None, after: Session, event: SessionEvent) -> None:
+    def heard(self, before: Session | None, after: Session, event: Heard) -> None:
         self.events += 1
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
         self.verdicts.append(f"{verdict.state}{' sent' if sent else ''}{' judged' if case else ''}")
 
-    def closed(self, task: ClosedTask) -> Sequence[Statement]:
-        self.tasks.append(task)
-        self.parts.jobs.wake()
-        return (self.parts.jobs.statement("toy.count", task.task, {"why": task.why}, lane="toy"),)
+    def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
+        if not verdict.complete:
+            return ()
+        self.tasks.append(verdict.task)
+        return (self.parts.jobs.statement("toy.count", verdict.task, {"why": verdict.state}, lane="toy"),)
 
     async def work(self, job: Job) -> None:
         self.worked.append(f"{job.key} {job.body['why']}")
 
-    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+    def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
         return (Offer("toy", "point", f"{len(self.tasks)} tasks were finished here."),)
 
     def routes(self) -> Sequence[Route]:
@@ -61,7 +60,7 @@ class Toy(Feature):
         return (Page("toys", "Toys", self._read),)
 
     async def _answer(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"tasks": [t.task for t in self.tasks], "asked": dict(query)}
+        return {"tasks": self.tasks, "asked": dict(query)}
 
     async def _praise(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if body["who"] == "nobody":
