@@ -29,7 +29,7 @@ them on its PATH."""
 ADDRESSES: Final = {"opencode": "https://opencode.ai", "claude-code": "https://claude.com/claude-code"}
 _COPY: Final = {
     "current": "as this version has it",
-    "different": "of another version: `reflectd doctor` brings it up to date",
+    "different": "not as this version and your settings want it: `reflectd restart` mends that",
     "linked": "a link, which reflectd leaves alone",
     "missing": "missing",
 }

@@ -129,18 +129,14 @@ def _lines(rows: list[config.Row], problems: list[str], paint: Paint) -> list[st
 
 def _set(file: Path, key: str, text: str, *, as_json: bool) -> None:
     """Write one setting into the person's file. Raises ``UserError`` and ``Unavailable``."""
-    from ...files.toml_text import put
-    from .edit import check_editable, read_text, write
+    from . import copies
+    from .edit import check_editable, with_settings, write
 
     value = config.value_of(key, text)
-    section, _, name = key.rpartition(".")
-    old = read_text(file) if file.exists() else ""
-    try:
-        new = put(old, section, name, value)
-    except UserError as error:
-        raise UserError(f"{file}: {error}. Nothing was changed in it") from error
+    old, new = with_settings(file, {key: value})
     check_editable(file, force=False)
     backup = write(file, old, new, datetime.now) if new != old else None
+    copies.refresh_all(os.environ)
     notes = _notes(file, new, key)
     if as_json:
         found = {"key": key, "value": value, "file": str(file), "changed": new != old}
@@ -180,6 +176,9 @@ def _edit(file: Path) -> None:
         raise Unavailable(f"cannot open {file} with {wanted!r}: {why}; name an editor in EDITOR") from None
     if code:
         raise Unavailable(f"{wanted} ended with exit code {code}")
+    from . import copies
+
+    copies.refresh_all(os.environ)
     _check(config.load(os.environ, file))
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ...core.errors import Unavailable, UserError
 from ...files.folders import remove_empty
 from ...paths import config_file, data_folder
-from . import backups, claude_code, command, opencode
+from . import backups, claude_code, opencode
 from .edit import read
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def settings(env: Mapping[str, str], folder: Path) -> Iterator[Trace]:
     for file in dict.fromkeys([*opencode.read_in(env, folder), *edited]):
         if opencode.names_us(file):
             yield Trace("settings", str(file), "our line", partial(opencode.disconnect, env, file))
-    beside = [command.file_of(file) for file in claude_code.read_in(env, folder)]
+    beside = [claude_code.command_of(file) for file in claude_code.read_in(env, folder)]
     for file in dict.fromkeys([*beside, *edited]):
-        if command.is_exactly_ours(env, file):
+        if claude_code.is_our_command(env, file):
             gone = partial(backups.put_back, env, file, read(file), None)
             yield Trace("settings", str(file), "our command", gone)
     for file in dict.fromkeys([*claude_code.read_in(env, folder), *edited]):
