@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli.setup import copies as tool_hooks
+from daemon.cli.setup import copies
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.opencode import OpencodeServe
 from harness.machine.reflectd import Daemon, verdict_file
@@ -131,7 +131,7 @@ def plugin(own_box: Sandbox) -> Path:
     copy = own_box.root / "plugin"
     shutil.copytree(PLUGIN, copy)
     hooks = copy / "hooks" / "hooks.json"
-    hooks.write_bytes(tool_hooks.with_them(hooks.read_bytes()))
+    hooks.write_bytes(copies.hooks_json(hooks.read_bytes(), late=True))
     return copy
 
 

@@ -3,9 +3,9 @@
 Decides which settings file is edited, and writes two entries: ``extraKnownMarketplaces.reflectd`` (the
 plugin's copy in the data folder, which Claude Code reads in place) and
 ``enabledPlugins["reflectd@reflectd"]``. Everything else in the file stays as it is. With
-``--reflect`` it also makes a bare `/reflect` among the person's own commands, because a plugin's command answers
-only to its full name. ``--remove`` also removes what Claude Code wrote down about us, our backups, that command,
-and the settings file and folder when they are empty then.
+``--reflect`` it also makes a bare `/reflect` among the person's own commands, because a plugin's command
+answers only to its full name. ``--remove`` also removes what Claude Code wrote down about us, our backups,
+that command, and the settings file and folder when they are empty then.
 A file that is no settings file is a ``UserError`` and is not changed.
 """
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ... import config, paths
 from ...core.errors import Unavailable, UserError
 from ...core.settings import SETTINGS, toml
+from ...core.words import HOSTS
 from ..render import Paint, print_json, short
 from ..settings import add_flags, load
 from ..terminal import add_flag, say, show
@@ -136,8 +137,10 @@ def _set(file: Path, key: str, text: str, *, as_json: bool) -> None:
     old, new = with_settings(file, {key: value})
     check_editable(file, force=False)
     backup = write(file, old, new, datetime.now) if new != old else None
-    copies.refresh_all(os.environ)
     notes = _notes(file, new, key)
+    notes += [
+        f"restart {HOSTS[host]}: its plugin follows the setting" for host in copies.refresh_all(os.environ)
+    ]
     if as_json:
         found = {"key": key, "value": value, "file": str(file), "changed": new != old}
         print_json({**found, "backup": str(backup) if backup else None, "warnings": notes})

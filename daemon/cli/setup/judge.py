@@ -238,9 +238,7 @@ def _login(settings: Settings, env: Mapping[str, str]) -> str:
     """Whether the Claude Code that would judge is logged in, as it says itself; "" where it says nothing."""
     from ...llm.claude_cli import child_env, find
 
-    if settings.claude_cli.token_file:
-        return "its token is in claude_cli.token_file"
-    program = find(settings.claude_cli.path, env)
+    program = None if settings.claude_cli.token_file else find(settings.claude_cli.path, env)
     if program is None:
         return ""
     try:

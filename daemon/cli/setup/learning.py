@@ -84,8 +84,8 @@ def _more(settings: Settings, env: Mapping[str, str]) -> str:
     who = "; ".join(f"{HOSTS[host]}: {names(j)}" for host, j in found(settings, env, by_host=True).items())
     return (
         f"  cost     It {USUAL} {FAILED} In seven days that is at most {settings.spend.learning_percent} % "
-        "of what judging cost (spend.learning_percent); `reflectd cost --by purpose` shows it. Where only the "
-        "rules judge it learns nothing by itself and costs nothing.\n"
+        "of what judging cost (spend.learning_percent); `reflectd cost --by purpose` shows it. Where only "
+        "the rules judge it learns nothing by itself and costs nothing.\n"
         "  text     Goes to the provider that judges, with known secrets taken out, and nowhere else. "
         f"Now that is {who}. The case of each judged turn is kept in your state folder until it was learned "
         "from, for seven days at most.\n"

@@ -241,7 +241,7 @@ def _which(there: Sequence[Agent]) -> list[str]:
     new = {agent.host: agent.name for agent in there if not agent.loads}
     if not new:
         return []
-    one = f", or only {' or '.join(new)}" if len(new) > 1 else ""
+    one = f", or one: {', '.join(new)}" if len(new) > 1 else ""
     while True:
         answer = input(f"\nConnect {' and '.join(new.values())}? [Y/n{one}] ").strip().lower()
         if answer in {"", "y", "yes"}:
@@ -250,7 +250,7 @@ def _which(there: Sequence[Agent]) -> list[str]:
             return []
         if answer in new:
             return [answer]
-        say(f"Type y, n{one.replace(' only', '')}.")
+        say(f"Type y, n{one}.")
 
 
 def _done(
@@ -357,12 +357,14 @@ def _as_json(
     state: Written | str,
 ) -> dict[str, Any]:
     """What was done, for a script."""
-    each = [{"host": host, **_report(report, host, args, env, values)} for host, report in reports.items()]
-    if args.remove or args.undo:
+    back = args.remove or args.undo
+    each = []
+    for host, report in reports.items():
+        named = {} if args.host else {"host": host}
+        judges = {"judge": _judge(state, env)} if host == judge.HOST and not back else {}
+        each.append({**named, **_report(report, host, args, env, values), **judges})
+    if back:
         return each[0] if args.host else {"agents": each}
-    for one in each:
-        if one["host"] == judge.HOST:
-            one["judge"] = _judge(state, env)
     if isinstance(state, str):
         learns: dict[str, Any] = {"error": state}
     else:
@@ -419,10 +421,15 @@ def _tell_next(
     old = isinstance(state, Written) and state.changed and status(paths.find_socket(where), 1.0)
     steps = ["`reflectd restart`"] if old else []
     steps += [f"restart {' and '.join(changed)}"] if changed else []
+    if args.undo and not args.host and any(key in settings.sources for key in learning.SETTINGS):
+        say("Whether it learns and who judges stays as you said: `reflectd config --changed`.")
     if steps:
         say(f"Next: {', then '.join(steps)}.")
     elif not (isinstance(state, Written) and state.changed):
-        say("Nothing is left to do." if back or _connected(env) else "Nothing was changed.")
+        done = (
+            "Nothing was changed." if back or not _connected(env) else "All of it is set up: nothing to do."
+        )
+        say(done)
 
 
 def _connected(env: Mapping[str, str]) -> bool:

@@ -131,15 +131,6 @@ def test_undo_never_loses_a_later_edit(desk: Desk) -> None:
     assert "opus" in Path(done["backup"]).read_text()
 
 
-def test_an_unknown_flag_is_refused_with_the_usage_of_this_command(desk: Desk) -> None:
-    """What is asked of one agent is answered with what that agent's command can do."""
-    for argv in (["--nonsense"], ["--undo", "--remove"]):
-        with pytest.raises(WrongArguments) as refused:
-            desk(*argv)
-        assert "setup claude-code [-h]" in refused.value.usage
-        assert "--undo" in refused.value.usage
-
-
 def test_the_plugin_lies_in_the_data_folder(desk: Desk) -> None:
     """Claude Code reads it there, so an update of reflectd with another Python does not disconnect it."""
     desk()
