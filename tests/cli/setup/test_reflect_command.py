@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli.setup import traces
+from daemon.cli.setup import uninstall
 from daemon.core.consent import COMMAND_MARK
 from daemon.files.commands import all_ours, is_ours
 from daemon.paths import shipped
@@ -30,7 +30,7 @@ def file(desk: Desk) -> Path:
 
 def uninstalled(desk: Desk) -> list[str]:
     """What `uninstall` would take away of settings, taken away."""
-    found = list(traces.settings(desk.env, desk.project))
+    found = list(uninstall.settings(desk.env, desk.project))
     for trace in found:
         trace.remove()
     return [trace.path for trace in found]
