@@ -101,8 +101,10 @@ def ask(settings: Settings, env: Mapping[str, str]) -> dict[str, Value]:
 
 def notes(settings: Settings, judging: Judging, env: Mapping[str, str]) -> list[str]:
     """What a person has to know about the judge in force: where its key is read, whether it has a login."""
-    api = settings.apis.get(judging.chosen)
-    if api is not None and api.key_env and judging.setting == SETTING:
+    api = settings.apis.get(judging.chosen) if judging.setting == SETTING else None
+    if api is not None and api.base_url and not api.key_env:
+        return [f"asks {api.model} at {_shown(api.base_url)} (`reflectd config set {judging.chosen}.model`)"]
+    if api is not None and api.key_env:
         return [
             f"the key in {api.key_env}, in the environment of what starts the daemon, goes to "
             f"{api.base_url}; a service does not see it and needs {judging.chosen}.key_file"
@@ -179,6 +181,11 @@ def _goes(name: str, keys: Keys) -> str:
     address = keys.apis[name].base_url
     if address in {"", VARIABLES[name].official}:
         return "Anthropic" if name == "anthropic" else "OpenAI"
+    return _shown(address)
+
+
+def _shown(address: str) -> str:
+    """The host of an address, without a password in it, and whether it is this machine."""
     parts = urlsplit(address)
     return f"{parts.netloc.rpartition('@')[2]}{', this machine' if parts.hostname in LOCAL else ''}"
 

@@ -287,7 +287,9 @@ def _done(
     changed |= set() if dry or back else set(copies.refresh_all(env))
     if args.json:
         return _as_json(args, env, reports, values, state), 2 if failed else 0
-    if not back:
+    if judge.SETTING in values and judge.HOST not in reports:
+        _tell_judge(judge.HOST, env, state)
+    if not back and (reports or learning.POINTS in values or not values):
         say(f"  learns: {state if isinstance(state, str) else learning.in_words(state.settings)}")
     _tell_next(args, env, [name for host, name in HOSTS.items() if host in changed], state)
     return {}, 2 if failed else 0
@@ -340,6 +342,11 @@ def _tell(
         return
     if not agents.find(env, host):
         say(f"warning: {agents.missing(host)}: install it to use this", sys.stderr)
+    _tell_judge(host, env, state)
+
+
+def _tell_judge(host: str, env: Mapping[str, str], state: Written | str) -> None:
+    """Say who judges the sessions of a host, what that may cost, and what the judge lacks."""
     if isinstance(state, str):
         say(f"  judge:  {state}")
         return
@@ -418,7 +425,8 @@ def _tell_next(
     where = paths.resolve(env, state_dir=settings.daemon.state_dir, connects=False)
     if not back and (offer := offer_here(settings, where)):
         say(offer)
-    old = isinstance(state, Written) and state.changed and status(paths.find_socket(where), 1.0)
+    unused = {"claude_code.mod", "claude_code.mcp"}  # by the daemon
+    old = isinstance(state, Written) and state.changed - unused and status(paths.find_socket(where), 1.0)
     steps = ["`reflectd restart`"] if old else []
     steps += [f"restart {' and '.join(changed)}"] if changed else []
     if args.undo and not args.host and any(key in settings.sources for key in learning.SETTINGS):

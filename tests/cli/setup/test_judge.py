@@ -18,8 +18,10 @@ from daemon import config
 from daemon.cli.judging import found
 from daemon.cli.setup.judge import CHOICES, SERVERS, USUAL, servers_here
 from daemon.keys import TOKEN, load_keys
-from harness.machine.sandbox import REPO
+from harness.machine.sandbox import REPO, Sandbox
+from tests.cli.setup.test_setup import a_program, settings_of
 from tests.support.hosts.claude_code_settings import Desk
+from tests.support.machine.command_line import reflectd, said
 
 SERVER = '# mine\n[openai]  # local\nbase_url = "http://127.0.0.1:11434/v1"\n'
 RULES = "the rules (no model, so they miss much; run `reflectd setup claude-code` to choose a judge)"
@@ -157,6 +159,7 @@ def test_a_model_server_on_its_usual_port_is_found(desk: Desk) -> None:
         with suppress(OSError), a_server(models("nomic-embed-text", "qwen3:8b"), port) as (_, requests):
             desk.env["OPENAI_API_KEY"] = ""
             assert desk("--judge", "openai") == 0
+            assert f"asks qwen3:8b at 127.0.0.1:{port}, this machine" in " ".join(desk.out.split())
             assert f'openai.base_url = "http://127.0.0.1:{port}/v1"' in " ".join(desk.out.split()), name
             (request,) = requests
             assert request.startswith(b"GET /v1/models HTTP/1.1\r\n")
@@ -189,6 +192,21 @@ def test_what_is_no_model_server_is_not_offered(body: bytes) -> None:
     assert time.monotonic() - began < 20
     with a_server(models("m"), head=b"HTTP/1.0 302 Found\r\nLocation: http://example.org/") as (port, _):
         assert servers_here({port: "x"}) == []
+
+
+def test_the_flag_alone_chooses_the_judge_and_nothing_else(box: Sandbox) -> None:
+    """No agent is connected by it, and its login is said."""
+    env = a_program(box, "claude")
+    Path(env["PATH"], "claude").write_text("#!/bin/sh\necho '{\"loggedIn\": false}'\n")
+    done = reflectd(box, "setup", "--judge", "claude-cli", **env)
+    said(done, 0, "judge:  your own Claude Code", "not logged in: run `claude` and type /login")
+    found = json.loads(reflectd(box, "setup", "--judge", "claude-cli", "--json", **env).stdout)
+    assert (found["agents"], found["judge"]["asked"], found["judge"]["changed"]) == (
+        [],
+        ["claude-cli"],
+        False,
+    )
+    assert settings_of(box) == {"opencode": False, "claude-code": False}
 
 
 def test_a_key_or_an_address_of_the_persons_own_is_kept_from_other_servers(desk: Desk) -> None:
