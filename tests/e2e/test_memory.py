@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli.setup import copies
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.opencode import OpencodeServe
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.claude_code import bash as claude_bash
-from harness.models.claude_code_scripts import HEADLESS, PLUGIN
+from harness.models.claude_code_scripts import HEADLESS
 from harness.models.scripts import COMPLETE, DONE, REQUEST, nonce_of, verdict
 from harness.models.server import ModelServer, Request, Step, bash, text
+from tests.support.machine.command_line import reflectd, said
 
 EARNED = 5_000_000  # tokens that a judgement is said to have cost, so that learning may cost something
 PROBLEM = "The agent stopped while make test still failed."
@@ -127,11 +127,12 @@ def story(
 
 @pytest.fixture
 def plugin(own_box: Sandbox) -> Path:
-    """The plugin's copy as `setup` makes it where lessons are given."""
+    """The plugin's copy as `setup` makes it, after lessons were switched on by one command."""
+    for argv in (["setup", "claude-code"], ["config", "set", "memory.enabled", "true"]):
+        said(reflectd(own_box, *argv), 0)
     copy = own_box.root / "plugin"
-    shutil.copytree(PLUGIN, copy)
-    hooks = copy / "hooks" / "hooks.json"
-    hooks.write_bytes(copies.hooks_json(hooks.read_bytes(), late=True))
+    shutil.copytree(own_box.home / ".local" / "share" / "reflectd" / "plugins" / "claude-code", copy)
+    said(reflectd(own_box, "setup", "claude-code", "--remove"), 0)
     return copy
 
 

@@ -35,7 +35,7 @@ USUAL: Final = "A stop usually takes one call of about 2,000 tokens and an answe
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 SERVERS: Final = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}
 """The usual ports of model servers. Each lists its models as OpenAI's API does."""
-SERVERS_S, LOGIN_S, LIST_LIMIT = 0.7, 5.0, 1_000_000
+SERVERS_S, LOGIN_S, LIST_LIMIT, LONGEST_NAME = 0.7, 5.0, 1_000_000, 120
 
 
 class Server(NamedTuple):
@@ -238,7 +238,7 @@ def _first_model(port: int) -> str:
     finally:
         connection.close()
     valid = config.SETTINGS["openai.model"].valid
-    return next((name for name in ids if valid(name) and "embed" not in name.lower()), "")
+    return next((i for i in ids if valid(i) and len(i) <= LONGEST_NAME and "embed" not in i.lower()), "")
 
 
 def _login(settings: Settings, env: Mapping[str, str]) -> str:
@@ -251,6 +251,7 @@ def _login(settings: Settings, env: Mapping[str, str]) -> str:
     try:
         asked = subprocess.run(  # noqa: S603 - the program that would judge
             [program, "auth", "status"],
+            cwd=env.get("HOME") or "/",  # and not in a project, whose settings could name a program
             env=child_env(env, 1, LOGIN_S),
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
+    from ...core.policy import Judging
     from ...core.settings import Value
     from .agents import Agent
 
@@ -36,11 +37,14 @@ if TYPE_CHECKING:
 
 NOT_CONNECTED: Final = 3
 CONNECT: Final = {"opencode": opencode.setup, "claude-code": claude_code.setup}
-ONLY: Final = {
-    "opencode": (("dir", "--dir"), ("spec", "--spec")),
-    "claude-code": (("reflect", "--reflect"), ("mod", "--mod"), ("judge", "--judge")),
+OF_ONE: Final = {
+    "dir": ("opencode",),
+    "spec": ("opencode",),
+    "reflect": ("claude-code",),
+    "mcp": ("opencode", "claude-code"),
 }
-"""Flags that one agent has: without a name they need none, with the other agent's name they are refused."""
+"""Flags that need an agent's name, and the agents that have them."""
+OF_CLAUDE_CODE: Final = ("mod", "judge")
 SAID: Final[dict[Action, str]] = {
     "created": "Made {file}, which loads reflectd.",
     "added": "Added reflectd to {file}.",
@@ -131,12 +135,13 @@ def _check(args: argparse.Namespace) -> None:
         if given is not None and (back or args.status):
             flag = f"--{'no-' if given is False else ''}{key}"
             raise UserError(f"give {flag} alone, without --remove, --undo and --status")
-    for host, flags in ONLY.items():
-        wrong = [
-            flag for key, flag in flags if args.host not in {None, host} and getattr(args, key) is not None
-        ]
-        if wrong:
-            raise UserError(f"{wrong[0]} is for {HOSTS[host]}: `reflectd setup {host}`")
+    for key, hosts in OF_ONE.items():
+        if getattr(args, key) is not None and args.host not in hosts:
+            raise UserError(
+                f"--{key} is for one agent: {' or '.join(f'`reflectd setup {h}`' for h in hosts)}"
+            )
+    if args.host == opencode.HOST and any(getattr(args, key) is not None for key in OF_CLAUDE_CODE):
+        raise UserError("--mod and --judge are for Claude Code: `reflectd setup claude-code`")
     if args.mcp:
         from importlib.util import find_spec
 
@@ -347,13 +352,21 @@ def _tell(
 
 def _tell_judge(host: str, env: Mapping[str, str], state: Written | str) -> None:
     """Say who judges the sessions of a host, what that may cost, and what the judge lacks."""
-    if isinstance(state, str):
-        say(f"  judge:  {state}")
+    judging = _judging(host, env, state)
+    if isinstance(judging, str) or isinstance(state, str):
+        say(f"  judge:  {judging}")
         return
-    judging = found(state.settings, env, by_host=True)[host]
     say(f"  judge:  {who_judges(host, judging)}{cost(judging, state.settings)}")
     for note in judge.notes(state.settings, judging, env) if host == judge.HOST else ():
         say(f"  note:   {note}")
+
+
+def _judging(host: str, env: Mapping[str, str], state: Written | str) -> Judging | str:
+    """Who judges the sessions of a host, or why nobody can say it: a key file that can't be read."""
+    try:
+        return state if isinstance(state, str) else found(state.settings, env, by_host=True)[host]
+    except UserError as error:
+        return f"the daemon will not start with these settings: {error}"
 
 
 def _as_json(
@@ -383,9 +396,9 @@ def _as_json(
 
 
 def _judge(state: Written | str, env: Mapping[str, str]) -> dict[str, Any]:
-    if isinstance(state, str):
-        return {"error": state}
-    judging = found(state.settings, env, by_host=True)[judge.HOST]
+    judging = _judging(judge.HOST, env, state)
+    if isinstance(judging, str) or isinstance(state, str):
+        return {"error": judging}
     notes = [*state.notes, *judge.notes(state.settings, judging, env)]
     return {**judging._asdict(), **state.as_json(judge.SETTING), "warnings": notes}
 

@@ -181,7 +181,7 @@ def test_a_model_server_on_its_usual_port_is_found(desk: Desk) -> None:
         b'{"data": 3}',
         b'{"data": [{"id": "\\u0007"}]}',
         b"[" * 100_000,
-        models("embed-x"),
+        models("embed-x", "\u202eevil", "m" * 10_000),
     ],
 )
 def test_what_is_no_model_server_is_not_offered(body: bytes) -> None:

@@ -220,12 +220,10 @@ def test_flags_of_all_agents_and_of_one_do_not_mix(box: Sandbox) -> None:
     for flag in ("--status", "--yes"):
         said(reflectd(box, "setup", flag, "opencode"), 2, "leave out the agent's name")
     said(reflectd(box, "setup", "--status", "--yes"), 2, "not allowed with")
-    for host, flag in (
-        ("opencode", "--mod"),
-        ("opencode", "--judge=offline"),
-        ("claude-code", "--spec=x"),
-    ):
-        said(reflectd(box, "setup", host, flag), 2, f"{flag.partition('=')[0]} is for")
+    for argv in (["opencode", "--mod"], ["opencode", "--judge=offline"]):
+        said(reflectd(box, "setup", *argv), 2, "are for Claude Code")
+    for argv in (["claude-code", "--spec=x"], ["--yes", "--dir=."], ["--reflect"], ["--mcp"]):
+        said(reflectd(box, "setup", *argv), 2, "is for one agent")
     said(reflectd(box, "setup", "emacs"), 2, "invalid choice")
     assert json.loads(reflectd(box, "setup", "--json", "opencode", "--dry-run").stdout)["dry_run"] is True
     assert os.listdir(Path(box.home, ".config")) == ["opencode"]
