@@ -269,6 +269,8 @@ def _done(
     value for ``--json``, and the exit code.
     """
     back, dry = args.remove or args.undo, args.dry_run
+    for host in () if dry or back else hosts:  # what is refused is refused before anything is written
+        CONNECT[host](argparse.Namespace(**{**vars(args), "dry_run": True}), env, now)
     written = put_settings(env, values, now, force=args.force, dry_run=dry) if values else None
     state = written or _unwritten(env)
     if written and not args.json:

@@ -160,6 +160,17 @@ def test_without_a_terminal_it_connects_only_when_told(box: Sandbox) -> None:
     said(reflectd(box, "setup", "--yes", **env), 0, "nothing to do")
 
 
+def test_what_is_refused_for_one_agent_changes_nothing_at_all(box: Sandbox) -> None:
+    """Neither our own settings nor those of the agent that comes first."""
+    broken = box.home / ".claude" / "settings.json"
+    broken.parent.mkdir()
+    broken.write_text('{"model": ')
+    done = reflectd(box, "setup", "--yes", "--learning", "on", **a_program(box, "opencode", "claude"))
+    said(done, 2, str(broken), "Nothing was changed")
+    assert settings_of(box) == {"opencode": False, "claude-code": False}
+    assert not settings_file(box).exists()
+
+
 def test_no_agent_is_said(box: Sandbox) -> None:
     """Exit code 1, what to install, and nothing written."""
     env = a_program(box)
