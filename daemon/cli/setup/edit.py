@@ -66,7 +66,8 @@ class Report:
 @dataclass(frozen=True, slots=True)
 class Written:
     """Our own settings after some were set, or as they would be after a dry run. ``changed``: the keys whose
-    value in the file is another one now. ``notes``: which variable counts more than the file.
+    value in the file is another one now. ``notes``: which variable counts more than the file. ``problem``:
+    why no daemon starts with them; "" if one does.
     """
 
     file: Path
@@ -75,6 +76,7 @@ class Written:
     diff: str = ""
     backup: Path | None = None
     notes: tuple[str, ...] = ()
+    problem: str = ""
 
     def as_json(self, *keys: str) -> dict[str, object]:
         """What became of some of them."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     Clock = Callable[[], datetime]
 
 NOT_CONNECTED: Final = 3
+NO_START: Final = "the daemon will not start with these settings"
 CONNECT: Final = {"opencode": opencode.setup, "claude-code": claude_code.setup}
 OF_ONE: Final = {
     "dir": ("opencode",),
@@ -297,18 +298,16 @@ def _done(
     if judge.SETTING in values and judge.HOST not in reports:
         _tell_judge(judge.HOST, env, state)
     if not back and (reports or learning.POINTS in values or not values):
-        say(f"  learns: {state if isinstance(state, str) else learning.in_words(state.settings)}")
+        say(f"  learns: {state.problem or learning.in_words(state.settings)}")
     _tell_next(args, env, [name for host, name in HOSTS.items() if host in changed], state)
     return {}, 2 if failed else 0
 
 
-def _unwritten(env: Mapping[str, str]) -> Written | str:
-    """Our settings as they are, or why no daemon starts with them."""
-    file = paths.config_file(env)
-    try:
-        return Written(file, config.load(env, file))
-    except UserError as error:
-        return f"the daemon will not start with these settings: {error}"
+def _unwritten(env: Mapping[str, str]) -> Written:
+    """Our settings as they are."""
+    file, wrong = paths.config_file(env), list[str]()
+    settings = config.load(env, file, left_out=wrong)
+    return Written(file, settings, problem=f"{NO_START}: {'; '.join(wrong)}" if wrong else "")
 
 
 def _tell_settings(written: Written, values: Mapping[str, Value], *, dry: bool) -> None:
@@ -325,7 +324,7 @@ def _tell_settings(written: Written, values: Mapping[str, Value], *, dry: bool) 
 
 
 def _tell(
-    report: Report, host: str, args: argparse.Namespace, env: Mapping[str, str], state: Written | str
+    report: Report, host: str, args: argparse.Namespace, env: Mapping[str, str], state: Written
 ) -> None:
     """Say what became of one agent's settings, and who judges its sessions."""
     for warning in report.warnings:
@@ -352,10 +351,10 @@ def _tell(
     _tell_judge(host, env, state)
 
 
-def _tell_judge(host: str, env: Mapping[str, str], state: Written | str) -> None:
+def _tell_judge(host: str, env: Mapping[str, str], state: Written) -> None:
     """Say who judges the sessions of a host, what that may cost, and what the judge lacks."""
     judging = _judging(host, env, state)
-    if isinstance(judging, str) or isinstance(state, str):
+    if isinstance(judging, str):
         say(f"  judge:  {judging}")
         return
     say(f"  judge:  {who_judges(host, judging)}{cost(judging, state.settings)}")
@@ -363,12 +362,12 @@ def _tell_judge(host: str, env: Mapping[str, str], state: Written | str) -> None
         say(f"  note:   {note}")
 
 
-def _judging(host: str, env: Mapping[str, str], state: Written | str) -> Judging | str:
+def _judging(host: str, env: Mapping[str, str], state: Written) -> Judging | str:
     """Who judges the sessions of a host, or why nobody can say it: a key file that can't be read."""
     try:
-        return state if isinstance(state, str) else found(state.settings, env, by_host=True)[host]
+        return state.problem or found(state.settings, env, by_host=True)[host]
     except UserError as error:
-        return f"the daemon will not start with these settings: {error}"
+        return f"{NO_START}: {error}"
 
 
 def _as_json(
@@ -376,7 +375,7 @@ def _as_json(
     env: Mapping[str, str],
     reports: Mapping[str, Report],
     values: Mapping[str, Value],
-    state: Written | str,
+    state: Written,
 ) -> dict[str, Any]:
     """What was done, for a script."""
     back = args.remove or args.undo
@@ -387,19 +386,16 @@ def _as_json(
         each.append({**named, **_report(report, host, args, env, values), **judges})
     if back:
         return each[0] if args.host else {"agents": each}
-    if isinstance(state, str):
-        learns: dict[str, Any] = {"error": state}
-    else:
-        now = {"enabled": state.settings.playbook.enabled, "lessons": state.settings.memory.enabled}
-        answered = {"answered": learning.is_answered(state.settings)}
-        learns = {**now, **answered, **state.as_json(*learning.SETTINGS)}
+    enabled = {"enabled": state.settings.playbook.enabled, "lessons": state.settings.memory.enabled}
+    more = {"answered": learning.is_answered(state.settings), **state.as_json(*learning.SETTINGS)}
+    learns: dict[str, Any] = {"error": state.problem} if state.problem else {**enabled, **more}
     alone = {"judge": _judge(state, env)} if args.judge and not each else {}
     return {**(each[0] if args.host else {"agents": each}), **alone, "learning": learns}
 
 
-def _judge(state: Written | str, env: Mapping[str, str]) -> dict[str, Any]:
+def _judge(state: Written, env: Mapping[str, str]) -> dict[str, Any]:
     judging = _judging(judge.HOST, env, state)
-    if isinstance(judging, str) or isinstance(state, str):
+    if isinstance(judging, str):
         return {"error": judging}
     notes = [*state.notes, *judge.notes(state.settings, judging, env)]
     return {**judging._asdict(), **state.as_json(judge.SETTING), "warnings": notes}
@@ -426,7 +422,7 @@ def _report(
 
 
 def _tell_next(
-    args: argparse.Namespace, env: Mapping[str, str], changed: Sequence[str], state: Written | str
+    args: argparse.Namespace, env: Mapping[str, str], changed: Sequence[str], state: Written
 ) -> None:
     """The last line: what the person does now. ``changed``: the agents that run with what was before."""
     from ..control.start import status
@@ -436,19 +432,19 @@ def _tell_next(
     if args.dry_run:
         say("Nothing was written.")
         return
-    settings = config.load(env, paths.config_file(env), left_out=[])
+    settings = state.settings
     where = paths.resolve(env, state_dir=settings.daemon.state_dir, connects=False)
     if not back and (offer := offer_here(settings, where)):
         say(offer)
     unused = {"claude_code.mod", "claude_code.mcp"}  # by the daemon
-    old = isinstance(state, Written) and state.changed - unused and status(paths.find_socket(where), 1.0)
+    old = state.changed - unused and status(paths.find_socket(where), 1.0)
     steps = ["`reflectd restart`"] if old else []
     steps += [f"restart {' and '.join(changed)}"] if changed else []
     if args.undo and not args.host and any(key in settings.sources for key in learning.SETTINGS):
         say("Whether it learns and who judges stays as you said: `reflectd config --changed`.")
     if steps:
         say(f"Next: {', then '.join(steps)}.")
-    elif not (isinstance(state, Written) and state.changed):
+    elif not state.changed:
         done = (
             "Nothing was changed." if back or not _connected(env) else "All of it is set up: nothing to do."
         )
