@@ -47,13 +47,12 @@ class Server(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A judge. ``name``: as the setting calls it. ``lacks``: what is missing, "" if it can be chosen.
-    ``values``: the settings that choose it.
+    """A judge. ``name``: as the setting calls it. ``title``: what it costs and where the text of a session
+    goes. ``lacks``: what is missing, "" if it can be chosen. ``values``: the settings that choose it.
     """
 
     name: str
     title: str
-    about: str
     lacks: str
     values: dict[str, Value]
 
@@ -80,23 +79,20 @@ def ask(settings: Settings, env: Mapping[str, str]) -> dict[str, Value]:
     ready = [choice for choice in choices if not choice.lacks]
     if len(ready) == 1:
         return {}
-    say("\nWho shall judge Claude Code's sessions? It lends its model to no hook.")
+    say(f"\nWho shall judge Claude Code's sessions? It lends its model to no hook. {USUAL}")
     for number, choice in enumerate(ready, 1):
         login = _login(settings, env) if choice.name == "claude-cli" else ""
         say(f"  {number}  {choice.title}{login and f' ({login})'}")
+    if lacking := [choice.name for choice in choices if choice.lacks]:
+        say(f"     (not set up: {', '.join(lacking)}; `reflectd setup --judge NAME` says what is missing)")
     now = names(found(settings, env, by_host=True)[HOST])
     while True:
-        answer = input(f"1 to {len(ready)}? Enter keeps {now}, ? says more: ").strip()
+        answer = input(f"1 to {len(ready)}? Enter keeps {now}: ").strip()
         if not answer:
             return {}
         if answer.isdecimal() and 0 < int(answer) <= len(ready):
             return ready[int(answer) - 1].values
-        if answer != "?":
-            say(f"Type a number from 1 to {len(ready)}, or ?.")
-            continue
-        for choice in choices:
-            lacks = f" Not set up: {choice.lacks}." if choice.lacks else ""
-            say(f"  {choice.name:10}  {choice.about}{lacks}")
+        say(f"Type a number from 1 to {len(ready)}, or Enter.")
 
 
 def notes(settings: Settings, judging: Judging, env: Mapping[str, str]) -> list[str]:
@@ -118,60 +114,43 @@ def notes(settings: Settings, judging: Judging, env: Mapping[str, str]) -> list[
 
 
 def _choices(settings: Settings, env: Mapping[str, str]) -> list[Choice]:
-    """All judges, best known first, with what they cost and where the text of a session goes."""
+    """All judges, best known first."""
     from ...llm.select import there
 
     keys = load_keys(env, settings)
     ready = there(settings, keys, env)
-    lacks = {name: "" if name in ready else missing(HOST, name) for name in CHOICES}
     own_server = settings.openai.base_url or settings.openai.key_file  # whose key no other server gets
     servers = [] if own_server else servers_here()
-    cap = f"at most {settings.spend.cents_per_day / 100:.2f} USD a day (spend.cents_per_day)"
-    goes = {name: _goes(name, keys) for name in VARIABLES}
-    values = {name: {SETTING: name, **_recorded(name, settings, env)} for name in CHOICES}
-    plan = (
-        f"No key. It uses up the limits of your Claude plan. {USUAL} Whether a plan may be used like that is "
-        "between you and Anthropic. `reflectd cost` shows what it used."
-    )
-    paid = (
-        f"The text of the session, with known secrets taken out, goes to {goes['anthropic']}. You pay for "
-        f"each call, {cap}. {USUAL} The key is read from ANTHROPIC_API_KEY, whose name and address are then "
-        "written into your settings, or from the file that anthropic.key_file names; a service reads only "
-        "the file."
-    )
-    like = (
-        "A server that speaks OpenAI's API, such as Ollama or llama.cpp. If it runs on this machine, nothing "
-        f"leaves the machine; else the text of the session, with known secrets taken out, goes to it: now "
-        f"{goes['openai']}."
-    )
-    rules = (
-        "No cost, and nothing leaves the machine. The rules miss much: without a model reflectd claims only "
-        "what it can show, and stays quiet about most turns (design/judge.md has the figures)."
-    )
-    if lacks["openai"]:
-        lacks["openai"] += (
-            f". No model server answers on this machine (ports {', '.join(map(str, SERVERS))}); for another "
-            f"one set openai.base_url and openai.model in {paths.config_file(env)}"
+    cap = f"you pay for each call, at most {settings.spend.cents_per_day / 100:.2f} USD a day"
+    titles = {
+        "claude-cli": "your own Claude Code: no key, takes from the limits of your plan",
+        "openai": f"the server {_goes('openai', keys)}: the session's text goes there, without known secrets",
+        "anthropic": f"Anthropic's API: the session's text goes to {_goes('anthropic', keys)}, {cap}",
+        "offline": "the rules, without a model: free, nothing leaves the machine, they miss much",
+    }
+    known = {
+        name: Choice(
+            name,
+            titles[name],
+            "" if name in ready else missing(HOST, name),
+            {SETTING: name, **_recorded(name, settings, env)},
         )
+        for name in titles
+    }
     local = [
         Choice(
             "openai",
-            f"{s.name} on this machine, {s.model}: free, and nothing leaves the machine",
-            f"{s.base_url}. {like}",
+            f"{s.name} on this machine, {s.model}: free, nothing leaves the machine",
             "",
             {SETTING: "openai", "openai.base_url": s.base_url, "openai.model": s.model},
         )
         for s in servers
     ]
-    titles = {
-        "claude-cli": "your own Claude Code: takes from the limits of your plan",
-        "openai": f"{goes['openai']}: each call costs what that server takes",
-        "anthropic": f"{goes['anthropic']}: you pay for each call, {cap}",
-        "offline": "the rules, without a model: free, and they miss much",
-    }
-    abouts = {"claude-cli": plan, "openai": like, "anthropic": paid, "offline": rules}
-    known = {name: Choice(name, titles[name], abouts[name], lacks[name], values[name]) for name in titles}
-    if local and lacks["openai"]:
+    if lacks := known["openai"].lacks:
+        ports = ", ".join(f"{name} {port}" for port, name in SERVERS.items())
+        here = f"No model server answers on this machine ({ports}); for another one set openai.model too"
+        known["openai"] = known["openai"]._replace(lacks=f"{lacks}. {here}")
+    if local and lacks:
         del known["openai"]
     return [known.pop("claude-cli"), *local, *known.values()]
 

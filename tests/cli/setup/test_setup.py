@@ -88,7 +88,7 @@ def test_it_asks_three_short_questions_and_says_what_comes_next(box: Sandbox) ->
         child.expect_exact(CONNECT)
         child.send("claude-code\r")
         child.expect_exact("Who shall judge Claude Code's sessions?")
-        child.expect_exact("? says more: ")
+        child.expect_exact("Enter keeps the rules: ")
         child.send("2\r")
         child.expect(pexpect.EOF)
         assert str(child.before).rstrip().endswith("Next: restart Claude Code.")
