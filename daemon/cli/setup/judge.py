@@ -81,7 +81,7 @@ def ask(settings: Settings, env: Mapping[str, str]) -> dict[str, Value]:
         return {}
     say(f"\nWho shall judge Claude Code's sessions? It lends its model to no hook. {USUAL}")
     for number, choice in enumerate(ready, 1):
-        login = _login(settings, env) if choice.name == "claude-cli" else ""
+        login = login_of(settings, env) if choice.name == "claude-cli" else ""
         say(f"  {number}  {choice.title}{login and f' ({login})'}")
     if lacking := [choice.name for choice in choices if choice.lacks]:
         say(f"     (not set up: {', '.join(lacking)}; `reflectd setup --judge NAME` says what is missing)")
@@ -105,12 +105,8 @@ def notes(settings: Settings, judging: Judging, env: Mapping[str, str]) -> list[
             f"the key in {api.key_env}, in the environment of what starts the daemon, goes to "
             f"{api.base_url}; a service does not see it and needs {judging.chosen}.key_file"
         ]
-    if "claude-cli" not in judging.asked:
-        return []
-    if lost := lost_login(env, settings.claude_cli.token_file):
-        return [lost]
-    login = _login(settings, env)
-    return [f"Claude Code is {login}"] if login else []
+    lost = lost_login(env, settings.claude_cli.token_file) if "claude-cli" in judging.asked else ""
+    return [lost] if lost else []
 
 
 def _choices(settings: Settings, env: Mapping[str, str]) -> list[Choice]:
@@ -220,13 +216,19 @@ def _first_model(port: int) -> str:
     return next((i for i in ids if valid(i) and len(i) <= LONGEST_NAME and "embed" not in i.lower()), "")
 
 
-def _login(settings: Settings, env: Mapping[str, str]) -> str:
-    """Whether the Claude Code that would judge is logged in, as it says itself; "" where it says nothing."""
+def login_of(settings: Settings, env: Mapping[str, str]) -> str:
+    """Whether the Claude Code that would judge is logged in, as it says itself; "" where it says nothing, and
+    where its login is a token, which is looked at elsewhere. One that never ran is not run: it would write.
+    """
     from ...llm.claude_cli import child_env, find
+    from .claude_code import config_folder
 
-    program = None if settings.claude_cli.token_file else find(settings.claude_cli.path, env)
-    if program is None:
+    program, token = find(settings.claude_cli.path, env), settings.claude_cli.token_file
+    if program is None or token or lost_login(env, token):
         return ""
+    folder, out = config_folder(env), "not logged in: run `claude` and type /login"
+    if not any((place / ".claude.json").exists() for place in (folder, folder.parent)):
+        return out
     try:
         asked = subprocess.run(  # noqa: S603 - the program that would judge
             [program, "auth", "status"],
@@ -240,4 +242,4 @@ def _login(settings: Settings, env: Mapping[str, str]) -> str:
         logged_in = json.loads(asked.stdout)["loggedIn"]
     except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
         return ""
-    return "logged in" if logged_in is True else "not logged in: run `claude` and type /login"
+    return "logged in" if logged_in is True else out

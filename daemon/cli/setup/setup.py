@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -273,6 +274,9 @@ def _done(
     for host in () if dry or back else hosts:  # what is refused is refused before anything is written
         CONNECT[host](argparse.Namespace(**{**vars(args), "dry_run": True}), env, now)
     written = put_settings(env, values, now, force=args.force, dry_run=dry) if values else None
+    if written and values.get(judge.SETTING) == "claude-cli" and not dry:
+        login = judge.login_of(written.settings, env)
+        written = replace(written, notes=(*written.notes, *([f"Claude Code is {login}"] if login else [])))
     state = written or _unwritten(env)
     if written and not args.json:
         _tell_settings(written, values, dry=dry)

@@ -224,6 +224,11 @@ def test_it_says_whether_claude_code_is_logged_in(desk: Desk, answer: str, words
     a_claude(desk, f"[ \"$*\" = 'auth status' ] && [ -z \"$ANTHROPIC_API_KEY\" ] && echo '{answer}'")
     desk.env["ANTHROPIC_API_KEY"] = "k"  # another account's, which the judge does not see
     assert desk("--judge", "claude-cli") == 0
+    assert "Claude Code is not logged in: run `claude`" in desk.out, "it never ran, and is not run"
+    desk.write("{}", desk.root / "home" / ".claude.json")
+    assert desk("--judge", "claude-cli", "--dry-run") == 0
+    assert "logged in" not in desk.out
+    assert desk("--judge", "claude-cli") == 0
     assert words in desk.out
     assert ("logged in" in desk.out) is bool(words)
 
