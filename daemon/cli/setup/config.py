@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         case "edit":
             _edit(file)
         case "set":
-            _set(file, args.key, args.value, as_json=args.json)
+            _set(args.key, args.value, as_json=args.json)
         case _:
             _show(args)
     return 0
@@ -128,40 +128,26 @@ def _lines(rows: list[config.Row], problems: list[str], paint: Paint) -> list[st
     return lines
 
 
-def _set(file: Path, key: str, text: str, *, as_json: bool) -> None:
+def _set(key: str, text: str, *, as_json: bool) -> None:
     """Write one setting into the person's file. Raises ``UserError`` and ``Unavailable``."""
     from . import copies
-    from .edit import check_editable, with_settings, write
+    from .edit import put_settings
 
     value = config.value_of(key, text)
-    old, new = with_settings(file, {key: value})
-    check_editable(file, force=False)
-    backup = write(file, old, new, datetime.now) if new != old else None
-    notes = _notes(file, new, key)
-    notes += [
-        f"restart {HOSTS[host]}: its plugin follows the setting" for host in copies.refresh_all(os.environ)
-    ]
+    written = put_settings(os.environ, {key: value}, datetime.now)
+    wrong = [f"the settings have another mistake: {line}" for line in written.problem.splitlines()]
+    notes = [*(wrong or ["a daemon that runs uses it from its next start on"]), *written.notes]
+    changed = copies.refresh_all(os.environ)
+    notes += [f"restart {HOSTS[host]}: its plugin follows the setting" for host in changed]
     if as_json:
-        found = {"key": key, "value": value, "file": str(file), "changed": new != old}
-        print_json({**found, "backup": str(backup) if backup else None, "warnings": notes})
+        done = {"key": key, "value": value, "file": str(written.file), "changed": bool(written.changed)}
+        print_json({**done, "backup": str(written.backup) if written.backup else None, "warnings": notes})
         return
-    say(f"{key} = {toml(value)} {'written to' if new != old else 'stands already in'} {file}")
-    if backup:
-        say(f"  backup:  {backup}")
+    say(f"{key} = {toml(value)} {'written to' if written.changed else 'stands already in'} {written.file}")
+    if written.backup:
+        say(f"  backup:  {written.backup}")
     for note in notes:
         say(f"  note:    {note}")
-
-
-def _notes(file: Path, text: str, key: str) -> list[str]:
-    """What keeps a daemon from using the setting as it was written."""
-    try:
-        settings = config.from_text(text, name=str(file), env=os.environ)
-    except UserError as error:
-        return [f"the settings have another mistake: {line}" for line in str(error).splitlines()]
-    notes = ["a daemon that runs uses it from its next start on"]
-    if (source := settings.sources.get(key, "")) != str(file):
-        notes.append(f"{source} in your environment counts more than the file")
-    return notes
 
 
 def _edit(file: Path) -> None:

@@ -93,24 +93,25 @@ def put_settings(
     force: bool = False,
     dry_run: bool = False,
 ) -> Written:
-    """Set some of our own settings in the person's file, all or none. Raises ``UserError`` and
-    ``Unavailable``.
+    """Set some of our own settings in the person's file, all or none; other mistakes in it stay. Raises
+    ``UserError`` and ``Unavailable``.
     """
-    file = paths.config_file(env)
-    old, new = with_settings(file, values)
+    file, wrong = paths.config_file(env), list[str]()
+    old, new = _with_settings(file, values)
     check_editable(file, force=force)
-    settings = config.from_text(new, name=str(file), env=env)
-    changed = frozenset(key for key in values if with_settings(file, {key: values[key]})[1] != old)
+    settings = config.from_text(new, name=str(file), env=env, left_out=wrong)
+    changed = frozenset(key for key in values if _with_settings(file, {key: values[key]})[1] != old)
     backup = None if dry_run or new == old else write(file, old, new, now)
     notes = [
         f"{source} in your environment counts more than {key} = {toml(value)} in {file}"
         for key, value in values.items()
         if (source := settings.sources.get(key, "")) != str(file)
     ]
-    return Written(file, settings, changed, diff(file, old, new), backup, tuple(notes))
+    problem = "\n".join(wrong)
+    return Written(file, settings, changed, diff(file, old, new), backup, tuple(notes), problem)
 
 
-def with_settings(file: Path, values: Mapping[str, Value]) -> tuple[str, str]:
+def _with_settings(file: Path, values: Mapping[str, Value]) -> tuple[str, str]:
     """The text of our settings file, and its text with these values. Raises ``UserError`` and
     ``Unavailable``.
     """

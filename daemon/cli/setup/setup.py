@@ -271,15 +271,10 @@ def _done(
     value for ``--json``, and the exit code.
     """
     back, dry = args.remove or args.undo, args.dry_run
-    for host in () if dry or back else hosts:  # what is refused is refused before anything is written
-        CONNECT[host](argparse.Namespace(**{**vars(args), "dry_run": True}), env, now)
-    written = put_settings(env, values, now, force=args.force, dry_run=dry) if values else None
-    if written and values.get(judge.SETTING) == "claude-cli" and not dry:
-        login = judge.login_of(written.settings, env)
-        written = replace(written, notes=(*written.notes, *([f"Claude Code is {login}"] if login else [])))
-    state = written or _unwritten(env)
-    if written and not args.json:
-        _tell_settings(written, values, dry=dry)
+    if not (dry or back):  # what is refused is refused before anything is written
+        for host in hosts:
+            CONNECT[host](argparse.Namespace(**{**vars(args), "dry_run": True}), env, now)
+    state = _write(args, env, now, values)
     reports: dict[str, Report] = {}
     failed = ""
     for host in hosts:
@@ -307,11 +302,23 @@ def _done(
     return {}, 2 if failed else 0
 
 
-def _unwritten(env: Mapping[str, str]) -> Written:
-    """Our settings as they are."""
+def _write(
+    args: argparse.Namespace, env: Mapping[str, str], now: Clock, values: Mapping[str, Value]
+) -> Written:
+    """Set our own settings and tell it. With none to set they may have mistakes. Raises ``UserError`` and
+    ``Unavailable``.
+    """
     file, wrong = paths.config_file(env), list[str]()
-    settings = config.load(env, file, left_out=wrong)
-    return Written(file, settings, problem=f"{NO_START}: {'; '.join(wrong)}" if wrong else "")
+    settings = config.load(env, file, left_out=None if values else wrong)
+    if not values:
+        return Written(file, settings, problem=f"{NO_START}: {'; '.join(wrong)}" if wrong else "")
+    written = put_settings(env, values, now, force=args.force, dry_run=args.dry_run)
+    if values.get(judge.SETTING) == "claude-cli" and not args.dry_run:
+        login = judge.login_of(written.settings, env)
+        written = replace(written, notes=(*written.notes, *([f"Claude Code is {login}"] if login else [])))
+    if not args.json:
+        _tell_settings(written, values, dry=args.dry_run)
+    return written
 
 
 def _tell_settings(written: Written, values: Mapping[str, Value], *, dry: bool) -> None:
