@@ -155,27 +155,26 @@ def test_the_story_with_claude_code(
 
 @pytest.mark.main("a lesson is given")
 def test_the_story_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
-    """`chat.message` and `tool.execute.after` bring the lesson; the person's message stays theirs."""
-    hosts: list[OpencodeServe] = []
+    """`chat.message` and `tool.execute.after` bring the lesson; the person's message stays theirs. opencode
+    was started while nothing was learned, and goes on when the daemon is restarted after a yes.
+    """
+    with OpencodeServe(own_box, llm.url) as host:
 
-    def session(prompt: str, *steps: Step) -> None:
-        if not hosts:
-            hosts.append(OpencodeServe(own_box, llm.url).__enter__())
-        s = hosts[0].create_session()
-        llm.script(*steps, session=s.id)
-        s.prompt(prompt)
-        wait_until(
-            lambda: (verdict_file(own_box.project, s.id) or {}).get("state") == "complete",
-            "the last verdict",
-            s.outline,
-        )
-        s.delete()
+        def session(prompt: str, *steps: Step) -> None:
+            s = host.create_session()
+            llm.script(*steps, session=s.id)
+            s.prompt(prompt)
+            wait_until(
+                lambda: (verdict_file(own_box.project, s.id) or {}).get("state") == "complete",
+                "the last verdict",
+                s.outline,
+            )
+            s.delete()
 
-    try:
+        with Daemon(own_box) as off:
+            host.create_session()
+            wait_until(lambda: bool(off.status()["instances"]), "opencode is connected", off.log)
         story(own_box, llm, session, bash, prompt_ms=4_000, late_s=6.0)
         titles = llm.of("title")
         assert titles
         assert not any(MARK in r.everything for r in titles), "a lesson is for the agent alone"
-    finally:
-        for host in hosts:
-            host.__exit__(None, None, None)
