@@ -369,7 +369,10 @@ def _tell_judge(host: str, env: Mapping[str, str], state: Written) -> None:
         say(f"  judge:  {judging}")
         return
     say(f"  judge:  {who_judges(host, judging)}{cost(judging, state.settings)}")
-    for note in judge.notes(state.settings, judging, env) if host == judge.HOST else ():
+    notes = judge.notes(state.settings, judging, env) if host == judge.HOST else []
+    if judging.asked == ("offline",) and (state.settings.playbook.enabled or state.settings.memory.enabled):
+        notes.append(f"while the rules judge, nothing is learned by itself from sessions of {HOSTS[host]}")
+    for note in notes:
         say(f"  note:   {note}")
 
 

@@ -147,6 +147,13 @@ def test_a_script_says_it_with_a_flag(box: Sandbox) -> None:
     said(reflectd(box, "setup", "--learning", "maybe", **env), 2, "invalid choice")
 
 
+def test_a_yes_with_no_model_to_learn_from_is_said(box: Sandbox) -> None:
+    """Whoever lets it learn and keeps the rules as judge reads that nothing will come of it."""
+    words, env = "nothing is learned by itself from sessions of", a_program(box, "claude")
+    said(reflectd(box, "setup", "claude-code", "--learning", "on", **env), 0, f"{words} Claude Code")
+    assert words not in said(reflectd(box, "setup", "claude-code", "--learning", "off", **env), 0)
+
+
 def test_settings_with_a_mistake_stay_as_they_are(box: Sandbox) -> None:
     """The plugin is set up and the mistake is said; an answer is refused before anything is written."""
     settings_file(box).parent.mkdir(parents=True)
