@@ -458,11 +458,11 @@ def _tell_next(
         say("Whether it learns and who judges stays as you said: `reflectd config --changed`.")
     if steps:
         say(f"Next: {', then '.join(steps)}.")
-    elif not state.changed:
-        done = (
-            "Nothing was changed." if back or not _connected(env) else "All of it is set up: nothing to do."
-        )
-        say(done)
+    elif state.changed:
+        say("It counts from the daemon's next start on.")
+    else:
+        done = not back and _connected(env)
+        say("All of it is set up: nothing to do." if done else "Nothing was changed.")
 
 
 def _connected(env: Mapping[str, str]) -> bool:

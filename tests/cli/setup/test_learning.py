@@ -132,7 +132,9 @@ def test_a_script_says_it_with_a_flag(box: Sandbox) -> None:
     }  # fmt: skip
     said(reflectd(box, "setup", "--learning", "on", "--dry-run", **env), 0, "+enabled = true")
     assert answer(box) is None
-    said(reflectd(box, "setup", "--learning", "on", **env), 0, "learns: from judged sessions")
+    said(
+        reflectd(box, "setup", "--learning", "on", **env), 0, "learns: from judged sessions", "next start on"
+    )
     assert answer(box) is True
     assert settings_of(box) == {"opencode": True, "claude-code": False}
     found = as_json(box, "--learning", "off")
