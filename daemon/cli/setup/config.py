@@ -167,7 +167,8 @@ def _edit(file: Path) -> None:
         raise Unavailable(f"{wanted} ended with exit code {code}")
     from . import copies
 
-    copies.refresh_all(os.environ)
+    for host in copies.refresh_all(os.environ):
+        print(f"restart {HOSTS[host]}: its plugin follows the settings")
     _check(config.load(os.environ, file))
 
 
