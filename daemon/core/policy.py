@@ -111,10 +111,11 @@ class Judging(NamedTuple):
 
 def judging(settings: Settings, host: str, there: Collection[str], *, lends: bool) -> Judging:
     """Who judges the sessions of ``host``. ``there``: the providers that are set up. ``lends``: whether the
-    host asks its own models for us.
+    host asks its own models for us. ``auto`` takes none that was chosen for another host.
     """
     setting, chosen = settings.judge.of(host)
-    names = AUTO if chosen == "auto" else (chosen,)
+    others = {provider for other, (_, provider) in settings.judge.own.items() if other != host}
+    names = tuple(n for n in AUTO if n == "offline" or n not in others) if chosen == "auto" else (chosen,)
     return Judging(setting, chosen, tuple(n for n in names if n in there and (n != "host" or lends)))
 
 

@@ -329,7 +329,7 @@ class ClaudeCode:
     mod: bool = _setting(
         True,
         "the plugin of Claude Code has a mod, which runs with your rights (docs/claude-code.md); a change "
-        "counts from the next `reflectd start`, `doctor` or `setup claude-code` on",
+        "counts from the next start of Claude Code on",
     )
     mcp: bool = _setting(
         False,

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli.setup import copies as tool_hooks
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.opencode import OpencodeServe
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.claude_code import bash as claude_bash
-from harness.models.claude_code_scripts import HEADLESS, PLUGIN
+from harness.models.claude_code_scripts import HEADLESS
 from harness.models.scripts import COMPLETE, DONE, REQUEST, nonce_of, verdict
 from harness.models.server import ModelServer, Request, Step, bash, text
+from tests.support.machine.command_line import reflectd, said
 
 EARNED = 5_000_000  # tokens that a judgement is said to have cost, so that learning may cost something
 PROBLEM = "The agent stopped while make test still failed."
@@ -127,11 +127,12 @@ def story(
 
 @pytest.fixture
 def plugin(own_box: Sandbox) -> Path:
-    """The plugin's copy as `setup` makes it where lessons are given."""
+    """The plugin's copy as `setup` makes it, after lessons were switched on by one command."""
+    for argv in (["setup", "claude-code"], ["config", "set", "memory.enabled", "true"]):
+        said(reflectd(own_box, *argv), 0)
     copy = own_box.root / "plugin"
-    shutil.copytree(PLUGIN, copy)
-    hooks = copy / "hooks" / "hooks.json"
-    hooks.write_bytes(tool_hooks.with_them(hooks.read_bytes()))
+    shutil.copytree(own_box.home / ".local" / "share" / "reflectd" / "plugins" / "claude-code", copy)
+    said(reflectd(own_box, "setup", "claude-code", "--remove"), 0)
     return copy
 
 
@@ -154,27 +155,26 @@ def test_the_story_with_claude_code(
 
 @pytest.mark.main("a lesson is given")
 def test_the_story_with_opencode(own_box: Sandbox, llm: ModelServer) -> None:
-    """`chat.message` and `tool.execute.after` bring the lesson; the person's message stays theirs."""
-    hosts: list[OpencodeServe] = []
+    """`chat.message` and `tool.execute.after` bring the lesson; the person's message stays theirs. opencode
+    was started while nothing was learned, and goes on when the daemon is restarted after a yes.
+    """
+    with OpencodeServe(own_box, llm.url) as host:
 
-    def session(prompt: str, *steps: Step) -> None:
-        if not hosts:
-            hosts.append(OpencodeServe(own_box, llm.url).__enter__())
-        s = hosts[0].create_session()
-        llm.script(*steps, session=s.id)
-        s.prompt(prompt)
-        wait_until(
-            lambda: (verdict_file(own_box.project, s.id) or {}).get("state") == "complete",
-            "the last verdict",
-            s.outline,
-        )
-        s.delete()
+        def session(prompt: str, *steps: Step) -> None:
+            s = host.create_session()
+            llm.script(*steps, session=s.id)
+            s.prompt(prompt)
+            wait_until(
+                lambda: (verdict_file(own_box.project, s.id) or {}).get("state") == "complete",
+                "the last verdict",
+                s.outline,
+            )
+            s.delete()
 
-    try:
+        with Daemon(own_box) as off:
+            host.create_session()
+            wait_until(lambda: bool(off.status()["instances"]), "opencode is connected", off.log)
         story(own_box, llm, session, bash, prompt_ms=4_000, late_s=6.0)
         titles = llm.of("title")
         assert titles
         assert not any(MARK in r.everything for r in titles), "a lesson is for the agent alone"
-    finally:
-        for host in hosts:
-            host.__exit__(None, None, None)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import Unavailable
 from ...paths import find_socket
 from ..settings import add_flags, load
+from ..setup import copies
 from . import start
 from .stop import end
 
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     before = start.status(find_socket(where))
     if before is None:
         return start.run(args)
+    copies.refresh_all(os.environ)  # what agents load follows the settings too
     service = manager.holding(os.environ, where)
     if service is not None and service.pid() == before["pid"]:
         service.restart()

@@ -10,10 +10,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ...client import request
-from ...core.errors import ReflectdError, Unavailable, UserError
+from ...core.errors import ReflectdError, Unavailable
 from ...paths import MODULE, find_socket
 from ..render import plain
 from ..settings import SHORT, add_flags, load
+from ..setup import copies
 from ..terminal import say
 from . import start_failure
 from .service import plan_for
@@ -61,7 +62,7 @@ def _start(args: argparse.Namespace) -> int:
     if args.from_shim and where.stopped.exists():
         say("reflectd was stopped by `reflectd stop`; `reflectd start` starts it")
         return 0
-    _refresh_plugins()
+    copies.refresh_all(os.environ)
     here = manager.here(os.environ)
     renamed = manager.rename_module(here, plan_for(os.environ, where))
     service = manager.holding(os.environ, where)
@@ -87,19 +88,6 @@ def _start(args: argparse.Namespace) -> int:
         here.reload()  # which starts the daemon
         return _started_by_service(find_socket(where))
     return detached(args, where)
-
-
-def _refresh_plugins() -> None:
-    """Bring the plugins that hosts load up to date. The daemon starts all the same when that fails."""
-    from ..setup import copies
-
-    for host in copies.SHIPPED:
-        try:
-            copies.refresh(os.environ, host)
-        except UserError:  # there is no home, so there are no copies
-            return
-        except Unavailable as e:
-            say(f"reflectd: {e}", sys.stderr)
 
 
 def _tell(running: dict[str, Any]) -> None:

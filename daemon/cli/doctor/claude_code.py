@@ -79,14 +79,13 @@ def mod(about: About) -> Iterator[Check]:
     """
     from ..setup.agents import find
     from ..setup.claude_code import HOST, enabled_in
-    from ..setup.mod import SETTING
     from .operation import version_of
 
     found = find(about.env, HOST)
     if not found or not any(on for _, _, on in enabled_in(about.env, Path.cwd())):
         return
     if not about.settings.claude_code.mod:
-        yield Check("mod", "ok", f"switched off ({SETTING}); the hooks do all the work")
+        yield Check("mod", "ok", "switched off (claude_code.mod); the hooks do all the work")
         return
     instances = (about.status or {}).get("instances", ())
     missing = [str(i["pid"]) for i in instances if i.get("mod") is False]

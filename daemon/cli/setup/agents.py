@@ -28,10 +28,8 @@ PLACES: Final = {
 them on its PATH."""
 ADDRESSES: Final = {"opencode": "https://opencode.ai", "claude-code": "https://claude.com/claude-code"}
 _COPY: Final = {
-    "current": "as this version has it",
-    "different": "of another version: `reflectd doctor` brings it up to date",
+    "different": "not as this version and your settings want it: `reflectd restart` mends that",
     "linked": "a link, which reflectd leaves alone",
-    "missing": "missing",
 }
 
 
@@ -70,7 +68,7 @@ class Agent:
         if not self.loads:
             return [f"{self.name:12} {there}", f"  not connected: reflectd setup {self.host}"]
         folder = copies.place(env, self.host)
-        copy = [] if self.copy == "missing" else [f"  plugin     {folder} ({_COPY[self.copy]})"]
+        copy = [f"  plugin     {folder} ({_COPY[self.copy]})"] if self.copy in _COPY else []
         loads = [f"  connected  {file}" for file in self.loads]
         loads += [f"  SILENCED   {why}" for why in self.silenced]
         return [f"{self.name:12} {there}", *loads, *copy, f"  judge      {self.judge}"]

@@ -2,9 +2,10 @@
 
 Decides which settings file is edited, and writes two entries: ``extraKnownMarketplaces.reflectd`` (the
 plugin's copy in the data folder, which Claude Code reads in place) and
-``enabledPlugins["reflectd@reflectd"]``. Everything else in the file stays as it is. ``--remove`` also removes
-what Claude Code wrote down about us, our backups, the bare `/reflect` (``command``), and the settings file
-and folder when they are empty then.
+``enabledPlugins["reflectd@reflectd"]``. Everything else in the file stays as it is. With
+``--reflect`` it also makes a bare `/reflect` among the person's own commands, because a plugin's command
+answers only to its full name. ``--remove`` also removes what Claude Code wrote down about us, our backups,
+that command, and the settings file and folder when they are empty then.
 A file that is no settings file is a ``UserError`` and is not changed.
 """
 
@@ -18,10 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import Unavailable, UserError
+from ...files import commands
 from ...files.folders import remove_empty
-from ...paths import PACKAGE
-from . import backups, command, copies, judge, mcp, mod
-from .edit import NOTHING, Action, Report, check_editable, diff, fleeting, read_text, stay_inside
+from ...paths import PACKAGE, shipped
+from . import backups, copies
+from .edit import NOTHING, Action, Extra, Report, check_editable, diff, fleeting, read, read_text, stay_inside
 
 if TYPE_CHECKING:
     import argparse
@@ -34,48 +36,29 @@ MARKET = ("extraKnownMarketplaces", NAME)
 ENABLED = ("enabledPlugins", PLUGIN)
 NOTED = (("known_marketplaces.json", (NAME,)), ("installed_plugins.json", ("plugins", PLUGIN)))
 OLDEST = (2, 1, 197)
+FULL, SHIPPED = "/reflectd:reflect", "shims/claude-code/commands/reflect.md"
 MANAGED = (
     Path("/etc/claude-code/managed-settings.json"),
     Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
 )
 
 
-def add_parser(hosts: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register ``setup claude-code``."""
-    parser = hosts.add_parser("claude-code", help="load the plugin in Claude Code")
-    scope = parser.add_mutually_exclusive_group()
-    scope.add_argument("--user", action="store_true", help="in all your projects (the default)")
-    scope.add_argument("--project", action="store_true", help="in this folder only")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--remove", action="store_true", help="remove our entries, and nothing else")
-    what.add_argument("--undo", action="store_true", help="restore the file from the newest backup")
-    judge.add_flag(parser)
-    mod.add_flag(parser)
-    mcp.add_flag(parser)
-    command.add_flag(parser)
-    parser.add_argument(
-        "--force", action="store_true", help="even if the file was edited since or belongs to another user"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="show the change, write nothing")
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    parser.set_defaults(setup=setup, host_name="Claude Code", decide=judge.decide)
-
-
 def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], datetime]) -> Report:
     """Do what the arguments say. Raises ``UserError``, ``Unavailable``, ``OSError``."""
-    judge.check(args, env)
-    mod.check(args)
-    mcp.check(args)
     file = (Path.cwd() / ".claude" if args.project else config_folder(env)) / "settings.json"
     if args.project:
-        stay_inside(Path.cwd(), (file, command.file_of(file)))
-    command.check(args, file)
+        stay_inside(Path.cwd(), (file, command_of(file)))
+    if args.reflect and commands.is_ours(command_of(file)) is False:
+        raise UserError(
+            f"{command_of(file)} is a command of your own, which setup leaves alone: ours is {FULL}. "
+            "Nothing was changed"
+        )
     if args.undo:
         return _undo(args, env, file, now)
     there = os.path.lexists(file)
     old, settings = load(file) if there else ("", {})
     if args.remove:
-        gone = command.remove(env, file, dry_run=args.dry_run)
+        gone = remove_command(env, file, dry_run=args.dry_run)
         report = _remove(env, file, old, settings, force=args.force, dry_run=args.dry_run)
         return replace(report, command=gone)
     folder = str(copies.place(env, HOST))
@@ -85,15 +68,14 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     warnings = tuple(filter(None, [fleeting(str(PACKAGE)), *_about_project(args)]))
     if text != old:
         check_editable(file, force=args.force)
-    notes = (*mod.choose(args, env, now), *mod.set_part(mcp.SETTING, args.mcp, args, env, now))
-    bare = command.choose(args, env, file, now)
+    bare = _command(args, env, file, now)
     copied = not args.dry_run and copies.refresh(env, HOST, make=True)
     if text == old:
-        return Report(file, "unchanged", folder, None, "", warnings, copied, notes, bare)
+        return Report(file, "unchanged", folder, None, "", warnings, copied, bare)
     backup = None if args.dry_run else backups.write(env, file, old.encode(), text.encode(), now)
     ours = entry(settings) is not None or PLUGIN in settings.get(ENABLED[0], {})
     action: Action = "replaced" if ours else "added" if there else "created"
-    return Report(file, action, folder, backup, diff(file, old, text), warnings, copied, notes, bare)
+    return Report(file, action, folder, backup, diff(file, old, text), warnings, copied, bare)
 
 
 def _undo(
@@ -103,15 +85,63 @@ def _undo(
     where nothing but that was changed, it is what is taken back.
     """
     kept = backups.kept(env, file)
-    if not kept and command.is_exactly_ours(env, command.file_of(file)):
+    if not kept and is_our_command(env, command_of(file)):
         report = Report(file, "unchanged", "", None, "")
     else:
         report = backups.undo(env, [file], now, force=args.force, dry_run=args.dry_run)
-    gone = command.remove(env, file, dry_run=args.dry_run) if len(kept) <= 1 else NOTHING
+    gone = remove_command(env, file, dry_run=args.dry_run) if len(kept) <= 1 else NOTHING
     if not args.dry_run:
         remove_empty([file.parent])
         _clear(env, file)
     return replace(report, command=gone)
+
+
+def command_of(settings: Path) -> Path:
+    """The bare `/reflect` beside this settings file."""
+    return settings.parent / commands.NAME
+
+
+def _command(
+    args: argparse.Namespace, env: Mapping[str, str], settings: Path, now: Callable[[], datetime]
+) -> Extra:
+    """Make the bare `/reflect` if the arguments say so; one of ours is brought up to date."""
+    file = command_of(settings)
+    if args.reflect is False:
+        return remove_command(env, settings, dry_run=args.dry_run)
+    ours, asked = commands.is_ours(file), bool(args.reflect)
+    if ours is False or not (ours or asked):
+        return NOTHING
+    old, text = read(file), shipped(SHIPPED).read_bytes()
+    if ours and not is_our_command(env, file):
+        return Extra(f"{file} was edited since and stays as it is") if asked else NOTHING
+    if ours and old == text:
+        return Extra(f"{file} is there already") if asked else NOTHING
+    if args.dry_run:
+        return Extra(f"{file} would be {'brought up to date' if ours else 'made'}")
+    if ours:  # an older text of ours: nothing that anybody would want back
+        backups.put_back(env, file, old, None)
+    backups.write(env, file, b"", text, now)
+    return Extra(f"{file} {'is of this version now' if ours else 'made'}", changed=True)
+
+
+def remove_command(env: Mapping[str, str], settings: Path, *, dry_run: bool = False) -> Extra:
+    """Take the bare `/reflect` away, if nobody edited it."""
+    file = command_of(settings)
+    if not commands.is_ours(file):
+        return NOTHING
+    if not is_our_command(env, file):
+        return Extra(f"{file} was edited since and stays: delete it if you don't need it")
+    if dry_run:
+        return Extra(f"{file} would be removed")
+    backups.put_back(env, file, read(file), None)
+    return Extra(f"{file} removed", changed=True)
+
+
+def is_our_command(env: Mapping[str, str], file: Path) -> bool:
+    """Whether it is our command, as some ``setup`` wrote it."""
+    if file.is_symlink() or not commands.is_ours(file):
+        return False
+    return backups.before(env, file) == (True, None) or read(file) == shipped(SHIPPED).read_bytes()
 
 
 def _with_ours(file: Path, text: str, settings: Mapping[str, Any], folder: str) -> str:
@@ -137,7 +167,8 @@ def _remove(
     force: bool = False,
     dry_run: bool = False,
 ) -> Report:
-    from ...files.jsonc_members import is_bare, read, take
+    from ...files.jsonc_members import is_bare, take
+    from ...files.jsonc_members import read as members
 
     folder, enabled = entry(settings), PLUGIN in settings.get(ENABLED[0], {})
     others = [f"{other} enables reflectd too: it is still loaded from there" for other in _others(env, file)]
@@ -148,7 +179,7 @@ def _remove(
     untouched, data = backups.before(env, file)
     if untouched and data is None:
         text = None
-    elif untouched and data is not None and not _mentions(read(data.decode(), MARKET, ENABLED)):
+    elif untouched and data is not None and not _mentions(members(data.decode(), MARKET, ENABLED)):
         text = data.decode()
     elif text is not None and is_bare(text) and not file.is_symlink():
         text = None
@@ -190,14 +221,15 @@ def _forget(env: Mapping[str, str]) -> None:
     edited is left.
     """
     from ...files.atomic import write_atomic
-    from ...files.jsonc_members import read, take
+    from ...files.jsonc_members import read as members
+    from ...files.jsonc_members import take
 
     folder = config_folder(env) / "plugins"
     for name, path in NOTED:
         file = folder / name
         with suppress(UserError, Unavailable, OSError):
             text = read_text(file)
-            if path == (NAME,) and entry({MARKET[0]: read(text)}) is None:
+            if path == (NAME,) and entry({MARKET[0]: members(text)}) is None:
                 continue
             if (after := take(text, path)) != text:
                 write_atomic(file, after.encode(), mode=None, follow=True, expected=text.encode())
@@ -325,10 +357,10 @@ def config_folder(env: Mapping[str, str]) -> Path:
 
 def load(file: Path) -> tuple[str, dict[str, Any]]:
     """The text and the settings in it. Raises ``UserError`` when Claude Code would refuse them."""
-    from ...files.jsonc_members import read
+    from ...files.jsonc_members import read as members
 
     text = read_text(file)
     try:
-        return text, read(text, MARKET, ENABLED)
+        return text, members(text, MARKET, ENABLED)
     except UserError as error:
         raise UserError(f"{file}: {error}. Nothing was changed: mend it and run this again") from error

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ... import config, paths
 from ...core.errors import Unavailable, UserError
 from ...core.settings import SETTINGS, toml
+from ...core.words import HOSTS
 from ..render import Paint, print_json, short
 from ..settings import add_flags, load
 from ..terminal import add_flag, say, show
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         case "edit":
             _edit(file)
         case "set":
-            _set(file, args.key, args.value, as_json=args.json)
+            _set(args.key, args.value, as_json=args.json)
         case _:
             _show(args)
     return 0
@@ -127,42 +128,26 @@ def _lines(rows: list[config.Row], problems: list[str], paint: Paint) -> list[st
     return lines
 
 
-def _set(file: Path, key: str, text: str, *, as_json: bool) -> None:
+def _set(key: str, text: str, *, as_json: bool) -> None:
     """Write one setting into the person's file. Raises ``UserError`` and ``Unavailable``."""
-    from ...files.toml_text import put
-    from .edit import check_editable, read_text, write
+    from . import copies
+    from .edit import put_settings
 
     value = config.value_of(key, text)
-    section, _, name = key.rpartition(".")
-    old = read_text(file) if file.exists() else ""
-    try:
-        new = put(old, section, name, value)
-    except UserError as error:
-        raise UserError(f"{file}: {error}. Nothing was changed in it") from error
-    check_editable(file, force=False)
-    backup = write(file, old, new, datetime.now) if new != old else None
-    notes = _notes(file, new, key)
+    written = put_settings(os.environ, {key: value}, datetime.now)
+    wrong = [f"the settings have another mistake: {line}" for line in written.problem.splitlines()]
+    notes = [*(wrong or ["a daemon that runs uses it from its next start on"]), *written.notes]
+    changed = copies.refresh_all(os.environ)
+    notes += [f"restart {HOSTS[host]}: its plugin follows the setting" for host in changed]
     if as_json:
-        found = {"key": key, "value": value, "file": str(file), "changed": new != old}
-        print_json({**found, "backup": str(backup) if backup else None, "warnings": notes})
+        done = {"key": key, "value": value, "file": str(written.file), "changed": bool(written.changed)}
+        print_json({**done, "backup": str(written.backup) if written.backup else None, "warnings": notes})
         return
-    say(f"{key} = {toml(value)} {'written to' if new != old else 'stands already in'} {file}")
-    if backup:
-        say(f"  backup:  {backup}")
+    say(f"{key} = {toml(value)} {'written to' if written.changed else 'stands already in'} {written.file}")
+    if written.backup:
+        say(f"  backup:  {written.backup}")
     for note in notes:
         say(f"  note:    {note}")
-
-
-def _notes(file: Path, text: str, key: str) -> list[str]:
-    """What keeps a daemon from using the setting as it was written."""
-    try:
-        settings = config.from_text(text, name=str(file), env=os.environ)
-    except UserError as error:
-        return [f"the settings have another mistake: {line}" for line in str(error).splitlines()]
-    notes = ["a daemon that runs uses it from its next start on"]
-    if (source := settings.sources.get(key, "")) != str(file):
-        notes.append(f"{source} in your environment counts more than the file")
-    return notes
 
 
 def _edit(file: Path) -> None:
@@ -180,6 +165,10 @@ def _edit(file: Path) -> None:
         raise Unavailable(f"cannot open {file} with {wanted!r}: {why}; name an editor in EDITOR") from None
     if code:
         raise Unavailable(f"{wanted} ended with exit code {code}")
+    from . import copies
+
+    for host in copies.refresh_all(os.environ):
+        print(f"restart {HOSTS[host]}: its plugin follows the settings")
     _check(config.load(os.environ, file))
 
 

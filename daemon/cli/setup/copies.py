@@ -5,10 +5,10 @@ place loads nothing any more. The copy stays where it is. ``setup`` makes it; ``
 ``doctor`` bring it up to date. A link in its place is a developer's own and is left alone. Files are replaced
 one by one, the one that the host reads first as the last. ``Unavailable`` when the file system refuses.
 
-The copy for Claude Code has no mod where the person's settings say so (``mod``), and hooks at tool calls only
-where they do (``tool_hooks``).
-The copy for Claude Code has no mod where the person's settings say so (``mod``), and starts our MCP server
-only where they say so (``mcp``).
+The copy for Claude Code follows the person's settings: it has the mod, which runs with all their rights,
+only with ``claude_code.mod``; our MCP server, whose tools cost tokens, only with ``claude_code.mcp``; and a
+hook at each tool call, for lessons that were chosen after the prompt, only where lessons are given, because a
+hook that does nothing costs time too. ``refresh_all`` runs where a setting changes and where a daemon starts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -24,37 +25,17 @@ from ... import config, paths
 from ...core.errors import Unavailable, UserError
 from ...files.folders import make_folder, remove_empty
 from ...paths import data_folder, shipped
-from . import mcp, mod
+from ..terminal import say
 from .edit import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# The hook of Claude Code's plugin at its tool calls, for lessons that a model chose when the prompt was on
-# its way already.
-#
-# Whoever does not want lessons has no such hook on the disk: the plugin's copy has it only while the
-# settings say so (``copies``).
-
+MOD: Final = Path("hooks", "register.js")
+HOOKS: Final = Path("hooks", "hooks.json")
+MCP: Final = Path(".mcp.json")
+MCP_COMMAND: Final = ("reflectd", "mcp")  # the agent finds it on PATH, as its hooks do
 EVENT: Final = "PreToolUse"
-MATCHER: Final = "*"
-SCRIPT: Final = "${CLAUDE_PLUGIN_ROOT}/scripts/hook.sh"
-
-
-def are_wanted(env: Mapping[str, str]) -> bool:
-    """What the settings say. A file with mistakes in it still says it."""
-    settings = config.load(env, paths.config_file(env), left_out=[])
-    return settings.memory.enabled and settings.memory.at_prompt
-
-
-def with_them(named: bytes) -> bytes:
-    """``hooks.json`` with this hook."""
-    found: dict[str, Any] = json.loads(named)
-    hook = {"type": "command", "command": SCRIPT, "args": [EVENT], "timeout": 2}
-    found["hooks"].setdefault(EVENT, []).append({"matcher": MATCHER, "hooks": [hook]})
-    return json.dumps(found, indent=2, ensure_ascii=False).encode() + b"\n"
-
-
 State = Literal["missing", "current", "different", "linked"]
 SHIPPED: Final = {"opencode": "shims/opencode", "claude-code": "shims/claude-code"}
 _READ_FIRST: Final = {"index.ts", "hooks.json"}  # these name the other files
@@ -101,6 +82,19 @@ def refresh(env: Mapping[str, str], host: str, *, make: bool = False) -> bool:
     return True
 
 
+def refresh_all(env: Mapping[str, str]) -> list[str]:
+    """Bring all copies up to date; the hosts whose copy changed. What fails is said, and stops nothing."""
+    changed = []
+    for host in SHIPPED:
+        try:
+            changed += [host] if refresh(env, host) else []
+        except UserError:  # there is no home, so there are no copies
+            break
+        except Unavailable as error:
+            say(f"reflectd: {error}", sys.stderr)
+    return changed
+
+
 def remove_unused(env: Mapping[str, str], host: str, settings: Iterable[Path]) -> None:
     """Remove the copy, unless one of these ``settings`` files names it or cannot be read."""
     folder = place(env, host)
@@ -133,16 +127,33 @@ def _wanted(env: Mapping[str, str], host: str) -> dict[Path, _File]:
     source = shipped(SHIPPED[host])
     found = sorted(_below(source), key=lambda path: (path.name in _READ_FIRST, path))
     wanted = {path: _File((source / path).read_bytes(), _mode(source / path)) for path in found}
-    if host == "claude-code" and not mod.is_wanted(env):
-        del wanted[mod.MODULE]
-        named = wanted[mod.NAMED_IN]
-        wanted[mod.NAMED_IN] = named._replace(data=mod.without(named.data))
-    if host == "claude-code" and are_wanted(env):
-        named = wanted[mod.NAMED_IN]
-        wanted[mod.NAMED_IN] = named._replace(data=with_them(named.data))
-    if host == "claude-code" and mcp.is_wanted(env):
-        wanted = {mcp.NAMED_IN: _File(mcp.plugin_file(), 0o644), **wanted}
+    if host != "claude-code":
+        return wanted
+    settings = config.load(env, paths.config_file(env), left_out=[])  # also of a file with mistakes in it
+    if not settings.claude_code.mod:
+        del wanted[MOD]
+    hooks = wanted[HOOKS].data
+    late = settings.memory.enabled and settings.memory.at_prompt
+    wanted[HOOKS] = wanted[HOOKS]._replace(data=hooks_json(hooks, mod=settings.claude_code.mod, late=late))
+    if settings.claude_code.mcp:
+        server = {"command": MCP_COMMAND[0], "args": list(MCP_COMMAND[1:])}
+        data = json.dumps({"mcpServers": {"reflectd": server}}, indent=2).encode() + b"\n"
+        wanted = {MCP: _File(data, 0o644), **wanted}
     return wanted
+
+
+def hooks_json(shipped_one: bytes, *, mod: bool = True, late: bool = False) -> bytes:
+    """``hooks.json`` with or without the mod and the hook at tool calls."""
+    if mod and not late:
+        return shipped_one
+    found: dict[str, Any] = json.loads(shipped_one)
+    if not mod:
+        del found["modules"]
+    if late:
+        script = "${CLAUDE_PLUGIN_ROOT}/scripts/hook.sh"
+        hook = {"type": "command", "command": script, "args": [EVENT], "timeout": 2}
+        found["hooks"].setdefault(EVENT, []).append({"matcher": "*", "hooks": [hook]})
+    return json.dumps(found, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def _below(folder: Path) -> list[Path]:

@@ -1,5 +1,6 @@
-"""Edits one settings file for ``reflectd setup``: checks it, and replaces it as a whole. ``write`` keeps the
-backup beside the file, for our own settings; those of hosts go through ``backups``.
+"""Edits one settings file for ``reflectd setup`` and ``config``: checks it, and replaces it as a whole.
+``put_settings`` and ``write`` are for our own settings, with the backup beside the file; those of hosts go
+through ``backups``.
 
 The callers decide what is written. When the file system refuses, the old file is untouched and the error is
 ``Unavailable``, or ``UserError`` with what to do.
@@ -13,12 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ... import config, paths
 from ...core.errors import Unavailable, UserError
+from ...core.settings import Settings, toml
 from ...files.folders import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
+
+    from ...core.settings import Value
 
 BACKUPS_KEPT = 5
 LIMIT = 4_000_000  # bytes of a settings file
@@ -45,7 +50,7 @@ NOTHING = Extra()
 @dataclass(frozen=True, slots=True)
 class Report:
     """What was done, or would be done. ``copied``: the plugin's copy was made or brought up to date.
-    ``notes``: what else the person is told. ``command``: what became of the bare `/reflect`.
+    ``command``: what became of the bare `/reflect`.
     """
 
     file: Path
@@ -55,8 +60,71 @@ class Report:
     diff: str
     warnings: tuple[str, ...] = ()
     copied: bool = False
-    notes: tuple[str, ...] = ()
     command: Extra = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Our own settings after some were set, or as they would be after a dry run. ``changed``: the keys whose
+    value in the file is another one now. ``notes``: which variable counts more than the file. ``problem``:
+    why no daemon starts with them; "" if one does.
+    """
+
+    file: Path
+    settings: Settings
+    changed: frozenset[str] = frozenset()
+    diff: str = ""
+    backup: Path | None = None
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+
+    def as_json(self, *keys: str) -> dict[str, object]:
+        """What became of some of them."""
+        backup = str(self.backup) if self.backup else None
+        more = {"file": str(self.file), "diff": self.diff, "backup": backup, "warnings": self.notes}
+        return {"changed": not self.changed.isdisjoint(keys), **more}
+
+
+def put_settings(
+    env: Mapping[str, str],
+    values: Mapping[str, Value],
+    now: Callable[[], datetime],
+    *,
+    force: bool = False,
+    dry_run: bool = False,
+) -> Written:
+    """Set some of our own settings in the person's file, all or none; other mistakes in it stay. Raises
+    ``UserError`` and ``Unavailable``.
+    """
+    file, wrong = paths.config_file(env), list[str]()
+    old, new = _with_settings(file, values)
+    check_editable(file, force=force)
+    settings = config.from_text(new, name=str(file), env=env, left_out=wrong)
+    changed = frozenset(key for key in values if _with_settings(file, {key: values[key]})[1] != old)
+    backup = None if dry_run or new == old else write(file, old, new, now)
+    notes = [
+        f"{source} in your environment counts more than {key} = {toml(value)} in {file}"
+        for key, value in values.items()
+        if (source := settings.sources.get(key, "")) != str(file)
+    ]
+    problem = "\n".join(wrong)
+    return Written(file, settings, changed, diff(file, old, new), backup, tuple(notes), problem)
+
+
+def _with_settings(file: Path, values: Mapping[str, Value]) -> tuple[str, str]:
+    """The text of our settings file, and its text with these values. Raises ``UserError`` and
+    ``Unavailable``.
+    """
+    from ...files.toml_text import put
+
+    old = new = read_text(file) if file.exists() else ""
+    try:
+        for key, value in values.items():
+            section, _, name = key.rpartition(".")
+            new = put(new, section, name, value)
+    except UserError as error:
+        raise UserError(f"{file}: {error}. Nothing was changed in it") from error
+    return old, new
 
 
 def read_text(file: Path) -> str:

@@ -1,34 +1,31 @@
-"""Who shall judge Claude Code's sessions: the question of ``reflectd setup claude-code``, and ``--judge``.
+"""Who shall judge Claude Code's sessions: the last question of ``reflectd setup``, and ``--judge``.
 
-Asks only on a terminal, and writes one setting, ``judge.claude_code``, into the person's settings file; with
-a key in the environment also its variable's name and its address. Other hosts keep their judge. A judge that
-is not set up is refused before anything is written. No key is ever asked for or shown. Ctrl-C and the end of
-input leave everything as it is.
+Claude Code lends its model to no hook, so the person chooses. The answer is one setting,
+``judge.claude_code``, and where it needs them the name of the key's variable, the address and the model. A
+model server on its usual port of this machine is looked for and offered. A judge that is not set up is
+refused before anything is written. No key is ever asked for or shown.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from textwrap import indent, wrap
-from typing import TYPE_CHECKING, Any, Final
+import json
+import subprocess
+from threading import Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from ... import config, paths
 from ...core.errors import UserError
-from ...core.policy import Judging
-from ...core.settings import Settings
 from ...keys import VARIABLES, Keys, load_keys
-from ..judging import cost, found, lost_login, missing, names, who_judges
-from ..terminal import NARROWEST_TEXT, attended, say, width
-from .edit import check_editable, diff, read_text, write
+from ..judging import found, lost_login, missing, names
+from ..terminal import say
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-    from datetime import datetime
+    from collections.abc import Mapping
+
+    from ...core.policy import Judging
+    from ...core.settings import Settings, Value
 
 HOST: Final = "claude-code"
 SETTING: Final = "judge.claude_code"
@@ -36,234 +33,213 @@ CHOICES: Final = ("claude-cli", "anthropic", "openai", "offline")
 USUAL: Final = "A stop usually takes one call of about 2,000 tokens and an answer."
 """As docs/cost.md says it; a test compares them."""
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
-INDENT, WIDTH = "     ", 101
+SERVERS: Final = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}
+"""The usual ports of model servers. Each lists its models as OpenAI's API does."""
+SERVERS_S, LOGIN_S, LIST_LIMIT, LONGEST_NAME = 0.7, 5.0, 1_000_000, 120
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Who judges now, and what was written, or would be."""
+class Server(NamedTuple):
+    """A model server that answers on this machine, and the first model that it lists."""
 
-    judging: Judging
-    settings: Settings
-    file: Path
-    diff: str = ""
-    backup: Path | None = None
-    notes: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """For ``--json``."""
-        backup = str(self.backup) if self.backup else None
-        more = {"file": str(self.file), "diff": self.diff, "backup": backup, "warnings": self.notes}
-        return {**self.judging._asdict(), "changed": bool(self.diff), **more}
-
-    def lines(self, *, dry_run: bool) -> list[str]:
-        """For a person: what was written, how to undo it, and who judges."""
-        found = [f"  judge:  {who_judges(HOST, self.judging)}{cost(self.judging, self.settings)}"]
-        if self.diff:
-            back = (
-                f"{self.backup} (copy it back to undo)"
-                if self.backup
-                else "none: delete the new file to undo"
-            )
-            found = [*self.diff.splitlines(), *found, *([] if dry_run else [f"  backup: {back}"])]
-        return found + [f"  note:   {note}" for note in self.notes]
+    name: str
+    base_url: str
+    model: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The settings of this environment, and which judges are set up."""
-
-    settings: Settings
-    keys: Keys
-    there: frozenset[str]
-    env: Mapping[str, str]
-
-    @property
-    def now(self) -> Judging:
-        """Who judges as things stand."""
-        return found(self.settings, self.env, by_host=True)[HOST]
-
-
-def add_flag(parser: argparse.ArgumentParser) -> None:
-    """Register ``--judge``."""
-    text = "who judges Claude Code's sessions (asked on a terminal; otherwise nothing is changed)"
-    parser.add_argument("--judge", choices=CHOICES, help=text)
-
-
-def check(args: argparse.Namespace, env: Mapping[str, str]) -> None:
-    """Refuse a judge that can't be chosen, before anything is written. Raises ``UserError``."""
-    if args.judge and (args.remove or args.undo):
-        raise UserError("give --judge alone, without --remove and --undo")
-    if args.judge:
-        known = _know(env)
-        if args.judge not in known.there:
-            raise UserError(f"{_lacks(known, args.judge)}. Nothing was changed")
-        _edited(args, known, args.judge)
-
-
-def decide(
-    args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], datetime]
-) -> Outcome | str | None:
-    """Take the answer from ``--judge`` or the person, and write it. None when the plugin is removed; a text
-    when the settings are wrong. Raises ``UserError``, ``Unavailable`` and ``OSError``.
+class Choice(NamedTuple):
+    """A judge. ``name``: as the setting calls it. ``title``: what it costs and where the text of a session
+    goes. ``lacks``: what is missing, "" if it can be chosen. ``values``: the settings that choose it.
     """
-    if args.remove or args.undo:
-        return None
-    try:
-        known = _know(env)
-    except UserError as error:
-        return f"the daemon will not start with these settings: {error}"
-    chosen = args.judge
-    asks = not (chosen or args.json or args.dry_run) and attended()
-    if asks:
-        try:
-            chosen = _ask(known)
-        except (EOFError, KeyboardInterrupt):
-            print("\nThe plugin is set up. Who judges was not changed.")
-    if not chosen:
-        notes = _login_notes(known.settings, known.now, env)
-        return Outcome(known.now, known.settings, paths.config_file(env), notes=notes)
-    return _write(args, known, chosen, now)
+
+    name: str
+    title: str
+    lacks: str
+    values: dict[str, Value]
 
 
-def _know(env: Mapping[str, str]) -> _Known:
+def is_open(settings: Settings) -> bool:
+    """Whether nobody chose yet who judges Claude Code's sessions."""
+    return settings.judge.of(HOST) == ("judge.provider", "auto")
+
+
+def given(name: str, env: Mapping[str, str]) -> dict[str, Value]:
+    """The settings that choose the judge of this name. Raises ``UserError`` when it is not set up."""
+    settings = config.load(env, paths.config_file(env))
+    of_name = [choice for choice in _choices(settings, env) if choice.name == name]
+    if ready := [choice for choice in of_name if not choice.lacks]:
+        return ready[-1].values  # what the person set up, before a server that was found
+    raise UserError(f"{of_name[0].lacks}. Nothing was changed")
+
+
+def ask(settings: Settings, env: Mapping[str, str]) -> dict[str, Value]:
+    """The settings that the person's answer sets; none where it is as it was, or where only the rules can
+    judge. Raises ``UserError``, ``EOFError`` and ``KeyboardInterrupt``.
+    """
+    choices = _choices(settings, env)
+    ready = [choice for choice in choices if not choice.lacks]
+    if len(ready) == 1:
+        return {}
+    say(f"\nWho shall judge Claude Code's sessions? It lends its model to no hook. {USUAL}")
+    for number, choice in enumerate(ready, 1):
+        login = login_of(settings, env) if choice.name == "claude-cli" else ""
+        say(f"  {number}  {choice.title}{login and f' ({login})'}")
+    if lacking := [choice.name for choice in choices if choice.lacks]:
+        say(f"     (not set up: {', '.join(lacking)}; `reflectd setup --judge NAME` says what is missing)")
+    now = names(found(settings, env, by_host=True)[HOST])
+    while True:
+        answer = input(f"1 to {len(ready)}? Enter keeps {now}: ").strip()
+        if not answer:
+            return {}
+        if answer.isdecimal() and 0 < int(answer) <= len(ready):
+            return ready[int(answer) - 1].values
+        say(f"Type a number from 1 to {len(ready)}, or Enter.")
+
+
+def notes(settings: Settings, judging: Judging, env: Mapping[str, str]) -> list[str]:
+    """What a person has to know about the judge in force: where its key is read, whether it has a login."""
+    api = settings.apis.get(judging.chosen) if judging.setting == SETTING else None
+    if api is not None and api.base_url and not api.key_env:
+        return [f"asks {api.model} at {_shown(api.base_url)} (`reflectd config set {judging.chosen}.model`)"]
+    if api is not None and api.key_env:
+        return [
+            f"the key in {api.key_env}, in the environment of what starts the daemon, goes to "
+            f"{api.base_url}; a service does not see it and needs {judging.chosen}.key_file"
+        ]
+    lost = lost_login(env, settings.claude_cli.token_file) if "claude-cli" in judging.asked else ""
+    return [lost] if lost else []
+
+
+def _choices(settings: Settings, env: Mapping[str, str]) -> list[Choice]:
+    """All judges, best known first."""
     from ...llm.select import there
 
-    settings = config.load(env, paths.config_file(env))
     keys = load_keys(env, settings)
-    return _Known(settings, keys, there(settings, keys, env), env)
-
-
-def _lacks(known: _Known, chosen: str) -> str:
-    """What is missing and what to do, for the person's file or environment."""
-    what = missing(HOST, chosen)
-    if chosen == "openai" and not known.settings.openai.base_url:
-        file = paths.config_file(known.env)
-        what += (
-            f". For a server on this machine write into {file}, with its own address and model: "
-            '[openai] base_url = "http://127.0.0.1:11434/v1" and model = "…"'
+    ready = there(settings, keys, env)
+    own_server = settings.openai.base_url or settings.openai.key_file  # whose key no other server gets
+    servers = [] if own_server else servers_here()
+    cap = f"you pay for each call, at most {settings.spend.cents_per_day / 100:.2f} USD a day"
+    titles = {
+        "claude-cli": "your own Claude Code: no key, takes from the limits of your plan",
+        "openai": f"the server {_goes('openai', keys)}: the session's text goes there, without known secrets",
+        "anthropic": f"Anthropic's API: the session's text goes to {_goes('anthropic', keys)}, {cap}",
+        "offline": "the rules, without a model: free, nothing leaves the machine, they miss much",
+    }
+    known = {
+        name: Choice(
+            name,
+            titles[name],
+            "" if name in ready else missing(HOST, name),
+            {SETTING: name, **_recorded(name, settings, env)},
         )
-    return what
+        for name in titles
+    }
+    local = [
+        Choice(
+            "openai",
+            f"{s.name} on this machine, {s.model}: free, nothing leaves the machine",
+            "",
+            {SETTING: "openai", "openai.base_url": s.base_url, "openai.model": s.model},
+        )
+        for s in servers
+    ]
+    if lacks := known["openai"].lacks:
+        ports = ", ".join(f"{name} {port}" for port, name in SERVERS.items())
+        here = f"No model server answers on this machine ({ports}); for another one set openai.model too"
+        known["openai"] = known["openai"]._replace(lacks=f"{lacks}. {here}")
+    if local and lacks:
+        del known["openai"]
+    return [known.pop("claude-cli"), *local, *known.values()]
 
 
-def _ask(known: _Known) -> str:
-    """The person's choice; "" keeps what is in force. Raises ``EOFError`` and ``KeyboardInterrupt``."""
-    print("\nWho shall judge Claude Code's sessions? Claude Code lends its model to no hook.\n")
-    room = max(min(width(sys.stdout), WIDTH) - len(INDENT), NARROWEST_TEXT)
-    for number, name in enumerate(CHOICES, 1):
-        title, text = _about(known, name)
-        lacks = "" if name in known.there else " [not set up]"
-        say(f"  {number}  {title}{lacks}\n{indent(chr(10).join(wrap(text, room)), INDENT)}")
-    print(f"\nIn force now: {names(known.now)}")
-    while True:
-        answer = input("1, 2, 3 or 4? Enter keeps what is in force: ").strip()
-        chosen = dict(zip("1234", CHOICES, strict=True)).get(answer, answer)
-        if not chosen or chosen in known.there & set(CHOICES):
-            return chosen
-        say(f"{_lacks(known, chosen)}." if chosen in CHOICES else "Type one of the four numbers.")
-
-
-def _about(known: _Known, name: str) -> tuple[str, str]:
-    """A title, and what the choice costs, where the text goes and what it misses."""
-    s = known.settings
-    cap = f"at most {s.spend.cents_per_day / 100:.2f} USD a day (spend.cents_per_day)"
-    match name:
-        case "claude-cli":
-            return "your own Claude Code, by `claude -p`", (
-                f"No key. It uses up the limits of your Claude plan. {USUAL} Whether a plan may be used like "
-                "that is between you and Anthropic. `reflectd cost` shows what it used."
-            )
-        case "anthropic":
-            return "Anthropic's API, with a key", (
-                f"The text of the session, with known secrets taken out, is sent to {_to(name, known)}. You "
-                f"pay for each call, {cap}. {USUAL} The key is read from ANTHROPIC_API_KEY, whose name "
-                "and address are then written into your settings, or from the file that anthropic.key_file "
-                "names; a service reads only the file."
-            )
-        case "openai":
-            return "a server that speaks OpenAI's API, such as Ollama or llama.cpp (openai.base_url)", (
-                "If it runs on this machine, nothing leaves the machine. Else the text of the session, with "
-                f"known secrets taken out, is sent there. Now that would be {_to(name, known)}."
-            )
-        case _:
-            return "the rules, without a model", (
-                "No cost, and nothing leaves the machine. They miss much: without a model reflectd claims "
-                "only what it can show, and stays quiet about most turns. `make eval-judge` measures how "
-                "much they miss; design/judge.md has the figures."
-            )
-
-
-def _to(name: str, known: _Known) -> str:
-    """Where the text of a session is sent."""
-    address = known.keys.apis[name].base_url
+def _goes(name: str, keys: Keys) -> str:
+    """Where the text of a session is sent; nothing secret of the address is shown."""
+    address = keys.apis[name].base_url
     if address in {"", VARIABLES[name].official}:
         return "Anthropic" if name == "anthropic" else "OpenAI"
+    return _shown(address)
+
+
+def _shown(address: str) -> str:
+    """The host of an address, without a password in it, and whether it is this machine."""
     parts = urlsplit(address)
     return f"{parts.netloc.rpartition('@')[2]}{', this machine' if parts.hostname in LOCAL else ''}"
 
 
-def _edited(args: argparse.Namespace, known: _Known, chosen: str) -> tuple[Path, str, str]:
-    """The person's file, its text, and its text with the choice. Raises ``UserError`` and ``Unavailable``."""
-    from ...files.toml_text import put
-
-    file = paths.config_file(known.env)
-    old = read_text(file) if file.exists() else ""
-    new = old
-    try:
-        for name, value in {SETTING: chosen, **_recorded(known, chosen)}.items():
-            section, _, key = name.partition(".")
-            new = put(new, section, key, value)
-    except UserError as error:
-        raise UserError(f"{file}: {error}. Nothing was changed in it") from error
-    check_editable(file, force=args.force)
-    return file, old, new
-
-
-def _recorded(known: _Known, chosen: str) -> dict[str, str]:
+def _recorded(name: str, settings: Settings, env: Mapping[str, str]) -> dict[str, Value]:
     """Which variable holds the key and which address gets it, so that a daemon that a host starts may use
     them. Nothing where a file holds the key, or where the server that was set needs none.
     """
-    if chosen not in VARIABLES:
+    if name not in VARIABLES:
         return {}
-    api = known.settings.apis[chosen]
-    usual = VARIABLES[chosen]
-    if (
-        api.key_file
-        or (api.base_url and api.key_env != usual.key)
-        or not known.env.get(usual.key, "").strip()
-    ):
+    api, usual = settings.apis[name], VARIABLES[name]
+    if api.key_file or (api.base_url and api.key_env != usual.key) or not env.get(usual.key, "").strip():
         return {}
-    address = known.env.get(usual.address, "").strip().rstrip("/") or usual.official
-    return {f"{chosen}.key_env": usual.key, f"{chosen}.base_url": address}
+    address = env.get(usual.address, "").strip().rstrip("/") or usual.official
+    return {f"{name}.key_env": usual.key, f"{name}.base_url": address}
 
 
-def _write(args: argparse.Namespace, known: _Known, chosen: str, now: Callable[[], datetime]) -> Outcome:
-    """Set the value in the person's file, unless it is there or this is a dry run."""
-    file, old, new = _edited(args, known, chosen)
-    settings = config.from_text(new, name=str(file), env=known.env)
-    judging = found(settings, known.env, by_host=True)[HOST]
-    notes = (*_notes(settings, chosen), *_login_notes(settings, judging, known.env))
-    backup = None if args.dry_run or new == old else write(file, old, new, now)
-    return Outcome(judging, settings, file, diff(file, old, new), backup, notes)
+def servers_here(ports: Mapping[int, str] = SERVERS) -> list[Server]:
+    """The model servers that answer on this machine, in the order of ``ports``. They get a GET of their list
+    of models and nothing else.
+    """
+    servers: dict[int, Server] = {}
+
+    def look(port: int) -> None:
+        if model := _first_model(port):
+            servers[port] = Server(ports[port], f"http://127.0.0.1:{port}/v1", model)
+
+    threads = [Thread(target=look, args=(port,), daemon=True) for port in ports]
+    end = monotonic() + SERVERS_S
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(end - monotonic(), 0))
+    known = dict(servers)
+    return [known[port] for port in ports if port in known]
 
 
-def _notes(settings: Settings, chosen: str) -> list[str]:
-    """What may make the daemon judge otherwise than was chosen."""
-    notes = []
-    if (source := settings.sources.get(SETTING, "")).startswith("REFLECTD_"):
-        notes.append(f"{source} in your environment counts more than the file")
-    api = settings.apis.get(chosen)
-    if api is not None and api.key_env:
-        notes.append(
-            f"the key in {api.key_env}, in the environment of what starts the daemon, goes to "
-            f"{api.base_url}; a service does not see it and needs {chosen}.key_file"
+def _first_model(port: int) -> str:
+    """The first model that a server lists and that can judge; "" for anything that is no model server."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection("127.0.0.1", port, timeout=SERVERS_S)
+    try:
+        connection.request("GET", "/v1/models")
+        answer = connection.getresponse()
+        models = json.loads(answer.read(LIST_LIMIT))["data"] if answer.status == 200 else []
+        ids = [str(model["id"]) for model in models]
+    except (OSError, HTTPException, ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    finally:
+        connection.close()
+    valid = config.SETTINGS["openai.model"].valid
+    return next((i for i in ids if valid(i) and len(i) <= LONGEST_NAME and "embed" not in i.lower()), "")
+
+
+def login_of(settings: Settings, env: Mapping[str, str]) -> str:
+    """Whether the Claude Code that would judge is logged in, as it says itself; "" where it says nothing, and
+    where its login is a token, which is looked at elsewhere. One that never ran is not run: it would write.
+    """
+    from ...llm.claude_cli import child_env, find
+    from .claude_code import config_folder
+
+    program, token = find(settings.claude_cli.path, env), settings.claude_cli.token_file
+    if program is None or token or lost_login(env, token):
+        return ""
+    folder, out = config_folder(env), "not logged in: run `claude` and type /login"
+    if not any((place / ".claude.json").exists() for place in (folder, folder.parent)):
+        return out
+    try:
+        asked = subprocess.run(  # noqa: S603 - the program that would judge
+            [program, "auth", "status"],
+            cwd=env.get("HOME") or "/",  # and not in a project, whose settings could name a program
+            env=child_env(env, 1, LOGIN_S),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=LOGIN_S,
         )
-    return notes
-
-
-def _login_notes(settings: Settings, judging: Judging, env: Mapping[str, str]) -> tuple[str, ...]:
-    """That the judge `claude-cli` will have no login."""
-    if "claude-cli" not in judging.asked:
-        return ()
-    way = lost_login(env, settings.claude_cli.token_file)
-    return (way,) if way else ()
+        logged_in = json.loads(asked.stdout)["loggedIn"]
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
+        return ""
+    return "logged in" if logged_in is True else out

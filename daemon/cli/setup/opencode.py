@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import Unavailable, UserError
 from ...paths import PACKAGE
-from . import backups, copies, mcp
+from . import backups, copies
 from .edit import Action, Report, check_editable, diff, fleeting, read, read_text, stay_inside
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 HOST = "opencode"
 NAMES = ("opencode.json", "opencode.jsonc")
+SERVER = ("mcp", "reflectd")  # our MCP server
 NEW_FILE = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'
 SHIM_MARK = b"reflectd.loaded"  # stands in our plugin's source and bundle, whatever the file's name is
 # The npm name, or a path into the data folder, an installed package (whose older name was `daemon`), a
@@ -35,29 +36,8 @@ _OURS = re.compile(
 )
 
 
-def add_parser(hosts: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register ``setup opencode``."""
-    parser = hosts.add_parser("opencode", help="load the plugin in opencode")
-    scope = parser.add_mutually_exclusive_group()
-    scope.add_argument("--global", action="store_true", help="everywhere (the default)")
-    scope.add_argument("--project", action="store_true", help="in this folder only")
-    scope.add_argument("--dir", metavar="DIR", help="in that folder only")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--remove", action="store_true", help="remove our line, and nothing else")
-    what.add_argument("--undo", action="store_true", help="restore the file from the newest backup")
-    mcp.add_flag(parser)
-    parser.add_argument("--spec", help="what opencode loads, for example opencode-reflectd from npm")
-    parser.add_argument(
-        "--force", action="store_true", help="even if the file was edited since or belongs to another user"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="show the change, write nothing")
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    parser.set_defaults(setup=setup, host_name="opencode")
-
-
 def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], datetime]) -> Report:
     """Do what the arguments say. Raises ``UserError``, ``Unavailable``, ``OSError``."""
-    mcp.check(args)
     folder = Path(args.dir or ".").absolute()
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}")
@@ -107,8 +87,8 @@ def _choose(files: list[Path], ours: Callable[[str], bool]) -> Path:
     return [*with_ours, *with_list, *there, *files][0]
 
 
-def _edit(file: Path, old: str, line: str, mine: list[str], with_mcp: bool | None) -> tuple[Action, str]:
-    """What is done, and the new text. ``with_mcp``: None leaves our MCP server as it is."""
+def _edit(file: Path, old: str, line: str, mine: list[str], wants_mcp: bool | None) -> tuple[Action, str]:
+    """What is done, and the new text. ``wants_mcp``: None leaves our MCP server as it is."""
     from ...files.jsonc import add_plugin, replace_plugin
 
     action: Action = "replaced" if mine else "added"
@@ -119,10 +99,31 @@ def _edit(file: Path, old: str, line: str, mine: list[str], with_mcp: bool | Non
     else:
         text = replace_plugin(old, mine.__contains__, line) if mine else add_plugin(old, line)
     try:
-        text = mcp.in_opencode(text, with_mcp)
+        text = _with_server(text, wants_mcp)
     except UserError as error:
         raise UserError(f"{file}: {error}. Nothing was changed") from error
     return ("unchanged", old) if text == old else (action, text)
+
+
+def _with_server(text: str, wanted: bool | None) -> str:
+    """The settings with or without our MCP server; None leaves it as it is. An entry of the same name that
+    starts another program is left alone. Raises ``UserError``.
+    """
+    from ...files.jsonc_members import put, read, take
+
+    if wanted is None:
+        return text
+    entry = read(text, SERVER).get(SERVER[0], {}).get(SERVER[1])
+    command = list(copies.MCP_COMMAND)
+    if entry is not None and not (isinstance(entry, dict) and entry.get("command") == command):
+        if wanted:
+            raise UserError(f"another MCP server is called {SERVER[1]!r}: rename it, then run this again")
+        return text
+    return (
+        put(text, SERVER, {"type": "local", "command": command, "enabled": True})
+        if wanted
+        else take(text, SERVER)
+    )
 
 
 def _remove(
@@ -168,12 +169,9 @@ def _without(env: Mapping[str, str], file: Path, old: str, mine: list[str]) -> s
         return None
     if untouched and data is not None:
         text = data.decode()
-        if (
-            not any(spec_of(entry) in mine for entry in plugins(text))
-            and mcp.in_opencode(text, False) == text
-        ):
+        if not any(spec_of(entry) in mine for entry in plugins(text)) and _with_server(text, False) == text:
             return text
-    text = mcp.in_opencode(remove_plugin(old, mine.__contains__), wanted=False)
+    text = _with_server(remove_plugin(old, mine.__contains__), wanted=False)
     made, first = backups.was_made(env, file), backups.oldest(env, file)
     if not plugins(text) and (made or (first is not None and KEY not in read(first.decode()))):
         text = take(text, (KEY,))  # a list that setup made

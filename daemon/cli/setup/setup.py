@@ -1,36 +1,53 @@
 """``reflectd setup [HOST]``: connects coding agents to reflectd, and disconnects them again.
 
-Without a host it says which agents are there and asks about each that is not connected; ``--status`` only
-says it. Who never said whether reflectd may learn is asked that too (``learning``). Reads the arguments and
-tells the person what was done. When anything is wrong the settings stay as they were: exit code 2 (the person
-can mend it, and is told how) or 1 (the file system refused, or there is no agent).
+On a terminal it asks at most three questions, each only while it is open: whether reflectd may learn
+(``learning``), which agents to connect, and who judges Claude Code's sessions (``judge``). Nothing is written
+before the last answer. The last line says what the person does next. When anything is wrong the settings stay
+as they were: exit code 2 (the person can mend it, and is told how) or 1 (the file system refused, or there is
+no agent).
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from ... import config, paths
 from ...core.errors import Unavailable, UserError, told
+from ...core.settings import toml
+from ...core.words import HOSTS
+from ..judging import cost, found, who_judges
 from ..render import print_json
 from ..terminal import attended, say
-from . import agents, copies, learning
-from . import claude_code as setup_claude
-from . import opencode as setup_opencode
+from . import agents, claude_code, copies, judge, learning, opencode
+from .edit import Action, Report, Written, put_settings
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
+    from ...core.policy import Judging
+    from ...core.settings import Value
     from .agents import Agent
-    from .edit import Action, Report
-    from .judge import Outcome
 
-NOT_CONNECTED = 3
-SAID: dict[Action, str] = {
+    Clock = Callable[[], datetime]
+
+NOT_CONNECTED: Final = 3
+NO_START: Final = "the daemon will not start with these settings"
+CONNECT: Final = {"opencode": opencode.setup, "claude-code": claude_code.setup}
+OF_ONE: Final = {
+    "dir": ("opencode",),
+    "spec": ("opencode",),
+    "reflect": ("claude-code",),
+    "mcp": ("opencode", "claude-code"),
+}
+"""Flags that need an agent's name, and the agents that have them."""
+OF_CLAUDE_CODE: Final = ("mod", "judge")
+SAID: Final[dict[Action, str]] = {
     "created": "Made {file}, which loads reflectd.",
     "added": "Added reflectd to {file}.",
     "replaced": "Updated the reflectd entry in {file}.",
@@ -38,218 +55,296 @@ SAID: dict[Action, str] = {
     "deleted": "Removed {file}, which setup had made.",
     "restored": "Restored {file}.",
 }
-EPILOG = """examples:
-  reflectd setup                     which agents are there? asks about each
+EPILOG: Final = """examples:
+  reflectd setup                     asks three short questions, then connects
   reflectd setup --status            what is connected, and who judges
-  reflectd setup --yes               connect every agent that is there
-  reflectd setup --yes --learning on the same, and learn from judged sessions
-  reflectd setup opencode --dry-run  show the change, write nothing
-  reflectd setup claude-code --undo  take the last change back
+  reflectd setup --yes               connect every agent that is there, ask nothing
+  reflectd setup --dry-run           show what that would change, write nothing
+  reflectd setup --undo              take the last change of each agent back
+  reflectd setup --learning on       learn from judged sessions, change nothing else
+  reflectd setup --judge claude-cli  who judges Claude Code's sessions
+  reflectd setup opencode --remove   disconnect one agent
 
-exit codes: 0 done (--status: an agent is connected), 1 no agent is there, or a
-file can't be written, 2 wrong arguments or settings, 3 --status: none is
-connected"""
+exit codes: 0 done (--status: an agent is connected), 1 no agent is there, you
+ended it at a question, or a file can't be written, 2 wrong arguments or
+settings, 3 --status: none is connected"""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
-    """Register the verb and its hosts."""
-    setup = subparsers.add_parser(
-        "setup",
-        help="connect a coding agent to reflectd",
-        usage="%(prog)s [-h] [--status | --yes] [--learning {on,off}] [--json] [HOST ...]",
-        epilog=EPILOG,
-    )
+    """Register the verb."""
+    setup = subparsers.add_parser("setup", help="connect a coding agent to reflectd", epilog=EPILOG)
+    setup.add_argument("host", nargs="?", choices=tuple(HOSTS), metavar="HOST", help=" or ".join(HOSTS))
     what = setup.add_mutually_exclusive_group()
     what.add_argument("--status", action="store_true", help="say what is connected, change nothing")
-    what.add_argument("--yes", action="store_true", help="connect every agent that is there")
-    setup.add_argument("--json", action="store_true", dest="all_json", help="print the outcome as JSON")
-    learning.add_flag(setup, "all_learning")
-    hosts = setup.add_subparsers(dest="host", metavar="HOST", prog=setup.prog)
-    for host in (setup_opencode, setup_claude):
-        host.add_parser(hosts)
-        learning.add_flag(hosts.choices[host.HOST])
-    setup.set_defaults(run=run, parsers=hosts.choices)
+    what.add_argument(
+        "--undo", action="store_true", help="restore the agent's settings from the newest backup"
+    )
+    what.add_argument("--remove", action="store_true", help="remove what is ours, and nothing else")
+    setup.add_argument("--yes", action="store_true", help="connect every agent that is there, ask nothing")
+    setup.add_argument("--dry-run", action="store_true", help="show the change, write nothing")
+    setup.add_argument(
+        "--learning", choices=("on", "off"), help="whether it learns from judged sessions (asked once)"
+    )
+    setup.add_argument(
+        "--judge",
+        choices=judge.CHOICES,
+        help="who judges Claude Code's sessions (asked while nobody was chosen)",
+    )
+    where = setup.add_mutually_exclusive_group()
+    where.add_argument("--global", "--user", action="store_true", help="in all your projects (the default)")
+    where.add_argument("--project", action="store_true", help="in this folder only")
+    where.add_argument("--dir", metavar="DIR", help="opencode: in that folder only")
+    for flag, text in (
+        ("--mcp", "let the agent search and keep lessons itself, over MCP"),
+        ("--mod", "Claude Code: with or without the plugin's mod, which runs with your rights"),
+        ("--reflect", f"Claude Code: with or without a command /reflect of yours, for {claude_code.FULL}"),
+    ):
+        setup.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
+    setup.add_argument("--spec", help="opencode: what it loads, for example opencode-reflectd from npm")
+    setup.add_argument(
+        "--force", action="store_true", help="even if the file was edited since or belongs to another user"
+    )
+    setup.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    setup.set_defaults(run=run)
 
 
-def run(
-    args: argparse.Namespace,
-    *,
-    env: Mapping[str, str] = os.environ,
-    now: Callable[[], datetime] | None = None,
-) -> int:
+def run(args: argparse.Namespace, *, env: Mapping[str, str] = os.environ, now: Clock | None = None) -> int:
     """Do what the arguments say and report it. Returns the exit code."""
-    clock = now or _utc_now
-    as_json = args.all_json or bool(args.host and args.json)
-    args.json = as_json
     try:
         _check(args)
-        value, code = (_one(args, env, clock), 0) if args.host else _all(args, env, clock)
+        value, code = _status(args, env) if args.status else _change(args, env, now or _utc_now)
     except (UserError, Unavailable, OSError) as error:
         what = told(error)
-        if as_json:
+        if args.json:
             print_json({"error": what})
         else:
             say(f"reflectd: {what}", sys.stderr)
         return 2 if isinstance(error, UserError) else 1
-    if as_json:
+    if args.json:
         print_json(value)
     return code
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse what does not go together, before anything is written. Raises ``UserError``."""
+    """Refuse arguments that don't go together. Raises ``UserError``."""
+    back = args.remove or args.undo
     if args.host and (args.status or args.yes):
         raise UserError("--status and --yes are about all agents: leave out the agent's name")
-    if _wanted(args) and (args.status if not args.host else args.remove or args.undo):
-        raise UserError("give --learning where something is set up: not with --status, --remove or --undo")
+    if args.status and args.yes:
+        raise UserError("--yes is not allowed with --status")
+    for key in ("learning", "judge", "mcp", "mod", "reflect"):
+        given = getattr(args, key)
+        if given is not None and (back or args.status):
+            flag = f"--{'no-' if given is False else ''}{key}"
+            raise UserError(f"give {flag} alone, without --remove, --undo and --status")
+    for key, hosts in OF_ONE.items():
+        if getattr(args, key) is not None and args.host not in hosts:
+            raise UserError(
+                f"--{key} is for one agent: {' or '.join(f'`reflectd setup {h}`' for h in hosts)}"
+            )
+    if args.host == opencode.HOST and any(getattr(args, key) is not None for key in OF_CLAUDE_CODE):
+        raise UserError("--mod and --judge are for Claude Code: `reflectd setup claude-code`")
+    if args.mcp:
+        from importlib.util import find_spec
+
+        if find_spec("mcp") is None:
+            raise UserError(
+                "the extra [mcp] is not installed: pip install 'reflectd[mcp]'. Nothing was changed"
+            )
 
 
-def _wanted(args: argparse.Namespace) -> str | None:
-    """What ``--learning`` says, before the host's name or after it."""
-    found: str | None = args.all_learning or getattr(args, "learning", None)
-    return found
+def _status(args: argparse.Namespace, env: Mapping[str, str]) -> tuple[dict[str, Any], int]:
+    """Say what is connected. The value for ``--json``, and the exit code."""
+    there = agents.look(env, Path.cwd())
+    if not args.json:
+        say("\n".join(line for agent in there for line in agent.lines(env)))
+    return {"agents": [a.as_json() for a in there]}, 0 if any(a.loads for a in there) else NOT_CONNECTED
 
 
-def _all(
-    args: argparse.Namespace, env: Mapping[str, str], clock: Callable[[], datetime]
-) -> tuple[dict[str, Any], int]:
-    """Say what is there, and connect what the person wants. The value for ``--json``, and the exit code."""
-    found = agents.look(env, Path.cwd())
-    if not (args.all_json or args.yes):
-        say("\n".join(line for agent in found for line in agent.lines(env)))
-    if args.status:
-        return {"agents": [a.as_json() for a in found]}, 0 if any(a.loads for a in found) else NOT_CONNECTED
-    there = [agent for agent in found if agent.program]
+def _change(args: argparse.Namespace, env: Mapping[str, str], now: Clock) -> tuple[dict[str, Any], int]:
+    """Ask what is open, then write the answers and connect or disconnect. The value for ``--json``, and the
+    exit code.
+    """
+    back = args.remove or args.undo
+    values = _flags(args, env)
+    asks = attended() and not (args.json or args.yes or args.dry_run or back)
+    hosts: Sequence[str] | None = [args.host] if args.host else None
+    there: list[Agent] = []
+    if hosts is None and back:
+        hosts = [agent.host for agent in agents.look(env, Path.cwd()) if agent.loads]
+    elif hosts is None and values and not args.yes:
+        hosts, asks = [], False  # a flag that answers one question, and nothing else
+    elif hosts is None:
+        there = _there(args, env)
+        if args.yes or args.dry_run:
+            hosts = [agent.host for agent in there]
+        elif not asks:
+            raise UserError(
+                "there is no terminal to ask on: add --yes, or name an agent "
+                f"({' or '.join(f'reflectd setup {agent.host}' for agent in there)}). Nothing was changed"
+            )
+    if asks:
+        try:
+            more, hosts = _asked(values, hosts, there, env)
+        except (EOFError, KeyboardInterrupt):
+            print("\nNothing was changed.")
+            return {}, 1
+        values |= more
+    return _done(args, env, now, values, hosts or ())
+
+
+def _flags(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, Value]:
+    """The settings that the flags set. Raises ``UserError`` for a judge that is not set up."""
+    values: dict[str, Value] = {}
+    if args.learning:
+        values |= dict.fromkeys(learning.SETTINGS, args.learning == "on")
+    if args.judge:
+        values |= judge.given(args.judge, env)
+    if args.mod is not None:
+        values["claude_code.mod"] = args.mod
+    if args.mcp is not None and args.host != opencode.HOST:
+        values["claude_code.mcp"] = args.mcp
+    return values
+
+
+def _there(args: argparse.Namespace, env: Mapping[str, str]) -> list[Agent]:
+    """The agents on this machine, which are told to the person. Raises ``Unavailable`` when there is none."""
+    looked = agents.look(env, Path.cwd())
+    there = [agent for agent in looked if agent.program]
+    if not (args.json or args.yes):
+        say("\n".join(line for agent in looked for line in agent.lines(env)))
     if not there:
         raise Unavailable(
             f"no coding agent was found: {agents.neither()} is on PATH. Install one "
             f"({', '.join(agents.ADDRESSES.values())}), then run this again"
         )
-    terminal = attended()
-    if not args.yes and (args.all_json or not terminal):
-        raise UserError(
-            "there is no terminal to ask on: add --yes, or name an agent "
-            f"({' or '.join(f'reflectd setup {agent.host}' for agent in there)}). Nothing was changed"
-        )
-    values, steps = [], list[str]()
-    for agent in there:
-        if agent.loads and not args.yes:
-            if copies.refresh(env, agent.host):
-                say(f"\n{copies.place(env, agent.host)} is of this version now. Next: restart {agent.name}.")
-        else:
-            if not args.yes and not _wants(agent):
-                continue
-            if not args.all_json:
-                print(f"{agent.name}:")
-            one = args.parsers[agent.host].parse_args(["--json"] if args.all_json else [])
-            one.host = agent.host
-            value, more = _connect(one, env, clock)
-            values.append({"host": agent.host, **value})
-            steps += more
-    connected = all(agent.loads for agent in there)
-    if not values and not args.all_json:
-        say("\nAll of them are connected: nothing to do." if connected else "\nNothing was changed.")
-    if not (values or any(agent.loads for agent in there) or _wanted(args)):
-        return {"agents": values}, 0
-    args.dry_run = args.force = False
-    learns = _learn(args, env, clock, steps)
-    return {"agents": values, **learns}, 0
+    return there
 
 
-def _wants(agent: Agent) -> bool:
-    """Whether the person says yes; Enter is one. Ctrl-C and the end of input are a no."""
+def _asked(
+    values: Mapping[str, Value], hosts: Sequence[str] | None, there: Sequence[Agent], env: Mapping[str, str]
+) -> tuple[dict[str, Value], Sequence[str]]:
+    """The settings that the person's answers set, and the agents to connect. With wrong settings only the
+    agents are asked for. Raises ``EOFError`` and ``KeyboardInterrupt``.
+    """
     try:
-        answer = input(f"\nConnect {agent.name} ({agent.program})? [Y/n] ")
-    except (EOFError, KeyboardInterrupt):
-        print()
-        return False
-    return answer.strip().lower() in {"", "y", "yes"}
+        settings = config.load(env, paths.config_file(env))
+    except UserError:
+        return {}, _which(there) if hosts is None else hosts
+    more: dict[str, Value] = {}
+    if not (learning.is_answered(settings) or learning.POINTS in values):
+        more |= dict.fromkeys(learning.unanswered(settings), learning.ask(settings, env))
+    connected = [agent.host for agent in there if agent.loads]
+    hosts = _which(there) if hosts is None else hosts
+    if judge.HOST in {*hosts, *connected} and judge.is_open(settings) and judge.SETTING not in values:
+        more |= judge.ask(settings, env)
+    return more, hosts
 
 
-def _one(args: argparse.Namespace, env: Mapping[str, str], clock: Callable[[], datetime]) -> dict[str, Any]:
-    """Connect or disconnect one agent, and ask whether it may learn. The value for ``--json``."""
-    value, steps = _connect(args, env, clock)
-    if args.remove or args.undo:
-        _tell_next(steps)
-        return value
-    return {**value, **_learn(args, env, clock, steps)}
-
-
-def _connect(
-    args: argparse.Namespace, env: Mapping[str, str], clock: Callable[[], datetime]
-) -> tuple[dict[str, Any], list[str]]:
-    """Connect or disconnect one agent, and tell it to the person. The value for ``--json``, and what the
-    person does next.
+def _which(there: Sequence[Agent]) -> list[str]:
+    """The agents that the person wants to connect, of those that are not; Enter is all of them. Raises
+    ``EOFError`` and ``KeyboardInterrupt``.
     """
-    report: Report = args.setup(args, env, clock)
-    program = agents.find(env, args.host)
+    new = {agent.host: agent.name for agent in there if not agent.loads}
+    if not new:
+        return []
+    one = f", or one: {', '.join(new)}" if len(new) > 1 else ""
+    while True:
+        answer = input(f"\nConnect {' and '.join(new.values())}? [Y/n{one}] ").strip().lower()
+        if answer in {"", "y", "yes"}:
+            return list(new)
+        if answer in {"n", "no"}:
+            return []
+        if answer in new:
+            return [answer]
+        say(f"Type y, n{one}.")
+
+
+def _done(
+    args: argparse.Namespace,
+    env: Mapping[str, str],
+    now: Clock,
+    values: Mapping[str, Value],
+    hosts: Sequence[str],
+) -> tuple[dict[str, Any], int]:
+    """Write the settings, connect or disconnect the agents, and say what was done and what comes next. The
+    value for ``--json``, and the exit code.
+    """
+    back, dry = args.remove or args.undo, args.dry_run
+    if not (dry or back):  # what is refused is refused before anything is written
+        for host in hosts:
+            CONNECT[host](argparse.Namespace(**{**vars(args), "dry_run": True}), env, now)
+    state = _write(args, env, now, values)
+    reports: dict[str, Report] = {}
+    failed = ""
+    for host in hosts:
+        try:
+            reports[host] = CONNECT[host](args, env, now)
+        except UserError as error:
+            if args.host or not back:
+                raise
+            failed = told(error)  # the other agent's settings can still be taken back
+            say(f"{HOSTS[host]}: {failed}", sys.stderr)
+            continue
+        if not args.json:
+            if not args.host:
+                print(f"{HOSTS[host]}:")
+            _tell(reports[host], host, args, env, state)
+    changed = {h for h, r in reports.items() if r.action != "unchanged" or r.copied or r.command.changed}
+    changed |= set() if dry or back else set(copies.refresh_all(env))
+    if args.json:
+        return _as_json(args, env, reports, values, state), 2 if failed else 0
+    if judge.SETTING in values and judge.HOST not in reports:
+        _tell_judge(judge.HOST, env, state)
+    if not back and (reports or learning.POINTS in values or not values):
+        say(f"  learns: {state.problem or learning.in_words(state.settings)}")
+    _tell_next(args, env, [name for host, name in HOSTS.items() if host in changed], state)
+    return {}, 2 if failed else 0
+
+
+def _write(
+    args: argparse.Namespace, env: Mapping[str, str], now: Clock, values: Mapping[str, Value]
+) -> Written:
+    """Set our own settings and tell it. With none to set they may have mistakes. Raises ``UserError`` and
+    ``Unavailable``.
+    """
+    file, wrong = paths.config_file(env), list[str]()
+    settings = config.load(env, file, left_out=None if values else wrong)
+    if not values:
+        return Written(file, settings, problem=f"{NO_START}: {'; '.join(wrong)}" if wrong else "")
+    written = put_settings(env, values, now, force=args.force, dry_run=args.dry_run)
+    if values.get(judge.SETTING) == "claude-cli" and not args.dry_run:
+        login = judge.login_of(written.settings, env)
+        written = replace(written, notes=(*written.notes, *([f"Claude Code is {login}"] if login else [])))
     if not args.json:
-        _tell(report, args, env)
-        if not (program or args.remove or args.undo):
-            say(f"warning: {agents.missing(args.host)}: install it to use this", sys.stderr)
-    judge: Outcome | str | None = args.decide(args, env, clock) if "decide" in args else None
-    if args.json:
-        more = {"judge": {"error": judge} if isinstance(judge, str) else judge.as_json()} if judge else {}
-        return {**_as_json(report, args), "program": program or None, **more}, []
-    if judge:
-        lines = [f"  judge:  {judge}"] if isinstance(judge, str) else judge.lines(dry_run=args.dry_run)
-        say("\n".join(lines))
-    return {}, _steps(report, judge, args)
+        _tell_settings(written, values, dry=args.dry_run)
+    return written
 
 
-def _learn(
-    args: argparse.Namespace, env: Mapping[str, str], clock: Callable[[], datetime], steps: list[str]
-) -> dict[str, Any]:
-    """Ask whether it may learn, where nobody said it; tell that and what the person does next. The value for
-    ``--json``.
-    """
-    outcome = learning.decide(args, _wanted(args), env, clock)
-    if args.json:
-        return {"learning": {"error": outcome} if isinstance(outcome, str) else outcome.as_json()}
-    if isinstance(outcome, str):
-        say(f"  learns: {outcome}")
-    else:
-        say("\n".join(outcome.lines(dry_run=args.dry_run)))
-        if outcome.diff and not args.dry_run:
-            steps = [*steps, "`reflectd restart`, where a daemon runs: it still does as before"]
-    _tell_next(steps)
-    if told := _offered(env):
-        say(f"\n{told}")
-    return {}
+def _tell_settings(written: Written, values: Mapping[str, Value], *, dry: bool) -> None:
+    """Say which of our own settings were set, or would be."""
+    if dry:
+        print(written.diff, end="")
+        return
+    lines = ", ".join(f"{key} = {toml(value)}" for key, value in values.items())
+    say(f"{'Wrote' if written.diff else 'It stands already:'} {lines} in {written.file}")
+    if written.backup:
+        say(f"  backup: {written.backup} (copy it back to undo)")
+    for note in written.notes:
+        say(f"  note:   {note}")
 
 
-def _offered(env: Mapping[str, str]) -> str:
-    """The playbook of another program in the current project."""
-    from ... import config, paths
-    from ..learned.learned import offer_here
-
-    settings = config.load(env, paths.config_file(env), left_out=[])
-    return offer_here(settings, paths.resolve(env, state_dir=settings.daemon.state_dir, connects=False))
-
-
-def _as_json(report: Report, args: argparse.Namespace) -> dict[str, object]:
-    backup = str(report.backup) if report.backup else None
-    changed = report.action != "unchanged"
-    values = {"file": str(report.file), "changed": changed, "backup": backup, "line": report.line}
-    more = {
-        "dry_run": args.dry_run,
-        "diff": report.diff,
-        "warnings": report.warnings,
-        "copied": report.copied,
-        "notes": report.notes,
-        "command": report.command.told,
-    }
-    return {**values, "action": report.action, **more}
-
-
-def _tell(report: Report, args: argparse.Namespace, env: Mapping[str, str]) -> None:
+def _tell(
+    report: Report, host: str, args: argparse.Namespace, env: Mapping[str, str], state: Written
+) -> None:
+    """Say what became of one agent's settings, and who judges its sessions."""
     for warning in report.warnings:
         say(f"warning: {warning}", sys.stderr)
     if report.action == "unchanged":
-        end = "." if report.notes or report.command.told else ": nothing to do."
+        end = "." if report.command.told else ": nothing to do."
         say(f"{report.file} {'does not load' if args.remove else 'already loads'} reflectd{end}")
         if report.copied:
-            say(f"  plugin: {copies.place(env, args.host)} is of this version now")
+            say(f"  plugin: {copies.place(env, host)} is of this version now")
     elif args.dry_run:
         print(report.diff, end="")
     else:
@@ -258,43 +353,121 @@ def _tell(report: Report, args: argparse.Namespace, env: Mapping[str, str]) -> N
             say(f"  {'loaded:' if args.remove else 'loads: '} {report.line}")
         if report.backup:
             say(f"  backup: {report.backup} (the same command with --undo restores it)")
-        if report.action in {"created", "added"} and "decide" not in args:
-            say(f"  judge:  {_judge(args.host, env)}")
-    for note in report.notes:
-        say(f"  mod:    {note}")
     if report.command.told:
         say(f"  /reflect: {report.command.told}")
+    if args.remove or args.undo:
+        return
+    if not agents.find(env, host):
+        say(f"warning: {agents.missing(host)}: install it to use this", sys.stderr)
+    _tell_judge(host, env, state)
 
 
-def _steps(report: Report, judge: Outcome | str | None, args: argparse.Namespace) -> list[str]:
-    if args.dry_run:
-        return []
-    steps = []
-    if judge and not isinstance(judge, str) and judge.diff:
-        steps.append("`reflectd restart`: a running daemon still has the old judge")
-    if report.action != "unchanged" or report.copied or report.command.changed:
-        steps.append(f"restart {args.host_name}.")
-    return steps
+def _tell_judge(host: str, env: Mapping[str, str], state: Written) -> None:
+    """Say who judges the sessions of a host, what that may cost, and what the judge lacks."""
+    judging = _judging(host, env, state)
+    if isinstance(judging, str):
+        say(f"  judge:  {judging}")
+        return
+    say(f"  judge:  {who_judges(host, judging)}{cost(judging, state.settings)}")
+    notes = judge.notes(state.settings, judging, env) if host == judge.HOST else []
+    if judging.asked == ("offline",) and (state.settings.playbook.enabled or state.settings.memory.enabled):
+        notes.append(f"while the rules judge, nothing is learned by itself from sessions of {HOSTS[host]}")
+    for note in notes:
+        say(f"  note:   {note}")
 
 
-def _tell_next(steps: list[str]) -> None:
-    for step in steps:
-        say(f"Next: {step}")
-
-
-def _judge(host: str, env: Mapping[str, str]) -> str:
-    """Who will judge and what it may cost. The person reads this before the first cent is spent."""
-    from ... import config, paths
-    from ..judging import cost, found, who_judges
-
+def _judging(host: str, env: Mapping[str, str], state: Written) -> Judging | str:
+    """Who judges the sessions of a host, or why nobody can say it: a key file that can't be read."""
     try:
-        settings = config.load(env, paths.config_file(env))
-        judging = found(settings, env, by_host=True)[host]
+        return state.problem or found(state.settings, env, by_host=True)[host]
     except UserError as error:
-        return f"the daemon will not start with these settings: {error}"
-    most = cost(judging, settings)
-    offline = f'; without a model: judge.provider = "offline" in {paths.config_file(env)}' if most else ""
-    return f"{who_judges(host, judging)}{most}{offline}"
+        return f"{NO_START}: {error}"
+
+
+def _as_json(
+    args: argparse.Namespace,
+    env: Mapping[str, str],
+    reports: Mapping[str, Report],
+    values: Mapping[str, Value],
+    state: Written,
+) -> dict[str, Any]:
+    """What was done, for a script."""
+    back = args.remove or args.undo
+    each = []
+    for host, report in reports.items():
+        named = {} if args.host else {"host": host}
+        judges = {"judge": _judge(state, env)} if host == judge.HOST and not back else {}
+        each.append({**named, **_report(report, host, args, env, values), **judges})
+    if back:
+        return each[0] if args.host else {"agents": each}
+    enabled = {"enabled": state.settings.playbook.enabled, "lessons": state.settings.memory.enabled}
+    more = {"answered": learning.is_answered(state.settings), **state.as_json(*learning.SETTINGS)}
+    learns: dict[str, Any] = {"error": state.problem} if state.problem else {**enabled, **more}
+    alone = {"judge": _judge(state, env)} if args.judge and not each else {}
+    return {**(each[0] if args.host else {"agents": each}), **alone, "learning": learns}
+
+
+def _judge(state: Written, env: Mapping[str, str]) -> dict[str, Any]:
+    judging = _judging(judge.HOST, env, state)
+    if isinstance(judging, str):
+        return {"error": judging}
+    notes = [*state.notes, *judge.notes(state.settings, judging, env)]
+    return {**judging._asdict(), **state.as_json(judge.SETTING), "warnings": notes}
+
+
+def _report(
+    report: Report, host: str, args: argparse.Namespace, env: Mapping[str, str], values: Mapping[str, Value]
+) -> dict[str, Any]:
+    parts = [key for key in ("claude_code.mod", "claude_code.mcp") if key in values]
+    return {
+        "file": str(report.file),
+        "changed": report.action != "unchanged",
+        "backup": str(report.backup) if report.backup else None,
+        "line": report.line,
+        "dry_run": args.dry_run,
+        "diff": report.diff,
+        "warnings": report.warnings,
+        "copied": report.copied,
+        "notes": [f"{key} = {toml(values[key])}" for key in parts] if host == claude_code.HOST else [],
+        "command": report.command.told,
+        "action": report.action,
+        "program": agents.find(env, host) or None,
+    }
+
+
+def _tell_next(
+    args: argparse.Namespace, env: Mapping[str, str], changed: Sequence[str], state: Written
+) -> None:
+    """The last line: what the person does now. ``changed``: the agents that run with what was before."""
+    from ..control.start import status
+    from ..learned.learned import offer_here
+
+    back = args.remove or args.undo
+    if args.dry_run:
+        say("Nothing was written.")
+        return
+    settings = state.settings
+    where = paths.resolve(env, state_dir=settings.daemon.state_dir, connects=False)
+    if not back and (offer := offer_here(settings, where)):
+        say(offer)
+    unused = {"claude_code.mod", "claude_code.mcp"}  # by the daemon
+    old = state.changed - unused and status(paths.find_socket(where), 1.0)
+    steps = ["`reflectd restart`"] if old else []
+    steps += [f"restart {' and '.join(changed)}"] if changed else []
+    if args.undo and not args.host and any(key in settings.sources for key in learning.SETTINGS):
+        say("Whether it learns and who judges stays as you said: `reflectd config --changed`.")
+    if steps:
+        say(f"Next: {', then '.join(steps)}.")
+    elif state.changed:
+        say("It counts from the daemon's next start on.")
+    else:
+        done = not back and _connected(env)
+        say("All of it is set up: nothing to do." if done else "Nothing was changed.")
+
+
+def _connected(env: Mapping[str, str]) -> bool:
+    """Whether each agent that is there loads us."""
+    return all(agent.loads for agent in agents.look(env, Path.cwd()) if agent.program)
 
 
 def _utc_now() -> datetime:

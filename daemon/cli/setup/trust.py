@@ -10,20 +10,26 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ...core.errors import UserError
-from ..render import Paint, visible
-from ..terminal import add_flag, say, show
-from .confirm import agreed
+from ...core.errors import Unavailable, UserError
+from ...core.redact import redact
+from ...files import git
+from ..render import Paint, count, print_json, visible
+from ..terminal import add_flag, attended, say, show
+from .confirm import agreed, asked
 
 if TYPE_CHECKING:
     import argparse
 
+    from ...core.settings import Settings
     from ...files.trust import Kind, Trust
     from ...learning.playbook.project_playbook import ProjectPlaybook
+    from ...learning.rules.preferences import Preference
+    from ...learning.state import ReflectState
     from ..render import Style
 
 ABOUT = """A project may bring its own prompts for the judge in .reflection/prompts. reflectd uses them only
@@ -52,6 +58,9 @@ GIT_STATES = {
     "gone": "there is no repository that can be used",
     "refused": "`reflectd trust --git --show` says why",
 }
+
+OFF = "judge.git_status is false, so git is not run anywhere: set it to true to use this"
+REFUSED = "git is not run here, trusted or not: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +113,12 @@ def run(args: argparse.Namespace) -> int:
     if args.remove:
         return _remove(trust, folder, args, where.state_dir)
     if args.git:
-        from .trust_git import trust as trust_git
-
-        return trust_git(trust, folder, args, settings)
+        return _trust_git(trust, folder, args, settings)
     from ...learning.playbook.project_playbook import ProjectPlaybook
 
     code = _trust(trust, folder, args, where.state_dir)
     if not args.json:
-        from .trust_preferences import trust as trust_preferences
-
-        trust_preferences(folder, where.state_dir, args)
+        _ask_preferences(folder, where.state_dir, args)
         _tell_of_points(ProjectPlaybook(folder, where.state_dir, SystemClock(), settings.playbook.path))
     return code
 
@@ -121,7 +126,6 @@ def run(args: argparse.Namespace) -> int:
 def _tell_of_points(book: ProjectPlaybook) -> None:
     """A playbook that came with the project is another thing to look at, where the person can say so."""
     from ...learning.playbook.points import each
-    from ..render import count
 
     known = book.known()
     unknown = sum(not known.is_approved(p["text"]) for _, p in each(book.read().playbook))
@@ -132,7 +136,6 @@ def _tell_of_points(book: ProjectPlaybook) -> None:
 
 def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
     from ...files.prompts import PROJECT_FOLDER, read_project
-    from .trust_preferences import shown as preferences
 
     layer = read_project(folder)
     trusted, problem = trust.trusts(folder, layer.texts)
@@ -152,8 +155,8 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
         shown = [{"name": f.name, "path": str(f.path), "diff": f.diff} for f in files]
         done = changes and not args.dry_run
         more = {"trusted": trusted or done, "changed": done, "problems": problems}
-        more["preferences"] = preferences(folder, state_dir)
-        _print_json({"directory": str(folder), "files": shown, **more})
+        more["preferences"] = _preferences(folder, state_dir)
+        print_json({"directory": str(folder), "files": shown, **more})
     elif not files:
         print(f"{folder} brings no prompts of its own ({PROJECT_FOLDER}/*.txt): nothing to do.")
     elif trusted:
@@ -171,9 +174,7 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Pat
     kind: Kind = "projects"
     what, used = f"{folder} is", "using its prompts"
     if args.git:
-        from .trust_git import top_of
-
-        folder, kind = top_of(folder), "git"
+        folder, kind = _top_of(folder), "git"
         what, used = f"git in {folder} is", "running git there"
     grants, problem = trust.load(kind)
     there = project_of(folder) in grants
@@ -184,13 +185,11 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Pat
         if there:
             trust.revoke(folder, kind)
         if not args.git:
-            from .trust_preferences import remove
-
-            gone = remove(folder, state_dir)
+            gone = _forget_preferences(folder, state_dir)
     if args.json:
         changed = (there and not args.dry_run) or bool(gone)
         done = {"trusted": there and args.dry_run, "changed": changed}
-        _print_json({"directory": str(folder), **done})
+        print_json({"directory": str(folder), **done})
     elif not there:
         print(f"{what} not trusted: nothing to do." if not gone else "Its prompts are not trusted.")
     elif args.dry_run:
@@ -205,7 +204,6 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Pat
 def _list(trust: Trust, args: argparse.Namespace) -> int:
     from ...files.prompts import read_project
     from ...files.trust import digest
-    from .trust_git import listed
 
     grants, problem = trust.load()
     if problem:
@@ -215,9 +213,9 @@ def _list(trust: Trust, args: argparse.Namespace) -> int:
         texts = read_project(name).texts
         state = "used" if digest(texts) == grant.sha256 else "changed" if texts else "gone"
         found.append({"directory": name, "state": state, "at": grant.at})
-    repositories = listed(trust)
+    repositories = _listed_git(trust)
     if args.json:
-        _print_json({"projects": found, "git": repositories})
+        print_json({"projects": found, "git": repositories})
         return 0
     _rows(found, "prompts", {"changed": "run `reflectd trust` there", "gone": "it brings no prompts"})
     _rows(repositories, "git", GIT_STATES)
@@ -280,7 +278,154 @@ def _coloured(line: str, paint: Paint) -> str:
     return paint(line, colour) if colour else line
 
 
-def _print_json(value: dict[str, object]) -> None:
-    from ..render import print_json
+# --- git ---
 
-    print_json(value)
+
+def _trust_git(trusted: Trust, folder: Path, args: argparse.Namespace, settings: Settings) -> int:
+    """Show, ask, trust. Raises ``UserError`` where git can't be run, and ``Unavailable``."""
+    try:
+        repository = git.find(folder)
+        found = git.set_up(repository, time.monotonic() + git.LIMIT_S)
+    except Unavailable as error:
+        raise UserError(f"{error}; nothing was trusted") from None
+    grants, problem = trusted.load("git")
+    grant = grants.get(str(repository.top))
+    already = grant is not None and grant.sha256 == found.fingerprint
+    problems = [p for p in (problem, REFUSED + found.refusal if found.refusal else "") if p]
+    if not args.json:
+        _tell_git(repository, found, problems, full=args.show or not already, pager=not args.no_pager)
+    if found.refusal and not args.show:
+        raise UserError(f"{REFUSED}{found.refusal}. Nothing was trusted")
+    changes = not (already or args.show or args.dry_run)
+    if changes:
+        if not agreed(args, f"May reflectd run `git status` in {visible(repository.top)}?"):
+            print("Not trusted. Nothing was changed.")
+            return 1
+        trusted.grant_git(repository.top, found.fingerprint)
+    if args.json:
+        files = [{"path": path, "text": redact(text)} for path, text in found.files.items()]
+        done = {"trusted": already or changes, "changed": changes, "problems": problems}
+        print_json({"directory": str(repository.top), "files": files, **done})
+        return 0
+    if changes:
+        print("Trusted, until git's configuration or attributes here change.")
+    elif already:
+        print("You trust git here.")
+    else:
+        print(
+            "Not trusted, so git is not run." if args.show else "You would be asked whether you trust this."
+        )
+    if not settings.judge.git_status:
+        print(OFF)
+    return 0
+
+
+def _top_of(folder: Path) -> Path:
+    """The repository that the folder is in; the folder itself where there is none any more."""
+    try:
+        return git.find(folder).top
+    except Unavailable:
+        return folder
+
+
+def _listed_git(trusted: Trust) -> list[dict[str, object]]:
+    """Every repository in which git is trusted: its folder, its state, and since when."""
+    found = []
+    for name, grant in sorted(trusted.load("git")[0].items()):
+        try:
+            there = git.set_up(git.find(name), time.monotonic() + git.LIMIT_S)
+        except Unavailable:
+            state = "gone"
+        else:
+            state = "refused" if there.refusal else "used" if there.fingerprint == grant.sha256 else "changed"
+        found.append({"directory": name, "state": state, "at": grant.at})
+    return found
+
+
+def _tell_git(
+    repository: git.Repository, found: git.SetUp, problems: list[str], *, full: bool, pager: bool
+) -> None:
+    for problem in problems:
+        say(f"warning: {visible(problem)}", sys.stderr)
+    lines = [f"repository  {visible(repository.top)}", f"git folder  {visible(repository.folder)}"]
+    for path, text in found.files.items():
+        lines.append(visible(path))
+        if full:
+            lines += [*(f"    {visible(line)}" for line in redact(text).split("\n")), ""]
+    show(lines, pager=pager)
+
+
+# --- the preferences that a project brings: only a person at a terminal trusts them, also with --yes ---
+
+
+def _ask_preferences(folder: Path, state_dir: Path, args: argparse.Namespace) -> None:
+    """Show what nobody vouches for yet, and ask. Raises ``Unavailable``."""
+    from ...clock import SystemClock
+    from ...files.alone import alone
+    from ...learning.rules.preferences import vouch
+    from ...learning.state import ReflectState
+
+    state = ReflectState(state_dir, folder)
+    unknown, problem = _unknown(folder, state)
+    if problem:
+        say(f"warning: {visible(problem)}", sys.stderr)
+    if not unknown:
+        return
+    print(f"It brings {count(len(unknown), 'preference')} that agents are given only when you trust them:")
+    for each in unknown:
+        note = f" (may not be offered: {each.refused})" if each.refused else ""
+        say(f"  - {visible(each.text)}{note}")
+    texts = [each.text for each in unknown if not each.refused]
+    if not texts or args.show or args.dry_run:
+        return
+    if not attended():
+        say("Run `reflectd trust` on a terminal to trust them.")
+        return
+    if not asked(f"Trust these preferences of {visible(folder)}?", "no terminal"):
+        print("Not trusted. No agent is given them.")
+        return
+    clock = SystemClock()
+    with alone(state.folder):
+        vouch(state, texts, clock.now_ms())
+    print("Trusted. The next session is given them.")
+
+
+def _forget_preferences(folder: Path, state_dir: Path) -> int:
+    """Vouch no longer for preferences that the person did not learn here; how many those were. Raises
+    ``Unavailable``.
+    """
+    from ...clock import SystemClock
+    from ...core.given import known_as
+    from ...files.alone import alone
+    from ...learning.rules.changes import Changes
+    from ...learning.rules.preferences import vouched_for
+    from ...learning.state import ReflectState
+
+    state = ReflectState(state_dir, folder)
+    if not state.has("preferences"):
+        return 0
+    with alone(state.folder):
+        known = vouched_for(state)
+        own = {known_as(entry["content"]) for entry in Changes(state).entries()}
+        kept = {digest: at for digest, at in known.items() if digest in own}
+        if kept != known:
+            state.save("preferences", kept, SystemClock().now_ms())
+    return len(known) - len(kept)
+
+
+def _preferences(folder: Path, state_dir: Path) -> list[dict[str, Any]]:
+    """What nobody vouches for yet, for a script."""
+    from ...learning.state import ReflectState
+
+    unknown, _ = _unknown(folder, ReflectState(state_dir, folder))
+    return [{"text": each.text, "refused": each.refused} for each in unknown]
+
+
+def _unknown(folder: Path, state: ReflectState) -> tuple[list[Preference], str]:
+    from ...core.errors import Unavailable
+    from ...learning.rules.preferences import those_that_count
+
+    try:
+        return [each for each in those_that_count(folder, state) if not each.known], ""
+    except (UserError, Unavailable) as error:
+        return [], str(error)

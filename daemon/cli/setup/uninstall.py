@@ -1,31 +1,176 @@
 """``reflectd uninstall``: shows all that reflectd has left on this machine, asks, and removes it.
 
-Exit codes: 0 done, or nothing was there · 1 something could not be removed; the rest is · 2 wrong arguments,
-or nobody could be asked. The files of projects (``.reflection``) are named and never touched. The package
-cannot remove itself: the command for it is printed.
+Only files with a name of ours are removed; anything else in our folders is a person's own and stays. The
+files of projects (``.reflection``) are named and never touched. The package cannot remove itself: the command
+for it is printed. Exit codes: 0 done, or nothing was there · 1 something could not be removed; the rest is ·
+2 wrong arguments, or nobody could be asked.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ... import paths
 from ...core.errors import ReflectdError, Unavailable, UserError, words
+from ...files.folders import remove_empty
+from ...paths import config_file, data_folder
 from ..render import plain, print_json
 from ..settings import add_flags, load
 from ..terminal import say
-from . import traces
+from . import backups, claude_code, opencode
 from .confirm import agreed
+from .edit import read
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator, Mapping
 
     from ...paths import Paths
-    from .traces import Trace
+
+Kind = Literal["settings", "service", "daemon", "plugins", "socket", "state", "config"]
+STATE: Final = re.compile(
+    r"reflectd\.(sqlite3|log)\b.*|lock|socket|strict|stopped|silent|served|start-failed(\.told)?|started-by-hook|told-of-learning|launchd\.log"
+    r"|trust\.json.*|backtest\.sqlite3.*|reflect|cases|diagnostics|judge|lessons|playbooks|run|workspaces|\.reflectd-[0-9a-f]+\.tmp"
+)
+CONFIG: Final = re.compile(r"config\.toml(\.reflectd-backup-.*)?|prompts|\.reflectd-[0-9a-f]+\.tmp")
+DATA: Final = re.compile(r"plugins|backups")
+SOCKET: Final = re.compile(r"reflectd\.sock")
+_SHELLS: Final = (".bashrc", ".zshrc", ".config/fish/completions/reflectd.fish")
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One thing that ``remove`` takes away; it raises ``UserError``, ``Unavailable`` or ``OSError``."""
+
+    kind: Kind
+    path: str
+    what: str
+    remove: Callable[[], object]
+
+
+def settings(env: Mapping[str, str], folder: Path) -> Iterator[Trace]:
+    """The settings files of hosts that name us: the person's, those of ``folder``, and those that ``setup``
+    edited.
+    """
+    edited = backups.edited_files(env)
+    for file in dict.fromkeys([*opencode.read_in(env, folder), *edited]):
+        if opencode.names_us(file):
+            yield Trace("settings", str(file), "our line", partial(opencode.disconnect, env, file))
+    beside = [claude_code.command_of(file) for file in claude_code.read_in(env, folder)]
+    for file in dict.fromkeys([*beside, *edited]):
+        if claude_code.is_our_command(env, file):
+            gone = partial(backups.put_back, env, file, read(file), None)
+            yield Trace("settings", str(file), "our command", gone)
+    for file in dict.fromkeys([*claude_code.read_in(env, folder), *edited]):
+        if claude_code.names_us(file):
+            yield Trace("settings", str(file), "our entries", partial(claude_code.disconnect, env, file))
+
+
+def service(env: Mapping[str, str], where: Paths) -> Iterator[Trace]:
+    """The service with its files."""
+    from ...service import manager, units
+    from ..control.service import plan_for, uninstall
+    from ..control.service_report import Report
+
+    here, plan = manager.here(env), plan_for(env, where)
+    files = here.render(plan).items()
+    there = [name for name, text in files if units.state(here.folder / name, text) != "missing"]
+
+    def remove() -> None:
+        report = Report("uninstall", here.name)
+        uninstall(here, plan, where, report)
+        if report.error:
+            raise Unavailable(f"{report.error}. Run by hand: {'; '.join(report.by_hand)}")
+
+    if there:
+        yield Trace("service", str(here.folder), ", ".join(there), remove)
+
+
+def daemon(where: Paths) -> Iterator[Trace]:
+    """The running daemon."""
+    from ...client import request
+    from ...paths import find_socket
+    from ..control.stop import end
+
+    with suppress(Unavailable, UserError):
+        status = request(find_socket(where), "GET", "/v1/status", timeout_s=2.0)
+        open_hosts = len(status["instances"])
+        more = f", {open_hosts} connected: close your agents, they start it again" if open_hosts else ""
+        yield Trace("daemon", str(find_socket(where)), f"pid {status['pid']}{more}", partial(end, where))
+
+
+def folders(env: Mapping[str, str], where: Paths, *, keep_config: bool) -> Iterator[Trace]:
+    """Our folders, each with what of ours is in it."""
+    about: list[tuple[Kind, Path, re.Pattern[str]]] = [
+        ("plugins", data_folder(env), DATA),
+        ("socket", where.run_dir, SOCKET),
+        ("state", where.state_dir, STATE),
+    ]
+    if not keep_config:
+        about.append(("config", config_file(env).parent, CONFIG))
+    for kind, folder, ours in about:
+        found = _inside(folder, ours)
+        if found or (folder.is_dir() and not any(folder.iterdir())):
+            names = ", ".join(path.name for path in found[:8]) + (" …" if len(found) > 8 else "") or "empty"
+            yield Trace(kind, str(folder), names, partial(_empty, env, folder, ours))
+
+
+def untouched(env: Mapping[str, str], where: Paths) -> Iterator[str]:
+    """What stays: the files of projects, what a person added to our folders, and lines in start-up files."""
+    from ...store.readonly import ReadOnly
+    from ...store.sessions import folders_of
+
+    with suppress(Unavailable), ReadOnly(where.database) as db:
+        for folder in folders_of(db):
+            found = Path(folder, ".reflection")
+            with suppress(OSError):
+                if found.is_dir():
+                    yield f"{found} (verdicts of that project)"
+    for kept, ours in (
+        (where.state_dir, STATE),
+        (config_file(env).parent, CONFIG),
+        (data_folder(env), DATA),
+    ):
+        if kept.is_dir():
+            yield from (
+                f"{path} (not ours)" for path in sorted(kept.iterdir()) if not ours.fullmatch(path.name)
+            )
+    for file, line in opencode.loaded(env, Path.cwd()):
+        if not line:
+            yield f"{file} (the plugin, which somebody put there)"
+    for name in _SHELLS:
+        file = Path(env.get("HOME", ""), name)
+        with suppress(OSError):
+            if "reflectd completion" in file.read_text("utf-8", "replace"):
+                yield f"{file} (a line with `reflectd completion`)"
+
+
+def _inside(folder: Path, ours: re.Pattern[str]) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if ours.fullmatch(p.name)) if folder.is_dir() else []
+
+
+def _empty(env: Mapping[str, str], folder: Path, ours: re.Pattern[str]) -> None:
+    """Remove what is ours in the folder, and the folder when nothing else is in it, with those that we may
+    have made in a new home. A link is removed, not what it leads to.
+    """
+    for path in _inside(folder, ours):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    local = Path(env.get("HOME", ""), ".local")
+    made = (folder, local / "state", local / "share", local)
+    remove_empty(empty for empty in made if empty.is_absolute())
+
 
 EPILOG = """examples:
   reflectd uninstall --dry-run          show what would be removed
@@ -59,12 +204,12 @@ def run(args: argparse.Namespace) -> int:
     """List, ask, remove. What can't be removed does not keep the rest."""
     where = _where(args)
     found = [
-        *traces.settings(os.environ, Path.cwd()),
-        *traces.service(os.environ, where),
-        *traces.daemon(where),
-        *traces.folders(os.environ, where, keep_config=args.keep_config),
+        *settings(os.environ, Path.cwd()),
+        *service(os.environ, where),
+        *daemon(where),
+        *folders(os.environ, where, keep_config=args.keep_config),
     ]
-    left, program = list(dict.fromkeys(traces.left(os.environ, where))), _program()
+    left, program = list(dict.fromkeys(untouched(os.environ, where))), _program()
     if not args.json:
         say("\n".join(_listed(found, left)))
     if args.dry_run or not found:

@@ -117,29 +117,6 @@ def test_undo_brings_the_file_back(desk: Desk) -> None:
     assert "nothing to undo" in desk.err
 
 
-@pytest.mark.shows("I43")
-def test_undo_never_loses_a_later_edit(desk: Desk) -> None:
-    """A file that was edited since is refused; with --force that version is kept."""
-    desk.write("{}")
-    desk()
-    desk.write('{"model": "opus"}')
-    assert desk("--undo") == 2
-    assert "was changed after our backup" in desk.err
-    assert "opus" in desk.file.read_text()
-    done = desk.json("--undo", "--force")
-    assert desk.file.read_text() == "{}"
-    assert "opus" in Path(done["backup"]).read_text()
-
-
-def test_an_unknown_flag_is_refused_with_the_usage_of_this_command(desk: Desk) -> None:
-    """What is asked of one agent is answered with what that agent's command can do."""
-    for argv in (["--nonsense"], ["--undo", "--remove"]):
-        with pytest.raises(WrongArguments) as refused:
-            desk(*argv)
-        assert "setup claude-code [-h]" in refused.value.usage
-        assert "--undo" in refused.value.usage
-
-
 def test_the_plugin_lies_in_the_data_folder(desk: Desk) -> None:
     """Claude Code reads it there, so an update of reflectd with another Python does not disconnect it."""
     desk()
@@ -274,27 +251,6 @@ def test_a_faulty_file_stays_as_it_is(desk: Desk, data: bytes, words: str) -> No
     assert desk("--json") == 2
     assert words in json.loads(desk.out)["error"]
     assert desk.tree() == before
-
-
-def test_a_read_only_file_is_not_replaced(desk: Desk) -> None:
-    """The rename would succeed, but the person (or a tool of theirs) made the file read-only."""
-    desk.write("{}").chmod(0o444)
-    assert desk() == 2
-    assert "read-only" in desk.err
-    assert desk.file.read_text() == "{}"
-
-
-def test_a_linked_dotfile_stays_a_link(desk: Desk) -> None:
-    """The real file is edited, and gets its bytes back."""
-    real = desk.write("{}", desk.root / "dotfiles" / "cc.json")
-    desk.file.parent.mkdir()
-    desk.file.symlink_to(real)
-    assert desk() == 0
-    assert desk.file.is_symlink()
-    assert json.loads(real.read_text()) == desk.ours
-    assert desk("--remove") == 0
-    assert desk.file.is_symlink()
-    assert real.read_text() == "{}"
 
 
 VALUES = st.recursive(

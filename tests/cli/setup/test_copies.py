@@ -1,15 +1,19 @@
-"""The copies of the plugins stay where they are, whatever happens to the package: with the real command."""
+"""The copies of the plugins stay where they are, whatever happens to the package, and follow the person's
+settings: with the real command.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from daemon import paths
 from daemon.cli.setup import copies
+from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from tests.support.machine.command_line import reflectd, said
 
@@ -93,6 +97,81 @@ def test_a_copy_that_cannot_be_written_keeps_nobody_from_starting(box: Sandbox) 
     entry.unlink()
     entry.mkdir()
     said(reflectd(box, "start"), 0, "started", "can't write", "not a regular file")
+
+
+def hooks(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / copies.HOOKS).read_bytes())
+    return found
+
+
+@pytest.mark.shows("I39")
+@pytest.mark.parametrize(
+    "by",
+    [
+        ("setup", "--learning", "{}"),
+        ("setup", "claude-code", "--learning", "{}"),
+        ("config", "set", "memory.enabled", "{}"),
+    ],
+)
+def test_the_hook_at_tool_calls_follows_the_setting_at_once(box: Sandbox, by: tuple[str, ...]) -> None:
+    """One command is enough, both ways, and says which agent to restart; off leaves the shipped bytes."""
+    said(reflectd(box, "setup", "claude-code"), 0)
+    folder, shipped = copy_of(box, "claude-code"), paths.shipped(copies.SHIPPED["claude-code"])
+    words = ("true", "false") if by[0] == "config" else ("on", "off")
+    assert (folder / copies.HOOKS).read_bytes() == (shipped / copies.HOOKS).read_bytes()
+    said(reflectd(box, *(word.format(words[0]) for word in by)), 0, "estart Claude Code")
+    assert copies.state(box.env(), "claude-code") == "current"
+    before, found = hooks(shipped), hooks(folder)
+    ((entry,),) = [found["hooks"].pop(event) for event in [copies.EVENT]]
+    assert found == before
+    assert (entry["matcher"], [hook["args"] for hook in entry["hooks"]]) == ("*", [[copies.EVENT]])
+    said(reflectd(box, *(word.format(words[1]) for word in by)), 0, "estart Claude Code")
+    assert (folder / copies.HOOKS).read_bytes() == (shipped / copies.HOOKS).read_bytes()
+
+
+def test_an_edited_settings_file_counts_from_the_next_restart_on(box: Sandbox) -> None:
+    """As the page on settings says it: the daemon and the plugins, without `doctor` and a second setup."""
+    said(reflectd(box, "setup", "claude-code", "--learning", "off"), 0)
+    file = box.home / ".config" / "reflectd" / "config.toml"
+    with Daemon(box):
+        file.write_text("[memory]\nenabled = true\n")
+        said(reflectd(box, "restart"), 0)
+        assert copies.EVENT in hooks(copy_of(box, "claude-code"))["hooks"]
+        said(reflectd(box, "stop"), 0)
+
+
+def test_each_part_is_there_only_where_the_settings_say_so(box: Sandbox) -> None:
+    """Without the mod no code of it is on the disk; a line with a mistake beside it changes nothing in that.
+    The server is named only on request.
+    """
+    folder = copy_of(box, "claude-code")
+    said(reflectd(box, "setup", "claude-code"), 0)
+    assert (folder / copies.MOD).is_file()
+    assert not (folder / copies.MCP).exists()
+    said(reflectd(box, "setup", "claude-code", "--no-mod", "--mcp"), 0, "claude_code.mod = false")
+    assert not (folder / copies.MOD).exists()
+    assert "modules" not in hooks(folder)
+    server = {"command": "reflectd", "args": ["mcp"]}
+    assert json.loads((folder / copies.MCP).read_text()) == {"mcpServers": {"reflectd": server}}
+    with (box.home / ".config" / "reflectd" / "config.toml").open("a") as file:
+        file.write("\n[memory]\ncolour = 3\nenabled = true\n")
+    assert copies.refresh_all(box.env()) == ["claude-code"]
+    assert not (folder / copies.MOD).exists()
+    assert copies.EVENT in hooks(folder)["hooks"]
+    (box.home / ".config" / "reflectd" / "config.toml").unlink()
+    said(reflectd(box, "setup", "claude-code", "--mod"), 0)
+    assert (folder / copies.MOD).is_file()
+    assert not (folder / copies.MCP).exists()
+
+
+def test_a_dry_run_and_a_removal_change_no_part(box: Sandbox) -> None:
+    """The first says what would be written, the second refuses the flag."""
+    said(reflectd(box, "setup", "claude-code"), 0)
+    said(reflectd(box, "setup", "claude-code", "--no-mod", "--dry-run"), 0, "+mod = false")
+    for flag in ("--mod", "--no-mod", "--mcp"):
+        said(reflectd(box, "setup", "claude-code", flag, "--remove"), 2, f"give {flag} alone")
+    assert (copy_of(box, "claude-code") / copies.MOD).is_file()
+    assert not (box.home / ".config" / "reflectd").exists()
 
 
 @pytest.mark.parametrize("data", ["/x", "/", "relative"])

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
 import pexpect
 import pytest
 
 from daemon import config
-from daemon.cli.setup.judge import CHOICES, USUAL
+from daemon.cli.judging import found
+from daemon.cli.setup.judge import CHOICES, SERVERS, USUAL, servers_here
 from daemon.keys import TOKEN, load_keys
-from harness.machine.sandbox import REPO
+from harness.machine.sandbox import REPO, Sandbox
+from tests.cli.setup.test_setup import a_program, settings_of
 from tests.support.hosts.claude_code_settings import Desk
+from tests.support.machine.command_line import reflectd, said
 
 SERVER = '# mine\n[openai]  # local\nbase_url = "http://127.0.0.1:11434/v1"\n'
 RULES = "the rules (no model, so they miss much; run `reflectd setup claude-code` to choose a judge)"
-QUESTION = "Enter keeps what is in force: "
+QUESTION = "? Enter keeps the rules: "
 ANSWERED = {
     "REFLECTD_PLAYBOOK_ENABLED": "false",
     "REFLECTD_MEMORY_ENABLED": "false",
@@ -43,27 +50,25 @@ def in_force(desk: Desk) -> tuple[str, str]:
     return judge.claude_code, judge.provider
 
 
-def a_claude(desk: Desk) -> None:
+def a_claude(desk: Desk, script: str = "") -> None:
     program = desk.root / "home" / ".local" / "bin" / "claude"
-    desk.write("#!/bin/sh\n", program)
+    desk.write(f"#!/bin/sh\n{script}\n", program)
     program.chmod(0o755)
 
 
 @contextmanager
-def asked(desk: Desk, columns: int = 400, **env: str) -> Iterator[pexpect.spawn[str]]:
+def asked(desk: Desk, columns: int = 80, **env: str) -> Iterator[pexpect.spawn[str]]:
     """The command on a terminal, at its question. Afterwards it has ended with exit code 0."""
     child: pexpect.spawn[str] = pexpect.spawn(
         sys.executable,
         ["-m", "daemon", "setup", "claude-code"],
         env={**desk.env, "PYTHONPATH": str(REPO), **ANSWERED, **env},  # type: ignore[arg-type]
         cwd=str(desk.project),
-        dimensions=(60, columns),
+        dimensions=(24, columns),
         encoding="utf-8",
         timeout=60,
     )
     try:
-        child.expect_exact("Add /reflect? [Y/n] ")
-        child.send("n\r")
         child.expect_exact(QUESTION)
         yield child
         child.expect(pexpect.EOF)
@@ -73,79 +78,159 @@ def asked(desk: Desk, columns: int = 400, **env: str) -> Iterator[pexpect.spawn[
     assert child.exitstatus == 0, desk.out
 
 
+@contextmanager
+def a_server(
+    body: bytes, port: int = 0, head: bytes = b"HTTP/1.0 200 OK"
+) -> Iterator[tuple[int, list[bytes]]]:
+    """Something that answers one request each time on this machine: its port, and what it was sent."""
+    requests: list[bytes] = []
+    with socket.create_server(("127.0.0.1", port)) as listening:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    link, _ = listening.accept()
+                    with link:
+                        requests.append(link.recv(65_536))
+                        if body != b"hangs":
+                            link.sendall(head + b"\r\n\r\n" + body)
+
+        thread = Thread(target=serve, daemon=True)
+        thread.start()
+        yield listening.getsockname()[1], requests
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+
+
+def models(*names: str) -> bytes:
+    return json.dumps({"object": "list", "data": [{"id": name} for name in names]}).encode()
+
+
 @pytest.mark.full("a pseudo-terminal is driven")
-def test_on_a_terminal_it_asks(desk: Desk) -> None:
-    """What each choice costs and where the text goes is said before; one that is not set up is explained and
-    asked again; the answer is in the settings, and other hosts keep their judge.
+def test_on_a_terminal_it_asks_while_nobody_was_chosen(desk: Desk) -> None:
+    """One line for each judge that can be chosen: what it costs and where the text goes. No line is wider
+    than the screen.
     """
+    a_claude(desk)
     with asked(desk) as child:
-        said = " ".join((child.before or "").split())
-        for words in (
-            "uses up the limits of your Claude plan",
-            USUAL,
-            "is sent to Anthropic",
-            "a service reads only the file",
-            "nothing leaves the machine",
-            "claims only what it can show",
-            "make eval-judge",
-            "In force now: the rules",
-        ):
-            assert words in said, words
-        for answer, words in (
-            ("1", "install it, or set claude_cli.path"),
-            ("2", "set ANTHROPIC_API_KEY or anthropic.key_file"),
-            ("3", 'base_url = "http://127.0.0.1:11434/v1"'),
-            ("5", "Type one of the four numbers"),
-        ):
-            child.send(f"{answer}\r")
-            child.expect_exact(QUESTION)
-            assert words in (child.before or "")
-        assert not settings_file(desk).exists()
-        child.send("4\r")
-    assert '+claude_code = "offline"' in desk.out
-    assert "`reflectd restart`" in desk.out
-    assert in_force(desk) == ("offline", "auto")
-
-
-@pytest.mark.parametrize("columns", [80, 200])
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_the_question_fits_the_screen(desk: Desk, columns: int) -> None:
-    """No line of the choices, nor of what one of them lacks, is wider than the terminal."""
-    with asked(desk, columns) as child:
-        shown = (child.before or "").partition("Who shall judge")[2]
-        child.send("1\r")
-        child.expect_exact(QUESTION)
-        shown += child.before or ""
-        child.send("\r")
-    lines = [line for line in shown.replace("\r", "").split("\n") if len(line) > 60]
-    assert len(lines) > 10
-    assert [line for line in lines if len(line) > columns] == []
-
-
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_an_address_on_this_machine_is_said_to_be_one(desk: Desk) -> None:
-    """Where the text of a session would go is the address that is set; nothing secret of it is shown."""
-    desk.write(SERVER, settings_file(desk))
-    env = {"REFLECTD_ANTHROPIC_BASE_URL": "https://me:hidden@judge.example.org/v1"}
-    with asked(desk, **env) as child:
-        said = " ".join((child.before or "").split())
-        assert "Now that would be 127.0.0.1:11434, this machine." in said
-        assert "is sent to judge.example.org." in said
-        assert "hidden" not in said
+        short = (child.before or "").partition("Who shall judge")[2].replace("\r", "").splitlines()
+        numbered = [line[:25] for line in short if line[:3].strip().isdecimal()]
+        assert numbered == ["  1  your own Claude Code", "  2  the rules, without a"]
         child.send("3\r")
-    assert in_force(desk) == ("openai", "auto")
+        child.expect_exact("Type a number from 1 to 2")
+        child.expect_exact(QUESTION)
+        shown = " ".join(" ".join(short).split())
+        for words in (
+            USUAL,
+            "takes from the limits of your plan",
+            "nothing leaves the machine",
+            "not set up: openai, anthropic",
+        ):
+            assert words in shown, words
+        assert [line for line in short if len(line) > 80] == []
+        assert not settings_file(desk).exists()
+        child.send("2\r")
+    assert in_force(desk) == ("offline", "auto")
+    assert "judge:  the rules" in desk.out
 
 
-@pytest.mark.parametrize(("key", "sentence"), [("\x03", True), ("\x04", True), ("\r", False)])
 @pytest.mark.full("a pseudo-terminal is driven")
-def test_no_answer_changes_nothing(desk: Desk, key: str, sentence: bool) -> None:
-    """Ctrl-C, the end of input and Enter: the plugin is set up, and who judges is what it was."""
+def test_enter_keeps_what_is_in_force(desk: Desk) -> None:
+    """The plugin is set up, and no setting is written."""
+    a_claude(desk)
     with asked(desk) as child:
-        child.send(key)
-    assert ("The plugin is set up. Who judges was not changed." in desk.out) is sentence
-    assert RULES in desk.out
+        child.send("\r")
+    assert " ".join(RULES.split()) in " ".join(desk.out.split())
     assert desk.file.exists()
     assert not settings_file(desk).exists()
+
+
+def test_a_model_server_on_its_usual_port_is_found(desk: Desk) -> None:
+    """It gets a GET of its list of models and nothing else; the first model that is none for embeddings is
+    taken. `--judge openai` then needs no settings; opencode does not ask it.
+    """
+    for port, name in SERVERS.items():
+        with suppress(OSError), a_server(models("nomic-embed-text", "qwen3:8b"), port) as (_, requests):
+            desk.env["OPENAI_API_KEY"] = ""
+            assert desk("--judge", "openai") == 0
+            assert f"asks qwen3:8b at 127.0.0.1:{port}, this machine" in " ".join(desk.out.split())
+            assert f'openai.base_url = "http://127.0.0.1:{port}/v1"' in " ".join(desk.out.split()), name
+            (request,) = requests
+            assert request.startswith(b"GET /v1/models HTTP/1.1\r\n")
+            assert request.endswith(b"\r\n\r\n")
+            break
+    settings = config.load({}, settings_file(desk))
+    assert (settings.openai.model, settings.judge.claude_code) == ("qwen3:8b", "openai")
+    asks = found(settings, desk.env, by_host=True)
+    assert asks["claude-code"].asked == ("openai",)
+    assert asks["opencode"].asked == ("host", "offline")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>",
+        b"hangs",
+        b"[]",
+        b'{"data": 3}',
+        b'{"data": [{"id": "\\u0007"}]}',
+        b"[" * 100_000,
+        models("embed-x", "\u202eevil", "m" * 10_000),
+    ],
+)
+def test_what_is_no_model_server_is_not_offered(body: bytes) -> None:
+    """Another program on such a port, whatever it answers, holds setup up for less than a second or two."""
+    began = time.monotonic()
+    with a_server(body) as (port, _):
+        assert servers_here({port: "x"}) == []
+    assert time.monotonic() - began < 20
+    with a_server(models("m"), head=b"HTTP/1.0 302 Found\r\nLocation: http://example.org/") as (port, _):
+        assert servers_here({port: "x"}) == []
+
+
+def test_the_flag_alone_chooses_the_judge_and_nothing_else(box: Sandbox) -> None:
+    """No agent is connected by it, and its login is said."""
+    env = a_program(box, "claude")
+    Path(env["PATH"], "claude").write_text("#!/bin/sh\necho '{\"loggedIn\": false}'\n")
+    done = reflectd(box, "setup", "--judge", "claude-cli", **env)
+    said(done, 0, "judge:  your own Claude Code", "not logged in: run `claude` and type /login")
+    found = json.loads(reflectd(box, "setup", "--judge", "claude-cli", "--json", **env).stdout)
+    assert (found["agents"], found["judge"]["asked"], found["judge"]["changed"]) == (
+        [],
+        ["claude-cli"],
+        False,
+    )
+    assert settings_of(box) == {"opencode": False, "claude-code": False}
+
+
+def test_a_key_or_an_address_of_the_persons_own_is_kept_from_other_servers(desk: Desk) -> None:
+    """With one of them no server is looked for."""
+    desk.write(SERVER, settings_file(desk))
+    assert desk("--judge", "openai") == 0
+    assert in_force(desk) == ("openai", "auto")
+    assert config.load({}, settings_file(desk)).openai.base_url == "http://127.0.0.1:11434/v1"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ('{"loggedIn": true}', "Claude Code is logged in"),
+        ('{"loggedIn": false}', "not logged in: run `claude` and type /login"),
+        ("2.1.330", ""),
+    ],
+)
+def test_it_says_whether_claude_code_is_logged_in(desk: Desk, answer: str, words: str) -> None:
+    """As the program that would judge says it itself; nothing where it says nothing."""
+    a_claude(desk, f"[ \"$*\" = 'auth status' ] && [ -z \"$ANTHROPIC_API_KEY\" ] && echo '{answer}'")
+    desk.env["ANTHROPIC_API_KEY"] = "k"  # another account's, which the judge does not see
+    assert desk("--judge", "claude-cli") == 0
+    assert "Claude Code is not logged in: run `claude`" in desk.out, "it never ran, and is not run"
+    desk.write("{}", desk.root / "home" / ".claude.json")
+    assert desk("--judge", "claude-cli", "--dry-run") == 0
+    assert "logged in" not in desk.out
+    assert desk("--judge", "claude-cli") == 0
+    assert words in desk.out
+    assert ("logged in" in desk.out) is bool(words)
 
 
 def test_without_a_terminal_nothing_is_asked_or_changed(desk: Desk) -> None:
@@ -232,9 +317,10 @@ def test_what_counts_more_than_the_file_is_said(desk: Desk) -> None:
     desk.env |= {"ANTHROPIC_API_KEY": "sk-ant-" + "k" * 40, "REFLECTD_JUDGE_CLAUDE_CODE": "offline"}
     assert desk("--judge", "anthropic") == 0
     assert "REFLECTD_JUDGE_CLAUDE_CODE in your environment counts more" in desk.out
-    assert "service does not see it and needs anthropic.key_file" in desk.out
     assert "judge:  the rules" in desk.out
     del desk.env["REFLECTD_JUDGE_CLAUDE_CODE"]
+    assert desk() == 0
+    assert "service does not see it and needs anthropic.key_file" in desk.out
     assert in_force(desk) == ("anthropic", "auto")
     assert "kkkk" not in desk.out + desk.err
 

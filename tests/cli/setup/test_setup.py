@@ -17,6 +17,9 @@ from daemon.cli.setup import agents
 from harness.machine.sandbox import Sandbox
 from tests.support.machine.command_line import environment, reflectd, said
 
+LEARN = "Learn? [y/N] Enter is no, ? says more: "
+CONNECT = "? [Y/n"
+
 
 def a_program(box: Sandbox, *names: str) -> dict[str, str]:
     """The variables of a machine with these agents and no others."""
@@ -44,13 +47,16 @@ def status(box: Sandbox, code: int, **env: str) -> dict[str, dict[str, Any]]:
 
 
 @contextmanager
-def asked(box: Sandbox, env: dict[str, str]) -> Iterator[pexpect.spawn[str]]:
+def asked(
+    box: Sandbox, env: dict[str, str], *args: str, columns: int = 300, code: int = 0
+) -> Iterator[pexpect.spawn[str]]:
+    """``reflectd setup`` on a terminal; afterwards it has ended with this exit code."""
     child: pexpect.spawn[str] = pexpect.spawn(
         sys.executable,
-        ["-m", "daemon", "setup"],
-        env=environment(box, REFLECTD_PLAYBOOK_ENABLED="false", REFLECTD_MEMORY_ENABLED="false", **env),  # type: ignore[arg-type]
+        ["-m", "daemon", "setup", *args],
+        env=environment(box, TERM="dumb", **env),  # type: ignore[arg-type]
         cwd=str(box.project),
-        dimensions=(60, 300),
+        dimensions=(24, columns),
         encoding="utf-8",
         timeout=60,
     )
@@ -59,47 +65,85 @@ def asked(box: Sandbox, env: dict[str, str]) -> Iterator[pexpect.spawn[str]]:
         child.expect(pexpect.EOF)
     finally:
         child.close()
-    assert child.exitstatus == 0, child.before
+    assert child.exitstatus == code, child.before
+
+
+def settings_file(box: Sandbox) -> Path:
+    """The person's own settings."""
+    return box.home / ".config" / "reflectd" / "config.toml"
 
 
 @pytest.mark.main("setup asks")
-def test_it_asks_about_each_agent_that_is_there(box: Sandbox) -> None:
-    """Both are found; one is wanted, the other is not; the judge of Claude Code is asked for; a second run
-    asks only about the other one.
+def test_it_asks_three_short_questions_and_says_what_comes_next(box: Sandbox) -> None:
+    """Whether to learn, which agents, who judges; the last line is the only one with a next step. A second
+    run asks only about the agent that was declined, a third one nothing; it brings an old copy up to date.
     """
-    env = a_program(box, "opencode", "claude")
+    env = a_program(box, "opencode", "claude") | {"REFLECTD_JUDGE_PROVIDER": "auto"}
     with asked(box, env) as child:
-        child.expect_exact("Connect opencode")
+        child.expect_exact(LEARN)
         child.send("n\r")
-        child.expect_exact("Connect Claude Code")
-        child.send("\r")
-        child.expect_exact("Add /reflect?")
-        child.send("n\r")
+        child.expect_exact(CONNECT)
+        child.send("perhaps\r")
+        child.expect_exact("Type y, n, or one: opencode, claude-code.")
+        child.expect_exact(CONNECT)
+        child.send("claude-code\r")
         child.expect_exact("Who shall judge Claude Code's sessions?")
-        child.send("\r")
-        child.expect_exact("restart Claude Code")
+        child.expect_exact("Enter keeps the rules: ")
+        child.send("2\r")
+        child.expect(pexpect.EOF)
+        assert str(child.before).rstrip().endswith("Next: restart Claude Code.")
+        assert str(child.before).count("Next") == 1
     assert settings_of(box) == {"opencode": False, "claude-code": True}
     with asked(box, env) as child:
-        child.expect_exact("Connect opencode")
+        child.expect_exact("Connect opencode? [Y/n] ")
+        assert LEARN not in str(child.before)
         child.send("y\r")
-        child.expect_exact("restart opencode")
+        child.expect_exact("Next: restart opencode.")
     assert settings_of(box) == {"opencode": True, "claude-code": True}
     copy = box.home / ".local" / "share" / "reflectd" / "plugins" / "opencode" / "index.ts"
     copy.write_text("of another version")
     with asked(box, env) as child:
         child.expect_exact("Next: restart opencode.")
-        child.expect_exact("nothing to do")
     assert "of another version" not in copy.read_text()
+    with asked(box, env) as child:
+        child.expect_exact("All of it is set up: nothing to do.")
 
 
-@pytest.mark.parametrize("key", ["\x03", "\x04"])
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_no_answer_changes_nothing(box: Sandbox, key: str) -> None:
-    """Ctrl-C and the end of input are a no."""
-    with asked(box, a_program(box, "opencode")) as child:
-        child.expect_exact("Connect opencode")
-        child.send(key)
-        child.expect_exact("Nothing was changed")
+def test_a_dry_run_shows_the_changes_of_all_agents(box: Sandbox) -> None:
+    """Also with `--yes`; nothing is asked or written."""
+    env = a_program(box, "opencode", "claude")
+    for more in ([], ["--yes"]):
+        done = reflectd(box, "setup", "--dry-run", *more, **env)
+        said(done, 0, '+  "plugin"', "reflectd@reflectd", "Nothing was written.")
+    found = json.loads(reflectd(box, "setup", "--dry-run", "--json", **env).stdout)
+    assert [(one["host"], one["dry_run"]) for one in found["agents"]] == [
+        ("opencode", True),
+        ("claude-code", True),
+    ]
+    assert settings_of(box) == {"opencode": False, "claude-code": False}
+    assert not (box.home / ".local" / "share").exists()
+
+
+def test_undo_alone_takes_the_last_change_of_each_agent_back(box: Sandbox) -> None:
+    """What was there before is there again, byte for byte; where nothing is connected nothing is done. One
+    agent whose file was edited since keeps the other's from staying.
+    """
+    env = a_program(box, "opencode", "claude")
+    mine = box.home / ".claude" / "settings.json"
+    mine.parent.mkdir()
+    mine.write_text('{"model": "opus"}')
+    said(reflectd(box, "setup", "--yes", **env), 0, "Next: restart opencode and Claude Code.")
+    said(reflectd(box, "setup", "--undo", "--dry-run", **env), 0, "Nothing was written.")
+    assert settings_of(box) == {"opencode": True, "claude-code": True}
+    said(reflectd(box, "setup", "--undo", **env), 0, "Next: restart opencode and Claude Code.")
+    assert settings_of(box) == {"opencode": False, "claude-code": False}
+    assert mine.read_text() == '{"model": "opus"}'
+    said(reflectd(box, "setup", "--undo", **env), 0, "Nothing was changed.")
+    said(reflectd(box, "setup", "--yes", **env), 0)
+    mine.write_text(mine.read_text() + " ")
+    said(reflectd(box, "setup", "--undo", **env), 2, "Claude Code: ", "was changed after our backup")
+    assert settings_of(box) == {"opencode": False, "claude-code": True}
+    said(reflectd(box, "setup", "--remove", **env), 0, "Next: restart Claude Code.")
     assert settings_of(box) == {"opencode": False, "claude-code": False}
 
 
@@ -114,6 +158,17 @@ def test_without_a_terminal_it_connects_only_when_told(box: Sandbox) -> None:
     assert [(one["host"], one["action"]) for one in done["agents"]] == [("claude-code", "created")]
     assert settings_of(box) == {"opencode": False, "claude-code": True}
     said(reflectd(box, "setup", "--yes", **env), 0, "nothing to do")
+
+
+def test_what_is_refused_for_one_agent_changes_nothing_at_all(box: Sandbox) -> None:
+    """Neither our own settings nor those of the agent that comes first."""
+    broken = box.home / ".claude" / "settings.json"
+    broken.parent.mkdir()
+    broken.write_text('{"model": ')
+    done = reflectd(box, "setup", "--yes", "--learning", "on", **a_program(box, "opencode", "claude"))
+    said(done, 2, str(broken), "Nothing was changed")
+    assert settings_of(box) == {"opencode": False, "claude-code": False}
+    assert not settings_file(box).exists()
 
 
 def test_no_agent_is_said(box: Sandbox) -> None:
@@ -152,7 +207,9 @@ def test_status_says_what_is_connected(box: Sandbox) -> None:
     assert opencode["copy"] == "current"
     assert opencode["judge"].startswith("the rules")
     (box.home / ".local" / "share" / "reflectd" / "plugins" / "opencode" / "index.ts").write_text("old")
-    text = said(reflectd(box, "setup", "--status", **env), 0, "of another version", "opencode.json")
+    text = said(
+        reflectd(box, "setup", "--status", **env), 0, "`reflectd restart` mends that", "opencode.json"
+    )
     assert "there is no `claude` on PATH" in text
     wrong = {**env, "REFLECTD_JUDGE_PROVIDER": "nobody"}
     assert "will not start" in status(box, 0, **wrong)["opencode"]["judge"]
@@ -174,6 +231,10 @@ def test_flags_of_all_agents_and_of_one_do_not_mix(box: Sandbox) -> None:
     for flag in ("--status", "--yes"):
         said(reflectd(box, "setup", flag, "opencode"), 2, "leave out the agent's name")
     said(reflectd(box, "setup", "--status", "--yes"), 2, "not allowed with")
+    for argv in (["opencode", "--mod"], ["opencode", "--judge=offline"]):
+        said(reflectd(box, "setup", *argv), 2, "are for Claude Code")
+    for argv in (["claude-code", "--spec=x"], ["--yes", "--dir=."], ["--reflect"], ["--mcp"]):
+        said(reflectd(box, "setup", *argv), 2, "is for one agent")
     said(reflectd(box, "setup", "emacs"), 2, "invalid choice")
     assert json.loads(reflectd(box, "setup", "--json", "opencode", "--dry-run").stdout)["dry_run"] is True
     assert os.listdir(Path(box.home, ".config")) == ["opencode"]

@@ -1,18 +1,15 @@
-"""The bare `/reflect` that ``reflectd setup claude-code`` offers: on files, and on a terminal."""
+"""The bare `/reflect` of ``reflectd setup claude-code --reflect``, on files."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import pexpect
 import pytest
 
-from daemon.cli.setup import traces
+from daemon.cli.setup import uninstall
 from daemon.core.consent import COMMAND_MARK
 from daemon.files.commands import all_ours, is_ours
 from daemon.paths import shipped
-from harness.machine.sandbox import REPO
 from tests.support.hosts.claude_code_settings import Desk
 
 SHIPPED = shipped("shims/claude-code/commands/reflect.md")
@@ -33,7 +30,7 @@ def file(desk: Desk) -> Path:
 
 def uninstalled(desk: Desk) -> list[str]:
     """What `uninstall` would take away of settings, taken away."""
-    found = list(traces.settings(desk.env, desk.project))
+    found = list(uninstall.settings(desk.env, desk.project))
     for trace in found:
         trace.remove()
     return [trace.path for trace in found]
@@ -59,8 +56,8 @@ def test_it_is_made_on_request_and_taken_away_again(desk: Desk) -> None:
     assert desk.tree() == before
 
 
-def test_without_a_terminal_nobody_is_asked(desk: Desk) -> None:
-    """A script that does not say ``--reflect`` gets no command."""
+def test_nobody_gets_one_unasked(desk: Desk) -> None:
+    """Setup without ``--reflect`` makes no command."""
     assert desk() == 0
     assert not file(desk).exists()
 
@@ -127,28 +124,6 @@ def test_an_older_text_of_ours_is_brought_up_to_date(desk: Desk) -> None:
     assert file(desk).read_bytes() == SHIPPED.read_bytes()
     assert str(file(desk)) in uninstalled(desk)
     assert desk.tree() == before
-
-
-@pytest.mark.parametrize(("answer", "made"), [("\r", True), ("y\r", True), ("n\r", False), ("\x04", False)])
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_on_a_terminal_it_asks(desk: Desk, answer: str, made: bool) -> None:
-    """It says which file; the end of input is a no, and the plugin is set up all the same."""
-    child: pexpect.spawn[str] = pexpect.spawn(
-        sys.executable,
-        ["-m", "daemon", "setup", "claude-code", "--judge", "offline", "--learning", "off"],
-        env={**desk.env, "PYTHONPATH": str(REPO)},  # type: ignore[arg-type]
-        cwd=str(desk.project),
-        dimensions=(60, 300),
-        encoding="utf-8",
-        timeout=60,
-    )
-    child.expect_exact("Add /reflect? [Y/n]")
-    assert str(file(desk)) in (child.before or "")
-    child.send(answer)
-    child.expect(pexpect.EOF)
-    child.close()
-    assert (child.exitstatus, file(desk).exists()) == (0, made)
-    assert desk.file.exists()
 
 
 def test_whose_a_command_is(tmp_path: Path) -> None:
