@@ -106,7 +106,7 @@ def test_a_session_by_the_beginning_of_its_id(box: Sandbox) -> None:
         said(reflectd(box, "on", "--session", "ses_abc"), 0)
         said(reflectd(box, "off", "--session", "ses_ab"), 2, "ses_abc, ses_abd")
         said(reflectd(box, "off", "--session", "ses_ad"), 2, "no session begins with 'ses_ad'")
-        offered = reflectd(box, "completion", "--sessions").stdout.split()
+        offered = reflectd(box, "completion", "words", "--", "off", "--session", "ses_").stdout.split()
         assert sorted(offered) == ["ses_abc", "ses_abd"]
         said(reflectd(box, "off", "--session", "ses_abd"), 0, "is off for session ses_abd")
         assert [daemon.session(s).get("off") for s in ("ses_abc", "ses_abd", "ses_ad")] == [False, True, None]
