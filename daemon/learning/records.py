@@ -260,7 +260,7 @@ class Learned:
             state, refusal(text) or self.off["lesson"]
         )
         author = f", {e['author']}" if e["author"] else ""
-        origin = f"session {e['session']}{author}" if e["session"] else f"you wrote it{author}"
+        origin = f"session {e['session']}{author}" if e["session"] else f"added by hand{author}"
         return Record(
             str(e["id"])[:SHORT_ID], "lesson", state, text, "" if why else CHOSEN, why, origin,
             task=" ".join(str(e["query"]).split()), problem=str(e["problem"]), proof=str(e["proof"]),
