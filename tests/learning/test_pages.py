@@ -17,7 +17,7 @@ from daemon.files.labelled_cases import CaseFolder
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.playbook.file import dumped
-from daemon.learning.rules.changes import digest
+from daemon.learning.revisions import digest
 from daemon.learning.rules.journal import Journal
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.state import ReflectState
@@ -226,7 +226,9 @@ async def test_a_rule_is_archived_and_brought_back(site: Site) -> None:
     assert found[RULES]["rows"] == []
     newest = found[CHANGES]["rows"][0]["cells"]
     assert newest[2:5] == ["archived rule-001: no longer applies", "CLAUDE.md", "dashboard"]
-    assert (await site.clicks(found[CHANGES], "undo"))["said"].startswith("undo of 3 (archived rule-001)")
+    assert (await site.clicks(found[CHANGES], "undo"))["said"].startswith(
+        "undo of change 3 (archived rule-001)"
+    )
     found = await site.page("learned")
     assert [r["cells"][1] for r in found[RULES]["rows"]] == ["Use bun"]
     assert found[CHANGES]["rows"][1]["cells"][-1] == "undone"

@@ -349,23 +349,30 @@ def archive(journal: Journal, name: str, *, reason: str, day: str) -> Entry:
     return rule
 
 
-def reword(journal: Journal, name: str, content: str) -> Entry:
-    """Give a rule another text. Raises ``UserError``."""
-    rule = rule_named(journal, name)
-    rule["content"] = content
-    return rule
-
-
-def remove(journal: Journal, name: str, *, again: bool = False) -> Entry:
-    """Take a rule out of the journal. ``again``: its signals wait for a decision again. Raises
-    ``UserError``.
-    """
+def remove(journal: Journal, name: str) -> Entry:
+    """Take a rule out of the journal. Raises ``UserError``."""
     rule = rule_named(journal, name)
     journal["learned_rules"] = [r for r in journal["learned_rules"] if r is not rule]
-    for signal in journal["signals"] if again else ():
-        if signal["id"] in rule["source_signals"] and signal["status"] == "promoted":
-            signal["status"] = "pending"
     return rule
+
+
+def put(
+    journal: Journal,
+    pairs: Sequence[tuple[Entry | None, Entry | None]],
+    signals: Sequence[tuple[str, str, str]],
+) -> None:
+    """Make the journal say what each entry is after a change (before, after), and the signals' status (id,
+    before, after).
+    """
+    rules: list[Entry] = journal["learned_rules"]
+    for before, after in pairs:
+        name = (after or before or {}).get("id")
+        at = next((i for i, entry in enumerate(rules) if entry["id"] == name), len(rules))
+        rules[at : at + 1] = [dict(after)] if after else []
+    for name, was, now in signals:
+        for signal in journal["signals"]:
+            if signal["id"] == name and signal["status"] == was:
+                signal["status"] = now
 
 
 def _parts(name: str) -> tuple[str, int]:

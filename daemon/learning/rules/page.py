@@ -17,7 +17,7 @@ from ...core.given import known_as
 from ...engine.features.feature import Route
 from ...engine.pages.sections import action, piece, row, section, when
 from ..projects import BY, ChosenProject, refusing, said_by_person
-from .changes import undone
+from ..revisions import undone
 from .journal import against, dismiss, is_due, ranked, same
 from .rules_file import chosen as chosen_place
 from .section import RULES
@@ -133,7 +133,7 @@ class RulesPage:
         rows = [
             row(
                 str(c.number), when(c.at), f"{c.what}: {c.why}" if c.why else c.what, c.file, c.by,
-                "undone" if c.number in gone else "" if c.done else "interrupted",
+                "undone" if c.number in gone else "",
                 actions=[] if c.number in gone else [_undo_action(chosen, c)],
             )
             for c in some

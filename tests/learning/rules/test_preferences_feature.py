@@ -10,7 +10,7 @@ import pytest
 from daemon import config
 from daemon.engine import offering
 from daemon.files.alone import alone
-from daemon.learning.rules.changes import digest
+from daemon.learning.revisions import digest
 from daemon.learning.rules.journal import bury
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.rules.preferences import vouch
